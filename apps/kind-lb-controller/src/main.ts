@@ -1,0 +1,2 @@
+/** Placeholder until the app lands. */
+export const appName = 'kind-lb-controller';

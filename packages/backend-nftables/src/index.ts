@@ -1,0 +1,2 @@
+/** Placeholder until the first export lands. */
+export const packageName = '@switchyard/backend-nftables';

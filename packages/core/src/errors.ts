@@ -1,0 +1,55 @@
+/**
+ * Root of all errors this project throws. Subclasses say whose fault it is, so that the edge of a
+ * program can decide between "print one line", "retry" and "crash with a stack".
+ */
+export abstract class DataplaneError extends Error {
+  abstract override readonly name: string;
+  /** Stable, machine-readable literal such as `ip.invalid`. */
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Our own promise is broken. Never caught to continue. */
+export class InvariantError extends DataplaneError {
+  override readonly name = 'InvariantError';
+  constructor(message: string, options?: ErrorOptions) {
+    super('invariant', message, options);
+  }
+}
+
+/** The calling code passed something its contract forbids. */
+export class UsageError extends DataplaneError {
+  override readonly name = 'UsageError';
+}
+
+/** The operator's flags, files or manifests are wrong. Printed without a stack. */
+export class ConfigError extends DataplaneError {
+  override readonly name = 'ConfigError';
+}
+
+/** This machine refused: a command, a socket, a sysctl. `CommandError` and `NativeError` refine it. */
+export class HostError extends DataplaneError {
+  override readonly name: string = 'HostError';
+}
+
+/** The API server refused or answered nonsense. */
+export class ApiServerError extends DataplaneError {
+  override readonly name = 'ApiServerError';
+  readonly isRetryable: boolean;
+  /** HTTP status, or undefined if no response came. */
+  readonly status: number | undefined;
+
+  constructor(
+    code: string,
+    message: string,
+    options: ErrorOptions & { readonly isRetryable: boolean; readonly status?: number | undefined },
+  ) {
+    super(code, message, options);
+    this.isRetryable = options.isRetryable;
+    this.status = options.status;
+  }
+}

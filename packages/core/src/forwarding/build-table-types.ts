@@ -1,0 +1,30 @@
+import type { IpFamily } from '../ip/address.ts';
+import type { Cidr } from '../ip/cidr.ts';
+import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
+import type { NodeName, ServiceKey } from '../records/keys.ts';
+import type { NodeRecord } from '../records/node.ts';
+import type { ServiceRecord } from '../records/service.ts';
+import type { PodDetector } from './forwarding-table.ts';
+
+/** What the operator chose; constant for the life of a table builder. */
+export interface TableOptions {
+  readonly ipFamily: IpFamily;
+  /** Our Node. An empty name means nothing is local. */
+  readonly nodeName: NodeName;
+  readonly masqueradeAll: boolean;
+  /** `off` is Kubernetes <= 1.25: terminating endpoints are never used. For experiments. */
+  readonly terminatingFallback: 'on' | 'off';
+  readonly podDetector: PodDetector;
+  /** See `ForwardingTable.nodePortCidrs`. */
+  readonly nodePortCidrs: readonly Cidr[];
+}
+
+/** Read-only view of cluster state that a table is built from. */
+export interface ClusterStateView {
+  readonly services: ReadonlyMap<ServiceKey, ServiceRecord>;
+  /** Slices of a Service, all families, in no particular order. */
+  slicesOf(service: ServiceKey): Iterable<EndpointSliceRecord>;
+  readonly nodes: ReadonlyMap<NodeName, NodeRecord>;
+  /** All ranges of all ServiceCIDR objects. */
+  readonly serviceCidrs: readonly Cidr[];
+}

@@ -1,0 +1,37 @@
+import type { IpAddress } from '../ip/address.ts';
+import type { Port, Protocol } from '../ip/port.ts';
+import type { ServicePortKey } from '../records/keys.ts';
+import type { Endpoint, Frontend, SourceClass } from './forwarding-table.ts';
+
+/** The first packet of a connection, as this node sees it. */
+export interface Flow {
+  readonly from: SourceClass;
+  readonly source: IpAddress;
+  readonly destination: IpAddress;
+  readonly destinationPort: Port;
+  readonly protocol: Protocol;
+  /** Whether `destination` is an address of this node (decides if a NodePort can match). */
+  readonly destinationIsLocal: boolean;
+}
+
+/** What the dataplane does with a flow. */
+export type Verdict =
+  | { readonly kind: 'forward'; readonly endpoints: readonly Endpoint[]; readonly masquerade: boolean }
+  | { readonly kind: 'reject' }
+  | { readonly kind: 'drop' }
+  /** Not ours: routed as if no proxy were there. */
+  | { readonly kind: 'pass' };
+
+/** Why: ordered steps a person can read, each with a stable code. */
+export interface Reason {
+  readonly code: string;
+  readonly text: string;
+}
+
+/** The oracle's answer: every backend must do exactly this. */
+export interface Explanation {
+  readonly verdict: Verdict;
+  readonly service: ServicePortKey | undefined;
+  readonly frontend: Frontend | undefined;
+  readonly reasons: readonly Reason[];
+}

@@ -1,0 +1,104 @@
+import type { IpAddress, IpFamily } from '../ip/address.ts';
+import type { Cidr } from '../ip/cidr.ts';
+import type { Port, Protocol } from '../ip/port.ts';
+import type { NodeName, ServiceKey, ServicePortKey } from '../records/keys.ts';
+import type { TrafficPolicy } from '../records/service.ts';
+import type { Millis } from '../time.ts';
+
+/** Who is sending, as far as this node can tell. `pod` needs a pod detector; without one, pods are `outside`. */
+export type SourceClass = 'pod' | 'node' | 'outside';
+
+/** All source classes, in the order in which they are always walked. */
+export const sourceClasses: readonly SourceClass[] = ['pod', 'node', 'outside'];
+
+/** What happens to the first packet of a connection. There is no fourth outcome. */
+export type Decision =
+  | { readonly kind: 'forward'; readonly to: TrafficPolicy; readonly masquerade: boolean }
+  /** No usable endpoint anywhere: answer with an ICMP error or RST. */
+  | { readonly kind: 'reject' }
+  /** Endpoints exist, none this policy may use here: stay silent. */
+  | { readonly kind: 'drop' };
+
+/** One address, port and protocol by which a service is reached. */
+export interface Frontend {
+  readonly kind: 'clusterIP' | 'externalIP' | 'loadBalancerIP' | 'nodePort';
+  /** NodePorts answer on every local address inside the table's `nodePortCidrs`. */
+  readonly address: IpAddress | 'anyNodePortAddress';
+  readonly port: Port;
+  readonly decisions: Readonly<Record<SourceClass, Decision>>;
+  /**
+   * `loadBalancerSourceRanges` of this family; only loadBalancerIP frontends are filtered. A source
+   * outside the ranges is dropped before anything else is decided.
+   */
+  readonly allowedSources: 'any' | readonly Cidr[];
+}
+
+/** One IP and port that can serve. Conditions are verbatim from the EndpointSlice, defaulted. */
+export interface Endpoint {
+  readonly address: IpAddress;
+  readonly port: Port;
+  /** On this node. */
+  readonly isLocal: boolean;
+  readonly nodeName: NodeName | undefined;
+  readonly ready: boolean;
+  readonly serving: boolean;
+  readonly terminating: boolean;
+  readonly zoneHints: readonly string[];
+  readonly nodeHints: readonly string[];
+}
+
+/** How the `Cluster` set was narrowed by topology hints (KEP-2433, KEP-3015). */
+export type TopologyMode = 'none' | 'sameZone' | 'sameNode';
+
+/** Everything this node must do for one Service port in one IP family. */
+export interface ServiceForwarding {
+  readonly key: ServicePortKey;
+  readonly service: ServiceKey;
+  readonly protocol: Protocol;
+  readonly frontends: readonly Frontend[];
+  /** Usable endpoints per policy, sorted by address then port; terminating fallback applied (KEP-1669). */
+  readonly endpoints: Readonly<Record<TrafficPolicy, readonly Endpoint[]>>;
+  /** Every endpoint the slices name for this port, same order, usable or not. For `explain` and conntrack. */
+  readonly knownEndpoints: readonly Endpoint[];
+  /** Effective policies: `external` is `Cluster` for a Service that is not externally reachable. */
+  readonly policies: { readonly internal: TrafficPolicy; readonly external: TrafficPolicy };
+  readonly topology: TopologyMode;
+  readonly sessionAffinity: { readonly kind: 'none' } | { readonly kind: 'clientIP'; readonly timeout: Millis };
+}
+
+/** The desired answer of one healthCheckNodePort server. */
+export interface HealthCheck {
+  readonly service: ServiceKey;
+  readonly port: Port;
+  /** Distinct local, ready, non-terminating endpoint IPs over all ports (not IP:port pairs). */
+  readonly localReadyEndpoints: number;
+}
+
+/** How the kernel can tell that a packet comes from a pod. */
+export type PodDetector = { readonly kind: 'none' } | { readonly kind: 'cidr'; readonly cidr: Cidr };
+
+/** Immutable, one per IP family. A service that did not change is the same object as in the previous table. */
+export interface ForwardingTable {
+  readonly ipFamily: IpFamily;
+  /** Grows by one with each build that differs from its predecessor. */
+  readonly generation: number;
+  /** In key order. */
+  readonly services: ReadonlyMap<ServicePortKey, ServiceForwarding>;
+  readonly healthChecks: ReadonlyMap<ServiceKey, HealthCheck>;
+  /**
+   * NodePorts answer on local addresses inside one of these, loopback excluded. A zero-length CIDR
+   * means all addresses of the family; empty means none.
+   */
+  readonly nodePortCidrs: readonly Cidr[];
+  readonly serviceCidrs: readonly Cidr[];
+  readonly podDetector: PodDetector;
+}
+
+/** What changed between two tables, by identity of the service objects. */
+export interface TableDelta {
+  /** Added or changed services, in key order. */
+  readonly upserted: readonly ServiceForwarding[];
+  readonly removed: readonly ServicePortKey[];
+  /** Anything outside `services` that a backend renders: nodePortCidrs, serviceCidrs, podDetector. */
+  readonly settingsChanged: boolean;
+}

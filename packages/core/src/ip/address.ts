@@ -1,0 +1,64 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import type { Branded } from '../brand.ts';
+import { ConfigError } from '../errors.ts';
+
+/** `IPv4` or `IPv6`, spelled as in the Kubernetes API. */
+export type IpFamily = 'IPv4' | 'IPv6';
+/** Four decimal octets without leading zeros. */
+export type Ipv4 = Branded<string, 'Ipv4'>;
+/** Canonical text of RFC 5952, never with a zone. */
+export type Ipv6 = Branded<string, 'Ipv6'>;
+/** Canonical text, so `===` is equality. */
+export type IpAddress = Ipv4 | Ipv6;
+
+/** Both families, in the order in which they are always walked. */
+export const ipFamilies: readonly IpFamily[] = ['IPv4', 'IPv6'];
+
+/** `text` as a canonical address, or undefined. IPv4-mapped IPv6 is rejected, as Kubernetes does. */
+export function tryParseIp(text: string): IpAddress | undefined {
+  if (isIPv4(text)) return text as Ipv4;
+  if (!isIPv6(text) || text.includes('%')) return undefined;
+  const canonical = new URL(`http://[${text}]/`).hostname.slice(1, -1);
+  return canonical.startsWith('::ffff:') ? undefined : (canonical as Ipv6);
+}
+
+/** Like `tryParseIp`, but throws `ConfigError`. */
+export function parseIp(text: string): IpAddress {
+  const ip = tryParseIp(text);
+  if (ip === undefined) throw new ConfigError('ip.invalid', `not an IP address: ${JSON.stringify(text)}`);
+  return ip;
+}
+
+/** The family of a canonical address. */
+export function ipFamilyOf(ip: IpAddress): IpFamily {
+  return ip.includes(':') ? 'IPv6' : 'IPv4';
+}
+
+/** The address in network byte order: 4 or 16 bytes. */
+export function ipToBytes(ip: IpAddress): Uint8Array {
+  if (ipFamilyOf(ip) === 'IPv4') return Uint8Array.from(ip.split('.'), Number);
+  const [head = '', tail] = ip.split('::');
+  const left = head === '' ? [] : head.split(':');
+  const right = tail === undefined || tail === '' ? [] : tail.split(':');
+  const groups = [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
+  const bytes = new Uint8Array(16);
+  groups.forEach((group, index) => {
+    const value = Number.parseInt(group, 16);
+    bytes[index * 2] = value >> 8;
+    bytes[index * 2 + 1] = value & 0xff;
+  });
+  return bytes;
+}
+
+/** Total order: IPv4 before IPv6, then by network-order bytes. */
+export function compareIps(a: IpAddress, b: IpAddress): number {
+  if (a === b) return 0;
+  const left = ipToBytes(a);
+  const right = ipToBytes(b);
+  if (left.length !== right.length) return left.length - right.length;
+  for (let index = 0; index < left.length; index++) {
+    const difference = (left[index] ?? 0) - (right[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}

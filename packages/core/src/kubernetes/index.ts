@@ -1,0 +1,2 @@
+/** Placeholder until the source lands. */
+export const name = 'kubernetes';

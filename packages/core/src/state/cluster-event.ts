@@ -1,0 +1,29 @@
+import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
+import type { NodeRecord } from '../records/node.ts';
+import type { ServiceRecord } from '../records/service.ts';
+import type { ServiceCidrRecord } from '../records/service-cidr.ts';
+
+/** The record type of each watched resource, by API kind. */
+export interface Records {
+  readonly Service: ServiceRecord;
+  readonly EndpointSlice: EndpointSliceRecord;
+  readonly Node: NodeRecord;
+  readonly ServiceCIDR: ServiceCidrRecord;
+}
+
+export type ResourceKind = keyof Records;
+
+/** All watched resources. A source is in sync after the first `replace` of each. */
+export const resourceKinds: readonly ResourceKind[] = ['Service', 'EndpointSlice', 'Node', 'ServiceCIDR'];
+
+/**
+ * One change of cluster state. `replace` carries everything there is of a resource (a relist); it
+ * never empties first. `name` of a delete is the record's key (`namespace/name`, or the bare name of
+ * a cluster-scoped object); deleting what is unknown is no error.
+ */
+export type ClusterEvent = {
+  [K in ResourceKind]:
+    | { readonly kind: 'replace'; readonly resource: K; readonly items: readonly Records[K][] }
+    | { readonly kind: 'upsert'; readonly resource: K; readonly item: Records[K] }
+    | { readonly kind: 'delete'; readonly resource: K; readonly name: string };
+}[ResourceKind];

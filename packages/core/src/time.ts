@@ -1,0 +1,48 @@
+import type { Branded } from './brand.ts';
+import { UsageError } from './errors.ts';
+
+/** A duration or an instant (since the Unix epoch) in milliseconds; fractions are allowed. */
+export type Millis = Branded<number, 'Millis'>;
+
+/** Checks that `value` is a finite number and brands it. */
+export function millis(value: number): Millis {
+  if (!Number.isFinite(value)) throw new UsageError('time.invalid', `not a time in milliseconds: ${value}`);
+  return value as Millis;
+}
+
+/** `seconds` as milliseconds. */
+export function seconds(value: number): Millis {
+  return millis(value * 1000);
+}
+
+/** The only way core code learns the time or waits. Tests inject `ManualClock`. */
+export interface Clock {
+  /** Wall clock: milliseconds since the Unix epoch. May jump. */
+  now(): Millis;
+  /** Monotonic milliseconds since an arbitrary origin. Use it for intervals. */
+  monotonic(): Millis;
+  /** Resolves after `duration`; rejects with `signal.reason` when aborted first. */
+  sleep(duration: Millis, signal: AbortSignal): Promise<void>;
+}
+
+/** The machine's clock. */
+export const systemClock: Clock = {
+  now: () => millis(performance.timeOrigin + performance.now()),
+  monotonic: () => millis(performance.now()),
+  sleep: (duration, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      const onAbort = (): void => {
+        clearTimeout(timer);
+        reject(signal.reason);
+      };
+      const timer = setTimeout(() => {
+        signal.removeEventListener('abort', onAbort);
+        resolve();
+      }, duration);
+      signal.addEventListener('abort', onAbort, { once: true });
+    }),
+};
+
+/** A source of numbers in [0, 1). Injected so that back-off jitter is reproducible in tests. */
+export type Random = () => number;
