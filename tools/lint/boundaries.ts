@@ -30,7 +30,7 @@ const owners: Readonly<Record<string, readonly string[]>> = {
 /** Inside core, in dependency order: a folder may import itself and what stands before it. */
 const coreOrder = ['', 'ip', 'records', 'state', 'policy', 'forwarding', 'loss', 'reconcile', 'conntrack', 'health'];
 
-const importPattern = /(\bimport\s+type\b[^;'"]*\bfrom|\bfrom|\bimport\s*\(|\bimport)\s*(['"])([^'"]+)\2/g;
+const importPattern = /(\bimport\s+type\b[^;'"]*\bfrom|\bfrom|\bimport\s*\(|\bimport)\s*(['"])([^'"\s]+)\2/g;
 
 /** Every import that breaks a rule, as `file: what; which rule`. */
 export function findBoundaryFaults(): readonly string[] {
