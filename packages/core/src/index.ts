@@ -18,3 +18,4 @@ export * from './forwarding/forwarding-table.ts';
 export * from './forwarding/explain-types.ts';
 export * from './forwarding/build-table-types.ts';
 export * from './reconcile/dataplane-backend.ts';
+export * from './reconcile/delta-tracker.ts';
