@@ -1,1 +1,3 @@
 export type * from './lab.ts';
+export type * from './api-types.ts';
+export * from './api-client.ts';
