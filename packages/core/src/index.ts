@@ -18,3 +18,5 @@ export * from './forwarding/forwarding-table.ts';
 export * from './forwarding/explain-types.ts';
 export * from './forwarding/build-table-types.ts';
 export * from './reconcile/dataplane-backend.ts';
+export * from './loss/loss-model.ts';
+export * from './reconcile/delta-tracker.ts';

@@ -3,3 +3,5 @@ export { clusterCidrs, nodeNetworks, perFamily, podCidrs, serviceCidrs } from '.
 export { createLab } from './create-lab.ts';
 export { destroyLab } from './destroy-lab.ts';
 export { listLabs, type LabListing } from './list-labs.ts';
+export type * from './api-types.ts';
+export * from './api-client.ts';
