@@ -1,0 +1,4 @@
+export * from './builders.ts';
+export * from './cluster.ts';
+export * from './manual-clock.ts';
+export * from './memory-source.ts';
