@@ -1,0 +1,2 @@
+export * from './manual-clock.ts';
+export * from './memory-http-listener.ts';
