@@ -1,2 +1,2 @@
-/** Placeholder until the first export lands. */
-export const packageName = '@switchyard/scenarios';
+export type * from './scenario.ts';
+export { loadScenario } from './load-scenario.ts';
