@@ -3,5 +3,10 @@ export { clusterCidrs, nodeNetworks, perFamily, podCidrs, serviceCidrs } from '.
 export { createLab } from './create-lab.ts';
 export { destroyLab } from './destroy-lab.ts';
 export { listLabs, type LabListing } from './list-labs.ts';
+export { createProber, type Prober } from './prober.ts';
+export type { EchoAnswer, ProbeAnswer, ProbeRequest, ProbeResult } from './probe-types.ts';
+export { type LoadRun, startLoad } from './load.ts';
+export type { LoadOptions, LoadOutcome, LoadResult } from './load-types.ts';
+export { echoServerCommand, type EchoServerOptions, startEchoServer } from './echo-server.ts';
 export type * from './api-types.ts';
 export * from './api-client.ts';
