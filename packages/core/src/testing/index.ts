@@ -2,3 +2,5 @@ export * from './builders.ts';
 export * from './cluster.ts';
 export * from './manual-clock.ts';
 export * from './memory-source.ts';
+export * from './expand-states.ts';
+export * from './outcome.ts';
