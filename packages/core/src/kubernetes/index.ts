@@ -1,2 +1,1 @@
-/** Placeholder until the source lands. */
-export const name = 'kubernetes';
+export * from './to-records.ts';

@@ -4,3 +4,4 @@ export * from './manual-clock.ts';
 export * from './memory-source.ts';
 export * from './expand-states.ts';
 export * from './outcome.ts';
+export * from './memory-http-listener.ts';

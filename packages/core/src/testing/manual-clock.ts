@@ -1,4 +1,4 @@
-import { UsageError } from '../errors.ts';
+import { setImmediate } from 'node:timers/promises';
 import { type Clock, type Millis, millis } from '../time.ts';
 
 interface Sleeper {
@@ -6,81 +6,65 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/**
- * A clock that moves only when told to. Wall clock and monotonic clock advance together; `jump` moves
- * the wall clock alone, as an operator or NTP does.
- */
+/** A clock that stands still until a test moves it. Both of its times start at `start` (default 0). */
 export class ManualClock implements Clock {
-  #elapsed = 0;
-  #origin: number;
-  #sleepers: readonly Sleeper[] = [];
+  #time: number;
+  #sleepers: Sleeper[] = [];
 
-  /** `start` is the wall clock's first reading; the monotonic clock starts at 0. */
-  constructor(start: Millis = millis(Date.UTC(2026, 0, 1))) {
-    this.#origin = start;
+  constructor(start = 0) {
+    this.#time = start;
   }
 
   now(): Millis {
-    return millis(this.#origin + this.#elapsed);
+    return millis(this.#time);
   }
 
   monotonic(): Millis {
-    return millis(this.#elapsed);
-  }
-
-  /** How many `sleep` calls wait. */
-  get sleeping(): number {
-    return this.#sleepers.length;
+    return millis(this.#time);
   }
 
   sleep(duration: Millis, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
-      const leave = (): void => {
-        this.#sleepers = this.#sleepers.filter((other) => other !== sleeper);
-        signal.removeEventListener('abort', onAbort);
-      };
       const onAbort = (): void => {
-        leave();
+        this.#sleepers = this.#sleepers.filter((one) => one !== sleeper);
         reject(signal.reason);
       };
       const wake = (): void => {
-        leave();
+        signal.removeEventListener('abort', onAbort);
         resolve();
       };
-      const sleeper: Sleeper = { due: this.#elapsed + Math.max(0, duration), wake };
-      this.#sleepers = [...this.#sleepers, sleeper];
+      const sleeper = { due: this.#time + Math.max(0, duration), wake };
+      this.#sleepers.push(sleeper);
       signal.addEventListener('abort', onAbort, { once: true });
     });
   }
 
+  /** How many sleeps are pending: zero when nothing waits for time. */
+  get sleeping(): number {
+    return this.#sleepers.length;
+  }
+
   /**
-   * Moves time forward, waking sleepers in the order in which they are due. Between two of them, code
-   * that was woken gets to run and may sleep again inside the same span.
+   * Moves time on by `duration`, waking sleepers in order of their due time and letting each finish
+   * what it can before the next. Time stands at the sleeper's due time while it runs.
    */
-  async advance(duration: Millis): Promise<void> {
-    if (duration < 0) throw new UsageError('clock.backwards', `time cannot move by ${duration} ms; use jump()`);
-    const end = this.#elapsed + duration;
+  async advance(duration: Millis | number): Promise<void> {
+    const end = this.#time + duration;
     await settle();
     for (;;) {
-      const next = this.#sleepers.filter((sleeper) => sleeper.due <= end).sort((a, b) => a.due - b.due)[0];
+      const next = this.#sleepers.filter((one) => one.due <= end).sort((a, b) => a.due - b.due)[0];
       if (next === undefined) break;
-      this.#elapsed = Math.max(this.#elapsed, next.due);
+      this.#sleepers = this.#sleepers.filter((one) => one !== next);
+      this.#time = Math.max(this.#time, next.due);
       next.wake();
       await settle();
     }
-    this.#elapsed = end;
-  }
-
-  /** Moves the wall clock alone, forwards or backwards; nobody wakes. */
-  jump(by: Millis): void {
-    this.#origin += by;
+    this.#time = end;
   }
 }
 
-/** Lets promise chains that are ready to run, run; a macrotask comes after all of them. */
-function settle(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
+/** Lets everything that is ready run, until only time or the outside world can move anything. */
+export async function settle(): Promise<void> {
+  for (let round = 0; round < 3; round++) await setImmediate();
 }
