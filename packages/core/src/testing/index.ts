@@ -3,3 +3,5 @@ export * from './cluster.ts';
 export * from './manual-clock.ts';
 export * from './memory-source.ts';
 export * from './memory-http-listener.ts';
+export * from './recording-backend.ts';
+export * from './faulty-backend.ts';
