@@ -1,4 +1,4 @@
-type LossCause = 'droppedByNodeAlone' | 'droppedByNodeShared' | 'noServerUp' | 'appGone' | 'unexplained';
+import type { LossCause } from '@switchyard/core';
 
 /** One event time the model uses, in seconds after the old pod's deletionTimestamp; undefined if it never happened. */
 export interface KeyTimes {
