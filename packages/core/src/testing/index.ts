@@ -5,3 +5,5 @@ export * from './memory-source.ts';
 export * from './expand-states.ts';
 export * from './outcome.ts';
 export * from './memory-http-listener.ts';
+export * from './recording-backend.ts';
+export * from './faulty-backend.ts';
