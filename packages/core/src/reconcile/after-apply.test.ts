@@ -4,7 +4,7 @@ import type { IpFamily } from '../ip/address.ts';
 import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
 import { node, service, slice } from '../testing/builders.ts';
-import { listed } from '../testing/cluster.ts';
+import { replaceAll } from '../testing/expand-states.ts';
 import { cart, cartSlice, cluster, ReconcilerBench } from '../testing/reconciler-bench.ts';
 import { millis } from '../time.ts';
 
@@ -15,7 +15,7 @@ describe('health checks', () => {
     healthCheckNodePort: 30001,
   });
   const local = slice('shop/cart', { endpoints: [{ ip: '10.244.1.1', node: 'n1' }] });
-  const withHealth = listed({ services: [exposed], slices: [local], nodes: [node('n1')] });
+  const withHealth = replaceAll({ services: [exposed], slices: [local], nodes: [node('n1')] });
   const terminating = slice('shop/cart', { endpoints: [{ ip: '10.244.1.1', node: 'n1', terminating: true }] });
 
   test('are announced after the apply, never before', async () => {
@@ -78,7 +78,7 @@ describe('stale flows', () => {
   const dns = service('kube-system/dns', { ports: [{ protocol: 'UDP', port: 53 }] });
   const dnsSlice = (ip: string): EndpointSliceRecord =>
     slice('kube-system/dns', { ports: [{ protocol: 'UDP', port: 5353 }], endpoints: [ip] });
-  const withDns = listed({
+  const withDns = replaceAll({
     services: [dns, service('shop/cart', { clusterIps: ['10.96.0.12'] })],
     slices: [dnsSlice('10.244.1.1')],
     nodes: [node('n1')],

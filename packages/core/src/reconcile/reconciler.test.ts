@@ -3,7 +3,7 @@ import { InvariantError } from '../errors.ts';
 import { nodeName } from '../records/keys.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import { node, service, serviceCidr, slice } from '../testing/builders.ts';
-import { listed } from '../testing/cluster.ts';
+import { replaceAll } from '../testing/expand-states.ts';
 import { settle } from '../testing/manual-clock.ts';
 import { cart, cartSlice, cluster, hang, pay, ReconcilerBench } from '../testing/reconciler-bench.ts';
 import { RecordingBackend } from '../testing/recording-backend.ts';
@@ -47,7 +47,7 @@ describe('a start condition', () => {
       isMet: () => state.nodes.has(nodeName('n1')),
       timeout: millis(timeout),
     });
-  const nodeless = listed({ services: [service('shop/cart')] });
+  const nodeless = replaceAll({ services: [service('shop/cart')] });
 
   test('that is met with in-sync delays nothing', async () => {
     await using bench = new ReconcilerBench({ startCondition: nodeKnown(30_000) });
@@ -163,7 +163,7 @@ describe('resync', () => {
 });
 
 describe('two families', () => {
-  const dual = listed({
+  const dual = replaceAll({
     services: [service('shop/cart', { clusterIps: ['10.96.0.10', 'fd00:10:96::10'] })],
     slices: [
       slice('shop/cart', { endpoints: ['10.244.1.1'] }),
@@ -206,8 +206,8 @@ describe('node eligibility (KEP-3836)', () => {
   test.each([
     ['before Nodes were listed the node counts as eligible', cluster.slice(0, 2), true],
     ['our Node in the list is eligible', cluster, true],
-    ['a list without our Node is a no', listed({ nodes: [node('other')] }), false],
-    ['our Node on its way out is a no', listed({ nodes: [{ ...node('n1'), isEligible: false }] }), false],
+    ['a list without our Node is a no', replaceAll({ nodes: [node('other')] }), false],
+    ['our Node on its way out is a no', replaceAll({ nodes: [{ ...node('n1'), isEligible: false }] }), false],
   ])('%s', async (_, batch, expected) => {
     await using bench = new ReconcilerBench();
     await bench.push(batch);

@@ -10,7 +10,7 @@ import type { ClusterEvent } from '../state/cluster-event.ts';
 import { ClusterState } from '../state/cluster-state.ts';
 import { millis } from '../time.ts';
 import { node, service, slice, tableOptions } from './builders.ts';
-import { listed } from './cluster.ts';
+import { replaceAll } from './expand-states.ts';
 import { type Fault, FaultyBackend } from './faulty-backend.ts';
 import { ManualClock, settle } from './manual-clock.ts';
 import { MemorySource } from './memory-source.ts';
@@ -21,7 +21,7 @@ export const cart: ServicePortKey = servicePortKey(serviceKey('shop', 'cart'), '
 export const pay: ServicePortKey = servicePortKey(serviceKey('shop', 'pay'), '', 'TCP');
 
 /** Two services with one endpoint each, seen from node n1. */
-export const cluster: readonly ClusterEvent[] = listed({
+export const cluster: readonly ClusterEvent[] = replaceAll({
   services: [service('shop/cart'), service('shop/pay', { clusterIps: ['10.96.0.11'] })],
   slices: [slice('shop/cart', { endpoints: ['10.244.1.1'] }), slice('shop/pay', { endpoints: ['10.244.1.2'] })],
   nodes: [node('n1')],
