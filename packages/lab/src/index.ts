@@ -17,3 +17,6 @@ export type { LoadOptions, LoadOutcome, LoadResult } from './load-types.ts';
 export { echoServerCommand, type EchoServerOptions, startEchoServer } from './echo-server.ts';
 export type * from './api-types.ts';
 export * from './api-client.ts';
+export * from './workloads/start-workloads.ts';
+export * from './workloads/zeroapp.ts';
+export type * from './workloads/workload-event.ts';
