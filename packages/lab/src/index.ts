@@ -20,3 +20,6 @@ export * from './api-client.ts';
 export * from './workloads/start-workloads.ts';
 export * from './workloads/zeroapp.ts';
 export type * from './workloads/workload-event.ts';
+export * from './apiserver/server.ts';
+export type { Fault, FaultMatch, FaultOptions, Faults } from './apiserver/http/faults.ts';
+export * from './apiserver/listen-in-namespace.ts';
