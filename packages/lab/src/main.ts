@@ -4,6 +4,7 @@ import { takeDown } from './cli/down.ts';
 import { execInLab } from './cli/exec.ts';
 import { type LabCommand, parseLabCommand, type UpOptions, usage } from './cli/options.ts';
 import { bringUp } from './cli/up.ts';
+import { nodeProgram } from './program-path.ts';
 
 const interrupted = new AbortController();
 
@@ -33,6 +34,8 @@ async function run(command: LabCommand): Promise<number> {
       return 0;
     case 'exec':
       return execInLab(command);
+    case 'probe':
+      return execInLab({ ...command, command: [process.execPath, ...nodeProgram('probe-agent'), ...command.words] });
   }
 }
 
@@ -45,9 +48,9 @@ async function up(options: UpOptions): Promise<number> {
   console.log(`export KUBECONFIG=${record.kubeconfig}`);
   const next = [
     'kubectl get nodes -o wide',
-    'kubectl create deployment web --image=registry.k8s.io/e2e-test-images/agnhost:2.59 --replicas=2 -- /agnhost netexec',
-    'kubectl expose deployment web --port=80 --target-port=8080 --type=NodePort',
+    'kubectl apply -f packages/lab/examples/web.yaml',
     'kubectl get pods,services,endpointslices -o wide',
+    ...(options.agents ? [`./dev lab probe${name} client http 172.18.0.11 30080 --count 5`] : []),
     `./dev lab exec${name} node1 -- ip route`,
     `./dev lab status${name}`,
     `./dev lab down${name}`,

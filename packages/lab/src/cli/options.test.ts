@@ -27,6 +27,10 @@ test.each([
     line: 'exec --name x node1 -- ls --name y',
     command: { kind: 'exec', name: 'x', host: 'node1', command: ['ls', '--name', 'y'] },
   },
+  {
+    line: 'probe --count 5 client http 172.18.0.11 30080',
+    command: { kind: 'probe', name: 'demo', host: 'client', words: ['http', '172.18.0.11', '30080', '5'] },
+  },
 ])('./dev lab $line', ({ line, command }) => {
   expect(parseLabCommand(line.split(' ').filter(Boolean))).toEqual(command);
 });
@@ -39,6 +43,10 @@ test.each([
   { line: 'up --wings', says: /--wings/ },
   { line: 'down --all --name x', says: /not both/ },
   { line: 'exec', says: /in which host/ },
+  { line: 'probe client', says: /say probe HOST/ },
+  { line: 'probe client icmp 172.18.0.11 80', says: /say probe HOST/ },
+  { line: 'probe client tcp nowhere 80', says: /say probe HOST/ },
+  { line: 'probe --count 0 client tcp 172.18.0.11 80', says: /say probe HOST/ },
   { line: 'exec client ls -- ls', says: /what is ls\?/ },
 ])('./dev lab $line is refused', ({ line, says }) => {
   expect(() => parseLabCommand(line.split(' '))).toThrow(says);

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { ConfigError, ipFamilies, type IpFamily } from '@switchyard/core';
+import { ConfigError, ipFamilies, type IpFamily, tryParseIp } from '@switchyard/core';
 
 /** Name of the lab that commands mean when none is given. */
 export const defaultLab = 'demo';
@@ -11,7 +11,8 @@ export type LabCommand =
   | { readonly kind: 'down'; readonly names: 'all' | readonly string[] }
   | { readonly kind: 'list' }
   | { readonly kind: 'status'; readonly name: string }
-  | { readonly kind: 'exec'; readonly name: string; readonly host: string; readonly command: readonly string[] };
+  | { readonly kind: 'exec'; readonly name: string; readonly host: string; readonly command: readonly string[] }
+  | { readonly kind: 'probe'; readonly name: string; readonly host: string; readonly words: readonly string[] };
 
 /** What `lab up` builds. Plain data: it is handed to the daemon as JSON. */
 export interface UpOptions {
@@ -41,6 +42,8 @@ export const usage: string = `usage: ./dev lab COMMAND
   status   hosts, addresses and programs of a lab (--name NAME)
   exec     run a command in a host or pod: exec [--name NAME] HOST -- COMMAND
              hosts: client, lb, api, node1, node2, ...; KUBECONFIG is set for kubectl
+  probe    one connection attempt, or several: probe [--name NAME] [--count N] HOST PROTOCOL ADDRESS PORT
+             protocols: http, tcp, udp, connect; prints who answered and whose address it saw
   help     this text`;
 
 /** Parses the arguments after `./dev lab`. Throws `ConfigError` with one line that says what is wrong. */
@@ -65,6 +68,8 @@ export function parseLabCommand(args: readonly string[]): LabCommand {
       return { kind: 'status', name: parse(rest, { name: { type: 'string' } }).values.name ?? defaultLab };
     case 'exec':
       return parseExec(rest);
+    case 'probe':
+      return parseProbe(rest);
     default:
       throw invalid(`unknown command ${JSON.stringify(command)}; see ./dev lab help`);
   }
@@ -93,6 +98,18 @@ function parseExec(args: readonly string[]): LabCommand {
   if (host === undefined) throw invalid('say in which host: exec HOST -- COMMAND');
   if (end >= 0 && others.length > 0) throw invalid(`what is ${others.join(' ')}? exec HOST -- COMMAND`);
   return { kind: 'exec', name: values.name, host, command: command.length > 0 ? command : ['sh'] };
+}
+
+function parseProbe(args: readonly string[]): LabCommand {
+  const options = { name: { type: 'string', default: defaultLab }, count: { type: 'string', default: '1' } } as const;
+  const { values, positionals } = parse(args, options, true);
+  const [host, protocol = '', address = '', port = ''] = positionals;
+  const isProtocol = ['http', 'tcp', 'udp', 'connect'].includes(protocol);
+  const isComplete = host !== undefined && isProtocol && tryParseIp(address) !== undefined && /^[0-9]+$/.test(port);
+  if (!isComplete || positionals.length > 4 || !/^[1-9][0-9]{0,3}$/.test(values.count)) {
+    throw invalid('say probe HOST http|tcp|udp|connect ADDRESS PORT, and at most 9999 times with --count');
+  }
+  return { kind: 'probe', name: values.name, host, words: [protocol, address, port, values.count] };
 }
 
 type OptionsConfig = NonNullable<Parameters<typeof parseArgs>[0]>['options'] & {};

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { HostError } from '@switchyard/core';
 import type { ClusterRecord } from '../cluster-record.ts';
 import { checkMachine } from '../create-lab.ts';
@@ -46,10 +46,18 @@ export async function bringUp(
     const message = `the lab's background process ended (${code ?? name}) before it was ready; ${logFile} ends with:\n${tail}`;
     outcome.reject(new HostError('lab.up', message));
   });
-  const onAbort = (): void => daemon.disconnect();
+  const ended = new Promise<void>((resolve) => daemon.once('exit', () => resolve()));
+  const onAbort = (): void => void daemon.kill('SIGTERM');
   signal.addEventListener('abort', onAbort, { once: true });
   try {
-    return await outcome.promise;
+    const record = await outcome.promise;
+    signal.throwIfAborted();
+    return record;
+  } catch (error) {
+    await ended; // by then it has taken down what it had built
+    if (!signal.aborted) throw error;
+    rmSync(logFile, { force: true });
+    throw new HostError('lab.interrupted', `interrupted; what was built of lab ${options.name} has been taken down`);
   } finally {
     signal.removeEventListener('abort', onAbort);
     if (daemon.connected) daemon.disconnect();
