@@ -37,3 +37,4 @@ export * from './health/http-answer.ts';
 export * from './health/http-listener.ts';
 export * from './health/proxy-health.ts';
 export * from './health/service-health.ts';
+export * from './policy/source-ranges.ts';
