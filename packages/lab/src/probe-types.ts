@@ -48,6 +48,18 @@ export interface ProbeAnswer {
   readonly seenSourcePort: number | undefined;
 }
 
+/** How a line sent over a kept connection came back. `closed`: the other end closed it, or it never was open. */
+export interface ProbeExchange {
+  readonly status: 'echoed' | 'garbled' | 'timeout' | 'reset' | 'closed';
+}
+
+/** A TCP connection that stays open, to see whether it survives. */
+export interface ProbeConnection {
+  /** Sends one line and waits for its echo, by default 1500 ms. */
+  exchange(text: string, timeout?: number): Promise<ProbeExchange>;
+  close(): Promise<void>;
+}
+
 /** What an echo server says about itself and its peer, as one JSON object. */
 export interface EchoAnswer {
   readonly pod: string;

@@ -3,7 +3,8 @@ import { request as httpRequest } from 'node:http';
 import { connect, isIPv6 } from 'node:net';
 import type { EchoAnswer, ProbeAnswer, ProbeRequest, ProbeResult } from './probe-types.ts';
 
-type Outcome = ProbeResult extends infer R ? (R extends unknown ? Omit<R, 'took'> : never) : never;
+/** A `ProbeResult` before its duration is known. */
+export type Outcome = ProbeResult extends infer R ? (R extends unknown ? Omit<R, 'took'> : never) : never;
 type Finish = (outcome: Outcome) => void;
 
 const defaultTimeout = 1500;
@@ -95,7 +96,12 @@ function attemptUdp(request: ProbeRequest, finish: Finish): () => void {
   };
 }
 
-function answered(body: string, httpStatus?: number, headers: Readonly<Record<string, string>> = {}): ProbeAnswer {
+/** The result of an answer with this body. */
+export function answered(
+  body: string,
+  httpStatus?: number,
+  headers: Readonly<Record<string, string>> = {},
+): ProbeAnswer {
   const echo = tryParseEcho(body);
   return {
     status: 'answered',

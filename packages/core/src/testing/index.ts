@@ -2,4 +2,8 @@ export * from './builders.ts';
 export * from './cluster.ts';
 export * from './manual-clock.ts';
 export * from './memory-source.ts';
+export * from './expand-states.ts';
+export * from './outcome.ts';
 export * from './memory-http-listener.ts';
+export * from './recording-backend.ts';
+export * from './faulty-backend.ts';

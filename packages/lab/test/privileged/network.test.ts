@@ -126,3 +126,34 @@ test('a probe from a given source address and port is seen as such', async () =>
   });
   expect(result).toMatchObject({ status: 'answered', seenSource: '172.18.0.101', seenSourcePort: 4242 });
 });
+
+test('a kept connection echoes, survives other probes, and tells timeout, reset and close apart', async () => {
+  const open = { protocol: 'tcp', ...target('node1', 'IPv4', tcpPort) } as const;
+  const prober = probers.get('client')!;
+  const { result, connection } = await prober.open(open);
+  expect(result).toMatchObject({ status: 'answered', by: 'node1' });
+  expect(await connection!.exchange('one')).toEqual({ status: 'echoed' });
+  await prober.probe(open);
+  expect(await connection!.exchange('two')).toEqual({ status: 'echoed' });
+  await lab.nodes[0]!.run('ip', ['route', 'add', 'blackhole', '172.18.0.100/32']);
+  expect(await connection!.exchange('three', 200)).toEqual({ status: 'timeout' });
+  await lab.nodes[0]!.run('ip', ['route', 'del', 'blackhole', '172.18.0.100/32']);
+  await connection!.close();
+  expect(await connection!.exchange('four')).toEqual({ status: 'closed' });
+
+  const server = startEchoServer(lab.loadBalancer, { pod: 'short', tcp: [9999] });
+  const toServer = { protocol: 'tcp', ...target('lb', 'IPv4', 9999) } as const;
+  await answers('client', toServer);
+  const short = await prober.open(toServer);
+  await server.stop(millis(0));
+  expect(['closed', 'reset']).toContain((await short.connection!.exchange('gone')).status);
+  expect(await prober.open(toServer)).toMatchObject({ result: { status: 'refused' }, connection: undefined });
+});
+
+test('a prober makes hundreds of attempts a second', async () => {
+  const request: ProbeRequest = { protocol: 'tcp', ...target('node1', 'IPv4', tcpPort) };
+  const started = performance.now();
+  const results = await Promise.all(Array.from({ length: 200 }, () => probers.get('client')!.probe(request)));
+  expect(results.every((result) => result.status === 'answered')).toBe(true);
+  expect(performance.now() - started).toBeLessThan(1000);
+});
