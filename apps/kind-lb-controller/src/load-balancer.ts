@@ -91,7 +91,9 @@ export function loadBalancerOf(service: V1Service): LoadBalancer {
   const isLocal = spec.externalTrafficPolicy === 'Local';
   return {
     service: serviceKey(service.metadata?.namespace ?? '', service.metadata?.name ?? ''),
-    ipFamilies: (spec.ipFamilies ?? ['IPv4']).filter((family): family is IpFamily => family === 'IPv4' || family === 'IPv6'),
+    ipFamilies: (spec.ipFamilies ?? ['IPv4']).filter(
+      (family): family is IpFamily => family === 'IPv4' || family === 'IPv6',
+    ),
     ports: ports.sort((a, b) => a.port - b.port),
     healthPort: (isLocal ? tryParsePort(spec.healthCheckNodePort) : undefined) ?? proxyHealthPort,
     sourceRanges: (spec.loadBalancerSourceRanges ?? []).flatMap((range) => tryParseCidr(range) ?? []),
