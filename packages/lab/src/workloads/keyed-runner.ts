@@ -22,6 +22,8 @@ export interface KeyedRunnerOptions {
 interface KeyState {
   isWanted: boolean;
   failures: number;
+  /** The log knows of the present series of failures. */
+  isTold: boolean;
   /** Cancels the pending unasked run. */
   timer: AbortController | undefined;
   waiting: (() => void)[];
@@ -48,7 +50,13 @@ class Runner implements KeyedRunner {
 
   poke(key: string): void {
     if (this.#disposal.signal.aborted) return;
-    const state = this.#states.get(key) ?? { isWanted: false, failures: 0, timer: undefined, waiting: [] };
+    const state = this.#states.get(key) ?? {
+      isWanted: false,
+      failures: 0,
+      isTold: false,
+      timer: undefined,
+      waiting: [],
+    };
     this.#states.set(key, state);
     if (state.isWanted) return;
     state.isWanted = true;
@@ -102,6 +110,7 @@ class Runner implements KeyedRunner {
     try {
       const again = await this.#options.run(key, signal);
       state.failures = 0;
+      state.isTold = false;
       if (again !== undefined) this.#pokeAfter(key, state, again);
       else if (!state.isWanted && state.waiting.length === 0) this.#states.delete(key);
     } catch (error) {
@@ -113,7 +122,8 @@ class Runner implements KeyedRunner {
   /** A conflict only means that somebody else wrote first: the next run reads the new state, so it is not logged. */
   #retry(key: string, state: KeyState, error: unknown): void {
     const isConflict = error instanceof ApiServerError && (error.status === 409 || error.status === 404);
-    if (!isConflict && state.failures === 0) {
+    if (!isConflict && !state.isTold) {
+      state.isTold = true;
       this.#options.log.warn('reconcile failed, will retry', { controller: this.#options.name, key, error });
     }
     this.#pokeAfter(key, state, millis(Math.min(longestRetry, shortestRetry * 2 ** state.failures)));
