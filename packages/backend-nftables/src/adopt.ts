@@ -73,7 +73,7 @@ export function recoverPlaces(
     key,
     { id, slots: { Cluster: slotsOf(id, 'Cluster'), Local: slotsOf(id, 'Local') } },
   ]);
-  return { places: new Map(places), usedIds: usedIds.union(taken) };
+  return { places: new Map(places), usedIds: new Set([...usedIds, ...taken]) };
 }
 
 interface IndexedElements {
