@@ -63,8 +63,8 @@ export async function readText(path: string, what: string): Promise<string> {
   }
 }
 
-/** The first line of an error's message, without Node's code and system call. */
+/** The first line of an error's message, without Node's code. */
 export function errorReason(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  return (message.split('\n')[0] ?? '').replace(/^E[A-Z]+: /, '').replace(/, \w+( '.*')?$/, '');
+  return (message.split('\n')[0] ?? '').replace(/^E[A-Z]+: /, '');
 }
