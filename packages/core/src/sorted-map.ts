@@ -100,17 +100,15 @@ export class SortedMap<K extends string, V> implements ReadonlyMap<K, V> {
 
   /** What changed since `previous`, in time proportional to the number of chunks plus the changes. */
   changesSince(previous: SortedMap<K, V>): SortedMapChanges<K, V> {
+    const { before, after } = withoutCommonEnds(previous.#chunks, this.#chunks);
+    const old = new Set(before);
+    const kept = new Set<readonly V[]>();
     const upserted: V[] = [];
     const removed: K[] = [];
-    const shared = new Set(previous.#chunks);
-    const before = previous.#chunks;
-    const kept = new Set<readonly V[]>();
-    const fresh: V[] = [];
-    for (const chunk of this.#chunks) {
-      if (shared.has(chunk)) kept.add(chunk);
-      else fresh.push(...chunk);
+    for (const chunk of after) {
+      if (old.has(chunk)) kept.add(chunk);
+      else for (const value of chunk) if (previous.get(this.#keyOf(value)) !== value) upserted.push(value);
     }
-    for (const value of fresh) if (previous.get(this.#keyOf(value)) !== value) upserted.push(value);
     for (const chunk of before) {
       if (kept.has(chunk)) continue;
       for (const value of chunk) if (!this.has(this.#keyOf(value))) removed.push(this.#keyOf(value));
@@ -186,6 +184,19 @@ function lowerBound<V>(chunk: readonly V[], key: string, keyOf: (value: V) => st
     else high = middle;
   }
   return low;
+}
+
+/** Two lists without the elements at which both begin and end: after one change, one or two remain. */
+function withoutCommonEnds<T>(
+  before: readonly T[],
+  after: readonly T[],
+): { readonly before: readonly T[]; readonly after: readonly T[] } {
+  const shorter = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < shorter && before[start] === after[start]) start++;
+  let end = 0;
+  while (end < shorter - start && before[before.length - 1 - end] === after[after.length - 1 - end]) end++;
+  return { before: before.slice(start, before.length - end), after: after.slice(start, after.length - end) };
 }
 
 /** Non-empty chunks of at most `chunkLimit` values, of about equal size. */

@@ -99,6 +99,7 @@ function renderSwitch(plan: NetworkPlan): string {
         `link add dev port${index} type veth peer name eth0 netns ${namespaceName(plan.lab, host.name)}`,
         `link set dev port${index} master br0 up`,
       ]),
+      ...podRoutes(plan, switchName), // for its answers to pods
     ],
   });
 }
@@ -119,16 +120,22 @@ function hostLinks(plan: NetworkPlan, host: HostPlan): readonly string[] {
  */
 function hostRoutes(plan: NetworkPlan, host: HostPlan): readonly string[] {
   if (host.role === 'outside') return [];
+  if (host.role === 'server') return podRoutes(plan, host.name);
   const gateways = hostAddresses(hostNumbers.gateway, plan.ipFamilies);
-  const nodes = plan.hosts.filter((other) => other.nodeIndex !== undefined);
-  return plan.ipFamilies.flatMap((family) => [
-    ...(host.role === 'node' ? [`route add default via ${gateways[family]}`] : []),
-    ...nodes.map((node) => {
-      const cidr = podCidrs(node.nodeIndex ?? 0, plan.ipFamilies)[family];
-      if (node.name === host.name) return `route add blackhole ${cidr}`;
-      return `route add ${cidr} via ${hostAddresses(node.number, plan.ipFamilies)[family]}`;
+  const defaults = plan.ipFamilies.map((family) => `route add default via ${gateways[family]}`);
+  return [...defaults, ...podRoutes(plan, host.name)];
+}
+
+/** Routes of `host` to every node's pods. */
+function podRoutes(plan: NetworkPlan, host: string): readonly string[] {
+  return plan.ipFamilies.flatMap((family) =>
+    plan.hosts.flatMap(({ name, number, nodeIndex }) => {
+      if (nodeIndex === undefined) return [];
+      const cidr = podCidrs(nodeIndex, plan.ipFamilies)[family];
+      if (name === host) return [`route add blackhole ${cidr}`];
+      return [`route add ${cidr} via ${hostAddresses(number, plan.ipFamilies)[family]}`];
     }),
-  ]);
+  );
 }
 
 function addAddress(family: IpFamily, address: IpAddress | undefined, device: string): string {

@@ -80,6 +80,9 @@ export interface EndpointSpec {
   readonly nodeHints?: readonly string[];
 }
 
+/** Shared, as sources share it: most endpoints have no hints. */
+const noHints: readonly string[] = [];
+
 /** An endpoint record: ready unless terminating, serving, on no node. */
 export function endpoint(spec: EndpointSpec | string): EndpointRecord {
   const given = typeof spec === 'string' ? { ip: spec } : spec;
@@ -89,8 +92,8 @@ export function endpoint(spec: EndpointSpec | string): EndpointRecord {
     serving: given.serving ?? true,
     terminating: given.terminating ?? false,
     nodeName: given.node === undefined ? undefined : nodeName(given.node),
-    zoneHints: given.zoneHints ?? [],
-    nodeHints: given.nodeHints ?? [],
+    zoneHints: given.zoneHints ?? noHints,
+    nodeHints: given.nodeHints ?? noHints,
   };
 }
 

@@ -6,9 +6,9 @@ import { nodeName } from '../records/keys.ts';
 import type { NodeRecord } from '../records/node.ts';
 import type { ServiceCidrRecord } from '../records/service-cidr.ts';
 import type { ServiceRecord } from '../records/service.ts';
-import type { ClusterEvent } from '../state/cluster-event.ts';
 import { ClusterState } from '../state/cluster-state.ts';
 import { tableOptions } from './builders.ts';
+import { replaceAll } from './expand-states.ts';
 
 /** Everything a test cluster consists of; what is left out is an empty list. */
 export interface ClusterSpec {
@@ -18,20 +18,10 @@ export interface ClusterSpec {
   readonly serviceCidrs?: readonly ServiceCidrRecord[];
 }
 
-/** The four `replace` events with which a source delivers a cluster: after them it is in sync. */
-export function listed(spec: ClusterSpec): readonly ClusterEvent[] {
-  return [
-    { kind: 'replace', resource: 'Service', items: spec.services ?? [] },
-    { kind: 'replace', resource: 'EndpointSlice', items: spec.slices ?? [] },
-    { kind: 'replace', resource: 'Node', items: spec.nodes ?? [] },
-    { kind: 'replace', resource: 'ServiceCIDR', items: spec.serviceCidrs ?? [] },
-  ];
-}
-
 /** State after a cluster was listed, as our Node `here` sees it. */
 export function stateOf(spec: ClusterSpec, here = 'n1'): ClusterState {
   const state = new ClusterState({ nodeName: nodeName(here) });
-  state.apply(listed(spec));
+  state.apply(replaceAll(spec));
   return state;
 }
 

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { UsageError } from '../errors.ts';
 import { type Clock, type Millis, millis } from '../time.ts';
 
 interface Sleeper {
@@ -9,6 +10,7 @@ interface Sleeper {
 /** A clock that stands still until a test moves it. Both of its times start at `start` (default 0). */
 export class ManualClock implements Clock {
   #time: number;
+  #wallOffset = 0;
   #sleepers: Sleeper[] = [];
 
   constructor(start = 0) {
@@ -16,7 +18,7 @@ export class ManualClock implements Clock {
   }
 
   now(): Millis {
-    return millis(this.#time);
+    return millis(this.#time + this.#wallOffset);
   }
 
   monotonic(): Millis {
@@ -50,6 +52,7 @@ export class ManualClock implements Clock {
    * what it can before the next. Time stands at the sleeper's due time while it runs.
    */
   async advance(duration: Millis | number): Promise<void> {
+    if (duration < 0) throw new UsageError('clock.backwards', `time cannot move by ${duration} ms; use jump()`);
     const end = this.#time + duration;
     await settle();
     for (;;) {
@@ -61,6 +64,11 @@ export class ManualClock implements Clock {
       await settle();
     }
     this.#time = end;
+  }
+
+  /** Moves the wall clock alone, forwards or backwards, as an operator or NTP does; nobody wakes. */
+  jump(by: Millis | number): void {
+    this.#wallOffset += by;
   }
 }
 

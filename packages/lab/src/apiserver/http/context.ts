@@ -1,0 +1,20 @@
+import type { Clock, Millis } from '@switchyard/core';
+import type { Registry } from '../registry/registry.ts';
+import type { ResourceDefinition } from '../resource.ts';
+import type { Store } from '../store/store.ts';
+import type { Documents } from './documents.ts';
+import type { FaultList } from './faults.ts';
+import type { WatchSession } from './watch.ts';
+
+/** What every request handler works with. */
+export interface ServerContext {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly resources: readonly ResourceDefinition[];
+  readonly clock: Clock;
+  readonly bookmarkInterval: Millis;
+  readonly faults: FaultList;
+  /** Open watches. */
+  readonly sessions: Set<WatchSession>;
+  readonly documents: Documents;
+}

@@ -1,0 +1,168 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { methodNotAllowed, noSuchResource, notFound } from '../status-error.ts';
+import { readBody } from './body.ts';
+import type { ServerContext } from './context.ts';
+import type { Fault } from './faults.ts';
+import { parseListOptions } from './list-options.ts';
+import { listObjects } from './list.ts';
+import { negotiate } from './negotiate.ts';
+import { type RenderOptions, renderList, renderObject } from './representation.ts';
+import { parseResourcePath, type RequestInfo } from './request-info.ts';
+import { type Answer, answerForError, jsonAnswer, sendAnswer, textAnswer } from './respond.ts';
+import { scaleOf } from './scale.ts';
+import { WatchSession } from './watch.ts';
+import {
+  handleBinding,
+  handleCreate,
+  handleDelete,
+  handleDeleteCollection,
+  handlePatch,
+  handleReplace,
+  hasSubresource,
+  type WriteAnswer,
+  type WriteRequest,
+} from './write.ts';
+
+/** Serves one request to its end; never rejects. */
+export async function handleRequest(
+  context: ServerContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const aborted = new AbortController();
+  response.once('close', () => aborted.abort(new Error('the client has gone')));
+  try {
+    const url = new URL(request.url ?? '/', 'http://server');
+    const isWatch = ['1', 'true'].includes(url.searchParams.get('watch') ?? '') || url.pathname.includes('/watch/');
+    const fault = context.faults.take({ method: request.method ?? 'GET', target: request.url ?? '', isWatch });
+    if (fault !== undefined && !(await passes(fault, context, { request, response, signal: aborted.signal }))) return;
+    const answer = await answerRequest(context, { url, request, response, signal: aborted.signal });
+    if (answer !== undefined) sendAnswer(request, response, answer);
+  } catch (error) {
+    if (aborted.signal.aborted) return;
+    if (response.headersSent) response.destroy();
+    else sendAnswer(request, response, answerForError(error));
+  }
+}
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly signal: AbortSignal;
+}
+
+/** Plays a fault; true when the request is then served as usual. */
+async function passes(fault: Fault, context: ServerContext, exchange: Exchange): Promise<boolean> {
+  const { request, response, signal } = exchange;
+  switch (fault.kind) {
+    case 'delay':
+      await context.clock.sleep(fault.duration, signal);
+      return true;
+    case 'reset':
+      request.socket.resetAndDestroy();
+      return false;
+    case 'stall':
+      return false;
+    case 'status': {
+      const headers = fault.retryAfter === undefined ? {} : { 'Retry-After': String(fault.retryAfter) };
+      const answer = textAnswer(fault.status, fault.body ?? 'Too many requests, please try again later.\n');
+      sendAnswer(request, response, { ...answer, headers: { ...answer.headers, ...headers } });
+      return false;
+    }
+  }
+}
+
+/** The answer; undefined when the response is a stream that is already under way. */
+async function answerRequest(
+  context: ServerContext,
+  exchange: Exchange & { readonly url: URL },
+): Promise<Answer | undefined> {
+  const { url, request, response } = exchange;
+  const path = url.pathname;
+  const document = context.documents.answer(path, request);
+  if (document !== undefined) return document;
+  const info = parseResourcePath(path, context.resources);
+  if (info === undefined) return textAnswer(404, '404 page not found\n');
+  if (info.subresource !== undefined && !hasSubresource(info.resource, info.subresource)) throw noSuchResource();
+  const render = renderOptions(context, url, request);
+  switch (request.method) {
+    case 'GET': {
+      if (info.name !== undefined && !info.isWatchPath) return getAnswer(context, info, render);
+      const options = parseListOptions(url.searchParams, info);
+      if (!options.isWatch) {
+        const body = await listObjects(context, { resource: info.resource, options, render }, exchange.signal);
+        return { status: 200, body };
+      }
+      const watch = { resource: info.resource, options, render, response };
+      const session = new WatchSession(context, watch, () => void context.sessions.delete(session));
+      context.sessions.add(session);
+      session.start();
+      return undefined;
+    }
+    case 'POST':
+    case 'PUT':
+    case 'PATCH':
+    case 'DELETE':
+      return writeAnswer(context, info, { url, request, render });
+    default:
+      throw methodNotAllowed();
+  }
+}
+
+function renderOptions(context: ServerContext, url: URL, request: IncomingMessage): RenderOptions {
+  const include = url.searchParams.get('includeObject');
+  return {
+    representation: negotiate(request.headers.accept),
+    includeObject: include === 'None' || include === 'Object' ? include : 'Metadata',
+    now: context.clock.now(),
+  };
+}
+
+function getAnswer(context: ServerContext, info: RequestInfo, render: RenderOptions): Answer {
+  const name = info.name ?? '';
+  const object = context.store.get(info.resource, info.namespace, name);
+  if (object === undefined) throw notFound(info.resource, name);
+  if (info.subresource === 'scale') return jsonAnswer(scaleOf(info.resource, object.value));
+  return { status: 200, body: renderObject(object, render) };
+}
+
+async function writeAnswer(
+  context: ServerContext,
+  info: RequestInfo,
+  exchange: { readonly url: URL; readonly request: IncomingMessage; readonly render: RenderOptions },
+): Promise<Answer> {
+  const { url, request, render } = exchange;
+  const body = await readBody(request);
+  const write: WriteRequest = { info, query: url.searchParams, body };
+  if (request.method === 'DELETE' && info.name === undefined) {
+    const options = parseListOptions(url.searchParams, info);
+    const gone = handleDeleteCollection(context.registry, context.store, write, options.matches);
+    const meta = { resourceVersion: String(context.store.resourceVersion) };
+    return { status: 200, body: renderList(info.resource, gone, meta, render) };
+  }
+  const answer = dispatchWrite(context, info, request.method ?? '', write);
+  if (answer.kind === 'document') return { ...jsonAnswer(answer.document), status: answer.status };
+  const warnings = answer.warnings.map((warning) => `299 - ${JSON.stringify(warning)}`);
+  return {
+    status: answer.status,
+    body: renderObject(answer.object, render),
+    ...(warnings.length === 0 ? {} : { headers: { Warning: warnings } }),
+  };
+}
+
+function dispatchWrite(context: ServerContext, info: RequestInfo, method: string, write: WriteRequest): WriteAnswer {
+  const { registry } = context;
+  if (info.subresource === 'binding') {
+    if (method !== 'POST') throw methodNotAllowed();
+    return handleBinding(registry, write);
+  }
+  const isCollection = info.name === undefined;
+  if (method === 'POST' && isCollection) {
+    if (info.resource.isNamespaced && info.namespace === '') throw methodNotAllowed();
+    return handleCreate(registry, write);
+  }
+  if (method === 'PUT' && !isCollection) return handleReplace(registry, write);
+  if (method === 'PATCH' && !isCollection) return handlePatch(registry, write);
+  if (method === 'DELETE' && !isCollection && info.subresource === undefined) return handleDelete(registry, write);
+  throw methodNotAllowed();
+}

@@ -1,0 +1,211 @@
+import type { ServerResponse } from 'node:http';
+import type { Clock, Millis } from '@switchyard/core';
+import type { JsonObject } from '../json.ts';
+import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
+import { expired } from '../status-error.ts';
+import type { Store, StoreEvent } from '../store/store.ts';
+import { type StoredObject, storedObject, type WatchEventType } from '../store/stored-object.ts';
+import type { ListOptions } from './list-options.ts';
+import { partialMetadata, type RenderOptions, tableOf } from './representation.ts';
+import { setCommonHeaders } from './respond.ts';
+
+/** One watch to be served. */
+export interface WatchRequest {
+  readonly resource: ResourceDefinition;
+  readonly options: ListOptions;
+  readonly render: RenderOptions;
+  readonly response: ServerResponse;
+}
+
+/** What a watch needs from its server. */
+export interface WatchContext {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Between bookmarks. */
+  readonly bookmarkInterval: Millis;
+}
+
+/** Duration of a watch without `timeoutSeconds`. */
+const defaultTimeout = 1_800;
+/** A bookmark comes this long before the end of the stream. */
+const lastBookmarkLead = 2_000;
+/** The first change after a WatchList is followed by a bookmark. */
+const earlyBookmarkDelay = 100;
+/** Initial events are written in pieces of about this many characters. */
+const pieceSize = 64 * 1024;
+
+/** One open watch stream. */
+export class WatchSession {
+  readonly #request: WatchRequest;
+  readonly #context: WatchContext;
+  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #onEnd: () => void;
+  #subscription: Disposable | undefined;
+  /** Version of the last bookmark, or of the start: only a newer one is worth another. */
+  #bookmarked: number;
+  #wantsEarlyBookmark: boolean;
+  #hasSentColumns = false;
+  #held: string[] | undefined;
+
+  constructor(context: WatchContext, request: WatchRequest, onEnd: () => void) {
+    this.#context = context;
+    this.#request = request;
+    this.#onEnd = onEnd;
+    this.#bookmarked = context.store.resourceVersion;
+    this.#wantsEarlyBookmark = request.options.sendInitialEvents;
+  }
+
+  /** Sends the headers and the initial events, then follows the store until the stream ends. Call it once. */
+  start(): void {
+    const { resource, response } = this.#request;
+    setCommonHeaders(response);
+    response.setHeader('Content-Type', 'application/json');
+    response.writeHead(200);
+    response.flushHeaders();
+    response.once('close', () => this.#release());
+    if (!this.#sendStart()) return;
+    this.#subscription = this.#context.store.subscribe(resource, (event) => this.#send(event));
+    this.#startTimers();
+  }
+
+  /** Ends the body cleanly, as the server does at a time-out. */
+  end(): void {
+    this.#release();
+    this.#request.response.end();
+  }
+
+  /** Cuts the connection without the terminating chunk, as a killed server does. */
+  reset(): void {
+    this.#release();
+    this.#request.response.destroy();
+  }
+
+  /** From now on keeps events back (and bookmarks too); `resume` sends what was kept. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  /** Ends `hold`. */
+  resume(): void {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held !== undefined && held.length > 0) this.#request.response.write(held.join(''));
+  }
+
+  /** What comes before live events; false when that already ended the stream. */
+  #sendStart(): boolean {
+    const { resource, options } = this.#request;
+    const { store } = this.#context;
+    const from = Number(options.resourceVersion || 0);
+    if (options.sendInitialEvents || from === 0) {
+      this.#sendInitial(store.list(resource).items);
+      if (options.sendInitialEvents && options.allowWatchBookmarks) this.#sendBookmark('initial-end');
+      return true;
+    }
+    if (from < store.oldestVersion) {
+      const status = expired(`too old resource version: ${from} (${store.oldestVersion})`).toStatus();
+      this.#write(`${JSON.stringify({ type: 'ERROR', object: status })}\n`);
+      this.end();
+      return false;
+    }
+    this.#bookmarked = Math.min(from, store.resourceVersion);
+    for (const event of store.eventsAfter(resource, from)) this.#send(event);
+    return true;
+  }
+
+  #sendInitial(items: readonly StoredObject[]): void {
+    let piece: string[] = [];
+    let size = 0;
+    for (const item of items) {
+      if (!this.#request.options.matches(item)) continue;
+      const line = this.#lineOf('ADDED', item);
+      piece.push(line);
+      size += line.length;
+      if (size < pieceSize) continue;
+      this.#write(piece.join(''));
+      piece = [];
+      size = 0;
+    }
+    if (piece.length > 0) this.#write(piece.join(''));
+  }
+
+  #send(event: StoreEvent): void {
+    const from = Number(this.#request.options.resourceVersion || 0);
+    if (event.resourceVersion <= from) return;
+    const seen = this.#seenAs(event);
+    if (seen === undefined) return;
+    this.#write(this.#lineOf(seen.type, seen.object));
+    if (!this.#wantsEarlyBookmark) return;
+    this.#wantsEarlyBookmark = false;
+    this.#after(earlyBookmarkDelay, () => this.#sendBookmark('periodic'));
+  }
+
+  /** How an event looks through the selectors; undefined when the watcher does not see it. */
+  #seenAs(event: StoreEvent): { readonly type: WatchEventType; readonly object: StoredObject } | undefined {
+    const { matches } = this.#request.options;
+    const { previous, next, deleted } = event;
+    const was = previous !== undefined && matches(previous);
+    if (deleted !== undefined) return was ? { type: 'DELETED', object: deleted } : undefined;
+    if (next !== undefined && matches(next)) return { type: was ? 'MODIFIED' : 'ADDED', object: next };
+    if (!was) return undefined;
+    return { type: 'DELETED', object: storedObject(event.resource, previous.value, event.resourceVersion) };
+  }
+
+  #lineOf(type: WatchEventType, object: StoredObject): string {
+    const { render } = this.#request;
+    if (render.representation === 'object') return object.line(type);
+    const shown = render.representation === 'metadata' ? partialMetadata(object) : this.#tableOf([object]);
+    return `${JSON.stringify({ type, object: shown })}\n`;
+  }
+
+  #tableOf(objects: readonly StoredObject[]): JsonObject {
+    const { resource, render } = this.#request;
+    const resourceVersion = String(objects[0]?.resourceVersion ?? this.#context.store.resourceVersion);
+    const table = tableOf(resource, objects, { resourceVersion }, { ...render, now: this.#context.clock.now() });
+    if (this.#hasSentColumns) return { ...table, columnDefinitions: null };
+    this.#hasSentColumns = true;
+    return table;
+  }
+
+  #sendBookmark(kind: 'periodic' | 'initial-end'): void {
+    const { resource, options, render } = this.#request;
+    const version = this.#context.store.resourceVersion;
+    if (!options.allowWatchBookmarks) return;
+    if (kind === 'periodic' && version <= this.#bookmarked) return;
+    this.#bookmarked = version;
+    const metadata: JsonObject =
+      kind === 'initial-end'
+        ? { resourceVersion: String(version), annotations: { 'k8s.io/initial-events-end': 'true' } }
+        : { resourceVersion: String(version) };
+    const type = { kind: resource.kind, apiVersion: apiVersionOf(resource) };
+    const object =
+      render.representation === 'table' ? this.#tableOf([]) : { ...type, metadata, ...resource.bookmarkShell };
+    this.#write(`${JSON.stringify({ type: 'BOOKMARK', object })}\n`);
+  }
+
+  #startTimers(): void {
+    const { options } = this.#request;
+    const timeout = (options.timeoutSeconds ?? defaultTimeout) * 1000;
+    this.#after(timeout, () => this.end());
+    if (!options.allowWatchBookmarks) return;
+    if (timeout > lastBookmarkLead) this.#after(timeout - lastBookmarkLead, () => this.#sendBookmark('periodic'));
+    const interval = setInterval(() => this.#sendBookmark('periodic'), this.#context.bookmarkInterval);
+    this.#timers.push(interval.unref());
+  }
+
+  #after(delay: number, action: () => void): void {
+    this.#timers.push(setTimeout(action, delay).unref());
+  }
+
+  #write(text: string): void {
+    if (this.#held === undefined) this.#request.response.write(text);
+    else this.#held.push(text);
+  }
+
+  #release(): void {
+    this.#subscription?.[Symbol.dispose]();
+    this.#subscription = undefined;
+    for (const timer of this.#timers.splice(0)) clearTimeout(timer);
+    this.#onEnd();
+  }
+}

@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import type { Server } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { HostError, type Millis, millis } from '@switchyard/core';
+
+/** Where to listen, seen from inside the namespace. */
+export interface NamespaceAddress {
+  /** Name under /run/netns. */
+  readonly namespace: string;
+  /** An address that an interface of the namespace has, or a wildcard. */
+  readonly host: string;
+  /** 0 lets the kernel choose. */
+  readonly port: number;
+}
+
+/** A helper that has not answered after this long is killed. */
+const helperTimeout: Millis = millis(10_000);
+
+/**
+ * A listening socket that lives in another network namespace, for `ApiServer.listen`. A short-lived helper
+ * process enters the namespace, listens, hands the socket over and exits; the socket stays in its namespace.
+ * Rejects with `HostError` when the namespace does not exist or the address cannot be had. Needs root.
+ */
+export function listenInNamespace(where: NamespaceAddress, signal: AbortSignal): Promise<Server> {
+  const helper = fileURLToPath(
+    new URL(`./listen-helper.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url),
+  );
+  const { namespace, host, port } = where;
+  return new Promise((resolve, reject) => {
+    const child = spawn('nsenter', [`--net=/run/netns/${namespace}`, process.execPath, helper, host, String(port)], {
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      signal,
+    });
+    const timer = setTimeout(() => child.kill('SIGKILL'), helperTimeout);
+    let stderr = '';
+    let isHandedOver = false;
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+    child.on('message', (_message, handle) => {
+      isHandedOver = true;
+      child.send('received');
+      resolve(handle as Server);
+    });
+    const fail = (detail: string, cause?: unknown): void => {
+      clearTimeout(timer);
+      if (isHandedOver) return;
+      const target = `${host} port ${port} in network namespace ${namespace}`;
+      reject(
+        new HostError(
+          'apiserver.listen',
+          `listening on ${target}: ${detail}; check that the namespace has the address`,
+          { cause },
+        ),
+      );
+    };
+    child.once('error', (cause) => (signal.aborted ? reject(signal.reason) : fail(cause.message, cause)));
+    child.once('exit', (code, by) =>
+      fail(`the helper ended with ${code ?? by ?? 'nothing'}: ${stderr.trim().slice(-300)}`),
+    );
+  });
+}

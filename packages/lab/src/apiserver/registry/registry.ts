@@ -1,0 +1,97 @@
+import type { Clock, Random } from '@switchyard/core';
+import type { Allocations } from '../allocations.ts';
+import type { JsonObject } from '../json.ts';
+import type { ResourceContext, ResourceDefinition } from '../resource.ts';
+import type { Store } from '../store/store.ts';
+import type { StoredObject } from '../store/stored-object.ts';
+import { createObject } from './create.ts';
+import { deleteObject } from './delete.ts';
+import { updateObject } from './update.ts';
+
+/** How a write is to be done. */
+export interface WriteOptions {
+  /** Everything but storing. */
+  readonly isDryRun: boolean;
+  /** What to do about unknown fields: drop, drop and warn, or refuse. */
+  readonly fieldValidation: 'Ignore' | 'Warn' | 'Strict';
+}
+
+/** What a write made. */
+export interface WriteResult {
+  readonly object: StoredObject;
+  /** Texts for the client, for example about unknown fields. */
+  readonly warnings: readonly string[];
+}
+
+/** Which object. `namespace` is '' for cluster-scoped kinds. */
+export interface ObjectName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A change to an existing object: from the current state (with type fields) to the wanted one. */
+export interface ObjectChange {
+  /** `main` ignores status, `status` ignores everything else but labels and annotations. */
+  readonly part: 'main' | 'status';
+  readonly apply: (current: JsonObject) => JsonObject;
+}
+
+/** The body of a DELETE. */
+export interface DeletionOptions {
+  readonly gracePeriodSeconds: number | undefined;
+  readonly propagationPolicy: string | undefined;
+  readonly isDryRun: boolean;
+  readonly preconditions: { readonly uid: string | undefined; readonly resourceVersion: string | undefined };
+}
+
+/** What a DELETE did. */
+export interface DeletionResult {
+  /** Last state if gone, else the state that waits for its finalizers or its grace period. */
+  readonly object: StoredObject;
+  readonly isGone: boolean;
+}
+
+/** What the write path works with. */
+export interface RegistryContext {
+  readonly store: Store;
+  readonly allocations: Allocations;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly namespaces: ResourceDefinition;
+  readonly nodes: ResourceDefinition;
+}
+
+/**
+ * The write path: decoding, defaults, allocation, validation, generations, finalizers. Every method rejects with a
+ * `StatusError` that a client would get; nothing is stored then.
+ */
+export interface Registry {
+  /** `namespace` is that of the request; '' for cluster-scoped kinds. */
+  create(resource: ResourceDefinition, namespace: string, body: JsonObject, options: WriteOptions): WriteResult;
+  /** A change that makes no difference keeps the version and tells no watcher. */
+  update(resource: ResourceDefinition, name: ObjectName, change: ObjectChange, options: WriteOptions): WriteResult;
+  delete(resource: ResourceDefinition, name: ObjectName, options: DeletionOptions): DeletionResult;
+}
+
+/** Makes the write path of one server. */
+export function createRegistry(context: RegistryContext): Registry {
+  return {
+    create: (resource, namespace, body, options) => createObject(context, resource, { namespace, body, options }),
+    update: (resource, name, change, options) => updateObject(context, resource, { name, change, options }),
+    delete: (resource, name, options) => deleteObject(context, resource, name, options),
+  };
+}
+
+/** What a kind's defaulting and validation get. */
+export function resourceContext(context: RegistryContext): ResourceContext {
+  return {
+    now: context.clock.now(),
+    allocations: context.allocations,
+    findNode: (name) => context.store.get(context.nodes, '', name)?.value,
+  };
+}
+
+/** The current time as objects carry it: RFC 3339 in whole seconds. */
+export function timestamp(context: RegistryContext, secondsLater = 0): string {
+  return `${new Date(context.clock.now() + secondsLater * 1000).toISOString().slice(0, 19)}Z`;
+}

@@ -1,0 +1,98 @@
+import type { Millis } from '@switchyard/core';
+import type { Allocations } from './allocations.ts';
+import type { FieldError } from './field-error.ts';
+import type { Json, JsonObject } from './json.ts';
+import type { ObjectSchema } from './schema/schema.ts';
+
+/** One column of the Table form that `kubectl get` prints. */
+export interface Column {
+  readonly name: string;
+  readonly type: 'string' | 'integer';
+  readonly format: '' | 'name';
+  /** 0 is always shown, 1 only with `-o wide`. */
+  readonly priority: 0 | 1;
+  readonly cell: (object: JsonObject, now: Millis) => Json;
+}
+
+/** What defaulting and validation may ask about the cluster. */
+export interface ResourceContext {
+  readonly now: Millis;
+  readonly allocations: Allocations;
+  /** The node of that name; undefined when there is none. */
+  readonly findNode: (name: string) => JsonObject | undefined;
+}
+
+/** One row of the resource table: everything the server knows about a kind. */
+export interface ResourceDefinition {
+  /** '' is the core group. */
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly singular: string;
+  readonly kind: string;
+  readonly shortNames: readonly string[];
+  /** For example `all`. */
+  readonly categories: readonly string[];
+  readonly isNamespaced: boolean;
+  readonly subresources: readonly ('status' | 'scale')[];
+  /** Whether the server counts changes of everything but metadata and status in `metadata.generation`. */
+  readonly hasGeneration: boolean;
+  readonly schema: ObjectSchema;
+  /** Whether a finished DELETE answers with the object instead of a Status. */
+  readonly returnsDeleted: boolean;
+  /** Whether DELETE waits for a grace period, as for Pods. */
+  readonly hasGracefulDeletion: boolean;
+  /** How names are checked: RFC 1123 label (Service), RFC 1123 subdomain, or not at all (Event). */
+  readonly nameRule: 'label' | 'subdomain' | 'any';
+  readonly columns: readonly Column[];
+  /** Field selectors besides `metadata.name` and `metadata.namespace`. */
+  readonly fieldSelectors: Readonly<Record<string, (object: JsonObject) => string>>;
+  /** Fills what the client left out, on create and on update; `previous` is undefined on create. */
+  readonly setDefaults: (object: JsonObject, previous: JsonObject | undefined, context: ResourceContext) => JsonObject;
+  /** Everything wrong with `object`; empty when valid. */
+  readonly validate: (
+    object: JsonObject,
+    previous: JsonObject | undefined,
+    context: ResourceContext,
+  ) => readonly FieldError[];
+  /** Status of a new object; undefined keeps what the client sent. */
+  readonly initialStatus: ((object: JsonObject) => JsonObject) | undefined;
+  /** Finishes a status that a client wrote. */
+  readonly setStatusDefaults: (object: JsonObject) => JsonObject;
+  /** Empty `spec`/`status` shells that a bookmark of this kind carries. */
+  readonly bookmarkShell: JsonObject;
+  /** What the stored object occupies in the cluster-wide pools. */
+  readonly claims: (object: JsonObject) => readonly string[];
+}
+
+/** A row with the usual answers, so that a kind's file says only what is special about it. */
+export function defineResource(
+  row: Pick<
+    ResourceDefinition,
+    'group' | 'version' | 'plural' | 'singular' | 'kind' | 'isNamespaced' | 'schema' | 'columns'
+  > &
+    Partial<ResourceDefinition>,
+): ResourceDefinition {
+  return {
+    shortNames: [],
+    categories: [],
+    subresources: [],
+    hasGeneration: false,
+    returnsDeleted: false,
+    hasGracefulDeletion: false,
+    nameRule: 'subdomain',
+    fieldSelectors: {},
+    setDefaults: (object) => object,
+    validate: () => [],
+    initialStatus: undefined,
+    setStatusDefaults: (object) => object,
+    bookmarkShell: {},
+    claims: () => [],
+    ...row,
+  };
+}
+
+/** `apiVersion` of a resource: `v1`, `apps/v1`. */
+export function apiVersionOf(resource: Pick<ResourceDefinition, 'group' | 'version'>): string {
+  return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
+}

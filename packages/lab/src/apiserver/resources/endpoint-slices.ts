@@ -1,0 +1,86 @@
+import { tryParseIp, ipFamilyOf } from '@switchyard/core';
+import { type FieldError, invalidField, requiredField, unsupportedField } from '../field-error.ts';
+import { isJsonObject, type Json, type JsonObject, listAt, stringAt, valueAt } from '../json.ts';
+import { defineResource, type ResourceDefinition } from '../resource.ts';
+import { endpointSliceSchema } from '../schema/network.ts';
+import { ageColumn, column, nameColumn } from './common.ts';
+
+/** discovery.k8s.io/v1 EndpointSlice. */
+export const endpointSlices: ResourceDefinition = defineResource({
+  group: 'discovery.k8s.io',
+  version: 'v1',
+  plural: 'endpointslices',
+  singular: 'endpointslice',
+  kind: 'EndpointSlice',
+  isNamespaced: true,
+  hasGeneration: true,
+  schema: endpointSliceSchema,
+  setDefaults,
+  validate,
+  bookmarkShell: { addressType: '', endpoints: null, ports: null },
+  columns: [
+    nameColumn,
+    column('AddressType', (object) => stringAt(object, 'addressType')),
+    column('Ports', (object) => firstThree(listAt(object, 'ports').map(portText))),
+    column('Endpoints', (object) =>
+      firstThree(listAt(object, 'endpoints').flatMap((endpoint) => listAt(endpoint, 'addresses').map(String))),
+    ),
+    ageColumn,
+  ],
+});
+
+function setDefaults(object: JsonObject): JsonObject {
+  return {
+    ...object,
+    endpoints: listAt(object, 'endpoints').length === 0 ? null : listAt(object, 'endpoints').map(withConditions),
+    ports: listAt(object, 'ports').length === 0 ? null : listAt(object, 'ports').map(setPortDefaults),
+  };
+}
+
+function withConditions(endpoint: Json): Json {
+  if (!isJsonObject(endpoint)) return endpoint;
+  const { addresses, conditions, ...rest } = endpoint;
+  return { addresses: addresses ?? null, conditions: conditions ?? {}, ...rest };
+}
+
+function setPortDefaults(port: Json): Json {
+  return isJsonObject(port) ? { name: '', protocol: 'TCP', ...port } : port;
+}
+
+function validate(object: JsonObject, previous: JsonObject | undefined): readonly FieldError[] {
+  const type = stringAt(object, 'addressType');
+  const errors: FieldError[] = [];
+  if (type === '') errors.push(requiredField('addressType'));
+  else if (!['IPv4', 'IPv6', 'FQDN'].includes(type)) {
+    errors.push(unsupportedField('addressType', type, ['FQDN', 'IPv4', 'IPv6']));
+  }
+  listAt(object, 'endpoints').forEach((endpoint, index) => {
+    const addresses = listAt(endpoint, 'addresses');
+    const at = `endpoints[${index}].addresses`;
+    if (addresses.length === 0) errors.push(requiredField(at, 'must contain at least 1 address'));
+    addresses.forEach((address, position) => {
+      const ip = tryParseIp(String(address));
+      if (type === 'FQDN' || (ip !== undefined && ipFamilyOf(ip) === type)) return;
+      const why =
+        ip === undefined
+          ? 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'
+          : `must be an ${type} address`;
+      errors.push(invalidField(`${at}[${position}]`, address, why));
+    });
+  });
+  if (previous !== undefined && type !== stringAt(previous, 'addressType')) {
+    errors.push(invalidField('addressType', type, 'field is immutable'));
+  }
+  return errors;
+}
+
+function portText(port: Json): string {
+  const number = valueAt(port, 'port');
+  return number === undefined || number === null ? '*' : String(number);
+}
+
+function firstThree(items: readonly string[]): string {
+  if (items.length === 0) return '<unset>';
+  const shown = items.slice(0, 3).join(',');
+  return items.length > 3 ? `${shown} + ${items.length - 3} more...` : shown;
+}

@@ -1,0 +1,158 @@
+import type { Millis } from '@switchyard/core';
+import { type FieldError, forbiddenField, requiredField } from '../field-error.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  jsonEqual,
+  listAt,
+  type MutableJsonObject,
+  numberAt,
+  objectAt,
+  stringAt,
+  valueAt,
+} from '../json.ts';
+import { defineResource, type ResourceContext, type ResourceDefinition } from '../resource.ts';
+import { podSchema } from '../schema/workloads.ts';
+import { ageColumn, column, conditionOf, nameColumn, orNone } from './common.ts';
+import { setPodSpecDefaults, validatePodSpec } from './pod-spec.ts';
+
+/** v1 Pod. */
+export const pods: ResourceDefinition = defineResource({
+  group: '',
+  version: 'v1',
+  plural: 'pods',
+  singular: 'pod',
+  kind: 'Pod',
+  shortNames: ['po'],
+  categories: ['all'],
+  isNamespaced: true,
+  subresources: ['status'],
+  hasGeneration: true,
+  schema: podSchema,
+  fieldSelectors: {
+    'spec.nodeName': (object) => stringAt(object, 'spec', 'nodeName'),
+    'spec.restartPolicy': (object) => stringAt(object, 'spec', 'restartPolicy'),
+    'spec.schedulerName': (object) => stringAt(object, 'spec', 'schedulerName'),
+    'spec.serviceAccountName': (object) => stringAt(object, 'spec', 'serviceAccountName'),
+    'spec.hostNetwork': (object) => String(valueAt(object, 'spec', 'hostNetwork') === true),
+    'status.phase': (object) => stringAt(object, 'status', 'phase'),
+    'status.podIP': (object) => stringAt(object, 'status', 'podIP'),
+    'status.nominatedNodeName': (object) => stringAt(object, 'status', 'nominatedNodeName'),
+  },
+  setDefaults,
+  validate,
+  initialStatus: () => ({ phase: 'Pending', qosClass: 'BestEffort' }),
+  bookmarkShell: { spec: { containers: null }, status: {} },
+  returnsDeleted: true,
+  hasGracefulDeletion: true,
+  columns: [
+    nameColumn,
+    column('Ready', readyText),
+    column('Status', statusText),
+    column('Restarts', (object) => String(restarts(object))),
+    ageColumn,
+    column('IP', (object) => orNone(stringAt(object, 'status', 'podIP')), 1),
+    column('Node', (object) => orNone(stringAt(object, 'spec', 'nodeName')), 1),
+    column('Nominated Node', (object) => orNone(stringAt(object, 'status', 'nominatedNodeName')), 1),
+    column('Readiness Gates', gatesText, 1),
+  ],
+});
+
+function setDefaults(object: JsonObject, previous: JsonObject | undefined, context: ResourceContext): JsonObject {
+  const spec = withTolerations(setPodSpecDefaults(objectAt(object, 'spec')));
+  const node = stringAt(spec, 'nodeName');
+  const isBoundNow = node !== '' && node !== stringAt(previous, 'spec', 'nodeName');
+  const metadata = objectAt(object, 'metadata');
+  return { ...object, metadata: isBoundNow ? withTopology(metadata, context.findNode(node)) : metadata, spec };
+}
+
+/** Copies zone and region of the node that a pod is bound to (PodTopologyLabels admission plug-in). */
+function withTopology(metadata: JsonObject, node: JsonObject | undefined): JsonObject {
+  const nodeLabels = objectAt(node, 'metadata', 'labels');
+  const labels: MutableJsonObject = { ...objectAt(metadata, 'labels') };
+  for (const key of ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region']) {
+    const value = nodeLabels[key];
+    if (value !== undefined) labels[key] = value;
+  }
+  return Object.keys(labels).length === 0 ? metadata : { ...metadata, labels };
+}
+
+/** What the DefaultTolerationSeconds and Priority admission plug-ins add. */
+function withTolerations(spec: JsonObject): JsonObject {
+  const given = listAt(spec, 'tolerations');
+  const missing = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].filter(
+    (key) => !given.some((toleration) => stringAt(toleration, 'key') === key),
+  );
+  const added = missing.map((key) => ({ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 }));
+  return {
+    ...spec,
+    tolerations: [...given, ...added],
+    priority: spec['priority'] ?? 0,
+    enableServiceLinks: spec['enableServiceLinks'] ?? true,
+    preemptionPolicy: spec['preemptionPolicy'] ?? 'PreemptLowerPriority',
+  };
+}
+
+function validate(object: JsonObject, previous: JsonObject | undefined): readonly FieldError[] {
+  const errors: FieldError[] = [];
+  const spec = objectAt(object, 'spec');
+  if (listAt(spec, 'containers').length === 0) errors.push(requiredField('spec.containers'));
+  errors.push(...validatePodSpec(spec, 'spec'));
+  if (
+    previous !== undefined &&
+    !jsonEqual(fixedPart(spec, previous), fixedPart(objectAt(previous, 'spec'), previous))
+  ) {
+    const why =
+      'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,' +
+      '`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),' +
+      '`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
+    errors.push(forbiddenField('spec', why));
+  }
+  return errors;
+}
+
+/** What may not change. A pod without a node may get one: the lab's scheduler writes it with an ordinary patch. */
+function fixedPart(spec: JsonObject, previous: JsonObject): JsonObject {
+  const { tolerations: _t, activeDeadlineSeconds: _a, nodeName, containers: _c, initContainers: _i, ...rest } = spec;
+  const withoutImages = listAt(spec, 'containers').map((container) => {
+    if (!isJsonObject(container)) return container;
+    const { image: _image, ...others } = container;
+    return others;
+  });
+  const isBound = stringAt(previous, 'spec', 'nodeName') !== '';
+  return { ...rest, containers: withoutImages, ...(isBound && nodeName !== undefined ? { nodeName } : {}) };
+}
+
+function readyText(object: JsonObject): string {
+  const statuses = listAt(object, 'status', 'containerStatuses');
+  const total = listAt(object, 'spec', 'containers').length;
+  const ready = statuses.filter((status) => valueAt(status, 'ready') === true).length;
+  return `${ready}/${total}`;
+}
+
+function restarts(object: JsonObject): number {
+  return listAt(object, 'status', 'containerStatuses').reduce<number>(
+    (sum, status) => sum + (numberAt(status, 'restartCount') ?? 0),
+    0,
+  );
+}
+
+function statusText(object: JsonObject, _now: Millis): string {
+  if (stringAt(object, 'metadata', 'deletionTimestamp') !== '') return 'Terminating';
+  const reasons = listAt(object, 'status', 'containerStatuses').flatMap((status) => [
+    stringAt(status, 'state', 'waiting', 'reason'),
+    stringAt(status, 'state', 'terminated', 'reason'),
+  ]);
+  const reason = reasons.find((text) => text !== '') ?? stringAt(object, 'status', 'reason');
+  const phase = stringAt(object, 'status', 'phase');
+  return reason === '' ? (phase === 'Succeeded' ? 'Completed' : phase) : reason;
+}
+
+function gatesText(object: JsonObject): string {
+  const gates = listAt(object, 'spec', 'readinessGates');
+  if (gates.length === 0) return '<none>';
+  const passed = gates.filter(
+    (gate) => stringAt(conditionOf(object, stringAt(gate, 'conditionType')), 'status') === 'True',
+  );
+  return `${passed.length}/${gates.length}`;
+}

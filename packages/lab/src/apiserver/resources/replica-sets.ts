@@ -1,0 +1,43 @@
+import { type JsonObject, numberAt, objectAt } from '../json.ts';
+import { defineResource, type ResourceDefinition } from '../resource.ts';
+import { replicaSetSchema } from '../schema/workloads.ts';
+import { ageColumn, column, containersText, nameColumn, numberColumn, selectorText } from './common.ts';
+import { setTemplateDefaults, validateTemplateOwner } from './deployments.ts';
+
+/** apps/v1 ReplicaSet: what a Deployment's controller makes, one per template. */
+export const replicaSets: ResourceDefinition = defineResource({
+  group: 'apps',
+  version: 'v1',
+  plural: 'replicasets',
+  singular: 'replicaset',
+  kind: 'ReplicaSet',
+  shortNames: ['rs'],
+  categories: ['all'],
+  isNamespaced: true,
+  subresources: ['scale', 'status'],
+  hasGeneration: true,
+  schema: replicaSetSchema,
+  setDefaults,
+  validate: validateTemplateOwner,
+  initialStatus: () => ({ replicas: 0 }),
+  bookmarkShell: {
+    spec: { selector: null, template: { metadata: {}, spec: { containers: null } } },
+    status: { replicas: 0 },
+  },
+  columns: [
+    nameColumn,
+    numberColumn('Desired', (object) => numberAt(object, 'spec', 'replicas') ?? 0),
+    numberColumn('Current', (object) => numberAt(object, 'status', 'replicas') ?? 0),
+    numberColumn('Ready', (object) => numberAt(object, 'status', 'readyReplicas') ?? 0),
+    ageColumn,
+    column('Containers', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'name'), 1),
+    column('Images', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'image'), 1),
+    column('Selector', (object) => selectorText(objectAt(object, 'spec', 'selector')), 1),
+  ],
+});
+
+function setDefaults(object: JsonObject): JsonObject {
+  const spec = objectAt(object, 'spec');
+  const replicas = spec['replicas'] ?? 1;
+  return { ...object, spec: { ...spec, replicas, template: setTemplateDefaults(objectAt(spec, 'template')) } };
+}

@@ -1,0 +1,234 @@
+import { type IpAddress, type IpFamily, ipFamilyOf, tryParseIp } from '@switchyard/core';
+import type { Allocations } from '../allocations.ts';
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  listAt,
+  type MutableJsonObject,
+  objectAt,
+  stringAt,
+  valueAt,
+  withFields,
+} from '../json.ts';
+import type { ResourceContext } from '../resource.ts';
+
+/**
+ * A Service with everything the API server fills in: defaults, cluster IPs, node ports, health check port.
+ * On an update, what `previous` had been given is kept while the type still wants it.
+ */
+export function setServiceDefaults(
+  object: JsonObject,
+  previous: JsonObject | undefined,
+  context: ResourceContext,
+): JsonObject {
+  const spec: MutableJsonObject = { ...objectAt(object, 'spec') };
+  const before = objectAt(previous, 'spec');
+  spec['type'] ??= 'ClusterIP';
+  spec['sessionAffinity'] ??= 'None';
+  if (spec['sessionAffinity'] === 'None') delete spec['sessionAffinityConfig'];
+  else if (spec['sessionAffinity'] === 'ClientIP') {
+    spec['sessionAffinityConfig'] ??= { clientIP: { timeoutSeconds: 10_800 } };
+  }
+  if (valueAt(spec, 'ports') !== undefined) spec['ports'] = listAt(spec, 'ports').map(setPortDefaults);
+  if (spec['type'] === 'ExternalName') dropClusterFields(spec);
+  else {
+    spec['internalTrafficPolicy'] ??= 'Cluster';
+    setAddresses(spec, before, context.allocations);
+  }
+  setExternalFields(spec, before, context.allocations);
+  return withFields(object, { spec: ordered(spec), status: keptStatus(object, spec) });
+}
+
+/** An ingress address without `ipMode` gets `VIP` (KEP-1860). */
+export function setServiceStatusDefaults(object: JsonObject): JsonObject {
+  const ingress = listAt(object, 'status', 'loadBalancer', 'ingress');
+  if (ingress.length === 0) return object;
+  const withMode = ingress.map((entry) =>
+    isJsonObject(entry) && stringAt(entry, 'ip') !== '' && entry['ipMode'] === undefined
+      ? { ...entry, ipMode: 'VIP' }
+      : entry,
+  );
+  const loadBalancer = { ...objectAt(object, 'status', 'loadBalancer'), ingress: withMode };
+  return { ...object, status: { ...objectAt(object, 'status'), loadBalancer } };
+}
+
+/** What a stored Service occupies. */
+export function serviceClaims(object: JsonObject): readonly string[] {
+  const spec = objectAt(object, 'spec');
+  const claims = listAt(spec, 'clusterIPs')
+    .filter((ip) => ip !== 'None' && ip !== '')
+    .map((ip) => `ip/${String(ip)}`);
+  for (const port of listAt(spec, 'ports')) {
+    const nodePort = valueAt(port, 'nodePort');
+    if (typeof nodePort === 'number') claims.push(`port/${stringAt(port, 'protocol')}/${nodePort}`);
+  }
+  const health = spec['healthCheckNodePort'];
+  if (typeof health === 'number') claims.push(`port/health/${health}`);
+  return claims;
+}
+
+function setPortDefaults(port: Json): Json {
+  if (!isJsonObject(port)) return port;
+  const { name, protocol, appProtocol, port: number, targetPort, nodePort } = port;
+  const target = targetPort === undefined || targetPort === 0 || targetPort === '' ? number : targetPort;
+  return withFields({}, { name, protocol: protocol ?? 'TCP', appProtocol, port: number, targetPort: target, nodePort });
+}
+
+function dropClusterFields(spec: MutableJsonObject): void {
+  for (const field of ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy', 'internalTrafficPolicy']) {
+    delete spec[field];
+  }
+}
+
+/** Families, policy and cluster IPs. Wrong combinations are left for validation to report. */
+function setAddresses(spec: MutableJsonObject, before: JsonObject, allocations: Allocations): void {
+  adoptSingular(spec, before);
+  const given = listAt(spec, 'clusterIPs').map(String);
+  const isHeadless = given[0] === 'None';
+  const wanted = wantedFamilies(spec, given, allocations, isHeadless);
+  spec['ipFamilies'] = wanted;
+  spec['ipFamilyPolicy'] ??= wanted.length > 1 ? 'RequireDualStack' : 'SingleStack';
+  if (isHeadless) {
+    spec['clusterIP'] = 'None';
+    spec['clusterIPs'] = ['None'];
+    return;
+  }
+  const ips = wanted.flatMap((family, index) => given[index] ?? allocations.freeIp(family) ?? []);
+  spec['clusterIPs'] = ips;
+  if (ips[0] !== undefined) spec['clusterIP'] = ips[0];
+}
+
+/** `clusterIP` is the older spelling of the first of `clusterIPs`; either may be given, or kept from before. */
+function adoptSingular(spec: MutableJsonObject, before: JsonObject): void {
+  const single = stringAt(spec, 'clusterIP');
+  const singleBefore = stringAt(before, 'clusterIP');
+  const rest = listAt(spec, 'clusterIPs').slice(1);
+  if (single === '' && listAt(spec, 'clusterIPs').length === 0 && singleBefore !== '') {
+    spec['clusterIP'] = singleBefore;
+    spec['clusterIPs'] = listAt(before, 'clusterIPs');
+  } else if (single !== '' && (listAt(spec, 'clusterIPs').length === 0 || single !== singleBefore)) {
+    const isOldList = valueAt(spec, 'clusterIPs') === undefined || single !== singleBefore;
+    if (isOldList && stringAt(spec, 'clusterIP') !== String(listAt(spec, 'clusterIPs')[0])) {
+      spec['clusterIPs'] = [single, ...rest];
+    }
+  }
+}
+
+function wantedFamilies(
+  spec: JsonObject,
+  given: readonly string[],
+  allocations: Allocations,
+  isHeadless: boolean,
+): readonly IpFamily[] {
+  const families = listAt(spec, 'ipFamilies').filter((family): family is IpFamily => typeof family === 'string');
+  const fromIps = isHeadless ? [] : given.flatMap((ip) => familyOfText(ip) ?? []);
+  const start = families.length > 0 ? families : fromIps.length > 0 ? fromIps : allocations.families.slice(0, 1);
+  const policy = stringAt(spec, 'ipFamilyPolicy');
+  if (policy === 'SingleStack') return start.slice(0, 1);
+  if (policy === '') return start;
+  const others = allocations.families.filter((family) => !start.includes(family));
+  return [...start, ...others].slice(0, 2);
+}
+
+function familyOfText(text: string): IpFamily | undefined {
+  const ip: IpAddress | undefined = tryParseIp(text);
+  return ip === undefined ? undefined : ipFamilyOf(ip);
+}
+
+/** Node ports, external policy and health check port, by type. */
+function setExternalFields(spec: MutableJsonObject, before: JsonObject, allocations: Allocations): void {
+  const isBalanced = spec['type'] === 'LoadBalancer';
+  const hasNodePorts = spec['type'] === 'NodePort' || isBalanced;
+  if (isBalanced) spec['allocateLoadBalancerNodePorts'] ??= true;
+  else {
+    delete spec['allocateLoadBalancerNodePorts'];
+    delete spec['loadBalancerClass'];
+    delete spec['loadBalancerSourceRanges'];
+  }
+  const isExternal = hasNodePorts || listAt(spec, 'externalIPs').length > 0;
+  if (isExternal && spec['type'] !== 'ExternalName') spec['externalTrafficPolicy'] ??= 'Cluster';
+  else delete spec['externalTrafficPolicy'];
+  setNodePorts(spec, before, { hasNodePorts, isBalanced, allocations });
+  if (isBalanced && spec['externalTrafficPolicy'] === 'Local') {
+    spec['healthCheckNodePort'] ??= before['healthCheckNodePort'] ?? allocations.freePort(portsOf(spec)) ?? 0;
+  } else if (spec['healthCheckNodePort'] === before['healthCheckNodePort']) delete spec['healthCheckNodePort'];
+}
+
+function setNodePorts(
+  spec: MutableJsonObject,
+  before: JsonObject,
+  how: { readonly hasNodePorts: boolean; readonly isBalanced: boolean; readonly allocations: Allocations },
+): void {
+  const ports = listAt(spec, 'ports');
+  if (ports.length === 0) return;
+  const old = listAt(before, 'ports');
+  if (!how.hasNodePorts) {
+    // Ports that were given while the type wanted them go with it; new ones are for validation to refuse.
+    const oldPorts = portsOf(before);
+    spec['ports'] = ports.map((port) =>
+      isJsonObject(port) && oldPorts.has(Number(port['nodePort'])) ? withFields(port, { nodePort: undefined }) : port,
+    );
+    return;
+  }
+  const isAllocating = !how.isBalanced || spec['allocateLoadBalancerNodePorts'] !== false;
+  const used = new Set(portsOf(spec));
+  spec['ports'] = ports.map((port) => {
+    if (!isJsonObject(port) || typeof port['nodePort'] === 'number') return port;
+    const same = old.find((other) => stringAt(other, 'name') === stringAt(port, 'name'));
+    const kept = valueAt(same, 'nodePort');
+    const nodePort =
+      typeof kept === 'number' && !used.has(kept) ? kept : isAllocating ? how.allocations.freePort(used) : undefined;
+    if (nodePort === undefined) return port;
+    used.add(nodePort);
+    return { ...port, nodePort };
+  });
+}
+
+function portsOf(spec: JsonObject): Set<number> {
+  const ports = new Set<number>();
+  for (const port of listAt(spec, 'ports')) {
+    const nodePort = valueAt(port, 'nodePort');
+    if (typeof nodePort === 'number') ports.add(nodePort);
+  }
+  return ports;
+}
+
+/** `status.loadBalancer` goes when the type leaves LoadBalancer; conditions stay. */
+function keptStatus(object: JsonObject, spec: JsonObject): JsonObject {
+  const status = objectAt(object, 'status');
+  const loadBalancer = spec['type'] === 'LoadBalancer' ? objectAt(status, 'loadBalancer') : {};
+  return { ...status, loadBalancer };
+}
+
+const specOrder = [
+  'ports',
+  'selector',
+  'clusterIP',
+  'clusterIPs',
+  'type',
+  'externalIPs',
+  'sessionAffinity',
+  'loadBalancerIP',
+  'loadBalancerSourceRanges',
+  'externalName',
+  'externalTrafficPolicy',
+  'healthCheckNodePort',
+  'publishNotReadyAddresses',
+  'sessionAffinityConfig',
+  'ipFamilies',
+  'ipFamilyPolicy',
+  'allocateLoadBalancerNodePorts',
+  'loadBalancerClass',
+  'internalTrafficPolicy',
+  'trafficDistribution',
+] as const;
+
+function ordered(spec: JsonObject): JsonObject {
+  const result: MutableJsonObject = {};
+  for (const field of specOrder) {
+    const value = spec[field];
+    if (value !== undefined) result[field] = value;
+  }
+  return result;
+}

@@ -1,0 +1,99 @@
+/**
+ * The shape of a kind, in the few terms that decoding, strategic merge patch and OpenAPI need.
+ *
+ * `isKeptWhenZero` says that an explicit zero (`''`, `0`, false) survives decoding; otherwise it counts
+ * as absent, like Go's `omitempty`. Nulls, empty lists and empty maps always count as absent.
+ */
+export type Schema =
+  | { readonly kind: 'string' | 'int32' | 'int64' | 'bool'; readonly isKeptWhenZero: boolean }
+  | { readonly kind: 'intOrString' | 'any' }
+  | ObjectSchema
+  | { readonly kind: 'map'; readonly values: Schema }
+  | ListSchema;
+
+/** An object with known fields. */
+export interface ObjectSchema {
+  readonly kind: 'object';
+  /** Name of the type, for example `ServicePort`; used in messages and as the OpenAPI definition. */
+  readonly type: string;
+  readonly fields: Readonly<Record<string, Schema>>;
+  /** Unknown fields are kept, unchecked: this stand-in does not know the whole type. */
+  readonly isOpen: boolean;
+  /** A strategic merge patch from kubectl says with `$retainKeys` which fields of the union remain. */
+  readonly isRetainKeys: boolean;
+}
+
+/** A list. Without a merge strategy a strategic merge patch replaces it as a whole. */
+export interface ListSchema {
+  readonly kind: 'list';
+  readonly items: Schema;
+  readonly merge:
+    | { readonly kind: 'atomic' }
+    | { readonly kind: 'byKey'; readonly key: string }
+    | { readonly kind: 'asSet' };
+  /** Written as an explicit null when it has no elements. */
+  readonly isNullWhenEmpty: boolean;
+}
+
+/** A string whose empty value counts as absent. */
+export const text: Schema = { kind: 'string', isKeptWhenZero: false };
+/** A string that may be empty on purpose. */
+export const textPointer: Schema = { kind: 'string', isKeptWhenZero: true };
+/** A 32-bit integer whose zero counts as absent. */
+export const int: Schema = { kind: 'int32', isKeptWhenZero: false };
+/** A 32-bit integer that may be zero on purpose. */
+export const intPointer: Schema = { kind: 'int32', isKeptWhenZero: true };
+/** A 64-bit integer whose zero counts as absent. */
+export const long: Schema = { kind: 'int64', isKeptWhenZero: false };
+/** A 64-bit integer that may be zero on purpose. */
+export const longPointer: Schema = { kind: 'int64', isKeptWhenZero: true };
+/** A flag whose false counts as absent. */
+export const flag: Schema = { kind: 'bool', isKeptWhenZero: false };
+/** A flag that may be false on purpose. */
+export const flagPointer: Schema = { kind: 'bool', isKeptWhenZero: true };
+/** A number or a percentage or a name. */
+export const intOrString: Schema = { kind: 'intOrString' };
+/** Anything, unchecked. */
+export const any: Schema = { kind: 'any' };
+/** Labels, annotations, selectors. */
+export const textMap: Schema = { kind: 'map', values: textPointer };
+
+/** A type whose fields are all known. */
+export function object(type: string, fields: Readonly<Record<string, Schema>>): ObjectSchema {
+  return { kind: 'object', type, fields, isOpen: false, isRetainKeys: false };
+}
+
+/** A type of which only some fields are known; the rest is kept as it comes. */
+export function openObject(type: string, fields: Readonly<Record<string, Schema>>): ObjectSchema {
+  return { kind: 'object', type, fields, isOpen: true, isRetainKeys: false };
+}
+
+/** The same type, patched with `$retainKeys`. */
+export function retainKeys(schema: ObjectSchema): ObjectSchema {
+  return { ...schema, isRetainKeys: true };
+}
+
+/** A list that a strategic merge patch replaces as a whole. */
+export function list(items: Schema): ListSchema {
+  return { kind: 'list', items, merge: { kind: 'atomic' }, isNullWhenEmpty: false };
+}
+
+/** An atomic list that is written as null when empty. */
+export function nullableList(items: Schema): ListSchema {
+  return { ...list(items), isNullWhenEmpty: true };
+}
+
+/** A list that a strategic merge patch merges element by element; `key` identifies an element. */
+export function listByKey(key: string, items: Schema): ListSchema {
+  return { kind: 'list', items, merge: { kind: 'byKey', key }, isNullWhenEmpty: false };
+}
+
+/** A list of strings that a strategic merge patch treats as a set. */
+export const textSet: ListSchema = {
+  kind: 'list',
+  items: textPointer,
+  merge: { kind: 'asSet' },
+  isNullWhenEmpty: false,
+};
+/** An atomic list of strings. */
+export const textList: ListSchema = list(textPointer);

@@ -1,0 +1,174 @@
+import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
+import {
+  type Cidr,
+  type Clock,
+  millis,
+  type Millis,
+  parseCidr,
+  type Random,
+  systemClock,
+  UsageError,
+} from '@switchyard/core';
+import { createAllocations } from './allocations.ts';
+import { createInitialObjects } from './bootstrap.ts';
+import type { ServerContext } from './http/context.ts';
+import { createDocuments } from './http/documents.ts';
+import { FaultList, type Faults } from './http/faults.ts';
+import { handleRequest } from './http/handler.ts';
+import type { WatchSession } from './http/watch.ts';
+import { kubeconfigFor } from './kubeconfig.ts';
+import { Lifecycle } from './registry/lifecycle.ts';
+import { createRegistry, type Registry } from './registry/registry.ts';
+import { namespaces } from './resources/namespaces.ts';
+import { nodes } from './resources/nodes.ts';
+import { resourceTable } from './resources/resource-table.ts';
+import { createStore, type Store } from './store/store.ts';
+
+/** How to run an API server. Everything has a default. */
+export interface ApiServerOptions {
+  /** Ranges of cluster IPs, at most one per family, the cluster's default family first. Default 10.96.0.0/12. */
+  readonly serviceCidrs?: readonly Cidr[];
+  /** Default 60 s. */
+  readonly bookmarkInterval?: Millis;
+  /** Events remembered for resuming watches, over all kinds. Default 100,000. */
+  readonly historyLimit?: number;
+  readonly clock?: Clock;
+  /** Chooses cluster IPs, node ports and name suffixes. */
+  readonly random?: Random;
+  /** Serve HTTPS with this PEM key and certificate. Default: plain HTTP. */
+  readonly tls?: { readonly key: string; readonly cert: string };
+  /** Plays the namespace controller and the garbage collector (owner references). Default true. */
+  readonly hasLifecycle?: boolean;
+}
+
+/** Where to listen: an address, or a listening socket, for example one received from another process. */
+export type ListenTarget = { readonly host: string; readonly port: number } | NetServer;
+
+/** A small Kubernetes API server, in memory. Disposing it closes all listeners and connections. */
+export interface ApiServer extends AsyncDisposable {
+  /** For reading state and history directly, and for `compact()`. */
+  readonly store: Store;
+  /** For writing without HTTP, with all of the server's rules. */
+  readonly registry: Registry;
+  readonly faults: Faults;
+  /** May be called several times: one server, several addresses. The url has no trailing slash. */
+  listen(target: ListenTarget): Promise<{ readonly url: string }>;
+  /** A kubeconfig file for clients that reach the server at `url`. */
+  kubeconfig(url: string): string;
+}
+
+/** Starts a server that does not listen yet. */
+export async function startApiServer(options: ApiServerOptions = {}): Promise<ApiServer> {
+  const clock = options.clock ?? systemClock;
+  const random = options.random ?? Math.random;
+  const cidrs = options.serviceCidrs ?? [parseCidr('10.96.0.0/12')];
+  const allocations = createAllocations(cidrs, random);
+  const store = createStore({ allocations, historyLimit: options.historyLimit ?? 100_000 });
+  const registry = createRegistry({ store, allocations, clock, random, namespaces, nodes });
+  createInitialObjects(registry, cidrs);
+  const lifecycle =
+    options.hasLifecycle === false
+      ? undefined
+      : new Lifecycle({ store, registry, resources: resourceTable, namespaces });
+  const context: ServerContext = {
+    store,
+    registry,
+    resources: resourceTable,
+    clock,
+    bookmarkInterval: options.bookmarkInterval ?? millis(60_000),
+    faults: new FaultList(),
+    sessions: new Set(),
+    documents: createDocuments(resourceTable),
+  };
+  const listeners = new Listeners((request, response) => void handleRequest(context, request, response), options.tls);
+  return {
+    store,
+    registry,
+    faults: createFaults(context, listeners),
+    listen: (target) => listeners.open(target),
+    kubeconfig: (url) => kubeconfigFor(url, 'lab-token'),
+    [Symbol.asyncDispose]: async () => {
+      lifecycle?.[Symbol.dispose]();
+      for (const session of context.sessions) session.end();
+      await listeners.close();
+    },
+  };
+}
+
+function createFaults(context: ServerContext, listeners: Listeners): Faults {
+  const each = (action: (session: WatchSession) => void): void => {
+    for (const session of context.sessions) action(session);
+  };
+  return {
+    inject: (fault, options = {}) => context.faults.add(fault, options),
+    endWatches: (how) => each((session) => (how === 'clean' ? session.end() : session.reset())),
+    holdWatches: () => {
+      each((session) => session.hold());
+      return { [Symbol.dispose]: () => each((session) => session.resume()) };
+    },
+    stop: () => {
+      listeners.refuse(true);
+      return { [Symbol.dispose]: () => listeners.refuse(false) };
+    },
+  };
+}
+
+/** All sockets on which one API server listens. */
+class Listeners {
+  readonly #servers: Server[] = [];
+  readonly #onRequest: RequestListener;
+  readonly #tls: ApiServerOptions['tls'];
+  #isRefusing = false;
+
+  constructor(onRequest: RequestListener, tls: ApiServerOptions['tls']) {
+    this.#onRequest = onRequest;
+    this.#tls = tls;
+  }
+
+  async open(target: ListenTarget): Promise<{ readonly url: string }> {
+    const tls = this.#tls;
+    const server =
+      tls === undefined ? createHttpServer(this.#onRequest) : createHttpsServer({ ...tls }, this.#onRequest);
+    server.keepAliveTimeout = 120_000;
+    server.on('connection', (socket: Socket) => {
+      if (this.#isRefusing) socket.destroy();
+      else socket.setNoDelay(true);
+    });
+    this.#servers.push(server);
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      if ('host' in target) server.listen(target.port, target.host, resolve);
+      else server.listen(target, resolve);
+    });
+    const { address, port } = addressOf(server);
+    const host = address.includes(':') ? `[${address}]` : address;
+    return { url: `${tls === undefined ? 'http' : 'https'}://${host}:${port}` };
+  }
+
+  refuse(isRefusing: boolean): void {
+    this.#isRefusing = isRefusing;
+    if (isRefusing) for (const server of this.#servers) server.closeAllConnections();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(
+      this.#servers.splice(0).map(
+        (server) =>
+          new Promise<void>((resolve) => {
+            server.close(() => resolve());
+            server.closeAllConnections();
+          }),
+      ),
+    );
+  }
+}
+
+function addressOf(server: Server): AddressInfo {
+  const address = server.address();
+  if (address === null || typeof address === 'string') {
+    throw new UsageError('apiserver.listen', `listening on ${String(address)}: the API server needs a TCP socket`);
+  }
+  return address;
+}

@@ -1,0 +1,87 @@
+import { type JsonObject, type MutableJsonObject, objectAt, stringAt } from '../json.ts';
+import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
+
+/** Text of events of one object, made once and shared by all its watchers. */
+export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED';
+
+/** One version of one object. Immutable; its JSON text is made once, when first asked for. */
+export class StoredObject {
+  readonly resource: ResourceDefinition;
+  /** `/namespace/name`; the namespace is empty for cluster-scoped kinds. */
+  readonly key: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly resourceVersion: number;
+  /** Without `kind` and `apiVersion`. */
+  readonly value: JsonObject;
+  #itemText: string | undefined;
+  #text: string | undefined;
+  #lines: Partial<Record<WatchEventType, string>> = {};
+
+  constructor(resource: ResourceDefinition, value: JsonObject, resourceVersion: number) {
+    this.resource = resource;
+    this.namespace = stringAt(value, 'metadata', 'namespace');
+    this.name = stringAt(value, 'metadata', 'name');
+    this.key = `/${this.namespace}/${this.name}`;
+    this.resourceVersion = resourceVersion;
+    this.value = value;
+  }
+
+  /** As it stands in a list: without `kind` and `apiVersion`. */
+  get itemText(): string {
+    this.#itemText ??= JSON.stringify(this.value);
+    return this.#itemText;
+  }
+
+  /** As it stands alone. */
+  get text(): string {
+    const { kind } = this.resource;
+    const { itemText } = this;
+    this.#text ??= `{"kind":"${kind}","apiVersion":"${apiVersionOf(this.resource)}",${itemText.slice(1)}`;
+    return this.#text;
+  }
+
+  /** One line of a watch stream, with its newline. */
+  line(type: WatchEventType): string {
+    const known = this.#lines[type];
+    if (known !== undefined) return known;
+    const line = `{"type":"${type}","object":${this.text}}\n`;
+    this.#lines[type] = line;
+    return line;
+  }
+}
+
+const metaOrder = [
+  'name',
+  'generateName',
+  'namespace',
+  'uid',
+  'resourceVersion',
+  'generation',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'labels',
+  'annotations',
+  'ownerReferences',
+  'finalizers',
+] as const;
+
+/**
+ * `object` as one stored version: type fields removed, `metadata` in the server's order with this version.
+ * An undefined version is for a dry run: the object then carries none.
+ */
+export function storedObject(
+  resource: ResourceDefinition,
+  object: JsonObject,
+  version: number | undefined,
+): StoredObject {
+  const { kind: _kind, apiVersion: _apiVersion, metadata: _metadata, ...rest } = object;
+  const given = objectAt(object, 'metadata');
+  const metadata: MutableJsonObject = {};
+  for (const field of metaOrder) {
+    const value = field === 'resourceVersion' ? version?.toString() : given[field];
+    if (value !== undefined) metadata[field] = value;
+  }
+  return new StoredObject(resource, { metadata, ...rest }, version ?? 0);
+}
