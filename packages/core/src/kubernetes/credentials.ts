@@ -57,9 +57,8 @@ export async function readText(path: string, what: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw new ConfigError('kubernetes.file', `cannot read the ${what} ${path}: ${errorReason(error)}`, {
-      cause: error,
-    });
+    const reason = errorReason(error).replace(/, \w+( '.*')?$/, ''); // without the system call: the path is named already
+    throw new ConfigError('kubernetes.file', `cannot read the ${what} ${path}: ${reason}`, { cause: error });
   }
 }
 
