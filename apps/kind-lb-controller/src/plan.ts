@@ -46,10 +46,7 @@ export interface ServicePlan {
 }
 
 /** Decides for all Services at once, ordered by key. The order of the input does not matter. */
-export function planServices(
-  services: Iterable<LoadBalancerService>,
-  source: AddressSource,
-): readonly ServicePlan[] {
+export function planServices(services: Iterable<LoadBalancerService>, source: AddressSource): readonly ServicePlan[] {
   const all = [...services].sort((a, b) => (a.record.key < b.record.key ? -1 : 1));
   const requests = all.filter(isOurs).map((service) => ({
     service: service.record.key,

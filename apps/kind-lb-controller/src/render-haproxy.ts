@@ -121,10 +121,18 @@ function listenerOf(service: ServedService, bind: Bind, { nodes, profile }: Hapr
   const family = ipFamilyOf(bind.address);
   const name = backendName(record.key, bind.port.port, family);
   const checkPort =
-    record.externalTrafficPolicy === 'Local' ? (record.healthCheckNodePort ?? profile.clusterPort) : profile.clusterPort;
+    record.externalTrafficPolicy === 'Local'
+      ? (record.healthCheckNodePort ?? profile.clusterPort)
+      : profile.clusterPort;
   const servers = nodes
     .filter((node) => node.isUsable)
-    .flatMap((node) => serverOf(node, bind.port, node.addresses.find((ip) => ipFamilyOf(ip) === family)))
+    .flatMap((node) =>
+      serverOf(
+        node,
+        bind.port,
+        node.addresses.find((ip) => ipFamilyOf(ip) === family),
+      ),
+    )
     .map((server) => ({ backend: name, checkPort, ...server }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   return { name, bind, service, servers };
@@ -135,7 +143,9 @@ function serverOf(
   { nodePort }: ServicePortRecord,
   address: IpAddress | undefined,
 ): readonly { readonly name: string; readonly address: IpAddress; readonly port: Port }[] {
-  return address === undefined || nodePort === undefined ? [] : [{ name: safeName(node.name), address, port: nodePort }];
+  return address === undefined || nodePort === undefined
+    ? []
+    : [{ name: safeName(node.name), address, port: nodePort }];
 }
 
 function compareListeners(a: Listener, b: Listener): number {
