@@ -30,7 +30,8 @@ const owners: Readonly<Record<string, readonly string[]>> = {
 /** Inside core, in dependency order: a folder may import itself and what stands before it. */
 const coreOrder = ['', 'ip', 'records', 'state', 'policy', 'forwarding', 'loss', 'reconcile', 'conntrack', 'health'];
 
-const importPattern = /(\bimport\s+type\b[^;'"]*\bfrom|\bfrom|\bimport\s*\(|\bimport)\s*(['"])([^'"\s]+)\2/g;
+const importPattern =
+  /(?:^|\n)[ \t]*(import\s+type\b|import\b|export\b)(?:[^;'"]*?\bfrom)?\s*(['"])([^'"\s]+)\2|\bimport\s*\(\s*(['"])([^'"\s]+)\4/g;
 
 /** Every import that breaks a rule, as `file: what; which rule`. */
 export function findBoundaryFaults(): readonly string[] {
@@ -64,7 +65,8 @@ function manifestFaults(workspace: Workspace, all: readonly Workspace[]): string
 
 function importFaults(workspace: Workspace, all: readonly Workspace[]): string[] {
   return sourceFiles(workspace.folder).flatMap((file) =>
-    [...file.code.matchAll(importPattern)].flatMap(([, keyword = '', , specifier = '']) => {
+    [...file.code.matchAll(importPattern)].flatMap(([, keyword = '', , statement, , call]) => {
+      const specifier = statement ?? call ?? '';
       const fault = specifier.startsWith('.')
         ? relativeFault(workspace, file, { specifier, isTypeOnly: keyword.includes('type') })
         : packageFault(workspace, file, specifier, all);

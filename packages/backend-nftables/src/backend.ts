@@ -132,7 +132,7 @@ export class NftablesBackend implements DataplaneBackend {
   async #applyFull(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
     const { table: name, others } = await ensureTable(this.#client, signal);
     const kernel = await readKernel(this.#client, name, this.ipFamily, signal);
-    const { places, usedIds } = recoverPlaces(kernel.elements, table.services.values(), this.ipFamily);
+    const { places, usedIds } = recoverPlaces(kernel.elements, table.services, this.#places);
     this.#places = new Map(places);
     this.#ids.reset(usedIds);
     this.#settings = new Map([...kernel.settings].map(([object, content]) => [object, content.join(', ')]));

@@ -37,6 +37,7 @@ export * from './health/http-answer.ts';
 export * from './health/http-listener.ts';
 export * from './health/proxy-health.ts';
 export * from './health/service-health.ts';
+export * from './policy/source-ranges.ts';
 export type { FamilyStatus, Failure, ReconcilerStatus } from './reconcile/reconcile-status.ts';
 export type { AfterApply, FamilyOptions, ReconcileTiming } from './reconcile/family-lane.ts';
 export * from './reconcile/reconciler.ts';

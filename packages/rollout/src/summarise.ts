@@ -51,7 +51,9 @@ export function rolloutTimes(run: RunRecord): RolloutTimes {
     oldNodeSynced:
       knewAt === undefined ? undefined : run.syncs.find((sync) => sync.node === oldNode && sync.at >= knewAt)?.at,
     appEnded: run.pods.find((moment) => moment.pod === run.oldPod.name && moment.phase === 'ended')?.at,
-    newUp: run.loadBalancer.find((moment) => moment.node === run.newPod.node && moment.isUp)?.at,
+    newUp: run.loadBalancer.find(
+      (moment) => moment.node === run.newPod.node && moment.isUp && moment.at >= run.startedAt,
+    )?.at,
     oldDown: run.loadBalancer.find((moment) => moment.node === oldNode && !moment.isUp && moment.at >= run.deletedAt)
       ?.at,
     until: run.endedAt,

@@ -175,9 +175,7 @@ function setNodePorts(
   const used = new Set(portsOf(spec));
   spec['ports'] = ports.map((port) => {
     if (!isJsonObject(port) || typeof port['nodePort'] === 'number') return port;
-    const same = old.find(
-      (other) => valueAt(other, 'port') === port['port'] && stringAt(other, 'protocol') === stringAt(port, 'protocol'),
-    );
+    const same = old.find((other) => stringAt(other, 'name') === stringAt(port, 'name'));
     const kept = valueAt(same, 'nodePort');
     const nodePort =
       typeof kept === 'number' && !used.has(kept) ? kept : isAllocating ? how.allocations.freePort(used) : undefined;
