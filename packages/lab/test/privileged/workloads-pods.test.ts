@@ -179,6 +179,46 @@ test.each(['httpGet', 'tcpSocket', 'exec'] as const)('a %s probe decides about R
   }
 });
 
+test('a dual-stack Service has a slice per family, named ports resolved, hints for its nodes; both go with it', async () => {
+  await create('dual', { ports: [{ name: 'web', containerPort: 8080 }] });
+  const pod = await ready('dual');
+  const service = await cluster.api.create(
+    apiResources.services,
+    {
+      metadata: { name: 'dual' },
+      spec: {
+        ipFamilyPolicy: 'RequireDualStack',
+        trafficDistribution: 'PreferSameNode',
+        selector: { app: 'dual' },
+        ports: [{ port: 80, targetPort: 'web' }],
+      },
+    },
+    signal,
+  );
+  const slices = async () => {
+    const labelSelector = 'kubernetes.io/service-name=dual';
+    return (await cluster.api.list(apiResources.endpointSlices, { labelSelector }, signal)).items;
+  };
+  const both = await until('two slices', async () => ((await slices()).length === 2 ? slices() : undefined), signal);
+  const shown = both.map(({ addressType, ports, endpoints }) => [
+    addressType,
+    ports?.[0]?.port,
+    endpoints?.[0]?.addresses[0],
+    endpoints?.[0]?.hints?.forNodes?.[0]?.name,
+  ]);
+  const ips = pod.status?.podIPs?.map(({ ip }) => ip) ?? [];
+  const node = pod.spec?.nodeName;
+  expect(shown.toSorted()).toEqual([
+    ['IPv4', 8080, ips[0], node],
+    ['IPv6', 8080, ips[1], node],
+  ]);
+  expect(both.every((slice) => slice.metadata.ownerReferences?.[0]?.uid === service.metadata.uid)).toBe(true);
+  await cluster.api.delete(apiResources.services, { name: 'dual' }, {}, signal);
+  await until('no slices', async () => ((await slices()).length === 0 ? true : undefined), signal);
+  await cluster.api.delete(apiResources.pods, { name: 'dual' }, { gracePeriodSeconds: 1 }, signal);
+  await gone('dual');
+});
+
 test('new workloads take up what the old ones left: same address, one restart more; what was terminating goes', async () => {
   await create('kept', {});
   await create('leaving', { command: ['sleep', '1000'] }, { terminationGracePeriodSeconds: 10_000 });
