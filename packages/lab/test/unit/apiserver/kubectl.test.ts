@@ -5,11 +5,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Harness, startHarness } from './harness.ts';
 
-// The machine's own kubectl against the server. Where there is none, every test here is skipped and counted.
+// The machine's own kubectl against the server. Where there is none, every test here is skipped and counted. Debian's
+// kubectl 1.20 does all but the rows marked with a newer version: it lacks a flag, or wants OpenAPI v2 as protobuf.
 
 const kubectlPath = process.env['KUBECTL'] ?? 'kubectl';
-const hasKubectl = spawnSync(kubectlPath, ['version', '--client'], { encoding: 'utf8' }).status === 0;
-const title = hasKubectl ? 'kubectl' : 'kubectl (skipped: no kubectl in PATH; install kubernetes-client)';
+const probe = spawnSync(kubectlPath, ['version', '--client', '-o', 'json'], { encoding: 'utf8' });
+const hasKubectl = probe.status === 0;
+const minor = hasKubectl ? Number.parseInt(JSON.parse(probe.stdout).clientVersion.minor, 10) : 0;
+const title = hasKubectl ? `kubectl 1.${minor}` : 'kubectl (skipped: no kubectl in PATH; install kubernetes-client)';
 
 const manifest = `
 apiVersion: apps/v1
@@ -98,10 +101,6 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     expect(await kubectl(env)).toBe('DELAY');
     expect(await kubectl('get svc zeroapp -o jsonpath={.spec.ports[*].port}')).toBe('80 8001');
     expect(await kubectl('get svc zeroapp -o jsonpath={.spec.ports[?(@.name=="admin")].nodePort}')).toBe(before);
-    expect(await kubectl('apply -f - --dry-run=server', manifest)).toContain(
-      'service/zeroapp configured (server dry run)',
-    );
-    expect(await kubectl('get svc zeroapp -o jsonpath={.spec.ports[*].port}')).toBe('80 8001');
   });
 
   test.each([
@@ -119,11 +118,11 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     ['get svc nope', /^!Error from server \(NotFound\): services "nope" not found\n$/],
     ['get nothings', /^!error: the server doesn't have a resource type "nothings"\n$/],
     ['api-versions', /^apps\/v1\ndiscovery.k8s.io\/v1\nevents.k8s.io\/v1\nnetworking.k8s.io\/v1\nv1\n$/],
-    ['version', /Server Version: v1\.36\.2/],
+    ['version', /Server Version: .*v1\.36\.2/],
     ['label svc zeroapp tier=web', /^service\/zeroapp labeled\n$/],
     ['annotate svc zeroapp note=1', /^service\/zeroapp annotated\n$/],
     ['annotate --overwrite svc zeroapp note=2', /^service\/zeroapp annotated\n$/],
-    ['label svc zeroapp tier-', /^service\/zeroapp unlabeled\n$/],
+    ['label svc zeroapp tier-', /^service\/zeroapp (un)?labeled\n$/],
     ['edit svc zeroapp', /^service\/zeroapp edited\n$/],
     ['get svc zeroapp -o jsonpath={.spec.sessionAffinity}', /^ClientIP$/],
     ['scale deploy zeroapp --replicas=3', /^deployment.apps\/zeroapp scaled\n$/],
@@ -140,8 +139,6 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     ['taint node node1 example.com/x-', /^node\/node1 untainted\n$/],
     ['describe svc zeroapp', /HealthCheck NodePort: +3\d{4}\n/],
     ['get --raw /readyz', /^ok$/],
-    ['explain service.spec.type', /FIELD: type <string>/],
-    ['wait svc/zeroapp --for=jsonpath={.spec.type}=LoadBalancer --timeout=5s', /^service\/zeroapp condition met\n$/],
     ['create namespace team', /^namespace\/team created\n$/],
     ['-n team create service nodeport np --tcp=80:8080 --node-port=30080', /^service\/np created\n$/],
     ['-n team create service clusterip hd --clusterip=None --tcp=80', /^service\/hd created\n$/],
@@ -151,10 +148,23 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     ['-n team get deploy d', /d +0\/2 /],
     [
       '-n team get svc',
-      /d +ClusterIP[^]*en +ExternalName +<none> +x.example.com +80?[^]*hd +ClusterIP +None[^]*np +NodePort/,
+      /d +ClusterIP[^]*en +ExternalName +<none> +x.example.com +<none>[^]*hd +ClusterIP +None[^]*np +NodePort/,
     ],
     ['delete ns team --timeout=10s', /^namespace "team" deleted\n$/],
+  ])('%s', async (line, output) => {
+    expect(await kubectl(line)).toMatch(output);
+  });
+
+  test.skipIf(minor < 25).each([
+    ['explain service.spec.type', /FIELD: type <string>/],
+    ['wait svc/zeroapp --for=jsonpath={.spec.type}=LoadBalancer --timeout=5s', /^service\/zeroapp condition met\n$/],
     ['delete svc zeroapp --dry-run=server', /^service "zeroapp" deleted \(server dry run\)\n$/],
+    [['apply', '-f', '-', '--dry-run=server'], /service\/zeroapp (configured|created) \(server dry run\)\n$/, manifest],
+  ])('(kubectl 1.25 or newer) %s', async (line, output, stdin?: string) => {
+    expect(await kubectl(line, stdin)).toMatch(output);
+  });
+
+  test.each([
     ['delete deploy,svc zeroapp', /^deployment.apps "zeroapp" deleted\nservice "zeroapp" deleted\n$/],
     ['delete svc zeroapp --ignore-not-found', /^$/],
   ])('%s', async (line, output) => {
@@ -174,19 +184,12 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     expect(await patch('--type=json', '-p', '[{"op":"test","path":"/spec/type","value":"NodePort"}]')).toMatch(
       /^!The request is invalid/,
     );
-    const ingress = '{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.10"}]}}}';
-    expect(await patch('--subresource=status', '--type=merge', '-p', ingress)).toBe('service/c1 patched\n');
     expect(await patch('--type=merge', '-p', '{"spec":{"clusterIP":"10.96.10.9"}}')).toBe(
       '!The Service "c1" is invalid: spec.clusterIPs[0]: Invalid value: ["10.96.10.9"]: may not change once set\n',
     );
   });
 
   test.each([
-    [
-      'an unknown field',
-      '{prots: [{port: 80}], ports: [{port: 80}]}',
-      /strict decoding error: unknown field "spec.prots"/,
-    ],
     [
       'a wrong type',
       '{ports: [{port: {a: 1}}]}',
@@ -197,6 +200,19 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     const text = `apiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: ${spec}\n`;
     expect(await kubectl('create -f -', text)).toMatch(message);
   });
+
+  test.skipIf(minor < 25)(
+    '(kubectl 1.25 or newer) create refuses an unknown field; a status patch reaches the status',
+    async () => {
+      const text =
+        'apiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {prots: [{port: 80}], ports: [{port: 80}]}\n';
+      expect(await kubectl('create -f -', text)).toMatch(/strict decoding error: unknown field "spec.prots"/);
+      const ingress = '{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.10"}]}}}';
+      const args = ['patch', 'svc', 'c1', '--subresource=status', '--type=merge', '-p', ingress];
+      expect(await kubectl(args)).toBe('service/c1 patched\n');
+      expect(await kubectl('get svc c1 -o jsonpath={.status.loadBalancer.ingress[0].ipMode}')).toBe('VIP');
+    },
+  );
 
   test('server-side apply is refused with a clear message', async () => {
     expect(await kubectl('apply --server-side -f -', manifest)).toMatch(/server-side apply is not supported/);
