@@ -51,8 +51,10 @@ export interface RunConfig {
 /** What this process is to do. */
 export type Config =
   | RunConfig
-  | { readonly kind: 'dump' | 'cleanup'; readonly logLevel: LogLevel }
-  | { readonly kind: 'help' | 'version' };
+  | { readonly kind: 'dump'; readonly logLevel: LogLevel }
+  | { readonly kind: 'cleanup'; readonly logLevel: LogLevel }
+  | { readonly kind: 'help' }
+  | { readonly kind: 'version' };
 
 const defaultHealthz = '0.0.0.0:10256';
 const defaultHealthzPort = 10256;
