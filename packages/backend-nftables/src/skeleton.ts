@@ -84,15 +84,19 @@ function lbChain(slots: number): string[] {
   ];
 }
 
-/** The last `drop` is met only by a packet that raced with a commit; the sender tries again. */
+/**
+ * Every endpoint change replaces a value here. Kernels before 6.17 may miss a key that a commit is just
+ * replacing, so each rule is there twice. The last `drop` is for a packet that raced with a removal.
+ */
 function toSetChain(name: 'to-cluster' | 'to-local'): string[] {
   return [
     `  chain ${name} {`,
-    ...families.map(
-      ({ suffix, nfproto }) =>
+    ...families.flatMap(({ suffix, nfproto }) => {
+      const rule =
         `    meta nfproto ${nfproto} meta priority set meta priority and ${hex(idMask)} map @${name}${suffix} ` +
-        `meta priority and ${hex(classMask)} vmap @lb-classes`,
-    ),
+        `meta priority and ${hex(classMask)} vmap @lb-classes`;
+      return [rule, rule];
+    }),
     '    drop',
     '  }',
   ];

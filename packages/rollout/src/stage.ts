@@ -1,17 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type IpAddress, type Millis, parseCidr, systemClock } from '@switchyard/core';
+import { type IpAddress, type Millis, parseIp, systemClock } from '@switchyard/core';
 import {
   type ApiClient,
-  clusterCidrs,
-  createApiClient,
-  createLab,
   type Lab,
+  type LabCluster,
   type LabProcess,
-  listenInNamespace,
-  serviceCidrs,
-  startApiServer,
-  startWorkloads,
+  startCluster,
   type WorkloadEvent,
 } from '@switchyard/lab';
 import { programPath } from './programs.ts';
@@ -37,92 +32,62 @@ export interface StageOptions {
   readonly settings: RunSettings;
 }
 
-const apiPort = 6443;
-
 /** Builds a lab of two nodes and starts every program in it. Whatever was started is stopped again if one of them fails. */
 export async function setStage(options: StageOptions, signal: AbortSignal): Promise<Stage> {
+  const { settings } = options;
+  const agentProgram = programPath('switchyard-agent');
+  const loadBalancerProgram = programPath('switchyard-lb');
   await using stack = new AsyncDisposableStack();
-  const lab = stack.use(await createLab({ name: options.name, nodes: 2, ipFamilies: ['IPv4'] }, signal));
-  const { api, kubeconfig } = await startControlPlane(lab, stack, signal);
   const workloadEvents: WorkloadEvent[] = [];
-  const onEvent = (event: WorkloadEvent): void => void workloadEvents.push(event);
-  stack.use(await startWorkloads({ lab, api, timeScale: options.settings.timeScale, onEvent }, signal));
-  const agents = new Map<string, LabProcess>();
-  for (const node of lab.nodes) agents.set(node.name, startAgent(node, kubeconfig, options.settings));
-  const loadBalancerAddress = lab.loadBalancer.addresses.IPv4;
-  if (loadBalancerAddress === undefined) throw new Error('the lab gave its load balancer no IPv4 address');
-  const eventLog = join(lab.folder, 'load-balancer-events.jsonl');
+  const cluster = stack.use(
+    await startCluster(
+      {
+        name: options.name,
+        nodes: 2,
+        ipFamilies: ['IPv4'],
+        timeScale: settings.timeScale,
+        onWorkloadEvent: (event) => void workloadEvents.push(event),
+      },
+      signal,
+    ),
+  );
+  const args = [`--terminating-fallback=${settings.terminatingFallback ? 'on' : 'off'}`];
+  const started = await cluster.startAgents({ args, program: agentProgram }, signal);
+  const agents = new Map(started.map((agent, index) => [cluster.lab.nodes[index]?.name ?? '', agent]));
+  const eventLog = join(cluster.lab.folder, 'load-balancer-events.jsonl');
   writeFileSync(eventLog, '');
-  const loadBalancer = startLoadBalancer(lab, {
-    kubeconfig,
-    eventLog,
-    address: loadBalancerAddress,
-    settings: options.settings,
-  });
+  const loadBalancerAddress = parseIp(cluster.lab.loadBalancer.addresses.IPv4 ?? '');
+  const loadBalancerStartedAt = systemClock.now();
+  const loadBalancer = cluster.lab.loadBalancer.spawn(
+    loadBalancerProgram,
+    loadBalancerArgs(cluster, { eventLog, address: loadBalancerAddress, settings }),
+    { logName: 'load-balancer' },
+  );
   const everything = stack.move();
   return {
-    lab,
-    api,
+    lab: cluster.lab,
+    api: cluster.api,
     agents,
     loadBalancer,
     eventLog,
-    loadBalancerStartedAt: systemClock.now(),
+    loadBalancerStartedAt,
     loadBalancerAddress,
     workloadEvents,
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }
 
-/** The API server listens twice: inside the lab for its programs, on loopback for this process. */
-async function startControlPlane(
-  lab: Lab,
-  stack: AsyncDisposableStack,
-  signal: AbortSignal,
-): Promise<{ readonly api: ApiClient; readonly kubeconfig: string }> {
-  const server = stack.use(await startApiServer({ serviceCidrs: [parseCidr(serviceCidrs.IPv4)] }));
-  const host = lab.apiServer.addresses.IPv4 ?? '';
-  const socket = await listenInNamespace({ namespace: lab.apiServer.namespace, host, port: apiPort }, signal);
-  await server.listen(socket);
-  const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
-  const kubeconfig = join(lab.folder, 'kubeconfig');
-  writeFileSync(kubeconfig, server.kubeconfig(`http://${host}:${apiPort}`), { mode: 0o600 });
-  return { api: stack.use(createApiClient({ url, name: 'rollout' })), kubeconfig };
-}
-
-function startAgent(node: Lab['nodes'][number], kubeconfig: string, settings: RunSettings): LabProcess {
-  return node.spawn(
-    programPath('switchyard-agent'),
-    [
-      `--kubeconfig=${kubeconfig}`,
-      `--hostname-override=${node.nodeName}`,
-      '--proxy-mode=nftables',
-      `--cluster-cidr=${clusterCidrs.IPv4}`,
-      `--terminating-fallback=${settings.terminatingFallback ? 'on' : 'off'}`,
-    ],
-    { logName: `agent-${node.name}` },
-  );
-}
-
-function startLoadBalancer(
-  lab: Lab,
-  options: {
-    readonly kubeconfig: string;
-    readonly eventLog: string;
-    readonly address: IpAddress;
-    readonly settings: RunSettings;
-  },
-): LabProcess {
+function loadBalancerArgs(
+  cluster: LabCluster,
+  options: { readonly eventLog: string; readonly address: IpAddress; readonly settings: RunSettings },
+): readonly string[] {
   const { interval, fall, rise } = options.settings.healthCheck;
-  return lab.loadBalancer.spawn(
-    programPath('switchyard-lb'),
-    [
-      `--kubeconfig=${options.kubeconfig}`,
-      `--address=${options.address}`,
-      `--health-check-interval=${Math.round(interval)}ms`,
-      `--health-check-fall=${fall}`,
-      `--health-check-rise=${rise}`,
-      `--event-log=${options.eventLog}`,
-    ],
-    { logName: 'load-balancer' },
-  );
+  return [
+    `--kubeconfig=${cluster.insideKubeconfig}`,
+    `--address=${options.address}`,
+    `--health-check-interval=${Math.round(interval)}ms`,
+    `--health-check-fall=${fall}`,
+    `--health-check-rise=${rise}`,
+    `--event-log=${options.eventLog}`,
+  ];
 }

@@ -1,6 +1,6 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { UsageError } from '../errors.ts';
 
 /** One request that waits for its answer. */
@@ -13,6 +13,8 @@ export class Exchange {
   readonly headers: http.IncomingHttpHeaders;
   /** Local port of the client: equal ports mean a reused connection. */
   readonly clientPort: number;
+  /** The server's side of the connection. */
+  readonly socket: Socket;
   readonly #response: http.ServerResponse;
 
   constructor(request: http.IncomingMessage, response: http.ServerResponse) {
@@ -22,6 +24,7 @@ export class Exchange {
     this.path = url.pathname;
     this.query = url.searchParams;
     this.headers = request.headers;
+    this.socket = request.socket;
     this.clientPort = request.socket.remotePort ?? 0;
     this.#response = response;
   }

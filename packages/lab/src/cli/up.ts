@@ -46,7 +46,10 @@ export async function bringUp(
     const message = `the lab's background process ended (${code ?? name}) before it was ready; ${logFile} ends with:\n${tail}`;
     outcome.reject(new HostError('lab.up', message));
   });
-  const ended = new Promise<void>((resolve) => daemon.once('exit', () => resolve()));
+  const ended = new Promise<void>((resolve) => {
+    daemon.once('exit', () => resolve());
+    daemon.once('error', () => resolve()); // it could not be started
+  });
   const onAbort = (): void => void daemon.kill('SIGTERM');
   signal.addEventListener('abort', onAbort, { once: true });
   try {

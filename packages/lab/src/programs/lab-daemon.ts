@@ -27,15 +27,15 @@ try {
   }
   const { url, kubeconfig, insideUrl, insideKubeconfig } = cluster;
   isReady = true;
-  tell({ kind: 'ready', record: { url, kubeconfig, insideUrl, insideKubeconfig } });
+  await tell({ kind: 'ready', record: { url, kubeconfig, insideUrl, insideKubeconfig } });
   await stopped.promise;
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   process.stderr.write(`${error instanceof Error ? error.stack : message}\n`);
-  tell({ kind: 'failed', message });
+  await tell({ kind: 'failed', message });
   process.exitCode = 1;
 }
-if (process.connected) process.disconnect();
+process.exit(); // whatever a failed start may have left open
 
 function stop(reason: string): void {
   building.abort(new Error(`stopped: ${reason}`));
@@ -43,9 +43,11 @@ function stop(reason: string): void {
 }
 
 function progress(text: string): void {
-  tell({ kind: 'progress', text });
+  void tell({ kind: 'progress', text });
 }
 
-function tell(message: DaemonMessage): void {
-  if (process.connected) process.send?.(message, () => undefined);
+/** Resolves when the message has left, or nobody is there to hear it. */
+async function tell(message: DaemonMessage): Promise<void> {
+  if (!process.connected) return;
+  await new Promise<void>((resolve) => process.send?.(message, () => resolve()));
 }
