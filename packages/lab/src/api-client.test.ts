@@ -2,6 +2,7 @@ import { ApiServerError, millis } from '@switchyard/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ApiClient, apiResources, createApiClient, type WatchEvent } from './api-client.ts';
 import type { Service } from './api-types.ts';
+import { services as serviceResource } from './apiserver/resources/services.ts';
 import { type ApiServer, startApiServer } from './apiserver/server.ts';
 
 let server: ApiServer;
@@ -21,16 +22,26 @@ afterEach(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-/** Collects `count` events as texts: `listed a,b`, `added c`. */
-async function take(events: AsyncIterable<WatchEvent<Service>>, count: number): Promise<readonly string[]> {
+/** Follows a watch in the background: `seen` holds texts such as `listed a,b`, `added c`. */
+function follow(events: AsyncIterable<WatchEvent<Service>>): {
+  readonly seen: string[];
+  readonly until: (count: number) => Promise<void>;
+  readonly ended: Promise<void>;
+} {
   const seen: string[] = [];
-  for await (const event of events) {
-    const names =
-      event.kind === 'listed' ? event.items.map((item) => item.metadata.name) : [event.object.metadata.name];
-    seen.push(`${event.kind} ${names.join(',')}`.trim());
-    if (seen.length === count) return seen;
-  }
-  return seen;
+  const ended = (async () => {
+    for await (const event of events) {
+      const objects = event.kind === 'listed' ? event.items : [event.object];
+      seen.push(`${event.kind} ${objects.map((object) => object.metadata.name).join(',')}`.trim());
+    }
+  })();
+  const until = async (count: number): Promise<void> => {
+    for (let round = 0; seen.length < count; round++) {
+      if (round > 1_500) throw new Error(`waited for ${count} events, got ${seen.join('; ')}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  };
+  return { seen, until, ended };
 }
 
 describe('requests', () => {
@@ -127,54 +138,74 @@ describe('requests', () => {
 
 describe('watch', () => {
   const write = (name: string): Promise<Service> => client.create(services, { ...web, metadata: { name } }, signal);
+  let aborter: AbortController;
+
+  beforeEach(() => {
+    aborter = new AbortController();
+  });
+
+  afterEach(() => aborter.abort());
+
+  const start = (): ReturnType<typeof follow> => follow(client.watch(services, {}, aborter.signal));
 
   test('lists, then follows', async () => {
     await write('a');
-    const seen = take(client.watch(services, { namespace: 'default' }, signal), 4);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    const { seen, until } = start();
+    await until(1);
     await write('b');
     await client.patch(services, { name: 'a' }, { kind: 'merge', body: { metadata: { labels: { x: 'y' } } } }, signal);
     await client.delete(services, { name: 'a' }, {}, signal);
-    expect(await seen).toEqual(['listed a', 'added b', 'modified a', 'deleted a']);
+    await until(4);
+    expect(seen).toEqual(['listed a', 'added b', 'modified a', 'deleted a']);
   });
 
   test.each(['clean', 'reset'] as const)('resumes after a %s end without losing or repeating', async (how) => {
-    const seen = take(client.watch(services, {}, signal), 4);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    const { seen, until } = start();
+    await until(1);
     await write('a');
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(2);
     server.faults.endWatches(how);
     await write('b');
     await write('c');
-    expect(await seen).toEqual(['listed', 'added a', 'added b', 'added c']);
+    await until(4);
+    expect(seen).toEqual(['listed', 'added a', 'added b', 'added c']);
   });
 
   test('lists again when the version is gone', async () => {
     await write('a');
-    const seen = take(client.watch(services, {}, signal), 2);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    server.faults.endWatches('reset');
-    await write('b');
+    const { seen, until } = start();
+    await until(1);
+    const stopped = server.faults.stop();
+    const options = { isDryRun: false, fieldValidation: 'Strict' } as const;
+    server.registry.create(
+      serviceResource,
+      'default',
+      { metadata: { name: 'b' }, spec: { ports: [{ port: 80 }] } },
+      options,
+    );
     server.store.compact();
-    expect(await seen).toEqual(['listed a', 'listed a,b']);
+    stopped[Symbol.dispose]();
+    await until(2);
+    expect(seen).toEqual(['listed a', 'listed a,b']);
   });
 
   test('goes on after errors, and held events come later', async () => {
     server.faults.inject({ kind: 'status', status: 500, body: 'broken' }, { times: 2 });
     server.faults.inject({ kind: 'delay', duration: millis(20) }, { times: 1 });
-    const seen = take(client.watch(services, {}, signal), 2);
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    const { seen, until } = start();
+    await until(1);
     const held = server.faults.holdWatches();
     await write('a');
     held[Symbol.dispose]();
-    expect(await seen).toEqual(['listed', 'added a']);
+    await until(2);
+    expect(seen).toEqual(['listed', 'added a']);
   });
 
   test('ends quietly when aborted', async () => {
-    const aborter = new AbortController();
-    const seen = take(client.watch(services, {}, aborter.signal), 5);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    const { seen, until, ended } = start();
+    await until(1);
     aborter.abort();
-    expect(await seen).toEqual(['listed']);
+    await ended;
+    expect(seen).toEqual(['listed']);
   });
 });
