@@ -1,2 +1,13 @@
-/** Placeholder until the first export lands. */
-export const packageName = '@switchyard/backend-nftables';
+import type { DataplaneBackend, DataplaneBackendFactory, IpFamily } from '@switchyard/core';
+import { NftablesBackend, type NftablesHost } from './backend.ts';
+import { probeHost } from './probe.ts';
+
+export type { NftablesHost } from './backend.ts';
+
+/** Services and endpoints as elements of nftables maps under constant rules. */
+export const nftablesBackend: DataplaneBackendFactory<NftablesHost> = {
+  name: 'nftables',
+  probe: (host, signal) => probeHost(host.runner, signal),
+  open: (host: NftablesHost, ipFamily: IpFamily): Promise<DataplaneBackend> =>
+    Promise.resolve(new NftablesBackend(host, ipFamily)),
+};

@@ -1,6 +1,28 @@
 export type * from './lab.ts';
+export { clusterCidrs, nodeNetworks, perFamily, podCidrs, serviceCidrs } from './address-plan.ts';
+export { createLab } from './create-lab.ts';
+export { destroyLab } from './destroy-lab.ts';
+export { listLabs, type LabListing } from './list-labs.ts';
+export { createProber, type Prober } from './prober.ts';
+export type {
+  EchoAnswer,
+  ProbeAnswer,
+  ProbeConnection,
+  ProbeExchange,
+  ProbeRequest,
+  ProbeResult,
+} from './probe-types.ts';
+export { type LoadRun, startLoad } from './load.ts';
+export type { LoadOptions, LoadOutcome, LoadResult } from './load-types.ts';
+export { echoServerCommand, type EchoServerOptions, startEchoServer } from './echo-server.ts';
 export type * from './api-types.ts';
 export * from './api-client.ts';
+export * from './workloads/start-workloads.ts';
+export * from './workloads/zeroapp.ts';
+export type * from './workloads/workload-event.ts';
 export * from './apiserver/server.ts';
 export type { Fault, FaultMatch, FaultOptions, Faults } from './apiserver/http/faults.ts';
 export * from './apiserver/listen-in-namespace.ts';
+export { type ClusterOptions, type LabCluster, startCluster } from './lab-cluster.ts';
+export { type AgentOptions, startAgent, waitForAgents } from './agent-program.ts';
+export type { ClusterRecord } from './cluster-record.ts';

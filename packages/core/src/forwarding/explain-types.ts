@@ -2,9 +2,11 @@ import type { IpAddress } from '../ip/address.ts';
 import type { Port, Protocol } from '../ip/port.ts';
 import type { ServicePortKey } from '../records/keys.ts';
 import type { Endpoint, Frontend, SourceClass } from './forwarding-table.ts';
+import type { ReasonCode } from './reason-codes.ts';
 
 /** The first packet of a connection, as this node sees it. */
 export interface Flow {
+  /** What the kernel can tell of the source; `sourceClassOf` says what that is. */
   readonly from: SourceClass;
   readonly source: IpAddress;
   readonly destination: IpAddress;
@@ -16,7 +18,13 @@ export interface Flow {
 
 /** What the dataplane does with a flow. */
 export type Verdict =
-  | { readonly kind: 'forward'; readonly endpoints: readonly Endpoint[]; readonly masquerade: boolean }
+  | {
+      readonly kind: 'forward';
+      /** One of these, at random or by affinity; never empty. */
+      readonly endpoints: readonly Endpoint[];
+      /** An endpoint that is the sender itself is masqueraded in any case (hairpin). */
+      readonly masquerade: boolean;
+    }
   | { readonly kind: 'reject' }
   | { readonly kind: 'drop' }
   /** Not ours: routed as if no proxy were there. */
@@ -24,7 +32,7 @@ export type Verdict =
 
 /** Why: ordered steps a person can read, each with a stable code. */
 export interface Reason {
-  readonly code: string;
+  readonly code: ReasonCode;
   readonly text: string;
 }
 

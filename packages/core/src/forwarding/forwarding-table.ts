@@ -50,17 +50,35 @@ export interface Endpoint {
 /** How the `Cluster` set was narrowed by topology hints (KEP-2433, KEP-3015). */
 export type TopologyMode = 'none' | 'sameZone' | 'sameNode';
 
+/** A frontend that a Service asks for and another Service port has. */
+export interface LostFrontend {
+  readonly frontend: Frontend;
+  readonly winner: ServicePortKey;
+}
+
 /** Everything this node must do for one Service port in one IP family. */
 export interface ServiceForwarding {
   readonly key: ServicePortKey;
   readonly service: ServiceKey;
   readonly protocol: Protocol;
+  /**
+   * Cluster IP, load-balancer IPs, external IPs, NodePort, in this order; addresses sorted within a
+   * kind. No two frontends of a table share address, port and protocol.
+   */
   readonly frontends: readonly Frontend[];
-  /** Usable endpoints per policy, sorted by address then port; terminating fallback applied (KEP-1669). */
+  /**
+   * Frontends left out because another Service port has them: a cluster IP beats a load-balancer IP,
+   * that beats an external IP, then the lower key wins. For `explain` and status; never rendered.
+   */
+  readonly lostFrontends: readonly LostFrontend[];
+  /**
+   * Usable endpoints per policy, sorted by address then port; terminating fallback applied (KEP-1669).
+   * A set that no decision of this service can lead to is empty.
+   */
   readonly endpoints: Readonly<Record<TrafficPolicy, readonly Endpoint[]>>;
   /** Every endpoint the slices name for this port, same order, usable or not. For `explain` and conntrack. */
   readonly knownEndpoints: readonly Endpoint[];
-  /** Effective policies: `external` is `Cluster` for a Service that is not externally reachable. */
+  /** Effective policies: `external` is `Cluster` for a Service port that is not externally reachable. */
   readonly policies: { readonly internal: TrafficPolicy; readonly external: TrafficPolicy };
   readonly topology: TopologyMode;
   readonly sessionAffinity: { readonly kind: 'none' } | { readonly kind: 'clientIP'; readonly timeout: Millis };
@@ -70,7 +88,10 @@ export interface ServiceForwarding {
 export interface HealthCheck {
   readonly service: ServiceKey;
   readonly port: Port;
-  /** Distinct local, ready, non-terminating endpoint IPs over all ports (not IP:port pairs). */
+  /**
+   * Distinct local, ready endpoint IPs over all ports (not IP:port pairs). Serving-but-terminating
+   * endpoints carry traffic but do not count, so that load balancers drain this node (KEP-1669).
+   */
   readonly localReadyEndpoints: number;
 }
 
@@ -82,7 +103,10 @@ export interface ForwardingTable {
   readonly ipFamily: IpFamily;
   /** Grows by one with each build that differs from its predecessor. */
   readonly generation: number;
-  /** In key order. */
+  /**
+   * In key order. Successive tables share what did not change, so keeping an old table is cheap; a
+   * lookup costs a binary search.
+   */
   readonly services: ReadonlyMap<ServicePortKey, ServiceForwarding>;
   readonly healthChecks: ReadonlyMap<ServiceKey, HealthCheck>;
   /**

@@ -53,6 +53,7 @@ export function ipToBytes(ip: IpAddress): Uint8Array {
 /** Total order: IPv4 before IPv6, then by network-order bytes. */
 export function compareIps(a: IpAddress, b: IpAddress): number {
   if (a === b) return 0;
+  if (ipFamilyOf(a) === 'IPv4' && ipFamilyOf(b) === 'IPv4') return ipv4Number(a) - ipv4Number(b);
   const left = ipToBytes(a);
   const right = ipToBytes(b);
   if (left.length !== right.length) return left.length - right.length;
@@ -61,4 +62,18 @@ export function compareIps(a: IpAddress, b: IpAddress): number {
     if (difference !== 0) return difference;
   }
   return 0;
+}
+
+/** The 32 bits of an IPv4 address as an unsigned number, without allocating: endpoints are sorted by it. */
+function ipv4Number(ip: IpAddress): number {
+  let bits = 0;
+  let octet = 0;
+  for (let index = 0; index < ip.length; index++) {
+    const code = ip.charCodeAt(index);
+    if (code === 0x2e) {
+      bits = bits * 256 + octet;
+      octet = 0;
+    } else octet = octet * 10 + code - 0x30;
+  }
+  return bits * 256 + octet;
 }

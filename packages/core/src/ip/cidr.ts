@@ -48,6 +48,16 @@ export function isEverything(cidr: Cidr): boolean {
   return cidrLength(cidr) === 0;
 }
 
+/** The CIDR that contains `ip` alone. */
+export function hostCidr(ip: IpAddress): Cidr {
+  return `${ip}/${ipFamilyOf(ip) === 'IPv4' ? 32 : 128}` as Cidr;
+}
+
+/** The CIDR of length 0. */
+export function everythingOf(ipFamily: IpFamily): Cidr {
+  return (ipFamily === 'IPv4' ? '0.0.0.0/0' : '::/0') as Cidr;
+}
+
 function maskByte(length: number, index: number): number {
   const bits = Math.min(8, Math.max(0, length - index * 8));
   return (0xff << (8 - bits)) & 0xff;

@@ -1,2 +1,11 @@
-/** Placeholder until the source lands. */
-export const name = 'kubernetes';
+export * from './api-server-connection.ts';
+export * from './kubernetes-source.ts';
+export type { MergeOptions } from './merge-batches.ts';
+export * from './reflector-timings.ts';
+export type { NodeScope } from './resources.ts';
+export * from './to-records.ts';
+export * from './in-cluster.ts';
+export * from './load-kubeconfig.ts';
+export * from './api-client.ts';
+export * from './reflector.ts';
+export type { ResourceQuery } from './resources.ts';

@@ -14,6 +14,20 @@ export interface PolicyInput {
   readonly canDetectPods: boolean;
 }
 
+const reject: Decision = { kind: 'reject' };
+const drop: Decision = { kind: 'drop' };
+/** Decisions are few and frozen by type; sharing them keeps 10,000 services small. */
+const forward: Readonly<Record<TrafficPolicy, { readonly plain: Decision; readonly masqueraded: Decision }>> = {
+  Cluster: {
+    plain: { kind: 'forward', to: 'Cluster', masquerade: false },
+    masqueraded: { kind: 'forward', to: 'Cluster', masquerade: true },
+  },
+  Local: {
+    plain: { kind: 'forward', to: 'Local', masquerade: false },
+    masqueraded: { kind: 'forward', to: 'Local', masquerade: true },
+  },
+};
+
 /** The one place where forward, reject, drop and masquerade are decided (kube-proxy facts 7 to 10). */
 export function decide(kind: Frontend['kind'], source: SourceClass, input: PolicyInput): Decision {
   if (kind === 'clusterIP') {
@@ -34,7 +48,7 @@ export function decide(kind: Frontend['kind'], source: SourceClass, input: Polic
 }
 
 function route(input: PolicyInput, to: TrafficPolicy, masquerade: boolean): Decision {
-  if (!input.hasAnyEndpoints) return { kind: 'reject' };
-  if (input.endpoints[to].length === 0) return { kind: 'drop' };
-  return { kind: 'forward', to, masquerade };
+  if (!input.hasAnyEndpoints) return reject;
+  if (input.endpoints[to].length === 0) return drop;
+  return masquerade ? forward[to].masqueraded : forward[to].plain;
 }

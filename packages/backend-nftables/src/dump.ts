@@ -1,0 +1,101 @@
+import { assertNever, type Decision, type IpFamily, type SourceClass, sourceClasses } from '@switchyard/core';
+import type { KernelState } from './adopt.ts';
+import { type ElementId, splitElementId } from './elements.ts';
+import { decisionsOf, handleClass, handleId, hex } from './handles.ts';
+import { setMapOf, suffixOf } from './names.ts';
+import { slotsOfClass } from './slots.ts';
+
+/**
+ * What is in the kernel as text for people and golden files: sorted, without ids and slots, so that equal
+ * forwarding is equal text. What leads nowhere is named.
+ */
+export function dumpKernel(kernel: KernelState, family: IpFamily): string {
+  const suffix = suffixOf(family);
+  const byObject = new Map<string, Map<string, string>>();
+  for (const { id, data } of kernel.elements) addElement(byObject, id, data);
+  const of = (object: string): ReadonlyMap<string, string> => byObject.get(`${object}${suffix}`) ?? new Map();
+  const settings = [...kernel.settings].map(([object, content]) => `${object}: ${content.join(', ') || 'none'}`);
+  const endpoints = endpointsBySet(of('endpoints'));
+  const describe = (name: string, handle: string): string => {
+    const lines = frontendLines(Number(handle), (object, id) => setText(of(object).get(hex(id)), endpoints));
+    return [name, ...lines.map((line) => `  ${line}`)].join('\n');
+  };
+  const frontends = [...of('frontends')].map(([key, data]) => describe(`frontend ${placeText(key)}`, data));
+  const nodePorts = [...of('nodeports')].map(([key, data]) => describe(`nodeport ${placeText(key)}`, data));
+  const clusterIps = [...of('cluster-ips').keys()].map((key) => `cluster-ip ${key}`);
+  const hairpin = [...of('hairpin').keys()].map((key) => `hairpin ${placeText(key.slice(key.indexOf(' . ') + 3))}`);
+  const sections = [settings, frontends, nodePorts, clusterIps, hairpin];
+  return sections.flatMap((section) => section.sort().map((line) => `${line}\n`)).join('');
+}
+
+function addElement(byObject: Map<string, Map<string, string>>, id: ElementId, data: string): void {
+  const { object, key } = splitElementId(id);
+  const elements = byObject.get(object);
+  if (elements === undefined) byObject.set(object, new Map([[key, data]]));
+  else elements.set(key, data);
+}
+
+interface EndpointSet {
+  readonly slots: Map<number, string>;
+}
+
+function endpointsBySet(elements: ReadonlyMap<string, string>): ReadonlyMap<number, EndpointSet> {
+  const sets = new Map<number, EndpointSet>();
+  for (const [key, data] of elements) {
+    const [set = 0, slot = 0] = key.split(' . ').map(Number);
+    const slots = sets.get(set)?.slots ?? new Map<number, string>();
+    sets.set(set, { slots: slots.set(slot, data) });
+  }
+  return sets;
+}
+
+/** The decisions, equal ones joined, then the endpoint sets they lead to. */
+function frontendLines(handle: number, textOfSet: (object: string, id: number) => string): string[] {
+  const decisions = decisionsOf(handleClass(handle));
+  if (decisions === undefined) return [`unknown class ${hex(handleClass(handle))}`];
+  const sources = new Map<string, SourceClass[]>();
+  const used = new Set<string>();
+  for (const source of sourceClasses) {
+    const text = decisionText(decisions[source]);
+    sources.set(text, [...(sources.get(text) ?? []), source]);
+    const decision = decisions[source];
+    if (decision.kind === 'forward') used.add(setMapOf[decision.to]);
+  }
+  return [
+    ...[...sources].map(([text, who]) => `${who.length === sourceClasses.length ? 'all' : who.join(', ')}: ${text}`),
+    ...[...used].sort().map((object) => `${object}: ${textOfSet(object, handleId(handle))}`),
+  ];
+}
+
+function decisionText(decision: Decision): string {
+  switch (decision.kind) {
+    case 'forward':
+      return `${setMapOf[decision.to]}${decision.masquerade ? ', masquerade' : ''}`;
+    case 'reject':
+    case 'drop':
+      return decision.kind;
+    default:
+      return assertNever(decision);
+  }
+}
+
+function setText(handle: string | undefined, sets: ReadonlyMap<number, EndpointSet>): string {
+  if (handle === undefined) return 'leads nowhere';
+  const count = slotsOfClass(handleClass(Number(handle)));
+  const { slots } = sets.get(handleId(Number(handle))) ?? { slots: new Map<number, string>() };
+  if (count === undefined || slots.size !== count) return `${slots.size} slots where ${count ?? 'none'} are expected`;
+  return [...new Set(slots.values())].map(addressText).sort().join(' ');
+}
+
+/** `address . protocol . port` or `protocol . port` as people write it. */
+function placeText(key: string): string {
+  const parts = key.split(' . ');
+  const [port = '', protocol = '', address] = parts.reverse();
+  const place = address === undefined ? port : addressText(`${address} . ${port}`);
+  return `${place}/${protocol.toUpperCase()}`;
+}
+
+function addressText(data: string): string {
+  const [address = '', port = ''] = data.split(' . ');
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+}

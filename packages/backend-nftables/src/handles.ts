@@ -1,0 +1,138 @@
+import { type Decision, InvariantError, type SourceClass, type TrafficPolicy } from '@switchyard/core';
+
+/**
+ * A handle is 32 bits: class (12) | id (20), kept in the packet's `meta priority` while it is looked up.
+ *
+ * - In `frontends` and `nodeports` the class is what to do per source class (three codes of three bits,
+ *   top three bits zero) and the id is the service's.
+ * - In `to-cluster` and `to-local` the class is the load-balancing class and the id is the endpoint set's.
+ *   Classes 0x800 to 0xfff are reserved for session affinity.
+ */
+export const idBits = 20;
+/** Selects the id of a handle. */
+export const idMask = 0x000fffff;
+/** Selects the class of a handle. */
+export const classMask = 0xfff00000;
+
+/** Highest service id. Endpoint set ids are twice as many: one per policy. */
+export const maxServiceId: number = (1 << (idBits - 1)) - 1;
+
+/** A decision as three bits: 0 says "as for the next source class", 4 alone is drop, 4 more is masquerade. */
+const codes = { cluster: 1, local: 2, reject: 3, drop: 4, masquerade: 4 } as const;
+const policyCodes: Readonly<Record<TrafficPolicy, number>> = { Cluster: codes.cluster, Local: codes.local };
+
+/** How far the code of a source class is shifted inside the class; rules ask in this order. */
+export const codeShifts: Readonly<Record<SourceClass, number>> = { pod: 6, node: 3, outside: 0 };
+
+/** The code of one decision. */
+export function codeOf(decision: Decision): number {
+  if (decision.kind !== 'forward') return codes[decision.kind];
+  return policyCodes[decision.to] + (decision.masquerade ? codes.masquerade : 0);
+}
+
+/** Where the codes lead, for the rules: each code without its masquerade bit. Drop is what is left over. */
+export const codeTargets: readonly { readonly code: number; readonly chain: string }[] = [
+  { code: codes.cluster, chain: 'to-cluster' },
+  { code: codes.local, chain: 'to-local' },
+  { code: codes.reject, chain: 'reject-chain' },
+];
+
+/** The masquerade bit within a code. */
+export const masqueradeCode: number = codes.masquerade;
+
+/**
+ * What to do for each source class, as a handle class. Equal codes are merged so that rules skip what
+ * cannot matter: only `outside` set: same for all; `pod` and `outside`: a node is treated as outside.
+ */
+export function decisionClass(decisions: Readonly<Record<SourceClass, Decision>>): number {
+  const pod = codeOf(decisions.pod);
+  const node = codeOf(decisions.node);
+  const outside = codeOf(decisions.outside);
+  if (pod === node && node === outside) return outside;
+  if (node === outside) return (pod << codeShifts.pod) | outside;
+  return (pod << codeShifts.pod) | (node << codeShifts.node) | outside;
+}
+
+/** The decisions a class stands for; undefined when it is none of ours. */
+export function decisionsOf(handleClass: number): Readonly<Record<SourceClass, Decision>> | undefined {
+  if (handleClass > 0x1ff) return undefined;
+  const at = (source: SourceClass): number => (handleClass >> codeShifts[source]) & 7;
+  const outside = decisionOf(at('outside'));
+  const node = at('node') === 0 ? outside : decisionOf(at('node'));
+  const pod = at('pod') === 0 ? node : decisionOf(at('pod'));
+  return outside === undefined || node === undefined || pod === undefined ? undefined : { pod, node, outside };
+}
+
+function decisionOf(code: number): Decision | undefined {
+  if (code === codes.reject) return { kind: 'reject' };
+  if (code === codes.drop) return { kind: 'drop' };
+  const policy = (['Cluster', 'Local'] as const).find((one) => policyCodes[one] === (code & ~codes.masquerade));
+  return policy && { kind: 'forward', to: policy, masquerade: (code & codes.masquerade) !== 0 };
+}
+
+/** A handle from its parts. */
+export function packHandle(handleClass: number, id: number): number {
+  if (id < 0 || id > idMask || handleClass < 0 || handleClass > 0xfff) {
+    throw new InvariantError(`a handle cannot hold class ${handleClass} and id ${id}`);
+  }
+  return ((handleClass << idBits) | id) >>> 0;
+}
+
+/** The class of a handle. */
+export function handleClass(handle: number): number {
+  return handle >>> idBits;
+}
+
+/** The id of a handle. */
+export function handleId(handle: number): number {
+  return handle & idMask;
+}
+
+/** The endpoint set of a service under one policy. */
+export function endpointSetId(serviceId: number, policy: TrafficPolicy): number {
+  return serviceId * 2 + policyCodes[policy] - 1;
+}
+
+/** A number as elements spell it. */
+export function hex(value: number): string {
+  return `0x${value.toString(16)}`;
+}
+
+/**
+ * Ids in use. A freed id comes round again only after all others: a packet that read a handle just before
+ * a commit must not find another service's endpoints behind it just after.
+ */
+export class IdPool {
+  readonly #used = new Set<number>();
+  #next = 1;
+
+  /** A free id, or undefined when all are taken. */
+  allocate(): number | undefined {
+    if (this.#used.size >= maxServiceId) return undefined;
+    while (this.#used.has(this.#next)) this.#advance();
+    const id = this.#next;
+    this.#used.add(id);
+    this.#advance();
+    return id;
+  }
+
+  /** Forgets everything and takes these ids; the next new one lies above the highest of them. */
+  reset(ids: Iterable<number>): void {
+    this.#used.clear();
+    this.#next = 1;
+    for (const id of ids) {
+      this.#used.add(id);
+      if (id >= this.#next) this.#next = id;
+    }
+    if (this.#used.size > 0) this.#advance();
+  }
+
+  /** `id` may be given out again, after all others. */
+  free(id: number): void {
+    this.#used.delete(id);
+  }
+
+  #advance(): void {
+    this.#next = this.#next >= maxServiceId ? 1 : this.#next + 1;
+  }
+}

@@ -1,0 +1,71 @@
+import type { IpFamily, Protocol, TrafficPolicy } from '@switchyard/core';
+
+/**
+ * Every name this backend has in the kernel, and how a process with no memory recognises it.
+ *
+ * The birthmark: an `inet` table with one of `tableNames` that holds a set `birthmark` whose only element
+ * is a digest of the rule set's text. Equal digest: our rules exactly, adopt. Other digest: rules of
+ * another build, replace. Two names, so that the successor is filled beside its predecessor.
+ *
+ * Every map and set of one IP family ends in `4` or `6`. That holds for every version there will be:
+ * it is how one version empties what another left, family by family, without knowing its format.
+ */
+export const tableNames = ['switchyard', 'switchyard-2'] as const;
+
+/** One of the names our table may have. */
+export type TableName = (typeof tableNames)[number];
+
+/** The set whose only element is the rule set's digest. */
+export const birthmarkSet = 'birthmark';
+
+/** How names and rules spell a family. */
+export type FamilySuffix = '4' | '6';
+
+/** The suffix of every object of one IP family. */
+export function suffixOf(family: IpFamily): FamilySuffix {
+  return family === 'IPv4' ? '4' : '6';
+}
+
+/** Maps and sets whose elements are written one by one, without their suffix, in the order of a make-before-use write. */
+export const elementObjects = [
+  'endpoints',
+  'hairpin',
+  'to-cluster',
+  'to-local',
+  'frontends',
+  'nodeports',
+  'cluster-ips',
+] as const;
+
+/** A map or set of services, without its suffix. */
+export type ElementObject = (typeof elementObjects)[number];
+
+/** Interval sets, written as a whole: they are small, and nft cannot change single intervals safely. */
+export const intervalObjects = ['pod-cidrs', 'nodeport-ips', 'service-cidrs'] as const;
+
+/** An interval set of the table's settings, without its suffix. */
+export type IntervalObject = (typeof intervalObjects)[number];
+
+/** A map or set with its suffix: its name in the kernel. */
+export type ObjectName = `${ElementObject | IntervalObject}${FamilySuffix}`;
+
+/** nft's word for the object in `list`, `flush` and `add`. */
+export function objectKind(object: ElementObject | IntervalObject): 'map' | 'set' {
+  return object === 'hairpin' || object === 'cluster-ips' || isInterval(object) ? 'set' : 'map';
+}
+
+function isInterval(object: ElementObject | IntervalObject): object is IntervalObject {
+  return (intervalObjects as readonly string[]).includes(object);
+}
+
+/** The map that leads from a service's id to its endpoints, per policy. */
+export const setMapOf: Readonly<Record<TrafficPolicy, 'to-cluster' | 'to-local'>> = {
+  Cluster: 'to-cluster',
+  Local: 'to-local',
+};
+
+/** Protocols as nft spells them. */
+export const nftProtocols: Readonly<Record<Protocol, string>> = { TCP: 'tcp', UDP: 'udp', SCTP: 'sctp' };
+
+/** Mark bit that asks for masquerading: kube-proxy's default, bit 14. Cleared again once used. */
+export const masqueradeMark = 0x4000;

@@ -1,0 +1,173 @@
+import { createHash } from 'node:crypto';
+import { classMask, codeShifts, codeTargets, hex, idMask, masqueradeCode } from './handles.ts';
+import { birthmarkSet, masqueradeMark, type FamilySuffix, type TableName } from './names.ts';
+import { loadBalancingClasses } from './slots.ts';
+
+/**
+ * The constant rule set. Rules never change for a Service, an endpoint or a setting: only elements do.
+ *
+ * A packet's way: `services` finds the frontend's handle; `dispatch` leaves the one code that counts for the
+ * source class in it; `to-cluster` or `to-local` finds the endpoint set; `lb-N` picks one of its N slots.
+ * The second rule of `lb-N` takes slot 0 when a commit between the two look-ups removed the slot picked.
+ *
+ * `fw` and `fw-allow` (source ranges) are wired and stay empty until the backend claims that capability.
+ */
+export function skeleton(table: TableName | string): string {
+  return [`create table inet ${table}`, `table inet ${table} {`, ...body(), '}', lbClasses(table), ''].join('\n');
+}
+
+/** What the birthmark set holds: a digest of the rules, so that every change of them is another version. */
+export function skeletonDigest(): number {
+  digest ??= digestOf(rules());
+  return digest;
+}
+
+let digest: number | undefined;
+
+function digestOf(lines: readonly string[]): number {
+  return createHash('sha256').update(lines.join('\n')).digest().readUInt32BE(0);
+}
+
+const families: readonly { readonly suffix: FamilySuffix; readonly ip: string; readonly nfproto: string }[] = [
+  { suffix: '4', ip: 'ip', nfproto: 'ipv4' },
+  { suffix: '6', ip: 'ip6', nfproto: 'ipv6' },
+];
+
+function body(): string[] {
+  return [`  set ${birthmarkSet} { type mark; elements = { ${hex(skeletonDigest())} } }`, ...rules()];
+}
+
+function rules(): string[] {
+  return [
+    ...families.flatMap(familyObjects),
+    '  map lb-classes { typeof meta priority : verdict; }',
+    '  chain reject-chain { meta l4proto tcp reject with tcp reset; reject; }',
+    ...loadBalancingClasses.flatMap(({ slots }) => lbChain(slots)),
+    ...toSetChain('to-cluster'),
+    ...toSetChain('to-local'),
+    ...dispatchChain(),
+    ...servicesChain(),
+    '  chain nat-prerouting { type nat hook prerouting priority -100; goto services; }',
+    '  chain nat-output { type nat hook output priority -100; goto services; }',
+    ...postroutingChain(),
+  ];
+}
+
+function familyObjects({ suffix, ip }: (typeof families)[number]): string[] {
+  const tuple = `${ip} daddr . meta l4proto . th dport`;
+  return [
+    `  map frontends${suffix} { typeof ${tuple} : meta priority; }`,
+    `  map nodeports${suffix} { typeof meta l4proto . th dport : meta priority; }`,
+    `  map to-cluster${suffix} { typeof meta priority : meta priority; }`,
+    `  map to-local${suffix} { typeof meta priority : meta priority; }`,
+    `  map endpoints${suffix} { typeof meta priority . numgen random mod 2 : ${ip} daddr . th dport; }`,
+    `  set hairpin${suffix} { typeof ${ip} saddr . ${tuple}; }`,
+    `  set cluster-ips${suffix} { typeof ${ip} daddr; }`,
+    `  set pod-cidrs${suffix} { typeof ${ip} saddr; flags interval; }`,
+    `  set nodeport-ips${suffix} { typeof ${ip} daddr; flags interval; }`,
+    `  set service-cidrs${suffix} { typeof ${ip} daddr; flags interval; }`,
+    `  set fw${suffix} { typeof ${tuple}; }`,
+    `  set fw-allow${suffix} { typeof ${tuple} . ${ip} saddr; flags interval; }`,
+  ];
+}
+
+/** nft wants the protocol match: without it, it refuses an `addr . port` map whose key has no port. */
+function lbChain(slots: number): string[] {
+  const pick = ({ suffix, ip, nfproto }: (typeof families)[number], modulus: number): string =>
+    `    meta nfproto ${nfproto} meta l4proto { tcp, udp, sctp } ` +
+    `dnat ${ip} addr . port to meta priority . numgen random mod ${modulus} map @endpoints${suffix}`;
+  return [
+    `  chain lb-${slots} {`,
+    `    meta priority set meta priority and ${hex(idMask)}`,
+    ...families.flatMap((family) => [pick(family, slots), pick(family, 1)]),
+    '  }',
+  ];
+}
+
+/**
+ * Every endpoint change replaces a value here. Kernels before 6.17 may miss a key that a commit is just
+ * replacing, so each rule is there twice. The last `drop` is for a packet that raced with a removal.
+ */
+function toSetChain(name: 'to-cluster' | 'to-local'): string[] {
+  return [
+    `  chain ${name} {`,
+    ...families.flatMap(({ suffix, nfproto }) => {
+      const rule =
+        `    meta nfproto ${nfproto} meta priority set meta priority and ${hex(idMask)} map @${name}${suffix} ` +
+        `meta priority and ${hex(classMask)} vmap @lb-classes`;
+      return [rule, rule];
+    }),
+    '    drop',
+    '  }',
+  ];
+}
+
+const bits = (classBits: number): number => (classBits << 20) >>> 0;
+const podBits = bits(7 << codeShifts.pod);
+const nodeBits = bits(7 << codeShifts.node);
+const outsideBits = bits(7 << codeShifts.outside);
+const masqueradeBits = Object.values(codeShifts).reduce((sum, shift) => sum + bits(masqueradeCode << shift), 0);
+
+/**
+ * The first four rules leave one of three codes, at its own place: pod's if there is one and the source is a
+ * pod; else node's if there is one and the source is this node; else outside's. Drop is code 4 alone,
+ * which reads as 0 without its masquerade bit and so matches nothing.
+ */
+function dispatchChain(): string[] {
+  const targets = Object.values(codeShifts).flatMap((shift) =>
+    codeTargets.map(({ code, chain }) => `${hex(bits(code << shift))} : goto ${chain}`),
+  );
+  const isAsked = (mask: number): string => `meta priority and ${hex(mask)} != 0`;
+  const keep = (mask: number): string => `meta priority set meta priority and ${hex((mask | idMask) >>> 0)}`;
+  return [
+    '  chain dispatch {',
+    `    ${isAsked(podBits)} ip saddr @pod-cidrs4 ${keep(podBits)}`,
+    `    ${isAsked(podBits)} ip6 saddr @pod-cidrs6 ${keep(podBits)}`,
+    `    ${isAsked(nodeBits)} fib saddr type local ${keep(nodeBits)}`,
+    `    ${isAsked(outsideBits)} ${keep(outsideBits)}`,
+    `    ${isAsked(masqueradeBits)} meta mark set meta mark or ${hex(masqueradeMark)}`,
+    `    meta priority and ${hex((classMask & ~masqueradeBits) >>> 0)} vmap { ${targets.join(', ')} }`,
+    '    drop',
+    '  }',
+  ];
+}
+
+/** An address of its own beats a NodePort; a cluster IP's unknown port comes after all known ones. */
+function servicesChain(): string[] {
+  const loopback = { '4': '127.0.0.0/8', '6': '::1' } as const;
+  const perFamily = (rule: (family: (typeof families)[number]) => string): string[] =>
+    families.map((family) => `    ${rule(family)}`);
+  const tuple = (ip: string): string => `${ip} daddr . meta l4proto . th dport`;
+  return [
+    '  chain services {',
+    ...perFamily(({ suffix, ip }) => `${tuple(ip)} @fw${suffix} ${tuple(ip)} . ${ip} saddr != @fw-allow${suffix} drop`),
+    ...perFamily(({ suffix, ip }) => `meta priority set ${tuple(ip)} map @frontends${suffix} goto dispatch`),
+    ...perFamily(
+      ({ suffix, ip }) =>
+        `${ip} daddr @nodeport-ips${suffix} ${ip} daddr != ${loopback[suffix]} fib daddr type local ` +
+        `meta priority set meta l4proto . th dport map @nodeports${suffix} goto dispatch`,
+    ),
+    ...perFamily(({ suffix, ip }) => `${ip} daddr @cluster-ips${suffix} goto reject-chain`),
+    ...perFamily(({ suffix, ip }) => `${ip} daddr @service-cidrs${suffix} drop`),
+    '  }',
+  ];
+}
+
+/** The mark is cleared when used, so that a packet which re-enters the stack is not masqueraded twice. */
+function postroutingChain(): string[] {
+  return [
+    '  chain nat-postrouting { type nat hook postrouting priority 100;',
+    '    ct status dnat meta priority set 0:0',
+    `    meta mark and ${hex(masqueradeMark)} != 0 meta mark set meta mark xor ${hex(masqueradeMark)} masquerade fully-random`,
+    ...families.map(
+      ({ suffix, ip }) =>
+        `    ct status dnat ${ip} saddr . ${ip} daddr . meta l4proto . th dport @hairpin${suffix} masquerade fully-random`,
+    ),
+    '  }',
+  ];
+}
+
+function lbClasses(table: string): string {
+  const elements = loadBalancingClasses.map(({ slots, handleClass }) => `${hex(bits(handleClass))} : goto lb-${slots}`);
+  return `add element inet ${table} lb-classes { ${elements.join(', ')} }`;
+}

@@ -1,0 +1,186 @@
+import { isEqual } from '../equal.ts';
+import { type Cidr, cidrFamilyOf, everythingOf } from '../ip/cidr.ts';
+import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
+import type { SortedMap } from '../sorted-map.ts';
+import { type BuildContext, buildContext, buildService } from './build-service.ts';
+import type { ClusterStateView, TableOptions } from './build-table-types.ts';
+import { haveEqualSettings, sorted, sortedHealthChecks } from './diff-tables.ts';
+import { isSameForwarding } from './is-same-forwarding.ts';
+import type { ForwardingTable, HealthCheck, ServiceForwarding } from './forwarding-table.ts';
+import { FrontendClaims } from './frontend-claims.ts';
+
+/**
+ * Claims of the newest table of each line, by its `services`. A build takes them over for its result;
+ * whoever then builds on the older table again pays for new ones. Never visible in a result.
+ */
+const claimsOf = new WeakMap<ForwardingTable['services'], FrontendClaims>();
+
+/**
+ * The forwarding table of one family for the present state.
+ *
+ * Rebuilds `dirty` services and takes all others from `previous`; the result is equal to a full build
+ * of the same state, provided everything that changed since `previous` is in `dirty`. Services that
+ * did not change are the same objects, and if nothing changed the result is `previous` itself.
+ * `previous` stays valid: tables never change, and successive ones share their parts. Use `'all'`
+ * when options or our Node changed; without `previous` everything is built.
+ */
+export function buildTable(
+  state: ClusterStateView,
+  dirty: 'all' | ReadonlySet<ServiceKey>,
+  previous: ForwardingTable | undefined,
+  options: TableOptions,
+): ForwardingTable {
+  const context = buildContext(state, withOwnFamily(options));
+  const before = sorted(previous?.services);
+  const isFull = dirty === 'all' || previous === undefined;
+  const services = isFull ? rebuildAll(before, context) : rebuildSome(before, dirty, context);
+  const next: ForwardingTable = {
+    ipFamily: options.ipFamily,
+    generation: (previous?.generation ?? 0) + 1,
+    services: services.table,
+    healthChecks: nextHealthChecks(previous, services.healthChecks, isFull ? 'all' : dirty),
+    nodePortCidrs: nodePortCidrs(options),
+    serviceCidrs: state.serviceCidrs.filter((cidr) => cidrFamilyOf(cidr) === options.ipFamily),
+    podDetector: context.options.podDetector,
+  };
+  const isUnchanged =
+    previous !== undefined &&
+    next.services === previous.services &&
+    next.healthChecks === previous.healthChecks &&
+    haveEqualSettings(next, previous);
+  return isUnchanged ? previous : next;
+}
+
+interface RebuiltServices {
+  readonly table: SortedMap<ServicePortKey, ServiceForwarding>;
+  readonly healthChecks: readonly HealthCheck[];
+}
+
+function rebuildAll(before: SortedMap<ServicePortKey, ServiceForwarding>, context: BuildContext): RebuiltServices {
+  const claims = new FrontendClaims();
+  const built: ServiceForwarding[] = [];
+  const healthChecks: HealthCheck[] = [];
+  for (const key of context.state.services.keys()) {
+    const service = buildService(key, context);
+    if (service.healthCheck !== undefined) healthChecks.push(service.healthCheck);
+    for (const port of service.ports) {
+      claims.add(port);
+      built.push(port);
+    }
+  }
+  const table = replaced(
+    before,
+    before.values(),
+    built.map((port) => claims.settle(port)),
+  );
+  claimsOf.set(table, claims);
+  return { table, healthChecks };
+}
+
+function rebuildSome(
+  before: SortedMap<ServicePortKey, ServiceForwarding>,
+  dirty: ReadonlySet<ServiceKey>,
+  context: BuildContext,
+): RebuiltServices {
+  const claims = takeClaims(before);
+  const old: ServiceForwarding[] = [];
+  const built = new Map<ServicePortKey, ServiceForwarding>();
+  const healthChecks: HealthCheck[] = [];
+  const affected = new Set<ServiceKey>();
+  const note = (keys: readonly ServiceKey[]): void => keys.forEach((key) => affected.add(key));
+  for (const key of dirty) {
+    for (const port of portsOf(before, key)) {
+      old.push(port);
+      note(claims.remove(port));
+    }
+  }
+  for (const key of dirty) {
+    const service = buildService(key, context);
+    if (service.healthCheck !== undefined) healthChecks.push(service.healthCheck);
+    for (const port of service.ports) {
+      note(claims.add(port));
+      built.set(port.key, port);
+    }
+  }
+  for (const key of affected) {
+    if (dirty.has(key)) continue;
+    for (const port of portsOf(before, key)) {
+      old.push(port);
+      built.set(port.key, port);
+    }
+  }
+  const table = replaced(
+    before,
+    old,
+    [...built.values()].map((port) => claims.settle(port)),
+  );
+  claimsOf.set(table, claims);
+  return { table, healthChecks };
+}
+
+/** The claims of `before`, no longer available to others: the caller is about to change them. */
+function takeClaims(before: SortedMap<ServicePortKey, ServiceForwarding>): FrontendClaims {
+  const kept = claimsOf.get(before);
+  if (kept !== undefined) {
+    claimsOf.delete(before);
+    return kept;
+  }
+  const claims = new FrontendClaims();
+  for (const port of before.values()) claims.add(port);
+  return claims;
+}
+
+/** The ports of one Service: their keys are all that begin with the Service's key and a colon. */
+function* portsOf(
+  table: SortedMap<ServicePortKey, ServiceForwarding>,
+  service: ServiceKey,
+): Generator<ServiceForwarding, undefined, unknown> {
+  for (const port of table.valuesFrom(`${service}:`)) {
+    if (port.service !== service) return undefined;
+    yield port;
+  }
+  return undefined;
+}
+
+/** `before` with `next` in place of `old`, keeping objects that are equal. */
+function replaced(
+  before: SortedMap<ServicePortKey, ServiceForwarding>,
+  old: Iterable<ServiceForwarding>,
+  next: readonly ServiceForwarding[],
+): SortedMap<ServicePortKey, ServiceForwarding> {
+  const changed = next.filter((port) => {
+    const previous = before.get(port.key);
+    return previous === undefined || !isSameForwarding(previous, port);
+  });
+  const stays = new Set(next.map((port) => port.key));
+  const gone: ServicePortKey[] = [];
+  for (const port of old) if (!stays.has(port.key)) gone.push(port.key);
+  return before.with(changed, gone);
+}
+
+function nextHealthChecks(
+  previous: ForwardingTable | undefined,
+  rebuilt: readonly HealthCheck[],
+  dirty: 'all' | ReadonlySet<ServiceKey>,
+): SortedMap<ServiceKey, HealthCheck> {
+  const before = sortedHealthChecks(previous?.healthChecks);
+  const stays = new Set(rebuilt.map((check) => check.service));
+  const gone = [...(dirty === 'all' ? before.keys() : dirty)].filter((key) => !stays.has(key));
+  return before.with(
+    rebuilt.filter((check) => !isEqual(before.get(check.service), check)),
+    gone,
+  );
+}
+
+/** A pod detector for the other family detects nothing in this one. */
+function withOwnFamily(options: TableOptions): TableOptions {
+  const { podDetector: detector, ipFamily } = options;
+  const isOther = detector.kind === 'cidr' && cidrFamilyOf(detector.cidr) !== ipFamily;
+  return isOther ? { ...options, podDetector: { kind: 'none' } } : options;
+}
+
+/** A list that names no CIDR of this family leaves all addresses of the family open; no list, none. */
+function nodePortCidrs(options: TableOptions): readonly Cidr[] {
+  const own = options.nodePortCidrs.filter((cidr) => cidrFamilyOf(cidr) === options.ipFamily);
+  return own.length > 0 || options.nodePortCidrs.length === 0 ? own : [everythingOf(options.ipFamily)];
+}

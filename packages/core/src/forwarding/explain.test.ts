@@ -1,0 +1,208 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { flow, node, outcome, service, serviceCidr, slice, tableOf, tableOptions } from '../testing/index.ts';
+import { parseIp } from '../ip/address.ts';
+import { explain, sourceClassOf } from './explain.ts';
+import type { Flow } from './explain-types.ts';
+import { type ReasonCode, reasonCodes } from './reason-codes.ts';
+
+const endpoints = [
+  { ip: '10.244.1.5', node: 'n1' },
+  { ip: '10.244.2.5', node: 'n2' },
+  { ip: '10.244.2.6', node: 'n2', ready: false, serving: false },
+  { ip: '10.244.2.7', node: 'n2', terminating: true },
+];
+const cart = {
+  external: 'Local',
+  ports: [{ name: 'http', port: 80, nodePort: 30080 }],
+  loadBalancerIps: ['198.51.100.7'],
+} as const;
+const cartSlice = slice('shop/cart', { ports: [{ name: 'http', port: 8080 }], endpoints });
+const table = tableOf(
+  {
+    services: [
+      service('shop/cart', cart),
+      service('shop/empty', { clusterIps: ['10.96.0.11'] }),
+      service('shop/guarded', {
+        clusterIps: ['10.96.0.12'],
+        loadBalancerIps: ['198.51.100.8'],
+        sourceRanges: ['10.0.0.0/8'],
+        affinitySeconds: 600,
+      }),
+      service('shop/thief', { clusterIps: ['10.96.0.13'], externalIps: ['10.96.0.10', '198.51.100.7'] }),
+      service('shop/remote', { clusterIps: ['10.96.0.14'], internal: 'Local', externalIps: ['203.0.113.50'] }),
+      service('shop/draining', { clusterIps: ['10.96.0.15'] }),
+      service('shop/zoned', { clusterIps: ['10.96.0.16'] }),
+      service('shop/noded', { clusterIps: ['10.96.0.17'] }),
+    ],
+    slices: [
+      cartSlice,
+      slice('shop/guarded', { endpoints: ['10.244.3.1'] }),
+      slice('shop/thief', { endpoints: ['10.244.6.6'] }),
+      slice('shop/remote', { endpoints: [{ ip: '10.244.2.5', node: 'n2' }] }),
+      slice('shop/draining', { endpoints: [{ ip: '10.244.2.7', terminating: true }] }),
+      slice('shop/zoned', {
+        endpoints: [
+          { ip: '10.244.1.5', zoneHints: ['a'] },
+          { ip: '10.244.2.5', zoneHints: ['b'] },
+        ],
+      }),
+      slice('shop/noded', {
+        endpoints: [
+          { ip: '10.244.1.5', nodeHints: ['n1'] },
+          { ip: '10.244.2.5', nodeHints: ['n2'] },
+        ],
+      }),
+    ],
+    nodes: [node('n1', { zone: 'a' })],
+    serviceCidrs: [serviceCidr('kubernetes', '10.96.0.0/16')],
+  },
+  tableOptions({ nodePortCidrs: ['192.0.2.0/30'] }),
+);
+const masqueradeAll = tableOf(
+  { services: [service('shop/cart')], slices: [slice('shop/cart', { endpoints })] },
+  tableOptions({ masqueradeAll: true, podCidr: 'none' }),
+);
+
+const seen = new Set<ReasonCode>();
+function codes(sent: Flow, of = table): readonly ReasonCode[] {
+  const found = explain(of, sent).reasons.map((reason) => reason.code);
+  for (const code of found) seen.add(code);
+  return found;
+}
+
+/** The order of the list is the order in which reasons are given. */
+describe('reasons', () => {
+  test.each<readonly [string, Flow, readonly ReasonCode[]]>([
+    [
+      'a Local load-balancer IP from outside',
+      flow('outside', '198.51.100.7:80'),
+      [
+        'frontend',
+        'frontendShared',
+        'externalTrafficPolicy',
+        'endpointNotLocal',
+        'endpointNotLocal',
+        'endpointNotLocal',
+        'sourceKept',
+      ],
+    ],
+    [
+      'a Local NodePort from a pod',
+      flow('pod', '192.0.2.1:30080', { isLocal: true }),
+      ['nodePort', 'externalTrafficPolicy', 'shortCircuitPod', 'endpointNotReady', 'endpointTerminating', 'sourceKept'],
+    ],
+    [
+      'a Local NodePort from the node',
+      flow('node', '192.0.2.1:30080', { isLocal: true }),
+      [
+        'nodePort',
+        'externalTrafficPolicy',
+        'shortCircuitNode',
+        'endpointNotReady',
+        'endpointTerminating',
+        'masqueradeNode',
+      ],
+    ],
+    [
+      'a cluster IP from one of its own endpoints',
+      flow('pod', '10.96.0.10:80', { source: '10.244.1.5' }),
+      [
+        'frontend',
+        'frontendShared',
+        'internalTrafficPolicy',
+        'endpointNotReady',
+        'endpointTerminating',
+        'sourceKept',
+        'hairpin',
+      ],
+    ],
+    [
+      'a cluster IP from outside',
+      flow('outside', '10.96.0.13:80'),
+      ['frontend', 'internalTrafficPolicy', 'masqueradeOffCluster'],
+    ],
+    ['no usable endpoint', flow('pod', '10.96.0.11:80'), ['frontend', 'internalTrafficPolicy', 'noUsableEndpoints']],
+    [
+      'none on this node',
+      flow('pod', '10.96.0.14:80'),
+      ['frontend', 'internalTrafficPolicy', 'noLocalEndpoints', 'endpointNotLocal'],
+    ],
+    [
+      'a source inside the ranges',
+      flow('outside', '198.51.100.8:80', { source: '10.9.9.9' }),
+      ['frontend', 'sourceAllowed', 'externalTrafficPolicy', 'masqueradeExternal', 'sessionAffinity'],
+    ],
+    ['a source outside the ranges', flow('outside', '198.51.100.8:80'), ['frontend', 'sourceNotAllowed']],
+    [
+      'only draining endpoints',
+      flow('pod', '10.96.0.15:80'),
+      ['frontend', 'internalTrafficPolicy', 'terminatingFallback', 'sourceKept'],
+    ],
+    [
+      'zone hints',
+      flow('pod', '10.96.0.16:80'),
+      ['frontend', 'internalTrafficPolicy', 'topologySameZone', 'endpointOtherZone', 'sourceKept'],
+    ],
+    [
+      'node hints',
+      flow('pod', '10.96.0.17:80'),
+      ['frontend', 'internalTrafficPolicy', 'topologySameNode', 'endpointOtherNode', 'sourceKept'],
+    ],
+    ['an unknown port of a cluster IP', flow('pod', '10.96.0.10:81'), ['unknownPortOfClusterIp']],
+    ['the right port, but UDP', flow('pod', '10.96.0.10:80/UDP'), ['unknownPortOfClusterIp']],
+    ['an address of the ServiceCIDR that nobody has', flow('pod', '10.96.9.9:80'), ['unallocatedClusterIp']],
+    [
+      'a NodePort on an address that is not selected',
+      flow('outside', '192.0.2.9:30080', { isLocal: true }),
+      ['nodePortAddressNotSelected'],
+    ],
+    ['a NodePort on a loopback address', flow('node', '127.0.0.1:30080', { isLocal: true }), ['nodePortOnLoopback']],
+    ['a NodePort number at an address that is not of this node', flow('outside', '192.0.2.1:30080'), ['notAService']],
+    ['the other family', flow('pod', '[fd00:10:96::a]:80'), ['otherFamily']],
+  ])('%s', (_, sent, expected) => {
+    expect(codes(sent)).toEqual(expected);
+  });
+
+  test('masqueradeAll', () => {
+    expect(codes(flow('pod', '10.96.0.10:80'), masqueradeAll)).toContain('masqueradeAll');
+    expect(codes(flow('outside', '10.96.0.10:80'), masqueradeAll)).toContain('masqueradeAll');
+  });
+
+  afterAll(() => {
+    expect([...reasonCodes].filter((code) => !seen.has(code))).toEqual([]);
+  });
+});
+
+test('fact 51: unknown ports of a cluster IP are rejected, unallocated cluster IPs dropped, all else passes', () => {
+  expect(outcome(table, flow('pod', '10.96.0.10:81'))).toBe('reject');
+  expect(outcome(table, flow('pod', '10.96.9.9:80'))).toBe('drop');
+  expect(outcome(table, flow('pod', '203.0.113.99:80'))).toBe('pass');
+});
+
+test('an explanation names the Service port and the frontend', () => {
+  const { service: key, frontend, reasons } = explain(table, flow('outside', '198.51.100.7:80'));
+  expect(key).toBe('shop/cart:http/TCP');
+  expect(frontend).toMatchObject({ kind: 'loadBalancerIP', address: '198.51.100.7', port: 80 });
+  expect(reasons.map((reason) => reason.text)).toEqual([
+    '198.51.100.7:80/TCP is the loadBalancerIP of shop/cart:http/TCP',
+    'shop/thief:/TCP asks for it too and does not get it',
+    'a loadBalancerIP follows externalTrafficPolicy Local',
+    '10.244.2.5:8080 is on n2',
+    '10.244.2.6:8080 is on n2',
+    '10.244.2.7:8080 is on n2',
+    'the endpoint sees 203.0.113.9',
+  ]);
+});
+
+test.each([
+  ['10.244.9.9', false, 'pod'],
+  ['10.244.1.1', true, 'pod'],
+  ['192.0.2.1', true, 'node'],
+  ['203.0.113.9', false, 'outside'],
+] as const)('%s, an address of this node: %s, is taken for %s', (source, isNodeAddress, expected) => {
+  expect(sourceClassOf(table, parseIp(source), isNodeAddress)).toBe(expected);
+});
+
+test('without a pod detector no source is taken for a pod', () => {
+  expect(sourceClassOf(masqueradeAll, parseIp('10.244.9.9'), false)).toBe('outside');
+});

@@ -1,0 +1,236 @@
+import { type IpAddress, ipFamilyOf } from '../ip/address.ts';
+import { cidrContains } from '../ip/cidr.ts';
+import { assertNever } from '../result.ts';
+import { describeSet } from './explain-endpoints.ts';
+import type { Explanation, Flow, Reason } from './explain-types.ts';
+import type {
+  Decision,
+  Endpoint,
+  ForwardingTable,
+  Frontend,
+  ServiceForwarding,
+  SourceClass,
+} from './forwarding-table.ts';
+import type { ReasonCode } from './reason-codes.ts';
+
+/**
+ * What the dataplane does with the first packet of a connection, and why. The oracle: a backend that
+ * answers otherwise is wrong. Ordering of the reasons: which rule matched, source ranges, policy, endpoints,
+ * source address. It scans the table and is meant for tests, dumps and reports, not for packets.
+ */
+export function explain(table: ForwardingTable, flow: Flow): Explanation {
+  const match = findFrontend(table, flow);
+  if (match === undefined) return explainNoService(table, flow);
+  const { service, frontend } = match;
+  const reasons = matchReasons(table, flow, match);
+  const answer = (verdict: Explanation['verdict'], more: readonly Reason[]): Explanation => ({
+    verdict,
+    service: service.key,
+    frontend,
+    reasons: [...reasons, ...more],
+  });
+  const ranges = frontend.allowedSources;
+  if (ranges !== 'any') {
+    const range = ranges.find((cidr) => cidrContains(cidr, flow.source));
+    const list = ranges.join(', ');
+    if (range === undefined) {
+      return answer({ kind: 'drop' }, [
+        reason('sourceNotAllowed', `${flow.source} is in none of the allowed source ranges ${list}`),
+      ]);
+    }
+    reasons.push(reason('sourceAllowed', `${flow.source} is in the allowed source range ${range}`));
+  }
+  const decision = frontend.decisions[flow.from];
+  return answer(
+    verdictOf(decision, service),
+    decisionReasons(decision, match, { flow, canDetectPods: table.podDetector.kind !== 'none' }),
+  );
+}
+
+/**
+ * The class the kernel gives to a source address: the pod detector is asked first, so the node's own
+ * address on the pod bridge counts as a pod.
+ */
+export function sourceClassOf(table: ForwardingTable, source: IpAddress, isNodeAddress: boolean): SourceClass {
+  if (table.podDetector.kind === 'cidr' && cidrContains(table.podDetector.cidr, source)) return 'pod';
+  return isNodeAddress ? 'node' : 'outside';
+}
+
+interface Match {
+  readonly service: ServiceForwarding;
+  readonly frontend: Frontend;
+}
+
+interface Sender {
+  readonly flow: Flow;
+  readonly canDetectPods: boolean;
+}
+
+/** An address of its own beats a NodePort, so a VIP that is also a local address wins. */
+function findFrontend(table: ForwardingTable, flow: Flow): Match | undefined {
+  return (
+    findByAddress(table, flow, flow.destination) ??
+    (nodePortObstacle(table, flow) === undefined ? findByAddress(table, flow, 'anyNodePortAddress') : undefined)
+  );
+}
+
+function findByAddress(table: ForwardingTable, flow: Flow, address: Frontend['address']): Match | undefined {
+  for (const service of table.services.values()) {
+    if (service.protocol !== flow.protocol) continue;
+    for (const frontend of service.frontends) {
+      if (frontend.address === address && frontend.port === flow.destinationPort) return { service, frontend };
+    }
+  }
+  return undefined;
+}
+
+type NodePortObstacle = 'notLocal' | 'loopback' | 'notSelected';
+
+/** Why no NodePort can answer at the flow's destination, or undefined if one can. */
+function nodePortObstacle(table: ForwardingTable, flow: Flow): NodePortObstacle | undefined {
+  if (!flow.destinationIsLocal) return 'notLocal';
+  if (isLoopback(flow.destination)) return 'loopback';
+  return table.nodePortCidrs.some((cidr) => cidrContains(cidr, flow.destination)) ? undefined : 'notSelected';
+}
+
+function isLoopback(address: IpAddress): boolean {
+  return address === '::1' || (ipFamilyOf(address) === 'IPv4' && address.startsWith('127.'));
+}
+
+/** The answer where no frontend matches: nftables mode guards cluster IPs, all else is not ours. */
+function explainNoService(table: ForwardingTable, flow: Flow): Explanation {
+  const answer = (kind: 'reject' | 'drop' | 'pass', code: ReasonCode, text: string): Explanation => ({
+    verdict: { kind },
+    service: undefined,
+    frontend: undefined,
+    reasons: [reason(code, text)],
+  });
+  const target = `${flow.destination}:${flow.destinationPort}/${flow.protocol}`;
+  if (ipFamilyOf(flow.destination) !== table.ipFamily) {
+    return answer('pass', 'otherFamily', `${flow.destination} is not of the table's family ${table.ipFamily}`);
+  }
+  const owner = ownerOfClusterIp(table, flow.destination);
+  if (owner !== undefined) {
+    return answer('reject', 'unknownPortOfClusterIp', `${target}: the cluster IP of ${owner.service} has no such port`);
+  }
+  const range = table.serviceCidrs.find((cidr) => cidrContains(cidr, flow.destination));
+  if (range !== undefined) {
+    return answer('drop', 'unallocatedClusterIp', `${target}: no Service has this address of the ServiceCIDR ${range}`);
+  }
+  const hasNodePort = findByAddress(table, flow, 'anyNodePortAddress') !== undefined;
+  const obstacle = nodePortObstacle(table, flow);
+  if (hasNodePort && obstacle === 'notSelected') {
+    const list = table.nodePortCidrs.join(', ') || 'none';
+    return answer('pass', 'nodePortAddressNotSelected', `${target}: NodePorts answer only on ${list}`);
+  }
+  if (hasNodePort && obstacle === 'loopback') {
+    return answer('pass', 'nodePortOnLoopback', `${target}: NodePorts never answer on loopback addresses`);
+  }
+  return answer('pass', 'notAService', `${target} is no frontend of any Service`);
+}
+
+function ownerOfClusterIp(table: ForwardingTable, address: IpAddress): ServiceForwarding | undefined {
+  for (const service of table.services.values()) {
+    const isOwner = service.frontends.some((frontend) => frontend.kind === 'clusterIP' && frontend.address === address);
+    if (isOwner) return service;
+  }
+  return undefined;
+}
+
+function matchReasons(table: ForwardingTable, flow: Flow, { service, frontend }: Match): Reason[] {
+  const target = `${flow.destination}:${flow.destinationPort}/${flow.protocol}`;
+  const reasons =
+    frontend.address === 'anyNodePortAddress'
+      ? [reason('nodePort', `${target} is a local address and the NodePort of ${service.key}`)]
+      : [reason('frontend', `${target} is the ${frontend.kind} of ${service.key}`)];
+  for (const other of table.services.values()) {
+    if (other.lostFrontends.some((lost) => lost.winner === service.key && isSamePlace(lost.frontend, frontend))) {
+      reasons.push(reason('frontendShared', `${other.key} asks for it too and does not get it`));
+    }
+  }
+  return reasons;
+}
+
+function isSamePlace(a: Frontend, b: Frontend): boolean {
+  return a.address === b.address && a.port === b.port;
+}
+
+function verdictOf(decision: Decision, service: ServiceForwarding): Explanation['verdict'] {
+  if (decision.kind !== 'forward') return decision;
+  return { kind: 'forward', endpoints: service.endpoints[decision.to], masquerade: decision.masquerade };
+}
+
+function decisionReasons(decision: Decision, { service, frontend }: Match, sender: Sender): readonly Reason[] {
+  const isInternal = frontend.kind === 'clusterIP';
+  const policy = isInternal ? service.policies.internal : service.policies.external;
+  const policyReason = isInternal
+    ? reason('internalTrafficPolicy', `cluster IPs follow internalTrafficPolicy ${policy}`)
+    : reason('externalTrafficPolicy', `a ${frontend.kind} follows externalTrafficPolicy ${policy}`);
+  switch (decision.kind) {
+    case 'reject':
+      return [
+        policyReason,
+        reason('noUsableEndpoints', `no endpoint of ${service.key} is usable anywhere`),
+        ...describeSet(service, 'Cluster', []),
+      ];
+    case 'drop':
+      return [
+        policyReason,
+        reason('noLocalEndpoints', 'there are usable endpoints, but none on this node'),
+        ...describeSet(service, 'Local', []),
+      ];
+    case 'forward': {
+      const endpoints = service.endpoints[decision.to];
+      const shortCircuit = !isInternal && policy === 'Local' && decision.to === 'Cluster';
+      return [
+        policyReason,
+        ...(shortCircuit ? [shortCircuitReason(sender.flow.from)] : []),
+        ...describeSet(service, decision.to, endpoints),
+        sourceReason(decision.masquerade, sender, { isInternal, policy }),
+        ...hairpinReason(endpoints, sender.flow),
+        ...(service.sessionAffinity.kind === 'none'
+          ? []
+          : [
+              reason(
+                'sessionAffinity',
+                `the same client keeps its endpoint for ${service.sessionAffinity.timeout / 1000} s`,
+              ),
+            ]),
+      ];
+    }
+    default:
+      return assertNever(decision);
+  }
+}
+
+function shortCircuitReason(from: SourceClass): Reason {
+  return from === 'node'
+    ? reason('shortCircuitNode', 'this node itself may use endpoints on all nodes (short circuit)')
+    : reason('shortCircuitPod', 'a pod may use endpoints on all nodes, as at the cluster IP (short circuit)');
+}
+
+function sourceReason(
+  masquerade: boolean,
+  { flow, canDetectPods }: Sender,
+  rule: { readonly isInternal: boolean; readonly policy: 'Cluster' | 'Local' },
+): Reason {
+  if (!masquerade) return reason('sourceKept', `the endpoint sees ${flow.source}`);
+  if (!rule.isInternal) {
+    return rule.policy === 'Local'
+      ? reason('masqueradeNode', "masqueraded: the node's own address may be one the endpoint cannot answer to")
+      : reason('masqueradeExternal', 'masqueraded: with policy Cluster the answer must come back through this node');
+  }
+  return flow.from === 'pod' || !canDetectPods
+    ? reason('masqueradeAll', 'masqueraded: all traffic to cluster IPs is (masqueradeAll)')
+    : reason('masqueradeOffCluster', 'masqueraded: the source is not a pod, as far as this node can tell');
+}
+
+function hairpinReason(endpoints: readonly Endpoint[], flow: Flow): readonly Reason[] {
+  return endpoints.some((endpoint) => endpoint.address === flow.source)
+    ? [reason('hairpin', `if ${flow.source} itself is chosen, it is masqueraded (hairpin)`)]
+    : [];
+}
+
+function reason(code: ReasonCode, text: string): Reason {
+  return { code, text };
+}

@@ -1,0 +1,111 @@
+import { compareIps } from '../ip/address.ts';
+import type { Protocol } from '../ip/port.ts';
+import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
+import type { Frontend, LostFrontend, ServiceForwarding } from './forwarding-table.ts';
+
+/** One Service port's wish to answer at a place. */
+interface Claim {
+  readonly rank: number;
+  readonly key: ServicePortKey;
+  readonly service: ServiceKey;
+}
+
+/** Lower wins. A cluster IP is allocated by the API server, an external IP is anybody's wish. */
+const ranks: Readonly<Record<Frontend['kind'], number>> = {
+  clusterIP: 0,
+  loadBalancerIP: 1,
+  externalIP: 2,
+  nodePort: 3,
+};
+
+/**
+ * Who asked for which address, port and protocol, so that a table never has the same one twice and
+ * the winner does not depend on who came first. Mutable; belongs to the newest table of a line.
+ */
+export class FrontendClaims {
+  /** The API server keeps places unique, so nearly all have one claim and need no array. */
+  readonly #claims = new Map<string, Claim | readonly Claim[]>();
+
+  /** Adds every frontend of a service, held or lost. Returns Services for which the winner of one changes. */
+  add(service: ServiceForwarding): readonly ServiceKey[] {
+    const affected: ServiceKey[] = [];
+    for (const frontend of allFrontends(service)) {
+      const claim = { rank: ranks[frontend.kind], key: service.key, service: service.service };
+      const place = placeOf(frontend, service.protocol);
+      const there = this.#claims.get(place);
+      if (there === undefined) this.#claims.set(place, claim);
+      else {
+        const claims = [...asArray(there), claim].sort(compareClaims);
+        this.#claims.set(place, claims);
+        if (claims[0] === claim) affected.push(...claims.map((other) => other.service));
+      }
+    }
+    return affected;
+  }
+
+  /** Removes every frontend of a service, held or lost. Returns Services for which the winner of one changes. */
+  remove(service: ServiceForwarding): readonly ServiceKey[] {
+    const affected: ServiceKey[] = [];
+    for (const frontend of allFrontends(service)) {
+      const place = placeOf(frontend, service.protocol);
+      const claims = asArray(this.#claims.get(place));
+      const rest = claims.filter((claim) => claim.key !== service.key);
+      const [first] = rest;
+      if (first === undefined) this.#claims.delete(place);
+      else {
+        this.#claims.set(place, rest.length === 1 ? first : rest);
+        if (first !== claims[0]) affected.push(...rest.map((claim) => claim.service));
+      }
+    }
+    return affected;
+  }
+
+  /** `service` with the frontends it may keep; the same object if it keeps all and lost none before. */
+  settle(service: ServiceForwarding): ServiceForwarding {
+    const frontends: Frontend[] = [];
+    const lostFrontends: LostFrontend[] = [];
+    for (const frontend of allFrontends(service)) {
+      const [winner] = asArray(this.#claims.get(placeOf(frontend, service.protocol)));
+      if (winner === undefined || winner.key === service.key) frontends.push(frontend);
+      else lostFrontends.push({ frontend, winner: winner.key });
+    }
+    if (lostFrontends.length === 0 && service.lostFrontends.length === 0) return service;
+    return {
+      ...service,
+      frontends: frontends.sort(compareFrontends),
+      lostFrontends: lostFrontends.sort((a, b) => compareFrontends(a.frontend, b.frontend)),
+    };
+  }
+}
+
+/** The order `ServiceForwarding.frontends` promises. */
+function compareFrontends(a: Frontend, b: Frontend): number {
+  if (a.kind !== b.kind) return ranks[a.kind] - ranks[b.kind];
+  if (a.address === 'anyNodePortAddress' || b.address === 'anyNodePortAddress') return 0;
+  return compareIps(a.address, b.address);
+}
+
+function* allFrontends(service: ServiceForwarding): Generator<Frontend, undefined, unknown> {
+  yield* service.frontends;
+  for (const lost of service.lostFrontends) yield lost.frontend;
+  return undefined;
+}
+
+function placeOf(frontend: Frontend, protocol: Protocol): string {
+  return `${frontend.address} ${frontend.port} ${protocol}`;
+}
+
+function compareClaims(a: Claim, b: Claim): number {
+  if (a.rank !== b.rank) return a.rank - b.rank;
+  if (a.key === b.key) return 0;
+  return a.key < b.key ? -1 : 1;
+}
+
+function asArray(claims: Claim | readonly Claim[] | undefined): readonly Claim[] {
+  if (claims === undefined) return [];
+  return isArray(claims) ? claims : [claims];
+}
+
+function isArray(claims: Claim | readonly Claim[]): claims is readonly Claim[] {
+  return Array.isArray(claims);
+}

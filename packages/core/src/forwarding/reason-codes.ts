@@ -1,0 +1,46 @@
+/**
+ * Every reason `explain` can give, in the order in which reasons appear. Codes are stable: scenarios,
+ * reports and `--dump` name them; texts are for people and may change.
+ */
+export const reasonCodes = [
+  // Which rule the packet meets.
+  'otherFamily',
+  'frontend',
+  'nodePort',
+  'frontendShared',
+  'nodePortAddressNotSelected',
+  'nodePortOnLoopback',
+  'unknownPortOfClusterIp',
+  'unallocatedClusterIp',
+  'notAService',
+  // Source ranges.
+  'sourceAllowed',
+  'sourceNotAllowed',
+  // Policy.
+  'internalTrafficPolicy',
+  'externalTrafficPolicy',
+  'shortCircuitPod',
+  'shortCircuitNode',
+  // Endpoints of the chosen set.
+  'noUsableEndpoints',
+  'noLocalEndpoints',
+  'topologySameNode',
+  'topologySameZone',
+  'terminatingFallback',
+  'endpointNotReady',
+  'endpointTerminating',
+  'endpointNotLocal',
+  'endpointOtherNode',
+  'endpointOtherZone',
+  // Source address.
+  'masqueradeExternal',
+  'masqueradeNode',
+  'masqueradeOffCluster',
+  'masqueradeAll',
+  'sourceKept',
+  'hairpin',
+  'sessionAffinity',
+] as const;
+
+/** One of `reasonCodes`. */
+export type ReasonCode = (typeof reasonCodes)[number];

@@ -1,0 +1,19 @@
+/** A complete answer to any request: these servers look at neither path nor method, or only at the path. */
+export interface HttpAnswer {
+  readonly status: 200 | 404 | 503;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** `value` as a JSON answer. The value is serialised as an object, so no name can break the text. */
+export function jsonAnswer(
+  status: HttpAnswer['status'],
+  value: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): HttpAnswer {
+  return {
+    status,
+    headers: { 'Content-Type': 'application/json', 'X-Content-Type-Options': 'nosniff', ...headers },
+    body: `${JSON.stringify(value)}\n`,
+  };
+}

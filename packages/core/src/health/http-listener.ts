@@ -1,0 +1,82 @@
+import { createServer } from 'node:http';
+import { HostError } from '../errors.ts';
+import type { IpAddress, IpFamily } from '../ip/address.ts';
+import type { Port } from '../ip/port.ts';
+import type { HttpAnswer } from './http-answer.ts';
+
+/**
+ * One socket to listen on. `any` is every address of the family, and only of that family; of `both`
+ * families it takes what the machine has.
+ */
+export interface ListenTarget {
+  readonly ipFamily: IpFamily | 'both';
+  readonly address: IpAddress | 'any';
+  readonly port: Port;
+}
+
+/** Answers one request by its path (query included). Must not throw. */
+export type HttpHandler = (path: string) => HttpAnswer;
+
+/** Opens HTTP servers. Disposing what `listen` returned closes the socket and every connection at once. */
+export interface HttpListener {
+  /** Rejects with `HostError` when the address or port cannot be had. */
+  listen(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposable>;
+}
+
+/** The listener on this machine's network. */
+export const httpListener: HttpListener = { listen };
+
+async function listen(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposable> {
+  if (target.ipFamily !== 'both') return open(target, handler);
+  try {
+    return await open(target, handler);
+  } catch (error) {
+    if (!isWithoutIpv6(error)) throw error;
+    return open({ ...target, ipFamily: 'IPv4' }, handler);
+  }
+}
+
+function open(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposable> {
+  const server = createServer((request, response) => {
+    request.resume();
+    const { status, headers, body } = handler(request.url ?? '/');
+    response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) });
+    response.end(body);
+  });
+  const close = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause) => reject(listenFailed(target, cause)));
+    server.once('listening', () => {
+      server.removeAllListeners('error');
+      server.on('error', () => undefined); // a failed accept concerns one client, which sees it itself
+      resolve({ [Symbol.asyncDispose]: close });
+    });
+    server.listen({
+      host: hostOf(target),
+      port: target.port,
+      ipv6Only: target.ipFamily === 'IPv6',
+      exclusive: true,
+    });
+  });
+}
+
+function hostOf(target: ListenTarget): string {
+  if (target.address !== 'any') return target.address;
+  return target.ipFamily === 'IPv4' ? '0.0.0.0' : '::';
+}
+
+function listenFailed(target: ListenTarget, cause: Error): HostError {
+  const host = hostOf(target);
+  const place = host.includes(':') ? `[${host}]:${target.port}` : `${host}:${target.port}`;
+  return new HostError('host.listen', `cannot listen on ${place}: ${cause.message}`, { cause });
+}
+
+/** The kernel has no IPv6, or it is switched off. */
+function isWithoutIpv6(error: unknown): boolean {
+  const cause: unknown = error instanceof HostError ? error.cause : undefined;
+  return cause instanceof Error && 'code' in cause && (cause.code === 'EAFNOSUPPORT' || cause.code === 'EADDRNOTAVAIL');
+}

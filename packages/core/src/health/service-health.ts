@@ -1,0 +1,165 @@
+import type { HealthCheck } from '../forwarding/forwarding-table.ts';
+import type { IpAddress, IpFamily } from '../ip/address.ts';
+import type { Port } from '../ip/port.ts';
+import type { Logger } from '../log.ts';
+import type { Metrics } from '../metrics.ts';
+import type { ServiceKey } from '../records/keys.ts';
+import { type Clock, type Millis, seconds } from '../time.ts';
+import { type HttpAnswer, jsonAnswer } from './http-answer.ts';
+import type { HttpListener } from './http-listener.ts';
+
+/** What the healthCheckNodePort servers of one family need. */
+export interface ServiceHealthOptions {
+  readonly ipFamily: IpFamily;
+  readonly listener: HttpListener;
+  /**
+   * The NodePort addresses of the family at this moment: `['any']` when NodePorts answer everywhere.
+   * Asked at every sync, so that a new node address is served from the next one on.
+   */
+  readonly addresses: () => readonly (IpAddress | 'any')[];
+  /** Whether the proxy keeps up (`ProxyHealth.isLive`). Node eligibility is no part of it. */
+  readonly isProxyLive: () => boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** The server of one Service: a socket per address, one answer for all of them. */
+interface Instance {
+  readonly port: Port;
+  readonly sockets: Map<IpAddress | 'any', AsyncDisposable>;
+  localEndpoints: number;
+  isClosed: boolean;
+  hasFailed: boolean;
+}
+
+const retryInterval: Millis = seconds(5);
+
+/**
+ * The healthCheckNodePort servers of one family: 200 while this node has a ready local endpoint and
+ * the proxy keeps up, else 503, whatever the path. To be synced after a successful apply, never
+ * before: we do not announce what the kernel does not do yet.
+ *
+ * A port that cannot be had costs only its own Service: a warning when it begins to fail, then a new
+ * attempt at every sync and every five seconds.
+ */
+export class ServiceHealth implements AsyncDisposable {
+  readonly #options: ServiceHealthOptions;
+  readonly #instances = new Map<ServiceKey, Instance>();
+  readonly #stop = new AbortController();
+  /** Everything that opens or closes sockets, one after the other. */
+  #work: Promise<void> = Promise.resolve();
+  #retry: Promise<void> | undefined;
+
+  constructor(options: ServiceHealthOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Makes `checks` the whole set of servers: gone or moved ones are closed first, new ones opened,
+   * the others left untouched but for their count. Resolves when every socket is open or has failed.
+   */
+  sync(checks: ReadonlyMap<ServiceKey, HealthCheck>): Promise<void> {
+    return this.#enqueue(async () => {
+      await this.#closeStale(checks);
+      for (const check of checks.values()) {
+        const instance = this.#instances.get(check.service) ?? newInstance(check.port);
+        instance.localEndpoints = check.localReadyEndpoints;
+        this.#instances.set(check.service, instance);
+      }
+      await this.#openMissing();
+    });
+  }
+
+  /** Closes all servers and connections. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#retry;
+    await this.#enqueue(() => this.#closeStale(new Map()));
+  }
+
+  #enqueue(task: () => Promise<void>): Promise<void> {
+    const result = this.#work.then(task);
+    this.#work = result.catch(() => undefined); // the caller sees the failure; the next task must still run
+    return result;
+  }
+
+  async #closeStale(checks: ReadonlyMap<ServiceKey, HealthCheck>): Promise<void> {
+    for (const [service, instance] of this.#instances) {
+      if (checks.get(service)?.port === instance.port) continue;
+      instance.isClosed = true;
+      this.#instances.delete(service);
+      await Promise.all([...instance.sockets.values()].map((socket) => socket[Symbol.asyncDispose]()));
+      this.#options.logger.info('health check closed', { service, port: instance.port });
+    }
+  }
+
+  async #openMissing(): Promise<void> {
+    const addresses = this.#options.addresses();
+    let hasFailed = false;
+    for (const [service, instance] of this.#instances) {
+      for (const [address, socket] of instance.sockets) {
+        if (addresses.includes(address)) continue;
+        instance.sockets.delete(address);
+        await socket[Symbol.asyncDispose]();
+      }
+      const error = await this.#open(service, instance, addresses);
+      if (error !== undefined) hasFailed = true;
+      this.#report(service, instance, error);
+    }
+    if (hasFailed) this.#retryLater();
+  }
+
+  /** Opens what is missing; each address on its own, because a load balancer asks only one of them. */
+  async #open(service: ServiceKey, instance: Instance, addresses: readonly (IpAddress | 'any')[]): Promise<unknown> {
+    const { ipFamily, listener } = this.#options;
+    let failure: unknown;
+    for (const address of addresses) {
+      if (instance.sockets.has(address)) continue;
+      try {
+        const target = { ipFamily, address, port: instance.port };
+        instance.sockets.set(address, await listener.listen(target, () => this.#answer(service, instance)));
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+    return failure;
+  }
+
+  #report(service: ServiceKey, instance: Instance, error: unknown): void {
+    const { logger, metrics, ipFamily } = this.#options;
+    const { port } = instance;
+    if (error !== undefined) metrics.add('switchyard_health_check_listen_failures_total', { ip_family: ipFamily });
+    if ((error !== undefined) === instance.hasFailed) return;
+    instance.hasFailed = error !== undefined;
+    if (error === undefined) logger.info('health check listens after all', { service, port, ipFamily });
+    else logger.warn('health check cannot listen, will retry', { service, port, ipFamily, error });
+  }
+
+  #retryLater(): void {
+    if (this.#retry !== undefined || this.#stop.signal.aborted) return;
+    this.#retry = this.#options.clock.sleep(retryInterval, this.#stop.signal).then(
+      () => {
+        this.#retry = undefined;
+        return this.#enqueue(() => this.#openMissing());
+      },
+      () => undefined, // disposed
+    );
+  }
+
+  #answer(service: ServiceKey, instance: Instance): HttpAnswer {
+    const isProxyLive = this.#options.isProxyLive();
+    // A request on a connection that outlives its Service must hear a clear no.
+    const localEndpoints = instance.isClosed ? 0 : instance.localEndpoints;
+    const [namespace, name] = service.split('/');
+    return jsonAnswer(
+      localEndpoints > 0 && isProxyLive ? 200 : 503,
+      { service: { namespace, name }, localEndpoints, serviceProxyHealthy: isProxyLive },
+      { 'X-Load-Balancing-Endpoint-Weight': String(localEndpoints) },
+    );
+  }
+}
+
+function newInstance(port: Port): Instance {
+  return { port, sockets: new Map(), localEndpoints: 0, isClosed: false, hasFailed: false };
+}

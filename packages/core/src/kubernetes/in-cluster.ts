@@ -1,0 +1,38 @@
+import { isIPv6 } from 'node:net';
+import { join } from 'node:path';
+import { ConfigError } from '../errors.ts';
+import type { Clock } from '../time.ts';
+import { defaultTls, type ApiServerConnection } from './api-server-connection.ts';
+import { readText, tokenFileCredentials } from './credentials.ts';
+
+/** Where a pod finds its API server. */
+export interface InClusterOptions {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  /** The mounted service account; the default is where the kubelet puts it. */
+  readonly folder?: string;
+}
+
+const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/**
+ * The connection of a process that runs in a pod: address from KUBERNETES_SERVICE_HOST and _PORT,
+ * `ca.crt` and `token` from the mounted service account. The token is read again every 60 s. Rejects
+ * with `ConfigError` when this is not a pod or the files are not there.
+ */
+export async function inClusterConnection(options: InClusterOptions): Promise<ApiServerConnection> {
+  const { clock, env, folder = serviceAccountFolder } = options;
+  const host = env['KUBERNETES_SERVICE_HOST'] ?? '';
+  const port = env['KUBERNETES_SERVICE_PORT'] ?? '';
+  if (host === '' || !/^\d+$/.test(port)) {
+    throw new ConfigError(
+      'kubernetes.inCluster',
+      'not running in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; give --kubeconfig',
+    );
+  }
+  return {
+    url: new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`),
+    tls: { ...defaultTls, ca: await readText(join(folder, 'ca.crt'), 'service account CA') },
+    credentials: await tokenFileCredentials(join(folder, 'token'), clock),
+  };
+}

@@ -1,0 +1,92 @@
+import type { Logger } from '../log.ts';
+import type { ClusterEvent, ResourceKind } from '../state/cluster-event.ts';
+import type { ClusterStateSource } from '../state/cluster-state-source.ts';
+import type { Clock, Random } from '../time.ts';
+import { newApiClient, type ApiClient } from './api-client.ts';
+import type { ApiServerConnection } from './api-server-connection.ts';
+import { defaultMerge, newBatchMerger, type MergeOptions } from './merge-batches.ts';
+import { Reflector } from './reflector.ts';
+import { defaultTimings, type ReflectorTimings } from './reflector-timings.ts';
+import { resourceQueries, type NodeScope, type ResourceQuery } from './resources.ts';
+import { newSkippedLog } from './skipped-log.ts';
+import { newProjectionContext, projections, type ProjectionContext, type RawObjects } from './to-records.ts';
+
+/** What a Kubernetes source needs. */
+export interface KubernetesSourceOptions {
+  readonly connection: ApiServerConnection;
+  readonly nodes: NodeScope;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Sent as `User-Agent`, for example `switchyard-agent/1.0`. */
+  readonly userAgent?: string;
+  readonly timings?: Partial<ReflectorTimings>;
+  readonly merge?: Partial<Omit<MergeOptions, 'clock'>>;
+}
+
+/**
+ * Cluster state from an API server: one reflector per resource over kept-alive connections, merged into
+ * batches. It never gives up: an unreachable server, expired credentials or an overload are waited out,
+ * logged when they begin and when they end, and deliver nothing in between.
+ */
+export class KubernetesSource implements ClusterStateSource {
+  readonly #options: KubernetesSourceOptions;
+
+  constructor(options: KubernetesSourceOptions) {
+    this.#options = options;
+  }
+
+  /** Starts reflectors of its own; leaving the loop stops them and closes their connections. */
+  async *batches(signal: AbortSignal): AsyncGenerator<readonly ClusterEvent[]> {
+    if (signal.aborted) return;
+    const { clock, connection, log, merge, nodes, userAgent = 'switchyard' } = this.#options;
+    const merger = newBatchMerger({ ...defaultMerge, ...merge, clock });
+    const context = newProjectionContext(newSkippedLog(log));
+    const queries = resourceQueries(nodes);
+    const stop = new AbortController();
+    const stopped = AbortSignal.any([signal, stop.signal]);
+    const broken = new AbortController();
+    await using client = newApiClient(connection, { clock, userAgent });
+    const reflectors = [queries.Service, queries.EndpointSlice, queries.Node, queries.ServiceCIDR].map((query) =>
+      this.#reflect(query as ResourceQuery<ResourceKind>, { client, context, deliver: merger.push }, stopped).catch(
+        (error: unknown) => {
+          if (!stopped.aborted) broken.abort(error); // a defect of ours: the consumer must learn of it
+        },
+      ),
+    );
+    try {
+      yield* merger.batches(AbortSignal.any([stopped, broken.signal]));
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      stop.abort();
+      await Promise.all(reflectors);
+    }
+  }
+
+  #reflect<K extends ResourceKind>(
+    query: ResourceQuery<K>,
+    parts: ReflectorParts,
+    signal: AbortSignal,
+  ): Promise<never> {
+    const { clock, log, random, timings } = this.#options;
+    const reflector = new Reflector<K>({
+      query,
+      client: parts.client,
+      // The path that was asked says what the objects are.
+      project: (raw) => projections[query.kind](raw as RawObjects[K], parts.context),
+      deliver: parts.deliver,
+      clock,
+      random,
+      log,
+      timings: { ...defaultTimings, ...timings },
+    });
+    return reflector.run(signal);
+  }
+}
+
+interface ReflectorParts {
+  readonly client: ApiClient;
+  readonly context: ProjectionContext;
+  readonly deliver: (event: ClusterEvent) => void;
+}

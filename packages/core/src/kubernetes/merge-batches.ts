@@ -1,0 +1,122 @@
+import type { ClusterEvent, Records, ResourceKind } from '../state/cluster-event.ts';
+import { type Clock, type Millis, millis } from '../time.ts';
+
+/** Bounds of merging. */
+export interface MergeOptions {
+  readonly clock: Clock;
+  /** No event waits longer than this, counted from its arrival (unless the consumer is busy). */
+  readonly maxDelay: Millis;
+  /** A pause this long ends a flood: what has come so far belongs together. */
+  readonly quiet: Millis;
+  /** So many events are delivered at once, however young. */
+  readonly maxEvents: number;
+}
+
+/** Events in, batches out. One consumer. */
+export interface BatchMerger {
+  /** Adds an event. Cheap; never blocks. */
+  push(event: ClusterEvent): void;
+  /**
+   * Batches in first-seen order, never empty. The first event after idle (nothing for `maxDelay`) is
+   * delivered at once, together with what was pushed in the same turn; a flood is merged. A later event
+   * of an object replaces the earlier one, a `replace` all earlier ones of its resource, so what waits
+   * for a slow consumer is bounded by the number of objects. Rejects with `signal.reason`.
+   */
+  batches(signal: AbortSignal): AsyncGenerator<readonly ClusterEvent[]>;
+}
+
+/** The bounds of a node agent: related objects written together arrive within a few milliseconds (A15). */
+export const defaultMerge: Omit<MergeOptions, 'clock'> = { maxDelay: millis(100), quiet: millis(10), maxEvents: 1000 };
+
+/** A merger with nothing in it. */
+export function newBatchMerger({ clock, maxDelay, quiet, maxEvents }: MergeOptions): BatchMerger {
+  const pending = new PendingEvents();
+  let oldest = 0;
+  let newest = 0;
+  let delivered = Number.NEGATIVE_INFINITY;
+  let arrived = Promise.withResolvers<void>();
+  let full = Promise.withResolvers<void>();
+
+  const push = (event: ClusterEvent): void => {
+    newest = clock.monotonic();
+    if (pending.size === 0) oldest = newest;
+    pending.add(event);
+    arrived.resolve();
+    if (pending.size >= maxEvents) full.resolve();
+  };
+
+  const settle = async (signal: AbortSignal): Promise<void> => {
+    if (oldest - delivered >= maxDelay) return;
+    while (pending.size < maxEvents && !signal.aborted) {
+      const wait = Math.min(oldest + maxDelay, newest + quiet) - clock.monotonic();
+      if (wait <= 0) return;
+      await sleepUntil(full.promise, millis(wait), clock);
+    }
+  };
+
+  return {
+    push,
+    async *batches(signal) {
+      const onAbort = (): void => {
+        arrived.resolve();
+        full.resolve();
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      try {
+        for (;;) {
+          signal.throwIfAborted();
+          await arrived.promise;
+          await settle(signal);
+          signal.throwIfAborted();
+          delivered = clock.monotonic();
+          arrived = Promise.withResolvers();
+          full = Promise.withResolvers();
+          yield pending.take();
+        }
+      } finally {
+        signal.removeEventListener('abort', onAbort);
+      }
+    },
+  };
+}
+
+/** Sleeps, but not beyond `ready`; leaves no timer behind. */
+async function sleepUntil(ready: Promise<void>, duration: Millis, clock: Clock): Promise<void> {
+  const stop = new AbortController();
+  const slept = clock.sleep(duration, stop.signal);
+  slept.catch(() => undefined); // stopped, not failed
+  await Promise.race([ready, slept]);
+  stop.abort();
+}
+
+/** The name by which a record is deleted. */
+export function nameOf<K extends ResourceKind>(resource: K, record: Records[K]): string {
+  return resource === 'Node' || resource === 'ServiceCIDR'
+    ? (record as Records['Node' | 'ServiceCIDR']).name // the kind says which record it is
+    : (record as Records['Service' | 'EndpointSlice']).key;
+}
+
+/** Waiting events in first-seen order: a Map keeps the place of a key whose value is replaced. */
+class PendingEvents {
+  #events = new Map<string, ClusterEvent>();
+
+  get size(): number {
+    return this.#events.size;
+  }
+
+  add(event: ClusterEvent): void {
+    if (event.kind !== 'replace') {
+      const name = event.kind === 'delete' ? event.name : nameOf(event.resource, event.item);
+      this.#events.set(`${event.resource} ${name}`, event);
+      return;
+    }
+    for (const [key, earlier] of this.#events) if (earlier.resource === event.resource) this.#events.delete(key);
+    this.#events.set(event.resource, event);
+  }
+
+  take(): readonly ClusterEvent[] {
+    const taken = [...this.#events.values()];
+    this.#events = new Map();
+    return taken;
+  }
+}

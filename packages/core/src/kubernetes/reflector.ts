@@ -1,0 +1,269 @@
+import type { Logger } from '../log.ts';
+import type { ClusterEvent, Records, ResourceKind } from '../state/cluster-event.ts';
+import { type Clock, type Millis, millis, type Random } from '../time.ts';
+import type { ApiBody, ApiClient } from './api-client.ts';
+import { ApiFailure, brokenOff, isCut, isExpired, isSilent } from './api-failure.ts';
+import { newBackOff, type BackOff } from './back-off.ts';
+import { listPages } from './list-pages.ts';
+import { OutageLog } from './outage-log.ts';
+import type { ReflectorTimings } from './reflector-timings.ts';
+import type { ResourceQuery } from './resources.ts';
+import type { Projected } from './to-records.ts';
+import { parseWatchLine, splitLines, type RawObject, type WatchEvent } from './watch-stream.ts';
+
+/** What a reflector works with. */
+export interface ReflectorOptions<K extends ResourceKind> {
+  readonly query: ResourceQuery<K>;
+  readonly client: ApiClient;
+  readonly project: (raw: RawObject) => Projected<Records[K]>;
+  /** Takes events in order. Must not throw. */
+  readonly deliver: (event: ClusterEvent) => void;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly timings: ReflectorTimings;
+}
+
+/** A watch that is silent this many times in a row may wait for a version that never comes (a restored etcd). */
+const maxSilentWatches = 2;
+/** A version that the server keeps refusing without saying 410. */
+const maxRefusedResumes = 5;
+
+/**
+ * Mirrors one resource: lists it in full, then follows its changes, for ever. A `replace` is delivered
+ * once everything was listed, at the start and after each 410; it never empties first. Any other
+ * trouble is waited out, and the watch resumes from the last version seen.
+ */
+export class Reflector<K extends ResourceKind> {
+  readonly #options: ReflectorOptions<K>;
+  readonly #backOff: BackOff;
+  readonly #absentBackOff: BackOff;
+  readonly #outages: OutageLog;
+  /** Undefined until everything was listed, and again after a 410. */
+  #resourceVersion: string | undefined;
+  #hasWatchList = true;
+  #silentWatches = 0;
+  #refusedResumes = 0;
+  #isAbsent = false;
+  /** When the present attempt became a working watch, or completed its list. */
+  #openedAt: number | undefined;
+
+  constructor(options: ReflectorOptions<K>) {
+    this.#options = options;
+    const { backOff, absentRecheck } = options.timings;
+    this.#backOff = newBackOff(backOff, options.random);
+    this.#absentBackOff = newBackOff({ ...backOff, max: absentRecheck }, options.random);
+    this.#outages = new OutageLog(options.log, options.clock, options.query.kind);
+  }
+
+  /** Runs until aborted; then rejects with `signal.reason`. */
+  async run(signal: AbortSignal): Promise<never> {
+    for (;;) {
+      const wait = await this.#attempt(signal);
+      if (wait > 0) await this.#options.clock.sleep(wait, signal);
+    }
+  }
+
+  /** One list or watch. Returns how long to wait before the next. */
+  async #attempt(signal: AbortSignal): Promise<Millis> {
+    const { clock, timings } = this.#options;
+    const startedFrom = this.#resourceVersion;
+    let failure: ApiFailure | undefined;
+    this.#openedAt = undefined;
+    try {
+      if (startedFrom !== undefined) await this.#watch(startedFrom, signal);
+      else if (this.#hasWatchList) await this.#watchList(signal);
+      else await this.#list(signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ApiFailure)) throw error;
+      failure = error;
+    }
+    const lasted = this.#openedAt === undefined ? -1 : clock.monotonic() - this.#openedAt;
+    const hasMoved = startedFrom !== undefined && this.#resourceVersion !== startedFrom;
+    const hasSynced = startedFrom === undefined && this.#openedAt !== undefined;
+    const isFruitful = lasted >= timings.shortWatch || (hasMoved && this.#resourceVersion !== undefined);
+    // A full list alone proves nothing: one that is refused right after must not be repeated without pause.
+    if (isFruitful) {
+      this.#backOff.reset();
+      this.#refusedResumes = 0;
+    }
+    if (failure !== undefined) return this.#waitAfter(failure, isFruitful);
+    if (isFruitful || hasSynced) return millis(0);
+    return this.#fail(brokenOff(`watch ${this.#options.query.path}`, 'ended at once'));
+  }
+
+  /** Decides what a failure means. */
+  #waitAfter(failure: ApiFailure, isFruitful: boolean): Millis {
+    // The API server went away; another one, or its successor, may be there already.
+    if ((isCut(failure) || isSilent(failure)) && isFruitful) return this.#backOff.next();
+    if (this.#resourceVersion === undefined) {
+      const { status } = failure;
+      // Authorization comes before routing: a role older than the resource gives 403 where it is not served.
+      if (this.#options.query.isOptional && (status === 404 || status === 403)) return this.#markAbsent(failure);
+      if (!this.#hasWatchList || (status !== 400 && status !== 422)) return this.#fail(failure);
+      this.#hasWatchList = false;
+      return millis(0);
+    }
+    if (isExpired(failure)) {
+      this.#resourceVersion = undefined;
+      return isFruitful ? millis(0) : this.#backOff.next();
+    }
+    if (isRefusedVersion(failure) && ++this.#refusedResumes >= maxRefusedResumes) {
+      this.#refusedResumes = 0;
+      this.#resourceVersion = undefined;
+    }
+    return this.#fail(failure);
+  }
+
+  #fail(failure: ApiFailure): Millis {
+    const wait = this.#backOff.next();
+    this.#outages.lost(failure);
+    // Spread over a second, or all nodes come back in the same instant.
+    const asked = failure.retryAfter === undefined ? 0 : failure.retryAfter + this.#options.random() * 1000;
+    return millis(Math.max(wait, asked));
+  }
+
+  #markAbsent(failure: ApiFailure): Millis {
+    if (!this.#isAbsent) {
+      this.#isAbsent = true;
+      const fields = { resource: this.#options.query.kind, error: failure.message };
+      this.#options.log.info('resource is not served to us; treated as empty', fields);
+      this.#replace([]);
+    }
+    return this.#absentBackOff.next();
+  }
+
+  /** Everything by one watch (KEP-3157): objects first, then a bookmark that ends them, then changes. */
+  async #watchList(signal: AbortSignal): Promise<void> {
+    const initial = new Map<string, Records[K]>();
+    const query = this.#watchQuery({ sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' });
+    const read = async (body: ApiBody): Promise<void> => {
+      body.setInactivity(this.#options.timings.initialInactivity);
+      await this.#eachEvent(body, (event) => {
+        if (this.#resourceVersion !== undefined) return this.#apply(event);
+        if (event.kind === 'error') throw event.error;
+        if (event.kind !== 'bookmark') return this.#collect(initial, event.object, event.kind === 'deleted');
+        if (!event.isInitialEventsEnd) return;
+        this.#synced(event.resourceVersion, [...initial.values()]);
+        initial.clear();
+        body.setInactivity(this.#options.timings.inactivity);
+      });
+    };
+    try {
+      await this.#options.client.get({ path: this.#options.query.path, query }, read, signal);
+    } catch (error) {
+      // A server that predates the parameter ignores it: objects came, and then nothing. List this once.
+      if (!isSilent(error) || this.#resourceVersion !== undefined) throw error;
+      await this.#list(signal);
+    }
+  }
+
+  /** Everything by pages. */
+  async #list(signal: AbortSignal): Promise<void> {
+    const { client, query } = this.#options;
+    const listed = new Map<string, Records[K]>();
+    const { resourceVersion } = await listPages(
+      client,
+      {
+        path: query.path,
+        selectors: query.selectors,
+        onStart: () => listed.clear(),
+        onItem: (item) => this.#collect(listed, item, false),
+      },
+      signal,
+    );
+    this.#synced(resourceVersion, [...listed.values()]);
+  }
+
+  /** Changes after a version. */
+  async #watch(from: string, signal: AbortSignal): Promise<void> {
+    const { client, clock, query, timings } = this.#options;
+    let lines = 0;
+    const read = async (body: ApiBody): Promise<void> => {
+      body.setInactivity(timings.inactivity);
+      this.#openedAt = clock.monotonic();
+      this.#outages.recovered();
+      await this.#eachEvent(body, (event) => {
+        lines++;
+        this.#apply(event);
+      });
+    };
+    try {
+      await client.get({ path: query.path, query: this.#watchQuery({ resourceVersion: from }) }, read, signal);
+      this.#silentWatches = 0;
+    } catch (error) {
+      this.#silentWatches = isSilent(error) && lines === 0 ? this.#silentWatches + 1 : 0;
+      if (this.#silentWatches >= maxSilentWatches) {
+        this.#silentWatches = 0;
+        this.#resourceVersion = undefined;
+      }
+      throw error;
+    }
+  }
+
+  #watchQuery(parameters: Readonly<Record<string, string>>): URLSearchParams {
+    const { query, random, timings } = this.#options;
+    const { min, max } = timings.watchTimeout;
+    const timeout = Math.round((min + random() * (max - min)) / 1000);
+    const all = new URLSearchParams({
+      ...query.selectors,
+      ...parameters,
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      timeoutSeconds: `${timeout}`,
+    });
+    all.sort();
+    return all;
+  }
+
+  /** Lines of one chunk are handled without giving way, so that what arrives together stays together. */
+  async #eachEvent(body: ApiBody, handle: (event: WatchEvent) => void): Promise<void> {
+    for await (const lines of splitLines(body.chunks(), body.request)) {
+      for (const line of lines) handle(parseWatchLine(line, body.request));
+    }
+  }
+
+  #apply(event: WatchEvent): void {
+    if (event.kind === 'error') throw event.error;
+    if (event.kind === 'bookmark') return this.#advance(event.resourceVersion);
+    const resource = this.#options.query.kind;
+    const projected = this.#options.project(event.object);
+    if (event.kind === 'changed' && projected.status === 'record') {
+      this.#options.deliver({ kind: 'upsert', resource, item: projected.record } as ClusterEvent);
+    } else if (projected.name !== '') {
+      // A change may make an object one we ignore: for us that is its end.
+      this.#options.deliver({ kind: 'delete', resource, name: projected.name });
+    }
+    this.#advance(event.object.metadata?.resourceVersion);
+  }
+
+  #collect(into: Map<string, Records[K]>, object: RawObject, isDeleted: boolean): void {
+    const projected = this.#options.project(object);
+    if (!isDeleted && projected.status === 'record') into.set(projected.name, projected.record);
+    else into.delete(projected.name);
+  }
+
+  #synced(resourceVersion: string, items: readonly Records[K][]): void {
+    this.#advance(resourceVersion);
+    this.#openedAt = this.#options.clock.monotonic();
+    this.#isAbsent = false;
+    this.#absentBackOff.reset();
+    this.#replace(items);
+    this.#outages.recovered();
+  }
+
+  #advance(resourceVersion: string | undefined): void {
+    if (resourceVersion !== undefined && resourceVersion !== '') this.#resourceVersion = resourceVersion;
+  }
+
+  #replace(items: readonly Records[K][]): void {
+    const { deliver, query } = this.#options;
+    deliver({ kind: 'replace', resource: query.kind, items } as ClusterEvent); // K is one kind; TypeScript distributes the union
+  }
+}
+
+/** Answers that may be about the version we asked for, not about us or the server's health. */
+function isRefusedVersion(failure: ApiFailure): boolean {
+  return failure.status !== undefined && ![401, 403, 429, 503].includes(failure.status);
+}

@@ -1,0 +1,327 @@
+import type {
+  DiscoveryV1EndpointPort,
+  V1Endpoint,
+  V1EndpointSlice,
+  V1LoadBalancerIngress,
+  V1Node,
+  V1ObjectMeta,
+  V1Service,
+  V1ServiceCIDR,
+  V1ServicePort,
+  V1ServiceSpec,
+} from '@kubernetes/client-node';
+import { type IpAddress, type IpFamily, ipFamilyOf, tryParseIp } from '../ip/address.ts';
+import { type Cidr, tryParseCidr } from '../ip/cidr.ts';
+import { type Port, tryParsePort, tryParseProtocol } from '../ip/port.ts';
+import type { EndpointRecord, EndpointSliceRecord, SlicePortRecord } from '../records/endpoint-slice.ts';
+import { nodeName, serviceKey, sliceKey } from '../records/keys.ts';
+import type { NodeRecord } from '../records/node.ts';
+import type { ServiceCidrRecord } from '../records/service-cidr.ts';
+import type { LoadBalancerIngressRecord, ServicePortRecord, ServiceRecord } from '../records/service.ts';
+import type { Records, ResourceKind } from '../state/cluster-event.ts';
+import { type Millis, millis, seconds } from '../time.ts';
+import { type Interner, newInterner } from './interner.ts';
+
+/** Why an object never becomes a record. */
+export type IgnoredReason =
+  /** `metadata.name` is missing. */
+  | 'unnamed'
+  /** An EndpointSlice without the label `kubernetes.io/service-name`. */
+  | 'noServiceName'
+  /** An EndpointSlice with the label `service.kubernetes.io/headless`. */
+  | 'headless'
+  /** An EndpointSlice whose `addressType` is neither IPv4 nor IPv6 (FQDN). */
+  | 'addressType'
+  /** A field has a type the API does not allow. */
+  | 'malformed';
+
+/** What became of one API object. `name` is what a `delete` of it carries, and the record's key. */
+export type Projected<T> =
+  | { readonly status: 'record'; readonly name: string; readonly record: T }
+  | { readonly status: 'ignored'; readonly name: string; readonly reason: IgnoredReason };
+
+/** A part of an object that a proxy cannot use. The rest of the object still counts. */
+export interface SkippedPart {
+  readonly resource: ResourceKind;
+  readonly name: string;
+  /** Field path as in the API, for example `spec.externalIPs[2]`. */
+  readonly path: string;
+  readonly value: unknown;
+}
+
+/** What the projections of one source share. */
+export interface ProjectionContext {
+  readonly interner: Interner;
+  /** Called for each part left out, at every appearance of the object. Must not throw. */
+  readonly onSkipped: (part: SkippedPart) => void;
+}
+
+/** The raw API type of each watched resource. */
+export interface RawObjects {
+  readonly Service: V1Service;
+  readonly EndpointSlice: V1EndpointSlice;
+  readonly Node: V1Node;
+  readonly ServiceCIDR: V1ServiceCIDR;
+}
+
+/** A context with an interner of its own. Without `onSkipped`, parts are left out silently. */
+export function newProjectionContext(onSkipped: ProjectionContext['onSkipped'] = () => undefined): ProjectionContext {
+  return { interner: newInterner(), onSkipped };
+}
+
+/** The projection of each resource; the API server's JSON is trusted no further than its types. */
+export const projections: {
+  readonly [K in ResourceKind]: (raw: RawObjects[K], context?: ProjectionContext) => Projected<Records[K]>;
+} = {
+  Service: recordFromService,
+  EndpointSlice: recordFromEndpointSlice,
+  Node: recordFromNode,
+  ServiceCIDR: recordFromServiceCidr,
+};
+
+const noAddresses: readonly IpAddress[] = [];
+const noFamilies: readonly IpFamily[] = [];
+const noStrings: readonly string[] = [];
+const noAffinity: ServiceRecord['sessionAffinity'] = { kind: 'none' };
+const defaultAffinityTimeout = 10_800;
+
+/**
+ * The record of a Service. Every Service becomes one; whether it is proxied is policy. A
+ * `healthCheckNodePort` is kept only where it means something: LoadBalancer with
+ * `externalTrafficPolicy: Local`.
+ */
+export function recordFromService(
+  raw: V1Service,
+  context: ProjectionContext = newProjectionContext(),
+): Projected<ServiceRecord> {
+  return project('Service', raw, context, ({ key, metadata, skip }) => {
+    const spec: Partial<V1ServiceSpec> = raw.spec ?? {};
+    const isHeadless = spec.clusterIP === 'None' || spec.clusterIPs?.[0] === 'None';
+    const clusterIps = isHeadless ? noAddresses : clusterIpsOf(spec, skip);
+    const type = serviceType(spec.type);
+    const externalTrafficPolicy = spec.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster';
+    const hasHealthCheck = type === 'LoadBalancer' && externalTrafficPolicy === 'Local';
+    return {
+      key: serviceKey(metadata.namespace ?? '', key.slice(key.indexOf('/') + 1)),
+      type,
+      clusterIps,
+      isHeadless,
+      ipFamilies: familiesOf(spec, clusterIps),
+      ports: collect(spec.ports, 'spec.ports', skip, (port) => servicePort(port, context.interner)),
+      externalIps: addresses(spec.externalIPs, 'spec.externalIPs', skip),
+      loadBalancerIngress: ingressOf(raw.status?.loadBalancer?.ingress, skip),
+      loadBalancerSourceRanges: cidrs(spec.loadBalancerSourceRanges, 'spec.loadBalancerSourceRanges', skip),
+      externalTrafficPolicy,
+      internalTrafficPolicy: spec.internalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
+      healthCheckNodePort: hasHealthCheck ? tryParsePort(spec.healthCheckNodePort) : undefined,
+      sessionAffinity: sessionAffinity(spec),
+      serviceProxyName: metadata.labels?.['service.kubernetes.io/service-proxy-name'] ?? undefined,
+    };
+  });
+}
+
+/**
+ * The record of an EndpointSlice. Conditions are defaulted as the API says (KEP-1672), null lists are
+ * empty, only the first address of an endpoint is kept.
+ */
+export function recordFromEndpointSlice(
+  raw: V1EndpointSlice,
+  context: ProjectionContext = newProjectionContext(),
+): Projected<EndpointSliceRecord> {
+  return project('EndpointSlice', raw, context, ({ key, metadata, skip }) => {
+    const labels = metadata.labels ?? {};
+    const service = labels['kubernetes.io/service-name'] ?? '';
+    if (service === '') return 'noServiceName';
+    if (labels['service.kubernetes.io/headless'] !== undefined) return 'headless';
+    const ipFamily = raw.addressType;
+    if (ipFamily !== 'IPv4' && ipFamily !== 'IPv6') return 'addressType';
+    const namespace = metadata.namespace ?? '';
+    return {
+      key: sliceKey(namespace, key.slice(key.indexOf('/') + 1)),
+      service: serviceKey(namespace, service),
+      ipFamily,
+      ports: collect(raw.ports, 'ports', skip, (port) => slicePort(port, context.interner)),
+      endpoints: collect(raw.endpoints, 'endpoints', skip, (endpoint) =>
+        endpointOf(endpoint, ipFamily, context.interner),
+      ),
+      lastChangeTriggerTime: instant(metadata.annotations?.['endpoints.kubernetes.io/last-change-trigger-time']),
+    };
+  });
+}
+
+/** The record of a Node. */
+export function recordFromNode(
+  raw: V1Node,
+  context: ProjectionContext = newProjectionContext(),
+): Projected<NodeRecord> {
+  return project('Node', raw, context, ({ key, metadata, skip }) => {
+    const all = raw.status?.addresses ?? [];
+    const ofType = (type: string): string[] => all.filter((one) => one.type === type).map((one) => one.address);
+    const isLeaving = raw.spec?.taints?.some((taint) => taint.key === 'ToBeDeletedByClusterAutoscaler') ?? false;
+    return {
+      name: nodeName(context.interner.intern(key)),
+      zone: context.interner.intern(metadata.labels?.['topology.kubernetes.io/zone'] ?? ''),
+      addresses: addresses([...ofType('InternalIP'), ...ofType('ExternalIP')], 'status.addresses', skip),
+      podCidrs: cidrs(raw.spec?.podCIDRs ?? listOf(raw.spec?.podCIDR), 'spec.podCIDRs', skip),
+      isEligible: !isLeaving && (metadata.deletionTimestamp ?? undefined) === undefined,
+    };
+  });
+}
+
+/** The record of a ServiceCIDR. */
+export function recordFromServiceCidr(
+  raw: V1ServiceCIDR,
+  context: ProjectionContext = newProjectionContext(),
+): Projected<ServiceCidrRecord> {
+  return project('ServiceCIDR', raw, context, ({ key, skip }) => ({
+    name: key,
+    cidrs: cidrs(raw.spec?.cidrs, 'spec.cidrs', skip),
+  }));
+}
+
+type Skip = (path: string, value: unknown) => unknown;
+
+interface Subject {
+  readonly key: string;
+  readonly metadata: V1ObjectMeta;
+  readonly skip: Skip;
+}
+
+function project<T extends object>(
+  resource: ResourceKind,
+  raw: { readonly metadata?: V1ObjectMeta },
+  context: ProjectionContext,
+  read: (subject: Subject) => T | IgnoredReason,
+): Projected<T> {
+  const metadata = raw.metadata ?? {};
+  const bare = metadata.name ?? '';
+  if (bare === '') return { status: 'ignored', name: '', reason: 'unnamed' };
+  const isNamespaced = resource === 'Service' || resource === 'EndpointSlice';
+  const key = isNamespaced ? `${metadata.namespace ?? ''}/${bare}` : bare;
+  const skip: Skip = (path, value) => context.onSkipped({ resource, name: key, path, value });
+  let record: T | IgnoredReason;
+  try {
+    record = read({ key, metadata, skip });
+  } catch (error) {
+    // A text where the API has a list: one such object must not stop the others (A17).
+    if (!(error instanceof TypeError)) throw error;
+    record = 'malformed';
+  }
+  return typeof record === 'string'
+    ? { status: 'ignored', name: key, reason: record }
+    : { status: 'record', name: key, record };
+}
+
+function clusterIpsOf(spec: Partial<V1ServiceSpec>, skip: Skip): readonly IpAddress[] {
+  const written = spec.clusterIPs?.length ? spec.clusterIPs : listOf(spec.clusterIP);
+  const all = addresses(written, 'spec.clusterIPs', skip);
+  const isFirstOfFamily = (ip: IpAddress, index: number): boolean =>
+    all.findIndex((other) => ipFamilyOf(other) === ipFamilyOf(ip)) === index;
+  return all.every(isFirstOfFamily) ? all : all.filter(isFirstOfFamily);
+}
+
+function familiesOf(spec: Partial<V1ServiceSpec>, clusterIps: readonly IpAddress[]): readonly IpFamily[] {
+  const written = spec.ipFamilies?.filter((family) => family === 'IPv4' || family === 'IPv6') ?? [];
+  if (written.length > 0) return written;
+  return clusterIps.length === 0 ? noFamilies : clusterIps.map(ipFamilyOf);
+}
+
+function serviceType(text: string | undefined): ServiceRecord['type'] {
+  return text === 'NodePort' || text === 'LoadBalancer' || text === 'ExternalName' ? text : 'ClusterIP';
+}
+
+function servicePort(raw: V1ServicePort, interner: Interner): ServicePortRecord | undefined {
+  const port = tryParsePort(raw.port);
+  const protocol = tryParseProtocol(raw.protocol ?? 'TCP');
+  if (port === undefined || protocol === undefined) return undefined;
+  return { name: interner.intern(raw.name ?? ''), protocol, port, nodePort: tryParsePort(raw.nodePort) };
+}
+
+function slicePort(raw: DiscoveryV1EndpointPort, interner: Interner): SlicePortRecord | undefined {
+  const port: Port | undefined = tryParsePort(raw.port);
+  const protocol = tryParseProtocol(raw.protocol ?? 'TCP');
+  const name = raw.name ?? undefined;
+  if (port === undefined || protocol === undefined || name === undefined) return undefined;
+  return { name: interner.intern(name), protocol, port };
+}
+
+function endpointOf(raw: V1Endpoint, ipFamily: IpFamily, interner: Interner): EndpointRecord | undefined {
+  const address = tryParseIp(raw.addresses[0] ?? '');
+  if (address === undefined || ipFamilyOf(address) !== ipFamily) return undefined;
+  const node = raw.nodeName ?? '';
+  return {
+    address,
+    ready: raw.conditions?.ready ?? true,
+    serving: raw.conditions?.serving ?? true,
+    terminating: raw.conditions?.terminating ?? false,
+    nodeName: node === '' ? undefined : nodeName(interner.intern(node)),
+    zoneHints: hintNames(raw.hints?.forZones, interner),
+    nodeHints: hintNames(raw.hints?.forNodes, interner),
+  };
+}
+
+function hintNames(hints: readonly { readonly name: string }[] | undefined, interner: Interner): readonly string[] {
+  return hints?.length ? hints.map((hint) => interner.intern(hint.name)) : noStrings;
+}
+
+function ingressOf(
+  raw: readonly V1LoadBalancerIngress[] | undefined,
+  skip: Skip,
+): ServiceRecord['loadBalancerIngress'] {
+  const withIp = raw?.filter((entry) => (entry.ip ?? '') !== '');
+  return collect(
+    withIp,
+    'status.loadBalancer.ingress',
+    skip,
+    ({ ip: text = '', ipMode }): LoadBalancerIngressRecord | undefined => {
+      const ip = tryParseIp(text);
+      return ip === undefined ? undefined : { ip, ipMode: ipMode ?? 'VIP' };
+    },
+  );
+}
+
+function sessionAffinity(spec: Partial<V1ServiceSpec>): ServiceRecord['sessionAffinity'] {
+  if (spec.sessionAffinity !== 'ClientIP') return noAffinity;
+  const written: unknown = spec.sessionAffinityConfig?.clientIP?.timeoutSeconds;
+  return { kind: 'clientIP', timeout: seconds(typeof written === 'number' ? written : defaultAffinityTimeout) };
+}
+
+/** RFC 3339 text, or undefined when absent or unreadable: it feeds a metric only. */
+function instant(text: string | undefined): Millis | undefined {
+  const value = Date.parse(text ?? '');
+  return Number.isNaN(value) ? undefined : millis(value);
+}
+
+/** Empty texts are left out silently (kube-proxy fact 26). */
+function addresses(texts: readonly string[] | undefined, path: string, skip: Skip): readonly IpAddress[] {
+  return collect(texts, path, (at, value) => value !== '' && skip(at, value), tryParseIp);
+}
+
+function cidrs(texts: readonly string[] | undefined, path: string, skip: Skip): readonly Cidr[] {
+  return collect(texts, path, skip, tryParseCidr);
+}
+
+function listOf(text: string | undefined): readonly string[] {
+  return (text ?? '') === '' ? noStrings : [text ?? ''];
+}
+
+const nothing: readonly never[] = [];
+
+/**
+ * The usable parts of a list; the others are reported by their path. Null, as the API writes it, is
+ * empty. Lists are built by `map`, which allocates exactly what is needed.
+ */
+function collect<Raw, T>(
+  raw: readonly Raw[] | undefined,
+  path: string,
+  skip: Skip,
+  read: (one: Raw) => T | undefined,
+): readonly T[] {
+  if (!raw?.length) return nothing;
+  const found = raw.map((one, index) => {
+    const value = read(one);
+    if (value === undefined) skip(`${path}[${index}]`, one);
+    return value;
+  });
+  return found.every((one) => one !== undefined) ? found : found.filter((one) => one !== undefined);
+}

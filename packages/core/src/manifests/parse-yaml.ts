@@ -1,0 +1,109 @@
+import {
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseAllDocuments,
+  visit,
+  type Alias,
+  type Document,
+  type Node,
+} from 'yaml';
+
+/** What is wrong with a text, and where: lines and columns count from 1. */
+export interface YamlError {
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+}
+
+/** One document of a YAML text (JSON is YAML). */
+export interface YamlDocument {
+  /** Plain data; undefined when there are errors. Null for an empty document. */
+  readonly value: unknown;
+  readonly errors: readonly YamlError[];
+  /** Where the value at `path` stands; where its nearest known parent stands if there is none. */
+  locate(path: readonly (string | number)[]): { readonly line: number; readonly column: number };
+}
+
+/** All documents of a text. Never throws: what cannot be read is an error with its place. */
+export function parseYaml(text: string): readonly YamlDocument[] {
+  const lines = new LineCounter();
+  const parsed = parseAllDocuments(text, { lineCounter: lines, prettyErrors: false });
+  const documents: readonly Document[] = 'empty' in parsed ? [] : parsed;
+  return documents.map((document) => {
+    const errors = document.errors.map(({ pos, message }): YamlError => ({ ...place(lines, pos[0]), message }));
+    const { value, error } = errors.length > 0 ? { value: undefined, error: undefined } : toPlain(document, lines);
+    return {
+      value,
+      errors: error === undefined ? errors : [error],
+      locate: (path) => place(lines, offsetOf(document, path)),
+    };
+  });
+}
+
+/** Aliases are resolved here, so an unknown or exploding one is found here. */
+function toPlain(
+  document: Document,
+  lines: LineCounter,
+): { readonly value: unknown; readonly error: YamlError | undefined } {
+  const dangling = danglingAlias(document);
+  if (dangling !== undefined) {
+    const error = { ...place(lines, dangling.range?.[0] ?? 0), message: `no anchor is named ${dangling.source}` };
+    return { value: undefined, error };
+  }
+  try {
+    return { value: document.toJS({ maxAliasCount: 100 }), error: undefined };
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    return { value: undefined, error: { ...place(lines, document.range?.[0] ?? 0), message } };
+  }
+}
+
+function danglingAlias(document: Document): Alias | undefined {
+  let found: Alias | undefined;
+  visit(document, {
+    Alias(_, alias) {
+      if (alias.resolve(document) !== undefined) return undefined;
+      found = alias;
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
+function place(lines: LineCounter, offset: number): { readonly line: number; readonly column: number } {
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(1, line), column: Math.max(1, col) };
+}
+
+function offsetOf(document: Document, path: readonly (string | number)[]): number {
+  let node: unknown = document.contents;
+  let offset = startOf(node) ?? document.range?.[0] ?? 0;
+  for (const step of path) {
+    const next = childOf(node, step);
+    if (next === undefined) return offset;
+    node = next.value;
+    offset = next.offset ?? startOf(node) ?? offset;
+  }
+  return offset;
+}
+
+/** The child's value, and where it is named: the key of a pair, the value of a list item. */
+function childOf(
+  node: unknown,
+  step: string | number,
+): { readonly value: unknown; readonly offset: number | undefined } | undefined {
+  if (isSeq(node)) {
+    const value = node.items[Number(step)];
+    return value === undefined ? undefined : { value, offset: startOf(value) };
+  }
+  if (!isMap(node)) return undefined;
+  const pair = node.items.find((item) => isPair(item) && isScalar(item.key) && String(item.key.value) === String(step));
+  return pair === undefined ? undefined : { value: pair.value, offset: startOf(pair.key) };
+}
+
+function startOf(node: unknown): number | undefined {
+  return (node as Node | null | undefined)?.range?.[0];
+}

@@ -1,0 +1,267 @@
+import { HostError } from '../errors.ts';
+import { buildTable } from '../forwarding/build-table.ts';
+import type { ClusterStateView, TableOptions } from '../forwarding/build-table-types.ts';
+import { diffTables, isEmptyDelta } from '../forwarding/diff-tables.ts';
+import type { ForwardingTable, HealthCheck, TableDelta } from '../forwarding/forwarding-table.ts';
+import type { IpFamily } from '../ip/address.ts';
+import type { Logger } from '../log.ts';
+import type { Metrics } from '../metrics.ts';
+import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
+import {
+  type Dirty,
+  dirtyServices,
+  everythingDirty,
+  isNothingDirty,
+  mergeDirty,
+  nothingDirty,
+} from '../state/dirty.ts';
+import { type Clock, type Millis, millis } from '../time.ts';
+import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
+import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-backend.ts';
+import { announcedChecks, withFailed } from './partial-apply.ts';
+import { ApplyLog, type FamilyStatus } from './reconcile-status.ts';
+
+/** What follows a successful apply, never precedes it. */
+export interface AfterApply {
+  /** The health checks the kernel now lives up to. Must not reject for a port it cannot have. */
+  syncHealth(checks: ReadonlyMap<ServiceKey, HealthCheck>): Promise<void>;
+  /**
+   * Removes UDP flows that lead nowhere under `table`, but for the services in `except`. Called after
+   * changes of UDP services, only for a backend that uses kernel conntrack.
+   */
+  cleanStaleFlows?(table: ForwardingTable, except: ReadonlySet<ServicePortKey>, signal: AbortSignal): Promise<void>;
+}
+
+/** How often things happen. */
+export interface ReconcileTiming {
+  /** Overrides the backend's own floor between two applies. */
+  readonly minSyncPeriod: Millis | undefined;
+  readonly retry: { readonly first: Millis; readonly max: Millis };
+  readonly resyncInterval: Millis;
+}
+
+/** One family of the node: its backend, and what its tables depend on besides the cluster. */
+export interface FamilyOptions {
+  readonly backend: DataplaneBackend;
+  /** Asked before each build. A changed answer counts from the next build of everything on. */
+  readonly tableOptions: () => TableOptions;
+  readonly afterApply: AfterApply;
+}
+
+/** What a lane shares with the reconciler. */
+export interface LaneContext {
+  readonly state: ClusterStateView;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly timing: ReconcileTiming;
+}
+
+/** More trigger times than this between two applies add nothing to a distribution. */
+const maxTriggerTimes = 1000;
+/** More service names than this in one debug line help nobody. */
+const maxLoggedServices = 1000;
+
+/**
+ * The loop of one family: dirty services in, one `apply` at a time out. Families share the cluster
+ * state and nothing else, so that one that fails or is slow never holds up the other.
+ */
+export class FamilyLane {
+  readonly #family: FamilyOptions;
+  readonly #context: LaneContext;
+  readonly #runner: BoundedRunner;
+  readonly #log: ApplyLog;
+  #dirty: Dirty = everythingDirty;
+  #isNextFull = true;
+  /** The newest table, applied or not: the base of the next build. */
+  #built: ForwardingTable | undefined;
+  /** What the kernel has, but for the failed services: the base of the next delta. */
+  #applied: ForwardingTable | undefined;
+  #announced: ReadonlyMap<ServiceKey, HealthCheck> = new Map();
+  #haveFlowsChanged = true;
+  #lastApplied: Millis | undefined;
+  #isRunning = false;
+  /** Monotonic times of the oldest change that waits, and of the oldest one the apply in flight is about. */
+  #pendingSince: Millis | undefined;
+  #inFlightSince: Millis | undefined;
+  #triggerTimes: Millis[] = [];
+
+  constructor(family: FamilyOptions, context: LaneContext) {
+    const { clock, logger, metrics, timing } = context;
+    const { ipFamily, capabilities } = family.backend;
+    this.#family = family;
+    this.#context = context;
+    this.#log = new ApplyLog({ ipFamily, clock, logger, metrics });
+    this.#runner = new BoundedRunner({
+      clock,
+      minGap: timing.minSyncPeriod ?? capabilities.minSyncPeriod,
+      resyncInterval: timing.resyncInterval,
+      retry: timing.retry,
+      run: (reason, signal) => this.#runOnce(reason, signal),
+    });
+  }
+
+  get ipFamily(): IpFamily {
+    return this.#family.backend.ipFamily;
+  }
+
+  /** Notes what must be rebuilt. `triggerTimes` are the API's, for the latency metric. */
+  mark(dirty: Dirty, triggerTimes: readonly Millis[]): void {
+    if (isNothingDirty(dirty)) return;
+    this.#dirty = mergeDirty(this.#dirty, dirty);
+    if (!this.#isRunning) return; // the first run builds everything anyway, and nothing is late yet
+    this.#triggerTimes.push(...triggerTimes.slice(0, maxTriggerTimes - this.#triggerTimes.length));
+    this.#notePending();
+    this.#runner.poke();
+  }
+
+  /** The next apply reads the kernel back, whatever else changes. */
+  requestFullResync(): void {
+    this.#isNextFull = true;
+    this.#runner.requestResync();
+  }
+
+  /** Runs until aborted, beginning with a full apply. Call it when the state is in sync. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#isRunning = true;
+    this.#notePending();
+    this.#runner.poke();
+    await this.#runner.run(signal);
+  }
+
+  status(): FamilyStatus {
+    const since = this.#inFlightSince ?? this.#pendingSince;
+    return {
+      ipFamily: this.ipFamily,
+      lastApplied: this.#lastApplied,
+      generation: this.#applied?.generation,
+      pendingFor: since === undefined ? undefined : millis(this.#context.clock.monotonic() - since),
+      failure: this.#log.failure,
+      failedServices: this.#log.failedServices,
+    };
+  }
+
+  #notePending(): void {
+    this.#pendingSince ??= this.#context.clock.monotonic();
+    this.#set('kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds');
+  }
+
+  async #runOnce(reason: RunReason, signal: AbortSignal): Promise<RunOutcome> {
+    const { state } = this.#context;
+    this.#inFlightSince = this.#pendingSince;
+    this.#pendingSince = undefined; // what is marked from here on waits for the next run
+    const table = buildTable(state, dirtyServices(this.#dirty), this.#built, this.#family.tableOptions());
+    this.#dirty = nothingDirty;
+    this.#built = table;
+    if (reason === 'resync') this.#isNextFull = true;
+    const delta = withFailed(diffTables(this.#applied, table), table, this.#log.failedServices);
+    if (!this.#isNextFull && isEmptyDelta(delta)) {
+      await this.#finish(table, delta, signal);
+      return { status: 'done' };
+    }
+    const outcome = await this.#apply(reason, { table, delta }, signal);
+    if (outcome.status === 'failed') {
+      this.#pendingSince = this.#inFlightSince ?? this.#pendingSince ?? this.#context.clock.monotonic();
+      this.#inFlightSince = undefined;
+      this.#isNextFull = true;
+      this.#log.noteFailed(outcome.error);
+      return { status: 'retry', ...(outcome.retryAfter === undefined ? {} : { after: outcome.retryAfter }) };
+    }
+    this.#isNextFull = false;
+    this.#applied = table;
+    this.#log.noteApplied(outcome.status === 'partial' ? outcome.failed : new Map());
+    await this.#finish(table, delta, signal);
+    return { status: outcome.status === 'partial' ? 'retry' : 'done' };
+  }
+
+  async #apply(
+    reason: RunReason,
+    { table, delta }: { readonly table: ForwardingTable; readonly delta: TableDelta },
+    signal: AbortSignal,
+  ): Promise<ApplyOutcome> {
+    const { clock, metrics } = this.#context;
+    const scope: ApplyRequest['scope'] = this.#isNextFull ? { kind: 'full' } : { kind: 'delta', delta };
+    const start = clock.monotonic();
+    const outcome = await this.#applyOrFail({ table, scope }, signal);
+    const durationMs = clock.monotonic() - start;
+    const labels = { ip_family: this.ipFamily };
+    metrics.observe('kubeproxy_sync_proxy_rules_duration_seconds', labels, durationMs / 1000);
+    if (outcome.status === 'failed') return outcome;
+    metrics.add('switchyard_apply_writes_total', labels, outcome.writes);
+    this.#logApplied({ table, delta, outcome, scope: scope.kind, reason, durationMs });
+    return outcome;
+  }
+
+  /** A backend that throws for a refusal of the host breaks its promise, but not this node. */
+  async #applyOrFail(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
+    try {
+      return await this.#family.backend.apply(request, signal);
+    } catch (error) {
+      if (error instanceof HostError && !signal.aborted) return { status: 'failed', error };
+      throw error;
+    }
+  }
+
+  /** What may be said and done only now that the kernel matches the table. */
+  async #finish(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<void> {
+    const { clock, metrics } = this.#context;
+    const failed = this.#log.failedServices;
+    this.#inFlightSince = undefined;
+    this.#lastApplied = clock.now();
+    this.#set('kubeproxy_sync_proxy_rules_last_timestamp_seconds');
+    for (const time of this.#triggerTimes.splice(0)) {
+      const latency = Math.max(0, clock.now() - time) / 1000;
+      metrics.observe('kubeproxy_network_programming_duration_seconds', { ip_family: this.ipFamily }, latency);
+    }
+    this.#announced = announcedChecks(this.#announced, table, failed);
+    await this.#family.afterApply.syncHealth(this.#announced);
+    await this.#cleanFlows(table, delta, signal);
+  }
+
+  async #cleanFlows(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<void> {
+    const { backend, afterApply } = this.#family;
+    if (!backend.capabilities.usesKernelConntrack || afterApply.cleanStaleFlows === undefined) return;
+    this.#haveFlowsChanged ||= hasUdp(delta);
+    if (!this.#haveFlowsChanged) return;
+    try {
+      await afterApply.cleanStaleFlows(table, new Set(this.#log.failedServices.keys()), signal);
+      this.#haveFlowsChanged = false;
+    } catch (error) {
+      if (!(error instanceof HostError) || signal.aborted) throw error;
+      this.#context.logger.warn('stale flows not removed, will retry after the next apply', {
+        ipFamily: this.ipFamily,
+        error,
+      });
+    }
+  }
+
+  #logApplied(done: {
+    readonly table: ForwardingTable;
+    readonly delta: TableDelta;
+    readonly outcome: Exclude<ApplyOutcome, { readonly status: 'failed' }>;
+    readonly scope: string;
+    readonly reason: RunReason;
+    readonly durationMs: number;
+  }): void {
+    const { table, delta, outcome, scope, reason } = done;
+    const { logger } = this.#context;
+    const at = { generation: table.generation, ipFamily: this.ipFamily };
+    const durationMs = Math.round(done.durationMs * 1000) / 1000;
+    logger.info('applied', { ...at, writes: outcome.writes, durationMs, scope, reason, services: table.services.size });
+    logger.debug('applied services', {
+      ...at,
+      upserted: delta.upserted.slice(0, maxLoggedServices).map((service) => service.key),
+      removed: delta.removed.slice(0, maxLoggedServices),
+    });
+  }
+
+  #set(name: Parameters<Metrics['set']>[0]): void {
+    this.#context.metrics.set(name, { ip_family: this.ipFamily }, this.#context.clock.now() / 1000);
+  }
+}
+
+function hasUdp(delta: TableDelta): boolean {
+  return (
+    delta.upserted.some((service) => service.protocol === 'UDP') || delta.removed.some((key) => key.endsWith('/UDP'))
+  );
+}

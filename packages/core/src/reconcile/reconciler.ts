@@ -1,0 +1,171 @@
+import type { IpFamily } from '../ip/address.ts';
+import type { Logger } from '../log.ts';
+import type { Metrics } from '../metrics.ts';
+import type { NodeName } from '../records/keys.ts';
+import type { ClusterEvent } from '../state/cluster-event.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
+import type { ClusterStateSource } from '../state/cluster-state-source.ts';
+import type { Clock, Millis } from '../time.ts';
+import { FamilyLane, type FamilyOptions, type ReconcileTiming } from './family-lane.ts';
+import type { ReconcilerStatus } from './reconcile-status.ts';
+
+/** Something to wait for after in-sync and before the first apply, for a bounded time. */
+export interface StartCondition {
+  /** For the log. */
+  readonly what: string;
+  /** Asked after each batch. */
+  readonly isMet: () => boolean;
+  readonly timeout: Millis;
+}
+
+/** What a reconciler drives, and with what. */
+export interface ReconcilerOptions {
+  readonly source: ClusterStateSource;
+  /** Owned by the reconciler from here on: nobody else may apply batches to it. */
+  readonly state: ClusterState;
+  readonly nodeName: NodeName;
+  /** One entry per IP family of this node. */
+  readonly families: readonly FamilyOptions[];
+  readonly startCondition?: StartCondition | undefined;
+  readonly timing: ReconcileTiming;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Keeps the kernel equal to what the cluster asks of this node. */
+export interface Reconciler {
+  /**
+   * Runs until aborted; resolves after the apply in flight has ended. Rejects if the source can never
+   * recover or a backend breaks its contract; forwarding stays as it is in every case.
+   */
+  run(signal: AbortSignal): Promise<void>;
+  /** Reads the kernel back and repairs it, in every family, as soon as possible. */
+  requestFullResync(reason: string): void;
+  status(): ReconcilerStatus;
+}
+
+/** A reconciler that has not started. */
+export function createReconciler(options: ReconcilerOptions): Reconciler {
+  return new ClusterReconciler(options);
+}
+
+class ClusterReconciler implements Reconciler {
+  readonly #options: ReconcilerOptions;
+  readonly #lanes: readonly FamilyLane[];
+  readonly #started: Millis;
+  /** Resolved by the first batch that leaves the state in sync, or the start condition met. */
+  readonly #inSync = Promise.withResolvers<void>();
+  readonly #conditionMet = Promise.withResolvers<void>();
+
+  constructor(options: ReconcilerOptions) {
+    const { state, clock, logger, metrics, timing } = options;
+    this.#options = options;
+    this.#started = clock.now();
+    this.#lanes = options.families.map((family) => new FamilyLane(family, { state, clock, logger, metrics, timing }));
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const stop = new AbortController();
+    const onAbort = (): void => stop.abort(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    let failure: { readonly error: unknown } | undefined;
+    // The first failure stops the others; what they reject with then is its echo.
+    const guarded = async (task: Promise<void>): Promise<void> => {
+      try {
+        await task;
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        failure = { error };
+        stop.abort(error);
+      }
+    };
+    await Promise.all([guarded(this.#follow(stop.signal)), guarded(this.#drive(stop.signal, guarded))]);
+    signal.removeEventListener('abort', onAbort);
+    if (failure !== undefined) throw failure.error;
+  }
+
+  requestFullResync(reason: string): void {
+    this.#options.logger.info('full resync requested', { reason });
+    for (const lane of this.#lanes) lane.requestFullResync();
+  }
+
+  status(): ReconcilerStatus {
+    const { state, nodeName } = this.#options;
+    const areNodesListed = !state.missingResources.includes('Node');
+    return {
+      isInSync: state.isInSync,
+      missingResources: state.missingResources,
+      isNodeEligible: areNodesListed ? (state.nodes.get(nodeName)?.isEligible ?? false) : true,
+      families: new Map(this.#lanes.map((lane) => [lane.ipFamily, lane.status()])),
+    };
+  }
+
+  /** Takes over what the source says. Cheap: map updates and marks, nothing else. */
+  async #follow(signal: AbortSignal): Promise<void> {
+    for await (const batch of this.#options.source.batches(signal)) {
+      if (signal.aborted) return;
+      this.#accept(batch);
+    }
+  }
+
+  #accept(batch: readonly ClusterEvent[]): void {
+    const { state, startCondition } = this.#options;
+    const dirty = state.apply(batch);
+    for (const lane of this.#lanes) lane.mark(dirty, this.#triggerTimes(batch, lane.ipFamily));
+    if (!state.isInSync) return;
+    this.#inSync.resolve();
+    if (startCondition === undefined || startCondition.isMet()) this.#conditionMet.resolve();
+  }
+
+  /** Changes older than this process say nothing about it. */
+  #triggerTimes(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly Millis[] {
+    return batch.flatMap((event) => {
+      if (event.resource !== 'EndpointSlice' || event.kind !== 'upsert') return [];
+      const { lastChangeTriggerTime: time, ipFamily: family } = event.item;
+      return time !== undefined && time >= this.#started && family === ipFamily ? [time] : [];
+    });
+  }
+
+  /** Nothing reaches a backend before every resource was listed in full. */
+  async #drive(signal: AbortSignal, guarded: (task: Promise<void>) => Promise<void>): Promise<void> {
+    const { logger } = this.#options;
+    await unlessAborted(this.#inSync.promise, signal);
+    logger.info('in sync', { services: this.#options.state.services.size });
+    await this.#awaitStartCondition(signal);
+    await Promise.all(this.#lanes.map((lane) => guarded(lane.run(signal))));
+  }
+
+  async #awaitStartCondition(signal: AbortSignal): Promise<void> {
+    const { startCondition: condition, clock, logger } = this.#options;
+    if (condition === undefined) return;
+    const enough = new AbortController();
+    const onAbort = (): void => enough.abort(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    const timeout = clock.sleep(condition.timeout, enough.signal).then(
+      () => 'timeout' as const,
+      () => 'met' as const,
+    );
+    const result = await Promise.race([this.#conditionMet.promise.then(() => 'met' as const), timeout]);
+    signal.removeEventListener('abort', onAbort);
+    enough.abort();
+    signal.throwIfAborted();
+    if (result === 'timeout') {
+      logger.warn('went on without what was waited for', { what: condition.what, waitedMs: condition.timeout });
+    }
+  }
+}
+
+/** `promise`, or a rejection with the signal's reason if that comes first. */
+async function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = (): void => aborted.reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

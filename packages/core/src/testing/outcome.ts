@@ -1,0 +1,18 @@
+import { explain } from '../forwarding/explain.ts';
+import type { Flow, Verdict } from '../forwarding/explain-types.ts';
+import type { ForwardingTable } from '../forwarding/forwarding-table.ts';
+
+/** What a table does with a flow, on one line: see `verdictText`. */
+export function outcome(table: ForwardingTable, flow: Flow): string {
+  return verdictText(explain(table, flow).verdict);
+}
+
+/**
+ * A verdict on one line: `reject`, `drop`, `pass`, or the endpoints' addresses in order with
+ * ` masqueraded` after them. Ports are left out.
+ */
+export function verdictText(verdict: Verdict): string {
+  if (verdict.kind !== 'forward') return verdict.kind;
+  const addresses = verdict.endpoints.map((endpoint) => endpoint.address).join(' ');
+  return verdict.masquerade ? `${addresses} masqueraded` : addresses;
+}

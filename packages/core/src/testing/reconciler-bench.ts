@@ -1,0 +1,161 @@
+import type { IpFamily } from '../ip/address.ts';
+import { type LogFields, type Logger, noopLogger } from '../log.ts';
+import { type Metrics, noopMetrics } from '../metrics.ts';
+import { nodeName, serviceKey, servicePortKey, type ServicePortKey } from '../records/keys.ts';
+import type { DataplaneBackend } from '../reconcile/dataplane-backend.ts';
+import type { FamilyOptions } from '../reconcile/family-lane.ts';
+import type { FamilyStatus } from '../reconcile/reconcile-status.ts';
+import { createReconciler, type Reconciler, type StartCondition } from '../reconcile/reconciler.ts';
+import type { ClusterEvent } from '../state/cluster-event.ts';
+import { ClusterState } from '../state/cluster-state.ts';
+import { millis } from '../time.ts';
+import { node, service, slice, tableOptions } from './builders.ts';
+import { replaceAll } from './expand-states.ts';
+import { type Fault, FaultyBackend } from './faulty-backend.ts';
+import { ManualClock, settle } from './manual-clock.ts';
+import { MemorySource } from './memory-source.ts';
+import { RecordingBackend, type RecordingBackendOptions } from './recording-backend.ts';
+
+/** The two Service ports of `cluster`. */
+export const cart: ServicePortKey = servicePortKey(serviceKey('shop', 'cart'), '', 'TCP');
+export const pay: ServicePortKey = servicePortKey(serviceKey('shop', 'pay'), '', 'TCP');
+
+/** Two services with one endpoint each, seen from node n1. */
+export const cluster: readonly ClusterEvent[] = replaceAll({
+  services: [service('shop/cart'), service('shop/pay', { clusterIps: ['10.96.0.11'] })],
+  slices: [slice('shop/cart', { endpoints: ['10.244.1.1'] }), slice('shop/pay', { endpoints: ['10.244.1.2'] })],
+  nodes: [node('n1')],
+});
+
+/** The batch that gives shop/cart these endpoints. */
+export function cartSlice(...ips: readonly string[]): readonly ClusterEvent[] {
+  return [{ kind: 'upsert', resource: 'EndpointSlice', item: slice('shop/cart', { endpoints: ips }) }];
+}
+
+/** Never ends before it is aborted: a kernel that hangs. */
+export function hang(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+}
+
+/** What a test may choose. */
+export interface ReconcilerBenchOptions {
+  readonly backend?: RecordingBackendOptions;
+  /** What goes wrong with the first applies of the IPv4 backend. */
+  readonly faults?: readonly (Fault | undefined)[];
+  readonly minSyncPeriod?: number;
+  readonly startCondition?: (state: ClusterState) => StartCondition;
+  /** The backend of a second family. */
+  readonly other?: DataplaneBackend;
+  readonly cleanStaleFlows?: () => Promise<void>;
+}
+
+/** A reconciler that runs from the start, with everything around it in memory. Time begins at 1000. */
+export class ReconcilerBench implements AsyncDisposable {
+  readonly clock: ManualClock = new ManualClock(1000);
+  readonly source: MemorySource = new MemorySource();
+  readonly recording: RecordingBackend;
+  readonly backend: FaultyBackend;
+  readonly reconciler: Reconciler;
+  /** What followed applies: `health of FAMILY: SERVICE=COUNT ... after N` (applies), `flows of FAMILY after N`. */
+  readonly happened: string[] = [];
+  readonly logged: (LogFields & { readonly message: string })[] = [];
+  /** Observed network programming latencies in seconds. */
+  readonly latencies: number[] = [];
+  /** Settles with the reconciler's `run`. */
+  readonly ended: Promise<void>;
+  readonly #controller = new AbortController();
+
+  constructor(options: ReconcilerBenchOptions = {}) {
+    const state = new ClusterState({ nodeName: nodeName('n1') });
+    this.recording = new RecordingBackend(options.backend);
+    this.backend = new FaultyBackend(this.recording, { faults: options.faults ?? [] });
+    const backends = [this.backend, ...(options.other === undefined ? [] : [options.other])];
+    this.reconciler = createReconciler({
+      source: this.source,
+      state,
+      nodeName: nodeName('n1'),
+      families: backends.map((backend) => this.#family(backend, options)),
+      startCondition: options.startCondition?.(state),
+      timing: {
+        minSyncPeriod: options.minSyncPeriod === undefined ? undefined : millis(options.minSyncPeriod),
+        retry: { first: millis(1000), max: millis(30_000) },
+        resyncInterval: millis(3_600_000),
+      },
+      clock: this.clock,
+      logger: this.#logger(),
+      metrics: this.#metrics(),
+    });
+    this.ended = this.reconciler.run(this.#controller.signal);
+    this.ended.catch(() => undefined); // the test that cares awaits it
+  }
+
+  /** Delivers a batch and lets everything happen that needs no time. */
+  async push(batch: readonly ClusterEvent[]): Promise<void> {
+    this.source.push(batch);
+    await settle();
+  }
+
+  /** `full`, or `delta: KEY ... -REMOVED ...`, of each apply that reached the recording backend. */
+  get applies(): readonly string[] {
+    return this.recording.applies.map(({ request: { scope } }) => {
+      if (scope.kind === 'full') return 'full';
+      const { upserted, removed } = scope.delta;
+      return `delta: ${[...upserted.map((one) => one.key), ...removed.map((key) => `-${key}`)].join(' ')}`;
+    });
+  }
+
+  /** What happened after applies, of one kind. */
+  after(kind: 'health' | 'flows'): readonly string[] {
+    return this.happened.filter((line) => line.startsWith(kind));
+  }
+
+  family(ipFamily: IpFamily = 'IPv4'): FamilyStatus | undefined {
+    return this.reconciler.status().families.get(ipFamily);
+  }
+
+  messages(message: string): readonly LogFields[] {
+    return this.logged.filter((line) => line.message === message);
+  }
+
+  stop(): void {
+    this.#controller.abort(new Error('stop'));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.stop();
+    await this.ended.catch(() => undefined);
+  }
+
+  #family(backend: DataplaneBackend, options: ReconcilerBenchOptions): FamilyOptions {
+    const { ipFamily } = backend;
+    const applied = (): number => this.recording.applies.length;
+    return {
+      backend,
+      tableOptions: () => tableOptions({ ipFamily }),
+      afterApply: {
+        syncHealth: async (checks) => {
+          const counts = [...checks.values()].map((check) => ` ${check.service}=${check.localReadyEndpoints}`);
+          this.happened.push(`health of ${ipFamily}:${counts.join('')} after ${applied()}`);
+        },
+        cleanStaleFlows: async () => {
+          this.happened.push(`flows of ${ipFamily} after ${applied()}`);
+          await options.cleanStaleFlows?.();
+        },
+      },
+    };
+  }
+
+  #logger(): Logger {
+    const note = (message: string, fields?: LogFields): void => void this.logged.push({ message, ...fields });
+    return { ...noopLogger, info: note, warn: note, debug: note };
+  }
+
+  #metrics(): Metrics {
+    return {
+      ...noopMetrics,
+      observe: (name, _, value) => {
+        if (name === 'kubeproxy_network_programming_duration_seconds') this.latencies.push(value);
+      },
+    };
+  }
+}

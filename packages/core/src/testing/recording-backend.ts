@@ -1,0 +1,146 @@
+import { UsageError } from '../errors.ts';
+import type { ForwardingTable, ServiceForwarding } from '../forwarding/forwarding-table.ts';
+import type { IpFamily } from '../ip/address.ts';
+import type { ServicePortKey } from '../records/keys.ts';
+import type {
+  ApplyOutcome,
+  ApplyRequest,
+  BackendCapabilities,
+  DataplaneBackend,
+} from '../reconcile/dataplane-backend.ts';
+import { millis } from '../time.ts';
+
+/** What a recording backend claims to be. */
+export interface RecordingBackendOptions {
+  readonly ipFamily?: IpFamily;
+  readonly capabilities?: Partial<BackendCapabilities>;
+  /** Runs inside each apply, before anything is written: to wait, to look, to change the cluster. */
+  readonly during?: (request: ApplyRequest, signal: AbortSignal) => Promise<void>;
+}
+
+/**
+ * A backend whose kernel is a map. It holds its caller to the contract and throws `UsageError` for a
+ * breach: calls must not overlap or come after disposal, the first apply must be full, and a delta
+ * must lead from what is there to the table it comes with. Services can be refused, which yields
+ * `partial` and leaves their old state in the kernel.
+ */
+export class RecordingBackend implements DataplaneBackend {
+  readonly name = 'recording';
+  readonly ipFamily: IpFamily;
+  readonly capabilities: BackendCapabilities;
+  /** Every request, in order, with what became of it. */
+  readonly applies: { readonly request: ApplyRequest; readonly outcome: ApplyOutcome }[] = [];
+  readonly #during: RecordingBackendOptions['during'];
+  readonly #refused = new Map<ServicePortKey, Error>();
+  readonly #kernel = new Map<ServicePortKey, ServiceForwarding>();
+  #table: ForwardingTable | undefined;
+  #state: 'idle' | 'busy' | 'disposed' = 'idle';
+
+  constructor(options: RecordingBackendOptions = {}) {
+    this.ipFamily = options.ipFamily ?? 'IPv4';
+    this.capabilities = {
+      usesKernelConntrack: true,
+      sessionAffinity: true,
+      sourceRanges: true,
+      minSyncPeriod: millis(0),
+      ...options.capabilities,
+    };
+    this.#during = options.during;
+  }
+
+  /** What is in the kernel. */
+  get kernel(): ReadonlyMap<ServicePortKey, ServiceForwarding> {
+    return this.#kernel;
+  }
+
+  /** The table of the last apply, undefined before it and after a cleanup. */
+  get table(): ForwardingTable | undefined {
+    return this.#table;
+  }
+
+  /** The kernel refuses every write of this service from now on; `undefined` takes it again. */
+  refuse(key: ServicePortKey, error: Error | undefined): void {
+    if (error === undefined) this.#refused.delete(key);
+    else this.#refused.set(key, error);
+  }
+
+  async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
+    if (this.#state !== 'idle') throw breach(`apply while ${this.#state}`);
+    this.#state = 'busy';
+    try {
+      signal.throwIfAborted();
+      await this.#during?.(request, signal);
+      signal.throwIfAborted();
+      const outcome = this.#write(request);
+      this.applies.push({ request, outcome });
+      return outcome;
+    } finally {
+      this.#state = 'idle';
+    }
+  }
+
+  async cleanup(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.#state !== 'idle') throw breach(`cleanup while ${this.#state}`);
+    this.#kernel.clear();
+    this.#table = undefined;
+  }
+
+  async dump(signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted();
+    return [...this.#kernel.values()]
+      .map((service) => `${service.key} ${JSON.stringify([service.frontends, service.endpoints])}\n`)
+      .sort()
+      .join('');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#state === 'busy') throw breach('disposal during an apply');
+    this.#state = 'disposed';
+  }
+
+  #write({ table, scope }: ApplyRequest): ApplyOutcome {
+    if (table.ipFamily !== this.ipFamily) throw breach(`a table of ${table.ipFamily} for ${this.ipFamily}`);
+    const upserted = scope.kind === 'full' ? [...table.services.values()] : scope.delta.upserted;
+    const removed =
+      scope.kind === 'full' ? [...this.#kernel.keys()].filter((key) => !table.services.has(key)) : scope.delta.removed;
+    if (scope.kind === 'delta') this.#checkDelta(table, upserted, removed);
+    const failed = new Map<ServicePortKey, Error>();
+    let writes = 0;
+    const write = (key: ServicePortKey, service: ServiceForwarding | undefined): void => {
+      const error = this.#refused.get(key);
+      if (error !== undefined) failed.set(key, error);
+      else if (this.#kernel.get(key) !== service) {
+        writes++;
+        if (service === undefined) this.#kernel.delete(key);
+        else this.#kernel.set(key, service);
+      }
+    };
+    for (const key of removed) write(key, undefined);
+    for (const service of upserted) write(service.key, service);
+    this.#table = table;
+    return failed.size > 0 ? { status: 'partial', writes, failed } : { status: 'applied', writes };
+  }
+
+  /** A delta must say everything that differs, and nothing that is not so. */
+  #checkDelta(
+    table: ForwardingTable,
+    upserted: readonly ServiceForwarding[],
+    removed: readonly ServicePortKey[],
+  ): void {
+    if (this.#table === undefined) throw breach('a delta before the first full apply');
+    const named = new Set([...upserted.map((service) => service.key), ...removed]);
+    for (const service of upserted) {
+      if (table.services.get(service.key) !== service) throw breach(`upserted ${service.key} is not in the table`);
+    }
+    for (const key of removed) if (table.services.has(key)) throw breach(`removed ${key} is in the table`);
+    for (const key of new Set([...table.services.keys(), ...this.#kernel.keys()])) {
+      const differs = table.services.get(key) !== this.#kernel.get(key);
+      if (differs && !named.has(key)) throw breach(`the delta lacks ${key}`);
+    }
+  }
+}
+
+function breach(what: string): UsageError {
+  return new UsageError('recording-backend.contract', `contract of DataplaneBackend: ${what}`);
+}

@@ -1,0 +1,95 @@
+import { millis } from '@switchyard/core';
+import { describe, expect, test } from 'vitest';
+import { commandFailed, CommandError, isPermissionDenied, isProgramMissing, stderrTail } from './command-error.ts';
+import { createCommandRunner } from './command-runner.ts';
+
+const runner = createCommandRunner();
+const options = { timeout: millis(5000), signal: new AbortController().signal };
+
+describe('createCommandRunner', () => {
+  test.each([
+    ['the output of both streams is kept apart, newlines included', 'echo out; echo err >&2', 0, 'out\n', 'err\n'],
+    ['a non-zero exit is a result', 'echo no >&2; exit 3', 3, '', 'no\n'],
+    ['a death by signal is 128 + its number', 'kill -KILL $$', 137, '', ''],
+    ['messages come in the C locale', 'printf %s "$LC_ALL"', 0, 'C', ''],
+  ] as const)('%s', async (...row) => {
+    const [, script, exitCode, stdout, stderr] = row;
+    expect(await runner.run('sh', ['-c', script], options)).toEqual({ exitCode, stdout, stderr });
+  });
+
+  test('stdin reaches the program whole', async () => {
+    const stdin = `${'x'.repeat(1_000_000)}\n`;
+    expect((await runner.run('cat', [], { ...options, stdin })).stdout).toBe(stdin);
+  });
+
+  test('without stdin the program reads an empty input and does not wait', async () => {
+    expect((await runner.run('cat', [], options)).stdout).toBe('');
+  });
+
+  test('extra variables are added to the environment', async () => {
+    const result = await runner.run('sh', ['-c', 'printf %s "$ONE"'], { ...options, env: { ONE: '1' } });
+    expect(result.stdout).toBe('1');
+  });
+
+  test('a program that is not installed is told apart', async () => {
+    const error = await runner.run('switchyard-no-such-program', [], options).catch((reason: unknown) => reason);
+    expect(isProgramMissing(error)).toBe(true);
+    expect((error as Error).message).toContain('switchyard-no-such-program');
+  });
+
+  test('a path that is no program is an error that names it', async () => {
+    const error = await runner.run('/etc', [], options).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ name: 'CommandError', code: 'command.notStarted' });
+    expect(isProgramMissing(error)).toBe(false);
+  });
+
+  test('a program that takes too long is killed and reported', async () => {
+    const error = await runner
+      .run('sleep', ['30'], { ...options, timeout: millis(30) })
+      .catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ failure: 'timedOut', message: 'sleep did not end within 30 ms and was killed' });
+  });
+
+  test('aborting kills the program and rejects with the reason', async () => {
+    const controller = new AbortController();
+    const reason = new Error('stop');
+    const running = runner.run('sleep', ['30'], { ...options, signal: controller.signal });
+    setTimeout(() => controller.abort(reason), 20);
+    await expect(running).rejects.toBe(reason);
+  });
+
+  test('an aborted signal starts nothing', async () => {
+    const reason = new Error('stop');
+    await expect(runner.run('true', [], { ...options, signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  });
+});
+
+describe('CommandError', () => {
+  test('a failed command says what was tried, what came back and the stderr tail', () => {
+    const error = commandFailed(
+      'cannot list the ruleset',
+      { file: 'nft', args: [] },
+      { exitCode: 1, stdout: '', stderr: 'Error: no\n' },
+    );
+    expect(error).toBeInstanceOf(CommandError);
+    expect(error.message).toBe('cannot list the ruleset: nft exited with 1 and said: Error: no');
+    expect(error).toMatchObject({ exitCode: 1, stderrTail: 'Error: no', code: 'command.failed' });
+  });
+
+  test('a long stderr is cut at a line start', () => {
+    const tail = stderrTail(Array.from({ length: 1000 }, (_, index) => `line ${index}`).join('\n'));
+    expect(tail.length).toBeLessThanOrEqual(2000);
+    expect(tail).toMatch(/^line \d+\n/);
+    expect(tail).toMatch(/line 999$/);
+  });
+
+  test.each([
+    ['EPERM is a refusal', 1, 'Error: Could not process rule: Operation not permitted', true],
+    ['EACCES is a refusal', 1, 'open: Permission denied', true],
+    ['success is none, whatever was said', 0, 'Operation not permitted', false],
+    ['another failure is none', 1, 'Error: syntax error', false],
+  ] as const)('%s', (...row) => {
+    const [, exitCode, stderr, expected] = row;
+    expect(isPermissionDenied({ exitCode, stdout: '', stderr })).toBe(expected);
+  });
+});

@@ -1,0 +1,53 @@
+import type { LogFields, Logger } from '@switchyard/core';
+import { pino } from 'pino';
+
+/** Levels from least to most talkative. */
+export type LogLevel = 'error' | 'warn' | 'info' | 'debug' | 'trace';
+
+/** Where finished lines go, newline included. */
+export interface LogSink {
+  write(line: string): void;
+}
+
+/**
+ * One JSON object per line on stderr (or `sink`): `level`, `time` (wall clock, milliseconds since the
+ * Unix epoch), `msg`, then the fields. Lines are written at once, without a worker, so nothing is lost
+ * when the process ends. Errors among the fields are printed as name, code, message and cause.
+ */
+export function createJsonLogger(level: LogLevel, sink?: LogSink): Logger {
+  const destination = sink ?? pino.destination({ fd: 2, sync: true });
+  const inner = pino({ level, base: null, formatters: { level: (label) => ({ level: label }) } }, destination);
+  const logAt =
+    (method: LogLevel) =>
+    (message: string, fields: LogFields = {}): void => {
+      if (inner.isLevelEnabled(method)) inner[method](withPlainErrors(fields), message);
+    };
+  return {
+    error: logAt('error'),
+    warn: logAt('warn'),
+    info: logAt('info'),
+    debug: logAt('debug'),
+    trace: logAt('trace'),
+  };
+}
+
+function withPlainErrors(fields: LogFields): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [key, value instanceof Error ? plainError(value) : value]),
+  );
+}
+
+/** Without the stack: the message says what was attempted, and an operator reads this. */
+function plainError(error: Error): Record<string, unknown> {
+  return {
+    name: error.name,
+    ...('code' in error ? { code: error.code } : {}),
+    message: error.message,
+    ...(error instanceof AggregateError ? { errors: error.errors.map(plainCause) } : {}),
+    ...(error.cause === undefined ? {} : { cause: plainCause(error.cause) }),
+  };
+}
+
+function plainCause(cause: unknown): unknown {
+  return cause instanceof Error ? plainError(cause) : cause;
+}

@@ -1,0 +1,46 @@
+import { networkInterfaces } from 'node:os';
+import {
+  cidrContains,
+  compareIps,
+  type Cidr,
+  type IpAddress,
+  type IpFamily,
+  ipFamilyOf,
+  tryParseIp,
+} from '@switchyard/core';
+
+/** What `os.networkInterfaces` tells of one address. */
+export interface InterfaceAddress {
+  readonly address: string;
+  readonly internal: boolean;
+}
+
+/**
+ * The addresses on this machine's interfaces that are up, sorted, each once. Loopback interfaces and
+ * IPv6 link-local addresses (which mean nothing without an interface) are left out.
+ */
+export function nodeAddresses(
+  interfaces: Readonly<Record<string, readonly InterfaceAddress[] | undefined>> = networkInterfaces(),
+): readonly IpAddress[] {
+  const found = Object.values(interfaces)
+    .flatMap((addresses) => addresses ?? [])
+    .flatMap((one) => (one.internal ? [] : (tryParseIp(one.address) ?? [])))
+    .filter((ip) => !isLinkLocal(ip));
+  return [...new Set(found)].sort(compareIps);
+}
+
+/**
+ * Those of `addresses` in `family` on which NodePorts answer, as `ForwardingTable.nodePortCidrs` says:
+ * inside one of the CIDRs; none for an empty list.
+ */
+export function nodePortAddresses(
+  addresses: readonly IpAddress[],
+  family: IpFamily,
+  cidrs: readonly Cidr[],
+): readonly IpAddress[] {
+  return addresses.filter((ip) => ipFamilyOf(ip) === family && cidrs.some((cidr) => cidrContains(cidr, ip)));
+}
+
+function isLinkLocal(ip: IpAddress): boolean {
+  return /^fe[89ab][0-9a-f]:/.test(ip);
+}

@@ -1,0 +1,110 @@
+import type { Socket } from 'node:net';
+import { answered, connectTcp, failure, type Outcome } from './probe.ts';
+import type { ProbeExchange, ProbeRequest } from './probe-types.ts';
+
+/** A TCP connection to an echo server that stays open between exchanges. */
+export interface HeldConnection {
+  /** Sends a line and waits until it has come back. */
+  exchange(text: string, timeout: number): Promise<ProbeExchange>;
+  close(): void;
+}
+
+/** What came of opening one; `connection` is undefined unless somebody answered. */
+export interface Opening {
+  readonly outcome: Outcome;
+  readonly connection: HeldConnection | undefined;
+}
+
+const defaultTimeout = 1500;
+
+/** Connects, waits for the echo server's introduction and keeps the connection. */
+export async function openConnection(request: ProbeRequest): Promise<Opening> {
+  const socket = connectTcp(request);
+  const lines = new LineReader(socket);
+  const first = await lines.next(request.timeout ?? defaultTimeout);
+  if (first.status === 'line') {
+    const connection: HeldConnection = {
+      exchange: (text, wait) => exchange(socket, lines, text, wait),
+      close: () => socket.destroy(),
+    };
+    return { outcome: answered(first.line), connection };
+  }
+  socket.destroy();
+  return { outcome: outcomeOf(first), connection: undefined };
+}
+
+function outcomeOf(end: Exclude<Line, { status: 'line' }>): Outcome {
+  switch (end.status) {
+    case 'broken':
+      return failure(end.error);
+    case 'closed':
+      return { status: 'empty' };
+    case 'timeout':
+      return end;
+  }
+}
+
+async function exchange(socket: Socket, lines: LineReader, text: string, timeout: number): Promise<ProbeExchange> {
+  if (!socket.destroyed) socket.write(`${text}\n`);
+  const reply = await lines.next(timeout);
+  switch (reply.status) {
+    case 'line':
+      return { status: reply.line === text ? 'echoed' : 'garbled' };
+    case 'broken':
+      return { status: failure(reply.error).status === 'reset' ? 'reset' : 'closed' };
+    default:
+      return { status: reply.status };
+  }
+}
+
+type Line =
+  | { readonly status: 'line'; readonly line: string }
+  | { readonly status: 'closed' }
+  | { readonly status: 'timeout' }
+  | { readonly status: 'broken'; readonly error: Error };
+
+/** Splits what a socket says into lines; the end and errors are answers too, and stay so. */
+class LineReader {
+  #text = '';
+  #end: Line | undefined;
+  #wake: () => void = () => undefined;
+
+  constructor(socket: Socket) {
+    socket.setEncoding('utf8');
+    socket.on('data', (chunk) => this.#add(String(chunk)));
+    socket.on('error', (error) => this.#finish({ status: 'broken', error }));
+    socket.on('close', () => this.#finish({ status: 'closed' }));
+  }
+
+  async next(timeout: number): Promise<Line> {
+    const until = performance.now() + timeout;
+    for (;;) {
+      const end = this.#text.indexOf('\n');
+      if (end >= 0) {
+        const line = this.#text.slice(0, end);
+        this.#text = this.#text.slice(end + 1);
+        return { status: 'line', line };
+      }
+      if (this.#end !== undefined) return this.#end;
+      const left = until - performance.now();
+      if (left <= 0) return { status: 'timeout' };
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, left);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  }
+
+  #add(chunk: string): void {
+    this.#text += chunk;
+    this.#wake();
+  }
+
+  #finish(end: Line): void {
+    this.#end ??= end;
+    this.#wake();
+  }
+}

@@ -1,0 +1,66 @@
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { HostError, type IpFamily } from '@switchyard/core';
+import { labFolder, labsRoot } from './names.ts';
+
+/** What `lab.json` in a lab's folder says: enough to find, describe and remove a lab of another process. */
+export interface LabRecord {
+  readonly name: string;
+  readonly owner: ProcessIdentity;
+  readonly createdAt: string;
+  readonly ipFamilies: readonly IpFamily[];
+  readonly nodes: number;
+}
+
+/** A pid alone may be reused; with its start time (clock ticks since boot) it names one process. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  readonly startTime: string;
+}
+
+/** The identity of process `pid`, or undefined if there is none. A zombie counts as gone. */
+export async function processIdentity(pid: number): Promise<ProcessIdentity | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+  // The second field is the program's name in parentheses and may contain spaces.
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const startTime = fields?.[19];
+  if (startTime === undefined || fields?.[0] === 'Z' || fields?.[0] === 'X') return undefined;
+  return { pid, startTime };
+}
+
+/** Whether exactly this process still runs. */
+export async function isAlive(identity: ProcessIdentity): Promise<boolean> {
+  return (await processIdentity(identity.pid))?.startTime === identity.startTime;
+}
+
+/** The record of `lab`, or undefined when there is no readable one. */
+export async function readLabRecord(lab: string): Promise<LabRecord | undefined> {
+  try {
+    return JSON.parse(await readFile(`${labFolder(lab)}/lab.json`, 'utf8')) as LabRecord;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Creates the lab's folder with its record in one step, so that of two processes exactly one gets the name.
+ * Throws `HostError` with code `lab.taken` when it exists.
+ */
+export async function claimLabFolder(record: LabRecord): Promise<void> {
+  await mkdir(labsRoot, { recursive: true });
+  const fresh = await mkdtemp(`${labsRoot}/.new-`);
+  try {
+    await mkdir(`${fresh}/logs`);
+    await writeFile(`${fresh}/lab.json`, `${JSON.stringify(record, undefined, 2)}\n`);
+    await rename(fresh, labFolder(record.name));
+  } catch (cause) {
+    await rm(fresh, { recursive: true, force: true });
+    const code = (cause as NodeJS.ErrnoException).code;
+    if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw cause;
+    const owner = (await readLabRecord(record.name))?.owner.pid;
+    throw new HostError(
+      'lab.taken',
+      `cannot create lab ${record.name}: it exists and process ${owner ?? 'unknown'} owns it; choose another name, or remove it with ./dev lab down --name ${record.name}`,
+      { cause },
+    );
+  }
+}

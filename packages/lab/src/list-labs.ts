@@ -1,0 +1,47 @@
+import { readdir } from 'node:fs/promises';
+import { findCgroup2Mount } from './cgroup.ts';
+import { labNamespaces } from './destroy-lab.ts';
+import { isAlive, type LabRecord, readLabRecord } from './lab-record.ts';
+import { labOfNamespace, labPrefix, labsRoot, namespacesRoot } from './names.ts';
+
+/** A lab of this machine, whoever made it. */
+export interface LabListing {
+  readonly name: string;
+  /** `running`: its owner process lives. `dead`: the owner is gone and the remains wait for `destroyLab`. */
+  readonly status: 'running' | 'dead';
+  /** Undefined when only remains without a record were found. */
+  readonly record: LabRecord | undefined;
+  /** Hosts and pods that exist now, sorted, the switch not among them. */
+  readonly hosts: readonly string[];
+}
+
+/** All labs of this machine, by name. Finds remains by namespace, cgroup or folder, whichever is left. */
+export async function listLabs(): Promise<readonly LabListing[]> {
+  const mount = await findCgroup2Mount();
+  const [namespaces, folders, cgroups] = await Promise.all(
+    [namespacesRoot, labsRoot, mount ?? '/nonexistent'].map((folder) => readdir(folder).catch(() => [])),
+  );
+  const names = new Set([
+    ...(namespaces ?? []).flatMap((namespace) => labOfNamespace(namespace) ?? []),
+    ...(folders ?? []).filter(isLabName),
+    ...(cgroups ?? []).filter((name) => name.startsWith(labPrefix)).map((name) => name.slice(labPrefix.length)),
+  ]);
+  return Promise.all([...names].filter(isLabName).sort().map(describeLab));
+}
+
+async function describeLab(name: string): Promise<LabListing> {
+  const record = await readLabRecord(name);
+  const namespaces = await labNamespaces(name);
+  return {
+    name,
+    status: record !== undefined && (await isAlive(record.owner)) ? 'running' : 'dead',
+    record,
+    hosts: namespaces
+      .map((namespace) => namespace.slice(labPrefix.length + name.length + 1))
+      .filter((host) => host !== 'switch'),
+  };
+}
+
+function isLabName(name: string): boolean {
+  return /^[a-z0-9]{1,8}$/.test(name);
+}

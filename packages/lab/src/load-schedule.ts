@@ -1,0 +1,26 @@
+/** When the requests of an open loop are due. Pure: time is passed in, in milliseconds of any one clock. */
+export interface LoadSchedule {
+  readonly start: number;
+  /** Requests per second. */
+  readonly rate: number;
+  /** How many there are in all; numbers run from 0 to `count` - 1. */
+  readonly count: number;
+}
+
+/** A schedule of `rate` requests per second for `duration` milliseconds; the first is due at `start`. */
+export function loadSchedule(start: number, rate: number, duration: number): LoadSchedule {
+  // Rounded first: 0.1 s at 30/s is 3 requests, not the 4 that 3.0000000000000004 would give.
+  return { start, rate, count: Math.ceil(Math.round(rate * duration * 1e6) / 1e9) };
+}
+
+/** When request `sequence` is due. Computed from the start, so that errors do not add up. */
+export function dueAt(schedule: LoadSchedule, sequence: number): number {
+  return schedule.start + (sequence * 1000) / schedule.rate;
+}
+
+/** How many requests are due at `now`, counted from the first. */
+export function dueCount(schedule: LoadSchedule, now: number): number {
+  if (now < schedule.start) return 0;
+  const elapsed = Math.floor(((now - schedule.start) * schedule.rate) / 1000 + 1e-9);
+  return Math.min(schedule.count, elapsed + 1);
+}

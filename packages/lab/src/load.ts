@@ -1,0 +1,133 @@
+import { HostError, millis, UsageError } from '@switchyard/core';
+import type { LabHost, LabProcess } from './lab.ts';
+import type { LoadOptions, LoadOutcome, LoadResult } from './load-types.ts';
+import { nodeProgram } from './program-path.ts';
+
+/** A running load. Iterating yields every result in the order of completion, from the first on, to any number of readers. */
+export interface LoadRun extends AsyncIterable<LoadResult>, AsyncDisposable {
+  /** All results, ordered by sequence, when the last request is done. Rejects when the generator died. */
+  readonly finished: Promise<readonly LoadResult[]>;
+  /** The generator's process. */
+  readonly pid: number;
+  /** The file with one JSON line per request. */
+  readonly logFile: string;
+  /** Sends no more requests, waits for those in flight, and returns all results. */
+  stop(): Promise<readonly LoadResult[]>;
+}
+
+/** Argument of the load-generator program; times in milliseconds. */
+export interface LoadProgramOptions {
+  readonly url: string;
+  readonly rate: number;
+  readonly timeout: number;
+  readonly duration: number;
+}
+
+/** What the program reports; absent fields are undefined ones. */
+export interface LoadMessage {
+  readonly sequence: number;
+  readonly scheduledAt: number;
+  readonly sentAt: number;
+  readonly doneAt: number;
+  readonly outcome: LoadOutcome;
+  readonly answeredBy?: string | undefined;
+  readonly httpStatus?: number | undefined;
+}
+
+const maxRate = 5000;
+const maxDuration = 3_600_000;
+
+/** Starts an open loop in `host`'s namespace, as a process of its own. The first request is sent about 0.1 s later. */
+export function startLoad(host: LabHost, options: LoadOptions): LoadRun {
+  const rate = options.rate ?? 20;
+  if (!(rate > 0 && rate <= maxRate))
+    throw new UsageError('load.rate', `rate must be above 0 and at most ${maxRate}/s, not ${rate}`);
+  if (!(options.duration > 0 && options.duration <= maxDuration)) {
+    throw new UsageError(
+      'load.duration',
+      `duration must be above 0 and at most ${maxDuration} ms, not ${options.duration}`,
+    );
+  }
+  const { url, duration, timeout = 500 } = options;
+  if (!url.startsWith('http://')) throw new UsageError('load.url', `not an http URL: ${url}`);
+  const argument = JSON.stringify({ url, rate, timeout, duration } satisfies LoadProgramOptions);
+  const args = [...nodeProgram('load-generator'), argument];
+  return new GeneratorRun(host.spawn(process.execPath, args, { ipc: true, logName: 'load' }));
+}
+
+class GeneratorRun implements LoadRun {
+  readonly finished: Promise<readonly LoadResult[]>;
+  readonly pid: number;
+  readonly logFile: string;
+  readonly #generator: LabProcess;
+  readonly #results: LoadResult[] = [];
+  /** Resolved, and replaced, on every change; readers wait for it. */
+  #change = Promise.withResolvers<void>();
+  #isFinished = false;
+
+  constructor(generator: LabProcess) {
+    this.#generator = generator;
+    this.pid = generator.pid;
+    this.logFile = generator.logFile;
+    generator.child.on('message', (message) => {
+      this.#results.push(toResult(message as LoadMessage));
+      this.#announce();
+    });
+    this.finished = this.#finish();
+    this.finished.catch(() => undefined); // told to whoever awaits it
+  }
+
+  async stop(): Promise<readonly LoadResult[]> {
+    if (!this.#isFinished) this.#generator.child.kill('SIGTERM');
+    return this.finished;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<LoadResult> {
+    for (let next = 0; ;) {
+      const change = this.#change.promise;
+      const result = this.#results[next];
+      if (result !== undefined) {
+        next += 1;
+        yield result;
+      } else if (this.#isFinished) {
+        await this.finished; // throws when the generator died
+        return;
+      } else {
+        await change;
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#generator.stop(millis(0));
+    await this.finished.catch(() => undefined);
+  }
+
+  async #finish(): Promise<readonly LoadResult[]> {
+    const { child, ended, logFile } = this.#generator;
+    // The channel closes after the last message was received; the exit may be seen before that.
+    const closed = new Promise<void>((resolve) => child.once('disconnect', resolve));
+    const [status] = await Promise.all([ended, closed]);
+    this.#isFinished = true;
+    this.#announce();
+    if (status !== 0) throw new HostError('load.died', `the load generator ended with ${status}; see ${logFile}`);
+    return this.#results.toSorted((a, b) => a.sequence - b.sequence);
+  }
+
+  #announce(): void {
+    this.#change.resolve();
+    this.#change = Promise.withResolvers();
+  }
+}
+
+function toResult(message: LoadMessage): LoadResult {
+  return {
+    sequence: message.sequence,
+    scheduledAt: millis(message.scheduledAt),
+    sentAt: millis(message.sentAt),
+    doneAt: millis(message.doneAt),
+    outcome: message.outcome,
+    answeredBy: message.answeredBy,
+    httpStatus: message.httpStatus,
+  };
+}

@@ -1,0 +1,45 @@
+import { UsageError } from '@switchyard/core';
+
+/** Prefix of every namespace and cgroup directory of any lab: the birthmark by which labs are found again. */
+export const labPrefix = 'swy-';
+/** Where labs keep their folders. */
+export const labsRoot = '/run/switchyard';
+/** Where `ip netns` keeps its names. */
+export const namespacesRoot = '/run/netns';
+
+/** Throws `UsageError` unless `name` can name a lab. The pattern has no dash, so `swy-<lab>-<host>` is unambiguous. */
+export function checkLabName(name: string): void {
+  if (/^[a-z0-9]{1,8}$/.test(name)) return;
+  throw new UsageError('lab.name', `not a lab name: ${JSON.stringify(name)}; use 1 to 8 of a-z and 0-9`);
+}
+
+/** Throws `UsageError` unless `name` can name a host or pod of a lab. */
+export function checkHostName(name: string): void {
+  if (/^[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?$/.test(name)) return;
+  throw new UsageError('lab.host', `not a host or pod name: ${JSON.stringify(name)}; use a-z, 0-9, "-" and "."`);
+}
+
+/** The network namespace of `host` in `lab`. */
+export function namespaceName(lab: string, host: string): string {
+  return `${labPrefix}${lab}-${host}`;
+}
+
+/** The lab a namespace belongs to, or undefined when it is not one of ours. */
+export function labOfNamespace(namespace: string): string | undefined {
+  return /^swy-([a-z0-9]{1,8})-.+$/.exec(namespace)?.[1];
+}
+
+/** The lab's folder: its record, logs, BPF mounts and scratch files. */
+export function labFolder(lab: string): string {
+  return `${labsRoot}/${lab}`;
+}
+
+/** The folder of the lab's cgroups below the cgroup v2 mount at `mount`. */
+export function labCgroup(mount: string, lab: string): string {
+  return `${mount}/${labPrefix}${lab}`;
+}
+
+/** Where the background process of `lab up` writes what it has to say. */
+export function daemonLog(lab: string): string {
+  return `${labsRoot}/daemon-${lab}.log`;
+}

@@ -1,0 +1,155 @@
+import { createSocket } from 'node:dgram';
+import { request as httpRequest } from 'node:http';
+import { connect, isIPv6, type Socket } from 'node:net';
+import type { EchoAnswer, ProbeAnswer, ProbeRequest, ProbeResult } from './probe-types.ts';
+
+/** A `ProbeResult` before its duration is known. */
+export type Outcome = ProbeResult extends infer R ? (R extends unknown ? Omit<R, 'took'> : never) : never;
+type Finish = (outcome: Outcome) => void;
+
+const defaultTimeout = 1500;
+
+/**
+ * One connection attempt from this process's network namespace; every failure is a result. Deliberately
+ * without imports from other packages: the probe agent must start fast.
+ */
+export async function probe(request: ProbeRequest): Promise<ProbeResult> {
+  const start = performance.now();
+  const { promise, resolve } = Promise.withResolvers<Outcome>();
+  const close = attempts[request.protocol](request, resolve);
+  const timer = setTimeout(() => resolve({ status: 'timeout' }), request.timeout ?? defaultTimeout);
+  const outcome = await promise;
+  const took = performance.now() - start;
+  clearTimeout(timer);
+  close();
+  return { ...outcome, took } as ProbeResult;
+}
+
+/** Each starts an attempt, calls `finish` (only the first call counts) and returns what frees its socket. */
+const attempts: Readonly<Record<ProbeRequest['protocol'], (request: ProbeRequest, finish: Finish) => () => void>> = {
+  http: attemptHttp,
+  tcp: attemptTcp,
+  udp: attemptUdp,
+  connect: attemptConnect,
+};
+
+function attemptHttp(request: ProbeRequest, finish: Finish): () => void {
+  const options = {
+    host: request.address,
+    port: request.port,
+    path: request.path ?? '/',
+    agent: false,
+    headers: { connection: 'close' },
+    ...(request.source === undefined ? {} : { localAddress: request.source }),
+    ...(request.sourcePort === undefined ? {} : { localPort: request.sourcePort }),
+  } as const;
+  const attempt = httpRequest(options, (response) => {
+    const chunks: Buffer[] = [];
+    response.on('data', (chunk: Buffer) => chunks.push(chunk));
+    response.on('error', (error) => finish(failure(error)));
+    response.on('end', () => {
+      const headers = Object.entries(response.headers).map(([name, value]) => [name, String(value)]);
+      finish(answered(Buffer.concat(chunks).toString(), response.statusCode, Object.fromEntries(headers)));
+    });
+  });
+  attempt.on('error', (error) => finish(failure(error)));
+  attempt.end();
+  return () => attempt.destroy();
+}
+
+function attemptConnect(request: ProbeRequest, finish: Finish): () => void {
+  const socket = connectTcp(request);
+  socket.on('connect', () => finish(answered('')));
+  socket.on('error', (error) => finish(failure(error)));
+  return () => socket.destroy();
+}
+
+function attemptTcp(request: ProbeRequest, finish: Finish): () => void {
+  const socket = connectTcp(request);
+  let text = '';
+  socket.setEncoding('utf8');
+  socket.on('data', (chunk) => {
+    text += String(chunk);
+    if (text.includes('\n')) finish(answered(text));
+  });
+  socket.on('end', () => finish(text === '' ? { status: 'empty' } : answered(text)));
+  socket.on('error', (error) => finish(failure(error)));
+  return () => socket.destroy();
+}
+
+/** A TCP connection on its way, from the requested source. */
+export function connectTcp(request: ProbeRequest): Socket {
+  return connect({
+    host: request.address,
+    port: request.port,
+    ...(request.source === undefined ? {} : { localAddress: request.source }),
+    ...(request.sourcePort === undefined ? {} : { localPort: request.sourcePort }),
+  });
+}
+
+function attemptUdp(request: ProbeRequest, finish: Finish): () => void {
+  const socket = createSocket(isIPv6(request.address) ? 'udp6' : 'udp4');
+  let isOpen = true;
+  socket.on('error', (error) => finish(failure(error)));
+  socket.on('message', (message) => finish(answered(message.toString())));
+  const send = (): void => {
+    // Connected, so that ICMP errors come back to this socket.
+    socket.connect(request.port, request.address, (error?: Error) => {
+      if (error !== undefined) return finish(failure(error));
+      socket.send('who', (error) => (error === null ? undefined : finish(failure(error))));
+    });
+  };
+  socket.bind(
+    { port: request.sourcePort ?? 0, ...(request.source === undefined ? {} : { address: request.source }) },
+    send,
+  );
+  return () => {
+    if (isOpen) socket.close();
+    isOpen = false;
+  };
+}
+
+/** The result of an answer with this body. */
+export function answered(
+  body: string,
+  httpStatus?: number,
+  headers: Readonly<Record<string, string>> = {},
+): ProbeAnswer {
+  const echo = tryParseEcho(body);
+  return {
+    status: 'answered',
+    httpStatus,
+    headers,
+    body,
+    by: echo?.pod,
+    node: echo?.node,
+    seenSource: echo?.source,
+    seenSourcePort: echo?.sourcePort,
+  };
+}
+
+function tryParseEcho(body: string): EchoAnswer | undefined {
+  try {
+    const value = JSON.parse(body) as Partial<EchoAnswer>;
+    return typeof value.pod === 'string' && typeof value.source === 'string' ? (value as EchoAnswer) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The result that a socket error stands for. */
+export function failure(error: Error): Outcome {
+  const code = (error as NodeJS.ErrnoException).code ?? error.message;
+  switch (code) {
+    case 'ECONNREFUSED':
+      return { status: 'refused' };
+    case 'ETIMEDOUT':
+      return { status: 'timeout' };
+    case 'ECONNRESET':
+      return error.message === 'socket hang up' ? { status: 'empty' } : { status: 'reset' };
+    case 'EPIPE':
+      return { status: 'reset' };
+    default:
+      return { status: 'unreachable', code };
+  }
+}

@@ -1,0 +1,15 @@
+import type { ProbeExchange, ProbeRequest, ProbeResult } from './probe-types.ts';
+
+/** From the owner to the probe agent. `connection` is the id of the call that opened it. */
+export type ProbeCall = { readonly id: number } & (
+  | { readonly kind: 'probe' | 'open'; readonly request: ProbeRequest }
+  | { readonly kind: 'exchange'; readonly connection: number; readonly text: string; readonly timeout: number }
+  | { readonly kind: 'close'; readonly connection: number }
+);
+
+/** From the probe agent to the owner, with the id of the call it answers. */
+export type ProbeReply = { readonly id: number } & (
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'result'; readonly result: ProbeResult }
+  | { readonly kind: 'exchange'; readonly exchange: ProbeExchange }
+);

@@ -1,0 +1,121 @@
+import { HostError, millis, UsageError } from '@switchyard/core';
+import type { LabHost, LabProcess } from './lab.ts';
+import type { ProbeCall, ProbeReply } from './prober-messages.ts';
+import type { ProbeConnection, ProbeRequest, ProbeResult } from './probe-types.ts';
+import { nodeProgram } from './program-path.ts';
+
+/** A long-lived process in a namespace that makes connection attempts, many at once and many a second. */
+export interface Prober extends AsyncDisposable {
+  /** One attempt. Network failures are results; it rejects only when the prober's process is gone. */
+  probe(request: ProbeRequest): Promise<ProbeResult>;
+  /** Opens a TCP connection to an echo server and keeps it; `connection` is undefined unless it answered. */
+  open(
+    request: ProbeRequest,
+  ): Promise<{ readonly result: ProbeResult; readonly connection: ProbeConnection | undefined }>;
+}
+
+/** Starts a prober in `host`'s namespace and waits until it is ready (about 0.1 s). It ends with the lab. */
+export async function createProber(host: LabHost, signal: AbortSignal): Promise<Prober> {
+  const agent = host.spawn(process.execPath, nodeProgram('probe-agent'), { ipc: true, logName: 'prober' });
+  const prober = new AgentProber(host, agent);
+  try {
+    await prober.ready(signal);
+    return prober;
+  } catch (error) {
+    await prober[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+type CallBody = ProbeCall extends infer C ? (C extends unknown ? Omit<C, 'id'> : never) : never;
+
+const exchangeTimeout = 1500;
+
+class AgentProber implements Prober {
+  readonly #host: LabHost;
+  readonly #agent: LabProcess;
+  /** Calls without an answer yet. Number 0 is the agent's start. */
+  readonly #waiting = new Map<number, PromiseWithResolvers<ProbeReply>>();
+  readonly #ready: Promise<ProbeReply>;
+  #calls = 0;
+  #isGone = false;
+
+  constructor(host: LabHost, agent: LabProcess) {
+    this.#host = host;
+    this.#agent = agent;
+    this.#ready = this.#expect(0);
+    this.#ready.catch(() => undefined); // told to whoever calls `ready`
+    agent.child.on('message', (message) => {
+      const reply = message as ProbeReply;
+      this.#waiting.get(reply.id)?.resolve(reply);
+      this.#waiting.delete(reply.id);
+    });
+    void agent.ended.then((status) => this.#fail(status));
+  }
+
+  async ready(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const aborted = Promise.withResolvers<never>();
+    const onAbort = (): void => aborted.reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    await Promise.race([this.#ready, aborted.promise]).finally(() => signal.removeEventListener('abort', onAbort));
+  }
+
+  async probe(request: ProbeRequest): Promise<ProbeResult> {
+    return resultOf(await this.#call({ kind: 'probe', request }).reply);
+  }
+
+  async open(request: ProbeRequest): ReturnType<Prober['open']> {
+    if (request.protocol !== 'tcp') throw new UsageError('lab.prober', 'only TCP connections can be kept open');
+    const { id, reply } = this.#call({ kind: 'open', request });
+    const result = resultOf(await reply);
+    return { result, connection: result.status === 'answered' ? this.#connection(id) : undefined };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#agent.stop(millis(0));
+  }
+
+  #connection(connection: number): ProbeConnection {
+    return {
+      exchange: async (text, timeout = exchangeTimeout) => {
+        const reply = await this.#call({ kind: 'exchange', connection, text, timeout }).reply;
+        return reply.kind === 'exchange' ? reply.exchange : { status: 'closed' };
+      },
+      close: async () => {
+        await this.#call({ kind: 'close', connection }).reply;
+      },
+    };
+  }
+
+  #call(body: CallBody): { readonly id: number; readonly reply: Promise<ProbeReply> } {
+    if (this.#isGone) throw this.#goneError('earlier');
+    this.#calls += 1;
+    const id = this.#calls;
+    const reply = this.#expect(id);
+    this.#agent.child.send({ id, ...body } satisfies ProbeCall);
+    return { id, reply };
+  }
+
+  #expect(id: number): Promise<ProbeReply> {
+    const waiting = Promise.withResolvers<ProbeReply>();
+    this.#waiting.set(id, waiting);
+    return waiting.promise;
+  }
+
+  #fail(status: number | string): void {
+    this.#isGone = true;
+    const error = this.#goneError(status);
+    for (const waiting of this.#waiting.values()) waiting.reject(error);
+    this.#waiting.clear();
+  }
+
+  #goneError(status: number | string): HostError {
+    const { logFile } = this.#agent;
+    return new HostError('lab.prober', `the prober in ${this.#host.namespace} has ended (${status}); see ${logFile}`);
+  }
+}
+
+function resultOf(reply: ProbeReply): ProbeResult {
+  return reply.kind === 'result' ? reply.result : { status: 'unreachable', code: 'EPROTO', took: 0 };
+}

@@ -1,0 +1,201 @@
+import type { IpAddress, IpFamily } from '@switchyard/core';
+import { hostAddresses, hostNumbers, nodeNetworks, podCidrs } from './address-plan.ts';
+import type { PerFamily } from './lab.ts';
+import { namespaceName, namespacesRoot } from './names.ts';
+
+/** One machine of the lab, as the network sees it. */
+export interface HostPlan {
+  readonly name: string;
+  /** `node` forwards and owns a pod CIDR; `server` reaches pods through the nodes; `outside` knows only the node network. */
+  readonly role: 'node' | 'server' | 'outside';
+  /** Host number in the node network. */
+  readonly number: number;
+  /** Nodes only: counted from 1. */
+  readonly nodeIndex?: number;
+}
+
+/** What the scripts are rendered from. */
+export interface NetworkPlan {
+  readonly lab: string;
+  readonly ipFamilies: readonly IpFamily[];
+  readonly hosts: readonly HostPlan[];
+}
+
+/** Name of the namespace that holds the bridge. No program runs there. */
+export const switchName = 'switch';
+
+/** A shell script that creates all namespaces of the lab and connects them. Nothing appears outside of them. */
+export function renderNetwork(plan: NetworkPlan): string {
+  const names = [switchName, ...plan.hosts.map((host) => host.name)];
+  const create = names.map((name) => `netns add ${namespaceName(plan.lab, name)}`);
+  return [
+    batch('ip -batch -', create),
+    renderSwitch(plan),
+    ...plan.hosts.map((host) =>
+      renderNamespace(namespaceName(plan.lab, host.name), {
+        sysctls: hostSysctls(plan.ipFamilies, host.role === 'node' ? 'router' : 'host', 'eth0'),
+        ip: [...hostLinks(plan, host), ...hostRoutes(plan, host)],
+      }),
+    ),
+  ].join('\n');
+}
+
+/** What a pod's namespace is made from. */
+export interface PodPlan {
+  readonly lab: string;
+  readonly name: string;
+  readonly ipFamilies: readonly IpFamily[];
+  readonly addresses: PerFamily<IpAddress>;
+  readonly node: { readonly name: string; readonly addresses: PerFamily<IpAddress> };
+  /** Name of the node's end of the cable, at most 15 characters. */
+  readonly nodeInterface: string;
+}
+
+/**
+ * A shell script that creates a pod's namespace and its routes. Pods are routed, not bridged: the node has
+ * one host route per pod. The node's end has no IPv4 address and the pod's next hop is the node's own, so that
+ * what the node sends or masquerades to its pods carries the node's address.
+ */
+export function renderPod(plan: PodPlan): string {
+  const pod = namespaceName(plan.lab, plan.name);
+  const { IPv4: v4, IPv6: v6 } = plan.addresses;
+  const nodeV4 = plan.node.addresses.IPv4;
+  const nodeV6 = plan.node.addresses.IPv6;
+  const atNode = [
+    `link add dev ${plan.nodeInterface} type veth peer name eth0 netns ${pod}`,
+    ...(v6 === undefined ? [] : [`addr add fe80::1/64 dev ${plan.nodeInterface} nodad`]),
+    `link set ${plan.nodeInterface} up`,
+    ...(v4 === undefined ? [] : [`route add ${v4}/32 dev ${plan.nodeInterface} src ${nodeV4}`]),
+    ...(v6 === undefined ? [] : [`route add ${v6}/128 dev ${plan.nodeInterface} src ${nodeV6}`]),
+  ];
+  const inPod = [
+    'link set lo up',
+    ...(v4 === undefined ? [] : [`addr add ${v4}/32 dev eth0`]),
+    ...(v6 === undefined ? [] : [`addr add ${v6}/128 dev eth0 nodad`]),
+    'link set eth0 up',
+    ...(v4 === undefined
+      ? []
+      : [`route add ${nodeV4}/32 dev eth0 scope link src ${v4}`, `route add default via ${nodeV4} dev eth0 src ${v4}`]),
+    ...(v6 === undefined ? [] : [`route add default via fe80::1 dev eth0 src ${v6}`]),
+  ];
+  return [
+    `ip netns add ${pod}`,
+    batch(`ip -n ${namespaceName(plan.lab, plan.node.name)} -batch -`, atNode),
+    renderNamespace(pod, { sysctls: hostSysctls(plan.ipFamilies, 'host', 'eth0'), ip: inPod }),
+  ].join('\n');
+}
+
+/** The bridge also has the network's first address and forwards, so that what nobody handles is answered "unreachable". */
+function renderSwitch(plan: NetworkPlan): string {
+  const addresses = hostAddresses(hostNumbers.gateway, plan.ipFamilies);
+  return renderNamespace(namespaceName(plan.lab, switchName), {
+    sysctls: hostSysctls(plan.ipFamilies, 'router'),
+    ip: [
+      'link set lo up',
+      'link add dev br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0',
+      ...plan.ipFamilies.map((family) => addAddress(family, addresses[family], 'br0')),
+      'link set br0 up',
+      ...plan.hosts.flatMap((host, index) => [
+        `link add dev port${index} type veth peer name eth0 netns ${namespaceName(plan.lab, host.name)}`,
+        `link set dev port${index} master br0 up`,
+      ]),
+      ...podRoutes(plan, switchName), // for its answers to pods
+    ],
+  });
+}
+
+function hostLinks(plan: NetworkPlan, host: HostPlan): readonly string[] {
+  const addresses = hostAddresses(host.number, plan.ipFamilies);
+  return [
+    'link set lo up',
+    ...plan.ipFamilies.map((family) => addAddress(family, addresses[family], 'eth0')),
+    'link set eth0 up',
+  ];
+}
+
+/**
+ * A node routes other nodes' pods through them and sends the rest, such as service addresses nobody translated,
+ * to the gateway. An address of its own pod CIDR without a pod is a black hole, as behind most CNIs a packet for
+ * a vanished pod is answered by nobody.
+ */
+function hostRoutes(plan: NetworkPlan, host: HostPlan): readonly string[] {
+  if (host.role === 'outside') return [];
+  if (host.role === 'server') return podRoutes(plan, host.name);
+  const gateways = hostAddresses(hostNumbers.gateway, plan.ipFamilies);
+  const defaults = plan.ipFamilies.map((family) => `route add default via ${gateways[family]}`);
+  return [...defaults, ...podRoutes(plan, host.name)];
+}
+
+/** Routes of `host` to every node's pods. */
+function podRoutes(plan: NetworkPlan, host: string): readonly string[] {
+  return plan.ipFamilies.flatMap((family) =>
+    plan.hosts.flatMap(({ name, number, nodeIndex }) => {
+      if (nodeIndex === undefined) return [];
+      const cidr = podCidrs(nodeIndex, plan.ipFamilies)[family];
+      if (name === host) return [`route add blackhole ${cidr}`];
+      return [`route add ${cidr} via ${hostAddresses(number, plan.ipFamilies)[family]}`];
+    }),
+  );
+}
+
+function addAddress(family: IpFamily, address: IpAddress | undefined, device: string): string {
+  const length = nodeNetworks[family].slice(nodeNetworks[family].indexOf('/'));
+  return `addr add ${address}${length} dev ${device}${family === 'IPv6' ? ' nodad' : ''}`;
+}
+
+/** Values below /proc/sys/net. One that this kernel lacks is skipped if it is marked optional. */
+interface Sysctl {
+  readonly path: string;
+  readonly value: number;
+  readonly isOptional?: boolean;
+}
+
+function hostSysctls(families: readonly IpFamily[], role: 'router' | 'host', device?: string): readonly Sysctl[] {
+  const scopes = ['all', 'default', ...(device === undefined ? [] : [device])];
+  const hasV6 = families.includes('IPv6');
+  const forwarding: readonly Sysctl[] =
+    role === 'host'
+      ? []
+      : [
+          { path: 'ipv4/ip_forward', value: 1 },
+          { path: 'ipv6/conf/all/forwarding', value: 1, isOptional: !hasV6 },
+        ];
+  const v6 = hasV6
+    ? { accept_dad: 0, accept_ra: 0, accept_redirects: 0 } // without waiting for duplicate address detection
+    : { disable_ipv6: 1 };
+  return [
+    ...forwarding, // first: switching it resets the others
+    ...scopes.flatMap((scope) => [
+      ...values(`ipv4/conf/${scope}`, { rp_filter: 0, accept_redirects: 0, send_redirects: 0, arp_ignore: 0 }),
+      ...values(`ipv6/conf/${scope}`, v6, !hasV6),
+    ]),
+    // Probes by the hundred would run into the limits on ICMP errors and take a reject for a drop.
+    ...values('ipv4', { icmp_ratelimit: 0, icmp_msgs_per_sec: 1_000_000, icmp_msgs_burst: 1_000_000 }, true),
+    ...values('ipv6/icmp', { ratelimit: 0 }, true),
+  ];
+}
+
+function values(folder: string, entries: Readonly<Record<string, number>>, isOptional = false): readonly Sysctl[] {
+  return Object.entries(entries).map(([name, value]) => ({ path: `${folder}/${name}`, value, isOptional }));
+}
+
+/** Settings first, then links: interfaces must not come up with the defaults. */
+function renderNamespace(
+  namespace: string,
+  parts: { readonly sysctls: readonly Sysctl[]; readonly ip: readonly string[] },
+): string {
+  const writes = parts.sysctls.map(({ path, value, isOptional }) => {
+    const file = `/proc/sys/net/${path}`;
+    return `${isOptional === true ? `[ ! -w ${file} ] || ` : ''}echo ${value} > ${file}`;
+  });
+  return [
+    `nsenter --net=${namespacesRoot}/${namespace} sh -eu -s <<'NAMESPACE'`,
+    ...writes,
+    batch('ip -batch -', parts.ip),
+    'NAMESPACE',
+  ].join('\n');
+}
+
+function batch(command: string, lines: readonly string[]): string {
+  return [`${command} <<'BATCH'`, ...lines, 'BATCH'].join('\n');
+}

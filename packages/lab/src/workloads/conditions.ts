@@ -1,0 +1,32 @@
+import type { Condition } from '../api-types.ts';
+
+/** The condition of that type, or undefined. */
+export function findCondition(conditions: readonly Condition[] | undefined, type: string): Condition | undefined {
+  return conditions?.find((condition) => condition.type === type);
+}
+
+/**
+ * `conditions` with `next` in place of the condition of its type, moved to the end; its `lastTransitionTime` is kept
+ * while the status stays the same. The list itself is returned when status and reason are already so,
+ * as the real controllers do: a new message or time alone is no reason to write.
+ */
+export function withCondition(conditions: readonly Condition[], next: Condition): readonly Condition[] {
+  const current = findCondition(conditions, next.type);
+  if (current?.status === next.status && current.reason === next.reason) return conditions;
+  return replaceCondition(conditions, next);
+}
+
+/** Like `withCondition`, but also when status and reason are already so. */
+export function replaceCondition(conditions: readonly Condition[], next: Condition): readonly Condition[] {
+  const current = findCondition(conditions, next.type);
+  const kept =
+    current?.status === next.status && typeof current.lastTransitionTime === 'string'
+      ? { ...next, lastTransitionTime: current.lastTransitionTime }
+      : next;
+  return [...withoutCondition(conditions, next.type), kept];
+}
+
+/** `conditions` without the one of that type. */
+export function withoutCondition(conditions: readonly Condition[], type: string): readonly Condition[] {
+  return conditions.filter((condition) => condition.type !== type);
+}

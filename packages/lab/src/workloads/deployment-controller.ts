@@ -1,0 +1,76 @@
+import type { Millis } from '@switchyard/core';
+import { apiResources } from '../api-client.ts';
+import type { OwnerReference, Pod } from '../api-types.ts';
+import type { ControllerContext } from './context.ts';
+import { reconcileDeployment, type ReadySince } from './deployment-reconcile.ts';
+import { createKeyedRunner } from './keyed-runner.ts';
+import { controllerOf, isPodReady, objectKey, splitKey } from './pod-facts.ts';
+
+/** What the deployment controller needs from the others. */
+export interface DeploymentControllerOptions {
+  /** Resolves when the EndpointSlices show `pods` as the API has them now. */
+  readonly settleSlices: (pods: readonly Pod[]) => Promise<void>;
+}
+
+/**
+ * Starts the deployment controller. It makes pods directly: there are no ReplicaSet objects, the `pod-template-hash`
+ * label takes their place.
+ */
+export function startDeploymentController(
+  context: ControllerContext,
+  options: DeploymentControllerOptions,
+): AsyncDisposable {
+  const { pods, deployments } = context.watches;
+  const readySinceByUid = new Map<string, Millis>();
+  const readySince: ReadySince = (pod) => readySinceByUid.get(pod.metadata.uid ?? '');
+  const runner = createKeyedRunner({
+    name: 'deployment',
+    clock: context.clock,
+    log: context.log,
+    run: async (key, signal) => {
+      const { namespace, name } = splitKey(key);
+      const [deployment, listed] = await Promise.all([
+        context.api.find(apiResources.deployments, { namespace, name }, signal),
+        context.api.list(apiResources.pods, { namespace }, signal),
+      ]);
+      // What a deleted Deployment leaves is the API server's garbage collection's work.
+      if (deployment === undefined || deployment.metadata.deletionTimestamp !== undefined) return undefined;
+      const isOwn = (pod: Pod): boolean => ownerDeployment(pod)?.uid === deployment.metadata.uid;
+      const work = { deployment, pods: listed.items.filter(isOwn), context, readySince, ...options };
+      return reconcileDeployment(work, signal);
+    },
+  });
+  deployments.subscribe(({ before, after }) => {
+    const deployment = after ?? before;
+    if (deployment !== undefined) runner.poke(objectKey(deployment));
+  });
+  pods.subscribe(({ before, after }) => {
+    const pod = after ?? before;
+    if (pod === undefined) return;
+    noteReadiness(before, after, readySinceByUid, context.clock.now());
+    const owner = ownerDeployment(pod);
+    if (owner !== undefined) runner.poke(`${pod.metadata.namespace ?? 'default'}/${owner.name}`);
+  });
+  return runner;
+}
+
+/** The Deployment that made the pod. */
+export function ownerDeployment(pod: Pod): OwnerReference | undefined {
+  const owner = controllerOf(pod);
+  return owner?.kind === 'Deployment' ? owner : undefined;
+}
+
+function noteReadiness(
+  before: Pod | undefined,
+  after: Pod | undefined,
+  readySinceByUid: Map<string, Millis>,
+  now: Millis,
+): void {
+  const uid = (after ?? before)?.metadata.uid ?? '';
+  if (after === undefined || !isPodReady(after)) {
+    readySinceByUid.delete(uid);
+    return;
+  }
+  // Only a change that was seen is dated here; for pods found ready the API's time has to do.
+  if (before !== undefined && !isPodReady(before)) readySinceByUid.set(uid, now);
+}

@@ -1,0 +1,194 @@
+import { isDeepStrictEqual } from 'node:util';
+import { ApiServerError, type Millis, millis } from '@switchyard/core';
+import { apiResources } from '../api-client.ts';
+import type { Deployment, Pod } from '../api-types.ts';
+import type { ControllerContext } from './context.ts';
+import {
+  deploymentStatus,
+  type DeploymentStatus,
+  isSetAnnounced,
+  newSetConditions,
+  progressDeadline,
+} from './deployment-status.ts';
+import { isPodActive, isPodEnded, isPodReady, isPodTerminating, readyTransition } from './pod-facts.ts';
+import { inDeletionOrder } from './pod-order.ts';
+import { planRollout, type RolloutStep } from './rollout-plan.ts';
+import { nameSuffix, templateHash } from './template-hash.ts';
+
+/** Label by which the pods of one template are told from those of another. */
+export const templateHashLabel = 'pod-template-hash';
+const revisionAnnotation = 'deployment.kubernetes.io/revision';
+
+/** When a pod became ready, as exactly as is known (the API keeps whole seconds only); undefined if nobody saw it. */
+export type ReadySince = (pod: Pod) => Millis | undefined;
+
+/** One reconcile's input: the Deployment and its own pods as listed just now. */
+export interface DeploymentWork {
+  readonly deployment: Deployment;
+  readonly pods: readonly Pod[];
+  readonly context: ControllerContext;
+  readonly readySince: ReadySince;
+  readonly settleSlices: (pods: readonly Pod[]) => Promise<void>;
+}
+
+interface Sorted {
+  readonly active: readonly Pod[];
+  readonly updated: readonly Pod[];
+  readonly old: readonly Pod[];
+  readonly isAvailable: (pod: Pod) => boolean;
+}
+
+/**
+ * One step of a rollout: announce a new template, or take the step that is due and write the status as it was before the
+ * step (its effect comes back as pod events, which lead to the next reconcile). Resolves with when to look again.
+ */
+export async function reconcileDeployment(work: DeploymentWork, signal: AbortSignal): Promise<Millis | undefined> {
+  const { deployment, context } = work;
+  const hash = templateHash(deployment.spec?.template ?? { spec: { containers: [] } });
+  const setName = `${deployment.metadata.name ?? ''}-${hash}`;
+  const isPaused = deployment.spec?.paused === true;
+  if (!isPaused && !isSetAnnounced(deployment, setName)) {
+    await announce(deployment, setName, context, signal);
+    return undefined; // the write comes back as a change of the Deployment
+  }
+  const sorted = sortPods(work, hash);
+  const step = isPaused ? pausedStep(deployment, sorted) : nextStep(work, sorted);
+  await takeStep(step, sorted, { ...work, hash }, signal);
+  const status = statusBefore(work, sorted, step, setName);
+  if (!isDeepStrictEqual(status, deployment.status)) {
+    await context.api.updateStatus(apiResources.deployments, { ...deployment, status }, signal);
+  }
+  return lookAgain(work, sorted, { ...deployment, status });
+}
+
+async function announce(
+  deployment: Deployment,
+  setName: string,
+  { api, clock }: ControllerContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const revision = Number(deployment.metadata.annotations?.[revisionAnnotation] ?? 0) + 1;
+  const annotations = { ...deployment.metadata.annotations, [revisionAnnotation]: String(revision) };
+  const conditions = newSetConditions(deployment, setName, clock.now());
+  // A status write takes annotations along, as the real controller's does: one event, not two.
+  const next = { ...deployment, metadata: { ...deployment.metadata, annotations } };
+  await api.updateStatus(apiResources.deployments, { ...next, status: { ...deployment.status, conditions } }, signal);
+}
+
+function sortPods({ deployment, pods, context, readySince }: DeploymentWork, hash: string): Sorted {
+  const active = pods.filter(isPodActive);
+  const minReady = context.scale.of(deployment.spec?.minReadySeconds ?? 0);
+  const isNew = (pod: Pod): boolean => pod.metadata.labels?.[templateHashLabel] === hash;
+  const isAvailable = (pod: Pod): boolean => {
+    const since = readySince(pod) ?? readyTransition(pod);
+    return isPodReady(pod) && (minReady === 0 || (since !== undefined && context.clock.now() >= since + minReady));
+  };
+  return { active, updated: active.filter(isNew), old: active.filter((pod) => !isNew(pod)), isAvailable };
+}
+
+function nextStep({ deployment, pods }: DeploymentWork, { updated, old, isAvailable }: Sorted): RolloutStep {
+  const leaving = pods.filter((pod) => isPodTerminating(pod) && !isPodEnded(pod));
+  const counts = {
+    replicas: deployment.spec?.replicas ?? 1,
+    newPods: updated.length,
+    newAvailable: updated.filter(isAvailable).length,
+    oldPods: old.length,
+    oldAvailable: old.filter(isAvailable).length,
+    oldRunning: old.length + leaving.length,
+  };
+  return planRollout(counts, deployment.spec?.strategy);
+}
+
+/** A paused Deployment only follows `replicas`, and grows only if its pods have the present template. */
+function pausedStep(deployment: Deployment, { active, old }: Sorted): RolloutStep {
+  const missing = (deployment.spec?.replicas ?? 1) - active.length;
+  const create = old.length === 0 ? Math.max(0, missing) : 0;
+  return { create, deleteNew: 0, deleteOld: 0, ...(missing < 0 ? surplus(-missing, old.length) : {}) };
+}
+
+function surplus(count: number, old: number): Partial<RolloutStep> {
+  return { deleteOld: Math.min(count, old), deleteNew: Math.max(0, count - old) };
+}
+
+async function takeStep(
+  step: RolloutStep,
+  { updated, old, isAvailable }: Sorted,
+  work: DeploymentWork & { readonly hash: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const { context } = work;
+  for (let made = 0; made < step.create; made++) {
+    await context.api.create(apiResources.pods, newPod(work.deployment, work.hash, context), signal);
+  }
+  const unavailableFirst = [
+    ...inDeletionOrder(old.filter((pod) => !isAvailable(pod))),
+    ...inDeletionOrder(old.filter(isAvailable)),
+  ];
+  const going = [...unavailableFirst.slice(0, step.deleteOld), ...inDeletionOrder(updated).slice(0, step.deleteNew)];
+  if (going.length === 0) return;
+  // The new pods are in the slices as ready before an old one is marked terminating. Real controllers reach
+  // this order because the way through the ReplicaSets takes longer; here it is made certain.
+  await work.settleSlices([...updated, ...old]);
+  for (const pod of going) await deletePod(pod, context, signal);
+}
+
+/** Asks for graceful deletion once; a pod that is already going or gone is fine. */
+async function deletePod(pod: Pod, { api }: ControllerContext, signal: AbortSignal): Promise<void> {
+  if (isPodTerminating(pod)) return;
+  const { namespace, name = '' } = pod.metadata;
+  await api.delete(apiResources.pods, { namespace, name }, {}, signal).catch((error: unknown) => {
+    if (!(error instanceof ApiServerError && error.status === 404)) throw error;
+  });
+}
+
+function newPod(deployment: Deployment, hash: string, { random }: ControllerContext): Pod {
+  const template = deployment.spec?.template;
+  const { name = '', namespace = 'default', uid = '' } = deployment.metadata;
+  const generateName = `${name}-${hash}-`;
+  return {
+    metadata: {
+      name: `${generateName}${nameSuffix(random)}`,
+      generateName,
+      namespace,
+      labels: { ...template?.metadata?.labels, [templateHashLabel]: hash },
+      ...(template?.metadata?.annotations === undefined ? {} : { annotations: template.metadata.annotations }),
+      ownerReferences: [
+        { apiVersion: 'apps/v1', kind: 'Deployment', name, uid, controller: true, blockOwnerDeletion: true },
+      ],
+    },
+    spec: template?.spec ?? { containers: [] },
+  };
+}
+
+function statusBefore(
+  { deployment, pods, context }: DeploymentWork,
+  { active, updated, isAvailable }: Sorted,
+  step: RolloutStep,
+  setName: string,
+): DeploymentStatus {
+  const counts = {
+    pods: active.length,
+    updated: updated.length,
+    ready: active.filter(isPodReady).length,
+    available: active.filter(isAvailable).length,
+    terminating: pods.filter((pod) => isPodTerminating(pod) && !isPodEnded(pod)).length,
+    wanted: active.length + step.create - step.deleteNew - step.deleteOld,
+  };
+  return deploymentStatus(deployment, { counts, setName, now: context.clock.now(), scale: context.scale });
+}
+
+/** When the next pod becomes available, or the rollout will have stood still for too long. */
+function lookAgain(
+  { context, readySince, deployment: { spec } }: DeploymentWork,
+  { active, isAvailable }: Sorted,
+  deployment: Deployment,
+): Millis | undefined {
+  const now = context.clock.now();
+  const minReady = context.scale.of(spec?.minReadySeconds ?? 0);
+  const waiting = active
+    .filter((pod) => isPodReady(pod) && !isAvailable(pod))
+    .map((pod) => (readySince(pod) ?? readyTransition(pod) ?? now) + minReady - now);
+  const deadline = progressDeadline(deployment, context.scale);
+  const times = deadline === undefined ? waiting : [...waiting, deadline - now];
+  return times.length === 0 ? undefined : millis(Math.max(1, Math.min(...times) + 1));
+}

@@ -1,0 +1,142 @@
+import { type Millis, millis } from '@switchyard/core';
+import type { Condition, Deployment } from '../api-types.ts';
+import { findCondition, replaceCondition, withCondition, withoutCondition } from './conditions.ts';
+import { rolloutLimits } from './rollout-plan.ts';
+import { apiTime, parseApiTime, type TimeScale } from './time-scale.ts';
+
+/** A Deployment's status as the API has it. */
+export type DeploymentStatus = NonNullable<Deployment['status']>;
+
+/** Pods of a Deployment, as counted before a step, and what the step asks for. */
+export interface DeploymentCounts {
+  /** Neither terminating nor ended. */
+  readonly pods: number;
+  /** Of these, made from the present template. */
+  readonly updated: number;
+  readonly ready: number;
+  readonly available: number;
+  readonly terminating: number;
+  /** How many pods there will be after the step. The real one: the sum of the ReplicaSets' `spec.replicas`. */
+  readonly wanted: number;
+}
+
+/** What `deploymentStatus` needs besides the Deployment. */
+export interface StatusInput {
+  readonly counts: DeploymentCounts;
+  /** Deployment name, dash, pod-template hash: what the ReplicaSet would be called. */
+  readonly setName: string;
+  readonly now: Millis;
+  readonly scale: TimeScale;
+}
+
+const progressing = 'Progressing';
+
+/**
+ * The status that Kubernetes' deployment controller would write, counters of 0 omitted except `terminatingReplicas`
+ * (Kubernetes 1.36). `kubectl rollout status` ends when observedGeneration has caught up and
+ * updated = replicas = available.
+ */
+export function deploymentStatus(deployment: Deployment, input: StatusInput): DeploymentStatus {
+  const { counts, now } = input;
+  const replicas = deployment.spec?.replicas ?? 1;
+  const limits = rolloutLimits(deployment.spec?.strategy, replicas);
+  const unavailableAllowed =
+    deployment.spec?.strategy?.type === 'Recreate' ? 0 : Math.min(limits.unavailable, replicas);
+  const isAvailable = counts.available >= replicas - unavailableAllowed;
+  const available = availableCondition(isAvailable, now);
+  const before = deployment.status?.conditions ?? [];
+  const numbers = {
+    observedGeneration: deployment.metadata.generation ?? 0,
+    ...unlessZero('replicas', counts.pods),
+    ...unlessZero('updatedReplicas', counts.updated),
+    ...unlessZero('readyReplicas', counts.ready),
+    ...unlessZero('availableReplicas', counts.available),
+    ...unlessZero('unavailableReplicas', Math.max(0, counts.wanted - counts.available)),
+    terminatingReplicas: counts.terminating,
+  };
+  const conditions = withProgress(deployment, withCondition(before, available), input);
+  return { ...numbers, conditions };
+}
+
+/** The conditions right after a new template has been met, before any of its pods exists. */
+export function newSetConditions(deployment: Deployment, setName: string, now: Millis): readonly Condition[] {
+  const message = `Created new replica set "${setName}"`;
+  return replaceCondition(
+    deployment.status?.conditions ?? [],
+    progressCondition('True', 'NewReplicaSetCreated', message, now),
+  );
+}
+
+/** Whether the Deployment's status already speaks of `setName`: the only memory of which template was met last. */
+export function isSetAnnounced(deployment: Deployment, setName: string): boolean {
+  return findCondition(deployment.status?.conditions, progressing)?.message?.includes(`"${setName}"`) ?? false;
+}
+
+/** When the rollout will have stood still for `progressDeadlineSeconds`; undefined when it is complete. */
+export function progressDeadline(deployment: Deployment, scale: TimeScale): Millis | undefined {
+  const condition = findCondition(deployment.status?.conditions, progressing);
+  const since = parseApiTime(condition?.lastUpdateTime);
+  if (since === undefined || condition?.reason === 'NewReplicaSetAvailable' || condition?.status === 'False') {
+    return undefined;
+  }
+  // The time of the condition is rounded down by up to a second.
+  return millis(since + 1000 + scale.of(deployment.spec?.progressDeadlineSeconds ?? 600));
+}
+
+function withProgress(
+  deployment: Deployment,
+  conditions: readonly Condition[],
+  { counts, setName, now, scale }: StatusInput,
+): readonly Condition[] {
+  const replicas = deployment.spec?.replicas ?? 1;
+  const current = findCondition(conditions, progressing);
+  const wasComplete = counts.pods === counts.updated && current?.reason === 'NewReplicaSetAvailable';
+  if (wasComplete) return conditions;
+  if (counts.updated === replicas && counts.pods === replicas && counts.available >= replicas) {
+    const message = `ReplicaSet "${setName}" has successfully progressed.`;
+    return withCondition(conditions, progressCondition('True', 'NewReplicaSetAvailable', message, now));
+  }
+  if (hasProgressed(deployment.status ?? {}, counts)) {
+    const message = `ReplicaSet "${setName}" is progressing.`;
+    const next = progressCondition('True', 'ReplicaSetUpdated', message, now);
+    const since = current?.status === 'True' ? current.lastTransitionTime : undefined;
+    return [...withoutCondition(conditions, progressing), since ? { ...next, lastTransitionTime: since } : next];
+  }
+  const deadline = progressDeadline(deployment, scale);
+  if (deadline !== undefined && now > deadline) {
+    const message = `ReplicaSet "${setName}" has timed out progressing.`;
+    return withCondition(conditions, progressCondition('False', 'ProgressDeadlineExceeded', message, now));
+  }
+  return conditions;
+}
+
+function hasProgressed(before: DeploymentStatus, counts: DeploymentCounts): boolean {
+  const oldBefore = (before.replicas ?? 0) - (before.updatedReplicas ?? 0);
+  return (
+    counts.updated > (before.updatedReplicas ?? 0) ||
+    counts.pods - counts.updated < oldBefore ||
+    counts.ready > (before.readyReplicas ?? 0) ||
+    counts.available > (before.availableReplicas ?? 0)
+  );
+}
+
+function availableCondition(isAvailable: boolean, now: Millis): Condition {
+  const at = apiTime(now);
+  return {
+    type: 'Available',
+    status: isAvailable ? 'True' : 'False',
+    lastUpdateTime: at,
+    lastTransitionTime: at,
+    reason: isAvailable ? 'MinimumReplicasAvailable' : 'MinimumReplicasUnavailable',
+    message: `Deployment ${isAvailable ? 'has' : 'does not have'} minimum availability.`,
+  };
+}
+
+function progressCondition(status: 'True' | 'False', reason: string, message: string, now: Millis): Condition {
+  const at = apiTime(now);
+  return { type: progressing, status, lastUpdateTime: at, lastTransitionTime: at, reason, message };
+}
+
+function unlessZero<K extends string>(key: K, value: number): Partial<Record<K, number>> {
+  return value === 0 ? {} : ({ [key]: value } as Partial<Record<K, number>>);
+}

@@ -1,0 +1,157 @@
+import { apiResources } from '../api-client.ts';
+import type { EndpointSlice, Node, Pod, Service } from '../api-types.ts';
+import type { ControllerContext } from './context.ts';
+import { createKeyedRunner } from './keyed-runner.ts';
+import { matchesLabels, selectorText } from './labels.ts';
+import { objectKey, splitKey } from './pod-facts.ts';
+import { endpointGroups } from './slice-endpoints.ts';
+import { planSlices, serviceNameLabel, sliceManager, type SlicePlan } from './slice-plan.ts';
+import { nameSuffix } from './template-hash.ts';
+import { createTriggerTimes, type TriggerTimes } from './trigger-time.ts';
+
+/** Writes the EndpointSlices of Services with a selector. */
+export interface EndpointSliceController extends AsyncDisposable {
+  /** Resolves when the slices of every Service that selects `pod` show the pod as the API has it now. */
+  settle(pod: Pod): Promise<void>;
+}
+
+const managedBy = 'endpointslice.kubernetes.io/managed-by';
+
+/** Starts the controller; it works as soon as the watches run. */
+export function startEndpointSliceController(context: ControllerContext): EndpointSliceController {
+  const triggerTimes = createTriggerTimes();
+  const { pods, nodes, services, slices } = context.watches;
+  const runner = createKeyedRunner({
+    name: 'endpointslice',
+    clock: context.clock,
+    log: context.log,
+    run: async (key, signal) => {
+      await reconcile(key, { context, triggerTimes }, signal);
+      return undefined;
+    },
+  });
+  const selecting = (pod: Pod | undefined): readonly string[] =>
+    pod === undefined ? [] : [...services.values()].filter((service) => selects(service, pod)).map(objectKey);
+  services.subscribe(({ before, after }) => {
+    const service = after ?? before;
+    if (service !== undefined && (hasSelector(service) || after === undefined)) runner.poke(objectKey(service));
+  });
+  pods.subscribe(({ before, after }) => {
+    for (const key of new Set([...selecting(before), ...selecting(after)])) runner.poke(key);
+  });
+  slices.subscribe(({ before, after }) => {
+    const slice = after ?? before;
+    if (slice !== undefined && isOurs(slice)) runner.poke(serviceKeyOf(slice));
+  });
+  nodes.subscribe(({ before, after }) => {
+    if (zoneOf(before) === zoneOf(after)) return;
+    for (const service of services.values()) if (hasSelector(service)) runner.poke(objectKey(service));
+  });
+  return {
+    settle: async (pod) => {
+      await Promise.all(selecting(pod).map((key) => runner.settle(key)));
+    },
+    [Symbol.asyncDispose]: () => runner[Symbol.asyncDispose](),
+  };
+}
+
+interface ReconcileParts {
+  readonly context: ControllerContext;
+  readonly triggerTimes: TriggerTimes;
+}
+
+async function reconcile(key: string, parts: ReconcileParts, signal: AbortSignal): Promise<void> {
+  const { api, watches } = parts.context;
+  await watches.nodes.listed; // zones
+  const { namespace, name } = splitKey(key);
+  const labelSelector = `${serviceNameLabel}=${name},${managedBy}=${sliceManager}`;
+  const [service, slices] = await Promise.all([
+    api.find(apiResources.services, { namespace, name }, signal),
+    api.list(apiResources.endpointSlices, { namespace, labelSelector }, signal),
+  ]);
+  const uid = service?.metadata.uid;
+  const isOwned = (slice: EndpointSlice): boolean => slice.metadata.ownerReferences?.[0]?.uid === uid;
+  if (service === undefined) return parts.triggerTimes.forget(key);
+  // Like the real one: without a selector somebody else's slices, and those left from before, are not touched.
+  if (!hasSelector(service)) return;
+  await writeSlices(service, slices.items.filter(isOwned), parts, signal);
+}
+
+async function writeSlices(
+  service: Service,
+  existing: readonly EndpointSlice[],
+  { context, triggerTimes }: ReconcileParts,
+  signal: AbortSignal,
+): Promise<void> {
+  const { api, watches } = context;
+  const namespace = service.metadata.namespace ?? 'default';
+  const labelSelector = selectorText(service.spec?.selector ?? {});
+  const { items } = await api.list(apiResources.pods, { namespace, labelSelector }, signal);
+  const pods = items.toSorted(byAge);
+  const zones = new Map([...watches.nodes.values()].map((node) => [node.metadata.name ?? '', zoneOf(node) ?? '']));
+  for (const [node, zone] of zones) if (zone === '') zones.delete(node);
+  const triggerTime = triggerTimes.next(objectKey(service), service, pods);
+  const families = service.spec?.ipFamilies ?? ['IPv4'];
+  for (const slice of existing) {
+    const isForeignFamily = !families.some((family) => family === slice.addressType);
+    if (isForeignFamily) await removeSlice(slice, context, signal);
+  }
+  for (const ipFamily of families) {
+    const groups = endpointGroups(pods, { service, ipFamily, zones });
+    const own = existing.filter((slice) => slice.addressType === ipFamily);
+    await applyPlan(planSlices({ service, ipFamily, groups, existing: own, triggerTime }), context, signal);
+  }
+}
+
+async function applyPlan(plan: SlicePlan, context: ControllerContext, signal: AbortSignal): Promise<void> {
+  const { api, random } = context;
+  for (const slice of plan.create) {
+    const name = `${slice.metadata.generateName ?? ''}${nameSuffix(random)}`;
+    await api.create(apiResources.endpointSlices, { ...slice, metadata: { ...slice.metadata, name } }, signal);
+  }
+  for (const slice of plan.update) await api.update(apiResources.endpointSlices, slice, signal);
+  for (const slice of plan.remove) await removeSlice(slice, context, signal);
+}
+
+async function removeSlice(slice: EndpointSlice, { api }: ControllerContext, signal: AbortSignal): Promise<void> {
+  const { namespace, name = '' } = slice.metadata;
+  await api.delete(apiResources.endpointSlices, { namespace, name }, {}, signal).catch((error: unknown) => {
+    if (!isGone(error)) throw error;
+  });
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof Error && 'status' in error && error.status === 404;
+}
+
+function hasSelector(service: Service): boolean {
+  const selector = service.spec?.selector;
+  return service.spec?.type !== 'ExternalName' && selector !== undefined && Object.keys(selector).length > 0;
+}
+
+function selects(service: Service, pod: Pod): boolean {
+  return (
+    hasSelector(service) &&
+    service.metadata.namespace === pod.metadata.namespace &&
+    matchesLabels(service.spec?.selector ?? {}, pod.metadata.labels)
+  );
+}
+
+function isOurs(slice: EndpointSlice): boolean {
+  return slice.metadata.labels?.[managedBy] === sliceManager && slice.metadata.labels[serviceNameLabel] !== undefined;
+}
+
+function serviceKeyOf(slice: EndpointSlice): string {
+  return `${slice.metadata.namespace ?? 'default'}/${slice.metadata.labels?.[serviceNameLabel] ?? ''}`;
+}
+
+function zoneOf(node: Node | undefined): string | undefined {
+  return node?.metadata.labels?.['topology.kubernetes.io/zone'];
+}
+
+/** Oldest first, so that a new pod's endpoint comes after the ones it replaces. */
+function byAge(left: Pod, right: Pod): number {
+  const difference =
+    Date.parse(left.metadata.creationTimestamp ?? '') - Date.parse(right.metadata.creationTimestamp ?? '');
+  return difference || (left.metadata.name ?? '').localeCompare(right.metadata.name ?? '');
+}

@@ -1,0 +1,143 @@
+import { ApiServerError, type Clock, type Logger, millis, type Millis } from '@switchyard/core';
+
+/** Runs one function per key, never twice at a time for the same key. A poke during a run makes one more run. */
+export interface KeyedRunner extends AsyncDisposable {
+  poke(key: string): void;
+  /** Resolves when a run of `key` that began after this call has ended, well or not, or the runner was disposed. */
+  settle(key: string): Promise<void>;
+}
+
+/** What a KeyedRunner needs. */
+export interface KeyedRunnerOptions {
+  /** For the log, for example `deployment`. */
+  readonly name: string;
+  /** Makes the world match for `key`; resolves with when to look again unasked, or undefined. Rejections are retried. */
+  readonly run: (key: string, signal: AbortSignal) => Promise<Millis | undefined>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Runs at the same time, over all keys. Default 8. */
+  readonly parallel?: number;
+}
+
+interface KeyState {
+  isWanted: boolean;
+  failures: number;
+  /** The log knows of the present series of failures. */
+  isTold: boolean;
+  /** Cancels the pending unasked run. */
+  timer: AbortController | undefined;
+  waiting: (() => void)[];
+}
+
+const shortestRetry = 5;
+const longestRetry = 5000;
+/** Timers beyond this overflow and fire at once. One run too many a day does no harm. */
+const longestPause = 24 * 3600 * 1000;
+
+/** An idle runner. Disposing aborts what runs and waits for it. */
+export function createKeyedRunner(options: KeyedRunnerOptions): KeyedRunner {
+  return new Runner(options);
+}
+
+class Runner implements KeyedRunner {
+  readonly #options: KeyedRunnerOptions;
+  readonly #states = new Map<string, KeyState>();
+  readonly #ready: string[] = [];
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #disposal = new AbortController();
+
+  constructor(options: KeyedRunnerOptions) {
+    this.#options = options;
+  }
+
+  poke(key: string): void {
+    if (this.#disposal.signal.aborted) return;
+    const state = this.#states.get(key) ?? {
+      isWanted: false,
+      failures: 0,
+      isTold: false,
+      timer: undefined,
+      waiting: [],
+    };
+    this.#states.set(key, state);
+    if (state.isWanted) return;
+    state.isWanted = true;
+    this.#ready.push(key);
+    this.#startMore();
+  }
+
+  async settle(key: string): Promise<void> {
+    if (this.#disposal.signal.aborted) return;
+    this.poke(key);
+    // The run that takes this poke has not begun: it begins in a later turn of the event loop.
+    await new Promise<void>((resolve) => this.#states.get(key)?.waiting.push(resolve));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#disposal.abort(new DOMException('the controller was stopped', 'AbortError'));
+    await Promise.all(this.#running.values());
+    for (const state of this.#states.values()) {
+      state.timer?.abort();
+      for (const wake of state.waiting) wake();
+    }
+    this.#states.clear();
+  }
+
+  #startMore(): void {
+    const limit = this.#options.parallel ?? 8;
+    for (let index = 0; index < this.#ready.length && this.#running.size < limit;) {
+      const key = this.#ready[index] ?? '';
+      if (this.#running.has(key)) {
+        index += 1;
+        continue;
+      }
+      this.#ready.splice(index, 1);
+      const run = this.#runOnce(key).finally(() => {
+        this.#running.delete(key);
+        if (!this.#disposal.signal.aborted) this.#startMore();
+      });
+      this.#running.set(key, run);
+    }
+  }
+
+  async #runOnce(key: string): Promise<void> {
+    await Promise.resolve(); // see `settle`
+    const state = this.#states.get(key);
+    const { signal } = this.#disposal;
+    if (state === undefined || signal.aborted) return;
+    state.isWanted = false;
+    state.timer?.abort();
+    state.timer = undefined;
+    const waiting = state.waiting.splice(0);
+    try {
+      const again = await this.#options.run(key, signal);
+      state.failures = 0;
+      state.isTold = false;
+      if (again !== undefined) this.#pokeAfter(key, state, again);
+      else if (!state.isWanted && state.waiting.length === 0) this.#states.delete(key);
+    } catch (error) {
+      if (!signal.aborted) this.#retry(key, state, error);
+    }
+    for (const wake of waiting) wake();
+  }
+
+  /** A conflict only means that somebody else wrote first: the next run reads the new state, so it is not logged. */
+  #retry(key: string, state: KeyState, error: unknown): void {
+    const isConflict = error instanceof ApiServerError && (error.status === 409 || error.status === 404);
+    if (!isConflict && !state.isTold) {
+      state.isTold = true;
+      this.#options.log.warn('reconcile failed, will retry', { controller: this.#options.name, key, error });
+    }
+    this.#pokeAfter(key, state, millis(Math.min(longestRetry, shortestRetry * 2 ** state.failures)));
+    state.failures += 1;
+  }
+
+  #pokeAfter(key: string, state: KeyState, delay: Millis): void {
+    const timer = new AbortController();
+    state.timer = timer;
+    this.#options.clock.sleep(millis(Math.min(delay, longestPause)), timer.signal).then(
+      () => this.poke(key),
+      () => undefined,
+    );
+  }
+}

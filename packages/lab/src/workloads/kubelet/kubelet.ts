@@ -1,0 +1,127 @@
+import { isDeepStrictEqual } from 'node:util';
+import { ApiServerError } from '@switchyard/core';
+import { apiResources } from '../../api-client.ts';
+import type { Pod } from '../../api-types.ts';
+import type { Lab, LabNode } from '../../lab.ts';
+import type { ControllerContext } from '../context.ts';
+import { createKeyedRunner, type KeyedRunner } from '../keyed-runner.ts';
+import { isPodEnded, isPodTerminating, objectKey, splitKey } from '../pod-facts.ts';
+import type { WorkloadEvent } from '../workload-event.ts';
+import { PodWorker } from './pod-worker.ts';
+import { podStatus } from './pod-status.ts';
+import { createNodeProbes, type NodeProbes } from './run-probe.ts';
+
+/** Where a kubelet works and whom it tells. */
+export interface KubeletOptions {
+  readonly lab: Lab;
+  readonly node: LabNode;
+  readonly emit: (event: WorkloadEvent) => void;
+}
+
+/**
+ * Starts the kubelet of one node. Disposing it kills its pods' processes and removes their namespaces but leaves the pod
+ * objects; the next kubelet starts them again, as restarts, at the same addresses.
+ */
+export function startKubelet(context: ControllerContext, options: KubeletOptions): AsyncDisposable {
+  return new Kubelet(context, options);
+}
+
+class Kubelet implements AsyncDisposable {
+  readonly #context: ControllerContext;
+  readonly #options: KubeletOptions;
+  readonly #probes: NodeProbes = createNodeProbes();
+  readonly #statuses: KeyedRunner;
+  readonly #removals: KeyedRunner;
+  readonly #workersByUid = new Map<string, PodWorker>();
+  /** The end of the last worker of each name: a pod made again under its name must wait for the old one's namespace. */
+  readonly #lastByKey = new Map<string, Promise<void>>();
+  #isStopped = false;
+
+  constructor(context: ControllerContext, options: KubeletOptions) {
+    this.#context = context;
+    this.#options = options;
+    const { clock, log } = context;
+    const name = `kubelet ${options.node.nodeName}`;
+    this.#statuses = createKeyedRunner({ name, clock, log, run: (key, signal) => this.#writeStatus(key, signal) });
+    this.#removals = createKeyedRunner({ name, clock, log, run: (key, signal) => this.#removeObject(key, signal) });
+    context.watches.pods.subscribe(({ before, after }) => this.#onPod(after ?? before, after === undefined));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isStopped = true;
+    for (const worker of this.#workersByUid.values()) worker.abandon();
+    // Writers first: a worker may be waiting for its status to be written.
+    await Promise.all([this.#statuses[Symbol.asyncDispose](), this.#removals[Symbol.asyncDispose]()]);
+    await Promise.all(this.#lastByKey.values());
+    await this.#probes[Symbol.asyncDispose]();
+  }
+
+  #onPod(pod: Pod | undefined, isGone: boolean): void {
+    if (this.#isStopped || pod?.spec?.nodeName !== this.#options.node.nodeName) return;
+    const uid = pod.metadata.uid ?? '';
+    const worker = this.#workersByUid.get(uid);
+    if (isGone) this.#forget(uid, worker);
+    else if (worker !== undefined) worker.update(pod);
+    else if (!isPodEnded(pod) || isPodTerminating(pod)) this.#startWorker(pod, uid);
+  }
+
+  /** Only now: until the object is gone, its last changes must not look like those of a new pod. */
+  #forget(uid: string, worker: PodWorker | undefined): void {
+    worker?.abandon();
+    this.#workersByUid.delete(uid);
+  }
+
+  #startWorker(pod: Pod, uid: string): void {
+    const { lab, node, emit } = this.#options;
+    const { scale, clock, log } = this.#context;
+    const key = objectKey(pod);
+    const statusKey = `${key}/${uid}`;
+    const worker = new PodWorker(
+      {
+        lab,
+        node,
+        pod,
+        probes: this.#probes,
+        scale,
+        clock,
+        log,
+        emit,
+        onChange: () => this.#statuses.poke(statusKey),
+        writeStatus: () => this.#statuses.settle(statusKey),
+        removeObject: async () => this.#removals.poke(statusKey),
+      },
+      this.#lastByKey.get(key) ?? Promise.resolve(),
+    );
+    this.#workersByUid.set(uid, worker);
+    const finished = worker.finished.then(() => {
+      if (this.#lastByKey.get(key) === finished) this.#lastByKey.delete(key);
+    });
+    this.#lastByKey.set(key, finished);
+  }
+
+  async #writeStatus(statusKey: string, signal: AbortSignal): Promise<undefined> {
+    const { key, uid } = splitStatusKey(statusKey);
+    const worker = this.#workersByUid.get(uid);
+    const pod = await this.#context.api.find(apiResources.pods, splitKey(key), signal);
+    if (worker === undefined || pod === undefined || pod.metadata.uid !== uid) return;
+    const status = podStatus(pod, worker.view);
+    if (isDeepStrictEqual(status, pod.status)) return;
+    await this.#context.api.updateStatus(apiResources.pods, { ...pod, status }, signal);
+  }
+
+  async #removeObject(statusKey: string, signal: AbortSignal): Promise<undefined> {
+    const { key, uid } = splitStatusKey(statusKey);
+    const { api } = this.#context;
+    const pod = await api.find(apiResources.pods, splitKey(key), signal);
+    if (pod !== undefined && pod.metadata.uid === uid) {
+      await api.delete(apiResources.pods, splitKey(key), { gracePeriodSeconds: 0 }, signal).catch((error: unknown) => {
+        if (!(error instanceof ApiServerError && error.status === 404)) throw error;
+      });
+    }
+  }
+}
+
+function splitStatusKey(statusKey: string): { readonly key: string; readonly uid: string } {
+  const end = statusKey.lastIndexOf('/');
+  return { key: statusKey.slice(0, end), uid: statusKey.slice(end + 1) };
+}

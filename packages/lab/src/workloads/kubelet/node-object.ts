@@ -1,0 +1,52 @@
+import { ipFamilies } from '@switchyard/core';
+import { type ApiClient, apiResources } from '../../api-client.ts';
+import type { Condition, Node } from '../../api-types.ts';
+import type { LabNode } from '../../lab.ts';
+import { findCondition } from '../conditions.ts';
+
+/** The Node object of a lab node as its kubelet registers it. `at` is an API time. */
+export function nodeObject(node: LabNode, at: string): Node {
+  const podCIDRs = ipFamilies.flatMap((family) => node.podCidrs[family] ?? []);
+  const internal = ipFamilies.flatMap((family) => node.addresses[family] ?? []);
+  return {
+    metadata: {
+      name: node.nodeName,
+      labels: {
+        'kubernetes.io/arch': process.arch === 'x64' ? 'amd64' : process.arch,
+        'kubernetes.io/hostname': node.nodeName,
+        'kubernetes.io/os': 'linux',
+        'topology.kubernetes.io/zone': node.zone,
+      },
+    },
+    spec: { ...(podCIDRs[0] === undefined ? {} : { podCIDR: podCIDRs[0] }), podCIDRs },
+    status: {
+      addresses: [
+        ...internal.map((address) => ({ type: 'InternalIP', address })),
+        { type: 'Hostname', address: node.nodeName },
+      ],
+      conditions: [readyCondition(at)],
+      nodeInfo: { kubeletVersion: 'v1.36.2', operatingSystem: 'linux' },
+    },
+  };
+}
+
+/** Creates the Node if it is not there, and says that it is Ready. What somebody else put into it stays. */
+export async function registerNode(api: ApiClient, node: LabNode, at: string, signal: AbortSignal): Promise<void> {
+  const wanted = nodeObject(node, at);
+  const present = await api.find(apiResources.nodes, { name: node.nodeName }, signal);
+  const current = present ?? (await api.create(apiResources.nodes, wanted, signal));
+  if (findCondition(current.status?.conditions, 'Ready')?.status === 'True') return;
+  const status = { ...wanted.status, ...current.status, conditions: [readyCondition(at)] };
+  await api.updateStatus(apiResources.nodes, { ...current, status }, signal);
+}
+
+function readyCondition(at: string): Condition {
+  return {
+    type: 'Ready',
+    status: 'True',
+    reason: 'KubeletReady',
+    message: 'the lab is running pods of this node',
+    lastTransitionTime: at,
+    lastHeartbeatTime: at,
+  };
+}

@@ -1,0 +1,177 @@
+import { type Clock, type IpAddress, ipFamilies, type Logger, millis } from '@switchyard/core';
+import type { Container, Pod } from '../../api-types.ts';
+import type { Lab, LabNode, LabPod, PerFamily } from '../../lab.ts';
+import { isPodTerminating } from '../pod-facts.ts';
+import type { TimeScale } from '../time-scale.ts';
+import type { WorkloadEvent } from '../workload-event.ts';
+import { ContainerRunner } from './container-runner.ts';
+import { createDeadline, type Deadline } from './deadline.ts';
+import type { ContainerView, PodView } from './pod-status.ts';
+import type { NodeProbes } from './run-probe.ts';
+
+/** What a pod needs from its kubelet. */
+export interface PodWorkerOptions {
+  readonly lab: Lab;
+  readonly node: LabNode;
+  readonly pod: Pod;
+  readonly probes: NodeProbes;
+  readonly scale: TimeScale;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly emit: (event: WorkloadEvent) => void;
+  /** The view has changed: write the status some time. */
+  readonly onChange: () => void;
+  /** Resolves when the API has the present view. */
+  readonly writeStatus: () => Promise<void>;
+  /** Removes the pod object for good. */
+  readonly removeObject: () => Promise<void>;
+}
+
+/** One pod on its node, from its namespace to the removal of its object. */
+export class PodWorker {
+  /** Resolves when nothing of the pod is left on the machine. */
+  readonly finished: Promise<void>;
+  readonly #options: PodWorkerOptions;
+  readonly #gone = new AbortController();
+  readonly #terminating = Promise.withResolvers<Deadline>();
+  #deadline: Deadline | undefined;
+  #pod: Pod;
+  #host: LabPod | undefined;
+  #runners: readonly ContainerRunner[] = [];
+  #isOver = false;
+
+  constructor(options: PodWorkerOptions, after: Promise<void>) {
+    this.#options = options;
+    this.#pod = options.pod;
+    this.update(options.pod);
+    this.finished = after
+      .then(() => this.#live())
+      .catch((error: unknown) => {
+        if (!this.#gone.signal.aborted) options.log.error('a pod of the lab was abandoned', { pod: this.#name, error });
+      });
+  }
+
+  /** The pod object has changed. */
+  update(pod: Pod): void {
+    this.#pod = pod;
+    if (!isPodTerminating(pod)) return;
+    const { clock, scale } = this.#options;
+    const at = millis(clock.monotonic() + scale.of(pod.metadata.deletionGracePeriodSeconds ?? 0));
+    if (this.#deadline === undefined) {
+      this.#deadline = createDeadline(clock, at);
+      this.#terminating.resolve(this.#deadline);
+    } else this.#deadline.shorten(at);
+  }
+
+  /** The pod object is gone, or the kubelet stops: end everything now. */
+  abandon(): void {
+    this.#gone.abort(new DOMException('the pod is gone', 'AbortError'));
+  }
+
+  get view(): PodView {
+    const { node, clock } = this.#options;
+    const waiting = (container: Container): ContainerView => ({
+      name: container.name,
+      image: container.image ?? '',
+      state: { kind: 'waiting', reason: 'ContainerCreating' },
+      isReady: false,
+      restartCount: this.#restartCount(container.name),
+    });
+    const containers = this.#pod.spec?.containers ?? [];
+    return {
+      containers: this.#runners.length === 0 ? containers.map(waiting) : this.#runners.map(({ view }) => view),
+      podIps: addressList(this.#host?.addresses),
+      hostIps: addressList(node.addresses),
+      isOver: this.#isOver,
+      now: clock.now(),
+    };
+  }
+
+  async #live(): Promise<void> {
+    const { signal } = this.#gone;
+    // Found terminating without a process of ours: the kubelet before us has ended it.
+    if (this.#deadline !== undefined) return this.#options.removeObject();
+    try {
+      this.#host = await this.#makeNamespace(signal);
+      await this.#runUntilEnd(this.#host, signal);
+    } finally {
+      await Promise.all(this.#runners.map((runner) => runner.kill()));
+      if (this.#host !== undefined) await this.#options.lab.removePod(this.#host);
+    }
+    if (signal.aborted) return;
+    this.#isOver = true;
+    await this.#options.writeStatus();
+    await this.#options.removeObject();
+  }
+
+  async #runUntilEnd(host: LabPod, signal: AbortSignal): Promise<void> {
+    this.#runners = (this.#pod.spec?.containers ?? []).map((container) => this.#makeRunner(host, container));
+    const gone = new Promise<'gone'>((resolve) => signal.addEventListener('abort', () => resolve('gone')));
+    const ended = Promise.all(this.#runners.map((runner) => runner.run()));
+    const first = await Promise.race([gone, this.#terminating.promise, ended.then(() => 'ended' as const)]);
+    if (first === 'gone' || signal.aborted) return;
+    if (first === 'ended') {
+      this.#isOver = true;
+      this.#options.onChange();
+    }
+    const deadline = await Promise.race([this.#terminating.promise, gone]);
+    if (deadline === 'gone') return;
+    await Promise.all(this.#runners.map((runner) => runner.stop(deadline, signal)));
+    await ended;
+    if (!signal.aborted) await this.#options.writeStatus(); // Ready False, before the namespace is taken away
+  }
+
+  #makeRunner(host: LabPod, container: Container): ContainerRunner {
+    const { probes, scale, clock, emit, onChange } = this.#options;
+    const spec: Pod['spec'] & { readonly restartPolicy?: 'Always' | 'OnFailure' | 'Never' } = this.#pod.spec ?? {
+      containers: [],
+    };
+    return new ContainerRunner({
+      pod: this.#pod,
+      container,
+      host,
+      restartPolicy: spec.restartPolicy ?? 'Always',
+      restartCount: this.#restartCount(container.name),
+      probes,
+      scale,
+      clock,
+      emit,
+      onChange,
+    });
+  }
+
+  /** A container that the API already knows as started is started again: its process belonged to a kubelet before us. */
+  #restartCount(container: string): number {
+    const known = this.#options.pod.status?.containerStatuses?.find(({ name }) => name === container);
+    return known === undefined ? 0 : known.restartCount + (known.state?.['waiting'] === undefined ? 1 : 0);
+  }
+
+  async #makeNamespace(signal: AbortSignal): Promise<LabPod> {
+    const { lab, node, clock, log, scale } = this.#options;
+    for (let seconds = 1; ; seconds = Math.min(60, seconds * 2)) {
+      signal.throwIfAborted();
+      try {
+        return await lab.addPod(node, this.#name, knownAddresses(this.#pod));
+      } catch (error) {
+        log.warn('cannot make the namespace of a pod, will retry', { pod: this.#name, error });
+        await clock.sleep(scale.of(seconds), signal);
+      }
+    }
+  }
+
+  /** Unique among pods: namespaces have no dots. */
+  get #name(): string {
+    return `${this.#pod.metadata.name ?? ''}.${this.#pod.metadata.namespace ?? 'default'}`;
+  }
+}
+
+function addressList(addresses: PerFamily<IpAddress> | undefined): readonly IpAddress[] {
+  return ipFamilies.flatMap((family) => addresses?.[family] ?? []);
+}
+
+/** A pod keeps its addresses when a new kubelet starts it again. */
+function knownAddresses(pod: Pod): PerFamily<IpAddress> | undefined {
+  const known = (pod.status?.podIPs ?? []).map(({ ip }) => ip as IpAddress); // written by a kubelet of this lab
+  if (known.length === 0) return undefined;
+  return Object.fromEntries(known.map((ip) => [ip.includes(':') ? 'IPv6' : 'IPv4', ip]));
+}

@@ -1,0 +1,81 @@
+import { UsageError } from '@switchyard/core';
+import type { Deployment } from '../api-types.ts';
+
+/** The strategy of a Deployment's spec, as the server defaults it. */
+export type DeploymentStrategy = NonNullable<NonNullable<Deployment['spec']>['strategy']>;
+
+/** How far a rolling update may stray from the wanted number of pods. */
+export interface RolloutLimits {
+  /** Pods above `replicas`. */
+  readonly surge: number;
+  /** Pods below `replicas` that need not be available. */
+  readonly unavailable: number;
+}
+
+/**
+ * The limits of a RollingUpdate strategy in pods. Percentages of `replicas` are rounded up for surge and down for
+ * unavailable; when both become 0, unavailable is 1, because nothing could move otherwise.
+ */
+export function rolloutLimits(strategy: DeploymentStrategy | undefined, replicas: number): RolloutLimits {
+  const rolling = strategy?.rollingUpdate;
+  const surge = resolve(rolling?.maxSurge ?? '25%', replicas, Math.ceil);
+  const unavailable = resolve(rolling?.maxUnavailable ?? '25%', replicas, Math.floor);
+  return { surge, unavailable: surge === 0 && unavailable === 0 ? 1 : unavailable };
+}
+
+function resolve(value: number | string, replicas: number, round: (value: number) => number): number {
+  if (typeof value === 'number') return value;
+  const percent = /^(\d+)%$/.exec(value)?.[1];
+  if (percent === undefined) {
+    throw new UsageError('workloads.percent', `not a number of pods or a percentage: ${JSON.stringify(value)}`);
+  }
+  return round((Number(percent) * replicas) / 100);
+}
+
+/** What exists of a Deployment. `pods` are neither terminating nor ended. */
+export interface RolloutCounts {
+  readonly replicas: number;
+  readonly newPods: number;
+  readonly newAvailable: number;
+  readonly oldPods: number;
+  readonly oldAvailable: number;
+  /** Old pods whose processes may still run: `oldPods` and the terminating ones. Only Recreate waits for them. */
+  readonly oldRunning: number;
+}
+
+/** What to do next. At most one of the three is above 0; when all are 0 there is nothing to do before a pod changes. */
+export interface RolloutStep {
+  readonly create: number;
+  readonly deleteNew: number;
+  readonly deleteOld: number;
+}
+
+const nothing: RolloutStep = { create: 0, deleteNew: 0, deleteOld: 0 };
+
+/**
+ * The next step of a rollout, as Kubernetes' deployment controller takes it: first make new pods as far as surge
+ * allows, and only when none may be made remove old ones as far as availability allows, those that
+ * are not available first. Steady state is a rollout without old pods.
+ */
+export function planRollout(counts: RolloutCounts, strategy: DeploymentStrategy | undefined): RolloutStep {
+  const { replicas, newPods, oldPods } = counts;
+  if (newPods > replicas) return { ...nothing, deleteNew: newPods - replicas };
+  if (strategy?.type === 'Recreate') {
+    if (oldPods > 0) return { ...nothing, deleteOld: oldPods };
+    return { ...nothing, create: counts.oldRunning > 0 ? 0 : replicas - newPods };
+  }
+  const limits = rolloutLimits(strategy, replicas);
+  const room = replicas + limits.surge - newPods - oldPods;
+  const create = Math.max(0, Math.min(room, replicas - newPods));
+  if (create > 0) return { ...nothing, create };
+  return { ...nothing, deleteOld: oldPodsToDelete(counts, replicas - limits.unavailable) };
+}
+
+function oldPodsToDelete(counts: RolloutCounts, minAvailable: number): number {
+  const newUnavailable = counts.newPods - counts.newAvailable;
+  const dispensable = counts.newPods + counts.oldPods - minAvailable - newUnavailable;
+  if (counts.oldPods === 0 || dispensable <= 0) return 0;
+  const unhealthy = Math.min(dispensable, counts.oldPods - counts.oldAvailable);
+  const surplus = Math.max(0, counts.newAvailable + counts.oldAvailable - minAvailable);
+  return unhealthy + Math.min(surplus, counts.oldPods - unhealthy);
+}

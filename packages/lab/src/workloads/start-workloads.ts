@@ -1,0 +1,74 @@
+import { type Clock, type Logger, noopLogger, type Random, systemClock } from '@switchyard/core';
+import type { ApiClient } from '../api-client.ts';
+import type { Lab } from '../lab.ts';
+import { createClusterWatches, type ControllerContext } from './context.ts';
+import { startDeploymentController } from './deployment-controller.ts';
+import { startEndpointSliceController } from './endpointslice-controller.ts';
+import { createEventFeed } from './event-feed.ts';
+import { startKubelet } from './kubelet/kubelet.ts';
+import { registerNode } from './kubelet/node-object.ts';
+import { startScheduler } from './scheduler.ts';
+import { apiTime, timeScale } from './time-scale.ts';
+import { podEvents, type WorkloadEvent } from './workload-event.ts';
+
+/** What the workloads run in. */
+export interface WorkloadsOptions {
+  readonly lab: Lab;
+  readonly api: ApiClient;
+  /** 1 (default) is real time; 0.1 makes every duration of a manifest a tenth. */
+  readonly timeScale?: number;
+  /** Called at once with every event, before any reader of `events`. */
+  readonly onEvent?: (event: WorkloadEvent) => void;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  readonly log?: Logger;
+}
+
+/**
+ * The controllers of a small cluster: deployments, scheduler, EndpointSlices, and one kubelet per node of the lab.
+ * Disposing stops them, kills the pods' processes and removes their namespaces; the API's objects stay, and
+ * workloads started later on the same lab take them up again.
+ */
+export interface Workloads extends AsyncDisposable {
+  /** What happens from this call on, in the order in which it was seen. Ends quietly when `signal` aborts. */
+  events(signal: AbortSignal): AsyncIterable<WorkloadEvent>;
+}
+
+/**
+ * Registers the lab's nodes, starts all controllers and resolves when each has seen the whole cluster. `signal` only
+ * guards the start.
+ */
+export async function startWorkloads(options: WorkloadsOptions, signal: AbortSignal): Promise<Workloads> {
+  const { lab, api, clock = systemClock, log = noopLogger, random = Math.random } = options;
+  const watches = createClusterWatches(api);
+  const context: ControllerContext = { api, watches, clock, log, random, scale: timeScale(options.timeScale ?? 1) };
+  for (const node of lab.nodes) await registerNode(api, node, apiTime(clock.now()), signal);
+  const feed = createEventFeed(options.onEvent);
+  const stop = new AbortController();
+  await using stack = new AsyncDisposableStack();
+  watches.pods.subscribe(({ before, after }) => {
+    for (const event of podEvents(before, after, clock.now())) feed.emit(event);
+  });
+  const slices = stack.use(startEndpointSliceController(context));
+  const settleSlices = async (pods: Parameters<typeof slices.settle>[0][]): Promise<void> => {
+    await Promise.all(pods.map((pod) => slices.settle(pod)));
+  };
+  stack.use(startDeploymentController(context, { settleSlices: (pods) => settleSlices([...pods]) }));
+  stack.use(startScheduler(context));
+  for (const node of lab.nodes) stack.use(startKubelet(context, { lab, node, emit: feed.emit }));
+  const following = Promise.all(Object.values(watches).map((watch) => watch.run(stop.signal)));
+  following.catch((error: unknown) => log.error('the workloads no longer follow the cluster', { error }));
+  stack.defer(async () => {
+    stop.abort();
+    await following.catch(() => undefined);
+  });
+  const abort = (): void => stop.abort();
+  signal.addEventListener('abort', abort, { once: true });
+  await Promise.all(Object.values(watches).map(({ listed }) => listed));
+  signal.removeEventListener('abort', abort);
+  const owned = stack.move();
+  return {
+    events: (inner) => feed.read(AbortSignal.any([inner, stop.signal])),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

@@ -1,0 +1,59 @@
+import type { Millis } from '@switchyard/core';
+import type { Pod } from '../api-types.ts';
+import { isPodReady, isPodTerminating } from './pod-facts.ts';
+
+/** Which pod, and when. */
+interface PodMoment {
+  /** Wall clock, with fractions. What the API said is dated when the lab's watch saw it, usually within 2 ms. */
+  readonly at: Millis;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly uid: string;
+}
+
+/** One moment in the life of a pod, for timelines. */
+export type WorkloadEvent = PodMoment &
+  (
+    | { readonly kind: 'podCreated' }
+    | { readonly kind: 'podScheduled'; readonly node: string }
+    | { readonly kind: 'processStarted'; readonly node: string; readonly container: string; readonly pid: number }
+    | { readonly kind: 'podReady' | 'podUnready'; readonly node: string }
+    | { readonly kind: 'deletionTimestampSet'; readonly node: string; readonly gracePeriodSeconds: number }
+    | { readonly kind: 'sigtermSent'; readonly node: string; readonly container: string }
+    /** The app's listening sockets are closed. Known for the echo server only, which keeps them until it exits. */
+    | { readonly kind: 'acceptingStopped'; readonly node: string; readonly container: string }
+    | {
+        readonly kind: 'processEnded';
+        readonly node: string;
+        readonly container: string;
+        /** Exit code, or the name of the signal that ended it. */
+        readonly result: number | string;
+      }
+    | { readonly kind: 'objectGone'; readonly node: string }
+  );
+
+/** The part of `WorkloadEvent` that every event of `pod` has. */
+export function podMoment(pod: Pod, at: Millis): PodMoment {
+  const { namespace = 'default', name = '', uid = '' } = pod.metadata;
+  return { at, namespace, pod: name, uid };
+}
+
+/** What happened between two states of one pod object, in the order of a pod's life. Undefined is "not there". */
+export function podEvents(before: Pod | undefined, after: Pod | undefined, at: Millis): readonly WorkloadEvent[] {
+  const pod = after ?? before;
+  if (pod === undefined) return [];
+  const moment = podMoment(pod, at);
+  const node = pod.spec?.nodeName ?? '';
+  const events: WorkloadEvent[] = [];
+  if (after === undefined) return [{ ...moment, kind: 'objectGone', node }];
+  if (before === undefined) events.push({ ...moment, kind: 'podCreated' });
+  if (before?.spec?.nodeName === undefined && node !== '') events.push({ ...moment, kind: 'podScheduled', node });
+  const wasReady = before !== undefined && isPodReady(before);
+  if (isPodReady(after) !== wasReady) events.push({ ...moment, kind: wasReady ? 'podUnready' : 'podReady', node });
+  const wasTerminating = before !== undefined && isPodTerminating(before);
+  if (isPodTerminating(after) && !wasTerminating) {
+    const gracePeriodSeconds = after.metadata.deletionGracePeriodSeconds ?? 0;
+    events.push({ ...moment, kind: 'deletionTimestampSet', node, gracePeriodSeconds });
+  }
+  return events;
+}

@@ -1,0 +1,230 @@
+import type { Millis } from '@switchyard/core';
+import type { RequestRecord, RunRecord } from '../run-record.ts';
+import type { RunSummary } from '../run-summary.ts';
+import { type Span, spansOf } from '../spans.ts';
+import { causeText } from './result-table.ts';
+import { element, pixelOf, type Scale, text, ticksOf } from './svg.ts';
+
+const width = 1180;
+const labelWidth = 190;
+const barHeight = 18;
+const rowGap = 8;
+const headHeight = 34;
+
+/** One line of the picture: a label and what is drawn at height 0 to `height`. */
+interface Row {
+  readonly label: string;
+  readonly height: number;
+  readonly marks: string;
+  /** Opens a group: a thin rule and some air above. */
+  readonly isFirstOfGroup?: boolean;
+}
+
+/**
+ * The timeline of one run as one SVG element: pods, endpoint conditions, agent applies, health checks, what HAProxy
+ * thinks, and every request, on one clock whose zero is the old pod's deletionTimestamp. Styles come from the page.
+ */
+export function timelineSvg(run: RunRecord, summary: RunSummary): string {
+  const scale = scaleOf(run);
+  const rows = rowsOf(run, summary, scale);
+  const height = headHeight + rows.reduce((sum, row) => sum + rowHeight(row), 0) + 26;
+  let y = headHeight;
+  const drawn = rows.map((row) => {
+    const top = y + (row.isFirstOfGroup ? rowGap : 0);
+    const rule = row.isFirstOfGroup ? element('line', { class: 'rule', x1: 0, x2: width, y1: y + 1, y2: y + 1 }) : '';
+    y += rowHeight(row);
+    const label = text(row.label, { class: 'label', x: labelWidth - 12, y: top + row.height / 2 + 4 });
+    return rule + label + element('g', { transform: `translate(0 ${top})` }, row.marks);
+  });
+  const body = axis(scale, height) + lossBand(summary, scale, height) + drawn.join('') + zeroLine(scale, height);
+  const name = `Timeline of the run with the terminating fallback ${summary.terminatingFallback ? 'on' : 'off'}`;
+  return element('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': name }, body);
+}
+
+function rowHeight(row: Row): number {
+  return row.height + rowGap + (row.isFirstOfGroup ? rowGap : 0);
+}
+
+function scaleOf(run: RunRecord): Scale {
+  const first = run.requests[0]?.sentAt ?? run.startedAt;
+  const second = (at: number): number => (at - run.deletedAt) / 1000;
+  return {
+    from: Math.max(second(first), -5 * run.settings.timeScale),
+    to: second(run.endedAt),
+    left: labelWidth,
+    width: width - labelWidth - 14,
+  };
+}
+
+function rowsOf(run: RunRecord, summary: RunSummary, scale: Scale): readonly Row[] {
+  const window = { from: (run.deletedAt + scale.from * 1000) as Millis, to: run.endedAt };
+  const bars = (spans: readonly Span<{ readonly style: string; readonly label: string }>[]): string =>
+    spans.map((span) => bar(run, scale, span)).join('');
+  const nodeRows = <M extends { readonly at: Millis; readonly node: string }>(
+    title: string,
+    moments: readonly M[],
+    styleOf: (moment: M) => { readonly style: string; readonly label: string },
+  ): Row[] =>
+    run.nodes.map((node, index) => {
+      const styles = new Map<string, { readonly style: string; readonly label: string }>();
+      const own = moments
+        .filter((moment) => moment.node === node)
+        .map((moment) => {
+          const style = styleOf(moment);
+          const known = styles.get(style.label) ?? style;
+          styles.set(style.label, known);
+          return { at: moment.at, value: known };
+        });
+      return {
+        label: `${title} ${node}`,
+        height: barHeight,
+        marks: bars(spansOf(own, window)),
+        isFirstOfGroup: index === 0,
+      };
+    });
+  return [
+    ...podRows(run, window, bars),
+    ...nodeRows('endpoint on', run.endpoints, (moment) => endpointStyles[moment.state]),
+    ...run.nodes.map((node, index) => syncRow(run, scale, node, index === 0)),
+    ...nodeRows('health check', run.health, (moment) =>
+      moment.status === 200
+        ? { style: 'good', label: '200' }
+        : { style: 'bad', label: moment.status === 0 ? 'no answer' : String(moment.status) },
+    ),
+    ...nodeRows('HAProxy sees', run.loadBalancer, (moment) =>
+      moment.isUp ? { style: 'good', label: 'UP' } : { style: 'bad', label: 'DOWN' },
+    ),
+    requestRow(run, summary, scale),
+  ];
+}
+
+const endpointStyles: Readonly<
+  Record<RunRecord['endpoints'][number]['state'], { readonly style: string; readonly label: string }>
+> = {
+  none: { style: 'none', label: '' },
+  notReady: { style: 'muted', label: 'not ready' },
+  ready: { style: 'good', label: 'ready' },
+  servingTerminating: { style: 'warn', label: 'serving, terminating' },
+  terminating: { style: 'bad', label: 'terminating' },
+};
+
+const podStyles: Readonly<
+  Record<RunRecord['pods'][number]['phase'], { readonly style: string; readonly label: string }>
+> = {
+  created: { style: 'muted', label: 'created' },
+  started: { style: 'muted', label: 'created' },
+  ready: { style: 'good', label: 'ready' },
+  deleting: { style: 'warn', label: 'terminating, still serves' },
+  sigterm: { style: 'warn', label: 'terminating, still serves' },
+  ended: { style: 'bad', label: 'ended' },
+  gone: { style: 'none', label: '' },
+};
+
+function podRows(
+  run: RunRecord,
+  window: { readonly from: Millis; readonly to: Millis },
+  bars: (spans: readonly Span<{ readonly style: string; readonly label: string }>[]) => string,
+): Row[] {
+  const styles = new Map(Object.values(podStyles).map((style) => [style.label, style]));
+  return (['oldPod', 'newPod'] as const).map((which) => {
+    const pod = run[which];
+    const moments = run.pods
+      .filter((moment) => moment.pod === pod.name)
+      .map((moment) => ({
+        at: moment.at,
+        value: styles.get(podStyles[moment.phase].label) ?? podStyles[moment.phase],
+      }));
+    const label = `${which === 'oldPod' ? 'old' : 'new'} pod, ${pod.node}`;
+    return { label, height: barHeight, marks: bars(spansOf(moments, window)) };
+  });
+}
+
+function bar(run: RunRecord, scale: Scale, span: Span<{ readonly style: string; readonly label: string }>): string {
+  if (span.value.style === 'none') return '';
+  const from = (span.from - run.deletedAt) / 1000;
+  const to = (span.to - run.deletedAt) / 1000;
+  const x = pixelOf(scale, from);
+  const length = Math.max(1.5, pixelOf(scale, to) - x);
+  const title = `${span.value.label}: ${seconds(from)} to ${seconds(to)}`;
+  const box = element(
+    'rect',
+    { class: `bar ${span.value.style}`, x, y: 0, width: length, height: barHeight, rx: 3 },
+    '',
+    title,
+  );
+  const fits = length > span.value.label.length * 6.6 + 10;
+  return box + (fits ? text(span.value.label, { class: `in ${span.value.style}`, x: x + 6, y: 13 }) : '');
+}
+
+function syncRow(run: RunRecord, scale: Scale, node: string, isFirstOfGroup: boolean): Row {
+  const marks = run.syncs
+    .filter((sync) => sync.node === node)
+    .map((sync) => {
+      const at = (sync.at - run.deletedAt) / 1000;
+      if (at < scale.from || at > scale.to) return '';
+      const x = pixelOf(scale, at);
+      const title = `${node} applied ${sync.writes} write(s) in ${sync.duration.toFixed(1)} ms at ${seconds(at)}`;
+      return element('path', { class: 'sync', d: `M${x.toFixed(1)} 2 l5 7 l-5 7 l-5 -7 z` }, '', title);
+    });
+  return { label: `agent applies, ${node}`, height: barHeight, marks: marks.join(''), isFirstOfGroup };
+}
+
+/** Three lanes: answered by the old pod, answered by the new pod, lost. */
+function requestRow(run: RunRecord, summary: RunSummary, scale: Scale): Row {
+  const causes = new Map(summary.losses.map((loss) => [loss.sequence, causeText(loss.cause)]));
+  const lanes = ['old pod', 'new pod', 'lost'] as const;
+  const laneOf = (request: RequestRecord): number =>
+    request.outcome !== 'answered' ? 2 : request.answeredBy === run.oldPod.name ? 0 : 1;
+  const styles = ['old', 'new', 'lost'];
+  const marks = run.requests.flatMap((request) => {
+    const at = (request.sentAt - run.deletedAt) / 1000;
+    if (at < scale.from) return [];
+    const lane = laneOf(request);
+    const x = pixelOf(scale, at);
+    const y = lane * 18 + 2;
+    const title = `request ${request.sequence} at ${seconds(at)}: ${lane === 2 ? `lost (${request.outcome}): ${causes.get(request.sequence) ?? ''}` : `answered by the ${lanes[lane]} after ${(request.doneAt - request.sentAt).toFixed(1)} ms`}`;
+    return [
+      element('rect', { class: `request ${styles[lane] ?? ''}`, x: x - 0.8, y, width: 1.6, height: 14 }, '', title),
+    ];
+  });
+  const labels = lanes.map((lane, index) => text(lane, { class: 'lane', x: scale.left - 8, y: index * 18 + 13 }));
+  return { label: '', height: 54, marks: labels.join('') + marks.join(''), isFirstOfGroup: true };
+}
+
+function axis(scale: Scale, height: number): string {
+  return ticksOf(scale, 12)
+    .map((tick) => {
+      const x = pixelOf(scale, tick);
+      const label = `${Number(tick.toFixed(2))} s`;
+      return (
+        element('line', { class: 'grid', x1: x, x2: x, y1: headHeight - 6, y2: height - 20 }) +
+        text(label, { class: 'tick', x, y: height - 6 })
+      );
+    })
+    .join('');
+}
+
+function zeroLine(scale: Scale, height: number): string {
+  const x = pixelOf(scale, 0);
+  const line = element('line', { class: 'zero', x1: x, x2: x, y1: 20, y2: height - 20 });
+  return line + text('old pod is being deleted', { class: 'zero-label', x: x + 5, y: 16 });
+}
+
+function lossBand(summary: RunSummary, scale: Scale, height: number): string {
+  if (summary.lossWindow === undefined) return '';
+  const x = pixelOf(scale, summary.lossWindow.from);
+  const end = pixelOf(scale, summary.lossWindow.to);
+  const box = element('rect', {
+    class: 'loss',
+    x,
+    y: headHeight - 8,
+    width: Math.max(2, end - x),
+    height: height - headHeight - 12,
+  });
+  const label = `${summary.lost} requests lost in ${summary.lossWindowSeconds.toFixed(1)} s`;
+  return box + text(label, { class: 'loss-label', x: Math.max(x, pixelOf(scale, 0) + 190), y: 16 });
+}
+
+function seconds(value: number): string {
+  return `${value >= 0 ? '+' : ''}${value.toFixed(3)} s`;
+}

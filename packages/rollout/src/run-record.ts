@@ -1,0 +1,94 @@
+import type { EndpointSliceRecord, Millis, ServiceRecord } from '@switchyard/core';
+
+/** What was chosen for one run. Durations are the real ones, already scaled. */
+export interface RunSettings {
+  readonly terminatingFallback: boolean;
+  /** Requests per second of the open loop. */
+  readonly rate: number;
+  /** How long a request may take in all. */
+  readonly requestTimeout: Millis;
+  readonly healthCheck: { readonly interval: Millis; readonly fall: number; readonly rise: number };
+  /** How long the app goes on serving after SIGTERM. */
+  readonly delayShutdown: Millis;
+  /** Factor all durations were multiplied by; 1 is the article's experiment. */
+  readonly timeScale: number;
+}
+
+/** How one request ended. Anything but `answered` is lost. */
+export type RequestOutcome = 'answered' | 'timeout' | 'refused' | 'reset' | 'empty' | 'unreachable' | 'error';
+
+/** One request of the load, in wall-clock milliseconds. */
+export interface RequestRecord {
+  readonly sequence: number;
+  /** When the open loop wanted it sent: independent of earlier answers. */
+  readonly scheduledAt: Millis;
+  readonly sentAt: Millis;
+  readonly doneAt: Millis;
+  readonly outcome: RequestOutcome;
+  /** The pod that answered. */
+  readonly answeredBy: string | undefined;
+}
+
+/** A step in a pod's life, seen from the kubelet's side. */
+export interface PodMoment {
+  readonly at: Millis;
+  readonly pod: string;
+  readonly node: string;
+  readonly phase: 'created' | 'started' | 'ready' | 'deleting' | 'sigterm' | 'ended' | 'gone';
+}
+
+/** What the EndpointSlices said of one node's endpoint from `at` on. */
+export interface EndpointMoment {
+  readonly at: Millis;
+  readonly node: string;
+  readonly state: 'none' | 'notReady' | 'ready' | 'servingTerminating' | 'terminating';
+}
+
+/** One apply of one node's agent. `at` is when it was finished. */
+export interface SyncMoment {
+  readonly at: Millis;
+  readonly node: string;
+  readonly writes: number;
+  readonly duration: Millis;
+}
+
+/** The answer of a node's healthCheckNodePort from `at` on; `status` 0 means no answer. */
+export interface HealthMoment {
+  readonly at: Millis;
+  readonly node: string;
+  readonly status: number;
+}
+
+/** What HAProxy thinks of a node from `at` on. */
+export interface LoadBalancerMoment {
+  readonly at: Millis;
+  readonly node: string;
+  readonly isUp: boolean;
+  readonly reason: string;
+}
+
+/** Cluster state as a watch delivered it, kept so that `explain` can be asked about any moment. */
+export interface StateMoment {
+  readonly at: Millis;
+  readonly service: ServiceRecord | undefined;
+  readonly slices: readonly EndpointSliceRecord[];
+}
+
+/** Everything observed in one rolling update, on one clock, each list in order of time. */
+export interface RunRecord {
+  readonly settings: RunSettings;
+  readonly startedAt: Millis;
+  readonly endedAt: Millis;
+  readonly nodes: readonly string[];
+  readonly oldPod: { readonly name: string; readonly node: string };
+  readonly newPod: { readonly name: string; readonly node: string };
+  /** When the old pod's deletionTimestamp was seen: zero of the timeline. */
+  readonly deletedAt: Millis;
+  readonly requests: readonly RequestRecord[];
+  readonly pods: readonly PodMoment[];
+  readonly endpoints: readonly EndpointMoment[];
+  readonly syncs: readonly SyncMoment[];
+  readonly health: readonly HealthMoment[];
+  readonly loadBalancer: readonly LoadBalancerMoment[];
+  readonly states: readonly StateMoment[];
+}

@@ -1,0 +1,47 @@
+import type { LossCause } from '@switchyard/core';
+
+/** One event time the model uses, in seconds after the old pod's deletionTimestamp; undefined if it never happened. */
+export interface KeyTimes {
+  /** The old node's agent had applied the table in which the old pod is terminating. */
+  readonly oldNodeSynced: number | undefined;
+  /** The old node's health check first answered 503. */
+  readonly oldNodeUnhealthy: number | undefined;
+  readonly newUp: number | undefined;
+  readonly oldDown: number | undefined;
+  readonly appEnded: number | undefined;
+}
+
+/** What a run comes down to. */
+export interface RunSummary {
+  readonly terminatingFallback: boolean;
+  readonly requests: number;
+  readonly answered: number;
+  readonly lost: number;
+  /** First to last lost request, by the time they were sent, in seconds after the deletionTimestamp. */
+  readonly lossWindow: { readonly from: number; readonly to: number } | undefined;
+  /** Length of the loss window; 0 when nothing was lost. */
+  readonly lossWindowSeconds: number;
+  /** What the loss model says, given the observed event times. */
+  readonly predictedLost: number;
+  /** Lost requests by cause; causes without one are left out. */
+  readonly lostByCause: Readonly<Partial<Record<LossCause, number>>>;
+  /** Every lost request with its cause, in order of sending. */
+  readonly losses: readonly Loss[];
+  readonly firstLoss: FirstLoss | undefined;
+  readonly keyTimes: KeyTimes;
+}
+
+/** One lost request. */
+export interface Loss {
+  readonly sequence: number;
+  /** When it was sent, in seconds after the deletionTimestamp. */
+  readonly at: number;
+  readonly outcome: string;
+  readonly cause: LossCause;
+}
+
+/** Why the first lost request was lost. */
+export interface FirstLoss extends Loss {
+  /** What the oracle says the node did with it, in order. Empty if no packet reached a node. */
+  readonly explanation: readonly string[];
+}

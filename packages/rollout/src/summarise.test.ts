@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import type { RunRecord } from './run-record.ts';
+import { rolloutTimes, summarise } from './summarise.ts';
+import { deletedAt, syntheticRun } from './testing/synthetic-run.ts';
+
+const explainAt = (): readonly string[] => ['because'];
+
+describe('summarise', () => {
+  test('without the fallback: the measured loss, its window, its causes, and a model within 3 requests', () => {
+    const summary = summarise(syntheticRun({ terminatingFallback: false }), explainAt);
+    expect(summary.requests).toBe(740);
+    expect(summary.lost + summary.answered).toBe(740);
+    expect(summary.lostByCause).toEqual({ droppedByNodeAlone: 55, droppedByNodeShared: 87 });
+    expect(summary.losses.map((loss) => loss.cause).slice(54, 57)).toEqual([
+      'droppedByNodeAlone',
+      'droppedByNodeShared',
+      'droppedByNodeShared',
+    ]);
+    expect(Math.abs(summary.predictedLost - summary.lost)).toBeLessThanOrEqual(3);
+    expect(summary.lossWindow?.from).toBeCloseTo(0.2, 1);
+    expect(summary.lossWindowSeconds).toBeCloseTo(11.4, 2);
+    expect(summary.firstLoss).toMatchObject({
+      cause: 'droppedByNodeAlone',
+      explanation: ['because'],
+      outcome: 'timeout',
+    });
+  });
+
+  test('with the fallback nothing is lost and nothing predicted', () => {
+    const summary = summarise(syntheticRun({ terminatingFallback: true }), explainAt);
+    expect(summary).toMatchObject({ lost: 0, answered: 740, predictedLost: 0, lostByCause: {}, lossWindowSeconds: 0 });
+    expect(summary.lossWindow).toBeUndefined();
+    expect(summary.firstLoss).toBeUndefined();
+  });
+
+  test('a loss that no event explains is called unexplained, not guessed', () => {
+    const run = syntheticRun({ terminatingFallback: true });
+    const requests = run.requests.map((request, index) =>
+      index === 700 ? { ...request, outcome: 'reset' as const } : request,
+    );
+    expect(summarise({ ...run, requests }, explainAt).lostByCause).toEqual({ unexplained: 1 });
+  });
+
+  test('while HAProxy has nobody UP the reason is HAProxy, not the node', () => {
+    const run = syntheticRun({ terminatingFallback: true });
+    const hole: RunRecord = {
+      ...run,
+      loadBalancer: run.loadBalancer.map((moment) =>
+        moment.node === 'node1' && !moment.isUp ? { ...moment, at: (deletedAt + 1000) as typeof deletedAt } : moment,
+      ),
+      requests: run.requests.map((request) =>
+        request.sentAt >= deletedAt + 1500 && request.sentAt < deletedAt + 2000
+          ? { ...request, outcome: 'empty' }
+          : request,
+      ),
+    };
+    const summary = summarise(hole, explainAt);
+    expect(summary.lostByCause).toEqual({ noServerUp: 10 });
+    expect(summary.firstLoss?.explanation).toEqual(['HAProxy had no server UP and closed the connection']);
+  });
+});
+
+test('rolloutTimes takes the first apply after the slice said terminating', () => {
+  const times = rolloutTimes(syntheticRun({ terminatingFallback: false }));
+  const relative = (at: number | undefined): number => Math.round(((at ?? 0) - deletedAt) * 100) / 100_000;
+  expect([times.oldNodeSynced, times.appEnded, times.newUp, times.oldDown].map(relative)).toEqual([
+    0.05, 30.03, 2.93, 11.7,
+  ]);
+});

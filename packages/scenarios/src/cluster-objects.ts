@@ -1,0 +1,164 @@
+import { type IpAddress, type IpFamily, ipFamilyOf } from '@switchyard/core';
+import type { Scenario, ScenarioEndpoint, ScenarioService } from './scenario.ts';
+import type { ScenarioState } from './scenario-state.ts';
+
+/** A Kubernetes object as JSON, as the API server would send it or a manifest would hold it. */
+export interface ClusterObject {
+  readonly apiVersion: string;
+  readonly kind: 'Service' | 'EndpointSlice' | 'Node' | 'ServiceCIDR';
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  };
+  readonly [field: string]: unknown;
+}
+
+/** Addresses of the two nodes of every scenario, in the lab's plan. `node1` is under test. */
+export const nodeAddresses: Readonly<Record<IpFamily, Readonly<Record<string, string>>>> = {
+  IPv4: { node1: '172.18.0.11', node2: '172.18.0.12' },
+  IPv6: { node1: 'fd00:172:18::11', node2: 'fd00:172:18::12' },
+};
+
+const serviceCidrs: Readonly<Record<IpFamily, string>> = { IPv4: '10.96.0.0/16', IPv6: 'fd00:10:96::/112' };
+const podCidrs: Readonly<Record<IpFamily, (node: number) => string>> = {
+  IPv4: (node) => `10.244.${node}.0/24`,
+  IPv6: (node) => `fd00:10:244:${node}::/64`,
+};
+
+/** All objects of a state: what every altitude starts from. */
+export function clusterObjects(scenario: Scenario, state: ScenarioState): readonly ClusterObject[] {
+  const services = [...state.services.values()];
+  return [
+    ...['node1', 'node2'].map((name, index) => nodeObject(scenario, name, index + 1)),
+    serviceCidrObject(scenario),
+    ...services.map((service) => serviceObject(scenario, service)),
+    ...services.flatMap((service) => sliceObjects(scenario, service, state)),
+  ];
+}
+
+function nodeObject(scenario: Scenario, name: string, number: number): ClusterObject {
+  const podCidr = podCidrs[scenario.ipFamily](number);
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: {
+      name,
+      labels: {
+        'kubernetes.io/hostname': name,
+        'topology.kubernetes.io/zone': name === 'node1' ? scenario.zone : 'zone-b',
+      },
+    },
+    spec: { podCIDR: podCidr, podCIDRs: [podCidr] },
+    status: { addresses: [{ type: 'InternalIP', address: nodeAddresses[scenario.ipFamily][name] }] },
+  };
+}
+
+function serviceCidrObject(scenario: Scenario): ClusterObject {
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'ServiceCIDR',
+    metadata: { name: 'kubernetes' },
+    spec: { cidrs: [serviceCidrs[scenario.ipFamily]] },
+  };
+}
+
+function nameOf(key: string): { readonly namespace: string; readonly name: string } {
+  const [namespace = '', name = ''] = key.split('/');
+  return { namespace, name };
+}
+
+function serviceObject(scenario: Scenario, service: ScenarioService): ClusterObject {
+  const isExternal = service.type === 'NodePort' || service.type === 'LoadBalancer' || service.externalIPs.length > 0;
+  const timeoutSeconds = service.sessionAffinityTimeoutSeconds;
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { ...nameOf(service.name), labels: service.labels },
+    spec: {
+      type: service.type,
+      clusterIP: service.clusterIP,
+      clusterIPs: [service.clusterIP],
+      ipFamilies: [scenario.ipFamily],
+      ports: service.ports,
+      ...(isExternal ? { externalTrafficPolicy: service.externalTrafficPolicy } : {}),
+      internalTrafficPolicy: service.internalTrafficPolicy,
+      ...(service.externalIPs.length > 0 ? { externalIPs: service.externalIPs } : {}),
+      ...(service.loadBalancerSourceRanges.length > 0
+        ? { loadBalancerSourceRanges: service.loadBalancerSourceRanges }
+        : {}),
+      ...(service.healthCheckNodePort === undefined ? {} : { healthCheckNodePort: service.healthCheckNodePort }),
+      ...(timeoutSeconds === undefined
+        ? { sessionAffinity: 'None' }
+        : { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds } } }),
+    },
+    status: { loadBalancer: { ingress: service.loadBalancerIPs } },
+  };
+}
+
+/** One EndpointSlice per slice name and address family. The n-th port of the Service leads to target port + n. */
+function sliceObjects(scenario: Scenario, service: ScenarioService, state: ScenarioState): readonly ClusterObject[] {
+  const endpoints = state.endpoints.filter((endpoint) => endpoint.service === service.name);
+  const { namespace, name } = nameOf(service.name);
+  const groups = Map.groupBy(endpoints, (endpoint) => `${endpoint.slice}-${endpoint.port}-${ipFamilyOf(endpoint.ip)}`);
+  if (groups.size === 0) groups.set(`1-8080-${scenario.ipFamily}`, []);
+  return [...groups].map(([group, members]) => ({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { namespace, name: `${name}-${group.toLowerCase()}`, labels: { 'kubernetes.io/service-name': name } },
+    addressType: members[0] === undefined ? scenario.ipFamily : ipFamilyOf(members[0].ip),
+    ports: service.ports.map((port, index) => ({
+      name: port.name,
+      protocol: port.protocol,
+      port: (members[0]?.port ?? 8080) + index,
+    })),
+    endpoints: members.map(endpointObject),
+  }));
+}
+
+function endpointObject(endpoint: ScenarioEndpoint): Readonly<Record<string, unknown>> {
+  const { ready, serving, terminating } = endpoint;
+  return {
+    addresses: [endpoint.ip],
+    conditions: {
+      ...(ready === undefined ? {} : { ready }),
+      ...(serving === undefined ? {} : { serving }),
+      ...(terminating === undefined ? {} : { terminating }),
+    },
+    nodeName: endpoint.node,
+    ...hints(endpoint),
+  };
+}
+
+function hints(endpoint: ScenarioEndpoint): Readonly<Record<string, unknown>> {
+  const { zoneHints, nodeHints } = endpoint;
+  if (zoneHints.length === 0 && nodeHints.length === 0) return {};
+  const named = (names: readonly string[]): readonly { readonly name: string }[] => names.map((name) => ({ name }));
+  return {
+    hints: {
+      ...(zoneHints.length > 0 ? { forZones: named(zoneHints) } : {}),
+      ...(nodeHints.length > 0 ? { forNodes: named(nodeHints) } : {}),
+    },
+  };
+}
+
+/** Every address that a scenario's endpoints ever have, with the ports their pods must listen on. */
+export function endpointPods(
+  scenario: Scenario,
+): ReadonlyMap<IpAddress, { readonly node: string; readonly ports: ReadonlySet<number> }> {
+  const pods = new Map<IpAddress, { readonly node: string; readonly ports: Set<number> }>();
+  const put = scenario.steps.flatMap((step) => (step.kind === 'putEndpoint' ? [step.endpoint] : []));
+  const services = [
+    ...scenario.services,
+    ...scenario.steps.flatMap((step) => (step.kind === 'putService' ? [step.service] : [])),
+  ];
+  for (const endpoint of [...scenario.endpoints, ...put]) {
+    const pod = pods.get(endpoint.ip) ?? { node: endpoint.node, ports: new Set<number>() };
+    const portCount = Math.max(
+      ...services.filter((one) => one.name === endpoint.service).map((one) => one.ports.length),
+    );
+    for (let index = 0; index < portCount; index++) pod.ports.add(endpoint.port + index);
+    pods.set(endpoint.ip, pod);
+  }
+  return pods;
+}

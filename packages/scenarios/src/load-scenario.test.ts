@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'vitest';
+import { loadScenario } from './load-scenario.ts';
+import { ipv6TwinOf, ipv6TwinOfCidr } from './other-family.ts';
+
+const good = `name: n
+why: w
+given:
+  services:
+    - { name: a/b, clusterIP: 10.96.0.10, ports: [{ port: 80 }] }
+steps:
+  - { from: pod, to: '10.96.0.10:80/TCP', expect: reject }
+`;
+
+describe('loadScenario', () => {
+  test('one scenario per family, with the addresses of that family and the defaults of the API', () => {
+    const [v4, v6] = loadScenario('x', good);
+    expect([v4?.ipFamily, v6?.ipFamily]).toEqual(['IPv4', 'IPv6']);
+    expect(v6?.services[0]).toMatchObject({
+      clusterIP: 'fd00:10:96::10',
+      type: 'ClusterIP',
+      internalTrafficPolicy: 'Cluster',
+    });
+    expect(v4?.steps).toEqual([
+      {
+        kind: 'flow',
+        line: 7,
+        flow: {
+          from: 'pod',
+          fromEndpoint: undefined,
+          to: '10.96.0.10',
+          port: 80,
+          protocol: 'TCP',
+          expect: { kind: 'reject' },
+        },
+      },
+    ]);
+  });
+
+  test.each([
+    {
+      title: 'an unknown field',
+      change: ['port: 80', 'prot: 80'],
+      message: /^x\.yaml:5: given\.services\.0\.ports\.0/,
+    },
+    { title: 'a wrong value', change: ['reject', 'refuse'], message: /^x\.yaml:7: / },
+    { title: 'broken YAML', change: ['{ port: 80 }', '{ port: 80'], message: /^x\.yaml:\d+: / },
+    {
+      title: 'an address outside the plan',
+      change: ["'10.96.0.10:80/TCP'", "'192.0.2.1:80/TCP'"],
+      message: /^x\.yaml:7: steps\.0\.to: 192\.0\.2\.1 is not an address of the plan/,
+    },
+    {
+      title: 'a scenario without steps',
+      change: ["  - { from: pod, to: '10.96.0.10:80/TCP', expect: reject }", '  []'],
+      message: /^x\.yaml:7: steps/,
+    },
+  ])('$title is refused with file and line', ({ change: [from = '', to = ''], message }) => {
+    expect(() => loadScenario('x', good.replace(from, to))).toThrow(message);
+  });
+});
+
+test.each([
+  ['172.18.0.11', 'fd00:172:18::11'],
+  ['10.244.2.5', 'fd00:10:244:2::5'],
+  ['10.96.0.10', 'fd00:10:96::10'],
+  ['10.96.3.10', 'fd00:10:96::3:10'],
+  ['198.51.100.7', '2001:db8:51::7'],
+  ['8.8.8.8', undefined],
+])('the IPv6 twin of %s is %s', (v4, v6) => {
+  expect(ipv6TwinOf(v4)).toBe(v6);
+});
+
+test('the twin of a single address range is a single address range', () => {
+  expect(ipv6TwinOfCidr('172.18.0.100/32')).toBe('fd00:172:18::100/128');
+  expect(ipv6TwinOfCidr('0.0.0.0/0')).toBe('::/0');
+});

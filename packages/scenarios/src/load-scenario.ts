@@ -1,0 +1,189 @@
+import {
+  ConfigError,
+  type IpAddress,
+  type IpFamily,
+  parseIp,
+  parsePort,
+  type Protocol,
+  type SourceClass,
+  sourceClasses,
+  tryParseIp,
+} from '@switchyard/core';
+import * as v from 'valibot';
+import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
+import { ipv6TwinOf, ipv6TwinOfCidr } from './other-family.ts';
+import type {
+  Expectation,
+  Scenario,
+  ScenarioEndpoint,
+  ScenarioFlow,
+  ScenarioService,
+  ScenarioStep,
+} from './scenario.ts';
+import { type ScenarioFile, scenarioSchema } from './schema.ts';
+
+/**
+ * Reads one scenario file: one scenario per IP family it names. Throws `ConfigError` with `file:line` for broken YAML,
+ * an unknown field, a wrong value, or an address outside the plan of `other-family.ts`.
+ */
+export function loadScenario(id: string, text: string): readonly Scenario[] {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { lineCounter });
+  const lineOf = (path: readonly unknown[]): number => lineOfPath(document, lineCounter, path);
+  const syntaxError = document.errors[0];
+  if (syntaxError !== undefined) {
+    throw new ConfigError(
+      'scenario.syntax',
+      `${id}.yaml:${syntaxError.linePos?.[0].line ?? 1}: ${syntaxError.message}`,
+    );
+  }
+  const result = v.safeParse(scenarioSchema, document.toJS());
+  if (!result.success) {
+    const faults = result.issues.map((issue) => {
+      const path = (issue.path ?? []).map((item) => item.key);
+      return `${id}.yaml:${lineOf(path)}: ${path.join('.') || 'scenario'}: ${issue.message}`;
+    });
+    throw new ConfigError('scenario.invalid', faults.join('\n'));
+  }
+  return result.output.ipFamilies.map((ipFamily) => new Reader(id, ipFamily, lineOf).scenario(result.output));
+}
+
+/** The line of the deepest node on the path that the document has. */
+function lineOfPath(document: Document, lineCounter: LineCounter, path: readonly unknown[]): number {
+  for (let length = path.length; length >= 0; length--) {
+    const node = length === 0 ? document.contents : document.getIn(path.slice(0, length), true);
+    if (isNode(node) && node.range) return lineCounter.linePos(node.range[0]).line;
+  }
+  return 1;
+}
+
+type FileService = ScenarioFile['given']['services'][number];
+type FileEndpoint = ScenarioFile['given']['endpoints'][number];
+type FileStep = ScenarioFile['steps'][number];
+type FileFlow = Extract<FileStep, { readonly to: string }>;
+
+/** Turns checked file content into a scenario of one family. */
+class Reader {
+  readonly #id: string;
+  readonly #ipFamily: IpFamily;
+  readonly #lineOf: (path: readonly unknown[]) => number;
+
+  constructor(id: string, ipFamily: IpFamily, lineOf: (path: readonly unknown[]) => number) {
+    this.#id = id;
+    this.#ipFamily = ipFamily;
+    this.#lineOf = lineOf;
+  }
+
+  scenario(file: ScenarioFile): Scenario {
+    const { given } = file;
+    return {
+      id: this.#id,
+      name: file.name,
+      why: file.why,
+      ipFamily: this.#ipFamily,
+      agent: {
+        detectsPods: given.agent.detectsPods ?? true,
+        masqueradeAll: given.agent.masqueradeAll ?? false,
+        terminatingFallback: given.agent.terminatingFallback ?? 'on',
+        nodePortAddresses: (given.agent.nodePortAddresses ?? []).map((cidr) => this.#cidr(cidr, ['given', 'agent'])),
+      },
+      zone: given.zone,
+      services: given.services.map((service, index) => this.#service(service, ['given', 'services', index])),
+      endpoints: given.endpoints.map((endpoint, index) => this.#endpoint(endpoint, ['given', 'endpoints', index])),
+      steps: file.steps.map((step, index) => this.#step(step, ['steps', index])),
+    };
+  }
+
+  #step(step: FileStep, path: readonly unknown[]): ScenarioStep {
+    const line = this.#lineOf(path);
+    if ('to' in step) return { kind: 'flow', flow: this.#flow(step, path), line };
+    if ('health-check' in step) {
+      const { service, status, localEndpoints } = step['health-check'];
+      return { kind: 'healthCheck', check: { service, status, localEndpoints }, line };
+    }
+    if ('put-service' in step) return { kind: 'putService', service: this.#service(step['put-service'], path), line };
+    if ('remove-service' in step) return { kind: 'removeService', service: step['remove-service'], line };
+    if ('put-endpoint' in step)
+      return { kind: 'putEndpoint', endpoint: this.#endpoint(step['put-endpoint'], path), line };
+    if ('remove-endpoint' in step) {
+      const { service, ip } = step['remove-endpoint'];
+      return { kind: 'removeEndpoint', service, ip: this.#ip(ip, path), line };
+    }
+    return { kind: 'restartAgent', line };
+  }
+
+  #service(service: FileService, path: readonly unknown[]): ScenarioService {
+    return {
+      ...service,
+      clusterIP: service.clusterIP === 'None' ? 'None' : this.#ip(service.clusterIP, [...path, 'clusterIP']),
+      ports: service.ports.map((port) => ({
+        name: port.name,
+        protocol: port.protocol,
+        port: parsePort(port.port),
+        nodePort: port.nodePort === undefined ? undefined : parsePort(port.nodePort),
+      })),
+      externalIPs: service.externalIPs.map((ip) => this.#ip(ip, [...path, 'externalIPs'])),
+      loadBalancerIPs: service.loadBalancerIPs.map((entry) => ({
+        ip: this.#ip(typeof entry === 'string' ? entry : entry.ip, [...path, 'loadBalancerIPs']),
+        ipMode: typeof entry === 'string' ? undefined : entry.ipMode,
+      })),
+      loadBalancerSourceRanges: service.loadBalancerSourceRanges.map((cidr) =>
+        this.#cidr(cidr, [...path, 'loadBalancerSourceRanges']),
+      ),
+      healthCheckNodePort:
+        service.healthCheckNodePort === undefined ? undefined : parsePort(service.healthCheckNodePort),
+      sessionAffinityTimeoutSeconds: service.sessionAffinityTimeoutSeconds,
+    };
+  }
+
+  #endpoint(endpoint: FileEndpoint, path: readonly unknown[]): ScenarioEndpoint {
+    return {
+      service: endpoint.service,
+      ip: this.#ip(endpoint.ip, [...path, 'ip']),
+      node: endpoint.node,
+      port: parsePort(endpoint.port),
+      ready: endpoint.ready,
+      serving: endpoint.serving,
+      terminating: endpoint.terminating,
+      zoneHints: endpoint.zoneHints,
+      nodeHints: endpoint.nodeHints,
+      slice: endpoint.slice,
+    };
+  }
+
+  #flow(flow: FileFlow, path: readonly unknown[]): ScenarioFlow {
+    const [, address = '', port = '', protocol = ''] = /^(.*):(\d+)\/(\w+)$/.exec(flow.to) ?? [];
+    const isClass = (sourceClasses as readonly string[]).includes(flow.from);
+    return {
+      from: isClass ? (flow.from as SourceClass) : 'pod',
+      fromEndpoint: isClass ? undefined : this.#ip(flow.from, [...path, 'from']),
+      to: this.#ip(address, [...path, 'to']),
+      port: parsePort(Number(port)),
+      protocol: protocol as Protocol,
+      expect: this.#expectation(flow.expect, [...path, 'expect']),
+    };
+  }
+
+  #expectation(expect: FileFlow['expect'], path: readonly unknown[]): Expectation {
+    if (typeof expect === 'string') return { kind: expect };
+    return { kind: 'forward', to: expect.forward.map((ip) => this.#ip(ip, path)), masquerade: expect.masquerade };
+  }
+
+  #ip(text: string, path: readonly unknown[]): IpAddress {
+    const twin = ipv6TwinOf(text);
+    if (tryParseIp(text) === undefined || twin === undefined) {
+      return this.#refuse(path, `${text} is not an address of the plan in other-family.ts`);
+    }
+    return this.#ipFamily === 'IPv4' ? parseIp(text) : twin;
+  }
+
+  #cidr(text: string, path: readonly unknown[]): string {
+    const twin = ipv6TwinOfCidr(text);
+    if (twin === undefined) return this.#refuse(path, `${text} is not a CIDR of the plan in other-family.ts`);
+    return this.#ipFamily === 'IPv4' ? text : twin;
+  }
+
+  #refuse(path: readonly unknown[], why: string): never {
+    throw new ConfigError('scenario.address', `${this.#id}.yaml:${this.#lineOf(path)}: ${path.join('.')}: ${why}`);
+  }
+}

@@ -1,0 +1,44 @@
+import type { Scenario, ScenarioEndpoint, ScenarioService, ScenarioStep } from './scenario.ts';
+
+/** The cluster at one point of a scenario. */
+export interface ScenarioState {
+  readonly services: ReadonlyMap<string, ScenarioService>;
+  readonly endpoints: readonly ScenarioEndpoint[];
+}
+
+/** The state before the first step. */
+export function firstState(scenario: Scenario): ScenarioState {
+  return {
+    services: new Map(scenario.services.map((service) => [service.name, service])),
+    endpoints: scenario.endpoints,
+  };
+}
+
+/** The state after a step; the same object when the step only looks. */
+export function nextState(state: ScenarioState, step: ScenarioStep): ScenarioState {
+  switch (step.kind) {
+    case 'putService':
+      return { ...state, services: new Map([...state.services, [step.service.name, step.service]]) };
+    case 'removeService':
+      return {
+        services: new Map([...state.services].filter(([name]) => name !== step.service)),
+        endpoints: state.endpoints.filter((endpoint) => endpoint.service !== step.service),
+      };
+    case 'putEndpoint':
+      return { ...state, endpoints: [...without(state, step.endpoint), step.endpoint] };
+    case 'removeEndpoint':
+      return {
+        ...state,
+        endpoints: state.endpoints.filter((one) => one.service !== step.service || one.ip !== step.ip),
+      };
+    default:
+      return state;
+  }
+}
+
+/** An endpoint replaces the one with the same Service, address and slice. */
+function without(state: ScenarioState, endpoint: ScenarioEndpoint): readonly ScenarioEndpoint[] {
+  return state.endpoints.filter(
+    (one) => one.service !== endpoint.service || one.ip !== endpoint.ip || one.slice !== endpoint.slice,
+  );
+}

@@ -1,0 +1,102 @@
+import * as v from 'valibot';
+
+// What a scenario file may say. Strict: an unknown field is an error, so a typo cannot switch a check off.
+
+const port = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65_535));
+const protocol = v.picklist(['TCP', 'UDP', 'SCTP']);
+const policy = v.picklist(['Cluster', 'Local']);
+const key = v.pipe(v.string(), v.regex(/^[a-z0-9-]+\/[a-z0-9-]+$/, 'must be namespace/name'));
+
+const servicePort = v.strictObject({
+  name: v.optional(v.string(), ''),
+  port,
+  protocol: v.optional(protocol, 'TCP'),
+  nodePort: v.optional(port),
+});
+
+/** A Service in a file. */
+export const serviceSchema = v.strictObject({
+  name: key,
+  type: v.optional(v.picklist(['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName']), 'ClusterIP'),
+  clusterIP: v.string(),
+  ports: v.array(servicePort),
+  externalTrafficPolicy: v.optional(policy, 'Cluster'),
+  internalTrafficPolicy: v.optional(policy, 'Cluster'),
+  externalIPs: v.optional(v.array(v.string()), []),
+  loadBalancerIPs: v.optional(
+    v.array(v.union([v.string(), v.strictObject({ ip: v.string(), ipMode: v.optional(v.string()) })])),
+    [],
+  ),
+  loadBalancerSourceRanges: v.optional(v.array(v.string()), []),
+  healthCheckNodePort: v.optional(port),
+  sessionAffinityTimeoutSeconds: v.optional(v.number()),
+  labels: v.optional(v.record(v.string(), v.string()), {}),
+});
+
+/** An endpoint in a file. */
+export const endpointSchema = v.strictObject({
+  service: key,
+  ip: v.string(),
+  node: v.picklist(['node1', 'node2']),
+  port: v.optional(port, 8080),
+  ready: v.optional(v.boolean()),
+  serving: v.optional(v.boolean()),
+  terminating: v.optional(v.boolean()),
+  zoneHints: v.optional(v.array(v.string()), []),
+  nodeHints: v.optional(v.array(v.string()), []),
+  slice: v.optional(v.string(), '1'),
+});
+
+const expectation = v.union([
+  v.picklist(['drop', 'reject', 'pass']),
+  v.strictObject({ forward: v.pipe(v.array(v.string()), v.minLength(1)), masquerade: v.boolean() }),
+]);
+
+/** A flow in a file. */
+export const flowSchema = v.strictObject({
+  /** A source class, or the address of an endpoint of the node under test (hairpin). */
+  from: v.string(),
+  to: v.pipe(v.string(), v.regex(/^[0-9.]+:[0-9]+\/(TCP|UDP|SCTP)$/, 'must be address:port/PROTOCOL')),
+  expect: expectation,
+});
+
+const step = v.union([
+  flowSchema,
+  v.strictObject({
+    'health-check': v.strictObject({
+      service: key,
+      status: v.union([v.literal(200), v.literal(503), v.literal('closed')]),
+      localEndpoints: v.optional(v.number()),
+    }),
+  }),
+  v.strictObject({ 'put-service': serviceSchema }),
+  v.strictObject({ 'remove-service': key }),
+  v.strictObject({ 'put-endpoint': endpointSchema }),
+  v.strictObject({ 'remove-endpoint': v.strictObject({ service: key, ip: v.string() }) }),
+  v.strictObject({ 'restart-agent': v.literal(true) }),
+]);
+
+/** A whole file. */
+export const scenarioSchema = v.strictObject({
+  name: v.string(),
+  why: v.string(),
+  ipFamilies: v.optional(v.array(v.picklist(['IPv4', 'IPv6'])), ['IPv4', 'IPv6']),
+  given: v.strictObject({
+    agent: v.optional(
+      v.strictObject({
+        detectsPods: v.optional(v.boolean(), true),
+        masqueradeAll: v.optional(v.boolean(), false),
+        terminatingFallback: v.optional(v.picklist(['on', 'off']), 'on'),
+        nodePortAddresses: v.optional(v.array(v.string()), []),
+      }),
+      {},
+    ),
+    zone: v.optional(v.string(), 'zone-a'),
+    services: v.array(serviceSchema),
+    endpoints: v.optional(v.array(endpointSchema), []),
+  }),
+  steps: v.pipe(v.array(step), v.minLength(1)),
+});
+
+/** The checked content of a file. */
+export type ScenarioFile = v.InferOutput<typeof scenarioSchema>;

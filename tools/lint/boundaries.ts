@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root, workspaces, type Workspace } from '../workspace.ts';
+import { sourceFiles, type SourceFile } from './source-files.ts';
+
+/** Which layer may import which in production code. `tests` may also import what is in `testAllow`. */
+const allow: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  host: ['core'],
+  backend: ['core', 'host'],
+  scenarios: ['core'],
+  lab: ['core', 'host'],
+  experiment: ['core', 'host', 'lab'],
+  app: ['core', 'host', 'backend'],
+};
+const testAllow: Readonly<Record<string, readonly string[]>> = {
+  scenarios: ['backend', 'host', 'lab'],
+  backend: ['lab'],
+  app: ['lab'],
+};
+
+/** External packages that have one owner: who may import them, by path prefix. */
+const owners: Readonly<Record<string, readonly string[]>> = {
+  '@kubernetes/client-node': ['packages/core/src/kubernetes/', 'apps/kind-lb-controller/src/'],
+  execa: ['packages/host/src/command-runner', 'tools/'],
+  pino: ['packages/host/src/'],
+  yaml: ['packages/core/src/manifests/', 'packages/scenarios/src/', 'packages/lab/src/'],
+};
+
+/** Inside core, in dependency order: a folder may import itself and what stands before it. */
+const coreOrder = ['', 'ip', 'records', 'state', 'policy', 'forwarding', 'loss', 'reconcile', 'conntrack', 'health'];
+
+const importPattern =
+  /(?:^|\n)[ \t]*(import\s+type\b|import\b|export\b)(?:[^;'"]*?\bfrom)?\s*(['"])([^'"\s]+)\2|\bimport\s*\(\s*(['"])([^'"\s]+)\4/g;
+
+/** Every import that breaks a rule, as `file: what; which rule`. */
+export function findBoundaryFaults(): readonly string[] {
+  const all = workspaces();
+  return all.flatMap((workspace) => [...manifestFaults(workspace, all), ...importFaults(workspace, all)]);
+}
+
+function manifestFaults(workspace: Workspace, all: readonly Workspace[]): string[] {
+  const ours = (names: readonly string[]): Workspace[] => all.filter((other) => names.includes(other.name));
+  const faults: string[] = [];
+  for (const other of ours(workspace.dependencies)) {
+    if (!allow[workspace.layer]?.includes(other.layer)) {
+      faults.push(
+        `${workspace.folder}/package.json: layer ${workspace.layer} may not depend on ${other.name} (${other.layer})`,
+      );
+    }
+  }
+  const references = JSON.parse(readFileSync(join(root, workspace.folder, 'tsconfig.json'), 'utf8')) as {
+    readonly references?: readonly { readonly path: string }[];
+  };
+  const wanted = ours([...workspace.dependencies, ...workspace.devDependencies]).map((other) => other.folder);
+  const found = (references.references ?? []).map(({ path }) => join(workspace.folder, path));
+  for (const folder of wanted.filter((one) => !found.includes(one))) {
+    faults.push(`${workspace.folder}/tsconfig.json: "references" lacks ${folder}, a dependency`);
+  }
+  for (const folder of found.filter((one) => !wanted.includes(one))) {
+    faults.push(`${workspace.folder}/tsconfig.json: "references" names ${folder}, which is no dependency`);
+  }
+  return faults;
+}
+
+function importFaults(workspace: Workspace, all: readonly Workspace[]): string[] {
+  return sourceFiles(workspace.folder).flatMap((file) =>
+    [...file.code.matchAll(importPattern)].flatMap(([, keyword = '', , statement, , call]) => {
+      const specifier = statement ?? call ?? '';
+      const fault = specifier.startsWith('.')
+        ? relativeFault(workspace, file, { specifier, isTypeOnly: keyword.includes('type') })
+        : packageFault(workspace, file, specifier, all);
+      return fault === undefined ? [] : [`${file.path}: import of '${specifier}': ${fault}`];
+    }),
+  );
+}
+
+interface RelativeImport {
+  readonly specifier: string;
+  /** Types carry no code: the table's vocabulary may be named by the policy that fills it. */
+  readonly isTypeOnly: boolean;
+}
+
+function relativeFault(
+  workspace: Workspace,
+  file: SourceFile,
+  { specifier, isTypeOnly }: RelativeImport,
+): string | undefined {
+  const target = join(file.path, '..', specifier);
+  if (isTestFile(file.path)) return undefined;
+  if (!target.startsWith(`${workspace.folder}/`)) return 'leaves the package; import it by its package name';
+  if (isTypeOnly || workspace.layer !== 'core' || !file.path.startsWith('packages/core/src/')) return undefined;
+  return coreOrderFault(coreFolder(file.path), coreFolder(target), file);
+}
+
+/** Folders outside the list (kubernetes, manifests, testing, the index) may import anything in core. */
+function coreOrderFault(from: string, to: string, file: SourceFile): string | undefined {
+  const fromIndex = coreOrder.indexOf(from);
+  if (fromIndex < 0 || file.path === 'packages/core/src/index.ts') return undefined;
+  const toIndex = coreOrder.indexOf(to);
+  if (toIndex < 0) return `core/${from} may not import core/${to}`;
+  return toIndex > fromIndex
+    ? `core's order is ${coreOrder.join(' ')}: ${from || 'the root'} may not import ${to}`
+    : undefined;
+}
+
+function coreFolder(path: string): string {
+  const rest = path.slice('packages/core/src/'.length);
+  return rest.includes('/') ? rest.slice(0, rest.indexOf('/')) : '';
+}
+
+function packageFault(
+  workspace: Workspace,
+  file: SourceFile,
+  specifier: string,
+  all: readonly Workspace[],
+): string | undefined {
+  if (specifier.startsWith('node:')) return undefined;
+  const name = specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/');
+  const isTest = isTestFile(file.path);
+  if (isTest && ['vitest', 'vite', 'fast-check'].includes(name)) return undefined;
+  const ownerPaths = owners[name];
+  if (ownerPaths !== undefined && !isTest && !ownerPaths.some((prefix) => file.path.startsWith(prefix))) {
+    return `only ${ownerPaths.join(', ')} may import ${name}`;
+  }
+  const isDeclared = workspace.dependencies.includes(name) || (isTest && workspace.devDependencies.includes(name));
+  if (!isDeclared) return `${name} is not a dependency of ${workspace.name}`;
+  const other = all.find((candidate) => candidate.name === name);
+  if (other === undefined) return undefined;
+  const allowed = [...(allow[workspace.layer] ?? []), ...(isTest ? (testAllow[workspace.layer] ?? []) : [])];
+  return allowed.includes(other.layer) ? undefined : `layer ${workspace.layer} may not import layer ${other.layer}`;
+}
+
+function isTestFile(path: string): boolean {
+  return /\.(test|bench)\.ts$|\/test\/|\/bench\/|vitest[.\w]*config\.ts$/.test(path);
+}

@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { faultsIn } from './house-rules.ts';
+import { parseSource } from './source-files.ts';
+
+const faultsOf = (path: string, text: string): readonly string[] => faultsIn(parseSource(path, text));
+
+test('ambient names are refused outside the edges, and only in code', () => {
+  const path = 'packages/core/src/policy/x.ts';
+  assert.equal(faultsOf(path, 'const a = Date.now();').length, 1);
+  assert.equal(faultsOf(path, '/* lines\n\n */ const a = Math.random();')[0]?.split(':')[1], '3');
+  assert.deepEqual(faultsOf(path, "// Date.now()\nconst a = 'Date.now()';"), []);
+  assert.deepEqual(faultsOf('packages/host/src/x.ts', 'const a = Date.now();'), []);
+});
+
+test('a backend that decides policy is refused', () => {
+  const path = 'packages/backend-nftables/src/x.ts';
+  assert.equal(faultsOf(path, "if (to === 'Local') x();").length, 1);
+  assert.equal(faultsOf(path, 'if (endpoint.terminating) x();').length, 1);
+  assert.deepEqual(faultsOf(path, "if (decision.kind === 'drop') x();"), []);
+});

@@ -1,0 +1,38 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../workspace.ts';
+
+/** A TypeScript source with comments and string bodies taken out, so that words in them are not code. */
+export interface SourceFile {
+  /** Relative to the checkout. */
+  readonly path: string;
+  /** Without comments; strings kept (imports are read from here). */
+  readonly code: string;
+  /** Without comments and with string contents emptied. */
+  readonly bare: string;
+}
+
+/** All sources below a folder; tests and benches included. */
+export function sourceFiles(folder: string): readonly SourceFile[] {
+  return globSync(`${folder}/**/*.ts`, {
+    cwd: root,
+    exclude: ['**/node_modules/**', '**/dist/**', '**/dist-bundle/**'],
+  })
+    .sort()
+    .map((path) => parseSource(path, readFileSync(join(root, path), 'utf8')));
+}
+
+const token = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`/g;
+
+/** Splits a text into code and comments. Exported for tests. */
+export function parseSource(path: string, text: string): SourceFile {
+  const isComment = (part: string): boolean => part.startsWith('//') || part.startsWith('/*');
+  const blank = (part: string): string => part.replace(/[^\n]/g, ' '); // keeps offsets and line numbers
+  return {
+    path,
+    code: text.replace(token, (part) => (isComment(part) ? blank(part) : part)),
+    bare: text.replace(token, (part) =>
+      isComment(part) ? blank(part) : `${part[0]}${blank(part.slice(1, -1))}${part[0]}`,
+    ),
+  };
+}

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { formatSummary, readVitestReport } from './results.ts';
+
+function reportOf(content: string): ReturnType<typeof readVitestReport> {
+  const folder = mkdtempSync(join(tmpdir(), 'swy-results-'));
+  try {
+    const path = join(folder, 'report.json');
+    writeFileSync(path, content);
+    return readVitestReport('unit x', path);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const file = (tests: readonly { fullName: string; status: string }[], status = 'passed'): unknown => ({
+  name: 'x.test.ts',
+  status,
+  message: 'import failed',
+  startTime: 1000,
+  endTime: 3000,
+  assertionResults: tests,
+});
+
+test('counts passed, failed and skipped tests', () => {
+  const tests = [
+    { fullName: 'a', status: 'passed' },
+    { fullName: 'b', status: 'failed' },
+    { fullName: 'c', status: 'pending' },
+  ];
+  const result = reportOf(JSON.stringify({ success: false, testResults: [file(tests, 'failed')] }));
+  assert.deepEqual(result, { name: 'unit x', passed: 1, failed: 1, skipped: ['c'], failures: ['b'], seconds: 2 });
+});
+
+test('a report that is missing, broken, empty or failed outside its tests is a failure', () => {
+  assert.equal(readVitestReport('x', '/nonexistent').failed, 1);
+  assert.equal(reportOf('{').failed, 1);
+  assert.equal(reportOf(JSON.stringify({ success: true, testResults: [] })).failed, 1);
+  assert.equal(reportOf(JSON.stringify({ success: false, testResults: [file([], 'failed')] })).failed, 1);
+  const passedOnly = [file([{ fullName: 'a', status: 'passed' }])];
+  assert.equal(reportOf(JSON.stringify({ success: false, testResults: passedOnly })).failed, 1);
+});
+
+test('the closing line adds up all runners', () => {
+  const result = { name: 'x', passed: 2, failed: 1, skipped: ['s'], failures: ['f'], seconds: 1 };
+  const lines = formatSummary([result, { ...result, name: 'y' }])
+    .trimEnd()
+    .split('\n');
+  assert.equal(lines.at(-1), '4 passed, 2 failed, 2 skipped');
+  assert.ok(lines.some((line) => line.startsWith('FAILED   y: f')));
+});

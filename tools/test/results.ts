@@ -1,0 +1,84 @@
+import { existsSync, readFileSync } from 'node:fs';
+
+/** Outcome of one runner (a check, or one vitest project). */
+export interface RunnerResult {
+  readonly name: string;
+  readonly passed: number;
+  readonly failed: number;
+  /** Full test names; the reason is part of what the test printed or of its name. */
+  readonly skipped: readonly string[];
+  readonly failures: readonly string[];
+  readonly seconds: number;
+}
+
+interface VitestReport {
+  readonly success: boolean;
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly status: string;
+    readonly message?: string;
+    readonly startTime: number;
+    readonly endTime: number;
+    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
+  }[];
+}
+
+/**
+ * Reads vitest's JSON report. A missing or unreadable report, a file that failed outside its tests, and a
+ * report without a single test each count as one failure: a runner that ran nothing has not passed.
+ */
+export function readVitestReport(name: string, path: string): RunnerResult {
+  const broken = (why: string): RunnerResult => ({
+    name,
+    passed: 0,
+    failed: 1,
+    skipped: [],
+    failures: [why],
+    seconds: 0,
+  });
+  if (!existsSync(path)) return broken(`${name} wrote no report`);
+  let report: VitestReport;
+  try {
+    report = JSON.parse(readFileSync(path, 'utf8')) as VitestReport;
+  } catch (error) {
+    return broken(`${name} wrote a broken report: ${String(error)}`);
+  }
+  const tests = report.testResults.flatMap((file) => file.assertionResults);
+  const failures = tests.filter((test) => test.status === 'failed').map((test) => test.fullName);
+  for (const file of report.testResults) {
+    if (file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed')) {
+      failures.push(`${file.name}: ${file.message ?? 'failed outside its tests'}`);
+    }
+  }
+  if (tests.length === 0 && failures.length === 0) failures.push(`${name} ran no test`);
+  if (!report.success && failures.length === 0) failures.push(`${name} reported failure without naming a test`);
+  const passed = tests.filter((test) => test.status === 'passed').length;
+  const skipped = tests
+    .filter((test) => test.status !== 'passed' && test.status !== 'failed')
+    .map((test) => test.fullName);
+  return { name, passed, failed: failures.length, skipped, failures, seconds: span(report) };
+}
+
+function span(report: VitestReport): number {
+  const starts = report.testResults.map((file) => file.startTime);
+  const ends = report.testResults.map((file) => file.endTime);
+  return starts.length === 0 ? 0 : (Math.max(...ends) - Math.min(...starts)) / 1000;
+}
+
+/** One table over all runners, the failures and skips by name, and the closing line. */
+export function formatSummary(results: readonly RunnerResult[]): string {
+  const width = Math.max(...results.map((result) => result.name.length));
+  const lines = results.map(
+    (result) =>
+      `${result.name.padEnd(width)}  ${String(result.passed).padStart(5)} passed ${String(result.failed).padStart(3)} failed ` +
+      `${String(result.skipped.length).padStart(3)} skipped ${result.seconds.toFixed(1).padStart(7)} s`,
+  );
+  for (const result of results) {
+    for (const test of result.skipped) lines.push(`skipped  ${result.name}: ${test}`);
+    for (const failure of result.failures) lines.push(`FAILED   ${result.name}: ${failure}`);
+  }
+  const sum = (of: (result: RunnerResult) => number): number =>
+    results.reduce((total, result) => total + of(result), 0);
+  const counts = [sum((r) => r.passed), sum((r) => r.failed), sum((r) => r.skipped.length)];
+  return `${lines.join('\n')}\n\n${counts[0]} passed, ${counts[1]} failed, ${counts[2]} skipped\n`;
+}

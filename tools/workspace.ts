@@ -1,0 +1,44 @@
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Absolute path of the checkout. */
+export const root: string = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
+
+/** What the tools need of a workspace package's manifest. */
+export interface Workspace {
+  /** Folder relative to the checkout, for example `packages/core`. */
+  readonly folder: string;
+  readonly name: string;
+  readonly layer: string;
+  /** Names of nx targets. */
+  readonly targets: readonly string[];
+  readonly dependencies: readonly string[];
+  readonly devDependencies: readonly string[];
+}
+
+interface Manifest {
+  readonly name: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly nx?: { readonly tags?: readonly string[]; readonly targets?: Readonly<Record<string, unknown>> };
+}
+
+/** Every workspace package, sorted by folder. */
+export function workspaces(): readonly Workspace[] {
+  return globSync(['packages/*/package.json', 'apps/*/package.json'], { cwd: root }).sort().map(readWorkspace);
+}
+
+function readWorkspace(path: string): Workspace {
+  const manifest = JSON.parse(readFileSync(join(root, path), 'utf8')) as Manifest;
+  const layer = manifest.nx?.tags?.find((tag) => tag.startsWith('layer:'))?.slice('layer:'.length);
+  if (layer === undefined) throw new Error(`${path}: "nx.tags" has no "layer:..." entry; add one, see ARCHITECTURE.md`);
+  return {
+    folder: dirname(path),
+    name: manifest.name,
+    layer,
+    targets: Object.keys(manifest.nx?.targets ?? {}),
+    dependencies: Object.keys(manifest.dependencies ?? {}),
+    devDependencies: Object.keys(manifest.devDependencies ?? {}),
+  };
+}
