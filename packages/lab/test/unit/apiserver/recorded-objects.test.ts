@@ -3,10 +3,12 @@ import { resourceTable } from '../../../src/apiserver/resources/resource-table.t
 import { decode } from '../../../src/apiserver/schema/decode.ts';
 import { fixture, startHarness, type Wire, withoutNulls } from './harness.ts';
 
-const objects = fixture('objects.json').objects.map((object: Wire) => ({
-  title: `${object.kind} ${object.metadata.name} at ${object.metadata.resourceVersion}`,
-  object,
-}));
+const objects: readonly { readonly title: string; readonly object: Wire }[] = fixture('objects.json').objects.map(
+  (object: Wire) => ({
+    title: `${object.kind} ${object.metadata.name} at ${object.metadata.resourceVersion}`,
+    object,
+  }),
+);
 
 const resourceOf = (object: Wire): Wire =>
   resourceTable.find(
@@ -16,13 +18,13 @@ const resourceOf = (object: Wire): Wire =>
   );
 
 describe('objects recorded from kube-apiserver 1.36.2', () => {
-  test.each(objects)('$title is known to its last field', ({ object }: Wire) => {
+  test.each(objects)('$title is known to its last field', ({ object }) => {
     const { value, unknownFields, typeError } = decode(resourceOf(object).schema, object);
     expect({ unknownFields, typeError }).toEqual({ unknownFields: [], typeError: undefined });
     expect(withoutNulls(value)).toEqual(withoutNulls(object));
   });
 
-  test.each(objects)('$title is not changed by a write that changes nothing', async ({ object }: Wire) => {
+  test.each(objects)('$title is not changed by a write that changes nothing', async ({ object }) => {
     await using api = await startHarness({ hasLifecycle: false });
     const resource = resourceOf(object);
     const stored = api.server.store.put(resource, decode(resource.schema, object).value);
