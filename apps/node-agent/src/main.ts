@@ -1,2 +1,87 @@
-/** Placeholder until the app lands. */
-export const appName = 'node-agent';
+import { DataplaneError, httpListener, InvariantError, noopMetrics, systemClock } from '@switchyard/core';
+import {
+  createCommandRunner,
+  createJsonLogger,
+  hostIpFamilies,
+  nodeAddresses,
+  releaseMemoryLater,
+} from '@switchyard/host';
+import { runAgent } from './agent.ts';
+import { openBackends } from './backends.ts';
+import { type Config, parseConfig } from './config.ts';
+import { helpText } from './flags.ts';
+import { openSource } from './open-source.ts';
+import { version } from './version.ts';
+
+/** After a stop the process ends by itself; this long after it, without being asked. */
+const exitGraceMs = 5000;
+
+/** By then the cluster was listed and applied. */
+const startUpMs = 10_000;
+
+async function main(config: Config, signal: AbortSignal): Promise<void> {
+  if (config.kind === 'help') return print(helpText());
+  if (config.kind === 'version') return print(`switchyard-agent ${version}\n`);
+  const logger = createJsonLogger(config.logLevel);
+  const ipFamilies = hostIpFamilies();
+  const backendHost = { runner: createCommandRunner(), logger };
+  if (config.kind !== 'run') {
+    for (const backend of await openBackends(backendHost, ipFamilies, signal)) {
+      if (config.kind === 'dump') print(await backend.dump(signal));
+      else await backend.cleanup(signal);
+      await backend[Symbol.asyncDispose]();
+    }
+    return;
+  }
+  const { nodeName } = config;
+  const needs = { nodeName, clock: systemClock, random: Math.random, logger };
+  const source = await openSource(config.source, needs);
+  const backends = await openBackends(backendHost, ipFamilies, signal);
+  logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
+  const host = {
+    clock: systemClock,
+    logger,
+    metrics: noopMetrics,
+    listener: httpListener,
+    interfaceAddresses: () => nodeAddresses(),
+  };
+  releaseMemoryLater(startUpMs);
+  try {
+    await runAgent({ config, source, backends, host }, signal);
+  } finally {
+    for (const backend of backends) await backend[Symbol.asyncDispose]();
+  }
+  logger.info('stopped, forwarding stays in place', { reason: String(signal.reason) });
+}
+
+function print(text: string): void {
+  process.stdout.write(text);
+}
+
+/** One line for what an operator can repair; a stack for what we must. */
+function report(error: unknown): void {
+  const isOurs = !(error instanceof DataplaneError) || error instanceof InvariantError;
+  const text = isOurs && error instanceof Error ? (error.stack ?? error.message) : oneLine(error);
+  process.stderr.write(`switchyard-agent: ${text}\n`);
+}
+
+function oneLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.trim().replaceAll(/\s*\n\s*/g, ' | ');
+}
+
+const controller = new AbortController();
+for (const name of ['SIGTERM', 'SIGINT'] as const) {
+  process.once(name, () => {
+    controller.abort(name);
+    setTimeout(() => process.exit(0), exitGraceMs).unref();
+  });
+}
+try {
+  await main(parseConfig(process.argv.slice(2)), controller.signal);
+} catch (error) {
+  if (!controller.signal.aborted) {
+    report(error);
+    process.exitCode = 1;
+  }
+}

@@ -1,5 +1,5 @@
-import type { IpFamily, ServiceForwarding, ServicePortKey } from '@switchyard/core';
-import { type Element, type ElementId, frontendId, splitElementId } from './elements.ts';
+import type { IpFamily, ServiceForwarding, ServicePortKey, TrafficPolicy } from '@switchyard/core';
+import { type Element, frontendKey, splitElementId } from './elements.ts';
 import { endpointSetId, handleId } from './handles.ts';
 import { elementObjects, intervalObjects, objectKind, type ObjectName, suffixOf, type TableName } from './names.ts';
 import type { NftClient } from './nft-cli/nft-client.ts';
@@ -11,6 +11,9 @@ export interface KernelState {
   readonly elements: readonly Element[];
   readonly settings: ReadonlyMap<ObjectName, readonly string[]>;
 }
+
+/** A table that was just made. */
+export const emptyKernel: KernelState = { elements: [], settings: new Map() };
 
 /** Reads one family of our table. Objects that are not there count as empty; the next write will say so. */
 export async function readKernel(
@@ -43,52 +46,81 @@ export interface RecoveredPlaces {
 
 /**
  * Finds each service's id behind its frontends and its endpoints' slots behind the id, so that adopting a
- * table changes as little as possible. Where two services lead to one id the first one keeps it.
+ * table changes as little as possible. Where two services lead to one id the first one keeps it. A service whose
+ * frontends are not there keeps the id in `known`, if nobody else has it.
  */
 export function recoverPlaces(
   elements: readonly Element[],
-  services: Iterable<ServiceForwarding>,
-  family: IpFamily,
+  services: ReadonlyMap<ServicePortKey, ServiceForwarding>,
+  known: ReadonlyMap<ServicePortKey, ServicePlace>,
 ): RecoveredPlaces {
-  const suffix = suffixOf(family);
-  const idByFrontend = new Map<ElementId, number>();
+  const { idByFrontend, slotsBySet, usedIds } = indexElements(elements);
+  const ids = new Map<ServicePortKey, number>();
+  const taken = new Set<number>();
+  const take = (key: ServicePortKey, candidates: readonly (number | undefined)[]): void => {
+    const id = candidates.find((candidate) => candidate !== undefined && !taken.has(candidate));
+    if (id === undefined) return;
+    taken.add(id);
+    ids.set(key, id);
+  };
+  for (const { key, frontends, protocol } of services.values()) {
+    take(
+      key,
+      frontends.map((frontend) => idByFrontend.get(frontendKey(frontend, protocol))),
+    );
+  }
+  for (const key of services.keys()) if (!ids.has(key)) take(key, [known.get(key)?.id]);
+  const slotsOf = (id: number, policy: TrafficPolicy): readonly (string | undefined)[] =>
+    slotsBySet.get(endpointSetId(id, policy)) ?? [];
+  const places = [...ids].map(([key, id]): [ServicePortKey, ServicePlace] => [
+    key,
+    { id, slots: { Cluster: slotsOf(id, 'Cluster'), Local: slotsOf(id, 'Local') } },
+  ]);
+  return { places: new Map(places), usedIds: new Set([...usedIds, ...taken]) };
+}
+
+interface IndexedElements {
+  readonly idByFrontend: ReadonlyMap<string, number>;
+  readonly slotsBySet: ReadonlyMap<number, readonly (string | undefined)[]>;
+  readonly usedIds: Set<number>;
+}
+
+function indexElements(elements: readonly Element[]): IndexedElements {
+  const idByFrontend = new Map<string, number>();
   const slotsBySet = new Map<number, (string | undefined)[]>();
   const usedIds = new Set<number>();
   for (const { id, data } of elements) {
     const { object, key } = splitElementId(id);
-    if (object === `frontends${suffix}` || object === `nodeports${suffix}`) {
-      idByFrontend.set(id, handleId(Number(data)));
-      usedIds.add(handleId(Number(data)));
-    } else if (object === `to-cluster${suffix}` || object === `to-local${suffix}`) {
-      usedIds.add(Number(key));
-    } else if (object === `endpoints${suffix}`) {
-      const [set = 0, slot = 0] = key.split(' . ').map(Number);
-      usedIds.add(Math.floor(set / 2));
-      setSlot(slotsBySet, set, slot, data);
+    switch (object.slice(0, -1)) {
+      case 'frontends':
+      case 'nodeports':
+        idByFrontend.set(key, handleId(Number(data)));
+        usedIds.add(handleId(Number(data)));
+        break;
+      case 'to-cluster':
+      case 'to-local':
+        usedIds.add(Number(key));
+        break;
+      case 'endpoints': {
+        const [set = 0, slot = 0] = key.split(' . ').map(Number);
+        usedIds.add(Math.floor(set / 2));
+        setSlot(slotsBySet, { set, slot, data });
+        break;
+      }
+      default: // hairpin and cluster-ips hold no ids
     }
   }
-  const places = new Map<ServicePortKey, ServicePlace>();
-  const taken = new Set<number>();
-  for (const service of services) {
-    const id = service.frontends
-      .map((frontend) => idByFrontend.get(frontendId(frontend, service.protocol, suffix)))
-      .find((candidate) => candidate !== undefined && !taken.has(candidate));
-    if (id === undefined) continue;
-    taken.add(id);
-    const slotsOf = (policy: 'Cluster' | 'Local'): readonly (string | undefined)[] =>
-      slotsBySet.get(endpointSetId(id, policy)) ?? [];
-    places.set(service.key, { id, slots: { Cluster: slotsOf('Cluster'), Local: slotsOf('Local') } });
-  }
-  return { places, usedIds };
+  return { idByFrontend, slotsBySet, usedIds };
 }
 
-function setSlot(slotsBySet: Map<number, (string | undefined)[]>, set: number, slot: number, data: string): void {
-  const slots = slotsBySet.get(set);
-  if (slots === undefined) {
-    const created: (string | undefined)[] = [];
-    created[slot] = data;
-    slotsBySet.set(set, created);
-  } else {
-    slots[slot] = data;
-  }
+interface Slot {
+  readonly set: number;
+  readonly slot: number;
+  readonly data: string;
+}
+
+function setSlot(slotsBySet: Map<number, (string | undefined)[]>, { set, slot, data }: Slot): void {
+  const slots = slotsBySet.get(set) ?? [];
+  slots[slot] = data;
+  slotsBySet.set(set, slots);
 }

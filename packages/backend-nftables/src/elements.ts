@@ -33,10 +33,14 @@ export function elementId(object: ObjectName, key: string): ElementId {
 
 /** Where a frontend is looked up. */
 export function frontendId(frontend: Frontend, protocol: Protocol, suffix: FamilySuffix): ElementId {
-  const port = `${nftProtocols[protocol]} . ${frontend.port}`;
-  return frontend.address === 'anyNodePortAddress'
-    ? elementId(`nodeports${suffix}`, port)
-    : elementId(`frontends${suffix}`, `${frontend.address} . ${port}`);
+  const object = frontend.address === 'anyNodePortAddress' ? 'nodeports' : 'frontends';
+  return elementId(`${object}${suffix}`, frontendKey(frontend, protocol));
+}
+
+/** The key of a frontend in its map; NodePorts have no address. */
+export function frontendKey({ address, port }: Frontend, protocol: Protocol): string {
+  const place = `${nftProtocols[protocol]} . ${port}`;
+  return address === 'anyNodePortAddress' ? place : `${address} . ${place}`;
 }
 
 /** Where slot `slot` of an endpoint set is looked up. */

@@ -1,5 +1,5 @@
 import { access, constants, mkdir } from 'node:fs/promises';
-import { ConfigError, HostError, nodeName, UsageError } from '@switchyard/core';
+import { ConfigError, HostError, type IpFamily, nodeName, UsageError } from '@switchyard/core';
 import { hostAddresses, hostNumbers, maxNodes, podCidrs } from './address-plan.ts';
 import { findCgroup2Mount, tryMakeCgroup } from './cgroup.ts';
 import { destroyLab } from './destroy-lab.ts';
@@ -21,7 +21,7 @@ const defaultZones = ['zone-a', 'zone-b', 'zone-c'];
  */
 export async function createLab(options: LabOptions, signal: AbortSignal): Promise<Lab> {
   checkOptions(options);
-  await checkMachine(options);
+  await checkMachine(options.ipFamilies);
   await removeRemains(options.name);
   const owner = await processIdentity(process.pid);
   if (owner === undefined) throw new HostError('lab.proc', 'cannot read /proc/self/stat: is /proc mounted?');
@@ -62,8 +62,8 @@ function checkOptions(options: LabOptions): void {
   if (options.ipFamilies.length === 0) throw new UsageError('lab.families', 'a lab needs at least one IP family');
 }
 
-/** One sentence for what is missing beats the errors that would follow from it. */
-async function checkMachine(options: LabOptions): Promise<void> {
+/** Throws `ConfigError` that names what this machine lacks and how to get it: root, programs, a kernel with IPv6. */
+export async function checkMachine(ipFamilies: readonly IpFamily[]): Promise<void> {
   if (process.getuid?.() !== 0) {
     throw new ConfigError(
       'lab.root',
@@ -81,7 +81,7 @@ async function checkMachine(options: LabOptions): Promise<void> {
       `the lab needs ${missing.join(', ')}; install with: apt-get install ${packages}`,
     );
   }
-  if (options.ipFamilies.includes('IPv6') && !(await exists('/proc/sys/net/ipv6'))) {
+  if (ipFamilies.includes('IPv6') && !(await exists('/proc/sys/net/ipv6'))) {
     throw new ConfigError('lab.ipv6', 'this kernel has no IPv6; choose an IPv4 lab');
   }
 }

@@ -39,20 +39,27 @@ export async function removeNamespaces(namespaces: readonly string[]): Promise<v
   throw new HostError('lab.namespace', `cannot remove namespaces ${left.join(', ')}: ${result.stderr.trim()}`);
 }
 
+/** The processes whose network namespace is `namespace`; empty when there is no such namespace. */
+export async function pidsInNamespace(namespace: string): Promise<readonly number[]> {
+  return pidsInNamespaces(await namespaceLinks([namespace]));
+}
+
+/** What /proc/PID/ns/net of the processes in `namespaces` points to. */
+async function namespaceLinks(namespaces: readonly string[]): Promise<ReadonlySet<string>> {
+  const files = await Promise.all(namespaces.map((name) => stat(`${namespacesRoot}/${name}`).catch(() => undefined)));
+  return new Set(files.flatMap((file) => (file === undefined ? [] : [`net:[${file.ino}]`])));
+}
+
 /** Kills until nobody is left: a process may have forked while its siblings were killed. */
 async function killInNamespaces(namespaces: readonly string[]): Promise<void> {
-  const inodes = new Set<string>();
-  for (const namespace of namespaces) {
-    const file = await stat(`${namespacesRoot}/${namespace}`).catch(() => undefined);
-    if (file !== undefined) inodes.add(`net:[${file.ino}]`);
-  }
+  const links = await namespaceLinks(namespaces);
   for (let attempt = 0; attempt < 100; attempt++) {
-    const pids = await pidsInNamespaces(inodes);
+    const pids = await pidsInNamespaces(links);
     if (pids.length === 0) return;
     for (const pid of pids) tryKill(pid);
     await systemClock.sleep(millis(10), new AbortController().signal);
   }
-  const pids = await pidsInNamespaces(inodes);
+  const pids = await pidsInNamespaces(links);
   throw new HostError(
     'lab.processes',
     `cannot end processes ${pids.join(', ')} in ${namespaces.join(', ')} by SIGKILL`,
@@ -60,12 +67,12 @@ async function killInNamespaces(namespaces: readonly string[]): Promise<void> {
 }
 
 /** What `ip netns pids` does, for all namespaces in one pass over /proc. */
-async function pidsInNamespaces(inodes: ReadonlySet<string>): Promise<readonly number[]> {
+async function pidsInNamespaces(links: ReadonlySet<string>): Promise<readonly number[]> {
   const pids = (await readdir('/proc')).filter((entry) => /^[0-9]+$/.test(entry));
   const found = await Promise.all(
     pids.map(async (pid) => {
       const link = await readlink(`/proc/${pid}/ns/net`).catch(() => '');
-      return inodes.has(link) ? [Number(pid)] : [];
+      return links.has(link) ? [Number(pid)] : [];
     }),
   );
   return found.flat().filter((pid) => pid !== process.pid);

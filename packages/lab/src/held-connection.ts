@@ -1,5 +1,5 @@
-import { connect, type Socket } from 'node:net';
-import { answered, failure, type Outcome } from './probe.ts';
+import type { Socket } from 'node:net';
+import { answered, connectTcp, failure, type Outcome } from './probe.ts';
 import type { ProbeExchange, ProbeRequest } from './probe-types.ts';
 
 /** A TCP connection to an echo server that stays open between exchanges. */
@@ -19,15 +19,9 @@ const defaultTimeout = 1500;
 
 /** Connects, waits for the echo server's introduction and keeps the connection. */
 export async function openConnection(request: ProbeRequest): Promise<Opening> {
-  const { address: host, port, source, sourcePort, timeout = defaultTimeout } = request;
-  const socket = connect({
-    host,
-    port,
-    ...(source === undefined ? {} : { localAddress: source }),
-    ...(sourcePort === undefined ? {} : { localPort: sourcePort }),
-  });
+  const socket = connectTcp(request);
   const lines = new LineReader(socket);
-  const first = await lines.next(timeout);
+  const first = await lines.next(request.timeout ?? defaultTimeout);
   if (first.status === 'line') {
     const connection: HeldConnection = {
       exchange: (text, wait) => exchange(socket, lines, text, wait),

@@ -23,3 +23,6 @@ export type * from './workloads/workload-event.ts';
 export * from './apiserver/server.ts';
 export type { Fault, FaultMatch, FaultOptions, Faults } from './apiserver/http/faults.ts';
 export * from './apiserver/listen-in-namespace.ts';
+export { type ClusterOptions, type LabCluster, startCluster } from './lab-cluster.ts';
+export { type AgentOptions, startAgent, waitForAgents } from './agent-program.ts';
+export type { ClusterRecord } from './cluster-record.ts';

@@ -38,3 +38,8 @@ export function labFolder(lab: string): string {
 export function labCgroup(mount: string, lab: string): string {
   return `${mount}/${labPrefix}${lab}`;
 }
+
+/** Where the background process of `lab up` writes what it has to say. */
+export function daemonLog(lab: string): string {
+  return `${labsRoot}/daemon-${lab}.log`;
+}

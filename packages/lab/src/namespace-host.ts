@@ -16,6 +16,17 @@ export interface NamespaceHostOptions {
   readonly logFolder: string;
 }
 
+/** The command line that puts itself into the cgroup and the namespace and then becomes `file`. */
+export function enterCommand(
+  place: { readonly namespace: string; readonly cgroup: string | undefined },
+  file: string,
+  args: readonly string[],
+): readonly [string, ...string[]] {
+  const nsenter = ['nsenter', `--net=${namespacesRoot}/${place.namespace}`, '--', file, ...args] as const;
+  if (place.cgroup === undefined) return nsenter;
+  return ['/bin/sh', '-c', 'echo 0 > "$0/cgroup.procs" && exec "$@"', place.cgroup, ...nsenter];
+}
+
 const defaultGrace = millis(5_000);
 
 /** A LabHost. Programs enter its cgroup and namespace by exec, so no wrapper process stays. */
@@ -37,12 +48,12 @@ export class NamespaceHost implements LabHost {
   }
 
   run(file: string, args: readonly string[], options: LabCommandOptions = {}): Promise<LabCommandResult> {
-    const [program, ...rest] = this.#enter(file, args);
+    const [program, ...rest] = enterCommand({ namespace: this.namespace, cgroup: this.#cgroup }, file, args);
     return runProgram(program, rest, options);
   }
 
   spawn(file: string, args: readonly string[], options: LabSpawnOptions = {}): LabProcess {
-    const [program, ...rest] = this.#enter(file, args);
+    const [program, ...rest] = enterCommand({ namespace: this.namespace, cgroup: this.#cgroup }, file, args);
     this.#logs += 1;
     const logFile = `${this.#logFolder}/${this.name}-${this.#logs}-${options.logName ?? basename(file)}.log`;
     const log = openSync(logFile, 'a');
@@ -50,6 +61,7 @@ export class NamespaceHost implements LabHost {
       const child = spawn(program, rest, {
         env: childEnvironment(options.env),
         stdio: options.ipc === true ? ['ignore', log, log, 'ipc'] : ['ignore', log, log],
+        serialization: 'advanced', // unlike JSON it keeps fields that are undefined
         detached: true, // leads its own group: the terminal's ^C must not end it before the lab is disposed
       });
       return this.#track(child, logFile);
@@ -61,13 +73,6 @@ export class NamespaceHost implements LabHost {
   /** Kills all that was spawned here and still runs. */
   async stopAll(): Promise<void> {
     await Promise.all([...this.#running].map((running) => running.stop(millis(0))));
-  }
-
-  /** The command line that puts itself into the cgroup and the namespace and then becomes `file`. */
-  #enter(file: string, args: readonly string[]): [string, ...string[]] {
-    const nsenter = ['nsenter', `--net=${namespacesRoot}/${this.namespace}`, '--', file, ...args];
-    if (this.#cgroup === undefined) return nsenter as [string, ...string[]];
-    return ['/bin/sh', '-c', 'echo 0 > "$0/cgroup.procs" && exec "$@"', this.#cgroup, ...nsenter];
   }
 
   #track(child: ChildProcess, logFile: string): LabProcess {

@@ -1,7 +1,10 @@
 /** One connection attempt. Plain data: it crosses a process boundary as JSON. */
 export interface ProbeRequest {
-  /** `http`: GET `path`. `tcp`: the echo server speaks first. `udp`: one datagram out, one back. */
-  readonly protocol: 'http' | 'tcp' | 'udp';
+  /**
+   * `http`: GET `path`. `tcp`: the echo server speaks first. `udp`: one datagram out, one back. `connect`: answered as
+   * soon as a TCP connection stands, by whomever.
+   */
+  readonly protocol: 'http' | 'tcp' | 'udp' | 'connect';
   readonly address: string;
   readonly port: number;
   /**
@@ -64,7 +67,7 @@ export interface ProbeConnection {
 export interface EchoAnswer {
   readonly pod: string;
   readonly node: string;
-  readonly protocol: ProbeRequest['protocol'];
+  readonly protocol: 'http' | 'tcp' | 'udp';
   readonly source: string;
   readonly sourcePort: number;
   readonly destination: string;

@@ -1,6 +1,6 @@
 import { createSocket } from 'node:dgram';
 import { request as httpRequest } from 'node:http';
-import { connect, isIPv6 } from 'node:net';
+import { connect, isIPv6, type Socket } from 'node:net';
 import type { EchoAnswer, ProbeAnswer, ProbeRequest, ProbeResult } from './probe-types.ts';
 
 /** A `ProbeResult` before its duration is known. */
@@ -30,6 +30,7 @@ const attempts: Readonly<Record<ProbeRequest['protocol'], (request: ProbeRequest
   http: attemptHttp,
   tcp: attemptTcp,
   udp: attemptUdp,
+  connect: attemptConnect,
 };
 
 function attemptHttp(request: ProbeRequest, finish: Finish): () => void {
@@ -56,13 +57,15 @@ function attemptHttp(request: ProbeRequest, finish: Finish): () => void {
   return () => attempt.destroy();
 }
 
+function attemptConnect(request: ProbeRequest, finish: Finish): () => void {
+  const socket = connectTcp(request);
+  socket.on('connect', () => finish(answered('')));
+  socket.on('error', (error) => finish(failure(error)));
+  return () => socket.destroy();
+}
+
 function attemptTcp(request: ProbeRequest, finish: Finish): () => void {
-  const socket = connect({
-    host: request.address,
-    port: request.port,
-    ...(request.source === undefined ? {} : { localAddress: request.source }),
-    ...(request.sourcePort === undefined ? {} : { localPort: request.sourcePort }),
-  });
+  const socket = connectTcp(request);
   let text = '';
   socket.setEncoding('utf8');
   socket.on('data', (chunk) => {
@@ -72,6 +75,16 @@ function attemptTcp(request: ProbeRequest, finish: Finish): () => void {
   socket.on('end', () => finish(text === '' ? { status: 'empty' } : answered(text)));
   socket.on('error', (error) => finish(failure(error)));
   return () => socket.destroy();
+}
+
+/** A TCP connection on its way, from the requested source. */
+export function connectTcp(request: ProbeRequest): Socket {
+  return connect({
+    host: request.address,
+    port: request.port,
+    ...(request.source === undefined ? {} : { localAddress: request.source }),
+    ...(request.sourcePort === undefined ? {} : { localPort: request.sourcePort }),
+  });
 }
 
 function attemptUdp(request: ProbeRequest, finish: Finish): () => void {

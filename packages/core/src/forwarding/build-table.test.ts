@@ -204,6 +204,50 @@ describe('one change', () => {
   });
 });
 
+describe('a Service that changes in nothing but', () => {
+  const before: ServiceSpec = { ports: [{ nodePort: 30080 }], affinitySeconds: 10 };
+  test.each<readonly [string, ServiceSpec]>([
+    ['its affinity', { ...before, affinitySeconds: 11 }],
+    ['its internal policy, where the decisions stay the same', { ...before, internal: 'Local' }],
+    ['its external policy, where the decisions stay the same', { ...before, external: 'Local' }],
+    ['its port', { ...before, ports: [{ nodePort: 30080, port: 81 }] }],
+    ['its NodePort', { ...before, ports: [{ nodePort: 30081 }] }],
+    ['its cluster IP', { ...before, clusterIps: ['10.96.0.99'] }],
+  ])('%s is another object', (_, after) => {
+    const state = stateOf({ services: [service('ns/a', before)] });
+    const first = buildTable(state, 'all', undefined, options);
+    const dirty = state.apply([{ kind: 'upsert', resource: 'Service', item: service('ns/a', after) }]);
+    const second = buildTable(state, dirtyServices(dirty), first, options);
+    expect(diffTables(first, second).upserted).toEqual([...second.services.values()]);
+    expect([...second.services]).toEqual([...tableOf({ services: [service('ns/a', after)] }).services]);
+  });
+});
+
+test('a port that nobody outside can reach follows policy Cluster, whatever the Service says', () => {
+  const pending = service('ns/a', { type: 'LoadBalancer', external: 'Local' });
+  const here = [{ ip: '10.244.1.1', node: 'n1' }];
+  const [port] = [...tableOf({ services: [pending], slices: [slice('ns/a', { endpoints: here })] }).services.values()];
+  expect(port?.policies).toEqual({ internal: 'Cluster', external: 'Cluster' });
+  expect(port?.endpoints.Local).toEqual([]);
+});
+
+test('an older table is a base like any other, also after its successor moved frontends about', () => {
+  const place = '203.0.113.5';
+  const [a, b] = [service('ns/a', { externalIps: [place] }), service('ns/b', { clusterIps: ['10.96.0.11'] })];
+  const state = stateOf({ services: [b] });
+  const base = buildTable(state, 'all', undefined, options);
+  buildTable(state, dirtyServices(state.apply([{ kind: 'upsert', resource: 'Service', item: a }])), base, options);
+  state.apply([{ kind: 'delete', resource: 'Service', name: 'ns/a' }]);
+  const item = service('ns/b', { clusterIps: ['10.96.0.11'], externalIps: [place] });
+  const again = buildTable(
+    state,
+    dirtyServices(state.apply([{ kind: 'upsert', resource: 'Service', item }])),
+    base,
+    options,
+  );
+  expect(frontends(again, 'ns/b:/TCP')).toEqual(['clusterIP 10.96.0.11:80', `externalIP ${place}:80`]);
+});
+
 describe('settings', () => {
   const empty = tableOf({});
 
@@ -258,6 +302,15 @@ describe('health checks', () => {
     ['a Service of another proxy', { ...spec, serviceProxyName: 'other' }, 0],
   ])('%s', (_, given, count) => {
     expect(tableOf({ services: [service('ns/svc', given)] }).healthChecks.size).toBe(count);
+  });
+
+  test('a slice without a usable port counts for nothing', () => {
+    const here = [{ ip: '10.244.1.1', node: 'n1' }];
+    const table = tableOf({
+      services: [service('ns/a', spec)],
+      slices: [slice('ns/a', { ports: [], endpoints: here })],
+    });
+    expect([...table.healthChecks.values()].map((check) => check.localReadyEndpoints)).toEqual([0]);
   });
 
   test('a count that changes makes a new table without touching other health checks', () => {

@@ -70,6 +70,13 @@ describe('httpListener', () => {
     expect((await fetchFrom(port, '/', '::1')).body).toContain('6');
   });
 
+  test('one socket can serve both families', async () => {
+    const port = await freePort();
+    await listen({ ipFamily: 'both', address: 'any' }, port, () => jsonAnswer(200, {}));
+    expect((await fetchFrom(port, '/', '127.0.0.1')).status).toBe(200);
+    expect((await fetchFrom(port, '/', '::1')).status).toBe(200);
+  });
+
   test('disposing cuts connections that are open, and frees the port', async () => {
     const port = await freePort();
     const socket = await listen(loopback, port, () => jsonAnswer(200, {}));

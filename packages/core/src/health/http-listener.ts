@@ -4,9 +4,12 @@ import type { IpAddress, IpFamily } from '../ip/address.ts';
 import type { Port } from '../ip/port.ts';
 import type { HttpAnswer } from './http-answer.ts';
 
-/** One socket to listen on. `any` is every address of the family, and only of that family. */
+/**
+ * One socket to listen on. `any` is every address of the family, and only of that family; of `both`
+ * families it takes what the machine has.
+ */
 export interface ListenTarget {
-  readonly ipFamily: IpFamily;
+  readonly ipFamily: IpFamily | 'both';
   readonly address: IpAddress | 'any';
   readonly port: Port;
 }
@@ -23,7 +26,17 @@ export interface HttpListener {
 /** The listener on this machine's network. */
 export const httpListener: HttpListener = { listen };
 
-function listen(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposable> {
+async function listen(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposable> {
+  if (target.ipFamily !== 'both') return open(target, handler);
+  try {
+    return await open(target, handler);
+  } catch (error) {
+    if (!isWithoutIpv6(error)) throw error;
+    return open({ ...target, ipFamily: 'IPv4' }, handler);
+  }
+}
+
+function open(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposable> {
   const server = createServer((request, response) => {
     request.resume();
     const { status, headers, body } = handler(request.url ?? '/');
@@ -57,6 +70,13 @@ function hostOf(target: ListenTarget): string {
 }
 
 function listenFailed(target: ListenTarget, cause: Error): HostError {
-  const address = target.ipFamily === 'IPv6' ? `[${hostOf(target)}]` : hostOf(target);
-  return new HostError('host.listen', `cannot listen on ${address}:${target.port}: ${cause.message}`, { cause });
+  const host = hostOf(target);
+  const place = host.includes(':') ? `[${host}]:${target.port}` : `${host}:${target.port}`;
+  return new HostError('host.listen', `cannot listen on ${place}: ${cause.message}`, { cause });
+}
+
+/** The kernel has no IPv6, or it is switched off. */
+function isWithoutIpv6(error: unknown): boolean {
+  const cause: unknown = error instanceof HostError ? error.cause : undefined;
+  return cause instanceof Error && 'code' in cause && (cause.code === 'EAFNOSUPPORT' || cause.code === 'EADDRNOTAVAIL');
 }

@@ -57,14 +57,13 @@ export async function readText(path: string, what: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw new ConfigError('kubernetes.file', `cannot read the ${what} ${path}: ${errorReason(error)}`, {
-      cause: error,
-    });
+    const reason = errorReason(error).replace(/, \w+( '.*')?$/, ''); // without the system call: the path is named already
+    throw new ConfigError('kubernetes.file', `cannot read the ${what} ${path}: ${reason}`, { cause: error });
   }
 }
 
-/** The first line of an error's message, without Node's code and system call. */
+/** The first line of an error's message, without Node's code. */
 export function errorReason(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  return (message.split('\n')[0] ?? '').replace(/^E[A-Z]+: /, '').replace(/, \w+( '.*')?$/, '');
+  return (message.split('\n')[0] ?? '').replace(/^E[A-Z]+: /, '');
 }

@@ -68,7 +68,8 @@ function parseConfig(path: string, text: string, config: KubeConfig): unknown {
   const error = document?.errors[0];
   if (error !== undefined) throw broken(path, `line ${error.line}, column ${error.column}: ${error.message}`);
   const raw = document?.value;
-  if (others.length > 0 || typeof raw !== 'object' || raw === null) throw broken(path, 'it is not one YAML object');
+  if (others.length > 0 || typeof raw !== 'object' || raw === null || Array.isArray(raw))
+    throw broken(path, 'it is not one YAML object');
   try {
     config.loadFromString(text);
   } catch (cause) {

@@ -45,6 +45,8 @@ export class Reflector<K extends ResourceKind> {
   #silentWatches = 0;
   #refusedResumes = 0;
   #isAbsent = false;
+  /** When the present attempt became a working watch, or completed its list. */
+  #openedAt: number | undefined;
 
   constructor(options: ReflectorOptions<K>) {
     this.#options = options;
@@ -65,11 +67,11 @@ export class Reflector<K extends ResourceKind> {
   /** One list or watch. Returns how long to wait before the next. */
   async #attempt(signal: AbortSignal): Promise<Millis> {
     const { clock, timings } = this.#options;
-    const startedAt = clock.monotonic();
     const startedFrom = this.#resourceVersion;
     let failure: ApiFailure | undefined;
+    this.#openedAt = undefined;
     try {
-      if (this.#resourceVersion !== undefined) await this.#watch(this.#resourceVersion, signal);
+      if (startedFrom !== undefined) await this.#watch(startedFrom, signal);
       else if (this.#hasWatchList) await this.#watchList(signal);
       else await this.#list(signal);
     } catch (error) {
@@ -77,37 +79,36 @@ export class Reflector<K extends ResourceKind> {
       if (!(error instanceof ApiFailure)) throw error;
       failure = error;
     }
-    const lasted = clock.monotonic() - startedAt;
-    const hasMoved = this.#resourceVersion !== startedFrom && this.#resourceVersion !== undefined;
-    const isFruitful = hasMoved || (startedFrom !== undefined && lasted >= timings.shortWatch);
+    const lasted = this.#openedAt === undefined ? -1 : clock.monotonic() - this.#openedAt;
+    const hasMoved = startedFrom !== undefined && this.#resourceVersion !== startedFrom;
+    const hasSynced = startedFrom === undefined && this.#openedAt !== undefined;
+    const isFruitful = lasted >= timings.shortWatch || (hasMoved && this.#resourceVersion !== undefined);
+    // A full list alone proves nothing: one that is refused right after must not be repeated without pause.
     if (isFruitful) {
       this.#backOff.reset();
       this.#refusedResumes = 0;
     }
-    return this.#nextWait(failure, isFruitful);
+    if (failure !== undefined) return this.#waitAfter(failure, isFruitful);
+    if (isFruitful || hasSynced) return millis(0);
+    return this.#fail(brokenOff(`watch ${this.#options.query.path}`, 'ended at once'));
   }
 
-  /** Decides what the end of an attempt means. */
-  #nextWait(failure: ApiFailure | undefined, isFruitful: boolean): Millis {
-    if (failure === undefined) {
-      return isFruitful ? millis(0) : this.#fail(brokenOff(this.#options.query.path, 'the watch ended at once'));
-    }
+  /** Decides what a failure means. */
+  #waitAfter(failure: ApiFailure, isFruitful: boolean): Millis {
+    // The API server went away; another one, or its successor, may be there already.
+    if ((isCut(failure) || isSilent(failure)) && isFruitful) return this.#backOff.next();
     if (this.#resourceVersion === undefined) {
+      const { status } = failure;
       // Authorization comes before routing: a role older than the resource gives 403 where it is not served.
-      if (this.#options.query.isOptional && (failure.status === 404 || failure.status === 403))
-        return this.#markAbsent(failure);
-      if (this.#hasWatchList && (failure.status === 400 || failure.status === 422)) {
-        this.#hasWatchList = false;
-        return millis(0);
-      }
-      return this.#fail(failure);
+      if (this.#options.query.isOptional && (status === 404 || status === 403)) return this.#markAbsent(failure);
+      if (!this.#hasWatchList || (status !== 400 && status !== 422)) return this.#fail(failure);
+      this.#hasWatchList = false;
+      return millis(0);
     }
     if (isExpired(failure)) {
       this.#resourceVersion = undefined;
       return isFruitful ? millis(0) : this.#backOff.next();
     }
-    // The API server went away; another one, or its successor, may be there already.
-    if ((isCut(failure) || isSilent(failure)) && isFruitful) return this.#backOff.next();
     if (isRefusedVersion(failure) && ++this.#refusedResumes >= maxRefusedResumes) {
       this.#refusedResumes = 0;
       this.#resourceVersion = undefined;
@@ -177,10 +178,11 @@ export class Reflector<K extends ResourceKind> {
 
   /** Changes after a version. */
   async #watch(from: string, signal: AbortSignal): Promise<void> {
-    const { client, query, timings } = this.#options;
+    const { client, clock, query, timings } = this.#options;
     let lines = 0;
     const read = async (body: ApiBody): Promise<void> => {
       body.setInactivity(timings.inactivity);
+      this.#openedAt = clock.monotonic();
       this.#outages.recovered();
       await this.#eachEvent(body, (event) => {
         lines++;
@@ -244,6 +246,7 @@ export class Reflector<K extends ResourceKind> {
 
   #synced(resourceVersion: string, items: readonly Records[K][]): void {
     this.#advance(resourceVersion);
+    this.#openedAt = this.#options.clock.monotonic();
     this.#isAbsent = false;
     this.#absentBackOff.reset();
     this.#replace(items);

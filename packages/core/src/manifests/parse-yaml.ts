@@ -1,4 +1,15 @@
-import { isMap, isPair, isScalar, isSeq, LineCounter, parseAllDocuments, type Document, type Node } from 'yaml';
+import {
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseAllDocuments,
+  visit,
+  type Alias,
+  type Document,
+  type Node,
+} from 'yaml';
 
 /** What is wrong with a text, and where: lines and columns count from 1. */
 export interface YamlError {
@@ -37,12 +48,29 @@ function toPlain(
   document: Document,
   lines: LineCounter,
 ): { readonly value: unknown; readonly error: YamlError | undefined } {
+  const dangling = danglingAlias(document);
+  if (dangling !== undefined) {
+    const error = { ...place(lines, dangling.range?.[0] ?? 0), message: `no anchor is named ${dangling.source}` };
+    return { value: undefined, error };
+  }
   try {
     return { value: document.toJS({ maxAliasCount: 100 }), error: undefined };
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
     return { value: undefined, error: { ...place(lines, document.range?.[0] ?? 0), message } };
   }
+}
+
+function danglingAlias(document: Document): Alias | undefined {
+  let found: Alias | undefined;
+  visit(document, {
+    Alias(_, alias) {
+      if (alias.resolve(document) !== undefined) return undefined;
+      found = alias;
+      return visit.BREAK;
+    },
+  });
+  return found;
 }
 
 function place(lines: LineCounter, offset: number): { readonly line: number; readonly column: number } {

@@ -1,4 +1,4 @@
-import { type IpAddress, type IpFamily, ipFamilyOf } from '../ip/address.ts';
+import type { IpAddress, IpFamily } from '../ip/address.ts';
 import { type Cidr, cidrContains, cidrFamilyOf, hostCidr, isEverything } from '../ip/cidr.ts';
 
 /** What the sources allowed to reach a Service's load-balancer IPs depend on. */
@@ -23,9 +23,6 @@ export function allowedSources(input: SourceRangesInput): 'any' | readonly Cidr[
   const ranges = input.ranges.filter((range) => cidrFamilyOf(range) === input.ipFamily);
   if (ranges.length === 0 || ranges.some(isEverything)) return 'any';
   const { nodeIp } = input;
-  const allowsNode =
-    nodeIp !== undefined &&
-    ipFamilyOf(nodeIp) === input.ipFamily &&
-    ranges.some((range) => cidrContains(range, nodeIp));
+  const allowsNode = nodeIp !== undefined && ranges.some((range) => cidrContains(range, nodeIp));
   return [...new Set(allowsNode ? [...ranges, ...input.vips.map(hostCidr)] : ranges)].sort();
 }

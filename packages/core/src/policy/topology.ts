@@ -1,7 +1,7 @@
 import type { Endpoint, TopologyMode } from '../forwarding/forwarding-table.ts';
 import type { NodeName } from '../records/keys.ts';
 
-/** Where this node is. An empty name or zone matches no hint. */
+/** Where this node is. An empty zone means that the Node carries no zone label. */
 export interface NodePlace {
   readonly name: NodeName;
   readonly zone: string;
@@ -35,5 +35,5 @@ function hintsApply(
     if (hints.length === 0) return false;
     isNamed ||= hints.includes(wanted);
   }
-  return isNamed && wanted !== '';
+  return isNamed;
 }

@@ -7,3 +7,6 @@ export * from './outcome.ts';
 export * from './memory-http-listener.ts';
 export * from './recording-backend.ts';
 export * from './faulty-backend.ts';
+export * from './scripted-api-server.ts';
+export * from './recording-clock.ts';
+export * from './memory-logger.ts';

@@ -45,7 +45,7 @@ export class MemoryHttpListener implements HttpListener {
   }
 }
 
-function placeOf(target: ListenTarget): string {
-  const address = target.ipFamily === 'IPv6' && target.address !== 'any' ? `[${target.address}]` : target.address;
-  return `${address === 'any' ? `any-${target.ipFamily}` : address}:${target.port}`;
+function placeOf({ ipFamily, address, port }: ListenTarget): string {
+  if (address === 'any') return `any-${ipFamily}:${port}`;
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }

@@ -18,6 +18,8 @@ export interface Column {
 export interface ResourceContext {
   readonly now: Millis;
   readonly allocations: Allocations;
+  /** The node of that name; undefined when there is none. */
+  readonly findNode: (name: string) => JsonObject | undefined;
 }
 
 /** One row of the resource table: everything the server knows about a kind. */

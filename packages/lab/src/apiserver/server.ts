@@ -22,6 +22,7 @@ import { kubeconfigFor } from './kubeconfig.ts';
 import { Lifecycle } from './registry/lifecycle.ts';
 import { createRegistry, type Registry } from './registry/registry.ts';
 import { namespaces } from './resources/namespaces.ts';
+import { nodes } from './resources/nodes.ts';
 import { resourceTable } from './resources/resource-table.ts';
 import { createStore, type Store } from './store/store.ts';
 
@@ -65,7 +66,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const cidrs = options.serviceCidrs ?? [parseCidr('10.96.0.0/12')];
   const allocations = createAllocations(cidrs, random);
   const store = createStore({ allocations, historyLimit: options.historyLimit ?? 100_000 });
-  const registry = createRegistry({ store, allocations, clock, random, namespaces });
+  const registry = createRegistry({ store, allocations, clock, random, namespaces, nodes });
   createInitialObjects(registry, cidrs);
   const lifecycle =
     options.hasLifecycle === false

@@ -1,22 +1,31 @@
 /**
  * Runs inside a lab host's namespace and makes connection attempts on request over Node's IPC channel. With
- * arguments instead (PROTOCOL ADDRESS PORT [TIMEOUT]) it makes one and prints the result as JSON.
+ * arguments instead (PROTOCOL ADDRESS PORT [COUNT]) it makes COUNT attempts, one after another, and prints a line for each.
  */
 import { type HeldConnection, openConnection } from '../held-connection.ts';
 import { probe } from '../probe.ts';
-import type { ProbeRequest } from '../probe-types.ts';
+import type { ProbeRequest, ProbeResult } from '../probe-types.ts';
 import type { ProbeCall, ProbeReply } from '../prober-messages.ts';
 
 const connections = new Map<number, HeldConnection>();
 
 if (process.send === undefined) {
-  const [protocol = 'http', address = '::1', port = '80', timeout = '1500'] = process.argv.slice(2);
-  const request = { protocol, address, port: Number(port), timeout: Number(timeout) } as ProbeRequest;
-  process.stdout.write(`${JSON.stringify(await probe(request))}\n`);
+  const [protocol = 'http', address = '::1', port = '80', count = '1'] = process.argv.slice(2);
+  const request = { protocol, address, port: Number(port) } as ProbeRequest;
+  for (let left = Number(count); left > 0; left--) process.stdout.write(`${describe(await probe(request))}\n`);
 } else {
   process.on('message', (call: ProbeCall) => void answer(call).then(reply));
   process.on('disconnect', () => process.exit(0)); // the lab's owner has gone
   reply({ id: 0, kind: 'ready' });
+}
+
+function describe(result: ProbeResult): string {
+  const took = `${result.took.toFixed(1)} ms`;
+  if (result.status === 'unreachable') return `unreachable (${result.code}), ${took}`;
+  if (result.status !== 'answered') return `${result.status}, ${took}`;
+  const by = result.by === undefined ? '' : ` by ${result.by} on ${result.node}, which saw ${result.seenSource}`;
+  const status = result.httpStatus === undefined ? '' : ` ${result.httpStatus}`;
+  return `answered${status}${by}, ${took}`;
 }
 
 function reply(message: ProbeReply): void {

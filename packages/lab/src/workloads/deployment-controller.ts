@@ -3,7 +3,6 @@ import { apiResources } from '../api-client.ts';
 import type { OwnerReference, Pod } from '../api-types.ts';
 import type { ControllerContext } from './context.ts';
 import { reconcileDeployment, type ReadySince } from './deployment-reconcile.ts';
-import { finishDeletion } from './deployment-deletion.ts';
 import { createKeyedRunner } from './keyed-runner.ts';
 import { controllerOf, isPodReady, objectKey, splitKey } from './pod-facts.ts';
 
@@ -34,12 +33,10 @@ export function startDeploymentController(
         context.api.find(apiResources.deployments, { namespace, name }, signal),
         context.api.list(apiResources.pods, { namespace }, signal),
       ]);
-      const named = listed.items.filter((pod) => ownerDeployment(pod)?.name === name);
-      const uid = deployment?.metadata.uid;
-      const isOwn = (pod: Pod): boolean => ownerDeployment(pod)?.uid === uid;
-      await finishDeletion(deployment, named, context, signal);
+      // What a deleted Deployment leaves is the API server's garbage collection's work.
       if (deployment === undefined || deployment.metadata.deletionTimestamp !== undefined) return undefined;
-      const work = { deployment, pods: named.filter(isOwn), context, readySince, ...options };
+      const isOwn = (pod: Pod): boolean => ownerDeployment(pod)?.uid === deployment.metadata.uid;
+      const work = { deployment, pods: listed.items.filter(isOwn), context, readySince, ...options };
       return reconcileDeployment(work, signal);
     },
   });

@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Millis, millis } from '@switchyard/core';
+import { ApiServerError, type Millis, millis } from '@switchyard/core';
 import { apiResources } from '../api-client.ts';
 import type { Deployment, Pod } from '../api-types.ts';
 import type { ControllerContext } from './context.ts';
-import { deletePod } from './deployment-deletion.ts';
 import {
   deploymentStatus,
   type DeploymentStatus,
@@ -69,11 +68,11 @@ async function announce(
   signal: AbortSignal,
 ): Promise<void> {
   const revision = Number(deployment.metadata.annotations?.[revisionAnnotation] ?? 0) + 1;
-  const { namespace, name = '' } = deployment.metadata;
-  const body = { metadata: { annotations: { [revisionAnnotation]: String(revision) } } };
-  const marked = await api.patch(apiResources.deployments, { namespace, name }, { kind: 'merge', body }, signal);
-  const conditions = newSetConditions(marked, setName, clock.now());
-  await api.updateStatus(apiResources.deployments, { ...marked, status: { ...marked.status, conditions } }, signal);
+  const annotations = { ...deployment.metadata.annotations, [revisionAnnotation]: String(revision) };
+  const conditions = newSetConditions(deployment, setName, clock.now());
+  // A status write takes annotations along, as the real controller's does: one event, not two.
+  const next = { ...deployment, metadata: { ...deployment.metadata, annotations } };
+  await api.updateStatus(apiResources.deployments, { ...next, status: { ...deployment.status, conditions } }, signal);
 }
 
 function sortPods({ deployment, pods, context, readySince }: DeploymentWork, hash: string): Sorted {
@@ -131,6 +130,15 @@ async function takeStep(
   // this order because the way through the ReplicaSets takes longer; here it is made certain.
   await work.settleSlices([...updated, ...old]);
   for (const pod of going) await deletePod(pod, context, signal);
+}
+
+/** Asks for graceful deletion once; a pod that is already going or gone is fine. */
+async function deletePod(pod: Pod, { api }: ControllerContext, signal: AbortSignal): Promise<void> {
+  if (isPodTerminating(pod)) return;
+  const { namespace, name = '' } = pod.metadata;
+  await api.delete(apiResources.pods, { namespace, name }, {}, signal).catch((error: unknown) => {
+    if (!(error instanceof ApiServerError && error.status === 404)) throw error;
+  });
 }
 
 function newPod(deployment: Deployment, hash: string, { random }: ControllerContext): Pod {

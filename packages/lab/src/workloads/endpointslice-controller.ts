@@ -61,7 +61,8 @@ interface ReconcileParts {
 }
 
 async function reconcile(key: string, parts: ReconcileParts, signal: AbortSignal): Promise<void> {
-  const { api } = parts.context;
+  const { api, watches } = parts.context;
+  await watches.nodes.listed; // zones
   const { namespace, name } = splitKey(key);
   const labelSelector = `${serviceNameLabel}=${name},${managedBy}=${sliceManager}`;
   const [service, slices] = await Promise.all([
@@ -70,8 +71,6 @@ async function reconcile(key: string, parts: ReconcileParts, signal: AbortSignal
   ]);
   const uid = service?.metadata.uid;
   const isOwned = (slice: EndpointSlice): boolean => slice.metadata.ownerReferences?.[0]?.uid === uid;
-  const orphans = service === undefined ? slices.items : slices.items.filter((slice) => !isOwned(slice));
-  await Promise.all(orphans.map((slice) => removeSlice(slice, parts.context, signal)));
   if (service === undefined) return parts.triggerTimes.forget(key);
   // Like the real one: without a selector somebody else's slices, and those left from before, are not touched.
   if (!hasSelector(service)) return;

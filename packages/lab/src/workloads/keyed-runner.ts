@@ -22,6 +22,8 @@ export interface KeyedRunnerOptions {
 interface KeyState {
   isWanted: boolean;
   failures: number;
+  /** The log knows of the present series of failures. */
+  isTold: boolean;
   /** Cancels the pending unasked run. */
   timer: AbortController | undefined;
   waiting: (() => void)[];
@@ -29,6 +31,8 @@ interface KeyState {
 
 const shortestRetry = 5;
 const longestRetry = 5000;
+/** Timers beyond this overflow and fire at once. One run too many a day does no harm. */
+const longestPause = 24 * 3600 * 1000;
 
 /** An idle runner. Disposing aborts what runs and waits for it. */
 export function createKeyedRunner(options: KeyedRunnerOptions): KeyedRunner {
@@ -48,7 +52,13 @@ class Runner implements KeyedRunner {
 
   poke(key: string): void {
     if (this.#disposal.signal.aborted) return;
-    const state = this.#states.get(key) ?? { isWanted: false, failures: 0, timer: undefined, waiting: [] };
+    const state = this.#states.get(key) ?? {
+      isWanted: false,
+      failures: 0,
+      isTold: false,
+      timer: undefined,
+      waiting: [],
+    };
     this.#states.set(key, state);
     if (state.isWanted) return;
     state.isWanted = true;
@@ -102,6 +112,7 @@ class Runner implements KeyedRunner {
     try {
       const again = await this.#options.run(key, signal);
       state.failures = 0;
+      state.isTold = false;
       if (again !== undefined) this.#pokeAfter(key, state, again);
       else if (!state.isWanted && state.waiting.length === 0) this.#states.delete(key);
     } catch (error) {
@@ -113,7 +124,8 @@ class Runner implements KeyedRunner {
   /** A conflict only means that somebody else wrote first: the next run reads the new state, so it is not logged. */
   #retry(key: string, state: KeyState, error: unknown): void {
     const isConflict = error instanceof ApiServerError && (error.status === 409 || error.status === 404);
-    if (!isConflict && state.failures === 0) {
+    if (!isConflict && !state.isTold) {
+      state.isTold = true;
       this.#options.log.warn('reconcile failed, will retry', { controller: this.#options.name, key, error });
     }
     this.#pokeAfter(key, state, millis(Math.min(longestRetry, shortestRetry * 2 ** state.failures)));
@@ -123,7 +135,7 @@ class Runner implements KeyedRunner {
   #pokeAfter(key: string, state: KeyState, delay: Millis): void {
     const timer = new AbortController();
     state.timer = timer;
-    this.#options.clock.sleep(delay, timer.signal).then(
+    this.#options.clock.sleep(millis(Math.min(delay, longestPause)), timer.signal).then(
       () => this.poke(key),
       () => undefined,
     );

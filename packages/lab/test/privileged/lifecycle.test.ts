@@ -1,30 +1,17 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ipFamilies, millis } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { createLab, destroyLab, type Lab, listLabs } from '../../src/index.ts';
+import { labTraces } from './lab-traces.ts';
 
 const signal = AbortSignal.timeout(110_000);
 const owners = fileURLToPath(new URL('./lab-owner.ts', import.meta.url));
 
 function make(name: string, nodes = 1): Promise<Lab> {
   return createLab({ name, nodes, ipFamilies }, signal);
-}
-
-/** Everything by which a lab could still be seen on this machine. */
-async function traces(name: string): Promise<readonly string[]> {
-  const lists = await Promise.all(
-    ['/run/netns', '/run/switchyard', '/sys/fs/cgroup/unified', '/sys/fs/cgroup'].map((folder) =>
-      readdir(folder).catch(() => []),
-    ),
-  );
-  const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n');
-  return [
-    ...lists.flat().filter((entry) => entry === name || entry === `swy-${name}` || entry.startsWith(`swy-${name}-`)),
-    ...mounts.filter((line) => line.includes(`/${name}/`) || line.includes(`swy-${name}-`)),
-  ];
 }
 
 /** A process that owns lab `name`, spawns a sleeper in each of a node and a pod, and then waits to be killed. */
@@ -54,7 +41,7 @@ test('a dual-stack lab of 3 nodes is built in under 1.5 s and leaves nothing beh
   expect(lab.nodes.map((node) => node.zone)).toEqual(['zone-a', 'zone-b', 'zone-c']);
   await lab[Symbol.asyncDispose]();
   await lab[Symbol.asyncDispose]();
-  expect(await traces('labfast')).toEqual([]);
+  expect(await labTraces('labfast')).toEqual([]);
 });
 
 test('the machine has no new interface, route or address, and no lab namespace leads to it', async () => {
@@ -157,7 +144,7 @@ test('two labs with the same addresses live side by side; removing one leaves th
     { name: 'labb', status: 'running' },
   ]);
   await first[Symbol.asyncDispose]();
-  expect(await traces('laba')).toEqual([]);
+  expect(await labTraces('laba')).toEqual([]);
   expect(isRunning(program.pid)).toBe(true);
   expect((await second.nodes[0]!.run('true', [])).exitCode).toBe(0);
 });
@@ -180,7 +167,7 @@ test('after kill -9 of the owner the lab is listed as dead and removed with its 
   expect(await listLabs()).toContainEqual(expect.objectContaining({ name: 'labkill', status: 'dead' }));
   await destroyLab('labkill');
   expect(sleepers.some(isRunning)).toBe(false);
-  expect(await traces('labkill')).toEqual([]);
+  expect(await labTraces('labkill')).toEqual([]);
   await destroyLab('labkill');
 });
 
@@ -199,13 +186,13 @@ test('remains without a record are found and removed', async () => {
     expect.objectContaining({ name: 'labrest', status: 'dead', record: undefined }),
   );
   await destroyLab('labrest');
-  expect(await traces('labrest')).toEqual([]);
+  expect(await labTraces('labrest')).toEqual([]);
 });
 
 test('an aborted creation leaves nothing behind', async () => {
   const aborted = AbortSignal.abort(new Error('enough'));
   await expect(createLab({ name: 'lababort', nodes: 1, ipFamilies }, aborted)).rejects.toThrow('enough');
-  expect(await traces('lababort')).toEqual([]);
+  expect(await labTraces('lababort')).toEqual([]);
 });
 
 test.each([

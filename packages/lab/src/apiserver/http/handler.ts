@@ -95,7 +95,8 @@ async function answerRequest(
       }
       const watch = { resource: info.resource, options, render, response };
       const session = new WatchSession(context, watch, () => void context.sessions.delete(session));
-      if (session.isOpen) context.sessions.add(session);
+      context.sessions.add(session);
+      session.start();
       return undefined;
     }
     case 'POST':

@@ -46,29 +46,26 @@ export class WatchSession {
   #wantsEarlyBookmark: boolean;
   #hasSentColumns = false;
   #held: string[] | undefined;
-  #isOpen = true;
 
-  /** Sends the headers and the initial events, then follows the store until the stream ends. */
   constructor(context: WatchContext, request: WatchRequest, onEnd: () => void) {
     this.#context = context;
     this.#request = request;
     this.#onEnd = onEnd;
     this.#bookmarked = context.store.resourceVersion;
     this.#wantsEarlyBookmark = request.options.sendInitialEvents;
-    const { response } = request;
+  }
+
+  /** Sends the headers and the initial events, then follows the store until the stream ends. Call it once. */
+  start(): void {
+    const { resource, response } = this.#request;
     setCommonHeaders(response);
     response.setHeader('Content-Type', 'application/json');
     response.writeHead(200);
     response.flushHeaders();
     response.once('close', () => this.#release());
     if (!this.#sendStart()) return;
-    this.#subscription = context.store.subscribe(request.resource, (event) => this.#send(event));
+    this.#subscription = this.#context.store.subscribe(resource, (event) => this.#send(event));
     this.#startTimers();
-  }
-
-  /** False once the stream has ended, for whatever reason. */
-  get isOpen(): boolean {
-    return this.#isOpen;
   }
 
   /** Ends the body cleanly, as the server does at a time-out. */
@@ -208,7 +205,6 @@ export class WatchSession {
   #release(): void {
     this.#subscription?.[Symbol.dispose]();
     this.#subscription = undefined;
-    this.#isOpen = false;
     for (const timer of this.#timers.splice(0)) clearTimeout(timer);
     this.#onEnd();
   }

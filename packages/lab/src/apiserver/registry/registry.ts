@@ -58,6 +58,7 @@ export interface RegistryContext {
   readonly clock: Clock;
   readonly random: Random;
   readonly namespaces: ResourceDefinition;
+  readonly nodes: ResourceDefinition;
 }
 
 /**
@@ -83,7 +84,11 @@ export function createRegistry(context: RegistryContext): Registry {
 
 /** What a kind's defaulting and validation get. */
 export function resourceContext(context: RegistryContext): ResourceContext {
-  return { now: context.clock.now(), allocations: context.allocations };
+  return {
+    now: context.clock.now(),
+    allocations: context.allocations,
+    findNode: (name) => context.store.get(context.nodes, '', name)?.value,
+  };
 }
 
 /** The current time as objects carry it: RFC 3339 in whole seconds. */

@@ -2,7 +2,7 @@ import { type FieldError, invalidField, requiredField } from '../field-error.ts'
 import { type JsonObject, jsonEqual, type MutableJsonObject, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { deploymentSchema } from '../schema/workloads.ts';
-import { ageColumn, column, containersText, nameColumn, numberColumn, selectorText } from './common.ts';
+import { ageColumn, column, containersText, nameColumn, selectorText } from './common.ts';
 import { setPodSpecDefaults, validatePodSpec } from './pod-spec.ts';
 import { matchesSelectorObject } from '../selectors.ts';
 
@@ -29,8 +29,8 @@ export const deployments: ResourceDefinition = defineResource({
   columns: [
     nameColumn,
     column('Ready', (object) => `${numberAt(object, 'status', 'readyReplicas') ?? 0}/${wanted(object)}`),
-    numberColumn('Up-to-date', (object) => numberAt(object, 'status', 'updatedReplicas') ?? 0),
-    numberColumn('Available', (object) => numberAt(object, 'status', 'availableReplicas') ?? 0),
+    column('Up-to-date', (object) => numberAt(object, 'status', 'updatedReplicas') ?? 0),
+    column('Available', (object) => numberAt(object, 'status', 'availableReplicas') ?? 0),
     ageColumn,
     column('Containers', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'name'), 1),
     column('Images', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'image'), 1),

@@ -61,7 +61,11 @@ function validate(object: JsonObject, previous: JsonObject | undefined): readonl
     addresses.forEach((address, position) => {
       const ip = tryParseIp(String(address));
       if (type === 'FQDN' || (ip !== undefined && ipFamilyOf(ip) === type)) return;
-      errors.push(invalidField(`${at}[${position}]`, address, `must be a valid ${type} address`));
+      const why =
+        ip === undefined
+          ? 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'
+          : `must be an ${type} address`;
+      errors.push(invalidField(`${at}[${position}]`, address, why));
     });
   });
   if (previous !== undefined && type !== stringAt(previous, 'addressType')) {

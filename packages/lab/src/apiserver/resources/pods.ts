@@ -1,7 +1,17 @@
 import type { Millis } from '@switchyard/core';
 import { type FieldError, forbiddenField, requiredField } from '../field-error.ts';
-import { isJsonObject, type JsonObject, jsonEqual, listAt, numberAt, objectAt, stringAt, valueAt } from '../json.ts';
-import { defineResource, type ResourceDefinition } from '../resource.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  jsonEqual,
+  listAt,
+  type MutableJsonObject,
+  numberAt,
+  objectAt,
+  stringAt,
+  valueAt,
+} from '../json.ts';
+import { defineResource, type ResourceContext, type ResourceDefinition } from '../resource.ts';
 import { podSchema } from '../schema/workloads.ts';
 import { ageColumn, column, conditionOf, nameColumn, orNone } from './common.ts';
 import { setPodSpecDefaults, validatePodSpec } from './pod-spec.ts';
@@ -29,10 +39,7 @@ export const pods: ResourceDefinition = defineResource({
     'status.podIP': (object) => stringAt(object, 'status', 'podIP'),
     'status.nominatedNodeName': (object) => stringAt(object, 'status', 'nominatedNodeName'),
   },
-  setDefaults: (object) => ({
-    ...object,
-    spec: withTolerations({ ...setPodSpecDefaults(objectAt(object, 'spec')) }),
-  }),
+  setDefaults,
   validate,
   initialStatus: () => ({ phase: 'Pending', qosClass: 'BestEffort' }),
   bookmarkShell: { spec: { containers: null }, status: {} },
@@ -50,6 +57,25 @@ export const pods: ResourceDefinition = defineResource({
     column('Readiness Gates', gatesText, 1),
   ],
 });
+
+function setDefaults(object: JsonObject, previous: JsonObject | undefined, context: ResourceContext): JsonObject {
+  const spec = withTolerations(setPodSpecDefaults(objectAt(object, 'spec')));
+  const node = stringAt(spec, 'nodeName');
+  const isBoundNow = node !== '' && node !== stringAt(previous, 'spec', 'nodeName');
+  const metadata = objectAt(object, 'metadata');
+  return { ...object, metadata: isBoundNow ? withTopology(metadata, context.findNode(node)) : metadata, spec };
+}
+
+/** Copies zone and region of the node that a pod is bound to (PodTopologyLabels admission plug-in). */
+function withTopology(metadata: JsonObject, node: JsonObject | undefined): JsonObject {
+  const nodeLabels = objectAt(node, 'metadata', 'labels');
+  const labels: MutableJsonObject = { ...objectAt(metadata, 'labels') };
+  for (const key of ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region']) {
+    const value = nodeLabels[key];
+    if (value !== undefined) labels[key] = value;
+  }
+  return Object.keys(labels).length === 0 ? metadata : { ...metadata, labels };
+}
 
 /** What the DefaultTolerationSeconds and Priority admission plug-ins add. */
 function withTolerations(spec: JsonObject): JsonObject {

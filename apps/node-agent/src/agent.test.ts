@@ -1,0 +1,247 @@
+import { type IpFamily, noopLogger, noopMetrics, parseIp } from '@switchyard/core';
+import {
+  replaceAll,
+  ManualClock,
+  MemoryHttpListener,
+  MemorySource,
+  node,
+  RecordingBackend,
+  service,
+  settle,
+  slice,
+} from '@switchyard/core/testing';
+import { describe, expect, test } from 'vitest';
+import { runAgent } from './agent.ts';
+import { parseConfig, type RunConfig } from './config.ts';
+
+function configOf(...args: readonly string[]): RunConfig {
+  const config = parseConfig(['--hostname-override=n1', '--kubeconfig=/unused', ...args], {});
+  if (config.kind !== 'run') throw new Error('not a run');
+  return config;
+}
+
+const exposed = service('shop/cart', {
+  clusterIps: ['10.96.0.10', 'fd00:10:96::10'],
+  external: 'Local',
+  loadBalancerIps: ['198.51.100.7'],
+  healthCheckNodePort: 30001,
+  ports: [{ nodePort: 30080 }],
+});
+const here = node('n1', { addresses: ['192.0.2.1', 'fd00::1', '203.0.113.1'] });
+const cluster = replaceAll({
+  services: [exposed],
+  slices: [slice('shop/cart', { endpoints: [{ ip: '10.244.1.1', node: 'n1' }] })],
+  nodes: [here],
+});
+
+/** An agent that runs with everything around it in memory. */
+class AgentBench implements AsyncDisposable {
+  readonly clock = new ManualClock(Date.parse('2026-11-21T10:00:00Z'));
+  readonly source = new MemorySource();
+  readonly listener = new MemoryHttpListener();
+  readonly backends: Readonly<Record<IpFamily, RecordingBackend>>;
+  readonly warnings: string[] = [];
+  readonly ended: Promise<void>;
+  readonly #stop = new AbortController();
+
+  constructor(config: RunConfig, during?: () => Promise<void>) {
+    const spec = during === undefined ? {} : { during };
+    this.backends = {
+      IPv4: new RecordingBackend({ ipFamily: 'IPv4', ...spec }),
+      IPv6: new RecordingBackend({ ipFamily: 'IPv6' }),
+    };
+    const host = {
+      clock: this.clock,
+      logger: { ...noopLogger, warn: (message: string) => void this.warnings.push(message) },
+      metrics: noopMetrics,
+      listener: this.listener,
+      interfaceAddresses: () => ['192.0.2.1', 'fd00::1', '10.0.0.1'].map(parseIp),
+    };
+    const { source } = this;
+    this.ended = runAgent({ config, source, backends: Object.values(this.backends), host }, this.#stop.signal);
+    this.ended.catch(() => undefined);
+  }
+
+  async push(batch: ReturnType<typeof replaceAll>): Promise<void> {
+    this.source.push(batch);
+    await settle();
+  }
+
+  status(path: string): number | undefined {
+    return this.listener.get('any-both:10256', path)?.status;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.ended.catch(() => undefined);
+  }
+}
+
+describe('tables', () => {
+  test.each<readonly [string, readonly string[], IpFamily, object]>([
+    ['primary is the first address of a family', [], 'IPv4', { nodePortCidrs: ['192.0.2.1/32'] }],
+    ['primary of the other family', [], 'IPv6', { nodePortCidrs: ['fd00::1/128'] }],
+    ['CIDRs select', ['--nodeport-addresses=10.0.0.0/8'], 'IPv4', { nodePortCidrs: ['10.0.0.0/8'] }],
+    [
+      'CIDRs of one family leave the other open',
+      ['--nodeport-addresses=10.0.0.0/8'],
+      'IPv6',
+      { nodePortCidrs: ['::/0'] },
+    ],
+    [
+      'pods are told by their range',
+      ['--cluster-cidr=10.244.0.0/16'],
+      'IPv4',
+      { podDetector: { kind: 'cidr', cidr: '10.244.0.0/16' } },
+    ],
+    [
+      'a family without a range tells no pods',
+      ['--cluster-cidr=10.244.0.0/16'],
+      'IPv6',
+      { podDetector: { kind: 'none' } },
+    ],
+  ])('%s', async (_, args, family, expected) => {
+    await using bench = new AgentBench(configOf(...args));
+    await bench.push(cluster);
+    expect(bench.backends[family].table).toMatchObject(expected);
+  });
+
+  test('follow the Node when it gets another address', async () => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(cluster);
+    await bench.push([{ kind: 'upsert', resource: 'Node', item: node('n1', { addresses: ['192.0.2.2'] }) }]);
+    expect(bench.backends.IPv4.table?.nodePortCidrs).toEqual(['192.0.2.2/32']);
+    expect(bench.backends.IPv6.table?.nodePortCidrs).toEqual([]);
+  });
+
+  test.each([
+    ['on', ['10.244.1.1']],
+    ['off', []],
+  ])('--terminating-fallback=%s reaches the policy', async (fallback, expected) => {
+    await using bench = new AgentBench(configOf(`--terminating-fallback=${fallback}`));
+    await bench.push(cluster);
+    const terminating = slice('shop/cart', { endpoints: [{ ip: '10.244.1.1', node: 'n1', terminating: true }] });
+    await bench.push([{ kind: 'upsert', resource: 'EndpointSlice', item: terminating }]);
+    const [forwarding] = bench.backends.IPv4.kernel.values();
+    expect(forwarding?.endpoints.Local.map((one) => one.address)).toEqual(expected);
+  });
+});
+
+describe('our Node', () => {
+  const withoutNode = replaceAll({ services: [exposed] });
+
+  test('is waited for when its addresses matter', async () => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(withoutNode);
+    await bench.clock.advance(29_000);
+    expect(bench.backends.IPv4.applies).toHaveLength(0);
+    await bench.push([{ kind: 'upsert', resource: 'Node', item: here }]);
+    expect(bench.backends.IPv4.table?.nodePortCidrs).toEqual(['192.0.2.1/32']);
+    expect(bench.warnings).toEqual([]);
+  });
+
+  test('is waited for 30 s, then done without, with a warning', async () => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(withoutNode);
+    await bench.clock.advance(30_000);
+    expect(bench.backends.IPv4.table?.nodePortCidrs).toEqual([]);
+    expect(bench.warnings).toEqual(['went on without what was waited for']);
+  });
+
+  test.each([
+    ['when NodePort addresses are given', ['--nodeport-addresses=0.0.0.0/0']],
+    ['when there are only manifests', ['--kubeconfig=', '--manifests=/unused']],
+  ])('is not waited for %s', async (_, args) => {
+    await using bench = new AgentBench(configOf(...args));
+    await bench.push(withoutNode);
+    await bench.clock.advance(0);
+    expect(bench.backends.IPv4.applies).toHaveLength(1);
+  });
+});
+
+describe('healthz and livez', () => {
+  test('are answered from the start: livez at once, healthz after the first apply', async () => {
+    await using bench = new AgentBench(configOf());
+    await settle();
+    expect([bench.status('/healthz'), bench.status('/livez'), bench.status('/')]).toEqual([503, 200, 404]);
+    await bench.push(cluster);
+    expect([bench.status('/healthz?verbose'), bench.status('/livez')]).toEqual([200, 200]);
+  });
+
+  test('healthz says no for a node on its way out', async () => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(cluster);
+    await bench.push([{ kind: 'upsert', resource: 'Node', item: { ...here, isEligible: false } }]);
+    expect([bench.status('/healthz'), bench.status('/livez')]).toEqual([503, 200]);
+  });
+
+  test('healthz says no for an unknown node', async () => {
+    await using bench = new AgentBench(configOf('--hostname-override=other', '--nodeport-addresses=0.0.0.0/0'));
+    await bench.push(cluster);
+    expect([bench.status('/healthz'), bench.status('/livez')]).toEqual([503, 200]);
+  });
+
+  test('both say no when a change waits for twice the sync period', async () => {
+    const release = Promise.withResolvers<void>();
+    await using bench = new AgentBench(configOf('--iptables-sync-period=5s'), () => release.promise);
+    await bench.push(cluster);
+    await bench.clock.advance(9999);
+    expect(bench.status('/livez')).toBe(200);
+    await bench.clock.advance(1);
+    expect([bench.status('/healthz'), bench.status('/livez')]).toEqual([503, 503]);
+    release.resolve();
+    await settle();
+    expect([bench.status('/healthz'), bench.status('/livez')]).toEqual([200, 200]);
+  });
+
+  test('an empty address means no server, and health checks answer all the same', async () => {
+    await using bench = new AgentBench(configOf('--healthz-bind-address='));
+    await bench.push(cluster);
+    expect(bench.listener.places).toEqual(['192.0.2.1:30001', '[fd00::1]:30001']);
+    expect(bench.listener.get('192.0.2.1:30001')?.status).toBe(200);
+  });
+});
+
+describe('healthCheckNodePort', () => {
+  test('listens per family on the NodePort addresses that are on an interface, with counts of its own', async () => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(cluster);
+    expect(bench.listener.places).toEqual(['192.0.2.1:30001', '[fd00::1]:30001', 'any-both:10256']);
+    expect(bench.listener.get('192.0.2.1:30001')?.status).toBe(200);
+    expect(bench.listener.get('[fd00::1]:30001')?.status).toBe(503);
+  });
+
+  test('listens on any address when NodePorts answer everywhere', async () => {
+    await using bench = new AgentBench(configOf('--nodeport-addresses=0.0.0.0/0,::/0'));
+    await bench.push(cluster);
+    expect(bench.listener.places).toEqual(['any-IPv4:30001', 'any-IPv6:30001', 'any-both:10256']);
+  });
+
+  test('does not follow node eligibility', async () => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(cluster);
+    await bench.push([{ kind: 'upsert', resource: 'Node', item: { ...here, isEligible: false } }]);
+    expect(bench.listener.get('192.0.2.1:30001')?.status).toBe(200);
+  });
+});
+
+describe('the end', () => {
+  test('closes every server and leaves the kernel alone', async () => {
+    const bench = new AgentBench(configOf());
+    await bench.push(cluster);
+    await bench[Symbol.asyncDispose]();
+    await expect(bench.ended).resolves.toBeUndefined();
+    expect(bench.listener.places).toEqual([]);
+    expect(bench.backends.IPv4.kernel.size).toBe(1);
+    expect(bench.clock.sleeping).toBe(0);
+  });
+
+  test('a source that can never recover ends the agent with its error, servers closed', async () => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(cluster);
+    const error = new Error('gone');
+    bench.source.fail(error);
+    await expect(bench.ended).rejects.toBe(error);
+    expect(bench.listener.places).toEqual([]);
+  });
+});

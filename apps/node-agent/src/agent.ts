@@ -1,0 +1,115 @@
+import {
+  type Clock,
+  ClusterState,
+  type ClusterStateSource,
+  createReconciler,
+  type DataplaneBackend,
+  type FamilyOptions,
+  type HttpListener,
+  type IpAddress,
+  type Logger,
+  type Metrics,
+  millis,
+  type ProxyHealth,
+  proxyHealth,
+  type Reconciler,
+  seconds,
+  ServiceHealth,
+  type StartCondition,
+} from '@switchyard/core';
+import type { RunConfig } from './config.ts';
+import { serveHttpEndpoints } from './http-endpoints.ts';
+import { areNodeAddressesKnown, healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
+
+/** The machine, as far as the agent needs it. */
+export interface AgentHost {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly listener: HttpListener;
+  /** What is on this machine's interfaces now, loopback excluded. */
+  readonly interfaceAddresses: () => readonly IpAddress[];
+}
+
+/** What an agent is made of. One backend per IP family; the caller disposes them afterwards. */
+export interface AgentParts {
+  readonly config: RunConfig;
+  readonly source: ClusterStateSource;
+  readonly backends: readonly DataplaneBackend[];
+  readonly host: AgentHost;
+}
+
+/** kube-proxy waits as long for its Node's addresses. */
+const nodeAddressTimeout = seconds(30);
+const resyncInterval = seconds(3600);
+const firstRetry = seconds(1);
+
+/** Runs the agent until aborted. Forwarding stays in the kernel, however it ends. */
+export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<void> {
+  const { config, source, backends, host } = parts;
+  const { clock, logger, metrics, listener } = host;
+  const state = new ClusterState({ nodeName: config.nodeName });
+  const health = (): ProxyHealth => healthOf(reconciler, config);
+  const serviceHealths = backends.map(
+    ({ ipFamily }) =>
+      new ServiceHealth({
+        ipFamily,
+        listener,
+        addresses: () => {
+          const { nodePortCidrs } = tableOptionsOf(config, state, ipFamily);
+          return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
+        },
+        isProxyLive: () => health().isLive,
+        clock,
+        logger,
+        metrics,
+      }),
+  );
+  const families = backends.map((backend, index): FamilyOptions => ({
+    backend,
+    tableOptions: () => tableOptionsOf(config, state, backend.ipFamily),
+    afterApply: { syncHealth: async (checks) => serviceHealths[index]?.sync(checks) },
+  }));
+  const reconciler: Reconciler = createReconciler({
+    source,
+    state,
+    nodeName: config.nodeName,
+    families,
+    startCondition: startConditionOf(config, state),
+    timing: {
+      minSyncPeriod: config.minSyncPeriod,
+      retry: { first: millis(Math.min(firstRetry, config.syncPeriod)), max: config.syncPeriod },
+      resyncInterval,
+    },
+    clock,
+    logger,
+    metrics,
+  });
+  const stop = new AbortController();
+  const endpoints =
+    config.healthz === undefined
+      ? Promise.resolve()
+      : serveHttpEndpoints({ ...config.healthz, listener, health, clock, logger, metrics }, stop.signal);
+  try {
+    await reconciler.run(signal);
+  } finally {
+    stop.abort();
+    await endpoints;
+    await Promise.all(serviceHealths.map((one) => one[Symbol.asyncDispose]()));
+  }
+}
+
+function healthOf(reconciler: Reconciler, config: RunConfig): ProxyHealth {
+  const { families, isNodeEligible } = reconciler.status();
+  return proxyHealth({ families, isNodeEligible, timeout: millis(2 * config.syncPeriod) });
+}
+
+/** The Node may be created after us; manifests that lack it will not change their mind. */
+function startConditionOf(config: RunConfig, state: ClusterState): StartCondition | undefined {
+  if (config.nodePortAddresses.kind !== 'primary') return undefined;
+  return {
+    what: `the addresses of Node ${config.nodeName}, on which NodePorts are to answer`,
+    isMet: () => areNodeAddressesKnown(config, state),
+    timeout: config.source.kind === 'manifests' ? millis(0) : nodeAddressTimeout,
+  };
+}

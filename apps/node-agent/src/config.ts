@@ -1,0 +1,190 @@
+import { hostname } from 'node:os';
+import {
+  type Cidr,
+  cidrFamilyOf,
+  ConfigError,
+  type IpAddress,
+  type IpFamily,
+  type Millis,
+  millis,
+  nodeName,
+  type NodeName,
+  parseGoDuration,
+  type Port,
+  seconds,
+  type TableOptions,
+  tryParseCidr,
+  tryParseIp,
+  tryParsePort,
+} from '@switchyard/core';
+import type { LogLevel } from '@switchyard/host';
+import { type FlagValues, parseFlags } from './flags.ts';
+
+/** Where cluster state comes from. */
+export type SourceConfig =
+  | { readonly kind: 'kubeconfig'; readonly file: string }
+  | { readonly kind: 'inCluster'; readonly env: Readonly<Record<string, string | undefined>> }
+  | { readonly kind: 'manifests'; readonly folder: string };
+
+/** Where NodePorts answer. A family without a CIDR in `cidrs` answers on all its addresses, as kube-proxy. */
+export type NodePortAddresses =
+  | { readonly kind: 'primary' }
+  | { readonly kind: 'cidrs'; readonly cidrs: readonly Cidr[] };
+
+/** What the operator asked for, validated. */
+export interface RunConfig {
+  readonly kind: 'run';
+  readonly source: SourceConfig;
+  readonly nodeName: NodeName;
+  /** The first pod range of each family. */
+  readonly podCidrs: Readonly<Partial<Record<IpFamily, Cidr>>>;
+  readonly masqueradeAll: boolean;
+  readonly nodePortAddresses: NodePortAddresses;
+  /** Undefined: no server. */
+  readonly healthz: { readonly address: IpAddress; readonly port: Port } | undefined;
+  readonly minSyncPeriod: Millis | undefined;
+  readonly syncPeriod: Millis;
+  readonly terminatingFallback: TableOptions['terminatingFallback'];
+  readonly logLevel: LogLevel;
+}
+
+/** What this process is to do. */
+export type Config =
+  | RunConfig
+  | { readonly kind: 'dump'; readonly logLevel: LogLevel }
+  | { readonly kind: 'cleanup'; readonly logLevel: LogLevel }
+  | { readonly kind: 'help' }
+  | { readonly kind: 'version' };
+
+const defaultHealthz = '0.0.0.0:10256';
+const defaultHealthzPort = 10256;
+
+/** Reads flags and what they leave to the machine. Throws `ConfigError` with one line for whatever is wrong. */
+export function parseConfig(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Config {
+  const values = parseFlags(args);
+  const isOn = (name: string): boolean => values.get(name) === 'true';
+  if (isOn('help')) return { kind: 'help' };
+  if (isOn('version')) return { kind: 'version' };
+  checkProxyMode(values);
+  const logLevel = parseLogLevel(values);
+  if (isOn('dump')) return { kind: 'dump', logLevel };
+  if (isOn('cleanup')) return { kind: 'cleanup', logLevel };
+  return {
+    kind: 'run',
+    source: parseSource(values, env),
+    nodeName: parseNodeName(values),
+    podCidrs: parsePodCidrs(values),
+    masqueradeAll: isOn('masquerade-all'),
+    nodePortAddresses: parseNodePortAddresses(values),
+    healthz: parseHealthz(values.get('healthz-bind-address') ?? defaultHealthz),
+    ...parsePeriods(values),
+    terminatingFallback: parseFallback(values),
+    logLevel,
+  };
+}
+
+function checkProxyMode(values: FlagValues): void {
+  const mode = values.get('proxy-mode') ?? 'nftables';
+  if (mode !== 'nftables') {
+    throw refuse('proxy-mode', mode, "this agent has only 'nftables'");
+  }
+}
+
+function parseLogLevel(values: FlagValues): LogLevel {
+  const text = values.get('v') ?? '2';
+  if (!/^\d{1,2}$/.test(text)) throw refuse('v', text, 'it is a number such as 2');
+  const level = Number(text);
+  return level < 4 ? 'info' : level < 6 ? 'debug' : 'trace';
+}
+
+function parseSource(values: FlagValues, env: Readonly<Record<string, string | undefined>>): SourceConfig {
+  const file = values.get('kubeconfig') ?? '';
+  const folder = values.get('manifests') ?? '';
+  if (file !== '' && folder !== '') {
+    throw new ConfigError('config.source', '--kubeconfig and --manifests exclude each other; give one');
+  }
+  if (file !== '') return { kind: 'kubeconfig', file };
+  return folder === '' ? { kind: 'inCluster', env } : { kind: 'manifests', folder };
+}
+
+function parseNodeName(values: FlagValues): NodeName {
+  const override = values.get('hostname-override') ?? '';
+  const text = (override === '' ? hostname() : override).trim().toLowerCase();
+  if (text === '') throw new ConfigError('config.nodeName', '--hostname-override is empty; give the name of our Node');
+  return nodeName(text);
+}
+
+/** As kube-proxy, the first range of a family counts. */
+function parsePodCidrs(values: FlagValues): RunConfig['podCidrs'] {
+  const cidrs = parseCidrs('cluster-cidr', values.get('cluster-cidr') ?? '');
+  const podCidrs: Partial<Record<IpFamily, Cidr>> = {};
+  for (const cidr of cidrs) podCidrs[cidrFamilyOf(cidr)] ??= cidr;
+  return podCidrs;
+}
+
+function parseNodePortAddresses(values: FlagValues): NodePortAddresses {
+  const text = values.get('nodeport-addresses') ?? 'primary';
+  const parts = text.split(',').map((part) => part.trim());
+  if (!parts.includes('primary')) return { kind: 'cidrs', cidrs: parseCidrs('nodeport-addresses', text) };
+  if (parts.length > 1) throw refuse('nodeport-addresses', text, "'primary' cannot be mixed with CIDRs");
+  return { kind: 'primary' };
+}
+
+function parseCidrs(flag: string, text: string): readonly Cidr[] {
+  if (text.trim() === '') return [];
+  return text.split(',').map((part) => {
+    const cidr = tryParseCidr(part);
+    if (cidr === undefined) throw refuse(flag, text, `${JSON.stringify(part)} is not a CIDR such as 10.0.0.0/8`);
+    return cidr;
+  });
+}
+
+function parseHealthz(text: string): RunConfig['healthz'] {
+  if (text === '') return undefined;
+  const bare = tryParseIp(text);
+  const match = /^(?:\[(?<six>[^\]]+)\]|(?<four>[^:]*)):(?<port>\d{1,5})$/.exec(text);
+  const address = bare ?? tryParseIp(match?.groups?.['six'] ?? match?.groups?.['four'] ?? '');
+  const port = tryParsePort(bare === undefined ? Number(match?.groups?.['port']) : defaultHealthzPort);
+  if (address === undefined || port === undefined) {
+    throw refuse('healthz-bind-address', text, 'it is an IP address, with or without a port, such as 0.0.0.0:10256');
+  }
+  return { address, port };
+}
+
+function parsePeriods(values: FlagValues): Pick<RunConfig, 'minSyncPeriod' | 'syncPeriod'> {
+  const syncPeriod = parsePeriod(values, 'iptables-sync-period') ?? seconds(30);
+  const minSyncPeriod = parsePeriod(values, 'iptables-min-sync-period');
+  if (syncPeriod <= 0)
+    throw refuse('iptables-sync-period', values.get('iptables-sync-period') ?? '', 'it must be more than 0');
+  if ((minSyncPeriod ?? millis(0)) > syncPeriod) {
+    throw refuse(
+      'iptables-min-sync-period',
+      values.get('iptables-min-sync-period') ?? '',
+      'it is longer than --iptables-sync-period',
+    );
+  }
+  return { syncPeriod, minSyncPeriod };
+}
+
+function parsePeriod(values: FlagValues, flag: string): Millis | undefined {
+  const text = values.get(flag);
+  if (text === undefined) return undefined;
+  try {
+    return parseGoDuration(text);
+  } catch (cause) {
+    throw refuse(flag, text, 'it is a duration such as 30s or 1m30s', cause);
+  }
+}
+
+function parseFallback(values: FlagValues): RunConfig['terminatingFallback'] {
+  const text = values.get('terminating-fallback') ?? 'on';
+  if (text !== 'on' && text !== 'off') throw refuse('terminating-fallback', text, 'it is on or off');
+  return text;
+}
+
+function refuse(flag: string, value: string, why: string, cause?: unknown): ConfigError {
+  return new ConfigError('config.invalid', `--${flag} ${JSON.stringify(value)}: ${why}`, { cause });
+}

@@ -1,0 +1,46 @@
+import { readdir } from 'node:fs/promises';
+import {
+  type Clock,
+  type ClusterStateSource,
+  ConfigError,
+  type Logger,
+  type NodeName,
+  type Random,
+} from '@switchyard/core';
+import type { SourceConfig } from './config.ts';
+import { version } from './version.ts';
+
+/** What a source may need of this process. */
+export interface SourceNeeds {
+  readonly nodeName: NodeName;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+/** The source the flags ask for. Rejects with `ConfigError` when it cannot be used at all. */
+export async function openSource(config: SourceConfig, needs: SourceNeeds): Promise<ClusterStateSource> {
+  const { nodeName, clock, random, logger: log } = needs;
+  if (config.kind === 'manifests') {
+    await checkFolder(config.folder);
+    const { ManifestSource } = await import('@switchyard/core/manifests');
+    return new ManifestSource({ folder: config.folder, clock, log });
+  }
+  const { KubernetesSource, inClusterConnection, kubeconfigConnection } = await import('@switchyard/core/kubernetes');
+  const connection =
+    config.kind === 'inCluster'
+      ? await inClusterConnection({ env: config.env, clock })
+      : await kubeconfigConnection(config.file, clock);
+  const userAgent = `switchyard-agent/${version}`;
+  return new KubernetesSource({ connection, nodes: { kind: 'one', name: nodeName }, clock, random, log, userAgent });
+}
+
+/** The source itself would complain only after the start. */
+async function checkFolder(folder: string): Promise<void> {
+  try {
+    await readdir(folder);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError('config.manifests', `--manifests: cannot read the folder: ${reason}`, { cause });
+  }
+}

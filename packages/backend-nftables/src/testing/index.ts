@@ -1,0 +1,2 @@
+export * from './fake-nft.ts';
+export * from './trace-packet.ts';

@@ -1,0 +1,276 @@
+import {
+  assertNever,
+  type Flow,
+  InvariantError,
+  type IpAddress,
+  ipFamilyOf,
+  parseCidr,
+  parseIp,
+  cidrContains,
+  type Verdict,
+} from '@switchyard/core';
+import { nftProtocols } from '../names.ts';
+import type { FakeNft } from './fake-nft.ts';
+import type { Field, Statement } from './nft-rule.ts';
+import type { FakeTable } from './nft-ruleset.ts';
+
+/** A verdict without objects: endpoints as `address:port`, IPv6 in brackets, sorted. */
+export type TracedVerdict =
+  | { readonly kind: 'forward'; readonly endpoints: readonly string[]; readonly masquerade: boolean }
+  | { readonly kind: 'reject' | 'drop' | 'pass' };
+
+/** One way a packet can go. */
+type Outcome =
+  | { readonly kind: 'forward'; readonly address: string; readonly endpoint: string; readonly masquerade: boolean }
+  | { readonly kind: 'reject' | 'drop' | 'pass' };
+
+/**
+ * Walks the first packet of a flow through all tables of the fake, once per slot the kernel could pick, and says what
+ * can come out. An endpoint that is the sender must be masqueraded; that is checked here, and
+ * `masquerade` speaks of the others (true when there is no other).
+ */
+export function tracePacket(nft: FakeNft, flow: Flow): TracedVerdict {
+  const outcomes: Outcome[] = [];
+  let modulus = 1;
+  for (let slot = 0; slot < modulus; slot++) {
+    outcomes.push(
+      walk(nft, flow, (mod) => {
+        modulus = Math.max(modulus, mod);
+        return slot % mod;
+      }),
+    );
+  }
+  return summarize(outcomes, flow);
+}
+
+/** What `explain` says in the same form, for comparison. */
+export function comparableVerdict(verdict: Verdict, flow: Flow): TracedVerdict {
+  if (verdict.kind !== 'forward') return verdict;
+  const isOnlySender = verdict.endpoints.every((endpoint) => endpoint.address === flow.source);
+  return {
+    kind: 'forward',
+    endpoints: verdict.endpoints.map(({ address, port }) => endpointText(address, String(port))).sort(),
+    masquerade: verdict.masquerade || isOnlySender,
+  };
+}
+
+function summarize(outcomes: readonly Outcome[], flow: Flow): TracedVerdict {
+  const forwards = outcomes.filter((outcome) => outcome.kind === 'forward');
+  const [first] = outcomes;
+  if (forwards.length === 0 && first !== undefined && first.kind !== 'forward') return { kind: first.kind };
+  if (forwards.length !== outcomes.length) {
+    throw new InvariantError(
+      `the outcome depends on the slot: ${JSON.stringify([...new Set(outcomes.map((o) => o.kind))])}`,
+    );
+  }
+  const others = forwards.filter(({ address }) => address !== flow.source);
+  const senders = forwards.filter(({ address }) => address === flow.source);
+  if (senders.some(({ masquerade }) => !masquerade))
+    throw new InvariantError(`${flow.source} would talk to itself unmasqueraded`);
+  const masquerades = new Set(others.map(({ masquerade }) => masquerade));
+  if (masquerades.size > 1) throw new InvariantError('masquerading depends on the slot');
+  return {
+    kind: 'forward',
+    endpoints: [...new Set(forwards.map(({ endpoint }) => endpoint))].sort(),
+    masquerade: others[0]?.masquerade ?? true,
+  };
+}
+
+interface Packet {
+  readonly flow: Flow;
+  readonly pick: (modulus: number) => number;
+  destination: IpAddress;
+  port: string;
+  priority: number;
+  mark: number;
+  isDnat: boolean;
+  isMasqueraded: boolean;
+}
+
+type End = 'drop' | 'reject' | 'nat';
+
+function walk(nft: FakeNft, flow: Flow, pick: (modulus: number) => number): Outcome {
+  const packet: Packet = {
+    flow,
+    pick,
+    destination: flow.destination,
+    port: String(flow.destinationPort),
+    priority: 0,
+    mark: 0,
+    isDnat: false,
+    isMasqueraded: false,
+  };
+  const end = runHook(nft, flow.from === 'node' ? 'output' : 'prerouting', packet);
+  if (end === 'drop' || end === 'reject') return { kind: end };
+  runHook(nft, 'postrouting', packet);
+  if (packet.mark !== 0) throw new InvariantError(`the packet leaves with mark ${packet.mark}`);
+  if (packet.isDnat && packet.priority !== 0)
+    throw new InvariantError(`the packet leaves with priority ${packet.priority}`);
+  if (!packet.isDnat) {
+    if (packet.isMasqueraded) throw new InvariantError('a packet that is not ours would be masqueraded');
+    return { kind: 'pass' };
+  }
+  const endpoint = endpointText(packet.destination, packet.port);
+  return { kind: 'forward', address: packet.destination, endpoint, masquerade: packet.isMasqueraded };
+}
+
+/** Base chains of all tables; the first that translates ends the search, as in the kernel. */
+function runHook(nft: FakeNft, hook: 'prerouting' | 'output' | 'postrouting', packet: Packet): End | undefined {
+  for (const table of nft.ruleset.tables.values()) {
+    for (const [name, chain] of table.chains) {
+      if (chain.hook !== hook) continue;
+      const end = runChain(table, name, packet);
+      if (end !== undefined) return end;
+    }
+  }
+  return undefined;
+}
+
+function runChain(table: FakeTable, name: string, packet: Packet): End | undefined {
+  const chain = table.chains.get(name);
+  if (chain === undefined) throw new InvariantError(`a rule leads to chain ${name}, which is not there`);
+  for (const rule of chain.rules) {
+    for (const statement of rule) {
+      const result = runStatement(table, statement, packet);
+      if (result === 'next rule') break;
+      if (result === 'go on') continue;
+      // Every jump of our rules is a goto: the chain it leads to ends the walk.
+      return typeof result === 'string' ? result : runChain(table, result.goto, packet);
+    }
+  }
+  return undefined;
+}
+
+type Step = 'go on' | 'next rule' | End | { readonly goto: string };
+
+function runStatement(table: FakeTable, statement: Statement, packet: Packet): Step {
+  switch (statement.kind) {
+    case 'isFamily':
+      return onlyIf(statement.family === (isSix(packet) ? 'ipv6' : 'ipv4'));
+    case 'isProtocol':
+      return onlyIf(statement.protocols.includes(nftProtocols[packet.flow.protocol]));
+    case 'isSourceLocal':
+      return onlyIf(packet.flow.from === 'node');
+    case 'isDestinationLocal':
+      return onlyIf(packet.flow.destinationIsLocal);
+    case 'isDnat':
+      return onlyIf(packet.isDnat);
+    case 'inSet':
+      return inSet(table, statement, packet);
+    case 'isNot':
+      return isNot(statement, packet);
+    case 'hasBits':
+      return onlyIf((packet[statement.register] & statement.mask) !== 0);
+    case 'goto':
+      return { goto: statement.chain };
+    case 'drop':
+    case 'reject':
+      return statement.kind;
+    default:
+      return changePacket(table, statement, packet);
+  }
+}
+
+type Changing = Extract<
+  Statement,
+  { kind: 'setPriority' | 'maskPriority' | 'lookUpPriority' | 'setMark' | 'vmap' | 'dnat' | 'masquerade' }
+>;
+
+function changePacket(table: FakeTable, statement: Changing, packet: Packet): Step {
+  switch (statement.kind) {
+    case 'setPriority':
+      packet.priority = statement.value;
+      return 'go on';
+    case 'maskPriority':
+      packet.priority = (packet.priority & statement.mask) >>> 0;
+      return 'go on';
+    case 'lookUpPriority': {
+      const found = lookUp(table, statement, packet);
+      if (found === undefined) return 'next rule';
+      packet.priority = Number(found);
+      return 'go on';
+    }
+    case 'setMark':
+      packet.mark = statement.operation === 'or' ? packet.mark | statement.value : packet.mark ^ statement.value;
+      return 'go on';
+    case 'vmap': {
+      const target = verdictOf(table, statement.map, (packet.priority & statement.mask) >>> 0);
+      return target === undefined ? 'next rule' : { goto: target };
+    }
+    case 'dnat': {
+      const [address, port] = lookUp(table, statement, packet)?.split(' . ') ?? [];
+      if (address === undefined || port === undefined) return 'next rule';
+      Object.assign(packet, { destination: parseIp(address), port, isDnat: true });
+      return 'nat';
+    }
+    case 'masquerade':
+      packet.isMasqueraded = true;
+      return 'nat';
+    default:
+      return assertNever(statement);
+  }
+}
+
+const onlyIf = (condition: boolean): Step => (condition ? 'go on' : 'next rule');
+
+const isSix = (packet: Packet): boolean => ipFamilyOf(packet.flow.source) === 'IPv6';
+
+function verdictOf(table: FakeTable, map: string | ReadonlyMap<number, string>, value: number): string | undefined {
+  if (typeof map !== 'string') return map.get(value);
+  const elements = [...(table.objects.get(map)?.elements ?? [])];
+  return elements.find(([key]) => Number(key) === value)?.[1].replace(/^goto /, '');
+}
+
+function lookUp(
+  table: FakeTable,
+  { fields, map }: { readonly fields: readonly Field[]; readonly map: string },
+  packet: Packet,
+): string | undefined {
+  const key = keyOf(fields, packet);
+  const object = table.objects.get(map);
+  if (object === undefined) throw new InvariantError(`a rule looks into ${map}, which is not there`);
+  return key === undefined ? undefined : object.elements.get(key);
+}
+
+function inSet(table: FakeTable, statement: Extract<Statement, { kind: 'inSet' }>, packet: Packet): Step {
+  const key = keyOf(statement.fields, packet);
+  if (key === undefined) return 'next rule';
+  const object = table.objects.get(statement.set);
+  if (object === undefined) throw new InvariantError(`a rule looks into ${statement.set}, which is not there`);
+  const isIn =
+    object.isInterval && statement.fields.length === 1
+      ? [...object.elements.keys()].some((cidr) => cidrContains(parseCidr(cidr), parseIp(key)))
+      : object.elements.has(key);
+  return onlyIf(isIn !== statement.isNegated);
+}
+
+function isNot({ field, cidr }: Extract<Statement, { kind: 'isNot' }>, packet: Packet): Step {
+  const value = keyOf([field], packet);
+  if (value === undefined) return 'next rule';
+  const wide = cidr.includes('/') ? cidr : `${cidr}/${cidr.includes(':') ? 128 : 32}`;
+  return onlyIf(!cidrContains(parseCidr(wide), parseIp(value)));
+}
+
+/** The packet's key; undefined when it has no such field: a rule on the other family does not match. */
+function keyOf(fields: readonly Field[], packet: Packet): string | undefined {
+  const parts = fields.map((field) => valueOf(field, packet));
+  return parts.includes(undefined) ? undefined : parts.join(' . ');
+}
+
+function valueOf(field: Field, packet: Packet): string | undefined {
+  const mine = isSix(packet) ? 'ip6 ' : 'ip ';
+  if (field.startsWith('ip')) {
+    if (!field.startsWith(mine)) return undefined;
+    return field.endsWith('saddr') ? packet.flow.source : packet.destination;
+  }
+  if (field === 'meta l4proto') return nftProtocols[packet.flow.protocol];
+  if (field === 'th dport') return packet.port;
+  if (field.startsWith('numgen')) return String(packet.pick(Number(field.slice('numgen random mod '.length))));
+  const mask = /^meta priority and (0x[0-9a-f]+)$/.exec(field)?.[1];
+  const priority = mask === undefined ? packet.priority : packet.priority & Number(mask);
+  return `0x${(priority >>> 0).toString(16)}`;
+}
+
+function endpointText(address: string, port: string): string {
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+}

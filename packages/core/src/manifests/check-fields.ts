@@ -1,0 +1,157 @@
+import { tryParseIp } from '../ip/address.ts';
+import { tryParseCidr } from '../ip/cidr.ts';
+import { tryParsePort } from '../ip/port.ts';
+import type { ResourceKind } from '../state/cluster-event.ts';
+
+/** Where in an object a value stands: field names and list indexes. */
+export type FieldPath = readonly (string | number)[];
+
+/** A value the API would not take. */
+export interface FieldFault {
+  readonly path: FieldPath;
+  /** Without the path, for example `must be a port (1-65535), not "http"`. */
+  readonly message: string;
+}
+
+/** A path as the API writes it: `spec.ports[0].port`, with labels quoted where they need it. */
+export function printPath(path: FieldPath): string {
+  return path.reduce<string>((text, step) => {
+    if (typeof step === 'number') return `${text}[${step}]`;
+    if (!/^[A-Za-z]\w*$/.test(step)) return `${text}['${step}']`;
+    return text === '' ? step : `${text}.${step}`;
+  }, '');
+}
+
+/** What the API would refuse among the fields a proxy reads. Other fields are not looked at. */
+export function checkFields(resource: ResourceKind, object: unknown): readonly FieldFault[] {
+  const faults: FieldFault[] = [];
+  checks[resource](object, [], (path, message) => faults.push({ path, message }));
+  return faults;
+}
+
+type Report = (path: FieldPath, message: string) => void;
+type Check = (value: unknown, path: FieldPath, report: Report) => void;
+
+function satisfies(what: string, isGood: (value: unknown) => boolean): Check {
+  return (value, path, report) => {
+    if (!isGood(value)) report(path, `must be ${what}, not ${shorten(value)}`);
+  };
+}
+
+function shorten(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Absent and null fields are fine unless required, as in the API. */
+function fields(shape: Readonly<Record<string, Check>>, required: readonly string[] = []): Check {
+  return (value, path, report) => {
+    if (!isObject(value)) return report(path, `must be an object, not ${shorten(value)}`);
+    for (const [name, check] of Object.entries(shape)) {
+      const field = value[name] ?? undefined;
+      if (field !== undefined) check(field, [...path, name], report);
+      else if (required.includes(name)) report([...path, name], 'is required');
+    }
+  };
+}
+
+function listOf(check: Check): Check {
+  return (value, path, report) => {
+    if (!Array.isArray(value)) return report(path, `must be a list, not ${shorten(value)}`);
+    value.forEach((item, index) => check(item, [...path, index], report));
+  };
+}
+
+function oneOf(...texts: readonly string[]): Check {
+  return satisfies(`one of ${texts.join(', ')}`, (value) => typeof value === 'string' && texts.includes(value));
+}
+
+const text = satisfies('a text', (value) => typeof value === 'string');
+const name = satisfies('a name without "/"', (value) => typeof value === 'string' && /^[^/\s]+$/.test(value));
+const flag = satisfies('true or false', (value) => typeof value === 'boolean');
+const seconds = satisfies('a number of seconds above 0', (value) => Number.isInteger(value) && Number(value) > 0);
+const port = satisfies('a port (1-65535)', (value) => tryParsePort(value) !== undefined);
+const portOrZero = satisfies('a port (1-65535)', (value) => value === 0 || tryParsePort(value) !== undefined);
+const ip = satisfies('an IP address', (value) => typeof value === 'string' && tryParseIp(value) !== undefined);
+const ipOrEmpty = satisfies(
+  'an IP address',
+  (value) => value === '' || (typeof value === 'string' && tryParseIp(value) !== undefined),
+);
+const clusterIp = satisfies(
+  'an IP address or None',
+  (value) => typeof value === 'string' && (['', 'None'].includes(value) || tryParseIp(value) !== undefined),
+);
+const cidr = satisfies('a CIDR', (value) => typeof value === 'string' && tryParseCidr(value) !== undefined);
+const protocol = oneOf('TCP', 'UDP', 'SCTP');
+const policy = oneOf('Cluster', 'Local');
+
+const texts: Check = (value, path, report) => {
+  if (!isObject(value)) return report(path, `must be an object, not ${shorten(value)}`);
+  for (const [key, item] of Object.entries(value)) text(item, [...path, key], report);
+};
+const metadata = fields({ name, namespace: name, labels: texts, annotations: texts }, ['name']);
+const hints = listOf(fields({ name: text }, ['name']));
+
+const service = fields(
+  {
+    metadata,
+    spec: fields({
+      type: oneOf('ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'),
+      clusterIP: clusterIp,
+      clusterIPs: listOf(clusterIp),
+      ipFamilies: listOf(oneOf('IPv4', 'IPv6')),
+      ports: listOf(fields({ name: text, protocol, port, nodePort: portOrZero }, ['port'])),
+      externalIPs: listOf(ip),
+      loadBalancerSourceRanges: listOf(cidr),
+      externalTrafficPolicy: policy,
+      internalTrafficPolicy: policy,
+      healthCheckNodePort: portOrZero,
+      sessionAffinity: oneOf('None', 'ClientIP'),
+      sessionAffinityConfig: fields({ clientIP: fields({ timeoutSeconds: seconds }) }),
+    }),
+    status: fields({ loadBalancer: fields({ ingress: listOf(fields({ ip: ipOrEmpty, ipMode: text })) }) }),
+  },
+  ['metadata', 'spec'],
+);
+
+const endpointSlice = fields(
+  {
+    metadata,
+    addressType: oneOf('IPv4', 'IPv6', 'FQDN'),
+    ports: listOf(fields({ name: text, protocol, port: portOrZero })),
+    endpoints: listOf(
+      fields(
+        {
+          addresses: listOf(text),
+          conditions: fields({ ready: flag, serving: flag, terminating: flag }),
+          nodeName: text,
+          hints: fields({ forZones: hints, forNodes: hints }),
+        },
+        ['addresses'],
+      ),
+    ),
+  },
+  ['metadata', 'addressType'],
+);
+
+const node = fields(
+  {
+    metadata,
+    spec: fields({ podCIDR: cidr, podCIDRs: listOf(cidr), taints: listOf(fields({ key: text }, ['key'])) }),
+    status: fields({ addresses: listOf(fields({ type: text, address: text }, ['type', 'address'])) }),
+  },
+  ['metadata'],
+);
+
+const serviceCidr = fields({ metadata, spec: fields({ cidrs: listOf(cidr) }, ['cidrs']) }, ['metadata', 'spec']);
+
+const checks: Readonly<Record<ResourceKind, Check>> = {
+  Service: service,
+  EndpointSlice: endpointSlice,
+  Node: node,
+  ServiceCIDR: serviceCidr,
+};

@@ -1,0 +1,2 @@
+export * from './manifest-source.ts';
+export * from './read-manifest.ts';

@@ -1,0 +1,54 @@
+import type { Logger } from '../log.ts';
+import type { FileFault, FolderState } from './manifest-folder.ts';
+
+/** Faults of one file that are named; the rest is counted. */
+const maxNamed = 5;
+
+/** Logs what a scan found, on transitions only: a fault when it appears, a file when it is good again. */
+export class ManifestReport {
+  readonly #log: Logger;
+  /** By file: the faults as last logged. */
+  readonly #faults = new Map<string, string>();
+  readonly #topics = new Set<string>();
+  #isUnreadable = false;
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /** A scan went through. */
+  scanned({ faults, notes }: FolderState): void {
+    if (this.#isUnreadable) this.#log.info('the manifest folder can be read again');
+    this.#isUnreadable = false;
+    const byFile = Map.groupBy(faults, ({ file }) => file);
+    for (const file of this.#faults.keys()) {
+      if (byFile.has(file)) continue;
+      this.#faults.delete(file);
+      this.#log.info('manifest has no faults any more', { file });
+    }
+    for (const [file, all] of byFile) this.#fileFaults(file, all);
+    for (const { file, line, message, topic } of notes) {
+      if (this.#topics.has(topic)) continue;
+      this.#topics.add(topic);
+      this.#log.warn('manifest object is not used', { file, line, reason: message });
+    }
+  }
+
+  /** The folder as a whole could not be read. */
+  unreadable(folder: string, error: unknown): void {
+    if (this.#isUnreadable) return;
+    this.#isUnreadable = true;
+    this.#log.error('cannot read the manifest folder; what it said stays', { folder, error });
+  }
+
+  #fileFaults(file: string, faults: readonly FileFault[]): void {
+    const text = JSON.stringify(faults);
+    if (this.#faults.get(file) === text) return;
+    this.#faults.set(file, text);
+    for (const { column, line, message } of faults.slice(0, maxNamed)) {
+      this.#log.error('manifest is faulty; its last good content stays', { file, line, column, error: message });
+    }
+    const more = faults.length - maxNamed;
+    if (more > 0) this.#log.error('manifest has more faults', { file, more });
+  }
+}

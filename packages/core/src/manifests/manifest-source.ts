@@ -1,0 +1,159 @@
+import { watch } from 'node:fs/promises';
+import { isEqual } from '../equal.ts';
+import { ConfigError } from '../errors.ts';
+import type { Logger } from '../log.ts';
+import { type ClusterEvent, resourceKinds } from '../state/cluster-event.ts';
+import type { ClusterStateSource } from '../state/cluster-state-source.ts';
+import { type Clock, type Millis, millis, seconds } from '../time.ts';
+import { ManifestFolder, type FolderState } from './manifest-folder.ts';
+import type { ManifestObject } from './read-manifest.ts';
+import { ManifestReport } from './manifest-report.ts';
+
+/** What a manifest source needs. */
+export interface ManifestSourceOptions {
+  readonly folder: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Changes are read this long after the last of a burst: editors write in several steps. Default 50 ms. */
+  readonly debounce?: Millis;
+  /** The folder is looked at this often even without news: notifications get lost on some file systems. Default 10 s. */
+  readonly rescan?: Millis;
+}
+
+type Objects = ReadonlyMap<string, ManifestObject>;
+
+/**
+ * Cluster state from a folder of manifests, followed as it changes. Every resource is in sync with the
+ * first batch. A faulty file is logged with file, line and column, and what it said while it was good
+ * stays; a deleted file takes its objects with it.
+ */
+export class ManifestSource implements ClusterStateSource {
+  readonly #options: ManifestSourceOptions;
+
+  constructor(options: ManifestSourceOptions) {
+    this.#options = options;
+  }
+
+  /** Throws `ConfigError` if the folder cannot be read at the start; later that is waited out. */
+  async *batches(signal: AbortSignal): AsyncGenerator<readonly ClusterEvent[]> {
+    if (signal.aborted) return;
+    const { clock, folder: path, log, rescan = seconds(10), debounce = millis(50) } = this.#options;
+    const folder = new ManifestFolder(path);
+    const report = new ManifestReport(log);
+    const stop = new AbortController();
+    const stopped = AbortSignal.any([signal, stop.signal]);
+    const news = new News(clock);
+    const watching = followChanges(path, { news, log }, stopped);
+    try {
+      let objects = (await firstScan(folder, path, report)).objects;
+      yield resourceKinds.map((resource) => replaceAll(resource, objects));
+      for (;;) {
+        await news.wait({ atMost: rescan, quiet: debounce }, stopped);
+        const next = await scanAgain(folder, path, report);
+        const changes = next === undefined ? [] : difference(objects, next.objects);
+        objects = next?.objects ?? objects;
+        if (changes.length > 0) yield changes;
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      stop.abort();
+      await watching;
+    }
+  }
+}
+
+async function firstScan(folder: ManifestFolder, path: string, report: ManifestReport): Promise<FolderState> {
+  try {
+    const state = await folder.scan();
+    report.scanned(state);
+    return state;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError('manifests.folder', `cannot read the manifest folder ${path}: ${reason}`, { cause });
+  }
+}
+
+/** A folder that cannot be read (a volume that is being replaced) says nothing; it does not say "empty". */
+async function scanAgain(
+  folder: ManifestFolder,
+  path: string,
+  report: ManifestReport,
+): Promise<FolderState | undefined> {
+  try {
+    const state = await folder.scan();
+    report.scanned(state);
+    return state;
+  } catch (error) {
+    report.unreadable(path, error);
+    return undefined;
+  }
+}
+
+function replaceAll<K extends ClusterEvent['resource']>(resource: K, objects: Objects): ClusterEvent {
+  const items = [...objects.values()].filter((object) => object.resource === resource).map((object) => object.record);
+  return { kind: 'replace', resource, items } as ClusterEvent; // filtered by the same resource
+}
+
+function difference(before: Objects, after: Objects): readonly ClusterEvent[] {
+  const events: ClusterEvent[] = [];
+  for (const [key, { name, resource }] of before) {
+    if (!after.has(key)) events.push({ kind: 'delete', resource, name });
+  }
+  for (const [key, { record, resource }] of after) {
+    if (!isEqual(before.get(key)?.record, record))
+      events.push({ kind: 'upsert', resource, item: record } as ClusterEvent); // one object's own parts
+  }
+  return events;
+}
+
+/** Tells `news` of every change in the folder. Ends when aborted, or when the system cannot watch. */
+async function followChanges(path: string, { news, log }: Listening, signal: AbortSignal): Promise<void> {
+  try {
+    for await (const _ of watch(path, { signal })) news.tell();
+  } catch (error) {
+    if (signal.aborted) return;
+    log.warn('cannot watch the manifest folder; it is looked at from time to time', { folder: path, error });
+  }
+}
+
+interface Listening {
+  readonly news: News;
+  readonly log: Logger;
+}
+
+/** A flag with a waiter: something changed. */
+class News {
+  readonly #clock: Clock;
+  #told = Promise.withResolvers<void>();
+  #toldAt = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  tell(): void {
+    this.#toldAt = this.#clock.monotonic();
+    this.#told.resolve();
+  }
+
+  /** Resolves `quiet` after the last news of a burst (a long one is cut), or after `atMost`; then forgets the news. */
+  async wait({ atMost, quiet }: Patience, signal: AbortSignal): Promise<void> {
+    const enough = new AbortController();
+    const slept = this.#clock.sleep(atMost, AbortSignal.any([signal, enough.signal]));
+    slept.catch(() => undefined); // the race hears of it
+    await Promise.race([this.#told.promise, slept]);
+    enough.abort();
+    for (let step = 0; step < 10; step++) {
+      const left = this.#toldAt + quiet - this.#clock.monotonic();
+      if (left <= 0) break;
+      await this.#clock.sleep(millis(left), signal);
+    }
+    this.#told = Promise.withResolvers();
+  }
+}
+
+interface Patience {
+  readonly atMost: Millis;
+  readonly quiet: Millis;
+}

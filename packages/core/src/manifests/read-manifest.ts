@@ -1,0 +1,185 @@
+import { newProjectionContext, projections, type RawObjects } from '../kubernetes/to-records.ts';
+import type { Records, ResourceKind } from '../state/cluster-event.ts';
+import { checkFields, type FieldFault, type FieldPath, printPath } from './check-fields.ts';
+import { parseYaml, type YamlDocument } from './parse-yaml.ts';
+
+/** One record and the place where it is written. Lines count from 1. */
+export type ManifestObject = {
+  [K in ResourceKind]: {
+    readonly resource: K;
+    /** The record's key. */
+    readonly name: string;
+    readonly record: Records[K];
+    readonly line: number;
+  };
+}[ResourceKind];
+
+/** Something wrong, and where. Lines and columns count from 1. */
+export interface ManifestFault {
+  readonly line: number;
+  readonly column: number;
+  /** Which object, which field, what: `Service shop/cart: spec.ports[0].port must be ...`. */
+  readonly message: string;
+}
+
+/** Something left out that is no fault. */
+export interface ManifestNote {
+  readonly line: number;
+  /** Equal for everything that needs to be said once only. */
+  readonly topic: string;
+  readonly message: string;
+}
+
+/** What a manifest file says. If there are faults, none of its objects may be used. */
+export interface Manifest {
+  readonly objects: readonly ManifestObject[];
+  readonly faults: readonly ManifestFault[];
+  readonly notes: readonly ManifestNote[];
+}
+
+const apiVersions: Readonly<Record<ResourceKind, RegExp>> = {
+  Service: /^v1$/,
+  EndpointSlice: /^discovery\.k8s\.io\/v1$/,
+  Node: /^v1$/,
+  ServiceCIDR: /^networking\.k8s\.io\/v1(?:beta1)?$/,
+};
+
+/**
+ * Reads YAML (any number of documents) or JSON: Services, EndpointSlices, Nodes, ServiceCIDRs, and lists
+ * of them (`List`, `ServiceList` ...). Defaults are those of the API server: namespace `default`, an
+ * unnamed slice port is named ''. Other kinds are noted and left out. Pure.
+ */
+export function readManifest(text: string): Manifest {
+  const reading = new Reading();
+  for (const document of parseYaml(text)) reading.document(document);
+  return reading;
+}
+
+/** A value somewhere in a document. */
+interface Place {
+  readonly document: YamlDocument;
+  readonly path: FieldPath;
+  /** Kind and version the list around it gives to an item that has none of its own. */
+  readonly inherited: { readonly kind?: string; readonly apiVersion?: string };
+}
+
+class Reading implements Manifest {
+  readonly objects: ManifestObject[] = [];
+  readonly faults: ManifestFault[] = [];
+  readonly notes: ManifestNote[] = [];
+  readonly #lines = new Map<string, number>();
+
+  document(document: YamlDocument): void {
+    this.faults.push(...document.errors);
+    if (document.errors.length > 0 || (document.value ?? undefined) === undefined) return;
+    this.#value(document.value, { document, path: [], inherited: {} });
+  }
+
+  #value(value: unknown, place: Place): void {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      return this.#fault(place, [], 'expected a Kubernetes object');
+    }
+    const { kind = place.inherited.kind, apiVersion = place.inherited.apiVersion, items } = value as ObjectHead;
+    if (typeof kind !== 'string' || kind === '') return this.#fault(place, [], 'kind is required');
+    if (typeof apiVersion !== 'string') return this.#fault(place, [], `${kind}: apiVersion is required`);
+    if (isResource(kind) && apiVersions[kind].test(apiVersion)) return this.#object(kind, value, place);
+    if (kind.endsWith('List') && items !== undefined) {
+      const inherited = kind === 'List' ? {} : { kind: kind.slice(0, -'List'.length), apiVersion };
+      if (!Array.isArray(items ?? [])) return this.#fault(place, ['items'], `${kind}: items must be a list`);
+      ((items ?? []) as readonly unknown[]).forEach((item, index) =>
+        this.#value(item, { ...place, path: [...place.path, 'items', index], inherited }),
+      );
+      return;
+    }
+    const what = `${kind} (${apiVersion})`;
+    this.notes.push({ line: lineOf(place), topic: what, message: `${what} is not a kind a proxy reads; ignored` });
+  }
+
+  #object<K extends ResourceKind>(resource: K, value: object, place: Place): void {
+    const faults = checkFields(resource, value);
+    const raw = withDefaults(resource, value);
+    const label = labelOf(resource, raw);
+    if (faults.length > 0) return faults.forEach((fault) => this.#fieldFault(place, label, fault));
+    const context = newProjectionContext(({ path, value: part }) =>
+      this.#fault(place, parsePath(path), `${label}: ${path} cannot be used: ${JSON.stringify(part)}`),
+    );
+    const before = this.faults.length;
+    const projected = projections[resource](raw as RawObjects[K], context); // checked above, field by field
+    if (this.faults.length > before) return;
+    const line = lineOf(place);
+    if (projected.status === 'ignored') {
+      this.notes.push({ line, topic: label, message: `${label} is ignored: ${projected.reason}` });
+      return;
+    }
+    this.#noteMissingAddress(label, line, projected.record);
+    const known = this.#lines.get(label);
+    if (known !== undefined) return this.#fault(place, [], `${label} is already defined in line ${known}`);
+    this.#lines.set(label, line);
+    // `resource` and `record` come from the same K, which TypeScript cannot follow into the union.
+    this.objects.push({ resource, name: projected.name, record: projected.record, line } as unknown as ManifestObject);
+  }
+
+  #noteMissingAddress(label: string, line: number, record: Records[ResourceKind]): void {
+    if (!('clusterIps' in record) || record.clusterIps.length > 0) return;
+    if (record.isHeadless || record.type === 'ExternalName') return;
+    const message = `${label} has no clusterIP, and there is no API server to allocate one; it is not forwarded`;
+    this.notes.push({ line, topic: label, message });
+  }
+
+  #fieldFault(place: Place, label: string, { path, message }: FieldFault): void {
+    this.#fault(place, path, `${label}: ${printPath(path)} ${message}`);
+  }
+
+  #fault({ document, path }: Place, field: FieldPath, message: string): void {
+    this.faults.push({ ...document.locate([...path, ...field]), message });
+  }
+}
+
+interface ObjectHead {
+  readonly kind?: unknown;
+  readonly apiVersion?: unknown;
+  readonly items?: unknown;
+}
+
+interface RawHead {
+  readonly metadata: { readonly name?: unknown; readonly namespace?: unknown };
+}
+
+function isResource(kind: string): kind is ResourceKind {
+  return Object.hasOwn(apiVersions, kind);
+}
+
+function isNamespaced(resource: ResourceKind): boolean {
+  return resource === 'Service' || resource === 'EndpointSlice';
+}
+
+/** What the API server would fill in. */
+function withDefaults(resource: ResourceKind, value: object): RawHead {
+  const { metadata, ports, ...rest } = value as { readonly metadata?: unknown; readonly ports?: unknown };
+  const head = typeof metadata === 'object' && metadata !== null ? metadata : {};
+  const named =
+    resource === 'EndpointSlice' && Array.isArray(ports)
+      ? (ports as readonly object[]).map((port) => ({ ...port, name: (port as { name?: string }).name ?? '' }))
+      : ports;
+  return {
+    ...rest,
+    ...(named === undefined ? {} : { ports: named }),
+    metadata: isNamespaced(resource)
+      ? { ...head, namespace: (head as { namespace?: unknown }).namespace ?? 'default' }
+      : head,
+  };
+}
+
+function labelOf(resource: ResourceKind, { metadata: { name, namespace } }: RawHead): string {
+  const bare = typeof name === 'string' ? name : '(unnamed)';
+  return isNamespaced(resource) ? `${resource} ${String(namespace)}/${bare}` : `${resource} ${bare}`;
+}
+
+function lineOf({ document, path }: Place): number {
+  return document.locate(path).line;
+}
+
+/** `spec.ports[1]` as steps. Only paths the projections print come here. */
+function parsePath(text: string): FieldPath {
+  return [...text.matchAll(/([A-Za-z]\w*)|\[(\d+)\]/g)].map(([, name, index]) => name ?? Number(index));
+}

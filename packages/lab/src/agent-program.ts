@@ -1,0 +1,88 @@
+import { access, constants, readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { ConfigError, HostError, ipFamilies, millis, systemClock } from '@switchyard/core';
+import { clusterCidrs } from './address-plan.ts';
+import type { Lab, LabNode, LabProcess } from './lab.ts';
+import { createProber, type Prober } from './prober.ts';
+
+/** How to start a node agent. */
+export interface AgentOptions {
+  /** Further flags; they come last, so they win. */
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Default: this repository's `apps/node-agent/bin/switchyard-agent`. */
+  readonly program?: string;
+}
+
+const repositoryAgent = fileURLToPath(new URL('../../../apps/node-agent/bin/switchyard-agent', import.meta.url));
+/** kube-proxy's healthz port. */
+const healthPort = 10_256;
+
+/** Starts the node agent in `node` with the flags a DaemonSet would give it. */
+export function startAgent(node: LabNode, kubeconfig: string, options: AgentOptions = {}): LabProcess {
+  const families = ipFamilies.filter((family) => node.addresses[family] !== undefined);
+  const bindAddress = families.includes('IPv4') ? `0.0.0.0:${healthPort}` : `[::]:${healthPort}`;
+  const args = [
+    `--kubeconfig=${kubeconfig}`,
+    `--hostname-override=${node.nodeName}`,
+    '--proxy-mode=nftables',
+    `--cluster-cidr=${families.map((family) => clusterCidrs[family]).join(',')}`,
+    `--healthz-bind-address=${bindAddress}`,
+    ...(options.args ?? []),
+  ];
+  const program = options.program ?? repositoryAgent;
+  return node.spawn(program, args, { ...(options.env === undefined ? {} : { env: options.env }), logName: 'agent' });
+}
+
+/** Throws `ConfigError` unless the repository's node agent has been built. */
+export async function checkAgent(): Promise<void> {
+  const isThere = await access(repositoryAgent, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  if (isThere) return;
+  throw new ConfigError('lab.agent', `there is no node agent at ${repositoryAgent}; build it with ./dev build`);
+}
+
+/**
+ * Waits until each node's `/healthz` answers 200: its agent has applied what the API server says. `agents` are the nodes'
+ * agents in the order of the nodes; one that ends, or is not healthy after 30 s, rejects with the end of its log.
+ */
+export async function waitForAgents(lab: Lab, agents: readonly LabProcess[], signal: AbortSignal): Promise<void> {
+  await using prober = await createProber(lab.client, signal);
+  const until = systemClock.monotonic() + 30_000;
+  await Promise.all(
+    lab.nodes.map((node, index) => waitForAgent({ node, agent: agents[index], prober, until }, signal)),
+  );
+}
+
+interface AgentWait {
+  readonly node: LabNode;
+  readonly agent: LabProcess | undefined;
+  readonly prober: Prober;
+  /** Monotonic. */
+  readonly until: number;
+}
+
+async function waitForAgent({ node, agent, prober, until }: AgentWait, signal: AbortSignal): Promise<void> {
+  let end: number | string | undefined;
+  void agent?.ended.then((status) => (end = status));
+  const address = node.addresses.IPv4 ?? node.addresses.IPv6 ?? '';
+  for (;;) {
+    const result = await prober.probe({ protocol: 'http', address, port: healthPort, path: '/healthz' });
+    if (result.status === 'answered' && result.httpStatus === 200) return;
+    const health =
+      result.status === 'answered' ? `/healthz answers ${result.httpStatus}` : `/healthz: ${result.status}`;
+    const isLate = systemClock.monotonic() > until;
+    if (end !== undefined || isLate) {
+      const what = end === undefined ? `is not healthy after 30 s (${health})` : `has ended with ${end}`;
+      throw new HostError('lab.agent', `the agent of ${node.name} ${what}; its log ends with:\n${await tailOf(agent)}`);
+    }
+    await systemClock.sleep(millis(50), signal);
+  }
+}
+
+async function tailOf(agent: LabProcess | undefined): Promise<string> {
+  if (agent === undefined) return '(no log)';
+  return (await readFile(agent.logFile, 'utf8')).trim().split('\n').slice(-5).join('\n');
+}

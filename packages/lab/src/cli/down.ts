@@ -1,0 +1,33 @@
+import { rm } from 'node:fs/promises';
+import { millis, systemClock } from '@switchyard/core';
+import { destroyLab } from '../destroy-lab.ts';
+import { isAlive, type LabRecord, readLabRecord } from '../lab-record.ts';
+import { listLabs } from '../list-labs.ts';
+import { daemonLog } from '../names.ts';
+
+const grace = millis(15_000);
+
+/** Stops the owners of the labs and removes what is left of them. Yields the names as they are gone. */
+export async function* takeDown(names: 'all' | readonly string[], signal: AbortSignal): AsyncGenerator<string> {
+  const listings = await listLabs();
+  const all = listings.map(({ name }) => name);
+  for (const name of names === 'all' ? all : names) {
+    const record = await readLabRecord(name);
+    if (record !== undefined) await stopOwner(record, signal);
+    await destroyLab(name);
+    await rm(daemonLog(name), { force: true });
+    if (all.includes(name)) yield name;
+  }
+}
+
+/** SIGTERM, so that it may take its lab down itself; SIGKILL when that takes too long. */
+async function stopOwner(record: LabRecord, signal: AbortSignal): Promise<void> {
+  const { owner } = record;
+  if (!(await isAlive(owner)) || owner.pid === process.pid) return;
+  process.kill(owner.pid, 'SIGTERM');
+  const until = systemClock.monotonic() + grace;
+  while (await isAlive(owner)) {
+    if (systemClock.monotonic() > until) process.kill(owner.pid, 'SIGKILL');
+    await systemClock.sleep(millis(50), signal);
+  }
+}

@@ -1,0 +1,28 @@
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { labFolder } from './names.ts';
+
+/** What `cluster.json` in a lab's folder says once its API server and controllers are ready. */
+export interface ClusterRecord {
+  /** API server on the machine's loopback, and its kubeconfig file. */
+  readonly url: string;
+  readonly kubeconfig: string;
+  /** The same server as the lab's hosts reach it. */
+  readonly insideUrl: string;
+  readonly insideKubeconfig: string;
+}
+
+/** Tells other processes that the cluster is ready. */
+export async function writeClusterRecord(lab: string, record: ClusterRecord): Promise<void> {
+  const file = `${labFolder(lab)}/cluster.json`;
+  await writeFile(`${file}.new`, `${JSON.stringify(record, undefined, 2)}\n`);
+  await rename(`${file}.new`, file);
+}
+
+/** The record of a ready cluster, or undefined. */
+export async function readClusterRecord(lab: string): Promise<ClusterRecord | undefined> {
+  try {
+    return JSON.parse(await readFile(`${labFolder(lab)}/cluster.json`, 'utf8')) as ClusterRecord;
+  } catch {
+    return undefined;
+  }
+}

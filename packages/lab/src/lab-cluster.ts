@@ -1,0 +1,109 @@
+import { writeFile } from 'node:fs/promises';
+import { type Logger, parseCidr } from '@switchyard/core';
+import { serviceCidrs } from './address-plan.ts';
+import { type AgentOptions, checkAgent, startAgent, waitForAgents } from './agent-program.ts';
+import { type ApiClient, createApiClient } from './api-client.ts';
+import { listenInNamespace } from './apiserver/listen-in-namespace.ts';
+import { type ApiServer, startApiServer } from './apiserver/server.ts';
+import { type ClusterRecord, writeClusterRecord } from './cluster-record.ts';
+import { createLab } from './create-lab.ts';
+import type { Lab, LabNode, LabOptions, LabProcess } from './lab.ts';
+import { createFileLogger } from './lab-log.ts';
+import { startWorkloads, type Workloads } from './workloads/start-workloads.ts';
+import type { WorkloadEvent } from './workloads/workload-event.ts';
+
+/** What to build. */
+export interface ClusterOptions extends LabOptions {
+  /** 1 (default) is real time; 0.1 makes every duration of the pods' manifests a tenth. */
+  readonly timeScale?: number;
+  /** Called at once with every event of a pod's life. */
+  readonly onWorkloadEvent?: (event: WorkloadEvent) => void;
+  /** Called with one line at each step of the start. */
+  readonly onProgress?: (text: string) => void;
+  /** Where the controllers log. Default: `controllers.log` in the lab's log folder. */
+  readonly log?: Logger;
+}
+
+/** A lab with an API server, its Node objects and the controllers of a small cluster, all owned by this process. */
+export interface LabCluster extends ClusterRecord, AsyncDisposable {
+  readonly lab: Lab;
+  /** For state, history and faults. */
+  readonly server: ApiServer;
+  /** A client of the server, over loopback. */
+  readonly api: ApiClient;
+  readonly workloads: Workloads;
+  /** Starts the node agent in `node` with the flags a DaemonSet would give it. */
+  startAgent(node: LabNode, options?: AgentOptions): LabProcess;
+  /** Starts the node agent on all nodes and waits until each `/healthz` answers 200. */
+  startAgents(options: AgentOptions, signal: AbortSignal): Promise<readonly LabProcess[]>;
+}
+
+/** Port of the API server at the API host's address. */
+const insidePort = 6443;
+
+/**
+ * Builds the lab, starts the API server on the machine's loopback (any port) and at the API host's address, registers
+ * the nodes and starts the controllers. Resolves when all of them have seen the cluster. What was built is taken down
+ * again when a step fails or `signal` aborts; later `signal` has no meaning.
+ */
+export async function startCluster(options: ClusterOptions, signal: AbortSignal): Promise<LabCluster> {
+  const tell = options.onProgress ?? ((): void => undefined);
+  await using stack = new AsyncDisposableStack();
+  const lab = stack.use(await createLab(options, signal));
+  for (const limitation of lab.limitations) tell(limitation);
+  tell(`network of ${lab.nodes.length} nodes is up`);
+  const cidrs = lab.ipFamilies.map((family) => parseCidr(serviceCidrs[family]));
+  const server = stack.use(await startApiServer({ serviceCidrs: cidrs }));
+  const record = await listen(lab, server, signal);
+  tell(`API server listens at ${record.url}`);
+  const api = stack.use(createApiClient({ url: record.url, name: 'lab' }));
+  const log = options.log ?? createFileLogger(`${lab.folder}/logs/controllers.log`);
+  const { timeScale, onWorkloadEvent } = options;
+  const workloads = stack.use(
+    await startWorkloads(
+      {
+        lab,
+        api,
+        log,
+        ...(timeScale === undefined ? {} : { timeScale }),
+        ...(onWorkloadEvent === undefined ? {} : { onEvent: onWorkloadEvent }),
+      },
+      signal,
+    ),
+  );
+  tell('controllers are running');
+  await writeClusterRecord(lab.name, record);
+  const owned = stack.move();
+  const start = (node: LabNode, agent?: AgentOptions): LabProcess => startAgent(node, record.insideKubeconfig, agent);
+  return {
+    ...record,
+    lab,
+    server,
+    api,
+    workloads,
+    startAgent: start,
+    startAgents: async (agent, inner) => {
+      if (agent.program === undefined) await checkAgent();
+      const agents = lab.nodes.map((node) => start(node, agent));
+      await waitForAgents(lab, agents, inner);
+      return agents;
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** One server, two listeners: on loopback for the machine's kubectl, and on all addresses of the API host. */
+async function listen(lab: Lab, server: ApiServer, signal: AbortSignal): Promise<ClusterRecord> {
+  const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
+  const [family = 'IPv4'] = lab.ipFamilies;
+  const { namespace, addresses } = lab.apiServer;
+  const wildcard = lab.ipFamilies.includes('IPv6') ? '::' : '0.0.0.0';
+  await server.listen(await listenInNamespace({ namespace, host: wildcard, port: insidePort }, signal));
+  const host = family === 'IPv6' ? `[${addresses.IPv6}]` : addresses.IPv4;
+  const insideUrl = `http://${host}:${insidePort}`;
+  const kubeconfig = `${lab.folder}/kubeconfig`;
+  const insideKubeconfig = `${lab.folder}/kubeconfig-inside`;
+  await writeFile(kubeconfig, server.kubeconfig(url));
+  await writeFile(insideKubeconfig, server.kubeconfig(insideUrl));
+  return { url, kubeconfig, insideUrl, insideKubeconfig };
+}

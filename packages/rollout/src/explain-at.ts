@@ -1,0 +1,65 @@
+import { buildTable, ClusterState, explain, type IpAddress, nodeName, parseCidr, parseIp } from '@switchyard/core';
+import { clusterCidrs } from '@switchyard/lab';
+import { stateAt } from './observe-slices.ts';
+import type { ExplainAt } from './summarise.ts';
+
+/** Addresses the question needs. */
+export interface ExplainSettings {
+  /** Address of each node, by name. */
+  readonly nodeAddresses: ReadonlyMap<string, IpAddress>;
+  /** The load balancer: the sender that a node sees. */
+  readonly loadBalancer: IpAddress;
+  readonly clusterCidr: string;
+}
+
+/** The addresses every lab of the experiment has. */
+export const labSettings: ExplainSettings = {
+  nodeAddresses: new Map([
+    ['node1', parseIp('172.18.0.11')],
+    ['node2', parseIp('172.18.0.12')],
+  ]),
+  loadBalancer: parseIp('172.18.0.50'),
+  clusterCidr: clusterCidrs.IPv4,
+};
+
+/**
+ * What the old node's dataplane had to do with a connection from the load balancer: the oracle, asked about the
+ * table of the moment. The same policy code that the agent runs, fed with what a watch of our own saw.
+ */
+export function explainFrom(settings: ExplainSettings): ExplainAt {
+  return (run, at) => {
+    const state = stateAt(run.states, at);
+    const node = run.oldPod.node;
+    const service = state?.service;
+    const nodePort = service?.ports[0]?.nodePort;
+    const destination = settings.nodeAddresses.get(node);
+    if (state === undefined || service === undefined || nodePort === undefined || destination === undefined) {
+      return [`nothing was known about the Service on ${node} at that time`];
+    }
+    const cluster = new ClusterState({ nodeName: nodeName(node) });
+    cluster.apply([
+      { kind: 'replace', resource: 'Service', items: [service] },
+      { kind: 'replace', resource: 'EndpointSlice', items: state.slices },
+      { kind: 'replace', resource: 'Node', items: [] },
+      { kind: 'replace', resource: 'ServiceCIDR', items: [] },
+    ]);
+    const isIpv6 = destination.includes(':');
+    const table = buildTable(cluster, 'all', undefined, {
+      ipFamily: isIpv6 ? 'IPv6' : 'IPv4',
+      nodeName: nodeName(node),
+      masqueradeAll: false,
+      terminatingFallback: run.settings.terminatingFallback ? 'on' : 'off',
+      podDetector: { kind: 'cidr', cidr: parseCidr(settings.clusterCidr) },
+      nodePortCidrs: [parseCidr(isIpv6 ? '::/0' : '0.0.0.0/0')],
+    });
+    const explanation = explain(table, {
+      from: 'outside',
+      source: settings.loadBalancer,
+      destination,
+      destinationPort: nodePort,
+      protocol: 'TCP',
+      destinationIsLocal: true,
+    });
+    return [...explanation.reasons.map((reason) => reason.text), `verdict on ${node}: ${explanation.verdict.kind}`];
+  };
+}

@@ -1,0 +1,77 @@
+import { writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { DataplaneError, millis } from '@switchyard/core';
+import { type DemoConfig, readConfig, usage } from './config.ts';
+import { explainFrom, labSettings } from './explain-at.ts';
+import { jsonResult } from './json-result.ts';
+import { LiveLines } from './live-lines.ts';
+import { type ReportedRun, reportHtml } from './report/report-html.ts';
+import { resultRows, textTable } from './report/result-table.ts';
+import { type RolloutProgress, runRollout } from './run-rollout.ts';
+import { summarise } from './summarise.ts';
+
+const explainAt = explainFrom(labSettings);
+
+async function demo(config: DemoConfig, signal: AbortSignal): Promise<void> {
+  const runs: ReportedRun[] = [];
+  for (const fallback of config.fallbacks) {
+    const settings = { ...config.settings, terminatingFallback: fallback === 'on' };
+    console.log(
+      `\n== terminating fallback ${fallback}${fallback === 'off' ? ': what Kubernetes <= 1.25 did' : ' (KEP-1669)'}`,
+    );
+    const run = await runRollout({ labName: `demo${fallback}`, settings }, liveProgress(), signal);
+    runs.push({ run, summary: summarise(run, explainAt) });
+  }
+  const summaries = runs.map(({ summary }) => summary);
+  console.log(`\n${textTable(resultRows(summaries))}\n`);
+  for (const { firstLoss, terminatingFallback } of summaries) {
+    if (firstLoss === undefined) continue;
+    console.log(
+      `why request ${firstLoss.sequence} was lost, the first one with the fallback ${terminatingFallback ? 'on' : 'off'}:`,
+    );
+    for (const step of firstLoss.explanation) console.log(`  - ${step}`);
+  }
+  writeFileSync(config.reportFile, reportHtml(runs));
+  console.log(`\nreport: ${resolve(config.reportFile)}`);
+  if (config.jsonFile === undefined) return;
+  writeFileSync(config.jsonFile, `${JSON.stringify(jsonResult(runs), null, 2)}\n`);
+  console.log(`data:   ${resolve(config.jsonFile)}`);
+}
+
+/** Prints steps and responses as they come. */
+function liveProgress(): RolloutProgress {
+  let live: LiveLines | undefined;
+  return {
+    step: (text) => console.log(`-- ${text}`),
+    loadStarted: (startedAt, oldPod) => {
+      console.log('   each symbol is one request: o old pod, N new pod, x lost');
+      live = new LiveLines({ startedAt, period: millis(1000), oldPod });
+    },
+    request: (request) => {
+      for (const line of live?.add(request) ?? []) console.log(line.text);
+    },
+    loadEnded: () => {
+      for (const line of live?.finish() ?? []) console.log(line.text);
+    },
+  };
+}
+
+async function main(): Promise<void> {
+  const stop = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM'] as const)
+    process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
+  try {
+    const config = readConfig(process.argv.slice(2));
+    if (config === 'help') return console.log(usage);
+    if (process.getuid?.() !== 0)
+      throw new Error('the demo makes network namespaces and needs root; run: sudo ./dev demo');
+    await demo(config, stop.signal);
+  } catch (error) {
+    console.error(
+      `demo: ${error instanceof DataplaneError || stop.signal.aborted ? (error as Error).message : (error as Error).stack}`,
+    );
+    process.exitCode = 1;
+  }
+}
+
+await main();
