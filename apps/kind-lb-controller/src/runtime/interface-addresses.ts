@@ -48,8 +48,9 @@ export function newInterfaceAddresses(options: InterfaceAddressesOptions): Inter
   };
   const change = (verb: 'add' | 'del', ip: IpAddress, signal: AbortSignal): Promise<CommandResult> => {
     const isIpv4 = ipFamilyOf(ip) === 'IPv4';
-    // Duplicate address detection would keep HAProxy from binding for a second.
-    const flags = verb === 'add' && !isIpv4 ? ['nodad'] : [];
+    // Duplicate address detection would keep HAProxy from binding for a second; and a preferred address
+    // would become the source of HAProxy's own connections.
+    const flags = verb === 'add' && !isIpv4 ? ['nodad', 'preferred_lft', '0'] : [];
     const args = ['addr', verb, `${ip}/${isIpv4 ? 32 : 128}`, 'dev', interfaceName, ...flags];
     return run(args, `cannot ${verb === 'add' ? 'add' : 'remove'} ${ip} on ${interfaceName}`, signal);
   };

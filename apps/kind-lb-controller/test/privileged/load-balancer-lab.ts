@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { ipFamilies, millis, systemClock } from '@switchyard/core';
+import { ipFamilies, millis, parseCidr, systemClock } from '@switchyard/core';
 import {
   type ApiClient,
   apiResources,
@@ -12,6 +12,7 @@ import {
   type LabProcess,
   listenInNamespace,
   type Service,
+  serviceCidrs,
   startApiServer,
 } from '@switchyard/lab';
 import type { ServerEvent } from '../../src/event-log.ts';
@@ -45,7 +46,9 @@ const launcher = fileURLToPath(new URL('../../bin/switchyard-lb', import.meta.ur
 export async function createLoadBalancerLab(name: string, signal: AbortSignal): Promise<LoadBalancerLab> {
   await using stack = new AsyncDisposableStack();
   const lab = stack.use(await createLab({ name, nodes: 2, ipFamilies }, signal));
-  const server = stack.use(await startApiServer());
+  const server = stack.use(
+    await startApiServer({ serviceCidrs: ipFamilies.map((family) => parseCidr(serviceCidrs[family])) }),
+  );
   const inside = await listenInNamespace(
     { namespace: lab.apiServer.namespace, host: '172.18.0.10', port: 6443 },
     signal,

