@@ -5,5 +5,8 @@
  */
 export function releaseMemoryLater(delay: number): void {
   const { gc } = globalThis;
-  if (gc !== undefined) setTimeout(() => void gc(), delay).unref();
+  if (gc === undefined) return;
+  // The last resort also drops compiled code that has not run again: 4 MB, where a plain one finds 1.
+  const collect = (): void => void gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+  setTimeout(collect, delay).unref();
 }

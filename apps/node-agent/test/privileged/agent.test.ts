@@ -37,7 +37,7 @@ beforeAll(async () => {
   nodePort = created.spec?.ports?.[0]?.nodePort ?? 0;
   healthCheckNodePort = created.spec?.healthCheckNodePort ?? 0;
   agent = cluster.startAgent(node, { args: ['-v=4'] });
-  await waitForAgents(cluster.lab, signal);
+  await waitForAgents(cluster.lab, [agent], signal);
   await cluster.api.create(apiResources.deployments, deployment, signal);
   for (const family of ipFamilies) {
     await until(async () => (await ask(nodePort, '/', family)).status === 'answered');
@@ -117,11 +117,13 @@ describe('a running agent', () => {
     expect(lines.filter((line) => line.level === 'text' || line.level === 'error')).toEqual([]);
   });
 
-  test('stays below 80 MB when idle', async () => {
-    const status = await readFile(`/proc/${agent.pid}/status`, 'utf8');
-    const rss = Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
-    expect(rss).toBeGreaterThan(20);
-    expect(rss).toBeLessThanOrEqual(80);
+  test('needs less than 80 MB when idle, after the garbage of the start was collected', async () => {
+    const rss = async (): Promise<number> => {
+      const status = await readFile(`/proc/${agent.pid}/status`, 'utf8');
+      return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+    };
+    expect(await rss()).toBeGreaterThan(20);
+    await until(async () => (await rss()) < 80);
   });
 });
 
@@ -134,7 +136,7 @@ describe('stopping and starting again', () => {
     expect(await ask(nodePort)).toMatchObject({ status: 'answered' });
     expect(await ask(10_256, '/livez')).toMatchObject({ status: 'refused' });
     agent = cluster.startAgent(node, { args: ['-v=4'] });
-    await waitForAgents(cluster.lab, signal);
+    await waitForAgents(cluster.lab, [agent], signal);
   });
 
   test('the next one adopts what is there and writes nothing', async () => {

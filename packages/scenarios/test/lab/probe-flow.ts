@@ -20,26 +20,25 @@ export type FlowSeen =
   | { readonly status: 'observed'; readonly observation: Observation; readonly attempts: number }
   | { readonly status: 'mixed'; readonly text: string; readonly attempts: number };
 
+/** Makes some attempts of a flow side by side. */
+export type Attempts = (count: number) => Promise<readonly Seen[]>;
+
 /**
  * Makes as many attempts as it takes to tell whether exactly the expected thing happens: for a set of n endpoints 4n + 4 at
  * least, so that a wrong one hardly escapes, and until all were seen, but 12n + 20 at most. The first wrong answer ends it.
  */
-export async function probeFlow(expect: Expectation, attempt: () => Promise<Seen>): Promise<FlowSeen> {
+export async function probeFlow(expect: Expectation, attempt: Attempts): Promise<FlowSeen> {
   if (expect.kind !== 'forward') {
-    const seen = await wave(expect.kind === 'drop' ? 3 : 2, attempt);
+    const seen = await attempt(expect.kind === 'drop' ? 3 : 2);
     return conclude(seen, expect);
   }
   const count = expect.to.length;
-  const seen: Seen[] = [...(await wave(4 * count + 4, attempt))];
+  const seen: Seen[] = [...(await attempt(4 * count + 4))];
   while (seen.every((one) => isExpected(one, expect)) && seen.length < 12 * count + 20) {
     if (expect.to.every(({ address }) => seen.some((one) => one.kind === 'endpoint' && one.address === address))) break;
-    seen.push(...(await wave(count + 2, attempt)));
+    seen.push(...(await attempt(count + 2)));
   }
   return conclude(seen, expect);
-}
-
-function wave(size: number, attempt: () => Promise<Seen>): Promise<readonly Seen[]> {
-  return Promise.all(Array.from({ length: size }, attempt));
 }
 
 /** Whether one answer alone fits an expectation. */

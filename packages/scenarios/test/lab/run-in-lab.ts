@@ -1,4 +1,4 @@
-import { ipFamilyOf, millis, systemClock } from '@switchyard/core';
+import { type IpAddress, ipFamilyOf, millis, systemClock } from '@switchyard/core';
 import {
   type AltitudeResult,
   clusterObjects,
@@ -18,7 +18,8 @@ import {
   type ScenarioStep,
   type StepResult,
 } from '../../src/index.ts';
-import { isExpected, probeFlow, type Seen, seenOf } from './probe-flow.ts';
+import { type Attempts, isExpected, probeFlow, type Seen, seenOf } from './probe-flow.ts';
+import { probeSctp } from './sctp.ts';
 import type { Stage } from './stage.ts';
 
 type FlowStep = Extract<ScenarioStep, { readonly kind: 'flow' }>;
@@ -66,24 +67,25 @@ async function flowInLab({ flow, line }: FlowStep, stage: Stage, signal: AbortSi
   return { line, step: flowText(flow), expected, observed, isAsExpected: expected === observed, because };
 }
 
-/** A function that makes one attempt of the flow each time it is called. */
-async function attemptsOf(flow: ScenarioFlow, stage: Stage, signal: AbortSignal): Promise<() => Promise<Seen>> {
+/** How to make attempts of a flow. */
+async function attemptsOf(flow: ScenarioFlow, stage: Stage, signal: AbortSignal): Promise<Attempts> {
   const family = ipFamilyOf(flow.to);
-  const { prober, source } = await stage.senderOf(flow, signal);
-  const request = {
-    protocol: flow.protocol === 'UDP' ? 'udp' : 'tcp',
-    address: flow.to,
-    port: flow.port,
-    source,
-  } as const;
+  const { host, source } = stage.senderOf(flow);
   const context = {
     addressesByEcho: stage.addressesByEcho,
-    isOfFamily: (address: Parameters<typeof ipFamilyOf>[0]) => ipFamilyOf(address) === family,
+    isOfFamily: (address: IpAddress) => ipFamilyOf(address) === family,
     source,
     sender: flow.fromEndpoint,
     masqueradeAddress: nodeAddresses[family]['node1'] ?? '',
   };
-  return async () => seenOf(await prober.probe(request), context);
+  const request = { address: flow.to, port: flow.port, source };
+  if (flow.protocol === 'SCTP') {
+    return async (count) => (await probeSctp(host, request, count)).map((result) => seenOf(result, context));
+  }
+  const prober = await stage.proberIn(host, signal);
+  const protocol = flow.protocol === 'UDP' ? 'udp' : 'tcp';
+  const attempt = async (): Promise<Seen> => seenOf(await prober.probe({ protocol, ...request }), context);
+  return (count) => Promise.all(Array.from({ length: count }, attempt));
 }
 
 /** The server follows the kernel, a moment later: a wrong answer counts when it stays. */
@@ -147,8 +149,12 @@ async function restart(
   signal: AbortSignal,
 ): Promise<StepResult> {
   const probing = probeMeanwhile(flow, stage, signal);
-  await stage.agent.kill();
-  await stage.agent.start(signal);
+  try {
+    await stage.agent.kill();
+    await stage.agent.start(signal);
+  } finally {
+    await probing.stop();
+  }
   const { attempts, wrong } = await probing.stop();
   const observed =
     attempts === 0 ? 'no flow to look at' : wrong === 0 ? nothingChanges : `${wrong} of ${attempts} attempts failed`;
@@ -174,8 +180,9 @@ function probeMeanwhile(
     if (flow === undefined) return { attempts, wrong };
     const attempt = await attemptsOf(flow, stage, signal);
     while (!stopping.signal.aborted) {
-      if (!isExpected(await attempt(), flow.expect)) wrong += 1;
-      attempts += 1;
+      const seen = await attempt(1);
+      wrong += seen.filter((one) => !isExpected(one, flow.expect)).length;
+      attempts += seen.length;
       await systemClock.sleep(millis(5), signal);
     }
     return { attempts, wrong };

@@ -11,6 +11,7 @@ import { type IpAddress, type IpFamily, ipFamilies, ipFamilyOf, millis, parseIp,
 import { clientPodAddresses, endpointPods, nodeAddresses, type Scenario, type ScenarioFlow } from '../../src/index.ts';
 import { ipv6TwinOf } from '../../src/other-family.ts';
 import { LabAgent } from './lab-agent.ts';
+import { startSctpServers } from './sctp.ts';
 
 /** A second address of node1: what leaves from it shows whether it was masqueraded, because that means the first. */
 const nodeSource: Readonly<Record<IpFamily, string>> = { IPv4: '172.18.0.200', IPv6: 'fd00:172:18::200' };
@@ -46,7 +47,7 @@ export class Stage implements AsyncDisposable {
     if (node1 === undefined) throw new Error('the lab has no node');
     const stage = new Stage(lab, await LabAgent.create(node1, `${lab.folder}/manifests`));
     try {
-      await stage.#addEchoServers(scenarios);
+      await stage.#addEchoServers(scenarios, signal);
       await stage.#addClients(scenarios, signal);
       return stage;
     } catch (error) {
@@ -55,16 +56,12 @@ export class Stage implements AsyncDisposable {
     }
   }
 
-  /** The prober a flow starts from, and the address it must send from if it is not the kernel's choice. */
-  async senderOf(
-    flow: ScenarioFlow,
-    signal: AbortSignal,
-  ): Promise<{ readonly prober: Prober; readonly source: string }> {
+  /** Where a flow starts, and the address it is sent from. */
+  senderOf(flow: ScenarioFlow): { readonly host: LabHost; readonly source: string } {
     const family = ipFamilyOf(flow.to);
-    const isLoopback = flow.to === '127.0.0.1' || flow.to === '::1';
     const host = this.#senderHost(flow);
-    const source = flow.from === 'node' ? nodeSource[family] : (host.addresses[family] ?? '');
-    return { prober: await this.proberIn(host, signal), source: isLoopback ? flow.to : source };
+    if (flow.to === '127.0.0.1' || flow.to === '::1') return { host, source: flow.to };
+    return { host, source: flow.from === 'node' ? nodeSource[family] : (host.addresses[family] ?? '') };
   }
 
   async proberIn(host: LabHost, signal: AbortSignal): Promise<Prober> {
@@ -88,7 +85,8 @@ export class Stage implements AsyncDisposable {
     return host;
   }
 
-  async #addEchoServers(scenarios: readonly Scenario[]): Promise<void> {
+  async #addEchoServers(scenarios: readonly Scenario[], signal: AbortSignal): Promise<void> {
+    const sctpPlaces = placesOf(scenarios.filter(hasSctp));
     for (const { address, node: nodeName, ports } of placesOf(scenarios).values()) {
       const twin = ipv6TwinOf(address);
       const node = this.lab.nodes.find(({ name }) => name === nodeName);
@@ -97,6 +95,7 @@ export class Stage implements AsyncDisposable {
       const name = `echo-${address.split('.').slice(2).join('-')}`;
       const host = onNode ?? (await this.lab.addPod(node, name, { IPv4: address, IPv6: twin }));
       startEchoServer(host, { pod: name, node: nodeName, tcp: [...ports], udp: [...ports] });
+      if (sctpPlaces.has(address)) await startSctpServers(host, name, signal);
       this.addressesByEcho.set(name, [address, twin]);
       for (const one of [address, twin]) this.#hostsByAddress.set(one, host);
     }
@@ -134,6 +133,11 @@ export class Stage implements AsyncDisposable {
       }
     }
   }
+}
+
+function hasSctp({ services, steps }: Scenario): boolean {
+  const put = steps.flatMap((step) => (step.kind === 'putService' ? [step.service] : []));
+  return [...services, ...put].some(({ ports }) => ports.some(({ protocol }) => protocol === 'SCTP'));
 }
 
 /** Every IPv4 endpoint of the scenarios and all its ports; the IPv6 ones are their twins. */
