@@ -1,7 +1,7 @@
 import { ConfigError, millis, seconds } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { parseGoDuration } from './go-duration.ts';
 import { detectionTime, healthProfile } from './health-profile.ts';
+import { positiveDuration } from './positive-duration.ts';
 
 test('cloud-provider-kind checks every 5 s, gives up after 3 failures and comes back after 1 success', () => {
   expect(healthProfile('cloud-provider-kind')).toMatchObject({ interval: 5000, fall: 3, rise: 1, clusterPort: 10256 });
@@ -24,7 +24,7 @@ test('an app must go on serving for interval times fall', () => {
   expect(detectionTime(healthProfile('cloud-provider-kind'))).toBe(seconds(15));
 });
 
-describe('Go durations', () => {
+describe('positiveDuration', () => {
   test.each([
     ['5s', 5000],
     ['500ms', 500],
@@ -33,12 +33,12 @@ describe('Go durations', () => {
     ['0.5ms', 0.5],
     ['.5s', 500],
   ])('%s is %d ms', (text, expected) => {
-    expect(parseGoDuration(text, '--flag')).toBe(expected);
+    expect(positiveDuration(text, '--flag')).toBe(expected);
   });
   test.each(['', '5', 's', '-5s', '5 s', '0s', '5d', '5s!', '1e3s'])(
     '%j is refused with the name of the flag',
     (text) => {
-      expect(() => parseGoDuration(text, '--flag')).toThrow(/^--flag: not a positive duration/);
+      expect(() => positiveDuration(text, '--flag')).toThrow(/^--flag: not a positive duration/);
     },
   );
 });
