@@ -1,7 +1,7 @@
 import type { V1Condition, V1LoadBalancerIngress } from '@kubernetes/client-node';
-import { type IpAddress, isEqual, type Port, type Protocol } from '@switchyard/core';
-import type { LoadBalancerService } from './cluster-objects.ts';
-import { isOurs } from './cluster-objects.ts';
+import { type IpAddress, isEqual, type Port, type Protocol, tryParseIp } from '@switchyard/core';
+import { isOurs, type LoadBalancerService } from './cluster-objects.ts';
+import { type AddressSource, isFromSource } from './ip-pool.ts';
 import { type Problem, problemText, type ServicePlan } from './plan.ts';
 
 /** The Service condition that tells about ports, as Kubernetes names it (KEP-1435). */
@@ -34,11 +34,13 @@ export function desiredStatus({ service, served, problems, grant }: ServicePlan)
  * Whether a Service that is not ours still shows what we wrote when it was: then it must be cleared. Only entries
  * with `ipMode: Proxy` and one of our addresses are ours.
  */
-export function hasLeftovers(service: LoadBalancerService, isOurAddress: (ip: string) => boolean): boolean {
+export function hasLeftovers(service: LoadBalancerService, source: AddressSource): boolean {
   if (isOurs(service) || service.loadBalancerClass !== undefined) return false;
   return (
-    service.ingress.some(({ ip, ipMode }) => ipMode === 'Proxy' && ip !== undefined && isOurAddress(ip)) ||
-    service.conditions.some(({ type }) => type === portsConditionType)
+    service.ingress.some(({ ip: text = '', ipMode }) => {
+      const ip = tryParseIp(text);
+      return ipMode === 'Proxy' && ip !== undefined && isFromSource(source, ip);
+    }) || service.conditions.some(({ type }) => type === portsConditionType)
   );
 }
 

@@ -64,6 +64,11 @@ export function assignAddresses(
   return source.kind === 'shared' ? shareAddresses(byAge, source.addresses) : drawFromPool(byAge, source.cidrs);
 }
 
+/** Whether an address can have come from the source. */
+export function isFromSource(source: AddressSource, ip: IpAddress): boolean {
+  return source.kind === 'shared' ? source.addresses.includes(ip) : source.cidrs.some((cidr) => cidrContains(cidr, ip));
+}
+
 function shareAddresses(
   requests: readonly AddressRequest[],
   shared: readonly IpAddress[],

@@ -12,6 +12,9 @@ export interface KernelState {
   readonly settings: ReadonlyMap<ObjectName, readonly string[]>;
 }
 
+/** A table that was just made. */
+export const emptyKernel: KernelState = { elements: [], settings: new Map() };
+
 /** Reads one family of our table. Objects that are not there count as empty; the next write will say so. */
 export async function readKernel(
   client: NftClient,

@@ -14,7 +14,7 @@ import {
   systemClock,
 } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import { readKernel, recoverPlaces } from './adopt.ts';
+import { emptyKernel, readKernel, recoverPlaces } from './adopt.ts';
 import { type ChangeGroup, commitGroups, type CommitResult } from './commit.ts';
 import { dumpKernel } from './dump.ts';
 import { type Owner, ElementTracker, orderChanges } from './element-tracker.ts';
@@ -130,8 +130,8 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   async #applyFull(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
-    const { table: name, others } = await ensureTable(this.#client, signal);
-    const kernel = await readKernel(this.#client, name, this.ipFamily, signal);
+    const { table: name, others, isNew } = await ensureTable(this.#client, signal);
+    const kernel = isNew ? emptyKernel : await readKernel(this.#client, name, this.ipFamily, signal);
     const { places, usedIds } = recoverPlaces(kernel.elements, table.services, this.#places);
     this.#places = new Map(places);
     this.#ids.reset(usedIds);

@@ -14,28 +14,31 @@ export interface FoundTables {
 
 /** Looks for our tables by name and birthmark. */
 export async function findTables(client: NftClient, signal: AbortSignal): Promise<FoundTables> {
-  const present = await client.inetTables(signal);
-  const ours = tableNames.filter((name) => present.includes(name));
   let current: TableName | undefined;
   const others: TableName[] = [];
-  for (const name of ours) {
+  for (const name of tableNames) {
     const marks = await client.elements({ table: name, kind: 'set', name: birthmarkSet }, signal);
     if (current === undefined && marks?.length === 1 && marks[0] === skeletonDigest()) current = name;
-    else others.push(name);
+    else if (marks !== undefined || (await client.hasTable(name, signal))) others.push(name);
   }
   return { current, others };
+}
+
+/** The table to write to. */
+export interface EnsuredTable {
+  readonly table: TableName;
+  readonly others: readonly TableName[];
+  /** It was made just now and is empty. */
+  readonly isNew: boolean;
 }
 
 /**
  * Makes sure that a table with our rules is there, beside tables of other builds, which go on forwarding: an
  * empty table lets every packet pass. Both families may ask at the same time; the second finds the first's.
  */
-export async function ensureTable(
-  client: NftClient,
-  signal: AbortSignal,
-): Promise<{ readonly table: TableName; readonly others: readonly TableName[] }> {
+export async function ensureTable(client: NftClient, signal: AbortSignal): Promise<EnsuredTable> {
   const found = await findTables(client, signal);
-  if (found.current !== undefined) return { table: found.current, others: found.others };
+  if (found.current !== undefined) return { table: found.current, others: found.others, isNew: false };
   const free = tableNames.find((name) => !found.others.includes(name));
   const table = free ?? tableNames[1];
   // With both names taken by strangers one of them has to give way at once.
@@ -46,9 +49,9 @@ export async function ensureTable(
     if (!(error instanceof NftError)) throw error;
     const again = await findTables(client, signal);
     if (again.current === undefined) throw error;
-    return { table: again.current, others: again.others };
+    return { table: again.current, others: again.others, isNew: false };
   }
-  return { table, others: found.others.filter((name) => name !== table) };
+  return { table, others: found.others.filter((name) => name !== table), isNew: true };
 }
 
 /**

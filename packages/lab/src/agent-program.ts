@@ -1,9 +1,9 @@
-import { access, constants } from 'node:fs/promises';
+import { access, constants, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ConfigError, HostError, ipFamilies, millis, systemClock } from '@switchyard/core';
 import { clusterCidrs } from './address-plan.ts';
 import type { Lab, LabNode, LabProcess } from './lab.ts';
-import { createProber } from './prober.ts';
+import { createProber, type Prober } from './prober.ts';
 
 /** How to start a node agent. */
 export interface AgentOptions {
@@ -44,24 +44,45 @@ export async function checkAgent(): Promise<void> {
   throw new ConfigError('lab.agent', `there is no node agent at ${repositoryAgent}; build it with ./dev build`);
 }
 
-/** Waits until each node's `/healthz` answers 200: the agent has applied what the API server says. At most 30 s. */
-export async function waitForAgents(lab: Lab, signal: AbortSignal): Promise<void> {
+/**
+ * Waits until each node's `/healthz` answers 200: its agent has applied what the API server says. `agents` are the nodes'
+ * agents in the order of the nodes; one that ends, or is not healthy after 30 s, rejects with the end of its log.
+ */
+export async function waitForAgents(lab: Lab, agents: readonly LabProcess[], signal: AbortSignal): Promise<void> {
   await using prober = await createProber(lab.client, signal);
   const until = systemClock.monotonic() + 30_000;
-  for (const node of lab.nodes) {
-    const address = node.addresses.IPv4 ?? node.addresses.IPv6 ?? '';
-    for (;;) {
-      const result = await prober.probe({ protocol: 'http', address, port: healthPort, path: '/healthz' });
-      if (result.status === 'answered' && result.httpStatus === 200) break;
-      if (systemClock.monotonic() > until) {
-        const what =
-          result.status === 'answered' ? `it answers ${result.httpStatus}` : `its health port: ${result.status}`;
-        throw new HostError(
-          'lab.agent',
-          `the agent of ${node.name} is not healthy after 30 s (${what}); see ${lab.folder}/logs`,
-        );
-      }
-      await systemClock.sleep(millis(50), signal);
+  await Promise.all(
+    lab.nodes.map((node, index) => waitForAgent({ node, agent: agents[index], prober, until }, signal)),
+  );
+}
+
+interface AgentWait {
+  readonly node: LabNode;
+  readonly agent: LabProcess | undefined;
+  readonly prober: Prober;
+  /** Monotonic. */
+  readonly until: number;
+}
+
+async function waitForAgent({ node, agent, prober, until }: AgentWait, signal: AbortSignal): Promise<void> {
+  let end: number | string | undefined;
+  void agent?.ended.then((status) => (end = status));
+  const address = node.addresses.IPv4 ?? node.addresses.IPv6 ?? '';
+  for (;;) {
+    const result = await prober.probe({ protocol: 'http', address, port: healthPort, path: '/healthz' });
+    if (result.status === 'answered' && result.httpStatus === 200) return;
+    const health =
+      result.status === 'answered' ? `/healthz answers ${result.httpStatus}` : `/healthz: ${result.status}`;
+    const isLate = systemClock.monotonic() > until;
+    if (end !== undefined || isLate) {
+      const what = end === undefined ? `is not healthy after 30 s (${health})` : `has ended with ${end}`;
+      throw new HostError('lab.agent', `the agent of ${node.name} ${what}; its log ends with:\n${await tailOf(agent)}`);
     }
+    await systemClock.sleep(millis(50), signal);
   }
+}
+
+async function tailOf(agent: LabProcess | undefined): Promise<string> {
+  if (agent === undefined) return '(no log)';
+  return (await readFile(agent.logFile, 'utf8')).trim().split('\n').slice(-5).join('\n');
 }

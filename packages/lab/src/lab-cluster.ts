@@ -83,9 +83,9 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
     workloads,
     startAgent: start,
     startAgents: async (agent, inner) => {
-      await checkAgent();
+      if (agent.program === undefined) await checkAgent();
       const agents = lab.nodes.map((node) => start(node, agent));
-      await waitForAgents(lab, inner);
+      await waitForAgents(lab, agents, inner);
       return agents;
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

@@ -4,6 +4,7 @@ import { takeDown } from './cli/down.ts';
 import { execInLab } from './cli/exec.ts';
 import { type LabCommand, parseLabCommand, type UpOptions, usage } from './cli/options.ts';
 import { bringUp } from './cli/up.ts';
+import { hostAddresses, hostNumbers } from './address-plan.ts';
 import { nodeProgram } from './program-path.ts';
 
 const interrupted = new AbortController();
@@ -46,11 +47,13 @@ async function up(options: UpOptions): Promise<number> {
   const name = options.name === 'demo' ? '' : ` --name ${options.name}`;
   console.error(`lab: ready after ${((performance.now() - started) / 1000).toFixed(1)} s. Try next:`);
   console.log(`export KUBECONFIG=${record.kubeconfig}`);
+  const addresses = hostAddresses(hostNumbers.firstNode, options.ipFamilies);
+  const node1 = addresses.IPv4 ?? addresses.IPv6;
   const next = [
     'kubectl get nodes -o wide',
     'kubectl apply -f packages/lab/examples/web.yaml',
     'kubectl get pods,services,endpointslices -o wide',
-    ...(options.agents ? [`./dev lab probe${name} client http 172.18.0.11 30080 --count 5`] : []),
+    ...(options.agents ? [`./dev lab probe${name} client http ${node1} 30080 --count 5`] : []),
     `./dev lab exec${name} node1 -- ip route`,
     `./dev lab status${name}`,
     `./dev lab down${name}`,

@@ -142,7 +142,21 @@ async function loadDuringRollout(
 }
 
 async function show(load: AsyncIterable<LoadResult>, progress: RolloutProgress): Promise<void> {
-  for await (const result of load) progress.request(requestOf(result));
+  for await (const result of inOrder(load)) progress.request(requestOf(result));
+}
+
+/** Results come as they end; a lost request ends half a second after its successors. Readers want the order of sending. */
+async function* inOrder(load: AsyncIterable<LoadResult>): AsyncIterable<LoadResult> {
+  const early = new Map<number, LoadResult>();
+  let next = 0;
+  for await (const result of load) {
+    early.set(result.sequence, result);
+    for (let found = early.get(next); found !== undefined; found = early.get(next)) {
+      early.delete(next);
+      next += 1;
+      yield found;
+    }
+  }
 }
 
 function requestOf(result: LoadResult): RequestRecord {

@@ -25,17 +25,23 @@ export interface RunSummary {
   readonly predictedLost: number;
   /** Lost requests by cause; causes without one are left out. */
   readonly lostByCause: Readonly<Partial<Record<LossCause, number>>>;
+  /** Every lost request with its cause, in order of sending. */
+  readonly losses: readonly Loss[];
   readonly firstLoss: FirstLoss | undefined;
   readonly keyTimes: KeyTimes;
 }
 
-/** Why the first lost request was lost. */
-export interface FirstLoss {
+/** One lost request. */
+export interface Loss {
   readonly sequence: number;
-  /** Seconds after the deletionTimestamp. */
+  /** When it was sent, in seconds after the deletionTimestamp. */
   readonly at: number;
   readonly outcome: string;
   readonly cause: LossCause;
+}
+
+/** Why the first lost request was lost. */
+export interface FirstLoss extends Loss {
   /** What the oracle says the node did with it, in order. Empty if no packet reached a node. */
   readonly explanation: readonly string[];
 }

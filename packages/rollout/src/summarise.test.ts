@@ -11,6 +11,11 @@ describe('summarise', () => {
     expect(summary.requests).toBe(740);
     expect(summary.lost + summary.answered).toBe(740);
     expect(summary.lostByCause).toEqual({ droppedByNodeAlone: 55, droppedByNodeShared: 87 });
+    expect(summary.losses.map((loss) => loss.cause).slice(54, 57)).toEqual([
+      'droppedByNodeAlone',
+      'droppedByNodeShared',
+      'droppedByNodeShared',
+    ]);
     expect(Math.abs(summary.predictedLost - summary.lost)).toBeLessThanOrEqual(3);
     expect(summary.lossWindow?.from).toBeCloseTo(0.2, 1);
     expect(summary.lossWindowSeconds).toBeCloseTo(11.4, 2);

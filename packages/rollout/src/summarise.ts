@@ -1,6 +1,6 @@
 import { causeOfLoss, type LossCause, type Millis, millis, predictLoss, type RolloutTimes } from '@switchyard/core';
-import type { RequestRecord, RunRecord } from './run-record.ts';
-import type { FirstLoss, RunSummary } from './run-summary.ts';
+import type { RunRecord } from './run-record.ts';
+import type { Loss, RunSummary } from './run-summary.ts';
 
 /** Asks the oracle what the old node did with a packet that arrived at a time; ordered sentences. */
 export type ExplainAt = (run: RunRecord, at: Millis) => readonly string[];
@@ -11,23 +11,23 @@ const observationSlack = millis(100);
 /** What a run comes down to: losses, their causes, and what the model says the observed events cost. */
 export function summarise(run: RunRecord, explainAt: ExplainAt): RunSummary {
   const times = rolloutTimes(run);
-  const lost = run.requests.filter((request) => request.outcome !== 'answered');
+  const losses = lossesOf(run, times);
   const relative = (at: number): number => (at - run.deletedAt) / 1000;
-  const first = lost[0];
-  const last = lost.at(-1);
-  const lossWindow =
-    first === undefined || last === undefined ? undefined : { from: relative(first.sentAt), to: relative(last.sentAt) };
+  const first = losses[0];
+  const last = losses.at(-1);
+  const lossWindow = first === undefined || last === undefined ? undefined : { from: first.at, to: last.at };
   const seconds = (at: Millis | undefined): number | undefined => (at === undefined ? undefined : relative(at));
   return {
     terminatingFallback: run.settings.terminatingFallback,
     requests: run.requests.length,
-    answered: run.requests.length - lost.length,
-    lost: lost.length,
+    answered: run.requests.length - losses.length,
+    lost: losses.length,
     lossWindow,
     lossWindowSeconds: lossWindow === undefined ? 0 : lossWindow.to - lossWindow.from,
     predictedLost: Math.round(predictLoss(times, run.settings.rate).lost),
-    lostByCause: countCauses(lost, times),
-    firstLoss: first === undefined ? undefined : firstLossOf(run, first, explainAt),
+    lostByCause: countCauses(losses),
+    losses,
+    firstLoss: first === undefined ? undefined : { ...first, explanation: explanationOf(run, first, explainAt) },
     keyTimes: {
       oldNodeSynced: seconds(times.oldNodeSynced),
       oldNodeUnhealthy: seconds(
@@ -60,26 +60,24 @@ export function rolloutTimes(run: RunRecord): RolloutTimes {
   };
 }
 
-function countCauses(
-  lost: readonly RequestRecord[],
-  times: RolloutTimes,
-): Readonly<Partial<Record<LossCause, number>>> {
+function lossesOf(run: RunRecord, times: RolloutTimes): readonly Loss[] {
+  return run.requests
+    .filter((request) => request.outcome !== 'answered')
+    .map((request) => ({
+      sequence: request.sequence,
+      at: (request.sentAt - run.deletedAt) / 1000,
+      outcome: request.outcome,
+      cause: causeOfLoss(request.sentAt, times, observationSlack),
+    }));
+}
+
+function countCauses(losses: readonly Loss[]): Readonly<Partial<Record<LossCause, number>>> {
   const counts: Partial<Record<LossCause, number>> = {};
-  for (const request of lost) {
-    const cause = causeOfLoss(request.sentAt, times, observationSlack);
-    counts[cause] = (counts[cause] ?? 0) + 1;
-  }
+  for (const { cause } of losses) counts[cause] = (counts[cause] ?? 0) + 1;
   return counts;
 }
 
-function firstLossOf(run: RunRecord, request: RequestRecord, explainAt: ExplainAt): FirstLoss {
-  const cause = causeOfLoss(request.sentAt, rolloutTimes(run), observationSlack);
-  return {
-    sequence: request.sequence,
-    at: (request.sentAt - run.deletedAt) / 1000,
-    outcome: request.outcome,
-    cause,
-    explanation:
-      cause === 'noServerUp' ? ['HAProxy had no server UP and closed the connection'] : explainAt(run, request.sentAt),
-  };
+function explanationOf(run: RunRecord, loss: Loss, explainAt: ExplainAt): readonly string[] {
+  if (loss.cause === 'noServerUp') return ['HAProxy had no server UP and closed the connection'];
+  return explainAt(run, millis(run.deletedAt + loss.at * 1000));
 }

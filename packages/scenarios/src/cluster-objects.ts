@@ -1,4 +1,5 @@
 import { type IpAddress, type IpFamily, ipFamilyOf } from '@switchyard/core';
+import { otherFamilyOf } from './other-family.ts';
 import type { Scenario, ScenarioEndpoint, ScenarioService } from './scenario.ts';
 import type { ScenarioState } from './scenario-state.ts';
 
@@ -20,6 +21,9 @@ export const nodeAddresses: Readonly<Record<IpFamily, Readonly<Record<string, st
   IPv6: { node1: 'fd00:172:18::11', node2: 'fd00:172:18::12' },
 };
 
+/** Contains the pods of all nodes: the agent's `--cluster-cidr`. */
+export const clusterCidrs: Readonly<Record<IpFamily, string>> = { IPv4: '10.244.0.0/16', IPv6: 'fd00:10:244::/48' };
+
 const serviceCidrs: Readonly<Record<IpFamily, string>> = { IPv4: '10.96.0.0/16', IPv6: 'fd00:10:96::/112' };
 const podCidrs: Readonly<Record<IpFamily, (node: number) => string>> = {
   IPv4: (node) => `10.244.${node}.0/24`,
@@ -37,8 +41,14 @@ export function clusterObjects(scenario: Scenario, state: ScenarioState): readon
   ];
 }
 
+/** The scenario's own family first; the other one only in a dual-stack scenario. */
+export function familiesOf(scenario: Scenario): readonly IpFamily[] {
+  const { ipFamily, isDualStack } = scenario;
+  return isDualStack ? [ipFamily, otherFamilyOf(ipFamily)] : [ipFamily];
+}
+
 function nodeObject(scenario: Scenario, name: string, number: number): ClusterObject {
-  const podCidr = podCidrs[scenario.ipFamily](number);
+  const cidrs = familiesOf(scenario).map((family) => podCidrs[family](number));
   return {
     apiVersion: 'v1',
     kind: 'Node',
@@ -49,8 +59,10 @@ function nodeObject(scenario: Scenario, name: string, number: number): ClusterOb
         'topology.kubernetes.io/zone': name === 'node1' ? scenario.zone : 'zone-b',
       },
     },
-    spec: { podCIDR: podCidr, podCIDRs: [podCidr] },
-    status: { addresses: [{ type: 'InternalIP', address: nodeAddresses[scenario.ipFamily][name] }] },
+    spec: { podCIDR: cidrs[0], podCIDRs: cidrs },
+    status: {
+      addresses: familiesOf(scenario).map((family) => ({ type: 'InternalIP', address: nodeAddresses[family][name] })),
+    },
   };
 }
 
@@ -59,7 +71,7 @@ function serviceCidrObject(scenario: Scenario): ClusterObject {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'ServiceCIDR',
     metadata: { name: 'kubernetes' },
-    spec: { cidrs: [serviceCidrs[scenario.ipFamily]] },
+    spec: { cidrs: familiesOf(scenario).map((family) => serviceCidrs[family]) },
   };
 }
 
@@ -70,6 +82,8 @@ function nameOf(key: string): { readonly namespace: string; readonly name: strin
 
 function serviceObject(scenario: Scenario, service: ScenarioService): ClusterObject {
   const isExternal = service.type === 'NodePort' || service.type === 'LoadBalancer' || service.externalIPs.length > 0;
+  // The API server refuses a leftover `Local`, but objects that it took earlier have one.
+  const hasExternalPolicy = isExternal || service.externalTrafficPolicy === 'Local';
   const timeoutSeconds = service.sessionAffinityTimeoutSeconds;
   return {
     apiVersion: 'v1',
@@ -78,10 +92,10 @@ function serviceObject(scenario: Scenario, service: ScenarioService): ClusterObj
     spec: {
       type: service.type,
       clusterIP: service.clusterIP,
-      clusterIPs: [service.clusterIP],
-      ipFamilies: [scenario.ipFamily],
+      clusterIPs: [service.clusterIP, ...(service.otherClusterIP === undefined ? [] : [service.otherClusterIP])],
+      ipFamilies: familiesOf(scenario),
       ports: service.ports,
-      ...(isExternal ? { externalTrafficPolicy: service.externalTrafficPolicy } : {}),
+      ...(hasExternalPolicy ? { externalTrafficPolicy: service.externalTrafficPolicy } : {}),
       internalTrafficPolicy: service.internalTrafficPolicy,
       ...(service.externalIPs.length > 0 ? { externalIPs: service.externalIPs } : {}),
       ...(service.loadBalancerSourceRanges.length > 0

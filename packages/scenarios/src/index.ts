@@ -1,7 +1,13 @@
-export type * from './scenario.ts';
+export * from './scenario.ts';
 export { loadScenario } from './load-scenario.ts';
 export { allScenarios } from './all-scenarios.ts';
 export * from './verdict.ts';
 export * from './scenario-state.ts';
+export * from './scenario-flow.ts';
+export * from './scenario-records.ts';
+export * from './scenario-tables.ts';
 export * from './cluster-objects.ts';
 export * from './run-on-table.ts';
+export * from './backend-harness.ts';
+export * from './run-on-backend.ts';
+export * from './compare-altitudes.ts';

@@ -11,14 +11,15 @@ import {
 } from '@switchyard/core';
 import * as v from 'valibot';
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
-import { ipv6TwinOf, ipv6TwinOfCidr } from './other-family.ts';
-import type {
-  Expectation,
-  Scenario,
-  ScenarioEndpoint,
-  ScenarioFlow,
-  ScenarioService,
-  ScenarioStep,
+import { ipv6TwinOf, ipv6TwinOfCidr, otherFamilyOf } from './other-family.ts';
+import {
+  altitudes,
+  type Expectation,
+  type Scenario,
+  type ScenarioEndpoint,
+  type ScenarioFlow,
+  type ScenarioService,
+  type ScenarioStep,
 } from './scenario.ts';
 import { type ScenarioFile, scenarioSchema } from './schema.ts';
 
@@ -45,7 +46,10 @@ export function loadScenario(id: string, text: string): readonly Scenario[] {
     });
     throw new ConfigError('scenario.invalid', faults.join('\n'));
   }
-  return result.output.ipFamilies.map((ipFamily) => new Reader(id, ipFamily, lineOf).scenario(result.output));
+  const file = result.output;
+  return file.ipFamilies.map((ipFamily) =>
+    new Reader({ id, ipFamily, isDualStack: file.dualStack }, lineOf).scenario(file),
+  );
 }
 
 /** The line of the deepest node on the path that the document has. */
@@ -66,11 +70,16 @@ type FileFlow = Extract<FileStep, { readonly to: string }>;
 class Reader {
   readonly #id: string;
   readonly #ipFamily: IpFamily;
+  readonly #isDualStack: boolean;
   readonly #lineOf: (path: readonly unknown[]) => number;
 
-  constructor(id: string, ipFamily: IpFamily, lineOf: (path: readonly unknown[]) => number) {
+  constructor(
+    { id, ipFamily, isDualStack }: { readonly id: string; readonly ipFamily: IpFamily; readonly isDualStack: boolean },
+    lineOf: (path: readonly unknown[]) => number,
+  ) {
     this.#id = id;
     this.#ipFamily = ipFamily;
+    this.#isDualStack = isDualStack;
     this.#lineOf = lineOf;
   }
 
@@ -81,6 +90,8 @@ class Reader {
       name: file.name,
       why: file.why,
       ipFamily: this.#ipFamily,
+      isDualStack: file.dualStack,
+      altitudes: file.altitudes ?? { run: altitudes, because: undefined },
       agent: {
         detectsPods: given.agent.detectsPods ?? true,
         masqueradeAll: given.agent.masqueradeAll ?? false,
@@ -99,15 +110,16 @@ class Reader {
     if ('to' in step) return { kind: 'flow', flow: this.#flow(step, path), line };
     if ('health-check' in step) {
       const { service, status, localEndpoints } = step['health-check'];
-      return { kind: 'healthCheck', check: { service, status, localEndpoints }, line };
+      const ipFamily = this.#family(step['health-check'].family, path);
+      return { kind: 'healthCheck', check: { service, ipFamily, status, localEndpoints }, line };
     }
     if ('put-service' in step) return { kind: 'putService', service: this.#service(step['put-service'], path), line };
     if ('remove-service' in step) return { kind: 'removeService', service: step['remove-service'], line };
     if ('put-endpoint' in step)
       return { kind: 'putEndpoint', endpoint: this.#endpoint(step['put-endpoint'], path), line };
     if ('remove-endpoint' in step) {
-      const { service, ip } = step['remove-endpoint'];
-      return { kind: 'removeEndpoint', service, ip: this.#ip(ip, path), line };
+      const { service, ip, family } = step['remove-endpoint'];
+      return { kind: 'removeEndpoint', service, ip: this.#ip(ip, path, this.#family(family, path)), line };
     }
     return { kind: 'restartAgent', line };
   }
@@ -116,17 +128,21 @@ class Reader {
     return {
       ...service,
       clusterIP: service.clusterIP === 'None' ? 'None' : this.#ip(service.clusterIP, [...path, 'clusterIP']),
+      otherClusterIP:
+        service.clusterIP === 'None' || !this.#isDualStack
+          ? undefined
+          : this.#ip(service.clusterIP, path, otherFamilyOf(this.#ipFamily)),
       ports: service.ports.map((port) => ({
         name: port.name,
         protocol: port.protocol,
         port: parsePort(port.port),
         nodePort: port.nodePort === undefined ? undefined : parsePort(port.nodePort),
       })),
-      externalIPs: service.externalIPs.map((ip) => this.#ip(ip, [...path, 'externalIPs'])),
-      loadBalancerIPs: service.loadBalancerIPs.map((entry) => ({
-        ip: this.#ip(typeof entry === 'string' ? entry : entry.ip, [...path, 'loadBalancerIPs']),
-        ipMode: typeof entry === 'string' ? undefined : entry.ipMode,
-      })),
+      externalIPs: service.externalIPs.flatMap((ip) => this.#ips(ip, [...path, 'externalIPs'])),
+      loadBalancerIPs: service.loadBalancerIPs.flatMap((entry) => {
+        const { ip, ipMode } = typeof entry === 'string' ? { ip: entry, ipMode: undefined } : entry;
+        return this.#ips(ip, [...path, 'loadBalancerIPs']).map((one) => ({ ip: one, ipMode }));
+      }),
       loadBalancerSourceRanges: service.loadBalancerSourceRanges.map((cidr) =>
         this.#cidr(cidr, [...path, 'loadBalancerSourceRanges']),
       ),
@@ -139,7 +155,7 @@ class Reader {
   #endpoint(endpoint: FileEndpoint, path: readonly unknown[]): ScenarioEndpoint {
     return {
       service: endpoint.service,
-      ip: this.#ip(endpoint.ip, [...path, 'ip']),
+      ip: this.#ip(endpoint.ip, [...path, 'ip'], this.#family(endpoint.family, path)),
       node: endpoint.node,
       port: parsePort(endpoint.port),
       ready: endpoint.ready,
@@ -154,27 +170,51 @@ class Reader {
   #flow(flow: FileFlow, path: readonly unknown[]): ScenarioFlow {
     const [, address = '', port = '', protocol = ''] = /^(.*):(\d+)\/(\w+)$/.exec(flow.to) ?? [];
     const isClass = (sourceClasses as readonly string[]).includes(flow.from);
+    const family = this.#family(flow.family, path);
     return {
       from: isClass ? (flow.from as SourceClass) : 'pod',
-      fromEndpoint: isClass ? undefined : this.#ip(flow.from, [...path, 'from']),
-      to: this.#ip(address, [...path, 'to']),
+      fromEndpoint: isClass ? undefined : this.#ip(flow.from, [...path, 'from'], family),
+      to: this.#ip(address, [...path, 'to'], family),
       port: parsePort(Number(port)),
       protocol: protocol as Protocol,
-      expect: this.#expectation(flow.expect, [...path, 'expect']),
+      expect: this.#expectation(flow.expect, [...path, 'expect'], family),
     };
   }
 
-  #expectation(expect: FileFlow['expect'], path: readonly unknown[]): Expectation {
+  #expectation(expect: FileFlow['expect'], path: readonly unknown[], family: IpFamily): Expectation {
     if (typeof expect === 'string') return { kind: expect };
-    return { kind: 'forward', to: expect.forward.map((ip) => this.#ip(ip, path)), masquerade: expect.masquerade };
+    const to = expect.forward.map((text) => {
+      const [address = '', port] = text.split(':');
+      return {
+        address: this.#ip(address, path, family),
+        port: port === undefined ? undefined : parsePort(Number(port)),
+      };
+    });
+    const withPort = to.filter(({ port }) => port !== undefined);
+    if (withPort.length > 0 && withPort.length < to.length) {
+      return this.#refuse(path, 'either all endpoints have a port or none has');
+    }
+    return { kind: 'forward', to, masquerade: expect.masquerade };
   }
 
-  #ip(text: string, path: readonly unknown[]): IpAddress {
+  #family(which: 'own' | 'other', path: readonly unknown[]): IpFamily {
+    if (which === 'own') return this.#ipFamily;
+    if (!this.#isDualStack) return this.#refuse(path, 'only a dualStack scenario has another family');
+    return otherFamilyOf(this.#ipFamily);
+  }
+
+  /** The address in every family the scenario has. */
+  #ips(text: string, path: readonly unknown[]): readonly IpAddress[] {
+    const own = this.#ip(text, path);
+    return this.#isDualStack ? [own, this.#ip(text, path, otherFamilyOf(this.#ipFamily))] : [own];
+  }
+
+  #ip(text: string, path: readonly unknown[], family: IpFamily = this.#ipFamily): IpAddress {
     const twin = ipv6TwinOf(text);
     if (tryParseIp(text) === undefined || twin === undefined) {
       return this.#refuse(path, `${text} is not an address of the plan in other-family.ts`);
     }
-    return this.#ipFamily === 'IPv4' ? parseIp(text) : twin;
+    return family === 'IPv4' ? parseIp(text) : twin;
   }
 
   #cidr(text: string, path: readonly unknown[]): string {

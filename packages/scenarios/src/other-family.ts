@@ -1,4 +1,4 @@
-import { type IpAddress, parseIp } from '@switchyard/core';
+import { type IpAddress, type IpFamily, parseIp } from '@switchyard/core';
 
 /**
  * Scenarios are written for IPv4 in the lab's address plan; the IPv6 twin shows the same digits:
@@ -8,12 +8,14 @@ import { type IpAddress, parseIp } from '@switchyard/core';
  *     10.96.X.N      fd00:10:96::X:N       cluster IPs
  *     198.51.100.N   2001:db8:51::N        load-balancer IPs
  *     203.0.113.N    2001:db8:113::N       external IPs
+ *     127.0.0.1      ::1                   loopback
  */
 const rules: readonly { readonly from: RegExp; readonly to: (match: RegExpExecArray) => string }[] = [
   { from: /^172\.18\.0\.(\d+)$/, to: (match) => `fd00:172:18::${match[1]}` },
   { from: /^10\.244\.(\d+)\.(\d+)$/, to: (match) => `fd00:10:244:${match[1]}::${match[2]}` },
   { from: /^10\.96\.(\d+)\.(\d+)$/, to: (match) => `fd00:10:96::${match[1] === '0' ? '' : `${match[1]}:`}${match[2]}` },
   { from: /^198\.51\.100\.(\d+)$/, to: (match) => `2001:db8:51::${match[1]}` },
+  { from: /^127\.0\.0\.1$/, to: () => '::1' },
   { from: /^203\.0\.113\.(\d+)$/, to: (match) => `2001:db8:113::${match[1]}` },
 ];
 
@@ -32,6 +34,11 @@ export function ipv6TwinOf(address: string): IpAddress | undefined {
     if (match !== null) return parseIp(rule.to(match));
   }
   return undefined;
+}
+
+/** IPv6 for IPv4, and the other way round. */
+export function otherFamilyOf(ipFamily: IpFamily): IpFamily {
+  return ipFamily === 'IPv4' ? 'IPv6' : 'IPv4';
 }
 
 /** The IPv6 twin of a CIDR: of the table above, or of a single address (`/32` becomes `/128`). */

@@ -25,11 +25,14 @@ export interface ScenarioService {
   readonly type: 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
   /** An address, or `None` for a headless Service. */
   readonly clusterIP: IpAddress | 'None';
+  /** Its twin in the other family, in a dual-stack scenario. The other address lists then hold both families. */
+  readonly otherClusterIP: IpAddress | undefined;
   readonly ports: readonly ScenarioPort[];
   readonly externalTrafficPolicy: TrafficPolicy;
   readonly internalTrafficPolicy: TrafficPolicy;
   readonly externalIPs: readonly IpAddress[];
   readonly loadBalancerIPs: readonly { readonly ip: IpAddress; readonly ipMode: string | undefined }[];
+  /** Of the scenario's own family only, also in a dual-stack scenario. */
   readonly loadBalancerSourceRanges: readonly string[];
   readonly healthCheckNodePort: Port | undefined;
   readonly sessionAffinityTimeoutSeconds: number | undefined;
@@ -53,9 +56,17 @@ export interface ScenarioEndpoint {
   readonly slice: string;
 }
 
+/** An endpoint that must answer. */
+export interface ExpectedEndpoint {
+  readonly address: IpAddress;
+  /** Undefined: any port of the pod will do. */
+  readonly port: Port | undefined;
+}
+
 /** What must happen to a flow. */
 export type Expectation =
-  | { readonly kind: 'forward'; readonly to: readonly IpAddress[]; readonly masquerade: boolean }
+  /** Exactly these must answer. An endpoint that is the sender is masqueraded in any case. */
+  | { readonly kind: 'forward'; readonly to: readonly ExpectedEndpoint[]; readonly masquerade: boolean }
   | { readonly kind: 'reject' }
   | { readonly kind: 'drop' }
   /** Not ours: the packet goes where it would go without a proxy. */
@@ -75,6 +86,8 @@ export interface ScenarioFlow {
 /** What the healthCheckNodePort of a Service must answer. */
 export interface ScenarioHealthCheck {
   readonly service: string;
+  /** Each family has a server and a count of its own. */
+  readonly ipFamily: IpFamily;
   readonly status: 200 | 503 | 'closed';
   readonly localEndpoints: number | undefined;
 }
@@ -90,6 +103,19 @@ export type ScenarioStep =
   /** The agent is killed and started again; nothing may change. */
   | { readonly kind: 'restartAgent'; readonly line: number };
 
+/** Altitudes at which a scenario runs: pure table, rendered kernel objects with a tracer, real packets. */
+export type Altitude = 'table' | 'rendered' | 'lab';
+
+/** All altitudes, from the nearest to the policy to the nearest to the packet. */
+export const altitudes: readonly Altitude[] = ['table', 'rendered', 'lab'];
+
+/** Where a scenario can run. */
+export interface ScenarioAltitudes {
+  readonly run: readonly Altitude[];
+  /** Why it cannot run at the others; printed and counted as a skip there. Undefined: it runs everywhere. */
+  readonly because: string | undefined;
+}
+
 /** One scenario in one IP family: a state, then steps that change it or look at it. */
 export interface Scenario {
   /** File name without suffix: the stable id. */
@@ -97,7 +123,11 @@ export interface Scenario {
   readonly name: string;
   /** The KEP or API sentence it checks. */
   readonly why: string;
+  /** Its own family: of all addresses, but for what a dual-stack scenario says of the other family. */
   readonly ipFamily: IpFamily;
+  /** Nodes and Services have both families; endpoints and flows have one each. */
+  readonly isDualStack: boolean;
+  readonly altitudes: ScenarioAltitudes;
   readonly agent: ScenarioAgent;
   /** Zone of the node under test. */
   readonly zone: string;

@@ -33,6 +33,8 @@ export const serviceSchema = v.strictObject({
   labels: v.optional(v.record(v.string(), v.string()), {}),
 });
 
+const family = v.optional(v.picklist(['own', 'other']), 'own');
+
 /** An endpoint in a file. */
 export const endpointSchema = v.strictObject({
   service: key,
@@ -45,8 +47,10 @@ export const endpointSchema = v.strictObject({
   zoneHints: v.optional(v.array(v.string()), []),
   nodeHints: v.optional(v.array(v.string()), []),
   slice: v.optional(v.string(), '1'),
+  family,
 });
 
+/** `forward` lists addresses, or `address:port` where the target port matters. */
 const expectation = v.union([
   v.picklist(['drop', 'reject', 'pass']),
   v.strictObject({ forward: v.pipe(v.array(v.string()), v.minLength(1)), masquerade: v.boolean() }),
@@ -54,10 +58,11 @@ const expectation = v.union([
 
 /** A flow in a file. */
 export const flowSchema = v.strictObject({
-  /** A source class, or the address of an endpoint of the node under test (hairpin). */
+  /** `pod`, `node`, `outside`, or the address of an endpoint of the node under test (hairpin). */
   from: v.string(),
   to: v.pipe(v.string(), v.regex(/^[0-9.]+:[0-9]+\/(TCP|UDP|SCTP)$/, 'must be address:port/PROTOCOL')),
   expect: expectation,
+  family,
 });
 
 const step = v.union([
@@ -67,12 +72,13 @@ const step = v.union([
       service: key,
       status: v.union([v.literal(200), v.literal(503), v.literal('closed')]),
       localEndpoints: v.optional(v.number()),
+      family,
     }),
   }),
   v.strictObject({ 'put-service': serviceSchema }),
   v.strictObject({ 'remove-service': key }),
   v.strictObject({ 'put-endpoint': endpointSchema }),
-  v.strictObject({ 'remove-endpoint': v.strictObject({ service: key, ip: v.string() }) }),
+  v.strictObject({ 'remove-endpoint': v.strictObject({ service: key, ip: v.string(), family }) }),
   v.strictObject({ 'restart-agent': v.literal(true) }),
 ]);
 
@@ -81,6 +87,15 @@ export const scenarioSchema = v.strictObject({
   name: v.string(),
   why: v.string(),
   ipFamilies: v.optional(v.array(v.picklist(['IPv4', 'IPv6'])), ['IPv4', 'IPv6']),
+  /** Every Service has both families; `family: other` puts an endpoint, flow or health check into the other one. */
+  dualStack: v.optional(v.boolean(), false),
+  /** Left out: everywhere. */
+  altitudes: v.optional(
+    v.strictObject({
+      run: v.pipe(v.array(v.picklist(['table', 'rendered', 'lab'])), v.minLength(1)),
+      because: v.pipe(v.string(), v.minLength(1)),
+    }),
+  ),
   given: v.strictObject({
     agent: v.optional(
       v.strictObject({

@@ -1,8 +1,5 @@
-import { compareIps, type IpAddress, type Verdict } from '@switchyard/core';
-import type { Expectation, ScenarioFlow, ScenarioHealthCheck } from './scenario.ts';
-
-/** Altitudes at which a scenario runs: pure table, rendered kernel objects with a tracer, real packets. */
-export type Altitude = 'table' | 'rendered' | 'lab';
+import { compareIps, type IpAddress, ipFamilyOf } from '@switchyard/core';
+import type { Altitude, Expectation, ScenarioFlow, ScenarioHealthCheck } from './scenario.ts';
 
 /** What one step showed at one altitude. `isAsExpected` is the verdict; the texts are for the report. */
 export interface StepResult {
@@ -19,35 +16,62 @@ export interface StepResult {
 export interface AltitudeResult {
   readonly altitude: Altitude;
   readonly steps: readonly StepResult[];
+  /** Steps that cannot be done there; to be printed and counted. */
+  readonly skipped: readonly { readonly line: number; readonly because: string }[];
 }
+
+/** A restarted agent, as a reader would say it. */
+export const restartText = 'restart of the agent';
+/** What a restart must do. */
+export const nothingChanges = 'nothing changes';
+
+/** What an altitude saw of a flow. Endpoints carry the port that was reached. */
+export type Observation =
+  | {
+      readonly kind: 'forward';
+      readonly to: readonly { readonly address: IpAddress; readonly port: number }[];
+      readonly masquerade: boolean;
+    }
+  | { readonly kind: 'reject' | 'drop' | 'pass' };
 
 /** An expectation as text; the same text for the same outcome at every altitude. */
 export function expectationText(expect: Expectation): string {
   return expect.kind === 'forward' ? forwardText(expect.to, expect.masquerade) : expect.kind;
 }
 
-/** A verdict of the oracle or of a tracer as text. */
-export function verdictText(verdict: Verdict): string {
-  if (verdict.kind !== 'forward') return verdict.kind;
-  return forwardText(
-    verdict.endpoints.map((endpoint) => endpoint.address),
-    verdict.masquerade,
-  );
+/** What was observed, as detailed as the expectation is: with ports only if it names them. */
+export function observationText(seen: Observation, flow: ScenarioFlow): string {
+  if (seen.kind !== 'forward') return seen.kind;
+  const { expect } = flow;
+  const namesPorts = expect.kind !== 'forward' || expect.to.some(({ port }) => port !== undefined);
+  const to = seen.to.map(({ address, port }) => ({ address, port: namesPorts ? port : undefined }));
+  return forwardText(to, seen.masquerade);
 }
 
-/** The set of addresses that answered, sorted, and whether the source was rewritten. */
-export function forwardText(addresses: readonly IpAddress[], masquerade: boolean): string {
-  return `forward to ${[...new Set(addresses)].sort(compareIps).join(', ')}${masquerade ? ', masqueraded' : ''}`;
+/** The endpoints that answered, each once, sorted, and whether the source was rewritten. */
+function forwardText(
+  to: readonly { readonly address: IpAddress; readonly port: number | undefined }[],
+  masquerade: boolean,
+): string {
+  const texts = [...to]
+    .sort((a, b) => compareIps(a.address, b.address) || (a.port ?? 0) - (b.port ?? 0))
+    .map(({ address, port }) => (port === undefined ? address : placeText(address, port)));
+  return `forward to ${[...new Set(texts)].join(', ')}${masquerade ? ', masqueraded' : ''}`;
+}
+
+/** Address and port, IPv6 in brackets. */
+function placeText(address: IpAddress, port: number): string {
+  return ipFamilyOf(address) === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
 /** A flow as a reader would say it. */
 export function flowText(flow: ScenarioFlow): string {
   const from = flow.fromEndpoint === undefined ? flow.from : `endpoint ${flow.fromEndpoint}`;
-  return `${from} to ${flow.to}:${flow.port}/${flow.protocol}`;
+  return `${from} to ${placeText(flow.to, flow.port)}/${flow.protocol}`;
 }
 
 /** A health check's answer as text. */
-export function healthText(answer: Omit<ScenarioHealthCheck, 'service'>): string {
+export function healthText(answer: Pick<ScenarioHealthCheck, 'status' | 'localEndpoints'>): string {
   if (answer.status === 'closed') return 'closed';
   return `${answer.status}${answer.localEndpoints === undefined ? '' : ` with ${answer.localEndpoints} local endpoint(s)`}`;
 }

@@ -83,12 +83,18 @@ describe('NftClient', () => {
     await createNftClient(new ScriptedRunner([])).apply('cannot try', '', signal);
   });
 
-  test('a listing of no table of ours, with noise on stderr, is read', async () => {
-    const stdout = '{"nftables": [{"metainfo": {}}, {"table": {"family": "inet", "name": "other"}}]}';
-    const runner = new ScriptedRunner([
-      { file: 'nft', args: ['-j', 'list', 'tables', 'inet'], answer: { stdout, stderr: noise } },
-    ]);
-    expect(await createNftClient(runner).inetTables(signal)).toEqual(['other']);
+  test.each([
+    [true, 'that is there, with noise on stderr', { stdout: '{"nftables": []}', stderr: noise }],
+    [false, 'that is not there', { exitCode: 1, stderr: 'Error: No such file or directory\n' }],
+  ])('it is %s to have a table %s', async (expected, _, answer) => {
+    const runner = new ScriptedRunner([{ file: 'nft', args: ['-j', '-t', 'list', 'table', 'inet', 't'], answer }]);
+    expect(await createNftClient(runner).hasTable('t', signal)).toBe(expected);
+  });
+
+  test('a listing that is refused is an error, not an absence', async () => {
+    const answer = { exitCode: 1, stderr: 'Operation not permitted (you must be root)\n' };
+    const runner = new ScriptedRunner([{ file: 'nft', args: ['-j', '-t', 'list', 'table', 'inet', 't'], answer }]);
+    await expect(createNftClient(runner).hasTable('t', signal)).rejects.toThrow('you must be root');
   });
 
   test('an object that is not there has no elements', async () => {
@@ -98,7 +104,9 @@ describe('NftClient', () => {
   });
 
   test.each(['', 'not json', '{"other":1}'])('output %j is no empty listing', async (stdout) => {
-    const runner = new ScriptedRunner([{ file: 'nft', args: ['-j', 'list', 'tables', 'inet'], answer: { stdout } }]);
-    await expect(createNftClient(runner).inetTables(signal)).rejects.toThrow('cannot read the listing');
+    const runner = new ScriptedRunner([
+      { file: 'nft', args: ['-j', 'list', 'table', 'inet', 't'], answer: { stdout } },
+    ]);
+    await expect(createNftClient(runner).objects('t', signal)).rejects.toThrow('cannot read the listing');
   });
 });

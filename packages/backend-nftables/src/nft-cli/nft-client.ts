@@ -10,8 +10,8 @@ const listTimeout: Millis = seconds(60);
 export interface NftClient {
   /** Runs a script as one transaction; `attempt` says in an error what was tried. An empty script is no run. */
   apply(attempt: string, script: string, signal: AbortSignal): Promise<void>;
-  /** Names of all `inet` tables. */
-  inetTables(signal: AbortSignal): Promise<readonly string[]>;
+  /** Whether there is an `inet` table of this name. Reads no elements, other than `list tables`, which reads them all. */
+  hasTable(table: string, signal: AbortSignal): Promise<boolean>;
   /** The elements of a map or set as nft's JSON has them; undefined when there is no such object. */
   elements(object: NftObject, signal: AbortSignal): Promise<readonly unknown[] | undefined>;
   /** Every map and set of a table, with its elements. */
@@ -42,18 +42,15 @@ export function createNftClient(runner: CommandRunner): NftClient {
       const result = await runner.run('nft', ['-f', '-'], { stdin: script, timeout: applyTimeout, signal });
       if (result.exitCode !== 0) throw new NftError(attempt, result, 'nothing of it took effect');
     },
-    inetTables: async (signal) => {
-      const result = await list(['tables', 'inet'], signal);
-      if (result.exitCode !== 0) throw new NftError('cannot list nft tables', result, 'will be tried again');
-      return parseListing(result).flatMap(({ kind, body }) => (kind === 'table' ? [String(body['name'])] : []));
+    hasTable: async (table, signal) => {
+      const args = ['-j', '-t', 'list', 'table', 'inet', table];
+      const result = await runner.run('nft', args, { timeout: listTimeout, signal });
+      if (result.exitCode !== 0) refuseUnlessMissing(`cannot look for table inet ${table}`, result);
+      return result.exitCode === 0;
     },
     elements: async ({ table, kind, name }, signal) => {
       const result = await list([kind, 'inet', table, name], signal);
-      if (result.exitCode !== 0) {
-        const error = new NftError(`cannot list ${kind} inet ${table} ${name}`, result, 'will be tried again');
-        if (error.refusal === 'missing') return undefined;
-        throw error;
-      }
+      if (result.exitCode !== 0) return refuseUnlessMissing(`cannot list ${kind} inet ${table} ${name}`, result);
       return parseObjects(result).find((object) => object.name === name)?.elements ?? [];
     },
     objects: async (table, signal) => {
@@ -62,6 +59,12 @@ export function createNftClient(runner: CommandRunner): NftClient {
       return parseObjects(result);
     },
   };
+}
+
+/** What is not there is an answer; everything else that nft refuses is an error. */
+function refuseUnlessMissing(attempt: string, result: CommandResult): undefined {
+  const error = new NftError(attempt, result, 'will be tried again');
+  if (error.refusal !== 'missing') throw error;
 }
 
 interface ListedItem {

@@ -29,7 +29,7 @@ export class FakeNft implements CommandRunner {
     if (line === 'nft --version') return ok(`${this.version}\n`);
     if (line === 'nft -f -') return this.#apply(options.stdin ?? '', this.ruleset);
     if (line === 'unshare --net nft -f -') return this.#apply(options.stdin ?? '', new FakeRuleset());
-    const listing = /^nft -j list (tables|table|map|set) inet ?(\S*) ?(\S*)$/.exec(line);
+    const listing = /^nft -j (?:-t )?list (table|map|set) inet (\S+) ?(\S*)$/.exec(line);
     if (listing === null) throw new UsageError('fake-nft.command-line', `the fake does not know the command '${line}'`);
     return this.#list(listing[1] ?? '', listing[2] ?? '', listing[3] ?? '');
   }
@@ -56,9 +56,7 @@ export class FakeNft implements CommandRunner {
   }
 
   #list(what: string, tableName: string, objectName: string): CommandResult {
-    const { tables } = this.ruleset;
-    if (what === 'tables') return json([...tables.keys()].map((name) => ({ table: { family: 'inet', name } })));
-    const table = tables.get(tableName);
+    const table = this.ruleset.tables.get(tableName);
     if (table === undefined) return refusal('No such file or directory');
     if (what === 'table') return json([...table.objects].map(([name, object]) => listed(name, object)));
     const object = objectOf(table, what, objectName);

@@ -33,12 +33,19 @@ export function describeSet(
   }
   const places = new Set(chosen.map(placeOf));
   for (const endpoint of service.knownEndpoints) {
-    if (!places.has(placeOf(endpoint))) reasons.push(excluded(endpoint, policy, topology));
+    if (!places.has(placeOf(endpoint)))
+      reasons.push(excluded(endpoint, { policy, topology, isSetEmpty: chosen.length === 0 }));
   }
   return reasons;
 }
 
-function excluded(endpoint: Endpoint, policy: TrafficPolicy, topology: ServiceForwarding['topology']): Reason {
+interface ChosenSet {
+  readonly policy: TrafficPolicy;
+  readonly topology: ServiceForwarding['topology'];
+  readonly isSetEmpty: boolean;
+}
+
+function excluded(endpoint: Endpoint, { policy, topology, isSetEmpty }: ChosenSet): Reason {
   const place = placeOf(endpoint);
   const node = endpoint.nodeName ?? 'no node';
   if (policy === 'Local' && !endpoint.isLocal) return { code: 'endpointNotLocal', text: `${place} is on ${node}` };
@@ -49,10 +56,9 @@ function excluded(endpoint: Endpoint, policy: TrafficPolicy, topology: ServiceFo
     return { code: 'endpointOtherZone', text: `${place} is hinted for zone ${endpoint.zoneHints.join(', ')}` };
   }
   if (canServeWhileTerminating(endpoint)) {
-    return {
-      code: 'endpointTerminating',
-      text: `${place} is terminating and not needed as a fallback, or the fallback is off`,
-    };
+    // An empty set beside an endpoint that could serve: nothing but the option keeps it out.
+    const why = isSetEmpty ? 'still serves, but the terminating fallback is off' : 'others are ready';
+    return { code: 'endpointTerminating', text: `${place} is terminating; ${why}` };
   }
   const state = endpoint.terminating ? 'terminating and not serving' : 'not ready';
   return { code: 'endpointNotReady', text: `${place} is ${state}` };

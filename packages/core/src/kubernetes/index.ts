@@ -6,3 +6,6 @@ export type { NodeScope } from './resources.ts';
 export * from './to-records.ts';
 export * from './in-cluster.ts';
 export * from './load-kubeconfig.ts';
+export * from './api-client.ts';
+export * from './reflector.ts';
+export type { ResourceQuery } from './resources.ts';

@@ -61,7 +61,8 @@ interface ReconcileParts {
 }
 
 async function reconcile(key: string, parts: ReconcileParts, signal: AbortSignal): Promise<void> {
-  const { api } = parts.context;
+  const { api, watches } = parts.context;
+  await watches.nodes.listed; // zones
   const { namespace, name } = splitKey(key);
   const labelSelector = `${serviceNameLabel}=${name},${managedBy}=${sliceManager}`;
   const [service, slices] = await Promise.all([

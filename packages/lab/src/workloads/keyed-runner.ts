@@ -31,6 +31,8 @@ interface KeyState {
 
 const shortestRetry = 5;
 const longestRetry = 5000;
+/** Timers beyond this overflow and fire at once. One run too many a day does no harm. */
+const longestPause = 24 * 3600 * 1000;
 
 /** An idle runner. Disposing aborts what runs and waits for it. */
 export function createKeyedRunner(options: KeyedRunnerOptions): KeyedRunner {
@@ -133,7 +135,7 @@ class Runner implements KeyedRunner {
   #pokeAfter(key: string, state: KeyState, delay: Millis): void {
     const timer = new AbortController();
     state.timer = timer;
-    this.#options.clock.sleep(delay, timer.signal).then(
+    this.#options.clock.sleep(millis(Math.min(delay, longestPause)), timer.signal).then(
       () => this.poke(key),
       () => undefined,
     );

@@ -17,12 +17,10 @@ export type WorkloadEvent = PodMoment &
     | { readonly kind: 'podCreated' }
     | { readonly kind: 'podScheduled'; readonly node: string }
     | { readonly kind: 'processStarted'; readonly node: string; readonly container: string; readonly pid: number }
-    /** The app answers on its ports; only the echo server reports it. */
-    | { readonly kind: 'acceptingStarted'; readonly node: string; readonly container: string }
     | { readonly kind: 'podReady' | 'podUnready'; readonly node: string }
     | { readonly kind: 'deletionTimestampSet'; readonly node: string; readonly gracePeriodSeconds: number }
     | { readonly kind: 'sigtermSent'; readonly node: string; readonly container: string }
-    /** The app closed its listening sockets; only the echo server reports it. */
+    /** The app's listening sockets are closed. Known for the echo server only, which keeps them until it exits. */
     | { readonly kind: 'acceptingStopped'; readonly node: string; readonly container: string }
     | {
         readonly kind: 'processEnded';

@@ -79,7 +79,7 @@ function podSpec(options: ZeroappOptions, labels: Readonly<Record<string, string
         image: 'agnhost:2.59',
         args: ['netexec', `--http-port=${port}`, '--udp-port=-1', `--delay-shutdown=${delay}`],
         ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
-        readinessProbe: { httpGet: { path: '/readyz', port: 'http' }, periodSeconds: 1 },
+        readinessProbe: { httpGet: { path: '/healthz', port: 'http' }, periodSeconds: 1 },
         ...(preStop === undefined ? {} : { lifecycle: { preStop: { sleep: { seconds: preStop } } } }),
       },
     ],

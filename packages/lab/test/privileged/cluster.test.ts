@@ -49,6 +49,29 @@ test.each([
   expect(await labTraces('labclu')).toEqual([]);
 });
 
+test('with agents on all nodes a NodePort answers on each of them', async () => {
+  await using cluster = await startCluster({ name: 'labagent', nodes: 2, ipFamilies }, signal);
+  await cluster.startAgents({}, signal);
+  const { deployment, service } = zeroapp({ externalTrafficPolicy: 'Cluster' });
+  await cluster.api.create(apiResources.deployments, deployment, signal);
+  const { spec } = await cluster.api.create(apiResources.services, service, signal);
+  const port = spec!.ports![0]!.nodePort!;
+  await using prober = await createProber(cluster.lab.client, signal);
+  for (const node of cluster.lab.nodes) {
+    const probe = (): ReturnType<typeof prober.probe> =>
+      prober.probe({ protocol: 'http', address: node.addresses.IPv4!, port });
+    await expect.poll(async () => (await probe()).status, { timeout: 10_000 }).toBe('answered');
+    // The policy Cluster masquerades: the pod sees the node's own address.
+    expect(await probe()).toMatchObject({ httpStatus: 200, seenSource: node.addresses.IPv4 });
+  }
+});
+
+test('an agent that ends is told with its node, how it ended, and the end of its log', async () => {
+  await using cluster = await startCluster({ name: 'labfail', nodes: 1, ipFamilies }, signal);
+  const starting = cluster.startAgents({ program: 'ls', args: ['/nonexistent'] }, signal);
+  await expect(starting).rejects.toThrow(/the agent of node1 has ended with \d+; its log ends with:\n.*ls: /);
+});
+
 test('a start that is aborted half-way leaves nothing behind', async () => {
   const abort = new AbortController();
   const onProgress = (): void => abort.abort(new Error('enough'));

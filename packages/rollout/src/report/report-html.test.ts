@@ -14,6 +14,7 @@ const off: RunSummary = {
   lossWindowSeconds: 11.53,
   predictedLost: 143,
   lostByCause: { droppedByNodeAlone: 55, droppedByNodeShared: 87 },
+  losses: [{ sequence: 104, at: 0.16, outcome: 'timeout', cause: 'droppedByNodeAlone' }],
   firstLoss: { sequence: 104, at: 0.16, outcome: 'timeout', cause: 'droppedByNodeAlone', explanation: ['a <b> step'] },
   keyTimes: { oldNodeSynced: 0.05, oldNodeUnhealthy: 0.1, newUp: 2.93, oldDown: 11.7, appEnded: 30.03 },
 };
@@ -26,6 +27,7 @@ const on: RunSummary = {
   lossWindowSeconds: 0,
   predictedLost: 0,
   lostByCause: {},
+  losses: [],
   firstLoss: undefined,
 };
 
@@ -55,6 +57,10 @@ describe('reportHtml', () => {
     expect(page.match(/class="loss"/g)?.length).toBe(1);
     expect(page).toContain('142 requests lost in 11.5 s');
     expect(page).toContain('All 740 requests were answered.');
+  });
+
+  test('every lost request says why', () => {
+    expect(page).toContain('lost (timeout): dropped by the node, no other UP');
   });
 
   test('escapes what it did not write itself', () => {

@@ -2,6 +2,7 @@ import type { Millis } from '@switchyard/core';
 import type { RequestRecord, RunRecord } from '../run-record.ts';
 import type { RunSummary } from '../run-summary.ts';
 import { type Span, spansOf } from '../spans.ts';
+import { causeText } from './result-table.ts';
 import { element, pixelOf, type Scale, text, ticksOf } from './svg.ts';
 
 const width = 1180;
@@ -25,7 +26,7 @@ interface Row {
  */
 export function timelineSvg(run: RunRecord, summary: RunSummary): string {
   const scale = scaleOf(run);
-  const rows = rowsOf(run, scale);
+  const rows = rowsOf(run, summary, scale);
   const height = headHeight + rows.reduce((sum, row) => sum + rowHeight(row), 0) + 26;
   let y = headHeight;
   const drawn = rows.map((row) => {
@@ -55,7 +56,7 @@ function scaleOf(run: RunRecord): Scale {
   };
 }
 
-function rowsOf(run: RunRecord, scale: Scale): readonly Row[] {
+function rowsOf(run: RunRecord, summary: RunSummary, scale: Scale): readonly Row[] {
   const window = { from: (run.deletedAt + scale.from * 1000) as Millis, to: run.endedAt };
   const bars = (spans: readonly Span<{ readonly style: string; readonly label: string }>[]): string =>
     spans.map((span) => bar(run, scale, span)).join('');
@@ -93,7 +94,7 @@ function rowsOf(run: RunRecord, scale: Scale): readonly Row[] {
     ...nodeRows('HAProxy sees', run.loadBalancer, (moment) =>
       moment.isUp ? { style: 'good', label: 'UP' } : { style: 'bad', label: 'DOWN' },
     ),
-    requestRow(run, scale),
+    requestRow(run, summary, scale),
   ];
 }
 
@@ -169,7 +170,8 @@ function syncRow(run: RunRecord, scale: Scale, node: string, isFirstOfGroup: boo
 }
 
 /** Three lanes: answered by the old pod, answered by the new pod, lost. */
-function requestRow(run: RunRecord, scale: Scale): Row {
+function requestRow(run: RunRecord, summary: RunSummary, scale: Scale): Row {
+  const causes = new Map(summary.losses.map((loss) => [loss.sequence, causeText(loss.cause)]));
   const lanes = ['old pod', 'new pod', 'lost'] as const;
   const laneOf = (request: RequestRecord): number =>
     request.outcome !== 'answered' ? 2 : request.answeredBy === run.oldPod.name ? 0 : 1;
@@ -180,7 +182,7 @@ function requestRow(run: RunRecord, scale: Scale): Row {
     const lane = laneOf(request);
     const x = pixelOf(scale, at);
     const y = lane * 18 + 2;
-    const title = `request ${request.sequence} at ${seconds(at)}: ${lane === 2 ? `lost (${request.outcome})` : `answered by the ${lanes[lane]} after ${(request.doneAt - request.sentAt).toFixed(1)} ms`}`;
+    const title = `request ${request.sequence} at ${seconds(at)}: ${lane === 2 ? `lost (${request.outcome}): ${causes.get(request.sequence) ?? ''}` : `answered by the ${lanes[lane]} after ${(request.doneAt - request.sentAt).toFixed(1)} ms`}`;
     return [
       element('rect', { class: `request ${styles[lane] ?? ''}`, x: x - 0.8, y, width: 1.6, height: 14 }, '', title),
     ];

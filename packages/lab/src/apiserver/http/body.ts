@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { parse as parseYaml } from 'yaml';
-import { isJsonObject, type JsonObject } from '../json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { decodeProtobuf } from '../protobuf/decode-protobuf.ts';
 import { badRequest, StatusError, unsupportedMediaType } from '../status-error.ts';
 
 /** A request's body, not yet parsed. */
 export interface RequestBody {
-  readonly text: string;
+  readonly bytes: Buffer;
   /** Without parameters; `application/json` when the client named none. */
   readonly contentType: string;
 }
@@ -27,7 +28,7 @@ export async function readBody(request: IncomingMessage): Promise<RequestBody> {
     chunks.push(bytes);
   }
   const contentType = (request.headers['content-type'] ?? 'application/json').split(';')[0]?.trim() ?? '';
-  return { text: Buffer.concat(chunks).toString('utf8'), contentType };
+  return { bytes: Buffer.concat(chunks), contentType };
 }
 
 /** The body as an object; rejects with 400 for what cannot be parsed and 415 for other media types. */
@@ -41,10 +42,20 @@ export function parseBody(body: RequestBody): JsonObject {
   return value;
 }
 
+/** The body as any JSON value; rejects with 400 when it is none. */
+export function parseJson(body: RequestBody): Json {
+  return parseText({ ...body, contentType: 'application/json' }) as Json;
+}
+
 function parseText(body: RequestBody): unknown {
   try {
-    if (body.contentType === 'application/json' || body.contentType === '') return JSON.parse(body.text);
-    if (body.contentType === 'application/yaml') return parseYaml(body.text);
+    if (body.contentType === 'application/json' || body.contentType === '')
+      return JSON.parse(body.bytes.toString('utf8'));
+    if (body.contentType === 'application/yaml') return parseYaml(body.bytes.toString('utf8'));
+    if (body.contentType === 'application/vnd.kubernetes.protobuf') {
+      const decoded = decodeProtobuf(body.bytes);
+      if (decoded !== undefined) return decoded;
+    }
   } catch (cause) {
     const detail = cause instanceof Error ? cause.message : String(cause);
     throw badRequest(`error decoding the body of the request: ${detail}`);

@@ -8,7 +8,7 @@ import type { Schema } from '../schema/schema.ts';
 import { badRequest, unsupportedMediaType } from '../status-error.ts';
 import type { Store } from '../store/store.ts';
 import type { StoredObject } from '../store/stored-object.ts';
-import { parseBody, type RequestBody } from './body.ts';
+import { parseBody, parseJson, type RequestBody } from './body.ts';
 import type { RequestInfo } from './request-info.ts';
 import { scaleBody, scaleOf, scaleSchema } from './scale.ts';
 
@@ -104,7 +104,7 @@ function patchFunction(body: RequestBody, info: RequestInfo): (current: JsonObje
   const schema: Schema = info.subresource === 'scale' ? scaleSchema : info.resource.schema;
   switch (body.contentType) {
     case 'application/json-patch+json': {
-      const patch = JSON.parse(body.text) as Json;
+      const patch = parseJson(body);
       return (current) => applyJsonPatch(current, patch);
     }
     case 'application/merge-patch+json': {
@@ -144,7 +144,7 @@ function isDryRunBody(body: JsonObject): boolean {
 }
 
 function deletionOptions(body: RequestBody, query: URLSearchParams): DeletionOptions {
-  const options: JsonObject = body.text.trim() === '' ? {} : parseBody(body);
+  const options: JsonObject = body.bytes.length === 0 ? {} : parseBody(body);
   const preconditions = objectAt(options, 'preconditions');
   const grace = numberAt(options, 'gracePeriodSeconds') ?? numberOf(query.get('gracePeriodSeconds'));
   return {

@@ -12,6 +12,7 @@ import {
   withFields,
 } from '../json.ts';
 import type { ResourceContext } from '../resource.ts';
+import { internalError } from '../status-error.ts';
 
 /**
  * A Service with everything the API server fills in: defaults, cluster IPs, node ports, health check port.
@@ -76,9 +77,7 @@ function setPortDefaults(port: Json): Json {
 }
 
 function dropClusterFields(spec: MutableJsonObject): void {
-  for (const field of ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy', 'internalTrafficPolicy']) {
-    delete spec[field];
-  }
+  for (const field of ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy']) delete spec[field];
 }
 
 /** Families, policy and cluster IPs. Wrong combinations are left for validation to report. */
@@ -94,9 +93,24 @@ function setAddresses(spec: MutableJsonObject, before: JsonObject, allocations: 
     spec['clusterIPs'] = ['None'];
     return;
   }
-  const ips = wanted.flatMap((family, index) => given[index] ?? allocations.freeIp(family) ?? []);
+  const ips = wanted.flatMap((family, index) => given[index] ?? allocateIp(family, allocations));
   spec['clusterIPs'] = ips;
   if (ips[0] !== undefined) spec['clusterIP'] = ips[0];
+}
+
+/** A free address; nothing when the family is not configured, which validation reports. */
+function allocateIp(family: IpFamily, allocations: Allocations): readonly IpAddress[] {
+  if (!allocations.families.includes(family)) return [];
+  const ip = allocations.freeIp(family);
+  if (ip === undefined) throw internalError('Internal error occurred: failed to allocate a serviceIP: range is full');
+  return [ip];
+}
+
+/** A free node port that is not in `used`. */
+function allocatePort(used: ReadonlySet<number>, allocations: Allocations): number {
+  const port = allocations.freePort(used);
+  if (port === undefined) throw internalError('Internal error occurred: failed to allocate a nodePort: range is full');
+  return port;
 }
 
 /** `clusterIP` is the older spelling of the first of `clusterIPs`; either may be given, or kept from before. */
@@ -151,7 +165,7 @@ function setExternalFields(spec: MutableJsonObject, before: JsonObject, allocati
   else delete spec['externalTrafficPolicy'];
   setNodePorts(spec, before, { hasNodePorts, isBalanced, allocations });
   if (isBalanced && spec['externalTrafficPolicy'] === 'Local') {
-    spec['healthCheckNodePort'] ??= before['healthCheckNodePort'] ?? allocations.freePort(portsOf(spec)) ?? 0;
+    spec['healthCheckNodePort'] ??= before['healthCheckNodePort'] ?? allocatePort(portsOf(spec), allocations);
   } else if (spec['healthCheckNodePort'] === before['healthCheckNodePort']) delete spec['healthCheckNodePort'];
 }
 
@@ -178,7 +192,11 @@ function setNodePorts(
     const same = old.find((other) => stringAt(other, 'name') === stringAt(port, 'name'));
     const kept = valueAt(same, 'nodePort');
     const nodePort =
-      typeof kept === 'number' && !used.has(kept) ? kept : isAllocating ? how.allocations.freePort(used) : undefined;
+      typeof kept === 'number' && !used.has(kept)
+        ? kept
+        : isAllocating
+          ? allocatePort(used, how.allocations)
+          : undefined;
     if (nodePort === undefined) return port;
     used.add(nodePort);
     return { ...port, nodePort };

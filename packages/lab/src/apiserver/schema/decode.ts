@@ -96,7 +96,9 @@ function decodeMap(values: Schema, value: Json, place: Place, findings: Findings
     const item = value[name];
     // A null in a map of strings reads as the empty string.
     const decoded =
-      item === undefined || item === null ? '' : decodeValue(values, item, inner(place, name, ''), findings);
+      item === undefined || item === null
+        ? ''
+        : decodeValue(values, item, { ...place, path: joined(place.path, name) }, findings);
     if (decoded === undefined) continue;
     result[name] = decoded;
     isEmpty = false;

@@ -58,7 +58,7 @@ export class ContainerRunner {
     let crashes = 0;
     while (!this.#stopping.signal.aborted) {
       const startedAt = clock.now();
-      const result = await this.#runOnce(startedAt);
+      const result = await this.#runOnce(startedAt).catch((error: unknown) => this.#failToStart(error));
       const isDone = restartPolicy === 'Never' || (restartPolicy === 'OnFailure' && exitCodeOf(result) === 0);
       if (this.#stopping.signal.aborted || isDone) return;
       if (clock.now() - startedAt > scale.of(backOffMemory)) crashes = 0;
@@ -113,6 +113,12 @@ export class ContainerRunner {
     this.#become({ kind: 'ended', startedAt, endedAt: clock.now(), result }, false);
     await probing;
     return result;
+  }
+
+  #failToStart(error: unknown): number {
+    const message = error instanceof Error ? error.message : String(error);
+    this.#become({ kind: 'waiting', reason: 'CreateContainerError', message }, false);
+    return 128;
   }
 
   async #followReadiness(signal: AbortSignal): Promise<void> {

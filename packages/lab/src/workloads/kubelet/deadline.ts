@@ -9,6 +9,9 @@ export interface Deadline {
   reached(signal: AbortSignal): Promise<void>;
 }
 
+/** Timers beyond this overflow and fire at once. */
+const longestSleep = 24 * 3600 * 1000;
+
 /** A deadline at `at` on the clock's monotonic scale. */
 export function createDeadline(clock: Clock, at: Millis): Deadline {
   let current = at;
@@ -27,7 +30,9 @@ export function createDeadline(clock: Clock, at: Millis): Deadline {
     reached: async (signal) => {
       while (clock.monotonic() < current) {
         const either = AbortSignal.any([signal, moved.signal]);
-        await clock.sleep(millis(current - clock.monotonic()), either).catch(() => undefined);
+        await clock
+          .sleep(millis(Math.min(longestSleep, Math.max(0, current - clock.monotonic()))), either)
+          .catch(() => undefined);
         signal.throwIfAborted();
       }
     },

@@ -33,7 +33,7 @@ class Kubelet implements AsyncDisposable {
   readonly #statuses: KeyedRunner;
   readonly #removals: KeyedRunner;
   readonly #workersByUid = new Map<string, PodWorker>();
-  /** The last worker of each name: a pod made again under its name must wait for the old one's namespace. */
+  /** The end of the last worker of each name: a pod made again under its name must wait for the old one's namespace. */
   readonly #lastByKey = new Map<string, Promise<void>>();
   #isStopped = false;
 
@@ -49,11 +49,10 @@ class Kubelet implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isStopped = true;
-    const workers = [...this.#workersByUid.values()];
-    for (const worker of workers) worker.abandon();
+    for (const worker of this.#workersByUid.values()) worker.abandon();
     // Writers first: a worker may be waiting for its status to be written.
     await Promise.all([this.#statuses[Symbol.asyncDispose](), this.#removals[Symbol.asyncDispose]()]);
-    await Promise.all(workers.map(({ finished }) => finished));
+    await Promise.all(this.#lastByKey.values());
     await this.#probes[Symbol.asyncDispose]();
   }
 
@@ -61,9 +60,15 @@ class Kubelet implements AsyncDisposable {
     if (this.#isStopped || pod?.spec?.nodeName !== this.#options.node.nodeName) return;
     const uid = pod.metadata.uid ?? '';
     const worker = this.#workersByUid.get(uid);
-    if (isGone) worker?.abandon();
+    if (isGone) this.#forget(uid, worker);
     else if (worker !== undefined) worker.update(pod);
     else if (!isPodEnded(pod) || isPodTerminating(pod)) this.#startWorker(pod, uid);
+  }
+
+  /** Only now: until the object is gone, its last changes must not look like those of a new pod. */
+  #forget(uid: string, worker: PodWorker | undefined): void {
+    worker?.abandon();
+    this.#workersByUid.delete(uid);
   }
 
   #startWorker(pod: Pod, uid: string): void {
@@ -113,7 +118,6 @@ class Kubelet implements AsyncDisposable {
         if (!(error instanceof ApiServerError && error.status === 404)) throw error;
       });
     }
-    this.#workersByUid.delete(uid);
   }
 }
 

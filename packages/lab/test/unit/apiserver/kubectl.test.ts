@@ -5,11 +5,21 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Harness, startHarness } from './harness.ts';
 
-// The machine's own kubectl against the server. Where there is none, every test here is skipped and counted.
+// The machine's own kubectl against the server. Where there is none, every test here is skipped and counted. Debian's
+// kubectl 1.20 does all but the rows marked with a newer version: it lacks a flag, or wants OpenAPI v2 as protobuf.
 
 const kubectlPath = process.env['KUBECTL'] ?? 'kubectl';
-const hasKubectl = spawnSync(kubectlPath, ['version', '--client'], { encoding: 'utf8' }).status === 0;
-const title = hasKubectl ? 'kubectl' : 'kubectl (skipped: no kubectl in PATH; install kubernetes-client)';
+const probe = spawnSync(kubectlPath, ['version', '--client', '-o', 'json'], { encoding: 'utf8' });
+const hasKubectl = probe.status === 0;
+const minor = hasKubectl ? Number.parseInt(JSON.parse(probe.stdout).clientVersion.minor, 10) : 0;
+const title = hasKubectl ? `kubectl 1.${minor}` : 'kubectl (skipped: no kubectl in PATH; install kubernetes-client)';
+
+interface Running {
+  readonly output: string;
+  readonly errors: string;
+  readonly ended: Promise<number | null>;
+  readonly stop: () => void;
+}
 
 const manifest = `
 apiVersion: apps/v1
@@ -61,25 +71,35 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** Standard output, or standard error after `!` when the exit code is not 0. */
-  function kubectl(line: string | readonly string[], stdin?: string): Promise<string> {
+  /** Starts kubectl; `output` grows while it runs. */
+  function start(line: string | readonly string[], stdin?: string): Running {
     const args = typeof line === 'string' ? line.split(' ') : line;
-    const env = {
-      ...process.env,
-      KUBECONFIG: join(folder, 'config'),
-      HOME: folder,
-      KUBE_EDITOR: 'sed -i s/sessionAffinity:.None/sessionAffinity:\\ ClientIP/',
-    };
+    const editor = 'sed -i s/sessionAffinity:.None/sessionAffinity:\\ ClientIP/';
+    const env = { ...process.env, KUBECONFIG: join(folder, 'config'), HOME: folder, KUBE_EDITOR: editor };
     const child = spawn(kubectlPath, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
-    let stdout = '';
-    let stderr = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+    const running = { output: '', errors: '', stop: () => void child.kill() };
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (running.output += text));
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (running.errors += text));
     child.stdin.end(stdin);
-    return new Promise((resolve, reject) => {
+    const ended = new Promise<number | null>((resolve, reject) => {
       child.once('error', reject);
-      child.once('close', (code) => resolve(code === 0 ? stdout : `!${stderr}`));
+      child.once('close', resolve);
     });
+    return Object.assign(running, { ended });
+  }
+
+  /** Standard output, or standard error after `!` when the exit code is not 0. */
+  async function kubectl(line: string | readonly string[], stdin?: string): Promise<string> {
+    const running = start(line, stdin);
+    return (await running.ended) === 0 ? running.output : `!${running.errors}`;
+  }
+
+  /** Waits until `isDone`, at most 20 s. */
+  async function until(isDone: () => boolean | Promise<boolean>): Promise<void> {
+    for (let round = 0; !(await isDone()); round++) {
+      if (round > 1_000) throw new Error('waited 20 s in vain');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
   }
 
   test('apply creates, then changes nothing, then merges what changed', async () => {
@@ -98,10 +118,6 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     expect(await kubectl(env)).toBe('DELAY');
     expect(await kubectl('get svc zeroapp -o jsonpath={.spec.ports[*].port}')).toBe('80 8001');
     expect(await kubectl('get svc zeroapp -o jsonpath={.spec.ports[?(@.name=="admin")].nodePort}')).toBe(before);
-    expect(await kubectl('apply -f - --dry-run=server', manifest)).toContain(
-      'service/zeroapp configured (server dry run)',
-    );
-    expect(await kubectl('get svc zeroapp -o jsonpath={.spec.ports[*].port}')).toBe('80 8001');
   });
 
   test.each([
@@ -119,11 +135,11 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     ['get svc nope', /^!Error from server \(NotFound\): services "nope" not found\n$/],
     ['get nothings', /^!error: the server doesn't have a resource type "nothings"\n$/],
     ['api-versions', /^apps\/v1\ndiscovery.k8s.io\/v1\nevents.k8s.io\/v1\nnetworking.k8s.io\/v1\nv1\n$/],
-    ['version', /Server Version: v1\.36\.2/],
+    ['version', /Server Version: .*v1\.36\.2/],
     ['label svc zeroapp tier=web', /^service\/zeroapp labeled\n$/],
     ['annotate svc zeroapp note=1', /^service\/zeroapp annotated\n$/],
     ['annotate --overwrite svc zeroapp note=2', /^service\/zeroapp annotated\n$/],
-    ['label svc zeroapp tier-', /^service\/zeroapp unlabeled\n$/],
+    ['label svc zeroapp tier-', /^service\/zeroapp (un)?labeled\n$/],
     ['edit svc zeroapp', /^service\/zeroapp edited\n$/],
     ['get svc zeroapp -o jsonpath={.spec.sessionAffinity}', /^ClientIP$/],
     ['scale deploy zeroapp --replicas=3', /^deployment.apps\/zeroapp scaled\n$/],
@@ -140,8 +156,6 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     ['taint node node1 example.com/x-', /^node\/node1 untainted\n$/],
     ['describe svc zeroapp', /HealthCheck NodePort: +3\d{4}\n/],
     ['get --raw /readyz', /^ok$/],
-    ['explain service.spec.type', /FIELD: type <string>/],
-    ['wait svc/zeroapp --for=jsonpath={.spec.type}=LoadBalancer --timeout=5s', /^service\/zeroapp condition met\n$/],
     ['create namespace team', /^namespace\/team created\n$/],
     ['-n team create service nodeport np --tcp=80:8080 --node-port=30080', /^service\/np created\n$/],
     ['-n team create service clusterip hd --clusterip=None --tcp=80', /^service\/hd created\n$/],
@@ -151,10 +165,23 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     ['-n team get deploy d', /d +0\/2 /],
     [
       '-n team get svc',
-      /d +ClusterIP[^]*en +ExternalName +<none> +x.example.com +80?[^]*hd +ClusterIP +None[^]*np +NodePort/,
+      /d +ClusterIP[^]*en +ExternalName +<none> +x.example.com +<none>[^]*hd +ClusterIP +None[^]*np +NodePort/,
     ],
     ['delete ns team --timeout=10s', /^namespace "team" deleted\n$/],
+  ])('%s', async (line, output) => {
+    expect(await kubectl(line)).toMatch(output);
+  });
+
+  test.skipIf(minor < 25).each([
+    ['explain service.spec.type', /FIELD: type <string>/],
+    ['wait svc/zeroapp --for=jsonpath={.spec.type}=LoadBalancer --timeout=5s', /^service\/zeroapp condition met\n$/],
     ['delete svc zeroapp --dry-run=server', /^service "zeroapp" deleted \(server dry run\)\n$/],
+    [['apply', '-f', '-', '--dry-run=server'], /service\/zeroapp (configured|created) \(server dry run\)\n$/, manifest],
+  ])('(kubectl 1.25 or newer) %s', async (line, output, stdin?: string) => {
+    expect(await kubectl(line, stdin)).toMatch(output);
+  });
+
+  test.each([
     ['delete deploy,svc zeroapp', /^deployment.apps "zeroapp" deleted\nservice "zeroapp" deleted\n$/],
     ['delete svc zeroapp --ignore-not-found', /^$/],
   ])('%s', async (line, output) => {
@@ -174,19 +201,12 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     expect(await patch('--type=json', '-p', '[{"op":"test","path":"/spec/type","value":"NodePort"}]')).toMatch(
       /^!The request is invalid/,
     );
-    const ingress = '{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.10"}]}}}';
-    expect(await patch('--subresource=status', '--type=merge', '-p', ingress)).toBe('service/c1 patched\n');
     expect(await patch('--type=merge', '-p', '{"spec":{"clusterIP":"10.96.10.9"}}')).toBe(
       '!The Service "c1" is invalid: spec.clusterIPs[0]: Invalid value: ["10.96.10.9"]: may not change once set\n',
     );
   });
 
   test.each([
-    [
-      'an unknown field',
-      '{prots: [{port: 80}], ports: [{port: 80}]}',
-      /strict decoding error: unknown field "spec.prots"/,
-    ],
     [
       'a wrong type',
       '{ports: [{port: {a: 1}}]}',
@@ -198,16 +218,31 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     expect(await kubectl('create -f -', text)).toMatch(message);
   });
 
+  test.skipIf(minor < 25)(
+    '(kubectl 1.25 or newer) create refuses an unknown field; a status patch reaches the status',
+    async () => {
+      const text =
+        'apiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {prots: [{port: 80}], ports: [{port: 80}]}\n';
+      expect(await kubectl('create -f -', text)).toMatch(/strict decoding error: unknown field "spec.prots"/);
+      const ingress = '{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.10"}]}}}';
+      const args = ['patch', 'svc', 'c1', '--subresource=status', '--type=merge', '-p', ingress];
+      expect(await kubectl(args)).toBe('service/c1 patched\n');
+      expect(await kubectl('get svc c1 -o jsonpath={.status.loadBalancer.ingress[0].ipMode}')).toBe('VIP');
+    },
+  );
+
   test('server-side apply is refused with a clear message', async () => {
     expect(await kubectl('apply --server-side -f -', manifest)).toMatch(/server-side apply is not supported/);
   });
 
   test('get -w shows changes as they come', async () => {
-    const watching = kubectl('get svc -w --request-timeout=3s --no-headers');
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const watching = start('get svc -w --no-headers');
+    await until(() => watching.output.includes('c1 '));
     await api.service('seen');
     await api.send('DELETE', '/api/v1/namespaces/default/services/seen');
-    expect(await watching).toMatch(/seen +ClusterIP[^]*seen +ClusterIP/);
+    await until(() => watching.output.split('\n').filter((line) => line.startsWith('seen ')).length === 2);
+    watching.stop();
+    await watching.ended;
   });
 
   test('rollout status follows the status that a controller writes; wait sees conditions', async () => {
@@ -215,7 +250,6 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     const path = '/apis/apps/v1/namespaces/default/deployments/zeroapp';
     const following = kubectl('rollout status deploy/zeroapp --timeout=20s');
     const waiting = kubectl('wait deploy/zeroapp --for=condition=Available --timeout=20s');
-    await new Promise((resolve) => setTimeout(resolve, 700));
     const condition = { type: 'Available', status: 'True', reason: 'MinimumReplicasAvailable' };
     const counts = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };
     await api.patch(`${path}/status`, 'merge', {
@@ -230,9 +264,10 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
       `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"${name}"},"spec":{"nodeName":"node1","containers":[{"name":"c","image":"x"}]}}`;
     expect(await kubectl('create -f -', pod('p1'))).toBe('pod/p1 created\n');
     const deleting = kubectl('delete pod p1');
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    const pods = '/api/v1/namespaces/default/pods';
+    await until(async () => (await api.get(`${pods}/p1`)).body.metadata.deletionTimestamp !== undefined);
     expect(await kubectl('get pod p1 --no-headers')).toMatch(/p1 +0\/1 +Terminating/);
-    await api.send('DELETE', '/api/v1/namespaces/default/pods/p1', { gracePeriodSeconds: 0 });
+    await api.send('DELETE', `${pods}/p1`, { gracePeriodSeconds: 0 });
     expect(await deleting).toBe('pod "p1" deleted\n');
     await kubectl('create -f -', pod('p2'));
     expect(await kubectl('delete pod p2 --force')).toBe('pod "p2" force deleted\n');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fixture, startHarness } from './harness.ts';
+import { fixture, startHarness, type Wire } from './harness.ts';
 
 // Texts that come from the inside of Go's JSON and selector parsers are compared by their beginning only.
 const byBeginning = [
@@ -7,12 +7,23 @@ const byBeginning = [
   /^406: Not Acceptable\n\nAvailable representations: /,
 ];
 
-const refusals = fixture('refusals.json').refusals.filter((refusal: any) => !refusal.accept.includes('protobuf'));
+interface Refusal {
+  readonly method: string;
+  readonly target: string;
+  readonly accept: string;
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: Wire;
+}
+
+const refusals: readonly Refusal[] = fixture('refusals.json').refusals.filter(
+  (refusal: Wire) => !refusal.accept.includes('protobuf'),
+);
 
 describe('refusals recorded from kube-apiserver 1.36.2', () => {
   test.each(refusals)(
     '$method $target answers $status',
-    async ({ method, target, accept, status, contentType, body }: any) => {
+    async ({ method, target, accept, status, contentType, body }) => {
       await using api = await startHarness();
       await api.service('web');
       const reply = await api.send(method, target, undefined, { accept });
@@ -27,7 +38,7 @@ describe('refusals recorded from kube-apiserver 1.36.2', () => {
   );
 });
 
-function shortened(body: any): any {
+function shortened(body: Wire): Wire {
   const beginning = byBeginning.map((pattern) => pattern.exec(body.message)?.[0]).find(Boolean);
   return beginning === undefined ? body : { ...body, message: beginning };
 }

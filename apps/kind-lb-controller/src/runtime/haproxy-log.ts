@@ -1,0 +1,25 @@
+import type { ServerStateChange } from './load-balancer-runtime.ts';
+
+/** A state change without the time, which the line does not tell well enough. */
+export type LoggedChange = Omit<ServerStateChange, 'time'>;
+
+/** `Server BACKEND/NAME is DOWN, reason: REASON, check duration: 1ms. 1 active and ...` */
+const change = /^Server (?<backend>[^\s/]+)\/(?<server>\S+) is (?<state>UP|DOWN)(?<rest>.*)$/;
+
+/** The server state change that a line of HAProxy's log tells of, or undefined. */
+export function parseServerState(line: string): LoggedChange | undefined {
+  const { backend, server, state, rest = '' } = change.exec(line.trim())?.groups ?? {};
+  if (backend === undefined || server === undefined) return undefined;
+  const reason = /, reason: (?<reason>.*?)(?:, check duration: [^.]*)?\. \d+ active /.exec(rest)?.groups?.['reason'];
+  return { backend, server, isUp: state === 'UP', reason: reason ?? '' };
+}
+
+/** What HAProxy complained about, on one line: its ALERT lines, or else the end of what it wrote. */
+export function complaintIn(stderr: string): string {
+  const lines = stderr.split('\n').map((line) => line.trim());
+  const alerts = lines.filter((line) => line.startsWith('[ALERT]'));
+  const texts = (alerts.length > 0 ? alerts : lines.filter((line) => line !== '').slice(-3)).map((line) =>
+    line.replace(/^\[\w+\]\s*(?:\(\d+\))?\s*:\s*/, ''),
+  );
+  return texts.join(' | ').slice(0, 1000);
+}

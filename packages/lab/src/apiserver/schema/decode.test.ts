@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest';
+import { decode } from './decode.ts';
+import { endpointSliceSchema, serviceSchema } from './network.ts';
+import { podSchema } from './workloads.ts';
+
+describe('decoding', () => {
+  test('drops nulls, empty lists, empty maps and zeros that count as absent', () => {
+    const body = {
+      metadata: { name: 'a', labels: {}, creationTimestamp: null },
+      spec: { clusterIP: '', ports: [], publishNotReadyAddresses: false },
+    };
+    expect(decode(serviceSchema, body).value).toEqual({ metadata: { name: 'a' }, spec: {} });
+  });
+
+  test('keeps zeros that say something', () => {
+    const body = { metadata: { annotations: { a: '' } }, spec: { allocateLoadBalancerNodePorts: false } };
+    expect(decode(serviceSchema, body).value).toEqual(body);
+  });
+
+  test('an EndpointSlice keeps explicit nulls for its lists', () => {
+    const { value } = decode(endpointSliceSchema, { metadata: {}, addressType: 'IPv4', endpoints: [] });
+    expect(value).toEqual({ metadata: {}, addressType: 'IPv4', endpoints: null, ports: null });
+  });
+
+  test('names unknown fields with their place', () => {
+    const body = { spec: { prots: 1, ports: [{ port: 1 }, { prot: 2, port: 3 }] }, extra: {} };
+    expect(decode(serviceSchema, body).unknownFields).toEqual(['spec.ports[1].prot', 'spec.prots', 'extra']);
+  });
+
+  test('keeps unknown fields where the type is open', () => {
+    const body = { spec: { containers: [{ name: 'c', stdin: true }], runtimeClassName: 'x' } };
+    expect(decode(podSchema, body)).toEqual({ value: body, unknownFields: [], typeError: undefined });
+  });
+
+  test.each([
+    [
+      { spec: { ports: [{ port: 'x' }] } },
+      'cannot unmarshal string into Go struct field ServicePort.spec.ports.port of type int32',
+    ],
+    [
+      { spec: { ports: 5 } },
+      'cannot unmarshal number into Go struct field ServiceSpec.spec.ports of type []v1.ServicePort',
+    ],
+    [
+      { spec: { selector: { a: 1 } } },
+      'cannot unmarshal number into Go struct field ServiceSpec.spec.selector of type string',
+    ],
+    [
+      { spec: { publishNotReadyAddresses: 'yes' } },
+      'cannot unmarshal string into Go struct field ServiceSpec.spec.publishNotReadyAddresses of type bool',
+    ],
+  ])('%j has a wrong type', (body, message) => {
+    expect(decode(serviceSchema, body).typeError).toBe(`json: ${message}`);
+  });
+});

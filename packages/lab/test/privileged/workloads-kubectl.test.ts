@@ -1,0 +1,88 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test, type TestContext } from 'vitest';
+import { zeroapp } from '../../src/index.ts';
+import { type LabCluster, startLabCluster, until } from '../support/lab-cluster.ts';
+
+const signal = AbortSignal.timeout(110_000);
+const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
+let cluster: LabCluster;
+let kubeconfig: string;
+
+beforeAll(async () => {
+  cluster = await startLabCluster({ name: 'wkctl', nodes: 3, timeScale: 0.02 }, signal);
+  kubeconfig = `${cluster.lab.folder}/kubeconfig`;
+  writeFileSync(kubeconfig, cluster.server.kubeconfig(cluster.url));
+});
+
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]();
+});
+
+test('kubectl apply, rollout status, restart, scale and delete end when the work is done', async ({ skip }) => {
+  needKubectl(skip);
+  const { deployment, service } = zeroapp({ replicas: 2 });
+  const objects = [
+    { apiVersion: 'apps/v1', kind: 'Deployment', ...deployment },
+    { apiVersion: 'v1', kind: 'Service', ...service },
+  ];
+  const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+  expect(await kubectl(['apply', '-f', '-'], list)).toContain('deployment.apps/zeroapp created');
+  expect(await kubectl(['rollout', 'status', 'deploy/zeroapp', '--timeout=30s'])).toContain('successfully rolled out');
+  expect(await kubectl(['apply', '-f', '-'], list)).toContain('deployment.apps/zeroapp unchanged');
+
+  const before = await podNames();
+  expect(await kubectl(['rollout', 'restart', 'deploy/zeroapp'])).toContain('restarted');
+  const status = await kubectl(['rollout', 'status', 'deploy/zeroapp', '--timeout=30s']);
+  expect(status).toContain('1 out of 2 new replicas have been updated');
+  expect(status).toContain('1 old replicas are pending termination');
+  expect(status).toContain('successfully rolled out');
+  const after = await podNames();
+  expect(after.some((name) => before.includes(name))).toBe(false);
+
+  await kubectl(['scale', 'deploy/zeroapp', '--replicas=3']);
+  await kubectl(['rollout', 'status', 'deploy/zeroapp', '--timeout=30s']);
+  expect((await podNames()).length).toBe(3);
+  const endpoints = await kubectl(['get', 'endpointslices', '-l', 'kubernetes.io/service-name=zeroapp', '-o', 'name']);
+  expect(endpoints.trim().split('\n').length).toBe(1);
+
+  await kubectl(['delete', 'deploy/zeroapp', 'svc/zeroapp']);
+  const nothingLeft = async (): Promise<true | undefined> =>
+    (await kubectl(['get', 'pods,endpointslices,services', '-o', 'name'])).trim() === '' ? true : undefined;
+  await until('all is gone', nothingLeft, signal);
+});
+
+test('kubectl run and delete of a bare pod', async ({ skip }) => {
+  needKubectl(skip);
+  await kubectl(['run', 'bare', '--image=example.com/app']);
+  expect(await kubectl(['wait', 'pod/bare', '--for=condition=Ready', '--timeout=20s'])).toContain('condition met');
+  expect(await kubectl(['get', 'pod', 'bare', '--no-headers'])).toMatch(/bare\s+1\/1\s+Running\s+0\s/);
+  expect(await kubectl(['delete', 'pod', 'bare'])).toContain('"bare" deleted');
+  expect(await podNames()).toEqual([]);
+});
+
+function needKubectl(skip: TestContext['skip']): void {
+  if (!hasKubectl) skip('no kubectl on this machine: apt-get install kubernetes-client');
+}
+
+/** Pods that nobody has asked to go. */
+async function podNames(): Promise<readonly string[]> {
+  const staying = (await cluster.pods()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  return staying.map(({ metadata }) => metadata.name ?? '');
+}
+
+/** Output of both kinds; rejects on a non-zero exit. Never blocks: the API server lives in this process. */
+function kubectl(args: readonly string[], stdin = ''): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('kubectl', ['--kubeconfig', kubeconfig, ...args], { signal });
+    let text = '';
+    child.stdout.on('data', (chunk) => (text += String(chunk)));
+    child.stderr.on('data', (chunk) => (text += String(chunk)));
+    child.once('error', reject);
+    child.once('close', (code) => {
+      if (code === 0) resolve(text);
+      else reject(new Error(`kubectl ${args.join(' ')} ended with ${code}: ${text}`));
+    });
+    child.stdin.end(stdin);
+  });
+}

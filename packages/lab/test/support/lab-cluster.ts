@@ -1,0 +1,82 @@
+import { type IpFamily, type Logger, parseCidr } from '@switchyard/core';
+import {
+  type ApiClient,
+  type ApiServer,
+  apiResources,
+  createApiClient,
+  createLab,
+  type Lab,
+  type Pod,
+  serviceCidrs,
+  startApiServer,
+  startWorkloads,
+  type WorkloadEvent,
+  type Workloads,
+} from '../../src/index.ts';
+
+/** A lab with an API server and workloads. */
+export interface LabCluster extends AsyncDisposable {
+  readonly lab: Lab;
+  readonly server: ApiServer;
+  readonly api: ApiClient;
+  /** On the machine's loopback. */
+  readonly url: string;
+  readonly workloads: Workloads;
+  /** All events so far. */
+  readonly events: readonly WorkloadEvent[];
+  /** Warnings and errors of the controllers. */
+  readonly complaints: readonly unknown[];
+  /** Another instance on the same lab; dispose the first one before. */
+  startWorkloads(): Promise<Workloads>;
+  pods(): Promise<readonly Pod[]>;
+}
+
+/** What to build. */
+export interface LabClusterOptions {
+  readonly name: string;
+  readonly nodes: number;
+  readonly timeScale: number;
+  readonly ipFamilies?: readonly IpFamily[];
+}
+
+/** Builds it; dispose removes everything. */
+export async function startLabCluster(options: LabClusterOptions, signal: AbortSignal): Promise<LabCluster> {
+  const { name, nodes, timeScale, ipFamilies = ['IPv4', 'IPv6'] } = options;
+  await using stack = new AsyncDisposableStack();
+  const lab = stack.use(await createLab({ name, nodes, ipFamilies }, signal));
+  const cidrs = ipFamilies.map((family) => parseCidr(serviceCidrs[family]));
+  const server = stack.use(await startApiServer({ serviceCidrs: cidrs }));
+  const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
+  const api = stack.use(createApiClient({ url, name: 'workloads-test' }));
+  const events: WorkloadEvent[] = [];
+  const complaints: unknown[] = [];
+  const complain = (message: string, fields: unknown): void => void complaints.push([message, fields]);
+  const quiet = (): void => undefined;
+  const log: Logger = { error: complain, warn: complain, info: quiet, debug: quiet, trace: quiet };
+  const onEvent = (event: WorkloadEvent): void => void events.push(event);
+  const start = (): Promise<Workloads> => startWorkloads({ lab, api, timeScale, onEvent, log }, signal);
+  const workloads = stack.use(await start());
+  const owned = stack.move();
+  return {
+    lab,
+    server,
+    api,
+    url,
+    workloads,
+    events,
+    complaints,
+    startWorkloads: async () => owned.use(await start()),
+    pods: async () => (await api.list(apiResources.pods, {}, signal)).items,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Looks every 20 ms until `check` gives a value; rejects with `what` when `signal` aborts first. */
+export async function until<T>(what: string, check: () => Promise<T | undefined>, signal: AbortSignal): Promise<T> {
+  for (;;) {
+    const value = await check();
+    if (value !== undefined) return value;
+    if (signal.aborted) throw new Error(`did not come true in time: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

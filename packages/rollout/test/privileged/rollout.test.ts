@@ -1,0 +1,63 @@
+import { clusterCidrs } from '@switchyard/lab';
+import { millis, parseIp } from '@switchyard/core';
+import { describe, expect, test } from 'vitest';
+import { explainFrom } from '../../src/explain-at.ts';
+import type { RunRecord, RunSettings } from '../../src/run-record.ts';
+import { type RolloutProgress, runRollout } from '../../src/run-rollout.ts';
+import { summarise } from '../../src/summarise.ts';
+
+/** The article's experiment with all durations divided by ten; the rate stays, so that a request is a tenth of the loss. */
+const timeScale = 0.1;
+const settings: Omit<RunSettings, 'terminatingFallback'> = {
+  rate: 50,
+  requestTimeout: millis(500),
+  healthCheck: { interval: millis(5000 * timeScale), fall: 3, rise: 1 },
+  delayShutdown: millis(30_000 * timeScale),
+  timeScale,
+};
+const silent: RolloutProgress = {
+  step: () => undefined,
+  loadStarted: () => undefined,
+  request: () => undefined,
+  loadEnded: () => undefined,
+};
+const explainAt = explainFrom({
+  nodeAddresses: new Map([
+    ['node1', parseIp('172.18.0.11')],
+    ['node2', parseIp('172.18.0.12')],
+  ]),
+  loadBalancer: parseIp('172.18.0.50'),
+  clusterCidr: clusterCidrs.IPv4,
+});
+
+function run(fallback: 'off' | 'on'): Promise<RunRecord> {
+  const signal = AbortSignal.timeout(90_000);
+  return runRollout(
+    { labName: `t${fallback}`, settings: { ...settings, terminatingFallback: fallback === 'on' } },
+    silent,
+    signal,
+  );
+}
+
+describe('a rolling update behind a real HAProxy', () => {
+  test('without the fallback loses what the model predicts, dropped by the node, and the oracle says so', async () => {
+    const record = await run('off');
+    const summary = summarise(record, explainAt);
+    expect(summary.lost).toBeGreaterThan(0);
+    // Observers see an event some ten milliseconds beside the packets; 50 requests a second make that a request or two.
+    expect(Math.abs(summary.lost - summary.predictedLost)).toBeLessThanOrEqual(6);
+    expect(summary.lostByCause.unexplained ?? 0).toBeLessThanOrEqual(1);
+    expect(summary.firstLoss?.cause).toMatch(/^droppedByNode/);
+    expect(summary.firstLoss?.explanation.at(-1)).toBe(`verdict on ${record.oldPod.node}: drop`);
+    expect(record.oldPod.node).not.toBe(record.newPod.node);
+  });
+
+  test('with the fallback loses nothing', async () => {
+    const record = await run('on');
+    const lost = record.requests.filter((request) => request.outcome !== 'answered');
+    expect(lost).toEqual([]);
+    expect(record.requests.length).toBeGreaterThan(100);
+    const answeredBy = new Set(record.requests.map((request) => request.answeredBy));
+    expect([...answeredBy].sort()).toEqual([record.oldPod.name, record.newPod.name].sort());
+  });
+});

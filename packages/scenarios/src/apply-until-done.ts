@@ -1,0 +1,67 @@
+import {
+  type ApplyOutcome,
+  type ApplyRequest,
+  type DataplaneBackend,
+  diffTables,
+  type ForwardingTable,
+  InvariantError,
+  type ServicePortKey,
+  type TableDelta,
+} from '@switchyard/core';
+
+/** More attempts than this are no bad luck at one failure in ten. */
+const maxAttempts = 60;
+
+/** What one table cost. */
+export interface Applied {
+  /** Element writes of all attempts. */
+  readonly writes: number;
+  readonly attempts: number;
+}
+
+/** Applies one table after another to a backend, as the reconciler does: what fails is tried again. */
+export class TableApplier {
+  readonly #backend: DataplaneBackend;
+  #applied: ForwardingTable | undefined;
+  #failed: ReadonlySet<ServicePortKey> = new Set();
+
+  constructor(backend: DataplaneBackend) {
+    this.#backend = backend;
+  }
+
+  /** Resolves when the kernel has the table. Rejects with `InvariantError` if that does not come to pass. */
+  async apply(table: ForwardingTable, signal: AbortSignal): Promise<Applied> {
+    let writes = 0;
+    for (let attempts = 1; attempts <= maxAttempts; attempts++) {
+      const outcome = await this.attempt(table, signal);
+      if (outcome.status !== 'failed') writes += outcome.writes;
+      if (outcome.status === 'applied') return { writes, attempts };
+    }
+    throw new InvariantError(`${this.#backend.name} has not applied a table after ${maxAttempts} attempts`);
+  }
+
+  /** One attempt: full at first and after a failure, else the difference to what is there. */
+  async attempt(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
+    const outcome = await this.#backend.apply({ table, scope: this.#scopeOf(table) }, signal);
+    this.#applied = outcome.status === 'failed' ? undefined : table;
+    this.#failed = new Set(outcome.status === 'partial' ? outcome.failed.keys() : []);
+    return outcome;
+  }
+
+  #scopeOf(table: ForwardingTable): ApplyRequest['scope'] {
+    if (this.#applied === undefined) return { kind: 'full' };
+    return { kind: 'delta', delta: withFailed(diffTables(this.#applied, table), table, this.#failed) };
+  }
+}
+
+/** Services that were refused are not in the kernel, although the base of the difference says so. */
+function withFailed(delta: TableDelta, table: ForwardingTable, failed: ReadonlySet<ServicePortKey>): TableDelta {
+  const upserted = new Map(delta.upserted.map((service) => [service.key, service]));
+  const removed = new Set(delta.removed);
+  for (const key of failed) {
+    const service = table.services.get(key);
+    if (service === undefined) removed.add(key);
+    else upserted.set(key, service);
+  }
+  return { ...delta, upserted: [...upserted.values()], removed: [...removed] };
+}

@@ -1,0 +1,27 @@
+import type { DataplaneBackend, Flow, IpFamily, Random } from '@switchyard/core';
+import type { Observation } from './verdict.ts';
+
+/** A dataplane backend over a fake kernel, as the rendered altitude and the contract suite drive it. */
+export interface BackendHarness {
+  /** The backend's name; golden files are called so. */
+  readonly name: string;
+  /** An empty kernel, shared by nobody. */
+  createKernel(): FakeKernel;
+}
+
+/** A kernel without packets: it takes what a backend writes, and can say what it would do with a packet. */
+export interface FakeKernel {
+  /** A new instance of the backend over this kernel, as a started agent opens it. */
+  open(ipFamily: IpFamily, signal: AbortSignal): Promise<DataplaneBackend>;
+  /**
+   * What would become of the first packet of a flow, over all random choices. `masquerade` speaks of the
+   * endpoints that are not the sender, and is true when there is no other. Throws if it depends on chance.
+   */
+  trace(flow: Flow): Observation;
+  /** From now on this share of all transactions fails although nothing is wrong with them; 0 is none. */
+  injectFailures(rate: number, random: Random): void;
+  /** From now on the kernel refuses whatever names this address; undefined takes everything again. */
+  refuse(address: string | undefined): void;
+  /** Whether nothing is left of the backend. */
+  isEmpty(): boolean;
+}

@@ -1,0 +1,133 @@
+import type { DataplaneBackend, IpFamily, Random } from '@switchyard/core';
+import { TableApplier } from './apply-until-done.ts';
+import type { BackendHarness, FakeKernel } from './backend-harness.ts';
+import { familiesOf } from './cluster-objects.ts';
+import { healthOnTable } from './run-on-table.ts';
+import type { Scenario, ScenarioFlow } from './scenario.ts';
+import { coreFlow } from './scenario-flow.ts';
+import { firstState, nextState } from './scenario-state.ts';
+import { ScenarioTables, type TablesByFamily } from './scenario-tables.ts';
+import {
+  type AltitudeResult,
+  expectationText,
+  flowText,
+  nothingChanges,
+  observationText,
+  restartText,
+  type StepResult,
+} from './verdict.ts';
+
+/** How to run at altitude 2. */
+export interface RunOnBackendOptions {
+  /** Share of transactions that fail although nothing is wrong; default 0. Needs `random`. */
+  readonly failureRate?: number;
+  readonly random?: Random;
+}
+
+/** What a scenario did to a backend's kernel. */
+export interface BackendResult extends AltitudeResult {
+  /** Element writes of the first state (`start`) and of each step that changes something, by its line. */
+  readonly writes: readonly { readonly at: 'start' | number; readonly writes: number }[];
+  /** The backend's own text of the kernel after each of these, families joined. */
+  readonly dumps: readonly string[];
+}
+
+/**
+ * Altitude 2: applies the table of each state to a backend over its fake kernel, until it is applied, and asks
+ * the kernel what it would do with every flow. Health checks are not rendered; they are the table's.
+ */
+export async function runOnBackend(
+  scenario: Scenario,
+  harness: BackendHarness,
+  options: RunOnBackendOptions,
+  signal: AbortSignal,
+): Promise<BackendResult> {
+  const kernel = harness.createKernel();
+  kernel.injectFailures(options.failureRate ?? 0, options.random ?? (() => 1));
+  await using run = new BackendRun(kernel, familiesOf(scenario));
+  const all = new ScenarioTables(scenario);
+  let state = firstState(scenario);
+  let tables = all.update(state);
+  await run.start(signal);
+  await run.apply('start', tables, signal);
+  const steps: StepResult[] = [];
+  for (const step of scenario.steps) {
+    const next = nextState(state, step);
+    if (next !== state) {
+      tables = all.update(next);
+      await run.apply(step.line, tables, signal);
+    }
+    state = next;
+    if (step.kind === 'flow') steps.push(flowOnKernel(scenario, kernel, step));
+    if (step.kind === 'healthCheck') steps.push(healthOnTable(tables, step));
+    if (step.kind === 'restartAgent') {
+      await run.start(signal);
+      steps.push(restartResult(step.line, await run.apply(step.line, tables, signal)));
+    }
+  }
+  return { altitude: 'rendered', steps, skipped: [], writes: run.writes, dumps: run.dumps };
+}
+
+/** What a kernel would do with one flow of a scenario. */
+export function flowOnKernel(
+  scenario: Scenario,
+  kernel: FakeKernel,
+  { flow, line }: { readonly flow: ScenarioFlow; readonly line: number },
+): StepResult {
+  const expected = expectationText(flow.expect);
+  const observed = observationText(kernel.trace(coreFlow(scenario, flow)), flow);
+  return { line, step: flowText(flow), expected, observed, isAsExpected: expected === observed, because: [] };
+}
+
+function restartResult(line: number, writes: number): StepResult {
+  const observed = writes === 0 ? nothingChanges : `${writes} writes`;
+  return {
+    line,
+    step: restartText,
+    expected: nothingChanges,
+    observed,
+    isAsExpected: writes === 0,
+    because: ['a new instance found in the kernel what an old one had written'],
+  };
+}
+
+/** The backends of a run, one per family, over one kernel. */
+class BackendRun implements AsyncDisposable {
+  readonly writes: { readonly at: 'start' | number; readonly writes: number }[] = [];
+  readonly dumps: string[] = [];
+  readonly #kernel: FakeKernel;
+  readonly #families: readonly IpFamily[];
+  #backends = new Map<IpFamily, { readonly backend: DataplaneBackend; readonly applier: TableApplier }>();
+
+  constructor(kernel: FakeKernel, families: readonly IpFamily[]) {
+    this.#kernel = kernel;
+    this.#families = families;
+  }
+
+  /** Puts new instances in the place of those there are. */
+  async start(signal: AbortSignal): Promise<void> {
+    await this[Symbol.asyncDispose]();
+    for (const family of this.#families) {
+      const backend = await this.#kernel.open(family, signal);
+      this.#backends.set(family, { backend, applier: new TableApplier(backend) });
+    }
+  }
+
+  async apply(at: 'start' | number, tables: TablesByFamily, signal: AbortSignal): Promise<number> {
+    let writes = 0;
+    const texts: string[] = [];
+    for (const [family, { backend, applier }] of this.#backends) {
+      const table = tables.get(family);
+      if (table !== undefined) writes += (await applier.apply(table, signal)).writes;
+      texts.push(await backend.dump(signal));
+    }
+    this.writes.push({ at, writes });
+    this.dumps.push(texts.join(''));
+    return writes;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { backend } of this.#backends.values()) await backend[Symbol.asyncDispose]();
+    this.#backends.clear();
+  }
+}

@@ -1,0 +1,153 @@
+import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
+import type { LabNode, LabProcess } from '@switchyard/lab';
+import { clusterCidrs, type ClusterObject, type Scenario } from '../../src/index.ts';
+
+const program = fileURLToPath(new URL('../../../../apps/node-agent/bin/switchyard-agent', import.meta.url));
+const patience = 20_000;
+
+/**
+ * The real node agent on a lab node, fed by one manifest file that is replaced as a whole.
+ *
+ * Each replacement also replaces the marker, a Service without endpoints and with a new name each time. So
+ * every replacement changes something in both families, and the agent's debug line `applied services`
+ * names the marker as soon as the kernel has all of it.
+ */
+export class LabAgent implements AsyncDisposable {
+  readonly #node: LabNode;
+  readonly #folder: string;
+  #process: LabProcess | undefined;
+  #flags: readonly string[] = [];
+  #replacements = 0;
+  /** How often the agent was started. */
+  starts = 0;
+
+  private constructor(node: LabNode, folder: string) {
+    this.#node = node;
+    this.#folder = folder;
+  }
+
+  static async create(node: LabNode, folder: string): Promise<LabAgent> {
+    await mkdir(folder, { recursive: true });
+    return new LabAgent(node, folder);
+  }
+
+  /** Makes the agent run with the scenario's flags and with nothing but the marker in its cluster. */
+  async reset(scenario: Scenario, signal: AbortSignal): Promise<void> {
+    const flags = flagsOf(scenario, this.#folder);
+    const isRunning = this.#process !== undefined && flags.join(' ') === this.#flags.join(' ');
+    if (!isRunning) {
+      await this.kill();
+      await this.#write([]);
+      this.#flags = flags;
+      await this.start(signal);
+    } else await this.deliver([], signal);
+  }
+
+  /** Replaces the cluster and waits until the kernel of both families has it. */
+  async deliver(objects: readonly ClusterObject[], signal: AbortSignal): Promise<void> {
+    await this.#write(objects);
+    await this.#applied(signal);
+  }
+
+  /** Starts the agent and waits until it has applied what is in the folder. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.starts += 1;
+    this.#process = this.#node.spawn(program, this.#flags, { logName: 'agent' });
+    await this.#applied(signal);
+  }
+
+  /** SIGKILL. What it left in the kernel stays. */
+  async kill(): Promise<void> {
+    await this.#process?.stop(millis(0));
+    this.#process = undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  async #write(objects: readonly ClusterObject[]): Promise<void> {
+    this.#replacements += 1;
+    const items = [...objects, marker(markerName(this.#replacements))];
+    const hidden = `${this.#folder}/.next`;
+    await writeFile(hidden, JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
+    await rename(hidden, `${this.#folder}/cluster.json`);
+  }
+
+  async #applied(signal: AbortSignal): Promise<void> {
+    const running = this.#process;
+    if (running === undefined) throw new Error('the agent is not running');
+    const wanted = markerName(this.#replacements);
+    const missing = new Set<IpFamily>(ipFamilies);
+    const until = systemClock.monotonic() + patience;
+    await using log = await open(running.logFile, 'r');
+    const isEnded = { status: undefined as number | string | undefined };
+    void running.ended.then((status) => (isEnded.status = status));
+    let rest = '';
+    for (;;) {
+      const { buffer, bytesRead } = await log.read(Buffer.alloc(65_536), 0, 65_536);
+      const lines = (rest + buffer.toString('utf8', 0, bytesRead)).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) for (const family of appliedBy(line, wanted)) missing.delete(family);
+      if (missing.size === 0) return;
+      if (bytesRead > 0) continue;
+      if (isEnded.status !== undefined || systemClock.monotonic() > until) {
+        const state = isEnded.status === undefined ? `runs, for ${patience} ms` : `has ended (${isEnded.status})`;
+        const text = await readFile(running.logFile, 'utf8');
+        throw new Error(
+          `the agent ${state} without applying ${wanted} for ${[...missing].join()}:\n${text.slice(-3000)}`,
+        );
+      }
+      await systemClock.sleep(millis(10), signal);
+    }
+  }
+}
+
+function appliedBy(line: string, wanted: string): readonly IpFamily[] {
+  if (!line.includes('"applied services"') || !line.includes(wanted)) return [];
+  const { ipFamily, upserted } = JSON.parse(line) as {
+    readonly ipFamily: IpFamily;
+    readonly upserted: readonly string[];
+  };
+  return upserted.some((key) => key.split(':')[0] === `scenarios/${wanted}`) ? [ipFamily] : [];
+}
+
+function markerName(replacement: number): string {
+  return `marker-${replacement}`;
+}
+
+function marker(name: string): ClusterObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { namespace: 'scenarios', name },
+    spec: {
+      type: 'ClusterIP',
+      clusterIP: '10.96.255.1',
+      clusterIPs: ['10.96.255.1', 'fd00:10:96::ff01'],
+      ipFamilies,
+      ports: [{ port: 9, protocol: 'TCP' }],
+    },
+  };
+}
+
+/** The agent flags that correspond to a scenario's `agent`. */
+function flagsOf(scenario: Scenario, folder: string): readonly string[] {
+  const { detectsPods, masqueradeAll, nodePortAddresses, terminatingFallback } = scenario.agent;
+  // A list of one family leaves the other open.
+  const nodePorts = nodePortAddresses.length > 0 ? nodePortAddresses : ['0.0.0.0/0', '::/0'];
+  return [
+    `--manifests=${folder}`,
+    '--hostname-override=node1',
+    '--proxy-mode=nftables',
+    ...(detectsPods ? [`--cluster-cidr=${clusterCidrs.IPv4},${clusterCidrs.IPv6}`] : []),
+    ...(masqueradeAll ? ['--masquerade-all'] : []),
+    `--nodeport-addresses=${nodePorts.join(',')}`,
+    `--terminating-fallback=${terminatingFallback}`,
+    '--healthz-bind-address=0.0.0.0:10256',
+    '-v=4',
+  ];
+}

@@ -1,0 +1,120 @@
+import type { IpAddress } from '@switchyard/core';
+import type { ProbeResult } from '@switchyard/lab';
+import type { Expectation, Observation } from '../../src/index.ts';
+
+/** One answer, in the terms of a scenario. */
+export type Seen =
+  | {
+      readonly kind: 'endpoint';
+      readonly address: IpAddress;
+      readonly port: number;
+      readonly isMasqueraded: boolean;
+      readonly isSender: boolean;
+    }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'timeout' }
+  | { readonly kind: 'other'; readonly text: string };
+
+/** What many attempts showed: an observation, or a text when they do not fit into one. */
+export type FlowSeen =
+  | { readonly status: 'observed'; readonly observation: Observation; readonly attempts: number }
+  | { readonly status: 'mixed'; readonly text: string; readonly attempts: number };
+
+/** Makes some attempts of a flow side by side. */
+export type Attempts = (count: number) => Promise<readonly Seen[]>;
+
+/**
+ * Makes as many attempts as it takes to tell whether exactly the expected thing happens: for a set of n endpoints 4n + 4 at
+ * least, so that a wrong one hardly escapes, and until all were seen, but 12n + 20 at most. The first wrong answer ends it.
+ */
+export async function probeFlow(expect: Expectation, attempt: Attempts): Promise<FlowSeen> {
+  if (expect.kind !== 'forward') {
+    const seen = await attempt(expect.kind === 'drop' ? 3 : 2);
+    return conclude(seen, expect);
+  }
+  const count = expect.to.length;
+  const seen: Seen[] = [...(await attempt(4 * count + 4))];
+  while (seen.every((one) => isExpected(one, expect)) && seen.length < 12 * count + 20) {
+    if (expect.to.every(({ address }) => seen.some((one) => one.kind === 'endpoint' && one.address === address))) break;
+    seen.push(...(await attempt(count + 2)));
+  }
+  return conclude(seen, expect);
+}
+
+/** Whether one answer alone fits an expectation. */
+export function isExpected(seen: Seen, expect: Expectation): boolean {
+  switch (expect.kind) {
+    case 'forward':
+      return (
+        seen.kind === 'endpoint' &&
+        expect.to.some(({ address, port }) => address === seen.address && (port ?? seen.port) === seen.port) &&
+        seen.isMasqueraded === (expect.masquerade || seen.isSender)
+      );
+    case 'reject':
+      return seen.kind === 'refused';
+    case 'drop':
+      return seen.kind === 'timeout';
+    case 'pass':
+      return seen.kind !== 'endpoint';
+  }
+}
+
+function conclude(seen: readonly Seen[], expect: Expectation): FlowSeen {
+  const attempts = seen.length;
+  const observation = observationOf(seen, expect);
+  return observation === undefined
+    ? { status: 'mixed', text: countTexts(seen), attempts }
+    : { status: 'observed', observation, attempts };
+}
+
+function observationOf(seen: readonly Seen[], expect: Expectation): Observation | undefined {
+  if (seen.every(({ kind }) => kind !== 'endpoint') && expect.kind === 'pass') return { kind: 'pass' };
+  if (seen.every(({ kind }) => kind === 'refused')) return { kind: 'reject' };
+  if (seen.every(({ kind }) => kind === 'timeout')) return { kind: 'drop' };
+  const endpoints = seen.filter((one) => one.kind === 'endpoint');
+  if (endpoints.length < seen.length) return undefined;
+  if (endpoints.some(({ isSender, isMasqueraded }) => isSender && !isMasqueraded)) return undefined;
+  const others = endpoints.filter(({ isSender }) => !isSender);
+  const masquerade = others[0]?.isMasqueraded ?? true;
+  if (others.some(({ isMasqueraded }) => isMasqueraded !== masquerade)) return undefined;
+  return { kind: 'forward', to: endpoints, masquerade };
+}
+
+/** For example `5 x 10.244.1.5:8080, 1 x timeout`. */
+function countTexts(seen: readonly Seen[]): string {
+  const counts = Map.groupBy(seen.map(textOf), (text) => text);
+  return [...counts].map(([text, all]) => `${all.length} x ${text}`).join(', ');
+}
+
+function textOf(seen: Seen): string {
+  if (seen.kind === 'other') return seen.text;
+  if (seen.kind !== 'endpoint') return seen.kind;
+  return `${seen.address} port ${seen.port}${seen.isMasqueraded ? ' masqueraded' : ''}`;
+}
+
+/** Who answered, and what it saw of the sender. */
+export interface AnswerContext {
+  readonly addressesByEcho: ReadonlyMap<string, readonly IpAddress[]>;
+  /** Same family as the flow. */
+  readonly isOfFamily: (address: IpAddress) => boolean;
+  readonly source: string;
+  readonly sender: IpAddress | undefined;
+  /** node1's own address: what masquerading means. */
+  readonly masqueradeAddress: string;
+}
+
+/** A probe's result in the terms of a scenario. */
+export function seenOf(result: ProbeResult, context: AnswerContext): Seen {
+  if (result.status === 'refused' || result.status === 'timeout') return { kind: result.status };
+  if (result.status === 'unreachable') return { kind: 'other', text: `unreachable (${result.code})` };
+  if (result.status !== 'answered') return { kind: 'other', text: result.status };
+  const address = context.addressesByEcho.get(result.by ?? '')?.find(context.isOfFamily);
+  if (address === undefined) return { kind: 'other', text: `answered by ${result.by ?? 'a stranger'}` };
+  const { destinationPort: port } = JSON.parse(result.body) as { readonly destinationPort: number };
+  const { seenSource } = result;
+  if (seenSource !== context.source && seenSource !== context.masqueradeAddress) {
+    return { kind: 'other', text: `${address} saw the source ${seenSource}` };
+  }
+  const isMasqueraded = seenSource === context.masqueradeAddress;
+  return { kind: 'endpoint', address, port, isMasqueraded, isSender: address === context.sender };
+}

@@ -1,0 +1,164 @@
+import {
+  createProber,
+  type Lab,
+  createLab,
+  type LabHost,
+  type LabPod,
+  type Prober,
+  startEchoServer,
+} from '@switchyard/lab';
+import { type IpAddress, type IpFamily, ipFamilies, ipFamilyOf, millis, parseIp, systemClock } from '@switchyard/core';
+import { clientPodAddresses, endpointPods, nodeAddresses, type Scenario, type ScenarioFlow } from '../../src/index.ts';
+import { ipv6TwinOf } from '../../src/other-family.ts';
+import { LabAgent } from './lab-agent.ts';
+import { startSctpServers } from './sctp.ts';
+
+/** A second address of node1: what leaves from it shows whether it was masqueraded, because that means the first. */
+const nodeSource: Readonly<Record<IpFamily, string>> = { IPv4: '172.18.0.200', IPv6: 'fd00:172:18::200' };
+
+interface Place {
+  readonly address: IpAddress;
+  readonly node: string;
+  readonly ports: Set<number>;
+}
+
+/**
+ * The lab all scenarios share: node1 with the agent under test, node2 that only routes, an echo server at every address
+ * that is an endpoint in any scenario, on all its ports, and probers where flows come from. Always both families.
+ */
+export class Stage implements AsyncDisposable {
+  readonly lab: Lab;
+  readonly agent: LabAgent;
+  /** Addresses of each echo server by the name it gives. */
+  readonly addressesByEcho = new Map<string, readonly IpAddress[]>();
+  readonly #hostsByAddress = new Map<IpAddress, LabHost>();
+  readonly #probers = new Map<LabHost, Promise<Prober>>();
+  #clientPod: LabPod | undefined;
+
+  private constructor(lab: Lab, agent: LabAgent) {
+    this.lab = lab;
+    this.agent = agent;
+  }
+
+  /** Builds everything the scenarios need; the lab's name must be free. */
+  static async open(name: string, scenarios: readonly Scenario[], signal: AbortSignal): Promise<Stage> {
+    const lab = await createLab({ name, nodes: 2, ipFamilies }, signal);
+    const [node1] = lab.nodes;
+    if (node1 === undefined) throw new Error('the lab has no node');
+    const stage = new Stage(lab, await LabAgent.create(node1, `${lab.folder}/manifests`));
+    try {
+      await stage.#addEchoServers(scenarios, signal);
+      await stage.#addClients(scenarios, signal);
+      return stage;
+    } catch (error) {
+      await stage[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Where a flow starts, and the address it is sent from. */
+  senderOf(flow: ScenarioFlow): { readonly host: LabHost; readonly source: string } {
+    const family = ipFamilyOf(flow.to);
+    const host = this.#senderHost(flow);
+    if (flow.to === '127.0.0.1' || flow.to === '::1') return { host, source: flow.to };
+    return { host, source: flow.from === 'node' ? nodeSource[family] : (host.addresses[family] ?? '') };
+  }
+
+  async proberIn(host: LabHost, signal: AbortSignal): Promise<Prober> {
+    const prober = this.#probers.get(host) ?? createProber(host, signal);
+    this.#probers.set(host, prober);
+    return prober;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.agent[Symbol.asyncDispose]();
+    await this.lab[Symbol.asyncDispose]();
+  }
+
+  #senderHost(flow: ScenarioFlow): LabHost {
+    const endpoint = flow.fromEndpoint === undefined ? undefined : this.#hostsByAddress.get(flow.fromEndpoint);
+    const host =
+      flow.fromEndpoint === undefined
+        ? { outside: this.lab.client, node: this.lab.nodes[0], pod: this.#clientPod }[flow.from]
+        : endpoint;
+    if (host === undefined) throw new Error(`nobody in the lab can send from ${flow.fromEndpoint ?? flow.from}`);
+    return host;
+  }
+
+  async #addEchoServers(scenarios: readonly Scenario[], signal: AbortSignal): Promise<void> {
+    const sctpPlaces = placesOf(scenarios.filter(hasSctp));
+    for (const { address, node: nodeName, ports } of placesOf(scenarios).values()) {
+      const twin = ipv6TwinOf(address);
+      const node = this.lab.nodes.find(({ name }) => name === nodeName);
+      if (twin === undefined || node === undefined) throw new Error(`no place in the lab for ${address}`);
+      const onNode = this.lab.nodes.find((one) => one.addresses.IPv4 === address);
+      const name = `echo-${address.split('.').slice(2).join('-')}`;
+      const host = onNode ?? (await this.lab.addPod(node, name, { IPv4: address, IPv6: twin }));
+      startEchoServer(host, { pod: name, node: nodeName, tcp: [...ports], udp: [...ports] });
+      if (sctpPlaces.has(address)) await startSctpServers(host, name, signal);
+      this.addressesByEcho.set(name, [address, twin]);
+      for (const one of [address, twin]) this.#hostsByAddress.set(one, host);
+    }
+  }
+
+  async #addClients(scenarios: readonly Scenario[], signal: AbortSignal): Promise<void> {
+    const [node1] = this.lab.nodes;
+    if (node1 === undefined) throw new Error('the lab has no node');
+    for (const [family, length] of [
+      ['IPv4', '/24'],
+      ['IPv6', '/64 nodad preferred_lft 0'],
+    ] as const) {
+      const added = await node1.run('sh', ['-c', `ip addr add ${nodeSource[family]}${length} dev eth0`]);
+      if (added.exitCode !== 0) throw new Error(`cannot add ${nodeSource[family]} to node1: ${added.stderr}`);
+    }
+    this.#clientPod = await this.lab.addPod(node1, 'client-pod', clientPodAddresses);
+    await this.lab.routeToNode([...externalAddresses(scenarios)], node1);
+    const hosts: readonly LabHost[] = [this.lab.client, node1, this.#clientPod];
+    await Promise.all(hosts.map((host) => this.proberIn(host, signal)));
+    await this.#echoServersAnswer(scenarios, signal);
+  }
+
+  /** Servers start at their own pace. */
+  async #echoServersAnswer(scenarios: readonly Scenario[], signal: AbortSignal): Promise<void> {
+    const prober = await this.proberIn(this.#clientPod ?? this.lab.client, signal);
+    const until = systemClock.monotonic() + 30_000;
+    for (const { address, ports } of placesOf(scenarios).values()) {
+      for (const protocol of ['tcp', 'udp'] as const) {
+        for (;;) {
+          const result = await prober.probe({ protocol, address, port: Math.max(...ports), timeout: 500 });
+          if (result.status === 'answered') break;
+          if (systemClock.monotonic() > until) throw new Error(`the echo server at ${address} does not answer`);
+          await systemClock.sleep(millis(50), signal);
+        }
+      }
+    }
+  }
+}
+
+function hasSctp({ services, steps }: Scenario): boolean {
+  const put = steps.flatMap((step) => (step.kind === 'putService' ? [step.service] : []));
+  return [...services, ...put].some(({ ports }) => ports.some(({ protocol }) => protocol === 'SCTP'));
+}
+
+/** Every IPv4 endpoint of the scenarios and all its ports; the IPv6 ones are their twins. */
+function placesOf(scenarios: readonly Scenario[]): ReadonlyMap<IpAddress, Place> {
+  const places = new Map<IpAddress, Place>();
+  for (const scenario of scenarios) {
+    for (const [address, { node, ports }] of endpointPods(scenario)) {
+      if (ipFamilyOf(address) !== 'IPv4') continue;
+      const place = places.get(address) ?? { address, node, ports: new Set<number>() };
+      for (const port of ports) place.ports.add(port);
+      places.set(address, place);
+    }
+  }
+  return places;
+}
+
+/** Where outside flows go that is not an address of the node network: needs a route at the client. */
+function externalAddresses(scenarios: readonly Scenario[]): ReadonlySet<IpAddress> {
+  const nodes = new Set(
+    Object.values(nodeAddresses).flatMap((byName) => Object.values(byName).map((one) => parseIp(one))),
+  );
+  const flows = scenarios.flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : [])));
+  return new Set(flows.filter(({ from, to }) => from === 'outside' && !nodes.has(to)).map(({ to }) => to));
+}
