@@ -24,13 +24,15 @@ interface Manifest {
   readonly nx?: { readonly tags?: readonly string[]; readonly targets?: Readonly<Record<string, unknown>> };
 }
 
-/** Every workspace package, sorted by folder. */
-export function workspaces(): readonly Workspace[] {
-  return globSync(['packages/*/package.json', 'apps/*/package.json'], { cwd: root }).sort().map(readWorkspace);
+/** Every workspace package, sorted by folder. Another checkout than this one is for tests. */
+export function workspaces(checkout: string = root): readonly Workspace[] {
+  return globSync(['packages/*/package.json', 'apps/*/package.json'], { cwd: checkout })
+    .sort()
+    .map((path) => readWorkspace(path, checkout));
 }
 
-function readWorkspace(path: string): Workspace {
-  const manifest = JSON.parse(readFileSync(join(root, path), 'utf8')) as Manifest;
+function readWorkspace(path: string, checkout: string): Workspace {
+  const manifest = JSON.parse(readFileSync(join(checkout, path), 'utf8')) as Manifest;
   const layer = manifest.nx?.tags?.find((tag) => tag.startsWith('layer:'))?.slice('layer:'.length);
   if (layer === undefined) throw new Error(`${path}: "nx.tags" has no "layer:..." entry; add one, see ARCHITECTURE.md`);
   return {

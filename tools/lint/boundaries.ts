@@ -33,13 +33,22 @@ const coreOrder = ['', 'ip', 'records', 'state', 'policy', 'forwarding', 'loss',
 const importPattern =
   /(?:^|\n)[ \t]*(import\s+type\b|import\b|export\b)(?:[^;'"]*?\bfrom)?\s*(['"])([^'"\s]+)\2|\bimport\s*\(\s*(['"])([^'"\s]+)\4/g;
 
-/** Every import that breaks a rule, as `file: what; which rule`. */
-export function findBoundaryFaults(): readonly string[] {
-  const all = workspaces();
-  return all.flatMap((workspace) => [...manifestFaults(workspace, all), ...importFaults(workspace, all)]);
+/** The checkout that is looked at. */
+interface Checkout {
+  readonly folder: string;
+  readonly all: readonly Workspace[];
 }
 
-function manifestFaults(workspace: Workspace, all: readonly Workspace[]): string[] {
+/** Every import that breaks a rule, as `file: what; which rule`. Another checkout than this one is for tests. */
+export function findBoundaryFaults(folder: string = root): readonly string[] {
+  const checkout: Checkout = { folder, all: workspaces(folder) };
+  return checkout.all.flatMap((workspace) => [
+    ...manifestFaults(workspace, checkout),
+    ...importFaults(workspace, checkout),
+  ]);
+}
+
+function manifestFaults(workspace: Workspace, { folder: checkout, all }: Checkout): string[] {
   const ours = (names: readonly string[]): Workspace[] => all.filter((other) => names.includes(other.name));
   const faults: string[] = [];
   for (const other of ours(workspace.dependencies)) {
@@ -49,7 +58,7 @@ function manifestFaults(workspace: Workspace, all: readonly Workspace[]): string
       );
     }
   }
-  const references = JSON.parse(readFileSync(join(root, workspace.folder, 'tsconfig.json'), 'utf8')) as {
+  const references = JSON.parse(readFileSync(join(checkout, workspace.folder, 'tsconfig.json'), 'utf8')) as {
     readonly references?: readonly { readonly path: string }[];
   };
   const wanted = ours([...workspace.dependencies, ...workspace.devDependencies]).map((other) => other.folder);
@@ -63,8 +72,8 @@ function manifestFaults(workspace: Workspace, all: readonly Workspace[]): string
   return faults;
 }
 
-function importFaults(workspace: Workspace, all: readonly Workspace[]): string[] {
-  return sourceFiles(workspace.folder).flatMap((file) =>
+function importFaults(workspace: Workspace, { folder: checkout, all }: Checkout): string[] {
+  return sourceFiles(workspace.folder, checkout).flatMap((file) =>
     [...file.code.matchAll(importPattern)].flatMap(([, keyword = '', , statement, , call]) => {
       const specifier = statement ?? call ?? '';
       const fault = specifier.startsWith('.')
@@ -87,8 +96,9 @@ function relativeFault(
   { specifier, isTypeOnly }: RelativeImport,
 ): string | undefined {
   const target = join(file.path, '..', specifier);
-  if (isTestFile(file.path)) return undefined;
+  if (target === 'vitest.config.base.ts' && isTestFile(file.path)) return undefined;
   if (!target.startsWith(`${workspace.folder}/`)) return 'leaves the package; import it by its package name';
+  if (isTestFile(file.path)) return undefined;
   if (isTypeOnly || workspace.layer !== 'core' || !file.path.startsWith('packages/core/src/')) return undefined;
   return coreOrderFault(coreFolder(file.path), coreFolder(target), file);
 }

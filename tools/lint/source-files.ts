@@ -12,14 +12,14 @@ export interface SourceFile {
   readonly bare: string;
 }
 
-/** All sources below a folder; tests and benches included. */
-export function sourceFiles(folder: string): readonly SourceFile[] {
+/** All sources below a folder; tests and benches included. Another checkout than this one is for tests. */
+export function sourceFiles(folder: string, checkout: string = root): readonly SourceFile[] {
   return globSync(`${folder}/**/*.ts`, {
-    cwd: root,
+    cwd: checkout,
     exclude: ['**/node_modules/**', '**/dist/**', '**/dist-bundle/**'],
   })
     .sort()
-    .map((path) => parseSource(path, readFileSync(join(root, path), 'utf8')));
+    .map((path) => parseSource(path, readFileSync(join(checkout, path), 'utf8')));
 }
 
 const token = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`/g;

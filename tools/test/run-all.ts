@@ -19,14 +19,22 @@ const checks: readonly Check[] = [
   { name: 'lockfile', command: ['npm', 'run', '--silent', 'lockcheck'] },
   { name: 'types', command: ['npm', 'run', '--silent', 'typecheck'] },
   { name: 'bundle', command: ['nx', 'run-many', '-t', 'bundle', '--output-style=static'] },
-  { name: 'tools', command: ['tsx', '--test', 'tools/**/*.test.ts'] },
+  { name: 'tools', command: ['node', '--test', 'tools/**/*.test.ts'] },
 ];
 
 const isRoot = process.getuid?.() === 0;
 
-async function main(): Promise<void> {
-  if (!isRoot) {
-    console.error('test: the kernel tests need root; run: sudo ./dev test');
+const noRoot = 'test: the kernel tests need root; run: sudo ./dev test';
+const noArguments =
+  'test: takes no arguments, it runs everything; for one package: cd packages/core && npx vitest run [FILE]';
+
+/** nx turns colours on even where nobody sees them; a log file shall stay readable. */
+const colours = process.stdout.isTTY ? {} : { FORCE_COLOR: '0' };
+
+async function main(args: readonly string[]): Promise<void> {
+  const refusal = args.length > 0 ? noArguments : isRoot ? undefined : noRoot;
+  if (refusal !== undefined) {
+    console.error(refusal);
     process.exitCode = 1;
     return;
   }
@@ -44,7 +52,13 @@ async function runCheck(check: Check): Promise<RunnerResult> {
   const started = performance.now();
   process.stdout.write(`test: ${check.name} ... `);
   const [file, ...args] = check.command;
-  const { exitCode, all } = await execa(file, args, { cwd: root, all: true, reject: false, stdin: 'ignore' });
+  const { exitCode, all } = await execa(file, args, {
+    cwd: root,
+    env: colours,
+    all: true,
+    reject: false,
+    stdin: 'ignore',
+  });
   const seconds = (performance.now() - started) / 1000;
   const isPassed = exitCode === 0;
   console.log(`${isPassed ? 'ok' : 'FAILED'} (${seconds.toFixed(1)} s)`);
@@ -58,6 +72,7 @@ async function runTarget(target: string, report: 'unit' | 'privileged'): Promise
   console.log(`test: ${report} tests of every package`);
   await execa('nx', ['run-many', '-t', target, '--output-style=stream', '--nxBail=false'], {
     cwd: root,
+    env: colours,
     reject: false,
     stdin: 'ignore',
     stdout: 'inherit',
@@ -70,4 +85,4 @@ async function runTarget(target: string, report: 'unit' | 'privileged'): Promise
     );
 }
 
-await main();
+await main(process.argv.slice(2));

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { type Cidr, ConfigError, type IpAddress, ipFamilies, ipFamilyOf, parseCidr, parseIp } from '@switchyard/core';
 import type { LogLevel } from '@switchyard/host';
 import { Command, CommanderError, Option } from 'commander';
-import { parseGoDuration } from './go-duration.ts';
+import { positiveDuration } from './positive-duration.ts';
 import { type HealthProfile, healthProfile, healthProfiles } from './health-profile.ts';
 import type { AddressSource } from './ip-pool.ts';
 import { maxRunDirectoryLength } from './runtime/process.ts';
@@ -146,9 +146,9 @@ function interfaceNameOf({ interface: name }: RawOptions, source: AddressSource)
 function profileOf(raw: RawOptions): HealthProfile {
   const { healthCheckInterval: interval, healthCheckTimeout: timeout, connectTimeout } = raw;
   const changes: { -readonly [K in keyof HealthProfile]?: HealthProfile[K] } = {};
-  if (interval !== undefined) changes.interval = parseGoDuration(interval, '--health-check-interval');
-  if (timeout !== undefined) changes.timeout = parseGoDuration(timeout, '--health-check-timeout');
-  if (connectTimeout !== undefined) changes.connectTimeout = parseGoDuration(connectTimeout, '--connect-timeout');
+  if (interval !== undefined) changes.interval = positiveDuration(interval, '--health-check-interval');
+  if (timeout !== undefined) changes.timeout = positiveDuration(timeout, '--health-check-timeout');
+  if (connectTimeout !== undefined) changes.connectTimeout = positiveDuration(connectTimeout, '--connect-timeout');
   if (raw.healthCheckFall !== undefined) changes.fall = Number(raw.healthCheckFall);
   if (raw.healthCheckRise !== undefined) changes.rise = Number(raw.healthCheckRise);
   return healthProfile(raw.healthCheckProfile, changes);

@@ -51,6 +51,9 @@ interface Listener {
 /**
  * The haproxy.cfg for all load-balanced Service ports: per port and IP family one frontend and one backend, sorted by
  * Service, port and family, servers by node name. Equal input in any order gives equal text.
+ *
+ * With no server UP, HAProxy closes connections at once by itself. There must be no rule on `nbsrv` to that end:
+ * an old worker counts none while it stops, and would reject what it has just accepted, at every reload.
  */
 export function renderHaproxy(input: HaproxyInput): HaproxyConfiguration {
   const listeners = input.services
@@ -95,7 +98,6 @@ function frontend({ name, bind, service }: Listener): readonly string[] {
     // One range per line: HAProxy limits the words of a line, and lines of one acl add up.
     ...(sources === 'any' ? [] : sources.map((cidr) => `    acl allowed src ${cidr}`)),
     ...(sources === 'any' ? [] : ['    tcp-request connection reject unless allowed']),
-    `    tcp-request connection reject if { nbsrv(${name}) lt 1 }`,
     `    default_backend ${name}`,
   ];
 }

@@ -9,6 +9,7 @@ import {
   millis,
   nodeName,
   type NodeName,
+  parseGoDuration,
   type Port,
   seconds,
   type TableOptions,
@@ -18,7 +19,6 @@ import {
 } from '@switchyard/core';
 import type { LogLevel } from '@switchyard/host';
 import { type FlagValues, parseFlags } from './flags.ts';
-import { parseGoDuration } from './go-duration.ts';
 
 /** Where cluster state comes from. */
 export type SourceConfig =

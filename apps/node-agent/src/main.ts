@@ -1,5 +1,11 @@
 import { DataplaneError, httpListener, InvariantError, noopMetrics, systemClock } from '@switchyard/core';
-import { createCommandRunner, createJsonLogger, hostIpFamilies, nodeAddresses } from '@switchyard/host';
+import {
+  createCommandRunner,
+  createJsonLogger,
+  hostIpFamilies,
+  nodeAddresses,
+  releaseMemoryLater,
+} from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
 import { type Config, parseConfig } from './config.ts';
@@ -9,6 +15,9 @@ import { version } from './version.ts';
 
 /** After a stop the process ends by itself; this long after it, without being asked. */
 const exitGraceMs = 5000;
+
+/** By then the cluster was listed and applied. */
+const startUpMs = 10_000;
 
 async function main(config: Config, signal: AbortSignal): Promise<void> {
   if (config.kind === 'help') return print(helpText());
@@ -36,6 +45,7 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
     listener: httpListener,
     interfaceAddresses: () => nodeAddresses(),
   };
+  releaseMemoryLater(startUpMs);
   try {
     await runAgent({ config, source, backends, host }, signal);
   } finally {

@@ -1,3 +1,4 @@
+import { readdir } from 'node:fs/promises';
 import {
   type Clock,
   type ClusterStateSource,
@@ -21,7 +22,9 @@ export interface SourceNeeds {
 export async function openSource(config: SourceConfig, needs: SourceNeeds): Promise<ClusterStateSource> {
   const { nodeName, clock, random, logger: log } = needs;
   if (config.kind === 'manifests') {
-    throw new ConfigError('source.manifests', `--manifests ${config.folder}: not available yet`);
+    await checkFolder(config.folder);
+    const { ManifestSource } = await import('@switchyard/core/manifests');
+    return new ManifestSource({ folder: config.folder, clock, log });
   }
   const { KubernetesSource, inClusterConnection, kubeconfigConnection } = await import('@switchyard/core/kubernetes');
   const connection =
@@ -30,4 +33,14 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
       : await kubeconfigConnection(config.file, clock);
   const userAgent = `switchyard-agent/${version}`;
   return new KubernetesSource({ connection, nodes: { kind: 'one', name: nodeName }, clock, random, log, userAgent });
+}
+
+/** The source itself would complain only after the start. */
+async function checkFolder(folder: string): Promise<void> {
+  try {
+    await readdir(folder);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError('config.manifests', `--manifests: cannot read the folder: ${reason}`, { cause });
+  }
 }

@@ -30,10 +30,10 @@ export function codeOf(decision: Decision): number {
   return policyCodes[decision.to] + (decision.masquerade ? codes.masquerade : 0);
 }
 
-/** Where the codes lead, for the rules: each code without its masquerade bit. Drop is what is left over. */
+/** Where the codes lead, for the rules: each code without its masquerade bit; `?` is the family. Drop is what is left over. */
 export const codeTargets: readonly { readonly code: number; readonly chain: string }[] = [
-  { code: codes.cluster, chain: 'to-cluster' },
-  { code: codes.local, chain: 'to-local' },
+  { code: codes.cluster, chain: 'set-cluster?' },
+  { code: codes.local, chain: 'set-local?' },
   { code: codes.reject, chain: 'reject-chain' },
 ];
 

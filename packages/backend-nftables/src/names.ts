@@ -8,7 +8,8 @@ import type { IpFamily, Protocol, TrafficPolicy } from '@switchyard/core';
  * another build, replace. Two names, so that the successor is filled beside its predecessor.
  *
  * Every map and set of one IP family ends in `4` or `6`. That holds for every version there will be:
- * it is how one version empties what another left, family by family, without knowing its format.
+ * it is how one version empties what another left, family by family, without knowing its format. What
+ * belongs to the rules themselves must not end so.
  */
 export const tableNames = ['switchyard', 'switchyard-2'] as const;
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { classMask, codeShifts, codeTargets, hex, idMask, masqueradeCode } from './handles.ts';
+import type { Decision } from '@switchyard/core';
+import { classMask, codeShifts, codeTargets, decisionClass, hex, idMask, masqueradeCode } from './handles.ts';
 import { birthmarkSet, masqueradeMark, type FamilySuffix, type TableName } from './names.ts';
 import { loadBalancingClasses } from './slots.ts';
 
@@ -7,8 +8,8 @@ import { loadBalancingClasses } from './slots.ts';
  * The constant rule set. Rules never change for a Service, an endpoint or a setting: only elements do.
  *
  * A packet's way: `services` finds the frontend's handle; `dispatch` leaves the one code that counts for the
- * source class in it; `to-cluster` or `to-local` finds the endpoint set; `lb-N` picks one of its N slots.
- * The second rule of `lb-N` takes slot 0 when a commit between the two look-ups removed the slot picked.
+ * source class in it; `set-cluster` or `set-local` finds the endpoint set; `lb4-N` picks one of its N slots.
+ * The second rule of `lb4-N` takes slot 0 when a commit between the two look-ups removed the slot picked.
  *
  * `fw` and `fw-allow` (source ranges) are wired and stay empty until the backend claims that capability.
  */
@@ -28,9 +29,15 @@ function digestOf(lines: readonly string[]): number {
   return createHash('sha256').update(lines.join('\n')).digest().readUInt32BE(0);
 }
 
-const families: readonly { readonly suffix: FamilySuffix; readonly ip: string; readonly nfproto: string }[] = [
-  { suffix: '4', ip: 'ip', nfproto: 'ipv4' },
-  { suffix: '6', ip: 'ip6', nfproto: 'ipv6' },
+interface Family {
+  readonly suffix: FamilySuffix;
+  /** How rules spell the family's header. */
+  readonly ip: 'ip' | 'ip6';
+}
+
+const families: readonly Family[] = [
+  { suffix: '4', ip: 'ip' },
+  { suffix: '6', ip: 'ip6' },
 ];
 
 function body(): string[] {
@@ -40,12 +47,8 @@ function body(): string[] {
 function rules(): string[] {
   return [
     ...families.flatMap(familyObjects),
-    '  map lb-classes { typeof meta priority : verdict; }',
     '  chain reject-chain { meta l4proto tcp reject with tcp reset; reject; }',
-    ...loadBalancingClasses.flatMap(({ slots }) => lbChain(slots)),
-    ...toSetChain('to-cluster'),
-    ...toSetChain('to-local'),
-    ...dispatchChain(),
+    ...families.flatMap(familyChains),
     ...servicesChain(),
     '  chain nat-prerouting { type nat hook prerouting priority -100; goto services; }',
     '  chain nat-output { type nat hook output priority -100; goto services; }',
@@ -53,7 +56,7 @@ function rules(): string[] {
   ];
 }
 
-function familyObjects({ suffix, ip }: (typeof families)[number]): string[] {
+function familyObjects({ suffix, ip }: Family): string[] {
   const tuple = `${ip} daddr . meta l4proto . th dport`;
   return [
     `  map frontends${suffix} { typeof ${tuple} : meta priority; }`,
@@ -71,35 +74,41 @@ function familyObjects({ suffix, ip }: (typeof families)[number]): string[] {
   ];
 }
 
-/** nft wants the protocol match: without it, it refuses an `addr . port` map whose key has no port. */
-function lbChain(slots: number): string[] {
-  const pick = ({ suffix, ip, nfproto }: (typeof families)[number], modulus: number): string =>
-    `    meta nfproto ${nfproto} meta l4proto { tcp, udp, sctp } ` +
-    `dnat ${ip} addr . port to meta priority . numgen random mod ${modulus} map @endpoints${suffix}`;
+/** Chains of a family come apart so that no rule asks for it, and so that the kernel's loop check has fewer paths to walk. */
+function familyChains(family: Family): string[] {
   return [
-    `  chain lb-${slots} {`,
+    `  map lb${family.suffix}-classes { typeof meta priority : verdict; }`,
+    ...loadBalancingClasses.flatMap(({ slots }) => lbChain(family, slots)),
+    ...setChain('cluster', family),
+    ...setChain('local', family),
+    ...commonChains(family),
+    ...dispatchChain(family),
+  ];
+}
+
+/** nft wants the protocol match: without it, it refuses an `addr . port` map whose key has no port. */
+function lbChain({ suffix, ip }: Family, slots: number): string[] {
+  const pick = (modulus: number): string =>
+    `    meta l4proto { tcp, udp, sctp } dnat ${ip} addr . port ` +
+    `to meta priority . numgen random mod ${modulus} map @endpoints${suffix}`;
+  return [
+    `  chain lb${suffix}-${slots} {`,
     `    meta priority set meta priority and ${hex(idMask)}`,
-    ...families.flatMap((family) => [pick(family, slots), pick(family, 1)]),
+    pick(slots),
+    pick(1),
     '  }',
   ];
 }
 
 /**
  * Every endpoint change replaces a value here. Kernels before 6.17 may miss a key that a commit is just
- * replacing, so each rule is there twice. The last `drop` is for a packet that raced with a removal.
+ * replacing, so the rule is there twice. The last `drop` is for a packet that raced with a removal.
  */
-function toSetChain(name: 'to-cluster' | 'to-local'): string[] {
-  return [
-    `  chain ${name} {`,
-    ...families.flatMap(({ suffix, nfproto }) => {
-      const rule =
-        `    meta nfproto ${nfproto} meta priority set meta priority and ${hex(idMask)} map @${name}${suffix} ` +
-        `meta priority and ${hex(classMask)} vmap @lb-classes`;
-      return [rule, rule];
-    }),
-    '    drop',
-    '  }',
-  ];
+function setChain(set: 'cluster' | 'local', { suffix }: Family): string[] {
+  const rule =
+    `    meta priority set meta priority and ${hex(idMask)} map @to-${set}${suffix} ` +
+    `meta priority and ${hex(classMask)} vmap @lb${suffix}-classes`;
+  return [`  chain set-${set}${suffix} {`, rule, rule, '    drop', '  }'];
 }
 
 const bits = (classBits: number): number => (classBits << 20) >>> 0;
@@ -108,21 +117,44 @@ const nodeBits = bits(7 << codeShifts.node);
 const outsideBits = bits(7 << codeShifts.outside);
 const masqueradeBits = Object.values(codeShifts).reduce((sum, shift) => sum + bits(masqueradeCode << shift), 0);
 
+const inCluster: Decision = { kind: 'forward', to: 'Cluster', masquerade: false };
+const masqueraded: Decision = { kind: 'forward', to: 'Cluster', masquerade: true };
+
+/** The rows nearly every Service has, and where they lead by the shortest way. All of them would also end well in `dispatch`. */
+const commonRows: readonly { readonly handleClass: number; readonly chain: string }[] = [
+  { handleClass: decisionClass({ pod: inCluster, node: inCluster, outside: inCluster }), chain: 'set-cluster' },
+  { handleClass: decisionClass({ pod: inCluster, node: masqueraded, outside: masqueraded }), chain: 'by-pod' },
+  { handleClass: decisionClass({ pod: masqueraded, node: masqueraded, outside: masqueraded }), chain: 'masq-cluster' },
+];
+
+function commonChains({ suffix, ip }: Family): string[] {
+  return [
+    `  chain masq-cluster${suffix} {`,
+    `    meta mark set meta mark or ${hex(masqueradeMark)} goto set-cluster${suffix}`,
+    '  }',
+    `  chain by-pod${suffix} {`,
+    `    ${ip} saddr @pod-cidrs${suffix} goto set-cluster${suffix}`,
+    `    goto masq-cluster${suffix}`,
+    '  }',
+  ];
+}
+
 /**
- * The first four rules leave one of three codes, at its own place: pod's if there is one and the source is a
- * pod; else node's if there is one and the source is this node; else outside's. Drop is code 4 alone,
- * which reads as 0 without its masquerade bit and so matches nothing.
+ * Any row. The four rules after the first leave one of three codes, at its own place: pod's if there is one and
+ * the source is a pod; else node's if there is one and the source is this node; else outside's. Drop
+ * is code 4 alone, which reads as 0 without its masquerade bit and so matches nothing.
  */
-function dispatchChain(): string[] {
+function dispatchChain({ suffix, ip }: Family): string[] {
+  const common = commonRows.map(({ handleClass, chain }) => `${hex(bits(handleClass))} : goto ${chain}${suffix}`);
   const targets = Object.values(codeShifts).flatMap((shift) =>
-    codeTargets.map(({ code, chain }) => `${hex(bits(code << shift))} : goto ${chain}`),
+    codeTargets.map(({ code, chain }) => `${hex(bits(code << shift))} : goto ${chain.replace('?', suffix)}`),
   );
   const isAsked = (mask: number): string => `meta priority and ${hex(mask)} != 0`;
   const keep = (mask: number): string => `meta priority set meta priority and ${hex((mask | idMask) >>> 0)}`;
   return [
-    '  chain dispatch {',
-    `    ${isAsked(podBits)} ip saddr @pod-cidrs4 ${keep(podBits)}`,
-    `    ${isAsked(podBits)} ip6 saddr @pod-cidrs6 ${keep(podBits)}`,
+    `  chain dispatch${suffix} {`,
+    `    meta priority and ${hex(classMask)} vmap { ${common.join(', ')} }`,
+    `    ${isAsked(podBits)} ${ip} saddr @pod-cidrs${suffix} ${keep(podBits)}`,
     `    ${isAsked(nodeBits)} fib saddr type local ${keep(nodeBits)}`,
     `    ${isAsked(outsideBits)} ${keep(outsideBits)}`,
     `    ${isAsked(masqueradeBits)} meta mark set meta mark or ${hex(masqueradeMark)}`,
@@ -135,17 +167,16 @@ function dispatchChain(): string[] {
 /** An address of its own beats a NodePort; a cluster IP's unknown port comes after all known ones. */
 function servicesChain(): string[] {
   const loopback = { '4': '127.0.0.0/8', '6': '::1' } as const;
-  const perFamily = (rule: (family: (typeof families)[number]) => string): string[] =>
-    families.map((family) => `    ${rule(family)}`);
+  const perFamily = (rule: (family: Family) => string): string[] => families.map((family) => `    ${rule(family)}`);
   const tuple = (ip: string): string => `${ip} daddr . meta l4proto . th dport`;
   return [
     '  chain services {',
     ...perFamily(({ suffix, ip }) => `${tuple(ip)} @fw${suffix} ${tuple(ip)} . ${ip} saddr != @fw-allow${suffix} drop`),
-    ...perFamily(({ suffix, ip }) => `meta priority set ${tuple(ip)} map @frontends${suffix} goto dispatch`),
+    ...perFamily(({ suffix, ip }) => `meta priority set ${tuple(ip)} map @frontends${suffix} goto dispatch${suffix}`),
     ...perFamily(
       ({ suffix, ip }) =>
         `${ip} daddr @nodeport-ips${suffix} ${ip} daddr != ${loopback[suffix]} fib daddr type local ` +
-        `meta priority set meta l4proto . th dport map @nodeports${suffix} goto dispatch`,
+        `meta priority set meta l4proto . th dport map @nodeports${suffix} goto dispatch${suffix}`,
     ),
     ...perFamily(({ suffix, ip }) => `${ip} daddr @cluster-ips${suffix} goto reject-chain`),
     ...perFamily(({ suffix, ip }) => `${ip} daddr @service-cidrs${suffix} drop`),
@@ -168,6 +199,11 @@ function postroutingChain(): string[] {
 }
 
 function lbClasses(table: string): string {
-  const elements = loadBalancingClasses.map(({ slots, handleClass }) => `${hex(bits(handleClass))} : goto lb-${slots}`);
-  return `add element inet ${table} lb-classes { ${elements.join(', ')} }`;
+  const line = ({ suffix }: Family): string => {
+    const elements = loadBalancingClasses.map(
+      ({ slots, handleClass }) => `${hex(bits(handleClass))} : goto lb${suffix}-${slots}`,
+    );
+    return `add element inet ${table} lb${suffix}-classes { ${elements.join(', ')} }`;
+  };
+  return families.map(line).join('\n');
 }

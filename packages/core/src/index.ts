@@ -2,6 +2,7 @@ export type { Branded } from './brand.ts';
 export { assertNever } from './result.ts';
 export * from './errors.ts';
 export * from './time.ts';
+export * from './go-duration.ts';
 export * from './log.ts';
 export * from './ip/address.ts';
 export * from './ip/cidr.ts';

@@ -50,6 +50,18 @@ describe('createCommandRunner', () => {
     expect(error).toMatchObject({ failure: 'timedOut', message: 'sleep did not end within 30 ms and was killed' });
   });
 
+  test('a program that ignores SIGTERM is killed, and its children are not waited for', async () => {
+    const script = 'trap "" TERM; sleep 3; sleep 3';
+    const error = await runner
+      .run('sh', ['-c', script], { ...options, timeout: millis(50) })
+      .catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ failure: 'timedOut' });
+  });
+
+  test('a program that does not read its input is no error', async () => {
+    expect(await runner.run('true', [], { ...options, stdin: 'x'.repeat(1_000_000) })).toMatchObject({ exitCode: 0 });
+  });
+
   test('aborting kills the program and rejects with the reason', async () => {
     const controller = new AbortController();
     const reason = new Error('stop');

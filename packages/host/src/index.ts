@@ -3,3 +3,4 @@ export * from './command-error.ts';
 export * from './json-logger.ts';
 export * from './node-addresses.ts';
 export * from './ip-families.ts';
+export * from './release-memory.ts';

@@ -1,4 +1,5 @@
-import { buildTable, ClusterState, explain, type IpAddress, nodeName, parseCidr } from '@switchyard/core';
+import { buildTable, ClusterState, explain, type IpAddress, nodeName, parseCidr, parseIp } from '@switchyard/core';
+import { clusterCidrs } from '@switchyard/lab';
 import { stateAt } from './observe-slices.ts';
 import type { ExplainAt } from './summarise.ts';
 
@@ -10,6 +11,16 @@ export interface ExplainSettings {
   readonly loadBalancer: IpAddress;
   readonly clusterCidr: string;
 }
+
+/** The addresses every lab of the experiment has. */
+export const labSettings: ExplainSettings = {
+  nodeAddresses: new Map([
+    ['node1', parseIp('172.18.0.11')],
+    ['node2', parseIp('172.18.0.12')],
+  ]),
+  loadBalancer: parseIp('172.18.0.50'),
+  clusterCidr: clusterCidrs.IPv4,
+};
 
 /**
  * What the old node's dataplane had to do with a connection from the load balancer: the oracle, asked about the

@@ -1,9 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { clusterCidrs } from '@switchyard/lab';
-import { DataplaneError, millis, parseIp } from '@switchyard/core';
+import { DataplaneError, millis } from '@switchyard/core';
 import { type DemoConfig, readConfig, usage } from './config.ts';
-import { explainFrom } from './explain-at.ts';
+import { explainFrom, labSettings } from './explain-at.ts';
 import { jsonResult } from './json-result.ts';
 import { LiveLines } from './live-lines.ts';
 import { type ReportedRun, reportHtml } from './report/report-html.ts';
@@ -11,14 +10,7 @@ import { resultRows, textTable } from './report/result-table.ts';
 import { type RolloutProgress, runRollout } from './run-rollout.ts';
 import { summarise } from './summarise.ts';
 
-const explainAt = explainFrom({
-  nodeAddresses: new Map([
-    ['node1', parseIp('172.18.0.11')],
-    ['node2', parseIp('172.18.0.12')],
-  ]),
-  loadBalancer: parseIp('172.18.0.50'),
-  clusterCidr: clusterCidrs.IPv4,
-});
+const explainAt = explainFrom(labSettings);
 
 async function demo(config: DemoConfig, signal: AbortSignal): Promise<void> {
   const runs: ReportedRun[] = [];

@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import {
   type Cidr,
   cidrContains,
@@ -48,8 +48,9 @@ export function newInterfaceAddresses(options: InterfaceAddressesOptions): Inter
   };
   const change = (verb: 'add' | 'del', ip: IpAddress, signal: AbortSignal): Promise<CommandResult> => {
     const isIpv4 = ipFamilyOf(ip) === 'IPv4';
-    // Duplicate address detection would keep HAProxy from binding for a second.
-    const flags = verb === 'add' && !isIpv4 ? ['nodad'] : [];
+    // Duplicate address detection would keep HAProxy from binding for a second; and a preferred address
+    // would become the source of HAProxy's own connections.
+    const flags = verb === 'add' && !isIpv4 ? ['nodad', 'preferred_lft', '0'] : [];
     const args = ['addr', verb, `${ip}/${isIpv4 ? 32 : 128}`, 'dev', interfaceName, ...flags];
     return run(args, `cannot ${verb === 'add' ? 'add' : 'remove'} ${ip} on ${interfaceName}`, signal);
   };
@@ -65,14 +66,30 @@ export function newInterfaceAddresses(options: InterfaceAddressesOptions): Inter
 }
 
 /**
- * Throws `ConfigError` if the namespace (undefined: our own) is the machine's: its addresses are not ours to change.
+ * Throws `ConfigError` unless the namespace (undefined: our own) is a named one in /run/netns and not the machine's:
+ * the machine's addresses are not ours to change.
  */
 export async function assertNotMachines(netns: string | undefined): Promise<void> {
-  const path = netns === undefined ? '/proc/self/ns/net' : `/run/netns/${netns}`;
-  const [chosen, machines] = await Promise.all([stat(path), stat('/proc/1/ns/net')]);
-  if (chosen.ino !== machines.ino) return;
+  const chosen = await inodeOf(netns === undefined ? '/proc/self/ns/net' : `${namespacesFolder}/${netns}`);
+  const machines = await inodeOf('/proc/1/ns/net'); // undefined where we may not look at process 1
+  if (chosen !== undefined && chosen !== machines && (await namedInodes()).has(chosen)) return;
   throw new ConfigError(
     'lb.namespace',
-    "--interface would change the machine's own addresses; run inside a network namespace, or name one with --netns",
+    "--interface would change the machine's own addresses; run inside a namespace made by 'ip netns add', or name one with --netns",
   );
+}
+
+const namespacesFolder = '/run/netns';
+
+async function namedInodes(): Promise<ReadonlySet<number | undefined>> {
+  const names = await readdir(namespacesFolder).catch(() => []); // nobody has made one yet
+  return new Set(await Promise.all(names.map((name) => inodeOf(`${namespacesFolder}/${name}`))));
+}
+
+async function inodeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).ino;
+  } catch {
+    return undefined; // gone, or not for us to see
+  }
 }

@@ -1,4 +1,4 @@
-import { parseCidr, UsageError } from '@switchyard/core';
+import { ipToBytes, parseCidr, parseIp, UsageError } from '@switchyard/core';
 import { type Field, parseFields, parseRule, type Statement } from './nft-rule.ts';
 
 /** A part of an element's key or data. */
@@ -217,14 +217,5 @@ function range(text: string): readonly [string, string] {
 }
 
 function addressBits(address: string): string {
-  const [head = '', tail] = address.split('::');
-  if (!address.includes(':'))
-    return address
-      .split('.')
-      .map((octet) => Number(octet).toString(2).padStart(8, '0'))
-      .join('');
-  const left = head === '' ? [] : head.split(':');
-  const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  const groups = [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
-  return groups.map((group) => Number.parseInt(group, 16).toString(2).padStart(16, '0')).join('');
+  return [...ipToBytes(parseIp(address))].map((byte) => byte.toString(2).padStart(8, '0')).join('');
 }

@@ -1,27 +1,37 @@
-/** Gives equal strings one shared copy. */
+/** Gives equal values one shared copy. */
 export interface Interner {
   /** The first string equal to `text` that was passed in. */
   intern(text: string): string;
+  /**
+   * The first list that was passed in with an equal `text`, which must say everything about the list, its
+   * type included. Ports repeat from Service to Service.
+   */
+  internList<T>(list: readonly T[], text: string): readonly T[];
 }
 
 /** Names that come and go for months (nodes of an autoscaled pool) must not add up to a leak. */
-const maxStrings = 20_000;
+const maxValues = 20_000;
 
 /**
- * An interner for strings that repeat all over a cluster: node names, zones, port names. Every JSON
- * document brings its own copies; at 100,000 endpoints they would weigh more than the records. It
- * forgets everything when it has grown too large: later strings get new copies, which is only
- * larger, never wrong.
+ * An interner for what repeats all over a cluster: node names, zones, port names, lists of ports. Every
+ * JSON document brings its own copies; at 100,000 endpoints they would weigh more than the records. It
+ * forgets everything when it has grown too large: later values get new copies, which is only larger,
+ * never wrong.
  */
 export function newInterner(): Interner {
   const strings = new Map<string, string>();
+  const lists = new Map<string, readonly unknown[]>();
   return {
-    intern(text: string): string {
-      const known = strings.get(text);
-      if (known !== undefined) return known;
-      if (strings.size >= maxStrings) strings.clear();
-      strings.set(text, text);
-      return text;
-    },
+    intern: (text) => firstOf(strings, text, text),
+    // The caller's promise about `text`.
+    internList: <T>(list: readonly T[], text: string) => firstOf(lists, text, list) as readonly T[],
   };
+}
+
+function firstOf<T>(known: Map<string, T>, text: string, value: T): T {
+  const first = known.get(text);
+  if (first !== undefined) return first;
+  if (known.size >= maxValues) known.clear();
+  known.set(text, value);
+  return value;
 }

@@ -359,3 +359,27 @@ test('empty lists are one object in memory', () => {
   expect(first.ports).toBe(second.ports);
   expect(first.endpoints[0]?.zoneHints).toBe(second.endpoints[0]?.nodeHints);
 });
+
+test('equal lists of ports are one object in memory, different ones are not', () => {
+  const context = newProjectionContext();
+  const ports = (raw: readonly object[]): unknown =>
+    recordOf(recordFromService(service({ ports: raw }), context)).ports;
+  const slicePorts = (raw: readonly object[]): unknown =>
+    recordOf(recordFromEndpointSlice(slice({ ports: raw }), context)).ports;
+  const http = { name: 'http', port: 80 };
+  expect(ports([http])).toBe(ports([{ ...http, protocol: 'TCP', nodePort: 0 }]));
+  expect(ports([http])).not.toBe(ports([{ ...http, nodePort: 30080 }]));
+  expect(
+    ports([
+      { name: 'a', port: 1 },
+      { name: 'b', port: 2 },
+    ]),
+  ).not.toBe(
+    ports([
+      { name: 'b', port: 2 },
+      { name: 'a', port: 1 },
+    ]),
+  );
+  expect(slicePorts([http])).toBe(slicePorts([http]));
+  expect(slicePorts([http])).not.toBe(ports([http]));
+});

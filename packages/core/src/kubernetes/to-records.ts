@@ -80,7 +80,6 @@ export const projections: {
 };
 
 const noAddresses: readonly IpAddress[] = [];
-const noFamilies: readonly IpFamily[] = [];
 const noStrings: readonly string[] = [];
 const noAffinity: ServiceRecord['sessionAffinity'] = { kind: 'none' };
 const defaultAffinityTimeout = 10_800;
@@ -102,12 +101,12 @@ export function recordFromService(
     const externalTrafficPolicy = spec.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster';
     const hasHealthCheck = type === 'LoadBalancer' && externalTrafficPolicy === 'Local';
     return {
-      key: serviceKey(metadata.namespace ?? '', key.slice(key.indexOf('/') + 1)),
+      key,
       type,
       clusterIps,
       isHeadless,
-      ipFamilies: familiesOf(spec, clusterIps),
-      ports: collect(spec.ports, 'spec.ports', skip, (port) => servicePort(port, context.interner)),
+      ipFamilies: familiesOf(spec, clusterIps, context.interner),
+      ports: servicePorts(spec.ports, skip, context.interner),
       externalIps: addresses(spec.externalIPs, 'spec.externalIPs', skip),
       loadBalancerIngress: ingressOf(raw.status?.loadBalancer?.ingress, skip),
       loadBalancerSourceRanges: cidrs(spec.loadBalancerSourceRanges, 'spec.loadBalancerSourceRanges', skip),
@@ -135,12 +134,11 @@ export function recordFromEndpointSlice(
     if (labels['service.kubernetes.io/headless'] !== undefined) return 'headless';
     const ipFamily = raw.addressType;
     if (ipFamily !== 'IPv4' && ipFamily !== 'IPv6') return 'addressType';
-    const namespace = metadata.namespace ?? '';
     return {
-      key: sliceKey(namespace, key.slice(key.indexOf('/') + 1)),
-      service: serviceKey(namespace, service),
+      key,
+      service: serviceKey(metadata.namespace ?? '', service),
       ipFamily,
-      ports: collect(raw.ports, 'ports', skip, (port) => slicePort(port, context.interner)),
+      ports: slicePorts(raw.ports, skip, context.interner),
       endpoints: collect(raw.endpoints, 'endpoints', skip, (endpoint) =>
         endpointOf(endpoint, ipFamily, context.interner),
       ),
@@ -159,7 +157,7 @@ export function recordFromNode(
     const ofType = (type: string): string[] => all.filter((one) => one.type === type).map((one) => one.address);
     const isLeaving = raw.spec?.taints?.some((taint) => taint.key === 'ToBeDeletedByClusterAutoscaler') ?? false;
     return {
-      name: nodeName(context.interner.intern(key)),
+      name: key,
       zone: context.interner.intern(metadata.labels?.['topology.kubernetes.io/zone'] ?? ''),
       addresses: addresses([...ofType('InternalIP'), ...ofType('ExternalIP')], 'status.addresses', skip),
       podCidrs: cidrs(raw.spec?.podCIDRs ?? listOf(raw.spec?.podCIDR), 'spec.podCIDRs', skip),
@@ -181,23 +179,30 @@ export function recordFromServiceCidr(
 
 type Skip = (path: string, value: unknown) => unknown;
 
-interface Subject {
-  readonly key: string;
+/** How each resource's objects are named in events and records: one string for both. */
+const keys = {
+  Service: serviceKey,
+  EndpointSlice: sliceKey,
+  Node: (_: string, name: string) => nodeName(name),
+  ServiceCIDR: (_: string, name: string) => name,
+};
+
+interface Subject<K extends ResourceKind> {
+  readonly key: ReturnType<(typeof keys)[K]>;
   readonly metadata: V1ObjectMeta;
   readonly skip: Skip;
 }
 
-function project<T extends object>(
-  resource: ResourceKind,
+function project<K extends ResourceKind, T extends object>(
+  resource: K,
   raw: { readonly metadata?: V1ObjectMeta },
   context: ProjectionContext,
-  read: (subject: Subject) => T | IgnoredReason,
+  read: (subject: Subject<K>) => T | IgnoredReason,
 ): Projected<T> {
   const metadata = raw.metadata ?? {};
   const bare = metadata.name ?? '';
   if (bare === '') return { status: 'ignored', name: '', reason: 'unnamed' };
-  const isNamespaced = resource === 'Service' || resource === 'EndpointSlice';
-  const key = isNamespaced ? `${metadata.namespace ?? ''}/${bare}` : bare;
+  const key = keys[resource](metadata.namespace ?? '', bare) as Subject<K>['key']; // the entry of this very resource
   const skip: Skip = (path, value) => context.onSkipped({ resource, name: key, path, value });
   let record: T | IgnoredReason;
   try {
@@ -220,14 +225,28 @@ function clusterIpsOf(spec: Partial<V1ServiceSpec>, skip: Skip): readonly IpAddr
   return all.every(isFirstOfFamily) ? all : all.filter(isFirstOfFamily);
 }
 
-function familiesOf(spec: Partial<V1ServiceSpec>, clusterIps: readonly IpAddress[]): readonly IpFamily[] {
+function familiesOf(
+  spec: Partial<V1ServiceSpec>,
+  clusterIps: readonly IpAddress[],
+  interner: Interner,
+): readonly IpFamily[] {
   const written = spec.ipFamilies?.filter((family) => family === 'IPv4' || family === 'IPv6') ?? [];
-  if (written.length > 0) return written;
-  return clusterIps.length === 0 ? noFamilies : clusterIps.map(ipFamilyOf);
+  const families = written.length > 0 ? written : clusterIps.map(ipFamilyOf);
+  return interner.internList<IpFamily>(families, `ipFamilies ${families.join()}`);
 }
 
 function serviceType(text: string | undefined): ServiceRecord['type'] {
   return text === 'NodePort' || text === 'LoadBalancer' || text === 'ExternalName' ? text : 'ClusterIP';
+}
+
+function servicePorts(raw: V1ServiceSpec['ports'], skip: Skip, interner: Interner): readonly ServicePortRecord[] {
+  const ports = collect(raw, 'spec.ports', skip, (port) => servicePort(port, interner));
+  return ports.length === 0 ? ports : interner.internList(ports, `spec.ports ${JSON.stringify(ports)}`);
+}
+
+function slicePorts(raw: V1EndpointSlice['ports'], skip: Skip, interner: Interner): readonly SlicePortRecord[] {
+  const ports = collect(raw, 'ports', skip, (port) => slicePort(port, interner));
+  return ports.length === 0 ? ports : interner.internList(ports, `ports ${JSON.stringify(ports)}`);
 }
 
 function servicePort(raw: V1ServicePort, interner: Interner): ServicePortRecord | undefined {

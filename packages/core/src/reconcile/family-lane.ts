@@ -18,6 +18,7 @@ import {
 import { type Clock, type Millis, millis } from '../time.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-backend.ts';
+import { MissingFeatureLog } from './missing-features.ts';
 import { announcedChecks, withFailed } from './partial-apply.ts';
 import { ApplyLog, type FamilyStatus } from './reconcile-status.ts';
 
@@ -71,6 +72,7 @@ export class FamilyLane {
   readonly #context: LaneContext;
   readonly #runner: BoundedRunner;
   readonly #log: ApplyLog;
+  readonly #missing: MissingFeatureLog;
   #dirty: Dirty = everythingDirty;
   #isNextFull = true;
   /** The newest table, applied or not: the base of the next build. */
@@ -92,6 +94,7 @@ export class FamilyLane {
     this.#family = family;
     this.#context = context;
     this.#log = new ApplyLog({ ipFamily, clock, logger, metrics });
+    this.#missing = new MissingFeatureLog({ ipFamily, capabilities, logger });
     this.#runner = new BoundedRunner({
       clock,
       minGap: timing.minSyncPeriod ?? capabilities.minSyncPeriod,
@@ -213,6 +216,7 @@ export class FamilyLane {
       const latency = Math.max(0, clock.now() - time) / 1000;
       metrics.observe('kubeproxy_network_programming_duration_seconds', { ip_family: this.ipFamily }, latency);
     }
+    this.#missing.note(delta);
     this.#announced = announcedChecks(this.#announced, table, failed);
     await this.#family.afterApply.syncHealth(this.#announced);
     await this.#cleanFlows(table, delta, signal);

@@ -62,6 +62,18 @@ export class Exchange {
     return this;
   }
 
+  /** Whether what was written waits for the client to read. */
+  get needsDrain(): boolean {
+    return this.#response.writableNeedDrain;
+  }
+
+  /** Resolves when the client has read what was written, or has gone. */
+  get drained(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#response.once('drain', resolve).once('close', resolve);
+    return promise.finally(() => this.#response.off('drain', resolve).off('close', resolve));
+  }
+
   /** Ends the answer with its chunk terminator, as on `timeoutSeconds`. */
   end(): void {
     this.#response.end();

@@ -41,9 +41,10 @@ export async function* followResource<T>(options: FollowOptions<T>): AsyncGenera
       if (options.signal.aborted) return;
       if (!(error instanceof ApiServerError)) throw error;
       if (error.status === 410) version = undefined;
-      await systemClock.sleep(millis(pause), options.signal).catch(() => undefined);
-      pause = Math.min(pause * 2, longestPause);
     }
+    // Also after a clean end: a server that ends every stream at once must not be asked in a tight loop.
+    await systemClock.sleep(millis(pause), options.signal).catch(() => undefined);
+    pause = Math.min(pause * 2, longestPause);
   }
 }
 

@@ -15,7 +15,7 @@ export function createInitialObjects(registry: Registry, cidrs: readonly Cidr[])
     status: 'True',
     lastTransitionTime,
     reason: '',
-    message: 'Kubernetes Service CIDR is ready',
+    message: 'Kubernetes default Service CIDR is ready',
   };
   const body = { metadata: { name: 'kubernetes' }, spec: { cidrs }, status: { conditions: [ready] } };
   registry.create(serviceCidrs, '', body, options);

@@ -1,7 +1,6 @@
-import { clusterCidrs } from '@switchyard/lab';
-import { millis, parseIp } from '@switchyard/core';
+import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { explainFrom } from '../../src/explain-at.ts';
+import { explainFrom, labSettings } from '../../src/explain-at.ts';
 import type { RunRecord, RunSettings } from '../../src/run-record.ts';
 import { type RolloutProgress, runRollout } from '../../src/run-rollout.ts';
 import { summarise } from '../../src/summarise.ts';
@@ -21,14 +20,7 @@ const silent: RolloutProgress = {
   request: () => undefined,
   loadEnded: () => undefined,
 };
-const explainAt = explainFrom({
-  nodeAddresses: new Map([
-    ['node1', parseIp('172.18.0.11')],
-    ['node2', parseIp('172.18.0.12')],
-  ]),
-  loadBalancer: parseIp('172.18.0.50'),
-  clusterCidr: clusterCidrs.IPv4,
-});
+const explainAt = explainFrom(labSettings);
 
 function run(fallback: 'off' | 'on'): Promise<RunRecord> {
   const signal = AbortSignal.timeout(90_000);

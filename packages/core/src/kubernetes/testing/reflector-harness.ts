@@ -1,5 +1,5 @@
-import type { V1Service } from '@kubernetes/client-node';
-import type { ClusterEvent } from '../../state/cluster-event.ts';
+import { nodeName } from '../../records/keys.ts';
+import type { ClusterEvent, ResourceKind } from '../../state/cluster-event.ts';
 import { MemoryLogger } from '../../testing/memory-logger.ts';
 import { RecordingClock } from '../../testing/recording-clock.ts';
 import { type Exchange, ScriptedApiServer, serveWatchList } from '../../testing/scripted-api-server.ts';
@@ -8,13 +8,10 @@ import { type ApiClient, newApiClient } from '../api-client.ts';
 import { defaultTls, fixedCredentials } from '../api-server-connection.ts';
 import { Reflector } from '../reflector.ts';
 import { defaultTimings, type ReflectorTimings } from '../reflector-timings.ts';
-import { resourceQueries } from '../resources.ts';
-import { recordFromService } from '../to-records.ts';
+import { type ResourceQuery, resourceQueries } from '../resources.ts';
+import { projections, type RawObjects } from '../to-records.ts';
 
-/** The path the harness's reflector asks for. */
-export const servicesPath = '/api/v1/services';
-
-/** A Service reflector against a scripted server, and everything it says. */
+/** One reflector, of Services unless said otherwise, against a scripted server; and everything it says. */
 export class ReflectorHarness implements AsyncDisposable {
   readonly server: ScriptedApiServer;
   readonly clock: RecordingClock = new RecordingClock();
@@ -24,8 +21,11 @@ export class ReflectorHarness implements AsyncDisposable {
   #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
 
-  constructor(server: ScriptedApiServer) {
+  readonly #kind: ResourceKind;
+
+  constructor(server: ScriptedApiServer, kind: ResourceKind = 'Service') {
     this.server = server;
+    this.#kind = kind;
     this.#client = newApiClient(
       { url: server.url, tls: defaultTls, credentials: fixedCredentials(undefined) },
       { clock: this.clock, userAgent: 'test' },
@@ -33,24 +33,25 @@ export class ReflectorHarness implements AsyncDisposable {
   }
 
   /** A harness with a server of its own. Nothing runs yet. */
-  static async create(): Promise<ReflectorHarness> {
-    return new ReflectorHarness(await ScriptedApiServer.listen());
+  static async create(kind?: ResourceKind): Promise<ReflectorHarness> {
+    return new ReflectorHarness(await ScriptedApiServer.listen(), kind);
   }
 
   /** Starts a fresh reflector. `random` answers every roll of the dice. */
   start(timings: Partial<ReflectorTimings> = {}, random = 0.5): void {
-    const reflector = new Reflector({
-      query: resourceQueries({ kind: 'all' }).Service,
-      client: this.#client,
-      project: (raw) => recordFromService(raw as V1Service), // the path says so
-      deliver: (event) => this.events.push(event),
-      clock: this.clock,
-      random: () => random,
-      log: this.log,
-      timings: { ...defaultTimings, initialInactivity: seconds(90), ...timings },
-    });
+    const run = <K extends ResourceKind>(query: ResourceQuery<K>, signal: AbortSignal): Promise<never> =>
+      new Reflector<K>({
+        query,
+        client: this.#client,
+        project: (raw) => projections[query.kind](raw as RawObjects[K]), // the path says so
+        deliver: (event) => this.events.push(event),
+        clock: this.clock,
+        random: () => random,
+        log: this.log,
+        timings: { ...defaultTimings, initialInactivity: seconds(90), ...timings },
+      }).run(signal);
     this.#stop = new AbortController();
-    this.#running = reflector.run(this.#stop.signal).catch((error: unknown) => error);
+    this.#running = run(this.#query, this.#stop.signal).catch((error: unknown) => error);
   }
 
   /** Stops the reflector; resolves with what its `run` rejected with. */
@@ -59,9 +60,13 @@ export class ReflectorHarness implements AsyncDisposable {
     return this.#running;
   }
 
+  get #query(): ResourceQuery<ResourceKind> {
+    return resourceQueries({ kind: 'one', name: nodeName('node1') })[this.#kind] as ResourceQuery<ResourceKind>; // one of the union
+  }
+
   /** The next request, taken. */
   next(): Promise<Exchange> {
-    return this.server.next(servicesPath);
+    return this.server.next(this.#query.path);
   }
 
   /** Answers the next WatchList with Services of these names, and waits until they were delivered. */

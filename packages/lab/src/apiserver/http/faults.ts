@@ -31,7 +31,7 @@ export interface Faults {
   inject(fault: Fault, options?: FaultOptions): Disposable;
   /** Ends all open watches: `clean` with the terminating chunk, `reset` without (as a killed server). */
   endWatches(how: 'clean' | 'reset'): void;
-  /** Keeps all watch events back until disposed: the streams stay open and silent. */
+  /** Keeps the events of all watches open now back until disposed: the streams stay open and silent. */
   holdWatches(): Disposable;
   /** Cuts all connections, and every new one at once, until disposed. */
   stop(): Disposable;

@@ -77,9 +77,7 @@ function setPortDefaults(port: Json): Json {
 }
 
 function dropClusterFields(spec: MutableJsonObject): void {
-  for (const field of ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy', 'internalTrafficPolicy']) {
-    delete spec[field];
-  }
+  for (const field of ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy']) delete spec[field];
 }
 
 /** Families, policy and cluster IPs. Wrong combinations are left for validation to report. */

@@ -43,7 +43,17 @@ export const objectMeta: ObjectSchema = object('ObjectMeta', {
   managedFields: list(any),
 });
 
-/** A condition of any kind. */
+/** A condition of the newer kinds (meta/v1): reason and message are always written. */
+export const metaCondition: ObjectSchema = object('Condition', {
+  type: textPointer,
+  status: textPointer,
+  observedGeneration: long,
+  lastTransitionTime: text,
+  reason: textPointer,
+  message: textPointer,
+});
+
+/** A condition of the older kinds, each of which has some of these fields. */
 export const condition: ObjectSchema = object('Condition', {
   type: text,
   status: text,

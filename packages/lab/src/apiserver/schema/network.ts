@@ -1,4 +1,4 @@
-import { condition, objectReference, topLevel } from './common.ts';
+import { metaCondition, objectReference, topLevel } from './common.ts';
 import {
   flag,
   flagPointer,
@@ -62,7 +62,7 @@ export const serviceSchema: ObjectSchema = topLevel('Service', {
         }),
       ),
     }),
-    conditions: listByKey('type', condition),
+    conditions: listByKey('type', metaCondition),
   }),
 });
 
@@ -100,5 +100,5 @@ export const endpointSliceSchema: ObjectSchema = topLevel('EndpointSlice', {
 /** networking.k8s.io/v1 ServiceCIDR. */
 export const serviceCidrSchema: ObjectSchema = topLevel('ServiceCIDR', {
   spec: object('ServiceCIDRSpec', { cidrs: textList }),
-  status: object('ServiceCIDRStatus', { conditions: listByKey('type', condition) }),
+  status: object('ServiceCIDRStatus', { conditions: listByKey('type', metaCondition) }),
 });

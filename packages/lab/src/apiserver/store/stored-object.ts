@@ -1,10 +1,10 @@
 import { type JsonObject, type MutableJsonObject, objectAt, stringAt } from '../json.ts';
 import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
 
-/** Text of events of one object, made once and shared by all its watchers. */
+/** What a watch says about an object. */
 export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
-/** One version of one object. Immutable; its JSON text is made once, when first asked for. */
+/** One version of one object. Immutable; its JSON text and its event lines are made once, when first asked for. */
 export class StoredObject {
   readonly resource: ResourceDefinition;
   /** `/namespace/name`; the namespace is empty for cluster-scoped kinds. */
@@ -15,7 +15,6 @@ export class StoredObject {
   /** Without `kind` and `apiVersion`. */
   readonly value: JsonObject;
   #itemText: string | undefined;
-  #text: string | undefined;
   #lines: Partial<Record<WatchEventType, string>> = {};
 
   constructor(resource: ResourceDefinition, value: JsonObject, resourceVersion: number) {
@@ -35,10 +34,7 @@ export class StoredObject {
 
   /** As it stands alone. */
   get text(): string {
-    const { kind } = this.resource;
-    const { itemText } = this;
-    this.#text ??= `{"kind":"${kind}","apiVersion":"${apiVersionOf(this.resource)}",${itemText.slice(1)}`;
-    return this.#text;
+    return `{"kind":"${this.resource.kind}","apiVersion":"${apiVersionOf(this.resource)}",${this.itemText.slice(1)}`;
   }
 
   /** One line of a watch stream, with its newline. */

@@ -114,7 +114,8 @@ function openWatch(url: string, target: string, headers: Readonly<Record<string,
       });
       const until = async (count: number): Promise<void> => {
         for (let round = 0; events.length < count; round++) {
-          if (round > 400) throw new Error(`waited for ${count} events, got ${JSON.stringify(events).slice(0, 2000)}`);
+          if (round > 1_500)
+            throw new Error(`waited for ${count} events, got ${JSON.stringify(events).slice(0, 2000)}`);
           await sleep(5);
         }
       };

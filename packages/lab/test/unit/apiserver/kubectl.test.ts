@@ -14,6 +14,13 @@ const hasKubectl = probe.status === 0;
 const minor = hasKubectl ? Number.parseInt(JSON.parse(probe.stdout).clientVersion.minor, 10) : 0;
 const title = hasKubectl ? `kubectl 1.${minor}` : 'kubectl (skipped: no kubectl in PATH; install kubernetes-client)';
 
+interface Running {
+  readonly output: string;
+  readonly errors: string;
+  readonly ended: Promise<number | null>;
+  readonly stop: () => void;
+}
+
 const manifest = `
 apiVersion: apps/v1
 kind: Deployment
@@ -64,25 +71,35 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** Standard output, or standard error after `!` when the exit code is not 0. */
-  function kubectl(line: string | readonly string[], stdin?: string): Promise<string> {
+  /** Starts kubectl; `output` grows while it runs. */
+  function start(line: string | readonly string[], stdin?: string): Running {
     const args = typeof line === 'string' ? line.split(' ') : line;
-    const env = {
-      ...process.env,
-      KUBECONFIG: join(folder, 'config'),
-      HOME: folder,
-      KUBE_EDITOR: 'sed -i s/sessionAffinity:.None/sessionAffinity:\\ ClientIP/',
-    };
+    const editor = 'sed -i s/sessionAffinity:.None/sessionAffinity:\\ ClientIP/';
+    const env = { ...process.env, KUBECONFIG: join(folder, 'config'), HOME: folder, KUBE_EDITOR: editor };
     const child = spawn(kubectlPath, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
-    let stdout = '';
-    let stderr = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+    const running = { output: '', errors: '', stop: () => void child.kill() };
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (running.output += text));
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (running.errors += text));
     child.stdin.end(stdin);
-    return new Promise((resolve, reject) => {
+    const ended = new Promise<number | null>((resolve, reject) => {
       child.once('error', reject);
-      child.once('close', (code) => resolve(code === 0 ? stdout : `!${stderr}`));
+      child.once('close', resolve);
     });
+    return Object.assign(running, { ended });
+  }
+
+  /** Standard output, or standard error after `!` when the exit code is not 0. */
+  async function kubectl(line: string | readonly string[], stdin?: string): Promise<string> {
+    const running = start(line, stdin);
+    return (await running.ended) === 0 ? running.output : `!${running.errors}`;
+  }
+
+  /** Waits until `isDone`, at most 20 s. */
+  async function until(isDone: () => boolean | Promise<boolean>): Promise<void> {
+    for (let round = 0; !(await isDone()); round++) {
+      if (round > 1_000) throw new Error('waited 20 s in vain');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
   }
 
   test('apply creates, then changes nothing, then merges what changed', async () => {
@@ -219,11 +236,13 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
   });
 
   test('get -w shows changes as they come', async () => {
-    const watching = kubectl('get svc -w --request-timeout=3s --no-headers');
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const watching = start('get svc -w --no-headers');
+    await until(() => watching.output.includes('c1 '));
     await api.service('seen');
     await api.send('DELETE', '/api/v1/namespaces/default/services/seen');
-    expect(await watching).toMatch(/seen +ClusterIP[^]*seen +ClusterIP/);
+    await until(() => watching.output.split('\n').filter((line) => line.startsWith('seen ')).length === 2);
+    watching.stop();
+    await watching.ended;
   });
 
   test('rollout status follows the status that a controller writes; wait sees conditions', async () => {
@@ -231,7 +250,6 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     const path = '/apis/apps/v1/namespaces/default/deployments/zeroapp';
     const following = kubectl('rollout status deploy/zeroapp --timeout=20s');
     const waiting = kubectl('wait deploy/zeroapp --for=condition=Available --timeout=20s');
-    await new Promise((resolve) => setTimeout(resolve, 700));
     const condition = { type: 'Available', status: 'True', reason: 'MinimumReplicasAvailable' };
     const counts = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };
     await api.patch(`${path}/status`, 'merge', {
@@ -246,9 +264,10 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
       `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"${name}"},"spec":{"nodeName":"node1","containers":[{"name":"c","image":"x"}]}}`;
     expect(await kubectl('create -f -', pod('p1'))).toBe('pod/p1 created\n');
     const deleting = kubectl('delete pod p1');
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    const pods = '/api/v1/namespaces/default/pods';
+    await until(async () => (await api.get(`${pods}/p1`)).body.metadata.deletionTimestamp !== undefined);
     expect(await kubectl('get pod p1 --no-headers')).toMatch(/p1 +0\/1 +Terminating/);
-    await api.send('DELETE', '/api/v1/namespaces/default/pods/p1', { gracePeriodSeconds: 0 });
+    await api.send('DELETE', `${pods}/p1`, { gracePeriodSeconds: 0 });
     expect(await deleting).toBe('pod "p1" deleted\n');
     await kubectl('create -f -', pod('p2'));
     expect(await kubectl('delete pod p2 --force')).toBe('pod "p2" force deleted\n');

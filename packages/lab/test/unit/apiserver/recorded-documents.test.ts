@@ -1,13 +1,24 @@
 import { describe, expect, test } from 'vitest';
 import { fixture, startHarness, type Wire } from './harness.ts';
 
-const { aggregated, legacy } = fixture('discovery.json');
+interface Discovery {
+  readonly aggregated: readonly { readonly group: string; readonly entry: Wire }[];
+  readonly legacy: Readonly<Record<string, Wire>>;
+}
+
+interface RecordedTable {
+  readonly plural: string;
+  readonly columns: readonly (readonly [name: string, type: string, format: string, priority: number])[];
+}
+
+const { aggregated, legacy }: Discovery = fixture('discovery.json');
+const tables: readonly RecordedTable[] = fixture('tables.json').tables;
 const aggregatedAccept =
   'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,' +
   'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json';
 
 describe('discovery recorded from kube-apiserver 1.36.2', () => {
-  test.each(aggregated)('the aggregated entry of $entry.resource in group "$group"', async ({ group, entry }: Wire) => {
+  test.each(aggregated)('the aggregated entry of $entry.resource in group "$group"', async ({ group, entry }) => {
     await using api = await startHarness();
     const reply = await api.get(group === '' ? '/api' : '/apis', { accept: aggregatedAccept });
     const found = reply.body.items.find((item: Wire) => (item.metadata.name ?? '') === group);
@@ -27,7 +38,7 @@ describe('discovery recorded from kube-apiserver 1.36.2', () => {
 });
 
 describe('Table columns recorded from kube-apiserver 1.36.2', () => {
-  test.each(fixture('tables.json').tables)('of $plural', async ({ plural, columns }: Wire) => {
+  test.each(tables)('of $plural', async ({ plural, columns }) => {
     await using api = await startHarness();
     const paths: Record<string, string> = {
       deployments: '/apis/apps/v1/deployments',

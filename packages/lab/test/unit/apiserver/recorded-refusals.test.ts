@@ -7,12 +7,23 @@ const byBeginning = [
   /^406: Not Acceptable\n\nAvailable representations: /,
 ];
 
-const refusals = fixture('refusals.json').refusals.filter((refusal: Wire) => !refusal.accept.includes('protobuf'));
+interface Refusal {
+  readonly method: string;
+  readonly target: string;
+  readonly accept: string;
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: Wire;
+}
+
+const refusals: readonly Refusal[] = fixture('refusals.json').refusals.filter(
+  (refusal: Wire) => !refusal.accept.includes('protobuf'),
+);
 
 describe('refusals recorded from kube-apiserver 1.36.2', () => {
   test.each(refusals)(
     '$method $target answers $status',
-    async ({ method, target, accept, status, contentType, body }: Wire) => {
+    async ({ method, target, accept, status, contentType, body }) => {
       await using api = await startHarness();
       await api.service('web');
       const reply = await api.send(method, target, undefined, { accept });

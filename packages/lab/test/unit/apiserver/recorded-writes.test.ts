@@ -5,13 +5,25 @@ import { fixture, startHarness, withoutNulls, type Wire } from './harness.ts';
 // Each recorded write of kubectl is sent to a server that holds what the real server held before it.
 // The answer must be the recorded one, but for what every server chooses itself.
 
-const writes = fixture('writes.json').writes.map((write: Wire, index: number) => ({
+interface RecordedWrite {
+  readonly title: string;
+  readonly before: readonly Wire[];
+  readonly request: {
+    readonly method: string;
+    readonly target: string;
+    readonly contentType: string;
+    readonly body: Wire;
+  };
+  readonly response: { readonly status: number; readonly body: Wire; readonly warning?: string };
+}
+
+const writes: readonly RecordedWrite[] = fixture('writes.json').writes.map((write: Wire, index: number) => ({
   ...write,
   title: `${index + 1}: kubectl ${write.command}: ${write.request.method} answers ${write.response.status}`,
 }));
 
 describe('writes recorded from kube-apiserver 1.36.2', () => {
-  test.each(writes)('$title', async ({ before, request, response }: Wire) => {
+  test.each(writes)('$title', async ({ before, request, response }) => {
     await using api = await startHarness();
     let body = request.body;
     for (const object of before) {

@@ -1,4 +1,5 @@
-import { ConfigError, type Millis, millis } from '@switchyard/core';
+import { ConfigError } from './errors.ts';
+import { type Millis, millis } from './time.ts';
 
 const unitMillis: Readonly<Record<string, number>> = {
   ns: 1e-6,

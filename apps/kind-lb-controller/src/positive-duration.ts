@@ -1,0 +1,15 @@
+import { ConfigError, type Millis, parseGoDuration } from '@switchyard/core';
+
+/** A duration above zero as Go writes it, such as `5s`. Throws `ConfigError`, which names the flag. */
+export function positiveDuration(text: string, flag: string): Millis {
+  const refusal = (cause?: unknown): ConfigError =>
+    new ConfigError('duration.invalid', `${flag}: not a positive duration such as 5s or 500ms: '${text}'`, { cause });
+  let duration: Millis;
+  try {
+    duration = parseGoDuration(text);
+  } catch (error) {
+    throw refusal(error);
+  }
+  if (duration <= 0) throw refusal();
+  return duration;
+}

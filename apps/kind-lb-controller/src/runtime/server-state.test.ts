@@ -1,0 +1,33 @@
+import { parseIp, parsePort } from '@switchyard/core';
+import { expect, test } from 'vitest';
+import type { HaproxyServer } from '../render-haproxy.ts';
+import { keepServerStates } from './server-state.ts';
+
+const header =
+  '# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight srv_time_since_last_change srv_check_status srv_check_result srv_check_health srv_check_state srv_agent_state bk_f_forced_id srv_f_forced_id srv_fqdn srv_port srvrecord srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port';
+const line = (server: string, address: string, port = 30080, checkPort = 32080, agentPort = '32080'): string =>
+  `3 a:b:80:ipv4 1 ${server} ${address} 0 0 1 1 3 8 2 0 6 0 0 0 - ${port} - 0 ${checkPort} - - ${agentPort}`;
+const server = (name: string, address: string): HaproxyServer => ({
+  backend: 'a:b:80:ipv4',
+  name,
+  address: parseIp(address),
+  port: parsePort(30080),
+  checkPort: parsePort(32080),
+});
+
+test('keeps the servers that stay as they are, without their agent port', () => {
+  const dump = `1\n${header}\n${line('node1', '192.0.2.1')}\n${line('node2', '2001:db8::2')}\n\n`;
+  const kept = keepServerStates(dump, [server('node1', '192.0.2.1'), server('node2', '2001:db8::2')]);
+  expect(kept).toBe(
+    `1\n${header}\n${line('node1', '192.0.2.1', 30080, 32080, '-')}\n${line('node2', '2001:db8::2', 30080, 32080, '-')}\n`,
+  );
+});
+
+test.each([
+  ['that has gone', line('node9', '192.0.2.1')],
+  ['with another address', line('node1', '192.0.2.7')],
+  ['with another port', line('node1', '192.0.2.1', 30081)],
+  ['that is checked elsewhere', line('node1', '192.0.2.1', 30080, 10256)],
+])('forgets a server %s', (_, text) => {
+  expect(keepServerStates(`1\n${header}\n${text}\n`, [server('node1', '192.0.2.1')])).toBe(`1\n${header}\n`);
+});

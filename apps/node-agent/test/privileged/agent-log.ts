@@ -1,0 +1,28 @@
+import { readFile } from 'node:fs/promises';
+import type { LabProcess } from '@switchyard/lab';
+
+/** One line of the agent's log. */
+export interface LogLine {
+  readonly level: string;
+  readonly time: number;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+/** The agent's log so far, with what is no JSON as `msg` of level `text`. */
+export async function readLog(agent: LabProcess): Promise<readonly LogLine[]> {
+  const text = await readFile(agent.logFile, 'utf8');
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => (line.startsWith('{') ? (JSON.parse(line) as LogLine) : { level: 'text', time: 0, msg: line }));
+}
+
+/** Resolves when `condition` holds; asks every 20 ms for 15 s at most. */
+export async function until(condition: () => Promise<boolean>): Promise<void> {
+  const end = Date.now() + 15_000;
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error('did not come true within 15 s');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,181 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { millis } from '../time.ts';
+import { initialEventsEnd } from '../testing/scripted-api-server.ts';
+import { resourceQueries } from './resources.ts';
+import { nodeName } from '../records/keys.ts';
+import { recorded, recording, replay, type Recorded } from './testing/recorded.ts';
+import { ReflectorHarness } from './testing/reflector-harness.ts';
+
+// What a client must do about each statement of the recording's README: lists, and who asks what.
+
+let h: ReflectorHarness;
+
+beforeEach(async () => {
+  h = await ReflectorHarness.create();
+});
+
+afterEach(() => h[Symbol.asyncDispose]());
+
+interface RecordedList {
+  readonly metadata: { readonly resourceVersion: string };
+  readonly items: readonly { readonly metadata: { readonly namespace: string; readonly name: string } }[];
+}
+
+const listBody = (record: Recorded): RecordedList => record.response.body as RecordedList;
+const keys = (record: Recorded): readonly string[] =>
+  listBody(record).items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+
+/** Makes the reflector list in pages. */
+async function refuseWatchList(): Promise<void> {
+  h.start();
+  replay(await h.next(), recorded('watch-semantics.json', 'sendInitialEvents without resourceVersionMatch'));
+}
+
+test('fixture fact 1: items without kind and apiVersion become records, and the watch starts at the version of the list', async () => {
+  const list = recorded('reflector-list.json', "kube-proxy's selectors");
+  expect(Object.keys(listBody(list).items[0] ?? {})).not.toContain('kind');
+  await refuseWatchList();
+  replay(await h.next(), list);
+  const watch = await h.next();
+  expect(watch.query.get('resourceVersion')).toBe(listBody(list).metadata.resourceVersion);
+  expect(h.told).toEqual([['replace', ...keys(list)].join(' ')]);
+});
+
+test('fixture fact 1: an empty list has a version to watch from', async () => {
+  const list = recorded('reflector-list.json', 'empty result');
+  await refuseWatchList();
+  replay(await h.next(), list);
+  expect((await h.next()).query.get('resourceVersion')).toBe(listBody(list).metadata.resourceVersion);
+  expect(h.told).toEqual(['replace']);
+});
+
+test('fixture fact 2: pages are joined and the watch starts at the version of page 1, which later changes are after', async () => {
+  const pages = ['page 1: limit=4', 'page 2: continue', 'last page'].map((name) =>
+    recorded('reflector-list.json', name),
+  );
+  await refuseWatchList();
+  for (const page of pages) {
+    const request = await h.next();
+    expect(request.query.has('resourceVersion')).toBe(false);
+    expect(request.query.get('continue')).toBe(new URL(page.request.target, 'http://x').searchParams.get('continue'));
+    expect(h.events).toEqual([]);
+    replay(request, page);
+  }
+  const [first] = pages;
+  expect((await h.next()).query.get('resourceVersion')).toBe(first && listBody(first).metadata.resourceVersion);
+  expect(h.told).toEqual([['replace', ...pages.flatMap(keys)].join(' ')]);
+});
+
+test('fixture facts 3 and 4: a list that pages never names a version, so its limit counts and its token is accepted', async () => {
+  await refuseWatchList();
+  const first = await h.next();
+  expect([...first.query.keys()].sort()).toEqual(['fieldSelector', 'labelSelector', 'limit']);
+  first.answer(200, { metadata: { resourceVersion: '9', continue: 'c' }, items: [] });
+  expect([...(await h.next()).query.keys()].sort()).toEqual(['continue', 'fieldSelector', 'labelSelector', 'limit']);
+});
+
+test('fixture fact 5: 504 for a version in the future is waited out as Retry-After says', async () => {
+  h.start();
+  replay(await h.next(), recorded('reflector-list.json', 'revision in the future'));
+  await h.next();
+  expect(h.clock.waits).toEqual([1500]);
+  expect(h.log.lines.find(({ level }) => level === 'warn')?.fields['error']).toContain(
+    'answered 504: Timeout: Too large resource version',
+  );
+});
+
+test('fixture fact 5: a watch from a version in the future stays silent; it is given up for a new list', async () => {
+  h.start({ inactivity: millis(30), shortWatch: millis(0) });
+  (await h.next()).stream().send(initialEventsEnd('100811')).end();
+  const silent = recorded('watch-semantics.json', 'watch from a revision in the future');
+  for (let round = 0; round < 2; round++) {
+    const watch = await h.next();
+    expect(watch.query.get('resourceVersion')).toBe('100811');
+    await replay(watch, silent).closed;
+  }
+  expect((await h.next()).query.get('sendInitialEvents')).toBe('true');
+});
+
+test('fixture fact 6: an expired continue token starts the list over; the inconsistent token is not used', async () => {
+  await refuseWatchList();
+  replay(await h.next(), recorded('reflector-list.json', 'page 1: limit=4'));
+  replay(await h.next(), recorded('errors-and-gone.json', 'continue token of revision 2'));
+  const again = await h.next();
+  expect(again.query.has('continue')).toBe(false);
+  replay(again, recorded('reflector-list.json', 'last page'));
+  await h.until(() => h.events.length > 0);
+  expect(h.told).toEqual([['replace', ...keys(recorded('reflector-list.json', 'last page'))].join(' ')]);
+});
+
+describe('fixture facts 21 and 22: what kube-proxy asks', () => {
+  const asked =
+    recording<Record<'default' | 'json' | 'listWatch', { exchanges: readonly Recorded[] }>>('kube-proxy.json');
+
+  /** Path and parameters. The time limit is random, and `timeout` repeats it for the Go client's own use. */
+  const essence = (target: string): string => {
+    const url = new URL(target, 'http://server');
+    for (const name of ['timeout', 'timeoutSeconds']) url.searchParams.delete(name);
+    url.searchParams.sort();
+    return `${url.pathname}?${url.searchParams}`;
+  };
+
+  test.each(asked.default.exchanges.map((exchange) => [essence(exchange.request.target), exchange] as const))(
+    'WatchList: we ask the same: %s',
+    async (expected, { request }) => {
+      const path = new URL(request.target, 'http://x').pathname;
+      const query = Object.values(resourceQueries({ kind: 'one', name: nodeName('node1') })).find(
+        (one) => one.path === path,
+      );
+      await using own = await ReflectorHarness.create(query?.kind);
+      own.start();
+      const ours = await own.next();
+      expect(essence(ours.target)).toBe(expected);
+      expect(Number(ours.query.get('timeoutSeconds'))).toBeGreaterThanOrEqual(300);
+      expect(Number(ours.query.get('timeoutSeconds'))).toBeLessThanOrEqual(600);
+    },
+  );
+
+  const classic = asked.listWatch.exchanges.map(({ request }) => request.target);
+
+  test.each(classic.filter((target) => target.includes('watch=true')).map((target) => [essence(target)] as const))(
+    'watch after a list: we ask the same: %s',
+    async (expected) => {
+      const { pathname, searchParams } = new URL(expected, 'http://x');
+      const query = Object.values(resourceQueries({ kind: 'one', name: nodeName('node1') })).find(
+        (one) => one.path === pathname,
+      );
+      await using own = await ReflectorHarness.create(query?.kind);
+      own.start();
+      (await own.next()).answer(422, {});
+      (await own.next()).answer(200, { metadata: { resourceVersion: searchParams.get('resourceVersion') }, items: [] });
+      expect(essence((await own.next()).target)).toBe(expected);
+    },
+  );
+
+  test.each(classic.filter((target) => target.includes('limit=')).map((target) => [essence(target)] as const))(
+    'list: we ask the same but for resourceVersion=0, with which servers ignore the limit: %s',
+    async (expected) => {
+      const query = Object.values(resourceQueries({ kind: 'one', name: nodeName('node1') })).find((one) =>
+        expected.startsWith(`${one.path}?`),
+      );
+      await using own = await ReflectorHarness.create(query?.kind);
+      own.start();
+      (await own.next()).answer(422, {});
+      expect(`${essence((await own.next()).target)}&resourceVersion=0`).toBe(expected);
+    },
+  );
+
+  test.each(
+    asked.json.exchanges.map((exchange) => [new URL(exchange.request.target, 'http://x').pathname, exchange] as const),
+  )('the answer kube-proxy got from %s brings us in sync', async (path, exchange) => {
+    const query = Object.values(resourceQueries({ kind: 'one', name: nodeName('node1') })).find(
+      (one) => one.path === path,
+    );
+    await using own = await ReflectorHarness.create(query?.kind);
+    own.start();
+    replay(await own.next(), exchange);
+    await own.until(() => own.events.length > 0);
+    expect(own.events[0]).toMatchObject({ kind: 'replace', resource: query?.kind });
+    expect(own.told[0]?.split(' ').length).toBeGreaterThan(1);
+  });
+});

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { root } from '../workspace.ts';
+
+// Runs the real ./dev in a small checkout of its own, on a PATH of a few real tools and stand-ins that only note
+// how they were called: nothing is installed on this machine.
+
+const realTools = ['sh', 'cat', 'cmp', 'cp', 'dirname', 'flock', 'mkdir', 'readlink', 'rm'];
+
+interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** How the stand-ins were called, one line each. */
+  readonly calls: readonly string[];
+}
+
+/** A checkout with a `./dev`, a lockfile and a package list; `swy-missing` and `swy-absent` exist nowhere. */
+class Sandbox implements Disposable {
+  readonly folder: string = mkdtempSync(join(tmpdir(), 'swy-dev-'));
+  readonly checkout: string = join(this.folder, 'checkout');
+  readonly #bin = join(this.folder, 'bin');
+  readonly #calls = join(this.folder, 'calls');
+
+  constructor() {
+    mkdirSync(join(this.checkout, 'tools'), { recursive: true });
+    mkdirSync(this.#bin);
+    cpSync(join(root, 'dev'), join(this.checkout, 'dev'));
+    writeFileSync(join(this.checkout, 'package-lock.json'), '{"v":1}');
+    this.needs('shell\tsh\tis here');
+    for (const tool of realTools) symlinkSync(realPath(tool), join(this.#bin, tool));
+    this.standIn('id', 'echo 0');
+    this.standIn('apt-get', '');
+    this.standIn('npm', 'rm -rf node_modules && mkdir node_modules');
+  }
+
+  /** Lines of the package list. */
+  needs(...lines: readonly string[]): void {
+    writeFileSync(join(this.checkout, 'tools/debian-packages.txt'), `# a comment\n\n${lines.join('\n')}\n`);
+  }
+
+  /** A command that notes its call and then runs `body`. */
+  standIn(name: string, body: string): void {
+    const path = join(this.#bin, name);
+    const note = name === 'id' ? '' : `echo "${name} $*" >>'${this.#calls}'\n`;
+    writeFileSync(path, `#!/bin/sh\n${note}${body}\n`);
+    chmodSync(path, 0o755);
+  }
+
+  without(name: string): void {
+    rmSync(join(this.#bin, name));
+  }
+
+  /** Runs ./dev; `calls` holds only what this run called. */
+  dev(args: readonly string[], from = this.checkout, script = join(this.checkout, 'dev')): Outcome {
+    rmSync(this.#calls, { force: true });
+    const { status, stdout, stderr } = spawnSync(script, args, {
+      cwd: from,
+      env: { PATH: this.#bin },
+      encoding: 'utf8',
+      timeout: 20_000,
+    });
+    const calls = existsSync(this.#calls) ? readFileSync(this.#calls, 'utf8').trimEnd().split('\n') : [];
+    return { code: status, stdout, stderr, calls };
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+function realPath(tool: string): string {
+  return spawnSync('sh', ['-c', `command -v ${tool}`], { encoding: 'utf8' }).stdout.trim();
+}
+
+const missing = ['shell\tsh\tis here', 'pkg-one\tswy-missing\tdoes one thing', 'pkg-two\tswy-absent\tdoes another'];
+const aptLine = 'apt-get update && apt-get install -y --no-install-recommends pkg-one pkg-two';
+
+test('only missing packages are installed, each named with its reason', () => {
+  using box = new Sandbox();
+  box.needs(...missing);
+  const { code, stderr, calls } = box.dev(['setup']);
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(calls.slice(0, 2), [
+    'apt-get update -qq',
+    'apt-get install -y -qq --no-install-recommends pkg-one pkg-two',
+  ]);
+  assert.ok(
+    stderr.startsWith('dev: pkg-one is missing: does one thing\ndev: pkg-two is missing: does another\n'),
+    stderr,
+  );
+  assert.ok(!stderr.includes('shell'), stderr);
+});
+
+test('nothing missing: apt-get is not called', () => {
+  using box = new Sandbox();
+  assert.deepEqual(
+    box.dev(['setup']).calls.filter((call) => call.startsWith('apt-get')),
+    [],
+  );
+});
+
+for (const [title, prepare] of [
+  ['not root', (box: Sandbox) => box.standIn('id', 'echo 1000')],
+  ['no apt-get', (box: Sandbox) => box.without('apt-get')],
+  ['apt-get fails', (box: Sandbox) => box.standIn('apt-get', 'exit 100')],
+] as const) {
+  test(`packages are missing and ${title}: the last line is what to run, exit 1, npm is not called`, () => {
+    using box = new Sandbox();
+    box.needs(...missing);
+    prepare(box);
+    const { code, stderr, calls } = box.dev(['test']);
+    assert.equal(code, 1);
+    assert.ok(stderr.endsWith(`${aptLine}\n`), stderr);
+    assert.ok(!calls.some((call) => call.startsWith('npm')), calls.join());
+  });
+}
+
+test('npm ci runs when the lockfile is new or changed, and only then', () => {
+  using box = new Sandbox();
+  const npmCalls = (): number => box.dev(['setup']).calls.filter((call) => call.startsWith('npm ci')).length;
+  assert.equal(npmCalls(), 1);
+  assert.equal(npmCalls(), 0);
+  writeFileSync(join(box.checkout, 'package-lock.json'), '{"v":2}');
+  assert.equal(npmCalls(), 1);
+  assert.equal(npmCalls(), 0);
+});
+
+test('a failed npm ci is said in one line, and repeated by the next command', () => {
+  using box = new Sandbox();
+  box.standIn('npm', 'mkdir -p node_modules; exit 7');
+  for (const round of [1, 2]) {
+    const { code, stderr, calls } = box.dev(['setup']);
+    assert.equal(code, 1);
+    assert.match(stderr, /^dev: npm ci failed .*\n$/m, `round ${round}`);
+    assert.equal(calls.length, 1, `round ${round}`);
+  }
+});
+
+test('without npm, the line that installs it', () => {
+  using box = new Sandbox();
+  box.without('npm');
+  const { code, stderr } = box.dev(['setup']);
+  assert.equal(code, 1);
+  assert.match(stderr, /npm is missing; run this as root: apt-get install -y npm\n$/);
+});
+
+test('help needs nothing; an unknown command is named on stderr with exit 1', () => {
+  using box = new Sandbox();
+  box.needs(...missing);
+  for (const args of [[], ['help'], ['--help']]) {
+    const { code, stdout, calls } = box.dev(args);
+    assert.deepEqual([code, calls], [0, []]);
+    assert.match(stdout, /^usage: \.\/dev COMMAND/);
+  }
+  const { code, stdout, stderr, calls } = box.dev(['nonsense']);
+  assert.deepEqual([code, stdout, calls], [1, '', []]);
+  assert.match(stderr, /^dev: unknown command 'nonsense'\n/);
+});
+
+test('from another folder, through a symlink, the checkout is found and the folder stays the current one', () => {
+  using box = new Sandbox();
+  const elsewhere = join(box.folder, 'else where');
+  mkdirSync(elsewhere);
+  const link = join(elsewhere, 'link');
+  symlinkSync(join(box.checkout, 'dev'), link);
+  box.standIn('node', 'pwd');
+  const { code, stdout, stderr, calls } = box.dev(['bench', 'a b', '--x'], elsewhere, link);
+  assert.equal(code, 0, stderr);
+  assert.equal(stdout, `${elsewhere}\n`);
+  assert.deepEqual(calls, [
+    'npm ci --no-progress --loglevel=error',
+    `node --conditions=@switchyard/source ${box.checkout}/tools/bench/run.ts a b --x`,
+  ]);
+  assert.ok(existsSync(join(box.checkout, 'node_modules')) && !existsSync(join(elsewhere, 'node_modules')));
+});
+
+test('every line of the real package list has a package, a command and a reason', () => {
+  const lines = readFileSync(join(root, 'tools/debian-packages.txt'), 'utf8').trimEnd().split('\n');
+  const entries = lines.filter((line) => !line.startsWith('#'));
+  assert.ok(entries.length > 0);
+  for (const line of entries) assert.match(line, /^[a-z0-9][a-z0-9.+-]+\t[a-z0-9][\w.+-]*\t\S.+$/);
+});
