@@ -106,7 +106,7 @@ describe('tables', () => {
     expect(bench.backends[family].table).toMatchObject(expected);
   });
 
-  test('follow the Node when it gets another address', async () => {
+  test('fact 28: follow the Node when it gets another address', async () => {
     await using bench = new AgentBench(configOf());
     await bench.push(cluster);
     await bench.push([{ kind: 'upsert', resource: 'Node', item: node('n1', { addresses: ['192.0.2.2'] }) }]);
@@ -175,7 +175,7 @@ describe('healthz and livez', () => {
     expect([bench.status('/healthz'), bench.status('/livez')]).toEqual([503, 200]);
   });
 
-  test('healthz says no for an unknown node', async () => {
+  test('fact 40: healthz says no for an unknown node', async () => {
     await using bench = new AgentBench(configOf('--hostname-override=other', '--nodeport-addresses=0.0.0.0/0'));
     await bench.push(cluster);
     expect([bench.status('/healthz'), bench.status('/livez')]).toEqual([503, 200]);
@@ -194,7 +194,7 @@ describe('healthz and livez', () => {
     expect([bench.status('/healthz'), bench.status('/livez')]).toEqual([200, 200]);
   });
 
-  test('an empty address means no server, and health checks answer all the same', async () => {
+  test('fact 41: an empty address means no server, and health checks answer all the same', async () => {
     await using bench = new AgentBench(configOf('--healthz-bind-address='));
     await bench.push(cluster);
     expect(bench.listener.places).toEqual(['192.0.2.1:30001', '[fd00::1]:30001']);
@@ -203,7 +203,7 @@ describe('healthz and livez', () => {
 });
 
 describe('healthCheckNodePort', () => {
-  test('listens per family on the NodePort addresses that are on an interface, with counts of its own', async () => {
+  test('fact 33: listens per family on the NodePort addresses that are on an interface, with counts of its own', async () => {
     await using bench = new AgentBench(configOf());
     await bench.push(cluster);
     expect(bench.listener.places).toEqual(['192.0.2.1:30001', '[fd00::1]:30001', 'any-both:10256']);
@@ -217,7 +217,7 @@ describe('healthCheckNodePort', () => {
     expect(bench.listener.places).toEqual(['any-IPv4:30001', 'any-IPv6:30001', 'any-both:10256']);
   });
 
-  test('does not follow node eligibility', async () => {
+  test('fact 35: does not follow node eligibility', async () => {
     await using bench = new AgentBench(configOf());
     await bench.push(cluster);
     await bench.push([{ kind: 'upsert', resource: 'Node', item: { ...here, isEligible: false } }]);

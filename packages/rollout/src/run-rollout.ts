@@ -123,6 +123,7 @@ async function loadDuringRollout(
   });
   progress.loadStarted(systemClock.now(), context.oldPod);
   const showing = show(load, progress);
+  showing.catch(() => undefined); // awaited below; when this ends early, the load is killed and nobody asks
   await systemClock.sleep(scaled(leadSeconds), signal);
   progress.step('kubectl rollout restart deployment/zeroapp');
   await restart(stage, signal);

@@ -21,9 +21,9 @@ function healthOf(ipv4: FamilyProgress, ipv6: FamilyProgress | undefined, isNode
 
 describe('healthz and livez', () => {
   test.each([
-    ['an idle proxy is healthy for ever', healthOf(idle, idle), 200, 200],
+    ['fact 38: an idle proxy is healthy for ever', healthOf(idle, idle), 200, 200],
     ['a change that waits less than the timeout does no harm', healthOf(busy, idle), 200, 200],
-    ['a change that waits for the timeout makes both red', healthOf(late, idle), 503, 503],
+    ['fact 38: a change that waits for the timeout makes both red', healthOf(late, idle), 503, 503],
     ['one late family is enough', healthOf(idle, late), 503, 503],
     ['a single family can be healthy', healthOf(idle, undefined), 200, 200],
     ['before the first apply load balancers must wait, the process is fine', healthOf(starting, idle), 503, 200],
@@ -41,8 +41,8 @@ describe('healthz and livez', () => {
   });
 
   test.each<readonly [string, ReturnType<typeof healthOf>, number | string]>([
-    ['on success lastUpdated is now, however long nothing happened', healthOf(idle, idle), now],
-    ['on failure it is the time of the late family', healthOf(late, { ...idle, lastApplied: now }), earlier],
+    ['fact 39: on success lastUpdated is now, however long nothing happened', healthOf(idle, idle), now],
+    ['fact 39: on failure it is the time of the late family', healthOf(late, { ...idle, lastApplied: now }), earlier],
     [
       'on an ineligible node it is the latest apply',
       healthOf({ ...idle, lastApplied: earliest }, idle, false),

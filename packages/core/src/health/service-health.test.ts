@@ -43,9 +43,9 @@ function bench(addresses: readonly (IpAddress | 'any')[] = ['any'], ipFamily: Ip
 
 describe('the answer of a healthCheckNodePort', () => {
   test.each([
-    ['local endpoints and a live proxy: 200', 2, true, 200],
-    ['no local endpoint: 503', 0, true, 503],
-    ['a proxy that does not keep up: 503', 2, false, 503],
+    ['fact 35: local endpoints and a live proxy: 200', 2, true, 200],
+    ['fact 35: no local endpoint: 503', 0, true, 503],
+    ['fact 35: a proxy that does not keep up: 503', 2, false, 503],
     ['neither: 503', 0, false, 503],
   ] as const)('%s', async (...row) => {
     const [, localEndpoints, isProxyLive, status] = row;
@@ -115,13 +115,13 @@ describe('ServiceHealth.sync', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('listens on each NodePort address', async () => {
+  test('fact 33: listens on each NodePort address', async () => {
     const { health, listener } = bench([parseIp('192.0.2.1'), parseIp('192.0.2.2')]);
     await health.sync(checks([cart, 30001, 1]));
     expect(listener.places).toEqual(['192.0.2.1:30001', '192.0.2.2:30001']);
   });
 
-  test('follows the NodePort addresses at the next sync', async () => {
+  test('fact 28: follows the NodePort addresses at the next sync', async () => {
     const { health, listener, state } = bench([parseIp('fd00::1')], 'IPv6');
     await health.sync(checks([cart, 30001, 1]));
     state.addresses = [parseIp('fd00::2')];
@@ -146,7 +146,7 @@ describe('ServiceHealth.sync', () => {
 });
 
 describe('a port in use', () => {
-  test('costs only its own Service, and warns once', async () => {
+  test('fact 37: costs only its own Service, and warns once', async () => {
     const { health, listener, warnings } = bench();
     listener.setTaken('any-IPv4:30001', true);
     await health.sync(checks([cart, 30001, 1], [pay, 30002, 1]));
@@ -155,7 +155,7 @@ describe('a port in use', () => {
     expect(warnings).toEqual([expect.objectContaining({ service: cart, port: 30001, ipFamily: 'IPv4' })]);
   });
 
-  test('is tried again at the next sync', async () => {
+  test('fact 37: is tried again at the next sync', async () => {
     const { health, listener } = bench();
     listener.setTaken('any-IPv4:30001', true);
     await health.sync(checks([cart, 30001, 1]));

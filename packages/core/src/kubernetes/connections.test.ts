@@ -341,3 +341,14 @@ test('a kept-alive connection that the server closed is tried once more, unseen'
   (await server.next('/x')).answer(200, 'abcd');
   expect(await second).toBe(4);
 });
+
+test('a body that nobody wants to read closes its connection', async () => {
+  await using server = await ScriptedApiServer.listen();
+  const connection = await kubeconfigConnection(await kubeconfig({ server: server.url }), clock);
+  await using client = newApiClient(connection, { clock: systemClock, userAgent: 'test' });
+  const answer = client.get({ path: '/x', query: new URLSearchParams() }, () => Promise.resolve('enough'), never);
+  const request = await server.next('/x');
+  request.stream();
+  expect(await answer).toBe('enough');
+  await request.closed;
+});

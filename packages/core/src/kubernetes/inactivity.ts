@@ -40,7 +40,6 @@ export function startInactivityTimer(clock: Clock, limit: Millis): InactivityTim
       stop.abort();
       stop = new AbortController();
       current = next;
-      last = clock.monotonic();
       start();
     },
     [Symbol.dispose]: () => stop.abort(),

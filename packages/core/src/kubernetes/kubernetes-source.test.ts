@@ -142,7 +142,28 @@ test('an unusable part is logged once, however often the object comes', async ()
   watch.send({ type: 'MODIFIED', object }, { type: 'MODIFIED', object });
   await until(() => seen.length === 2);
   expect(log.transitions).toEqual(['warn part of an object is not usable and left out']);
-  expect(log.lines[0]?.fields).toMatchObject({ name: 'shop/cart', path: 'spec.externalIPs[0]', value: '"nowhere"' });
+  expect(log.lines.find(({ level }) => level === 'warn')?.fields).toMatchObject({
+    name: 'shop/cart',
+    path: 'spec.externalIPs[0]',
+    value: '"nowhere"',
+  });
+});
+
+test('fact 12: an FQDN slice is logged, once, and ignored', async () => {
+  start();
+  const metadata = { namespace: 'shop', name: 'x', labels: { 'kubernetes.io/service-name': 'cart' } };
+  const object = { metadata, addressType: 'FQDN', endpoints: [{ addresses: ['cart.example'] }] };
+  serveWatchList(await server.next(paths.EndpointSlice), '5', [object]).send({ type: 'MODIFIED', object });
+  await until(() => seen.length === 2);
+  expect(seen).toEqual([
+    { kind: 'replace', resource: 'EndpointSlice', items: [] },
+    { kind: 'delete', resource: 'EndpointSlice', name: 'shop/x' },
+  ]);
+  expect(log.transitions).toEqual(['warn object is not usable and left out']);
+  expect(log.lines.find(({ level }) => level === 'warn')?.fields).toMatchObject({
+    name: 'shop/x',
+    reason: 'addressType',
+  });
 });
 
 test('an API server that is away and comes back delivers nothing but the news', async () => {

@@ -1,5 +1,5 @@
 import type { Logger } from '../log.ts';
-import type { ClusterEvent, ResourceKind } from '../state/cluster-event.ts';
+import type { ClusterEvent, Records, ResourceKind } from '../state/cluster-event.ts';
 import type { ClusterStateSource } from '../state/cluster-state-source.ts';
 import type { Clock, Random } from '../time.ts';
 import { newApiClient, type ApiClient } from './api-client.ts';
@@ -9,7 +9,14 @@ import { Reflector } from './reflector.ts';
 import { defaultTimings, type ReflectorTimings } from './reflector-timings.ts';
 import { resourceQueries, type NodeScope, type ResourceQuery } from './resources.ts';
 import { newSkippedLog } from './skipped-log.ts';
-import { newProjectionContext, projections, type ProjectionContext, type RawObjects } from './to-records.ts';
+import {
+  newProjectionContext,
+  projections,
+  type Projected,
+  type ProjectionContext,
+  type RawObjects,
+} from './to-records.ts';
+import type { RawObject } from './watch-stream.ts';
 
 /** What a Kubernetes source needs. */
 export interface KubernetesSourceOptions {
@@ -70,11 +77,18 @@ export class KubernetesSource implements ClusterStateSource {
     signal: AbortSignal,
   ): Promise<never> {
     const { clock, log, random, timings } = this.#options;
+    const project = (raw: RawObject): Projected<Records[K]> => {
+      const projected = projections[query.kind](raw as RawObjects[K], parts.context); // the path says what it is
+      // The other reasons are everyday: objects that are somebody else's business.
+      if (projected.status === 'ignored' && ['addressType', 'malformed'].includes(projected.reason)) {
+        parts.context.onSkipped({ resource: query.kind, name: projected.name, path: '', value: projected.reason });
+      }
+      return projected;
+    };
     const reflector = new Reflector<K>({
       query,
       client: parts.client,
-      // The path that was asked says what the objects are.
-      project: (raw) => projections[query.kind](raw as RawObjects[K], parts.context),
+      project,
       deliver: parts.deliver,
       clock,
       random,

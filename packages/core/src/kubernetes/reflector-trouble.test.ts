@@ -127,6 +127,19 @@ describe('trouble', () => {
     expect((await h.next()).query.get('sendInitialEvents')).toBe('true');
   });
 
+  test('refusals are counted anew after a watch that brought something', async () => {
+    h.start();
+    (await h.sync('10', 'a')).end();
+    for (let version = 11; version < 14; version++) {
+      for (let round = 0; round < 4; round++) (await h.next()).answer(500, 'no');
+      (await h.next())
+        .stream()
+        .send(modified('a', `${version}`))
+        .end();
+    }
+    expect((await h.next()).query.get('resourceVersion')).toBe('13');
+  });
+
   test.each([401, 403, 429, 503])('HTTP %i, however often, never gives up the version', async (status) => {
     h.start();
     (await h.sync('10', 'a')).send(modified('a', '11')).end();

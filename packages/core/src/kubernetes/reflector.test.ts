@@ -120,6 +120,14 @@ describe('paged list', () => {
     expect(h.log.transitions).toEqual([]);
   });
 
+  test('starts the watch at the version of its first page', async () => {
+    h.start();
+    (await h.next()).answer(422, {});
+    (await h.next()).answer(200, page(['a'], 'more'));
+    (await h.next()).answer(200, { metadata: { resourceVersion: '21' }, items: [] });
+    expect((await h.next()).query.get('resourceVersion')).toBe('20');
+  });
+
   test('starts over when its pages expire, then takes everything at once', async () => {
     h.start();
     const expired = { kind: 'Status', code: 410, reason: 'Expired', metadata: { continue: 'inconsistent' } };
@@ -207,6 +215,18 @@ describe('silence', () => {
     expect((await h.next()).query.get('sendInitialEvents')).toBe('true');
     expect(h.told).toEqual(['replace shop/a']);
     expect(h.log.transitions).toEqual([]);
+  });
+
+  test('silences are counted anew after a watch that ended in order', async () => {
+    h.start({ inactivity: millis(40), shortWatch: millis(0) });
+    await (
+      await h.sync('10', 'a')
+    ).closed;
+    for (let round = 0; round < 3; round++) {
+      await (await h.next()).stream().closed;
+      (await h.next()).stream().end();
+    }
+    expect((await h.next()).query.get('resourceVersion')).toBe('10');
   });
 
   test('bookmarks keep a watch open', async () => {

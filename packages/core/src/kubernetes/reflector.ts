@@ -249,6 +249,11 @@ export class Reflector<K extends ResourceKind> {
     this.#openedAt = this.#options.clock.monotonic();
     this.#isAbsent = false;
     this.#absentBackOff.reset();
+    this.#options.log.debug('listed in full', {
+      resource: this.#options.query.kind,
+      objects: items.length,
+      resourceVersion,
+    });
     this.#replace(items);
     this.#outages.recovered();
   }

@@ -5,8 +5,8 @@ import type { SkippedPart } from './to-records.ts';
 const maxRemembered = 1000;
 
 /**
- * Logs each part of an object that is left out once, not again with every relist. When more faults
- * were seen than are remembered, it starts over.
+ * Logs each part of an object that is left out once, not again with every relist; an empty path stands
+ * for the whole object. When more faults were seen than are remembered, it starts over.
  */
 export function newSkippedLog(log: Logger): (part: SkippedPart) => void {
   const seen = new Set<string>();
@@ -16,6 +16,7 @@ export function newSkippedLog(log: Logger): (part: SkippedPart) => void {
     if (seen.has(key)) return;
     if (seen.size >= maxRemembered) seen.clear();
     seen.add(key);
-    log.warn('part of an object is not usable and left out', { resource, name, path, value: text.slice(0, 200) });
+    if (path === '') log.warn('object is not usable and left out', { resource, name, reason: value });
+    else log.warn('part of an object is not usable and left out', { resource, name, path, value: text.slice(0, 200) });
   };
 }

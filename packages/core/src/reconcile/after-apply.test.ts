@@ -18,7 +18,7 @@ describe('health checks', () => {
   const withHealth = replaceAll({ services: [exposed], slices: [local], nodes: [node('n1')] });
   const terminating = slice('shop/cart', { endpoints: [{ ip: '10.244.1.1', node: 'n1', terminating: true }] });
 
-  test('are announced after the apply, never before', async () => {
+  test('fact 36: are announced after the apply, never before', async () => {
     await using bench = new ReconcilerBench();
     await bench.push(withHealth);
     await bench.push([{ kind: 'upsert', resource: 'EndpointSlice', item: terminating }]);
@@ -28,7 +28,7 @@ describe('health checks', () => {
     ]);
   });
 
-  test('are not announced after a failed apply', async () => {
+  test('fact 36: are not announced after a failed apply', async () => {
     await using bench = new ReconcilerBench({ faults: [undefined, { kind: 'refused' }] });
     await bench.push(withHealth);
     await bench.push([{ kind: 'upsert', resource: 'EndpointSlice', item: terminating }]);

@@ -61,6 +61,22 @@ test('kubectl run and delete of a bare pod', async ({ skip }) => {
   expect(await podNames()).toEqual([]);
 });
 
+test('kubectl drain moves the pods of a node elsewhere', async ({ skip }) => {
+  needKubectl(skip);
+  const { deployment } = zeroapp({ replicas: 1 });
+  await kubectl(['apply', '-f', '-'], JSON.stringify({ apiVersion: 'apps/v1', kind: 'Deployment', ...deployment }));
+  await kubectl(['rollout', 'status', 'deploy/zeroapp', '--timeout=30s']);
+  const [pod] = await cluster.pods();
+  const node = pod?.spec?.nodeName ?? '';
+  const drained = await kubectl(['drain', node, '--timeout=30s']);
+  expect(drained).toMatch(new RegExp(`pod/${pod?.metadata.name} (evicted|deleted)`));
+  expect(drained).toMatch(new RegExp(`node/${node} (evicted|drained)`));
+  await kubectl(['rollout', 'status', 'deploy/zeroapp', '--timeout=30s']);
+  expect((await cluster.pods()).map(({ spec }) => spec?.nodeName)).not.toContain(node);
+  await kubectl(['uncordon', node]);
+  await kubectl(['delete', 'deploy/zeroapp']);
+});
+
 function needKubectl(skip: TestContext['skip']): void {
   if (!hasKubectl) skip('no kubectl on this machine: apt-get install kubernetes-client');
 }

@@ -114,12 +114,21 @@ const deploymentSpec: Message = {
   9: ['progressDeadlineSeconds', 'int'],
 };
 
+const deleteOptions: Message = {
+  1: ['gracePeriodSeconds', 'int'],
+  2: ['preconditions', of({ 1: ['uid', 'string'], 2: ['resourceVersion', 'string'] })],
+  3: ['orphanDependents', 'bool'],
+  4: ['propagationPolicy', 'string'],
+  5: ['dryRun', 'string', 'list'],
+};
+
 /**
- * The kinds that `kubectl create KIND` sends as protobuf, by kind. Only what those commands can set:
- * a field that is not listed is dropped.
+ * The kinds that `kubectl create KIND` and `kubectl drain` send as protobuf, by kind. Only what those commands can
+ * set: a field that is not listed is dropped.
  */
 export const protobufMessages: Readonly<Record<string, Message>> = {
   Namespace: { 1: ['metadata', of(objectMeta)] },
   Service: { 1: ['metadata', of(objectMeta)], 2: ['spec', of(serviceSpec)] },
   Deployment: { 1: ['metadata', of(objectMeta)], 2: ['spec', of(deploymentSpec)] },
+  DeleteOptions: deleteOptions,
 };
