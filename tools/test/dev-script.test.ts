@@ -123,7 +123,7 @@ for (const [title, prepare] of [
     using box = new Sandbox();
     box.needs(...missing);
     prepare(box);
-    const { code, stderr, calls } = box.dev(['test']);
+    const { code, stderr, calls } = box.dev(['build']);
     assert.equal(code, 1);
     assert.ok(stderr.endsWith(`${aptLine}\n`), stderr);
     assert.ok(!calls.some((call) => call.startsWith('npm')), calls.join());
@@ -149,6 +149,40 @@ test('a failed npm ci is said in one line, and repeated by the next command', ()
     assert.match(stderr, /^dev: npm ci failed .*\n$/m, `round ${round}`);
     assert.equal(calls.length, 1, `round ${round}`);
   }
+});
+
+for (const command of ['demo', 'test']) {
+  test(`${command} without root: the one line to run, and nothing is installed`, () => {
+    using box = new Sandbox();
+    box.needs(...missing);
+    box.standIn('id', 'echo 1000');
+    const { code, stderr, calls } = box.dev([command]);
+    assert.deepEqual([code, calls], [1, []]);
+    assert.equal(stderr, `dev: ${command} makes network namespaces and needs root; run: sudo ./dev ${command}\n`);
+  });
+}
+
+test('clean removes what setup, build and test made, in the checkout and its packages, and nothing else', () => {
+  using box = new Sandbox();
+  const made = [
+    'node_modules',
+    '.nx',
+    'packages/a/dist',
+    'packages/a/node_modules',
+    'apps/b/dist-bundle',
+    'apps/b/.test-results',
+  ];
+  for (const folder of [...made, 'packages/a/src', 'apps/b/src']) {
+    mkdirSync(join(box.checkout, folder), { recursive: true });
+  }
+  const { code, stderr, calls } = box.dev(['clean'], box.folder);
+  assert.deepEqual([code, stderr, calls], [0, '', []]);
+  assert.deepEqual(
+    made.filter((folder) => existsSync(join(box.checkout, folder))),
+    [],
+  );
+  assert.ok(existsSync(join(box.checkout, 'packages/a/src')) && existsSync(join(box.checkout, 'apps/b/src')));
+  assert.ok(existsSync(join(box.checkout, 'package-lock.json')));
 });
 
 test('without npm, the line that installs it', () => {
@@ -183,7 +217,7 @@ test('from another folder, through a symlink, the checkout is found and the fold
   assert.equal(code, 0, stderr);
   assert.equal(stdout, `${elsewhere}\n`);
   assert.deepEqual(calls, [
-    'npm ci --no-progress --loglevel=error',
+    'npm ci --prefer-offline --no-progress --loglevel=error',
     `node --conditions=@switchyard/source ${box.checkout}/tools/bench/run.ts a b --x`,
   ]);
   assert.ok(existsSync(join(box.checkout, 'node_modules')) && !existsSync(join(elsewhere, 'node_modules')));
