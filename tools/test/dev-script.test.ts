@@ -217,7 +217,7 @@ test('from another folder, through a symlink, the checkout is found and the fold
   assert.equal(code, 0, stderr);
   assert.equal(stdout, `${elsewhere}\n`);
   assert.deepEqual(calls, [
-    'npm ci --prefer-offline --no-progress --loglevel=error',
+    'npm ci --no-progress --loglevel=error',
     `node --conditions=@switchyard/source ${box.checkout}/tools/bench/run.ts a b --x`,
   ]);
   assert.ok(existsSync(join(box.checkout, 'node_modules')) && !existsSync(join(elsewhere, 'node_modules')));
