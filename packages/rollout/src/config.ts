@@ -45,14 +45,20 @@ export function readConfig(args: readonly string[]): DemoConfig | 'help' {
   const values = parse(args);
   if (values.help) return 'help';
   const number = (flag: keyof typeof options, min: number, max: number): number => {
-    const value = Number(values[flag]);
+    const text = String(values[flag]);
+    const value = text.trim() === '' ? Number.NaN : Number(text);
     if (!(value >= min && value <= max)) {
       throw new ConfigError(
         'demo.flag',
-        `--${flag} must be a number from ${min} to ${max}, not ${JSON.stringify(values[flag])}`,
+        `--${flag} must be a number from ${min} to ${max}, not ${JSON.stringify(text)}`,
       );
     }
     return value;
+  };
+  const count = (flag: 'health-check-fall' | 'health-check-rise'): number => {
+    const value = number(flag, 1, 10);
+    if (Number.isInteger(value)) return value;
+    throw new ConfigError('demo.flag', `--${flag} must be a whole number, not ${value}`);
   };
   const timeScale = number('time-scale', 0.02, 1);
   const scaled = (seconds: number): ReturnType<typeof millis> => millis(seconds * 1000 * timeScale);
@@ -63,8 +69,8 @@ export function readConfig(args: readonly string[]): DemoConfig | 'help' {
       requestTimeout: millis(500),
       healthCheck: {
         interval: scaled(number('health-check-interval', 0.1, 60)),
-        fall: Math.round(number('health-check-fall', 1, 10)),
-        rise: Math.round(number('health-check-rise', 1, 10)),
+        fall: count('health-check-fall'),
+        rise: count('health-check-rise'),
       },
       delayShutdown: scaled(number('delay-shutdown', 0, 300)),
       timeScale,
@@ -82,9 +88,8 @@ function parse(args: readonly string[]): Values {
   try {
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values;
   } catch (error) {
-    throw new ConfigError('demo.usage', `${(error as Error).message}; ./dev demo --help lists the options`, {
-      cause: error,
-    });
+    const text = (error as Error).message.replaceAll(/\.?\s*\n\s*/g, '. ');
+    throw new ConfigError('demo.usage', `${text}; ./dev demo --help lists the options`, { cause: error });
   }
 }
 

@@ -1,6 +1,6 @@
-import { writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { DataplaneError, millis } from '@switchyard/core';
+import { ConfigError, DataplaneError, millis } from '@switchyard/core';
 import { type DemoConfig, readConfig, usage } from './config.ts';
 import { explainFrom, labSettings } from './explain-at.ts';
 import { jsonResult } from './json-result.ts';
@@ -38,6 +38,17 @@ async function demo(config: DemoConfig, signal: AbortSignal): Promise<void> {
   console.log(`data:   ${resolve(config.jsonFile)}`);
 }
 
+/** Two minutes are too long to learn that a result cannot be written. */
+function checkWritable(file: string): void {
+  const isNew = !existsSync(file);
+  try {
+    closeSync(openSync(file, 'a'));
+    if (isNew) rmSync(file);
+  } catch (cause) {
+    throw new ConfigError('demo.output', `cannot write ${resolve(file)}: ${(cause as Error).message}`, { cause });
+  }
+}
+
 /** Prints steps and responses as they come. */
 function liveProgress(): RolloutProgress {
   let live: LiveLines | undefined;
@@ -64,7 +75,8 @@ async function main(): Promise<void> {
     const config = readConfig(process.argv.slice(2));
     if (config === 'help') return console.log(usage);
     if (process.getuid?.() !== 0)
-      throw new Error('the demo makes network namespaces and needs root; run: sudo ./dev demo');
+      throw new ConfigError('demo.root', 'the demo makes network namespaces and needs root; run: sudo ./dev demo');
+    for (const file of [config.reportFile, config.jsonFile]) if (file !== undefined) checkWritable(file);
     await demo(config, stop.signal);
   } catch (error) {
     console.error(

@@ -80,14 +80,7 @@ async function awaitSettled(stage: Stage, signal: AbortSignal): Promise<string> 
   );
   await awaitCondition(
     'HAProxy to find out which node has no pod',
-    async () => {
-      const moments = readLoadBalancer(readLogFile(stage.eventLog), 'default/zeroapp', {
-        at: stage.loadBalancerStartedAt,
-        nodes: [],
-      });
-      const states = new Map(moments.map((moment) => [moment.node, moment.isUp]));
-      return [...states.values()].includes(false) ? true : undefined;
-    },
+    async () => ([...serversOf(stage).values()].includes(false) ? true : undefined),
     { timeout: settleTimeout, programs, signal },
   );
   return pod;
@@ -114,7 +107,9 @@ async function loadDuringRollout(
 ): Promise<readonly RequestRecord[]> {
   const { settings, progress } = context;
   const scaled = (seconds: number): Millis => millis(seconds * 1000 * settings.timeScale);
-  const longest = millis(settings.delayShutdown * 2 + 60_000);
+  const { interval, fall, rise } = settings.healthCheck;
+  const longest = millis(settings.delayShutdown * 2 + (fall + rise) * interval * 2 + 60_000);
+  const programs = [...stage.agents.values(), stage.loadBalancer];
   await using load = startLoad(stage.lab.client, {
     url: `http://${stage.loadBalancerAddress}/`,
     rate: settings.rate,
@@ -133,13 +128,34 @@ async function loadDuringRollout(
       stage.workloadEvents.some((event) => event.kind === 'objectGone' && event.pod === context.oldPod)
         ? true
         : undefined,
-    { timeout: longest, programs: [...stage.agents.values(), stage.loadBalancer], signal },
+    { timeout: longest, programs, signal },
+  );
+  // An app that stops early is gone long before HAProxy notices, and requests are lost until it does.
+  await awaitCondition(
+    'HAProxy to use the new node only',
+    async () => (hasMovedFrom(nodeOf(stage, context.oldPod), serversOf(stage)) ? true : undefined),
+    { timeout: longest, programs, signal },
   );
   await systemClock.sleep(scaled(tailSeconds), signal);
   const results = await load.stop();
   await showing;
   progress.loadEnded();
   return results.map(requestOf);
+}
+
+/** Which nodes HAProxy holds UP now. */
+function serversOf(stage: Stage): ReadonlyMap<string, boolean> {
+  const start = { at: stage.loadBalancerStartedAt, nodes: [] };
+  const moments = readLoadBalancer(readLogFile(stage.eventLog), `${service.namespace}/${service.name}`, start);
+  return new Map(moments.map((moment) => [moment.node, moment.isUp]));
+}
+
+function hasMovedFrom(oldNode: string, servers: ReadonlyMap<string, boolean>): boolean {
+  return servers.get(oldNode) === false && [...servers.values()].includes(true);
+}
+
+function nodeOf(stage: Stage, pod: string): string {
+  return podMoments(stage.workloadEvents, app).find((moment) => moment.pod === pod)?.node ?? '';
 }
 
 async function show(load: AsyncIterable<LoadResult>, progress: RolloutProgress): Promise<void> {

@@ -33,6 +33,18 @@ describe('summarise', () => {
     expect(summary.firstLoss).toBeUndefined();
   });
 
+  test('an app that stopped accepting is to blame, whatever the node would have done', () => {
+    const run = syntheticRun({ terminatingFallback: false });
+    const pods = run.pods.map((moment) => (moment.phase === 'ended' ? { ...moment, at: deletedAt } : moment));
+    const fallback: RunRecord = { ...run, pods, settings: { ...run.settings, terminatingFallback: true } };
+    const summary = summarise(fallback, explainAt);
+    expect(summary.lostByCause).toEqual({ appGone: 142 });
+    expect(summary.firstLoss?.explanation).toEqual([
+      'because',
+      'by then the old app had stopped accepting connections',
+    ]);
+  });
+
   test('a loss that no event explains is called unexplained, not guessed', () => {
     const run = syntheticRun({ terminatingFallback: true });
     const requests = run.requests.map((request, index) =>

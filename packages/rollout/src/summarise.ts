@@ -79,5 +79,6 @@ function countCauses(losses: readonly Loss[]): Readonly<Partial<Record<LossCause
 
 function explanationOf(run: RunRecord, loss: Loss, explainAt: ExplainAt): readonly string[] {
   if (loss.cause === 'noServerUp') return ['HAProxy had no server UP and closed the connection'];
-  return explainAt(run, millis(run.deletedAt + loss.at * 1000));
+  const steps = explainAt(run, millis(run.deletedAt + loss.at * 1000));
+  return loss.cause === 'appGone' ? [...steps, 'by then the old app had stopped accepting connections'] : steps;
 }

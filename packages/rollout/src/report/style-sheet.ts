@@ -9,6 +9,7 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 sy
 main { max-width: 1240px; margin: 0 auto; padding: 24px 24px 48px; }
 h1 { font-size: 24px; margin: 0 0 8px; } h2 { font-size: 19px; margin: 30px 0 4px; } h3 { font-size: 15px; margin: 8px 0 4px; }
 p { margin: 4px 0 12px; } code { font-size: 14px; }
+h1, p { overflow-wrap: break-word; } .results { overflow-x: auto; }
 table { border-collapse: collapse; margin: 12px 0; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 6px 14px 6px 0; border-bottom: 1px solid var(--line); } thead th { color: var(--soft); font-weight: 600; }
 .ok { color: var(--new); } .fail { color: var(--bad); }
@@ -17,7 +18,7 @@ th, td { text-align: left; padding: 6px 14px 6px 0; border-bottom: 1px solid var
 .legend { color: var(--soft); font-size: 13px; } .key { display: inline-block; width: 14px; height: 10px; border-radius: 2px; margin: 0 5px 0 10px; }
 .key.good { background: var(--good); } .key.warn { background: var(--warn); } .key.bad { background: var(--bad); }
 .key.sync-key { background: var(--ink); width: 9px; height: 9px; transform: rotate(45deg); } .key.loss-key { background: var(--loss); opacity: .25; }
-.why { display: flex; flex-wrap: wrap; gap: 8px 48px; } .why ul, .why ol { margin: 0; padding-left: 20px; }
+.why { display: flex; flex-wrap: wrap; gap: 8px 48px; } .why > div { min-width: 0; } .why ul, .why ol { margin: 0; padding-left: 20px; }
 svg text { font: 12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: var(--ink); }
 svg .label, svg .lane { text-anchor: end; } svg .lane { fill: var(--soft); } svg .tick { text-anchor: middle; fill: var(--soft); }
 svg .grid, svg .rule { stroke: var(--line); } svg .zero { stroke: var(--ink); stroke-dasharray: 3 3; }
