@@ -97,7 +97,7 @@ test('only missing packages are installed, each named with its reason', () => {
   assert.equal(code, 0, stderr);
   assert.deepEqual(calls.slice(0, 2), [
     'apt-get update -qq',
-    'apt-get install -y -qq --no-install-recommends pkg-one pkg-two',
+    'apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends pkg-one pkg-two',
   ]);
   assert.ok(
     stderr.startsWith('dev: pkg-one is missing: does one thing\ndev: pkg-two is missing: does another\n'),
