@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rmdir } from 'node:fs/promises';
 import { type Clock, ConfigError, type Logger, type Random } from '@switchyard/core';
 import { kubeconfigConnection, newApiClient } from '@switchyard/core/kubernetes';
 import type { CommandRunner } from '@switchyard/host';
@@ -28,6 +28,7 @@ export async function runController(config: RunConfig, host: Host, signal: Abort
   const interfaceAddresses = await interfaceOf(config, runner);
   const eventLog = config.eventLog === undefined ? undefined : stack.use(openEventLog(config.eventLog));
   await makeRunDirectory(config.runDirectory);
+  stack.defer(() => rmdir(config.runDirectory).catch(() => undefined)); // stays while a file is in it
   stack.use(await holdRunDirectory(config.runDirectory));
   const client = stack.use(newApiClient(connection, { clock, userAgent: 'switchyard-lb' }));
   const runtime = stack.use(

@@ -24,7 +24,7 @@ export interface ProbeRequest {
 /** How the attempt ended. `took` is in milliseconds. */
 export type ProbeResult = { readonly took: number } & (
   | ProbeAnswer
-  /** RST or ICMP port unreachable in answer to the first packet. */
+  /** RST or ICMP port unreachable in answer to the first packet, also from the prober's own host. */
   | { readonly status: 'refused' }
   /** No complete answer in time: dropped on the way or not handled. */
   | { readonly status: 'timeout' }

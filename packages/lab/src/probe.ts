@@ -96,7 +96,10 @@ function attemptUdp(request: ProbeRequest, finish: Finish): () => void {
     // Connected, so that ICMP errors come back to this socket.
     socket.connect(request.port, request.address, (error?: Error) => {
       if (error !== undefined) return finish(failure(error));
-      socket.send('who', (error) => (error === null ? undefined : finish(failure(error))));
+      socket.send('who', (error: NodeJS.ErrnoException | null) => {
+        // Our own kernel took the datagram away. If it refused it, the ICMP error follows; if it dropped it, nothing.
+        if (error !== null && error.code !== 'EPERM') finish(failure(error));
+      });
     });
   };
   socket.bind(

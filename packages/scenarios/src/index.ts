@@ -11,3 +11,4 @@ export * from './run-on-table.ts';
 export * from './backend-harness.ts';
 export * from './run-on-backend.ts';
 export * from './compare-altitudes.ts';
+export * from './backend-contract.ts';

@@ -50,6 +50,21 @@ describe('loadScenario', () => {
       message: /^x\.yaml:7: steps\.0\.to: 192\.0\.2\.1 is not an address of the plan/,
     },
     {
+      title: 'the other family in a scenario that has but one',
+      change: ['expect: reject', 'expect: reject, family: other'],
+      message: /^x\.yaml:7: steps\.0: only a dualStack scenario has another family/,
+    },
+    {
+      title: 'a set of endpoints of which only some have ports',
+      change: ['reject', "{ forward: ['10.244.1.5:80', 10.244.2.5], masquerade: false }"],
+      message: /^x\.yaml:7: steps\.0\.expect: either all endpoints have a port or none has/,
+    },
+    {
+      title: 'a limit to some altitudes without a reason',
+      change: ['why: w', 'why: w\naltitudes: { run: [table] }'],
+      message: /^x\.yaml:3: altitudes/,
+    },
+    {
       title: 'a scenario without steps',
       change: ["  - { from: pod, to: '10.96.0.10:80/TCP', expect: reject }", '  []'],
       message: /^x\.yaml:7: steps/,
@@ -57,6 +72,29 @@ describe('loadScenario', () => {
   ])('$title is refused with file and line', ({ change: [from = '', to = ''], message }) => {
     expect(() => loadScenario('x', good.replace(from, to))).toThrow(message);
   });
+});
+
+test('a dual-stack Service has both families; endpoints, flows and health checks have one each', () => {
+  const text = good
+    .replace('why: w', 'why: w\ndualStack: true')
+    .replace('expect: reject }', "expect: { forward: ['10.244.1.5:8081'], masquerade: false }, family: other }")
+    .replace('[{ port: 80 }] }', '[{ port: 80 }], externalIPs: [203.0.113.5] }');
+  const [v4, v6] = loadScenario('x', text);
+  expect(v4?.services[0]).toMatchObject({
+    clusterIP: '10.96.0.10',
+    otherClusterIP: 'fd00:10:96::10',
+    externalIPs: ['203.0.113.5', '2001:db8:113::5'],
+  });
+  expect(v6?.services[0]).toMatchObject({ clusterIP: 'fd00:10:96::10', otherClusterIP: '10.96.0.10' });
+  expect(v4?.steps[0]).toMatchObject({
+    flow: { to: 'fd00:10:96::10', expect: { to: [{ address: 'fd00:10:244:1::5', port: 8081 }] } },
+  });
+});
+
+test('a scenario that is limited to some altitudes says why', () => {
+  const [limited] = loadScenario('x', good.replace('why: w', 'why: w\naltitudes: { run: [table], because: b }'));
+  expect(limited?.altitudes).toEqual({ run: ['table'], because: 'b' });
+  expect(loadScenario('x', good)[0]?.altitudes).toEqual({ run: ['table', 'rendered', 'lab'], because: undefined });
 });
 
 test.each([

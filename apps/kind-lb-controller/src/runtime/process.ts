@@ -104,7 +104,7 @@ export class HaproxyProcess implements LoadBalancerRuntime {
     never.abort();
     if (isLate) master.kill('SIGKILL'); // workers end with their master
     await master.ended;
-    await rm(this.#files.pid, { force: true });
+    await Promise.all(Object.values(this.#files).map((file: string) => rm(file, { force: true })));
   }
 
   /** Writes the text beside the one in use and lets HAProxy judge it. Returns what is wrong. */

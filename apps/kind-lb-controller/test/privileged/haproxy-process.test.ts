@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { noopLogger, parseCidr, parseIp, systemClock } from '@switchyard/core';
@@ -119,6 +119,7 @@ describe('the process', () => {
     expect(running().length).toBeGreaterThan(1);
     await haproxy[Symbol.asyncDispose]();
     expect(running()).toEqual([]);
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   test('that is kept goes on, and the next one takes its place', async () => {

@@ -230,11 +230,11 @@ describe('silence', () => {
   });
 
   test('bookmarks keep a watch open', async () => {
-    h.start({ inactivity: millis(60) });
+    h.start({ inactivity: millis(500) });
     const watch = await h.sync('10');
     for (let version = 11; version < 17; version++) {
       await new Promise((resolve) => {
-        setTimeout(resolve, 20);
+        setTimeout(resolve, 100);
       });
       watch.send({ type: 'BOOKMARK', object: { metadata: { resourceVersion: `${version}` } } });
     }

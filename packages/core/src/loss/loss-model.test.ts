@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { millis, seconds } from '../time.ts';
-import { blackoutOf, causeOfLoss, predictLoss, type RolloutTimes } from './loss-model.ts';
-
-/** Seconds after the deletionTimestamp: [black, new UP, old DOWN, what the measured page's model column says]. */
-type Row = readonly [run: string, black: number, newUp: number, oldDown: number, model: number];
+import { blackoutOf, causeOfLoss, lossPhases, predictLoss, type RolloutTimes } from './loss-model.ts';
 
 const times = (black: number, newUp: number, oldDown: number, by: 'node' | 'app' = 'node'): RolloutTimes => ({
   terminatingFallback: by === 'app',
@@ -14,82 +11,6 @@ const times = (black: number, newUp: number, oldDown: number, by: 'node' | 'app'
   until: seconds(40),
 });
 
-// Measured with the real kube-proxy 1.25 (no fallback), app serves 30 s: black is the sync.
-const withoutFallback: readonly Row[] = [
-  ['5s x 3, run 1', 0.16, 2.93, 11.7, 143],
-  ['5s x 3, run 2', 0.17, 1.83, 13.06, 145],
-  ['5s x 3, run 3', 0.15, 4.72, 13.49, 179],
-  ['2s x 1, run 1', 0.16, 0.19, 1.7, 16],
-  ['2s x 1, run 2: nobody UP', 0.17, 1.86, 0.34, 34],
-  ['2s x 1, run 3: nobody UP', 0.15, 2.02, 1.52, 37],
-];
-
-// kube-proxy with the fallback, app serves 30 s: black is the end of the app, long after HAProxy has left.
-const withFallback: readonly Row[] = [
-  ['1.25 gate, 5s x 3, run 1', 30.03, 0.85, 14.62, 0],
-  ['1.25 gate, 5s x 3, run 2', 30.03, 2.15, 13.38, 0],
-  ['1.25 gate, 2s x 1, run 3: nobody UP', 30.03, 1.59, 1.1, 10],
-  ['1.36 iptables, 5s x 3, run 1', 30.03, 4.07, 12.84, 0],
-  ['1.36 iptables, 2s x 1, run 2', 30.03, 0.77, 1.26, 0],
-  ['1.36 nftables, 2s x 1, run 1: nobody UP', 30.03, 1.66, 1.16, 10],
-  ['1.36 nftables, 5s x 3, run 3', 30.03, 1.67, 15.43, 0],
-];
-
-// The app stops at SIGTERM; the page gives its end as +0.03..+0.12 s.
-const appStopsAtOnce: readonly Row[] = [
-  ['1.25 iptables, 5s x 3, run 1', 0.06, 4.33, 13.09, 173],
-  ['1.25 iptables, 5s x 3, run 2', 0.06, 2.44, 13.67, 160],
-  ['1.25 iptables, 5s x 3, run 3', 0.06, 1.77, 10.53, 121],
-  ['1.25 iptables, 2s x 1, run 1: nobody UP', 0.06, 1.67, 1.18, 32],
-  ['1.25 iptables, 2s x 1, run 2', 0.06, 1.54, 2.03, 34],
-  ['1.25 iptables, 2s x 1, run 3', 0.06, 0.12, 1.61, 15],
-  ['1.25 gate, 5s x 3, run 1', 0.06, 1.54, 10.31, 117],
-  ['1.25 gate, 5s x 3, run 2', 0.06, 0.51, 11.69, 121],
-  ['1.25 gate, 5s x 3, run 3', 0.06, 2.73, 11.52, 141],
-  ['1.25 gate, 2s x 1, run 1: nobody UP', 0.06, 1.01, 0.54, 19],
-  ['1.25 gate, 2s x 1, run 2', 0.06, 0.72, 1.19, 18],
-  ['1.25 gate, 2s x 1, run 3: nobody UP', 0.06, 1.22, 0.75, 23],
-  ['1.36 iptables, 5s x 3, run 1', 0.06, 2.26, 16.01, 181],
-  ['1.36 iptables, 5s x 3, run 2', 0.06, 0.15, 11.37, 115],
-  ['1.36 iptables, 5s x 3, run 3', 0.06, 2.15, 15.89, 179],
-  ['1.36 iptables, 2s x 1, run 1', 0.06, 0.62, 2.11, 26],
-  ['1.36 nftables, 5s x 3, run 1', 0.06, 3.27, 12.02, 152],
-  ['1.36 nftables, 5s x 3, run 2', 0.06, 3.82, 15.06, 188],
-  ['1.36 nftables, 5s x 3, run 3', 0.06, 2.37, 11.11, 134],
-  ['1.36 nftables, 2s x 1, run 2', 0.06, 2.05, 2.55, 45],
-];
-
-// The app serves 5 s: the fallback works, then the app is gone before the load balancer noticed.
-const appServesFiveSeconds: readonly Row[] = [
-  ['iptables, run 1', 5.03, 3.46, 12.23, 72],
-  ['iptables, run 2', 5.03, 2.55, 13.79, 88],
-  ['iptables, run 3', 5.03, 1.32, 15.09, 101],
-  ['nftables, run 1', 5.03, 1.26, 15.03, 100],
-  ['nftables, run 2', 5.03, 4.5, 15.74, 107],
-  ['nftables, run 3', 5.03, 4.7, 13.46, 84],
-  ['nftables 10 ms, run 1', 5.03, 1.92, 10.69, 56],
-  ['nftables 10 ms, run 2', 5.03, 2.08, 13.31, 83],
-  ['nftables 10 ms, run 3', 5.03, 1.36, 10.13, 51],
-  ['nftables 10 ms, run 4', 5.03, 2.61, 13.85, 88],
-  ['nftables 10 ms, run 5', 5.03, 2.76, 11.53, 65],
-  ['nftables 10 ms, run 6', 5.03, 1.77, 13.01, 79],
-  ['nftables 10 ms, run 7', 5.03, 0.31, 14.08, 90],
-  ['nftables 10 ms, run 8', 5.03, 4.01, 10.25, 52],
-];
-
-describe('predictLoss agrees with the model column of the measured rollouts', () => {
-  test.each(withoutFallback)('no fallback, %s', (_, black, newUp, oldDown, model) => {
-    expect(Math.abs(predictLoss(times(black, newUp, oldDown), 20).lost - model)).toBeLessThanOrEqual(0.6);
-  });
-  test.each([...withFallback, ...appStopsAtOnce, ...appServesFiveSeconds])(
-    'app %s',
-    (_, black, newUp, oldDown, model) => {
-      // The page gives event times in hundredths and the app's end as a range: one request is 50 ms.
-      expect(Math.abs(predictLoss(times(black, newUp, oldDown, 'app'), 20).lost - model)).toBeLessThanOrEqual(1.5);
-    },
-  );
-});
-
 describe('predictLoss', () => {
   test('splits the loss by what the load balancer had UP', () => {
     const prediction = predictLoss(times(0.16, 2.93, 11.7), 20);
@@ -97,12 +18,66 @@ describe('predictLoss', () => {
     expect(prediction.shared).toBeCloseTo(87.7);
     expect(prediction.nobody).toBe(0);
   });
+  test.each([
+    {
+      title: 'a node that drops',
+      times: times(0.16, 2.93, 11.7),
+      causes: { droppedByNodeAlone: 55.4, droppedByNodeShared: 87.7 },
+    },
+    { title: 'a hole', times: times(30.03, 1.59, 1.1, 'app'), causes: { noServerUp: 9.8 } },
+    { title: 'an app that is gone', times: times(5.03, 3.46, 12.23, 'app'), causes: { appGone: 72 } },
+    {
+      title: 'an app that is gone, then a hole',
+      times: times(0.06, 1.67, 1.18, 'app'),
+      causes: { appGone: 22.4, noServerUp: 9.8 },
+    },
+    { title: 'nothing', times: times(30.03, 0.85, 14.62, 'app'), causes: {} },
+  ])('tells the causes: $title', ({ times, causes }) => {
+    const { byCause, lost } = predictLoss(times, 20);
+    expect(Object.keys(byCause)).toEqual(Object.keys(causes));
+    for (const [cause, requests] of Object.entries(causes)) {
+      expect(byCause[cause as keyof typeof byCause]).toBeCloseTo(requests, 1);
+    }
+    expect(Object.values(byCause).reduce((sum, one) => sum + one, 0)).toBeCloseTo(lost);
+  });
   test('a node that never comes UP loses until the end of the observation', () => {
     const never = { ...times(0, 1, 2), newUp: undefined };
     expect(predictLoss(never, 10).lost).toBeCloseTo(400);
   });
   test('nothing stops answering: nothing is lost', () => {
     expect(predictLoss({ ...times(1, 1, 20, 'app'), appEnded: undefined }, 20).lost).toBe(0);
+  });
+});
+
+describe('lossPhases', () => {
+  const between = (phases: ReturnType<typeof lossPhases>): readonly (readonly [string, number, number])[] =>
+    phases.map(({ kind, from, to }) => [kind, from, to]);
+  test.each([
+    {
+      title: 'alone, then shared, until the old node is DOWN',
+      times: times(0.16, 2.93, 11.7),
+      phases: [
+        ['alone', 160, 2930],
+        ['shared', 2930, 11_700],
+      ],
+    },
+    {
+      title: 'alone, then nobody, if the old node is DOWN first',
+      times: times(0.16, 1.86, 0.34),
+      phases: [
+        ['alone', 160, 340],
+        ['nobody', 340, 1860],
+      ],
+    },
+    { title: 'shared only, if the new node was UP before', times: times(2, 1, 12), phases: [['shared', 2000, 12_000]] },
+    { title: 'none, if the old node is DOWN before', times: times(12, 1, 2), phases: [] },
+    {
+      title: 'to the end of the observation, for what never happened',
+      times: { ...times(0.16, 1, 2), newUp: undefined, oldDown: undefined },
+      phases: [['alone', 160, 40_000]],
+    },
+  ])('$title', ({ times, phases }) => {
+    expect(between(lossPhases(times))).toEqual(phases);
   });
 });
 
@@ -133,6 +108,15 @@ describe('causeOfLoss', () => {
       cause: 'droppedByNodeAlone',
     },
     { title: 'while nobody is UP', sent: 1.4, times: times(0.16, 1.66, 1.16), cause: 'noServerUp' },
+    { title: 'just before nobody is UP', sent: 1.1, times: times(0.16, 1.66, 1.16), cause: 'droppedByNodeAlone' },
+    { title: 'a little after nobody was UP', sent: 1.7, times: times(0.16, 1.66, 1.16), cause: 'noServerUp' },
+    { title: 'just before the new node is UP', sent: 2.9, times: times(0.16, 2.93, 11.7), cause: 'droppedByNodeAlone' },
+    {
+      title: 'a little after the old node is DOWN',
+      sent: 11.75,
+      times: times(0.16, 2.93, 11.7),
+      cause: 'droppedByNodeShared',
+    },
     { title: 'after the app has gone', sent: 6, times: times(5, 2, 12, 'app'), cause: 'appGone' },
     { title: 'after the old node is DOWN', sent: 13, times: times(0.16, 2.93, 11.7), cause: 'unexplained' },
     { title: 'long before anything happened', sent: -3, times: times(0.16, 2.93, 11.7), cause: 'unexplained' },

@@ -1,53 +1,67 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { afterAll, describe, expect, test } from 'vitest';
-import { allScenarios, compareAltitudes, disagreementText, runOnBackend, runOnTable } from '../../src/index.ts';
+import { describe, expect, test } from 'vitest';
+import {
+  allScenarios,
+  type BackendHarness,
+  type BackendResult,
+  compareAltitudes,
+  disagreementText,
+  runOnBackend,
+  runOnTable,
+  type Scenario,
+} from '../../src/index.ts';
+import { golden, goldensOf } from './golden.ts';
 import { nftablesHarness } from './nftables-harness.ts';
 import { seededRandom } from './seeded-random.ts';
 
 const { signal } = new AbortController();
-const harnesses = [nftablesHarness];
 const scenarios = allScenarios();
-/** Set to write the golden files anew; the diff is for the reviewer. */
-const isUpdate = process.env['UPDATE_GOLDENS'] !== undefined;
+const runs = scenarios.map((scenario) => ({
+  title: `${scenario.id} ${scenario.ipFamily}: ${scenario.name}`,
+  scenario,
+}));
 
-type Pinned = Readonly<Record<string, readonly string[]>>;
-
-describe.each(harnesses)('altitude 2: what $name renders does what every scenario says', (harness) => {
-  const file = new URL(`../golden/writes-${harness.name}.json`, import.meta.url);
-  const pinned = isUpdate ? {} : (JSON.parse(readFileSync(file, 'utf8')) as Pinned);
-  const counted: Record<string, readonly string[]> = {};
-
-  const runs = scenarios.map((scenario) => ({
-    title: `${scenario.id} ${scenario.ipFamily}: ${scenario.name}`,
-    scenario,
-  }));
+describe.each([nftablesHarness])('altitude 2: what $name renders does what every scenario says', (harness) => {
+  const counts: Record<string, readonly string[]> = {};
 
   test.for(runs)('$title', async ({ scenario }, { skip }) => {
-    skip(!scenario.altitudes.run.includes('rendered'), scenario.altitudes.because);
+    skip(!isRendered(scenario), scenario.altitudes.because);
     const quiet = await runOnBackend(scenario, harness, {}, signal);
-    const rough = await runOnBackend(
-      scenario,
-      harness,
-      { failureRate: 0.1, random: seededRandom(scenario.id) },
-      signal,
-    );
     expect(disagreementText(compareAltitudes(scenario, [runOnTable(scenario), quiet]))).toBe('');
+    counts[`${scenario.id} ${scenario.ipFamily}`] = quiet.writes.map(({ at, writes }) => `${at}: ${writes}`);
+    const dump = dumpText(quiet);
+    expect(dump, 'the kernel after each change; UPDATE_GOLDENS=1 pins it').toBe(
+      golden(dumpFile(harness, scenario), dump),
+    );
+  });
+
+  test.for(runs)('one transaction in ten fails: $title', async ({ scenario }, { skip }) => {
+    skip(!isRendered(scenario), scenario.altitudes.because);
+    const random = seededRandom(`${scenario.id} ${scenario.ipFamily}`);
+    const quiet = await runOnBackend(scenario, harness, {}, signal);
+    const rough = await runOnBackend(scenario, harness, { failureRate: 0.1, random }, signal);
     expect(disagreementText(compareAltitudes(scenario, [runOnTable(scenario), rough]))).toBe('');
     expect(rough.dumps, 'failures leave no trace').toEqual(quiet.dumps);
-    const name = `${scenario.id} ${scenario.ipFamily}`;
-    counted[name] = quiet.writes.map(({ at, writes }) => `${at}: ${writes}`);
-    if (!isUpdate)
-      expect(counted[name], 'element writes by line; UPDATE_GOLDENS=1 pins new ones').toEqual(pinned[name]);
   });
 
-  afterAll(() => {
-    if (!isUpdate) return;
-    mkdirSync(new URL('.', file), { recursive: true });
-    writeFileSync(file, `${JSON.stringify(counted, undefined, 2)}\n`);
+  test('element writes of each change, by line; UPDATE_GOLDENS=1 pins them', () => {
+    const text = `${JSON.stringify(counts, undefined, 2)}\n`;
+    expect(text).toBe(golden(`writes-${harness.name}.json`, text));
   });
 
-  test('every pinned count belongs to a scenario', () => {
-    const names = new Set(scenarios.map(({ id, ipFamily }) => `${id} ${ipFamily}`));
-    expect(Object.keys(pinned).filter((name) => !names.has(name))).toEqual([]);
+  test('every golden file belongs to a scenario', () => {
+    const known = new Set(scenarios.filter(isRendered).map((scenario) => dumpFile(harness, scenario)));
+    expect(goldensOf(harness.name).filter((file) => !known.has(file))).toEqual([]);
   });
 });
+
+function isRendered({ altitudes }: Scenario): boolean {
+  return altitudes.run.includes('rendered');
+}
+
+function dumpFile({ name }: BackendHarness, { id, ipFamily }: Scenario): string {
+  return `${name}/${id}-${ipFamily}.txt`;
+}
+
+function dumpText({ writes, dumps }: BackendResult): string {
+  return writes.map(({ at }, index) => `== ${at === 'start' ? at : `line ${at}`}\n${dumps[index]}`).join('\n');
+}

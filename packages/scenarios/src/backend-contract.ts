@@ -1,0 +1,225 @@
+import {
+  type DataplaneBackend,
+  type ForwardingTable,
+  type ServiceForwarding,
+  type ServicePortKey,
+  UsageError,
+} from '@switchyard/core';
+import { TableApplier } from './apply-until-done.ts';
+import type { BackendHarness } from './backend-harness.ts';
+import type { Scenario } from './scenario.ts';
+import { firstState, nextState } from './scenario-state.ts';
+import { ScenarioTables } from './scenario-tables.ts';
+
+/** One promise that every dataplane backend keeps. */
+export interface ContractClause {
+  /** Completes "a backend …". */
+  readonly promise: string;
+  /** What the backend broke with the tables of one scenario; empty if nothing. Each call gets a kernel of its own. */
+  faults(subject: ContractSubject, signal: AbortSignal): Promise<readonly string[]>;
+}
+
+/** What a clause is tried on. */
+export interface ContractSubject {
+  readonly harness: BackendHarness;
+  readonly scenario: Scenario;
+}
+
+/** The contract of `DataplaneBackend`, clause by clause; needs a fake kernel and no packets. */
+export const backendContract: readonly ContractClause[] = [
+  { promise: 'writes nothing when the kernel already has the table', faults: secondApply },
+  { promise: 'adopts what another instance wrote, without a write', faults: adoption },
+  { promise: 'reaches the same kernel by differences as in full', faults: deltaEqualsFull },
+  { promise: 'says the same of the same forwarding, however it came about', faults: canonicalDump },
+  { promise: 'names the services the kernel refused, and writes all others', faults: partialFailure },
+  { promise: 'is as good as new after an aborted apply', faults: abortedApply },
+  { promise: 'cleans up without memory, twice if need be, and leaves nothing', faults: cleanup },
+];
+
+async function secondApply({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+  const kernel = harness.createKernel();
+  await using backend = await kernel.open(scenario.ipFamily, signal);
+  const applier = new TableApplier(backend);
+  const faults: string[] = [];
+  for (const table of tablesOf(scenario)) {
+    await applier.apply(table, signal);
+    const before = await backend.dump(signal);
+    const again = await applier.apply(table, signal);
+    const full = await backend.apply({ table, scope: { kind: 'full' } }, signal);
+    if (again.writes !== 0) faults.push(`an empty difference wrote ${again.writes} elements`);
+    if (full.status !== 'applied' || full.writes !== 0) faults.push(`a full apply again: ${JSON.stringify(full)}`);
+    if ((await backend.dump(signal)) !== before) faults.push('applying the same table again changed the kernel');
+  }
+  return faults;
+}
+
+async function adoption({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+  const kernel = harness.createKernel();
+  const faults: string[] = [];
+  await using writer = await kernel.open(scenario.ipFamily, signal);
+  const applier = new TableApplier(writer);
+  for (const table of tablesOf(scenario)) {
+    await applier.apply(table, signal);
+    await using fresh = await kernel.open(scenario.ipFamily, signal);
+    const outcome = await fresh.apply({ table, scope: { kind: 'full' } }, signal);
+    if (outcome.status !== 'applied' || outcome.writes !== 0) faults.push(`a new instance: ${JSON.stringify(outcome)}`);
+    if ((await fresh.dump(signal)) !== (await writer.dump(signal))) faults.push('a new instance sees another kernel');
+  }
+  return faults;
+}
+
+async function deltaEqualsFull(
+  { harness, scenario }: ContractSubject,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const kernel = harness.createKernel();
+  await using backend = await kernel.open(scenario.ipFamily, signal);
+  const applier = new TableApplier(backend);
+  const faults: string[] = [];
+  for (const table of tablesOf(scenario)) {
+    await applier.apply(table, signal);
+    const difference = firstDifference(await backend.dump(signal), await dumpOfNew(harness, table, signal));
+    if (difference !== undefined) faults.push(`after differences: ${difference}`);
+  }
+  return faults;
+}
+
+/** Through all states to each of them and back, ending with nothing at all. */
+async function canonicalDump({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+  const kernel = harness.createKernel();
+  await using backend = await kernel.open(scenario.ipFamily, signal);
+  const applier = new TableApplier(backend);
+  const faults: string[] = [];
+  const tables = tablesOf(scenario);
+  const [first] = tables;
+  const empty = first === undefined ? [] : [{ ...first, services: new Map(), healthChecks: new Map() }];
+  for (const table of [...tables, ...tables.slice(0, -1).reverse(), ...empty]) {
+    await applier.apply(table, signal);
+    const difference = firstDifference(await backend.dump(signal), await dumpOfNew(harness, table, signal));
+    if (difference !== undefined) faults.push(`on the way back: ${difference}`);
+  }
+  return faults;
+}
+
+/** Each cluster IP in turn is refused: whoever has it must be named, and everybody else must be there at once. */
+async function partialFailure({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+  const faults: string[] = [];
+  for (const table of tablesOf(scenario)) {
+    for (const address of clusterIpsOf(table)) {
+      const kernel = harness.createKernel();
+      await using backend = await kernel.open(table.ipFamily, signal);
+      const applier = new TableApplier(backend);
+      kernel.refuse(address);
+      const outcome = await applier.attempt(table, signal);
+      const isOwner = (service: ServiceForwarding): boolean => service.frontends.some((one) => one.address === address);
+      const [owners, others] = split(table, isOwner);
+      const named = outcome.status === 'partial' ? [...outcome.failed.keys()].sort().join(', ') : outcome.status;
+      if (named !== [...owners.keys()].sort().join(', ')) faults.push(`${address} refused, but named: ${named}`);
+      const rest = await dumpOfNew(harness, { ...table, services: others }, signal);
+      const missing = firstDifference(await backend.dump(signal), rest);
+      if (missing !== undefined) faults.push(`beside the refused ${address}: ${missing}`);
+      kernel.refuse(undefined);
+      await applier.apply(table, signal);
+      const difference = firstDifference(await backend.dump(signal), await dumpOfNew(harness, table, signal));
+      if (difference !== undefined) faults.push(`after the repair: ${difference}`);
+    }
+  }
+  return faults;
+}
+
+async function abortedApply({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+  const kernel = harness.createKernel();
+  await using backend = await kernel.open(scenario.ipFamily, signal);
+  const applier = new TableApplier(backend);
+  const faults: string[] = [];
+  for (const table of tablesOf(scenario)) {
+    const reason = new UsageError('contract.abort', 'enough');
+    const ended = await applier.attempt(table, AbortSignal.abort(reason)).then(
+      ({ status }) => status,
+      (error: unknown) => error,
+    );
+    // With nothing to write there is nothing to abort.
+    if (ended !== reason && ended !== 'applied') faults.push(`an aborted apply ended with ${String(ended)}`);
+    await applier.apply(table, signal);
+    const difference = firstDifference(await backend.dump(signal), await dumpOfNew(harness, table, signal));
+    if (difference !== undefined) faults.push(`after an abort: ${difference}`);
+  }
+  return faults;
+}
+
+async function cleanup({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+  const faults: string[] = [];
+  for (const table of tablesOf(scenario)) {
+    const kernel = harness.createKernel();
+    await using writer = await kernel.open(scenario.ipFamily, signal);
+    await new TableApplier(writer).apply(table, signal);
+    await using cleaner = await kernel.open(scenario.ipFamily, signal);
+    await cleaner.cleanup(signal);
+    await cleaner.cleanup(signal);
+    if (!kernel.isEmpty()) faults.push('something is left after a cleanup');
+    if ((await cleaner.dump(signal)) !== '') faults.push('the dump of a cleaned kernel is not empty');
+  }
+  return faults;
+}
+
+const tablesByScenario = new WeakMap<Scenario, readonly ForwardingTable[]>();
+
+/** The tables of the scenario's own family, one for each state. */
+function tablesOf(scenario: Scenario): readonly ForwardingTable[] {
+  const known = tablesByScenario.get(scenario) ?? buildTables(scenario);
+  tablesByScenario.set(scenario, known);
+  return known;
+}
+
+function buildTables(scenario: Scenario): readonly ForwardingTable[] {
+  const tables = new ScenarioTables(scenario);
+  let state = firstState(scenario);
+  const all = [tables.update(state)];
+  for (const step of scenario.steps) {
+    const next = nextState(state, step);
+    if (next !== state) all.push(tables.update(next));
+    state = next;
+  }
+  return all.flatMap((one) => one.get(scenario.ipFamily) ?? []);
+}
+
+function clusterIpsOf(table: ForwardingTable): ReadonlySet<string> {
+  const frontends = [...table.services.values()].flatMap((service) => service.frontends);
+  return new Set(frontends.filter(({ kind }) => kind === 'clusterIP').map(({ address }) => address));
+}
+
+type Services = Map<ServicePortKey, ServiceForwarding>;
+
+function split(
+  table: ForwardingTable,
+  isFirst: (service: ServiceForwarding) => boolean,
+): readonly [Services, Services] {
+  const [first, second]: [Services, Services] = [new Map(), new Map()];
+  for (const [key, service] of table.services) (isFirst(service) ? first : second).set(key, service);
+  return [first, second];
+}
+
+const dumps = new WeakMap<BackendHarness, WeakMap<ForwardingTable, Promise<string>>>();
+
+/** What a new backend makes of a table in an empty kernel; remembered, because every clause asks for it. */
+function dumpOfNew(harness: BackendHarness, table: ForwardingTable, signal: AbortSignal): Promise<string> {
+  const known = dumps.get(harness) ?? new WeakMap<ForwardingTable, Promise<string>>();
+  dumps.set(harness, known);
+  const dump = known.get(table) ?? makeDump(harness, table, signal);
+  known.set(table, dump);
+  return dump;
+}
+
+async function makeDump(harness: BackendHarness, table: ForwardingTable, signal: AbortSignal): Promise<string> {
+  await using backend: DataplaneBackend = await harness.createKernel().open(table.ipFamily, signal);
+  await new TableApplier(backend).apply(table, signal);
+  return backend.dump(signal);
+}
+
+function firstDifference(found: string, wanted: string): string | undefined {
+  if (found === wanted) return undefined;
+  const [foundLines, wantedLines] = [found.split('\n'), wanted.split('\n')];
+  const index = foundLines.findIndex((line, at) => line !== wantedLines[at]);
+  const at = index < 0 ? foundLines.length : index;
+  return `line ${at + 1} of the dump is '${foundLines[at] ?? ''}' instead of '${wantedLines[at] ?? ''}'`;
+}

@@ -1,0 +1,117 @@
+import type { DataplaneBackend } from '@switchyard/core';
+import { describe, expect, test } from 'vitest';
+import { allScenarios, type BackendHarness, backendContract } from '../../src/index.ts';
+import { nftablesHarness } from './nftables-harness.ts';
+
+const { signal } = new AbortController();
+const scenario = allScenarios().find(({ id }) => id === 'cluster-ip');
+
+/** A harness whose backends keep all promises but the one the defect breaks. */
+function harnessWith(defect: (honest: DataplaneBackend) => Partial<DataplaneBackend>): BackendHarness {
+  return {
+    name: 'defective',
+    createKernel: () => {
+      const kernel = nftablesHarness.createKernel();
+      return {
+        ...kernel,
+        open: async (ipFamily, openSignal) => {
+          const honest = await kernel.open(ipFamily, openSignal);
+          const methods: DataplaneBackend = {
+            name: honest.name,
+            ipFamily,
+            capabilities: honest.capabilities,
+            apply: (request, applySignal) => honest.apply(request, applySignal),
+            cleanup: (cleanupSignal) => honest.cleanup(cleanupSignal),
+            dump: (dumpSignal) => honest.dump(dumpSignal),
+            [Symbol.asyncDispose]: () => honest[Symbol.asyncDispose](),
+          };
+          return { ...methods, ...defect(honest) };
+        },
+      };
+    },
+  };
+}
+
+let dumps = 0;
+
+const defects: readonly {
+  readonly title: string;
+  readonly breaks: string;
+  readonly defect: Parameters<typeof harnessWith>[0];
+}[] = [
+  {
+    title: 'claims a write each time',
+    breaks: 'writes nothing when the kernel already has the table',
+    defect: (honest) => ({
+      apply: async (request, given) => {
+        const outcome = await honest.apply(request, given);
+        return outcome.status === 'applied' ? { ...outcome, writes: outcome.writes + 1 } : outcome;
+      },
+    }),
+  },
+  {
+    title: 'clears the kernel when it starts',
+    breaks: 'adopts what another instance wrote, without a write',
+    defect: (honest) => {
+      let isNew = true;
+      return {
+        apply: async (request, given) => {
+          if (isNew) await honest.cleanup(given);
+          isNew = false;
+          return honest.apply(request, given);
+        },
+      };
+    },
+  },
+  {
+    title: 'ignores differences',
+    breaks: 'reaches the same kernel by differences as in full',
+    defect: (honest) => ({
+      apply: async (request, given) =>
+        request.scope.kind === 'full' ? honest.apply(request, given) : { status: 'applied', writes: 0 },
+    }),
+  },
+  {
+    title: 'numbers its dumps',
+    breaks: 'says the same of the same forwarding, however it came about',
+    defect: (honest) => ({ dump: async (given) => `${await honest.dump(given)}${++dumps}` }),
+  },
+  {
+    title: 'gives up on everything when one service is refused',
+    breaks: 'names the services the kernel refused, and writes all others',
+    defect: (honest) => ({
+      apply: async (request, given) => {
+        const outcome = await honest.apply(request, given);
+        if (outcome.status !== 'partial') return outcome;
+        await honest.cleanup(given);
+        return outcome;
+      },
+    }),
+  },
+  {
+    title: 'hides that it was aborted',
+    breaks: 'is as good as new after an aborted apply',
+    defect: (honest) => ({
+      apply: async (request, given) =>
+        given.aborted ? { status: 'partial', writes: 0, failed: new Map() } : honest.apply(request, given),
+    }),
+  },
+  {
+    title: 'does not clean up',
+    breaks: 'cleans up without memory, twice if need be, and leaves nothing',
+    defect: () => ({ cleanup: async () => undefined }),
+  },
+];
+
+describe('the contract suite notices a backend that', () => {
+  test.each(defects)('$title', async ({ breaks, defect }) => {
+    const clause = backendContract.find(({ promise }) => promise === breaks);
+    const faults = await clause?.faults({ harness: harnessWith(defect), scenario: scenario! }, signal);
+    expect(faults).not.toEqual([]);
+    expect(faults).toBeDefined();
+  });
+
+  test('is there for every clause', () => {
+    expect(defects.map(({ breaks }) => breaks)).toEqual(backendContract.map(({ promise }) => promise));
+  });
+});
