@@ -231,6 +231,16 @@ test.each([
   expect(port?.knownEndpoints[0]).toMatchObject({ ready: true, terminating: false });
 });
 
+test('fact 11: an entry that is not terminating speaks even when it is not ready and the terminating one still is', () => {
+  const endpoints = [
+    { ...here, ready: true, terminating: true },
+    { ...here, ready: false },
+  ];
+  const table = tableOf({ ...clusterOf(local), slices: [slice('ns/svc', { endpoints })] });
+  const [port] = [...table.services.values()];
+  expect(port?.knownEndpoints).toMatchObject([{ ready: false, terminating: false }]);
+});
+
 test('fact 11: between two entries that are not terminating the choice does not depend on the order', () => {
   const entries = [
     { ...here, ready: false },

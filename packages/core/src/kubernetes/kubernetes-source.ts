@@ -5,6 +5,7 @@ import type { Clock, Random } from '../time.ts';
 import { newApiClient, type ApiClient } from './api-client.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 import { defaultMerge, newBatchMerger, type MergeOptions } from './merge-batches.ts';
+import { OutageWaits } from './outage-waits.ts';
 import { Reflector } from './reflector.ts';
 import { defaultTimings, type ReflectorTimings } from './reflector-timings.ts';
 import { resourceQueries, type NodeScope, type ResourceQuery } from './resources.ts';
@@ -49,17 +50,20 @@ export class KubernetesSource implements ClusterStateSource {
     const { clock, connection, log, merge, nodes, userAgent = 'switchyard' } = this.#options;
     const merger = newBatchMerger({ ...defaultMerge, ...merge, clock });
     const context = newProjectionContext(newSkippedLog(log));
+    const waits = new OutageWaits();
     const queries = resourceQueries(nodes);
     const stop = new AbortController();
     const stopped = AbortSignal.any([signal, stop.signal]);
     const broken = new AbortController();
     await using client = newApiClient(connection, { clock, userAgent });
     const reflectors = [queries.Service, queries.EndpointSlice, queries.Node, queries.ServiceCIDR].map((query) =>
-      this.#reflect(query as ResourceQuery<ResourceKind>, { client, context, deliver: merger.push }, stopped).catch(
-        (error: unknown) => {
-          if (!stopped.aborted) broken.abort(error); // a defect of ours: the consumer must learn of it
-        },
-      ),
+      this.#reflect(
+        query as ResourceQuery<ResourceKind>,
+        { client, context, deliver: merger.push, waits },
+        stopped,
+      ).catch((error: unknown) => {
+        if (!stopped.aborted) broken.abort(error); // a defect of ours: the consumer must learn of it
+      }),
     );
     try {
       yield* merger.batches(AbortSignal.any([stopped, broken.signal]));
@@ -94,6 +98,7 @@ export class KubernetesSource implements ClusterStateSource {
       random,
       log,
       timings: { ...defaultTimings, ...timings },
+      waits: parts.waits,
     });
     return reflector.run(signal);
   }
@@ -103,4 +108,5 @@ interface ReflectorParts {
   readonly client: ApiClient;
   readonly context: ProjectionContext;
   readonly deliver: (event: ClusterEvent) => void;
+  readonly waits: OutageWaits;
 }

@@ -26,12 +26,13 @@ export class OutageLog {
     this.#log.warn('lost the API server; forwarding stays as it is', fields);
   }
 
-  /** A list or a watch works. */
-  recovered(): void {
-    if (this.#lostAt === undefined) return;
+  /** A list or a watch works. Returns whether that ends an outage. */
+  recovered(): boolean {
+    if (this.#lostAt === undefined) return false;
     const duration = this.#clock.monotonic() - this.#lostAt;
     this.#log.info('the API server is back', { resource: this.#resource, duration, failures: this.#failures });
     this.#lostAt = undefined;
     this.#failures = 0;
+    return true;
   }
 }

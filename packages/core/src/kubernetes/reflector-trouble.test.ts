@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Exchange, serveWatchList } from '../testing/scripted-api-server.ts';
-import { millis } from '../time.ts';
+import { millis, seconds, systemClock } from '../time.ts';
+import { OutageWaits } from './outage-waits.ts';
 import { added, deleted, modified, ReflectorHarness } from './testing/reflector-harness.ts';
 
 let h: ReflectorHarness;
@@ -92,6 +93,47 @@ describe('trouble', () => {
     (await h.next()).answer(status, 'later', { 'retry-after': retryAfter });
     await h.next();
     expect(h.clock.waits).toEqual([least + 250]);
+  });
+
+  // Waits of a minute and more are real here: only an early end can be why the next request comes.
+  const patient = { backOff: { first: seconds(120), max: seconds(120) } };
+
+  test.each<readonly [string, (exchange: Exchange) => void]>([
+    ['a connection that breaks off', (exchange) => exchange.stream().write('{"type"').end()],
+    ['a gateway without a server', (exchange) => exchange.answer(502, 'bad gateway')],
+  ])('the wait after %s ends when another reflector gets through', async (_, fault) => {
+    const waits = new OutageWaits();
+    h.start(patient, 0.5, waits);
+    fault(await h.next());
+    await h.until(() => h.log.transitions.length === 1);
+    await h.pause();
+    waits.end();
+    await h.sync('10', 'a');
+    expect(h.told).toEqual(['replace shop/a']);
+  });
+
+  test.each([
+    [429, {}],
+    [503, { 'retry-after': '70' }],
+    [403, {}],
+  ])('the wait after HTTP %i is not cut short', async (status, headers) => {
+    const waits = new OutageWaits();
+    h.start(patient, 0.5, waits);
+    (await h.next()).answer(status, 'no', headers);
+    await h.until(() => h.log.transitions.length === 1);
+    await h.pause();
+    waits.end();
+    await h.pause();
+    expect(h.server.requests).toHaveLength(1);
+  });
+
+  test('getting through ends the waits of the others', async () => {
+    const waits = new OutageWaits();
+    const other = waits.sleep(seconds(120), systemClock, new AbortController().signal);
+    h.start({}, 0.5, waits);
+    (await h.next()).answer(500, 'no');
+    await h.sync('10', 'a');
+    await other;
   });
 
   test('an outage is logged once, with its cause, and once when it is over', async () => {

@@ -190,6 +190,20 @@ describe('410', () => {
     expect(h.log.transitions).toEqual([]);
   });
 
+  test('after an outage is listed anew at once, however long the waits had grown', async () => {
+    h.start({ backOff: { first: millis(100), max: seconds(30) }, shortWatch: seconds(60) });
+    (await h.sync('10', 'a')).end();
+    for (let round = 0; round < 4; round++) (await h.next()).answer(500, 'no');
+    const resumed = await h.next();
+    const grown = [...h.clock.waits];
+    resumed.answer(410, gone.object);
+    (await h.sync('90', 'b')).end();
+    expect(h.clock.waits).toEqual(grown);
+    (await h.next()).answer(410, gone.object);
+    await h.next();
+    expect(h.clock.waits.length).toBe(grown.length + 1); // a second one in a row is not free
+  });
+
   test('again and again, right after each list, is backed off', async () => {
     h.start({ shortWatch: seconds(60), backOff: { first: millis(100), max: millis(1000) } });
     for (let round = 0; round < 4; round++)

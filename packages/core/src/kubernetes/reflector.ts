@@ -6,6 +6,7 @@ import { ApiFailure, brokenOff, isCut, isExpired, isSilent } from './api-failure
 import { newBackOff, type BackOff } from './back-off.ts';
 import { listPages } from './list-pages.ts';
 import { OutageLog } from './outage-log.ts';
+import { OutageWaits } from './outage-waits.ts';
 import type { ReflectorTimings } from './reflector-timings.ts';
 import type { ResourceQuery } from './resources.ts';
 import type { Projected } from './to-records.ts';
@@ -22,6 +23,15 @@ export interface ReflectorOptions<K extends ResourceKind> {
   readonly random: Random;
   readonly log: Logger;
   readonly timings: ReflectorTimings;
+  /** Shared by the reflectors of one API server. Default: nobody to share with. */
+  readonly waits?: OutageWaits;
+}
+
+/** How long to wait before the next attempt. */
+interface Pause {
+  readonly duration: Millis;
+  /** The server was away, or asked for no pause: the wait may end as soon as it is back. */
+  readonly canEndEarly: boolean;
 }
 
 /** A watch that is silent this many times in a row may wait for a version that never comes (a restored etcd). */
@@ -39,11 +49,14 @@ export class Reflector<K extends ResourceKind> {
   readonly #backOff: BackOff;
   readonly #absentBackOff: BackOff;
   readonly #outages: OutageLog;
+  readonly #waits: OutageWaits;
   /** Undefined until everything was listed, and again after a 410. */
   #resourceVersion: string | undefined;
   #hasWatchList = true;
   #silentWatches = 0;
   #refusedResumes = 0;
+  /** A version was refused with 410, and nothing good has come since. */
+  #hasExpired = false;
   #isAbsent = false;
   /** When the present attempt became a working watch, or completed its list. */
   #openedAt: number | undefined;
@@ -54,18 +67,22 @@ export class Reflector<K extends ResourceKind> {
     this.#backOff = newBackOff(backOff, options.random);
     this.#absentBackOff = newBackOff({ ...backOff, max: absentRecheck }, options.random);
     this.#outages = new OutageLog(options.log, options.clock, options.query.kind);
+    this.#waits = options.waits ?? new OutageWaits();
   }
 
   /** Runs until aborted; then rejects with `signal.reason`. */
   async run(signal: AbortSignal): Promise<never> {
+    const { clock } = this.#options;
     for (;;) {
-      const wait = await this.#attempt(signal);
-      if (wait > 0) await this.#options.clock.sleep(wait, signal);
+      const { duration, canEndEarly } = await this.#attempt(signal);
+      if (duration <= 0) continue;
+      if (canEndEarly) await this.#waits.sleep(duration, clock, signal);
+      else await clock.sleep(duration, signal); // the server asked for it, or would refuse again
     }
   }
 
-  /** One list or watch. Returns how long to wait before the next. */
-  async #attempt(signal: AbortSignal): Promise<Millis> {
+  /** One list or watch. */
+  async #attempt(signal: AbortSignal): Promise<Pause> {
     const { clock, timings } = this.#options;
     const startedFrom = this.#resourceVersion;
     let failure: ApiFailure | undefined;
@@ -87,14 +104,18 @@ export class Reflector<K extends ResourceKind> {
     if (isFruitful) {
       this.#backOff.reset();
       this.#refusedResumes = 0;
+      this.#hasExpired = false;
     }
-    if (failure !== undefined) return this.#waitAfter(failure, isFruitful);
-    if (isFruitful || hasSynced) return millis(0);
-    return this.#fail(brokenOff(`watch ${this.#options.query.path}`, 'ended at once'));
+    if (failure !== undefined) {
+      const isResume = startedFrom !== undefined;
+      return { duration: this.#waitAfter(failure, isFruitful, isResume), canEndEarly: isServerAway(failure) };
+    }
+    const endedAtOnce = (): Millis => this.#fail(brokenOff(`watch ${this.#options.query.path}`, 'ended at once'));
+    return { duration: isFruitful || hasSynced ? millis(0) : endedAtOnce(), canEndEarly: false };
   }
 
   /** Decides what a failure means. */
-  #waitAfter(failure: ApiFailure, isFruitful: boolean): Millis {
+  #waitAfter(failure: ApiFailure, isFruitful: boolean, isResume: boolean): Millis {
     // The API server went away; another one, or its successor, may be there already.
     if ((isCut(failure) || isSilent(failure)) && isFruitful) return this.#backOff.next();
     if (this.#resourceVersion === undefined) {
@@ -107,7 +128,10 @@ export class Reflector<K extends ResourceKind> {
     }
     if (isExpired(failure)) {
       this.#resourceVersion = undefined;
-      return isFruitful ? millis(0) : this.#backOff.next();
+      // The server has answered: a back-off that grew during an outage is no reason to wait once more.
+      const isFirst = isResume && !this.#hasExpired;
+      this.#hasExpired = true;
+      return isFruitful || isFirst ? millis(0) : this.#backOff.next();
     }
     if (isRefusedVersion(failure) && ++this.#refusedResumes >= maxRefusedResumes) {
       this.#refusedResumes = 0;
@@ -183,7 +207,7 @@ export class Reflector<K extends ResourceKind> {
     const read = async (body: ApiBody): Promise<void> => {
       body.setInactivity(timings.inactivity);
       this.#openedAt = clock.monotonic();
-      this.#outages.recovered();
+      this.#recovered();
       await this.#eachEvent(body, (event) => {
         lines++;
         this.#apply(event);
@@ -255,7 +279,11 @@ export class Reflector<K extends ResourceKind> {
       resourceVersion,
     });
     this.#replace(items);
-    this.#outages.recovered();
+    this.#recovered();
+  }
+
+  #recovered(): void {
+    if (this.#outages.recovered()) this.#waits.end();
   }
 
   #advance(resourceVersion: string | undefined): void {
@@ -266,6 +294,11 @@ export class Reflector<K extends ResourceKind> {
     const { deliver, query } = this.#options;
     deliver({ kind: 'replace', resource: query.kind, items } as ClusterEvent); // K is one kind; TypeScript distributes the union
   }
+}
+
+/** No answer, or one of somebody in front of a server that is not there. */
+function isServerAway({ status, retryAfter }: ApiFailure): boolean {
+  return status === undefined || (status >= 500 && retryAfter === undefined);
 }
 
 /** Answers that may be about the version we asked for, not about us or the server's health. */

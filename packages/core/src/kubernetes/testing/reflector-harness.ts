@@ -6,6 +6,7 @@ import { type Exchange, ScriptedApiServer, serveWatchList } from '../../testing/
 import { millis, seconds, systemClock } from '../../time.ts';
 import { type ApiClient, newApiClient } from '../api-client.ts';
 import { defaultTls, fixedCredentials } from '../api-server-connection.ts';
+import { OutageWaits } from '../outage-waits.ts';
 import { Reflector } from '../reflector.ts';
 import { defaultTimings, type ReflectorTimings } from '../reflector-timings.ts';
 import { type ResourceQuery, resourceQueries } from '../resources.ts';
@@ -38,7 +39,7 @@ export class ReflectorHarness implements AsyncDisposable {
   }
 
   /** Starts a fresh reflector. `random` answers every roll of the dice. */
-  start(timings: Partial<ReflectorTimings> = {}, random = 0.5): void {
+  start(timings: Partial<ReflectorTimings> = {}, random = 0.5, waits: OutageWaits = new OutageWaits()): void {
     const run = <K extends ResourceKind>(query: ResourceQuery<K>, signal: AbortSignal): Promise<never> =>
       new Reflector<K>({
         query,
@@ -49,6 +50,7 @@ export class ReflectorHarness implements AsyncDisposable {
         random: () => random,
         log: this.log,
         timings: { ...defaultTimings, initialInactivity: seconds(90), ...timings },
+        waits,
       }).run(signal);
     this.#stop = new AbortController();
     this.#running = run(this.#query, this.#stop.signal).catch((error: unknown) => error);

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { ManualClock } from '../testing/manual-clock.ts';
+import { seconds } from '../time.ts';
+import { OutageWaits } from './outage-waits.ts';
+
+test('a wait takes its time', async () => {
+  const clock = new ManualClock();
+  let isOver = false;
+  const waiting = new OutageWaits().sleep(seconds(30), clock, new AbortController().signal).then(() => (isOver = true));
+  await clock.advance(29_999);
+  expect(isOver).toBe(false);
+  await clock.advance(1);
+  await waiting;
+});
+
+test('the end of the outage ends every wait, and no later one', async () => {
+  const clock = new ManualClock();
+  const waits = new OutageWaits();
+  const { signal } = new AbortController();
+  const waiting = [waits.sleep(seconds(30), clock, signal), waits.sleep(seconds(20), clock, signal)];
+  waits.end();
+  await Promise.all(waiting);
+  expect(clock.sleeping).toBe(0);
+  const later = waits.sleep(seconds(5), clock, signal);
+  expect(clock.sleeping).toBe(1);
+  await clock.advance(5000);
+  await later;
+});
+
+test('a stop is a stop', async () => {
+  const clock = new ManualClock();
+  const stop = new AbortController();
+  const waiting = new OutageWaits().sleep(seconds(30), clock, stop.signal);
+  stop.abort('stopped');
+  await expect(waiting).rejects.toBe('stopped');
+});
