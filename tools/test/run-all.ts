@@ -31,6 +31,16 @@ const noArguments =
 /** nx turns colours on even where nobody sees them; a log file shall stay readable. */
 const colours = process.stdout.isTTY ? {} : { FORCE_COLOR: '0' };
 
+/** Set by ^C or SIGTERM: the running step ends by itself, no other one starts, a second ^C ends at once. */
+let interruptedBy: NodeJS.Signals | undefined;
+let running: { kill(signal: NodeJS.Signals): boolean } | undefined;
+
+function onSignal(name: NodeJS.Signals): void {
+  if (interruptedBy !== undefined) process.exit(130);
+  interruptedBy = name;
+  if (name === 'SIGTERM') running?.kill('SIGINT'); // ^C reaches the children without us
+}
+
 async function main(args: readonly string[]): Promise<void> {
   const refusal = args.length > 0 ? noArguments : isRoot ? undefined : noRoot;
   if (refusal !== undefined) {
@@ -41,24 +51,36 @@ async function main(args: readonly string[]): Promise<void> {
   const projects = workspaces();
   for (const project of projects) rmSync(join(root, project.folder, '.test-results'), { recursive: true, force: true });
   const results: RunnerResult[] = [];
-  for (const check of checks) results.push(await runCheck(check));
-  results.push(...(await runTarget('test', 'unit')));
-  results.push(...(await runTarget('test-privileged', 'privileged')));
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  for (const check of checks) if (interruptedBy === undefined) results.push(await runCheck(check));
+  if (interruptedBy === undefined) results.push(...(await runTarget('test', 'unit')));
+  if (interruptedBy === undefined) results.push(...(await runTarget('test-privileged', 'privileged')));
+  if (interruptedBy !== undefined) return endInterrupted(interruptedBy);
   console.log(`\n${formatSummary(results)}`);
   if (results.some((result) => result.failed > 0)) process.exitCode = 1;
+}
+
+/** Tests that were killed leave their labs behind; nobody owns them any more. */
+async function endInterrupted(signal: NodeJS.Signals): Promise<void> {
+  const down = ['--conditions=@switchyard/source', join(root, 'packages/lab/src/main.ts'), 'down', '--dead'];
+  await execa('node', down, { cwd: root, reject: false, stdio: 'inherit' });
+  console.error(`test: interrupted by ${signal}; nothing was counted`);
+  process.exitCode = 130;
 }
 
 async function runCheck(check: Check): Promise<RunnerResult> {
   const started = performance.now();
   process.stdout.write(`test: ${check.name} ... `);
   const [file, ...args] = check.command;
-  const { exitCode, all } = await execa(file, args, {
+  const child = execa(file, args, {
     cwd: root,
     env: colours,
     all: true,
     reject: false,
     stdin: 'ignore',
   });
+  running = child;
+  const { exitCode, all } = await child;
   const seconds = (performance.now() - started) / 1000;
   const isPassed = exitCode === 0;
   console.log(`${isPassed ? 'ok' : 'FAILED'} (${seconds.toFixed(1)} s)`);
@@ -70,7 +92,7 @@ async function runCheck(check: Check): Promise<RunnerResult> {
 /** Runs an nx target in every project that has it, showing the output as it comes, and reads the reports. */
 async function runTarget(target: string, report: 'unit' | 'privileged'): Promise<readonly RunnerResult[]> {
   console.log(`test: ${report} tests of every package`);
-  await execa('nx', ['run-many', '-t', target, '--output-style=stream', '--nxBail=false'], {
+  const child = execa('nx', ['run-many', '-t', target, '--output-style=stream', '--nxBail=false'], {
     cwd: root,
     env: colours,
     reject: false,
@@ -78,6 +100,8 @@ async function runTarget(target: string, report: 'unit' | 'privileged'): Promise
     stdout: 'inherit',
     stderr: 'inherit',
   });
+  running = child;
+  await child;
   return workspaces()
     .filter((project) => project.targets.includes(target))
     .map((project) =>

@@ -2,22 +2,31 @@ import { rm } from 'node:fs/promises';
 import { millis, systemClock } from '@switchyard/core';
 import { destroyLab } from '../destroy-lab.ts';
 import { isAlive, type LabRecord, readLabRecord } from '../lab-record.ts';
-import { listLabs } from '../list-labs.ts';
+import { type LabListing, listLabs } from '../list-labs.ts';
 import { daemonLog } from '../names.ts';
+import type { LabChoice } from './options.ts';
 
 const grace = millis(15_000);
 
 /** Stops the owners of the labs and removes what is left of them. Yields the names as they are gone. */
-export async function* takeDown(names: 'all' | readonly string[], signal: AbortSignal): AsyncGenerator<string> {
+export async function* takeDown(choice: LabChoice, signal: AbortSignal): AsyncGenerator<string> {
   const listings = await listLabs();
   const all = listings.map(({ name }) => name);
-  for (const name of names === 'all' ? all : names) {
+  for (const name of chosen(choice, listings)) {
     const record = await readLabRecord(name);
     if (record !== undefined) await stopOwner(record, signal);
     await destroyLab(name);
     await rm(daemonLog(name), { force: true });
     if (all.includes(name)) yield name;
   }
+}
+
+/** Remains without a record are not taken for dead: who claims a name writes its record first, but may have just gone. */
+function chosen(choice: LabChoice, listings: readonly LabListing[]): readonly string[] {
+  if (choice !== 'all' && choice !== 'dead') return choice;
+  const isChosen = ({ status, record }: LabListing): boolean =>
+    choice === 'all' || (status === 'dead' && record !== undefined);
+  return listings.filter(isChosen).map(({ name }) => name);
 }
 
 /** SIGTERM, so that it may take its lab down itself; SIGKILL when that takes too long. */

@@ -4,11 +4,14 @@ import { ConfigError, ipFamilies, type IpFamily, tryParseIp } from '@switchyard/
 /** Name of the lab that commands mean when none is given. */
 export const defaultLab = 'demo';
 
+/** Labs by name; `dead` are those whose owner process is gone. */
+export type LabChoice = 'all' | 'dead' | readonly string[];
+
 /** One command line of `./dev lab`, checked. */
 export type LabCommand =
   | { readonly kind: 'help' }
   | { readonly kind: 'up'; readonly options: UpOptions }
-  | { readonly kind: 'down'; readonly names: 'all' | readonly string[] }
+  | { readonly kind: 'down'; readonly names: LabChoice }
   | { readonly kind: 'list' }
   | { readonly kind: 'status'; readonly name: string }
   | { readonly kind: 'exec'; readonly name: string; readonly host: string; readonly command: readonly string[] }
@@ -37,7 +40,8 @@ export const usage: string = `usage: ./dev lab COMMAND
              --nodes N          default 3
              --ip-family F      ipv4, ipv6 or dual (default)
              --agents           start the node agent on every node
-  down     remove a lab: processes, namespaces, cgroups, mounts (--name NAME, or --all)
+  down     remove a lab: processes, namespaces, cgroups, mounts (--name NAME, --all,
+             or --dead: those whose process is gone)
   list     the labs of this machine
   status   hosts, addresses and programs of a lab (--name NAME)
   exec     run a command in a host or pod: exec [--name NAME] HOST -- COMMAND
@@ -57,9 +61,12 @@ export function parseLabCommand(args: readonly string[]): LabCommand {
     case 'up':
       return { kind: 'up', options: parseUp(rest) };
     case 'down': {
-      const { name, all } = parse(rest, { name: { type: 'string' }, all: { type: 'boolean' } }).values;
-      if (all === true && name !== undefined) throw invalid('give --name or --all, not both');
-      return { kind: 'down', names: all === true ? 'all' : [name ?? defaultLab] };
+      const flags = { name: { type: 'string' }, all: { type: 'boolean' }, dead: { type: 'boolean' } } as const;
+      const { name, all = false, dead = false } = parse(rest, flags).values;
+      if (Number(all) + Number(dead) + Number(name !== undefined) > 1) {
+        throw invalid('give --name, --all or --dead, and only one of them');
+      }
+      return { kind: 'down', names: all ? 'all' : dead ? 'dead' : [name ?? defaultLab] };
     }
     case 'list':
       parse(rest, {});
