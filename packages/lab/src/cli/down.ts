@@ -11,13 +11,13 @@ const grace = millis(15_000);
 /** Stops the owners of the labs and removes what is left of them. Yields the names as they are gone. */
 export async function* takeDown(choice: LabChoice, signal: AbortSignal): AsyncGenerator<string> {
   const listings = await listLabs();
-  const all = listings.map(({ name }) => name);
+  const present = new Set(listings.map(({ name }) => name));
   for (const name of chosen(choice, listings)) {
     const record = await readLabRecord(name);
     if (record !== undefined) await stopOwner(record, signal);
     await destroyLab(name);
     await rm(daemonLog(name), { force: true });
-    if (all.includes(name)) yield name;
+    if (present.has(name)) yield name;
   }
 }
 
