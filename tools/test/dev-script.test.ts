@@ -97,7 +97,7 @@ test('only missing packages are installed, each named with its reason', () => {
   assert.equal(code, 0, stderr);
   assert.deepEqual(calls.slice(0, 2), [
     'apt-get update -qq',
-    'apt-get install -y -qq --no-install-recommends pkg-one pkg-two',
+    'apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends pkg-one pkg-two',
   ]);
   assert.ok(
     stderr.startsWith('dev: pkg-one is missing: does one thing\ndev: pkg-two is missing: does another\n'),
@@ -123,7 +123,7 @@ for (const [title, prepare] of [
     using box = new Sandbox();
     box.needs(...missing);
     prepare(box);
-    const { code, stderr, calls } = box.dev(['test']);
+    const { code, stderr, calls } = box.dev(['build']);
     assert.equal(code, 1);
     assert.ok(stderr.endsWith(`${aptLine}\n`), stderr);
     assert.ok(!calls.some((call) => call.startsWith('npm')), calls.join());
@@ -149,6 +149,40 @@ test('a failed npm ci is said in one line, and repeated by the next command', ()
     assert.match(stderr, /^dev: npm ci failed .*\n$/m, `round ${round}`);
     assert.equal(calls.length, 1, `round ${round}`);
   }
+});
+
+for (const command of ['demo', 'test']) {
+  test(`${command} without root: the one line to run, and nothing is installed`, () => {
+    using box = new Sandbox();
+    box.needs(...missing);
+    box.standIn('id', 'echo 1000');
+    const { code, stderr, calls } = box.dev([command]);
+    assert.deepEqual([code, calls], [1, []]);
+    assert.equal(stderr, `dev: ${command} makes network namespaces and needs root; run: sudo ./dev ${command}\n`);
+  });
+}
+
+test('clean removes what setup, build and test made, in the checkout and its packages, and nothing else', () => {
+  using box = new Sandbox();
+  const made = [
+    'node_modules',
+    '.nx',
+    'packages/a/dist',
+    'packages/a/node_modules',
+    'apps/b/dist-bundle',
+    'apps/b/.test-results',
+  ];
+  for (const folder of [...made, 'packages/a/src', 'apps/b/src']) {
+    mkdirSync(join(box.checkout, folder), { recursive: true });
+  }
+  const { code, stderr, calls } = box.dev(['clean'], box.folder);
+  assert.deepEqual([code, stderr, calls], [0, '', []]);
+  assert.deepEqual(
+    made.filter((folder) => existsSync(join(box.checkout, folder))),
+    [],
+  );
+  assert.ok(existsSync(join(box.checkout, 'packages/a/src')) && existsSync(join(box.checkout, 'apps/b/src')));
+  assert.ok(existsSync(join(box.checkout, 'package-lock.json')));
 });
 
 test('without npm, the line that installs it', () => {

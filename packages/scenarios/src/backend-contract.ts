@@ -104,7 +104,7 @@ async function canonicalDump({ harness, scenario }: ContractSubject, signal: Abo
 /** Each cluster IP in turn is refused: whoever has it must be named, and everybody else must be there at once. */
 async function partialFailure({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
   const faults: string[] = [];
-  for (const table of tablesOf(scenario)) {
+  for (const table of endsOf(tablesOf(scenario))) {
     for (const address of clusterIpsOf(table)) {
       const kernel = harness.createKernel();
       await using backend = await kernel.open(table.ipFamily, signal);
@@ -149,7 +149,7 @@ async function abortedApply({ harness, scenario }: ContractSubject, signal: Abor
 
 async function cleanup({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
   const faults: string[] = [];
-  for (const table of tablesOf(scenario)) {
+  for (const table of endsOf(tablesOf(scenario))) {
     const kernel = harness.createKernel();
     await using writer = await kernel.open(scenario.ipFamily, signal);
     await new TableApplier(writer).apply(table, signal);
@@ -181,6 +181,11 @@ function buildTables(scenario: Scenario): readonly ForwardingTable[] {
     state = next;
   }
   return all.flatMap((one) => one.get(scenario.ipFamily) ?? []);
+}
+
+/** The first and the last: enough where a kernel is built for each. */
+function endsOf(tables: readonly ForwardingTable[]): readonly ForwardingTable[] {
+  return tables.filter((_, index) => index === 0 || index === tables.length - 1);
 }
 
 function clusterIpsOf(table: ForwardingTable): ReadonlySet<string> {

@@ -38,6 +38,7 @@ export function clusterObjects(scenario: Scenario, state: ScenarioState): readon
     serviceCidrObject(scenario),
     ...services.map((service) => serviceObject(scenario, service)),
     ...services.flatMap((service) => sliceObjects(scenario, service, state)),
+    ...scenario.objects.map((object) => object as unknown as ClusterObject), // the schema has seen to kind and metadata
   ];
 }
 

@@ -101,8 +101,15 @@ class Reader {
       zone: given.zone,
       services: given.services.map((service, index) => this.#service(service, ['given', 'services', index])),
       endpoints: given.endpoints.map((endpoint, index) => this.#endpoint(endpoint, ['given', 'endpoints', index])),
+      objects: this.#objects(file),
       steps: file.steps.map((step, index) => this.#step(step, ['steps', index])),
     };
+  }
+
+  /** They have addresses of one family, and no twin. */
+  #objects({ given, ipFamilies }: ScenarioFile): Scenario['objects'] {
+    if (given.objects.length === 0 || ipFamilies.length === 1) return given.objects;
+    return this.#refuse(['given', 'objects'], 'a scenario with objects has a single family; say which in ipFamilies');
   }
 
   #step(step: FileStep, path: readonly unknown[]): ScenarioStep {

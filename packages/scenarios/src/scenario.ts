@@ -133,5 +133,7 @@ export interface Scenario {
   readonly zone: string;
   readonly services: readonly ScenarioService[];
   readonly endpoints: readonly ScenarioEndpoint[];
+  /** Kubernetes objects as they are, beside those made of services and endpoints, in every state. */
+  readonly objects: readonly Readonly<Record<string, unknown>>[];
   readonly steps: readonly ScenarioStep[];
 }

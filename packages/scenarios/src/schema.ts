@@ -109,6 +109,17 @@ export const scenarioSchema = v.strictObject({
     zone: v.optional(v.string(), 'zone-a'),
     services: v.array(serviceSchema),
     endpoints: v.optional(v.array(endpointSchema), []),
+    /** Kubernetes objects as they are, beside the others in every state. Only for scenarios of a single family. */
+    objects: v.optional(
+      v.array(
+        v.looseObject({
+          apiVersion: v.string(),
+          kind: v.literal('EndpointSlice'),
+          metadata: v.looseObject({ name: v.string(), namespace: v.string() }),
+        }),
+      ),
+      [],
+    ),
   }),
   steps: v.pipe(v.array(step), v.minLength(1)),
 });

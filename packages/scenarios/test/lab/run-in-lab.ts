@@ -84,7 +84,8 @@ async function attemptsOf(flow: ScenarioFlow, stage: Stage, signal: AbortSignal)
   }
   const prober = await stage.proberIn(host, signal);
   const protocol = flow.protocol === 'UDP' ? 'udp' : 'tcp';
-  const attempt = async (): Promise<Seen> => seenOf(await prober.probe({ protocol, ...request }), context);
+  const attempt = async (): Promise<Seen> =>
+    seenOf(await prober.probe({ protocol, ...request, sourcePort: stage.freshPort(host) }), context);
   return (count) => Promise.all(Array.from({ length: count }, attempt));
 }
 

@@ -16,6 +16,9 @@ import { startSctpServers } from './sctp.ts';
 /** A second address of node1: what leaves from it shows whether it was masqueraded, because that means the first. */
 const nodeSource: Readonly<Record<IpFamily, string>> = { IPv4: '172.18.0.200', IPv6: 'fd00:172:18::200' };
 
+/** Below the kernel's own choice, and where nobody listens. */
+const [firstPort, lastPort] = [12_000, 29_999];
+
 interface Place {
   readonly address: IpAddress;
   readonly node: string;
@@ -33,6 +36,7 @@ export class Stage implements AsyncDisposable {
   readonly addressesByEcho = new Map<string, readonly IpAddress[]>();
   readonly #hostsByAddress = new Map<IpAddress, LabHost>();
   readonly #probers = new Map<LabHost, Promise<Prober>>();
+  readonly #nextPorts = new Map<LabHost, number>();
   #clientPod: LabPod | undefined;
 
   private constructor(lab: Lab, agent: LabAgent) {
@@ -62,6 +66,16 @@ export class Stage implements AsyncDisposable {
     const host = this.#senderHost(flow);
     if (flow.to === '127.0.0.1' || flow.to === '::1') return { host, source: flow.to };
     return { host, source: flow.from === 'node' ? nodeSource[family] : (host.addresses[family] ?? '') };
+  }
+
+  /**
+   * A port that no attempt from this host has had. The kernel's choice would, now and then, repeat one, and the packet would
+   * follow the connection tracking entry of an earlier state.
+   */
+  freshPort(host: LabHost): number {
+    const port = this.#nextPorts.get(host) ?? firstPort;
+    this.#nextPorts.set(host, port < lastPort ? port + 1 : firstPort);
+    return port;
   }
 
   async proberIn(host: LabHost, signal: AbortSignal): Promise<Prober> {
