@@ -7,6 +7,7 @@ import { Controller } from './controller.ts';
 import { type EventLog, openEventLog, serverEvent } from './event-log.ts';
 import { assertNotMachines, type InterfaceAddresses, newInterfaceAddresses } from './runtime/interface-addresses.ts';
 import type { ServerStateChange } from './runtime/load-balancer-runtime.ts';
+import { checkHaproxy } from './runtime/check-haproxy.ts';
 import { haproxyFiles, HaproxyProcess } from './runtime/process.ts';
 import { holdRunDirectory } from './runtime/single-instance.ts';
 import { watchCluster } from './watch-cluster.ts';
@@ -25,6 +26,7 @@ export async function runController(config: RunConfig, host: Host, signal: Abort
   const { clock, random, log, runner } = host;
   await using stack = new AsyncDisposableStack();
   const connection = await kubeconfigConnection(config.kubeconfig, clock);
+  await checkHaproxy(config.haproxy, runner, signal);
   const interfaceAddresses = await interfaceOf(config, runner);
   const eventLog = config.eventLog === undefined ? undefined : stack.use(openEventLog(config.eventLog));
   await makeRunDirectory(config.runDirectory);

@@ -146,6 +146,8 @@ export interface Node extends ApiObject {
   readonly status?: {
     readonly addresses?: readonly { readonly type: string; readonly address: string }[];
     readonly conditions?: readonly Condition[];
+    readonly capacity?: Readonly<Record<string, string>>;
+    readonly allocatable?: Readonly<Record<string, string>>;
     readonly nodeInfo?: Readonly<Record<string, string>>;
   };
 }

@@ -1,6 +1,7 @@
 import { closeSync, existsSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError, DataplaneError, millis } from '@switchyard/core';
+import { listLabs } from '@switchyard/lab';
 import { type DemoConfig, readConfig, usage } from './config.ts';
 import { explainFrom, labSettings } from './explain-at.ts';
 import { jsonResult } from './json-result.ts';
@@ -19,7 +20,7 @@ async function demo(config: DemoConfig, signal: AbortSignal): Promise<void> {
     console.log(
       `\n== terminating fallback ${fallback}${fallback === 'off' ? ': what Kubernetes <= 1.25 did' : ' (KEP-1669)'}`,
     );
-    const run = await runRollout({ labName: `demo${fallback}`, settings }, liveProgress(), signal);
+    const run = await runRollout({ labName: await freeLabName(`demo${fallback}`), settings }, liveProgress(), signal);
     runs.push({ run, summary: summarise(run, explainAt) });
   }
   const summaries = runs.map(({ summary }) => summary);
@@ -36,6 +37,13 @@ async function demo(config: DemoConfig, signal: AbortSignal): Promise<void> {
   if (config.jsonFile === undefined) return;
   writeFileSync(config.jsonFile, `${JSON.stringify(jsonResult(runs), null, 2)}\n`);
   console.log(`data:   ${resolve(config.jsonFile)}`);
+}
+
+/** Demos may run side by side. What a killed one left under the first free name is removed by building there. */
+async function freeLabName(name: string): Promise<string> {
+  const running = new Set((await listLabs()).flatMap((lab) => (lab.status === 'running' ? [lab.name] : [])));
+  const names = [name, ...Array.from({ length: 8 }, (_, index) => `${name}${index + 2}`)];
+  return names.find((one) => !running.has(one)) ?? name;
 }
 
 /** Two minutes are too long to learn that a result cannot be written. */

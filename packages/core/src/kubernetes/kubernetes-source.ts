@@ -50,7 +50,7 @@ export class KubernetesSource implements ClusterStateSource {
     const { clock, connection, log, merge, nodes, userAgent = 'switchyard' } = this.#options;
     const merger = newBatchMerger({ ...defaultMerge, ...merge, clock });
     const context = newProjectionContext(newSkippedLog(log));
-    const waits = new OutageWaits();
+    const waits = new OutageWaits(clock);
     const queries = resourceQueries(nodes);
     const stop = new AbortController();
     const stopped = AbortSignal.any([signal, stop.signal]);

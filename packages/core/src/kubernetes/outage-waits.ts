@@ -1,18 +1,27 @@
-import type { Clock, Millis } from '../time.ts';
+import { type Clock, type Millis, seconds } from '../time.ts';
+
+/** Reflectors that get through for a moment, again and again, must not wake each other in a circle. */
+const minGap = seconds(10);
 
 /**
  * The waits of reflectors that lost the same API server. Each backs off on its own, up to half a minute; as soon as
  * one of them gets through, the others need not wait any longer.
  */
 export class OutageWaits {
+  readonly #clock: Clock;
   readonly #waiting = new Set<AbortController>();
+  #endedAt: number | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** Sleeps, but not past `end`. Rejects with `signal.reason` when aborted first. */
-  async sleep(duration: Millis, clock: Clock, signal: AbortSignal): Promise<void> {
+  async sleep(duration: Millis, signal: AbortSignal): Promise<void> {
     const early = new AbortController();
     this.#waiting.add(early);
     try {
-      await clock.sleep(duration, AbortSignal.any([signal, early.signal]));
+      await this.#clock.sleep(duration, AbortSignal.any([signal, early.signal]));
     } catch (error) {
       if (!early.signal.aborted || signal.aborted) throw error;
     } finally {
@@ -20,8 +29,11 @@ export class OutageWaits {
     }
   }
 
-  /** The API server answers again: ends all present waits. */
+  /** The API server answers again: ends all present waits, at most once in ten seconds. */
   end(): void {
+    const now = this.#clock.monotonic();
+    if (this.#endedAt !== undefined && now - this.#endedAt < minGap) return;
+    this.#endedAt = now;
     for (const early of this.#waiting) early.abort();
   }
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Exchange, serveWatchList } from '../testing/scripted-api-server.ts';
-import { millis, seconds, systemClock } from '../time.ts';
+import { millis, seconds } from '../time.ts';
 import { OutageWaits } from './outage-waits.ts';
 import { added, deleted, modified, ReflectorHarness } from './testing/reflector-harness.ts';
 
@@ -102,7 +102,7 @@ describe('trouble', () => {
     ['a connection that breaks off', (exchange) => exchange.stream().write('{"type"').end()],
     ['a gateway without a server', (exchange) => exchange.answer(502, 'bad gateway')],
   ])('the wait after %s ends when another reflector gets through', async (_, fault) => {
-    const waits = new OutageWaits();
+    const waits = new OutageWaits(h.clock);
     h.start(patient, 0.5, waits);
     fault(await h.next());
     await h.until(() => h.log.transitions.length === 1);
@@ -117,7 +117,7 @@ describe('trouble', () => {
     [503, { 'retry-after': '70' }],
     [403, {}],
   ])('the wait after HTTP %i is not cut short', async (status, headers) => {
-    const waits = new OutageWaits();
+    const waits = new OutageWaits(h.clock);
     h.start(patient, 0.5, waits);
     (await h.next()).answer(status, 'no', headers);
     await h.until(() => h.log.transitions.length === 1);
@@ -128,8 +128,8 @@ describe('trouble', () => {
   });
 
   test('getting through ends the waits of the others', async () => {
-    const waits = new OutageWaits();
-    const other = waits.sleep(seconds(120), systemClock, new AbortController().signal);
+    const waits = new OutageWaits(h.clock);
+    const other = waits.sleep(seconds(120), new AbortController().signal);
     h.start({}, 0.5, waits);
     (await h.next()).answer(500, 'no');
     await h.sync('10', 'a');

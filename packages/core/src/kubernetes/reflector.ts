@@ -67,7 +67,7 @@ export class Reflector<K extends ResourceKind> {
     this.#backOff = newBackOff(backOff, options.random);
     this.#absentBackOff = newBackOff({ ...backOff, max: absentRecheck }, options.random);
     this.#outages = new OutageLog(options.log, options.clock, options.query.kind);
-    this.#waits = options.waits ?? new OutageWaits();
+    this.#waits = options.waits ?? new OutageWaits(options.clock);
   }
 
   /** Runs until aborted; then rejects with `signal.reason`. */
@@ -76,7 +76,7 @@ export class Reflector<K extends ResourceKind> {
     for (;;) {
       const { duration, canEndEarly } = await this.#attempt(signal);
       if (duration <= 0) continue;
-      if (canEndEarly) await this.#waits.sleep(duration, clock, signal);
+      if (canEndEarly) await this.#waits.sleep(duration, signal);
       else await clock.sleep(duration, signal); // the server asked for it, or would refuse again
     }
   }

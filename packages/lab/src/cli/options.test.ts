@@ -7,6 +7,12 @@ const up = { name: 'demo', nodes: 3, ipFamilies, agents: false };
 test.each([
   { line: '', command: { kind: 'help' } },
   { line: '--help', command: { kind: 'help' } },
+  { line: 'up --help', command: { kind: 'help' } },
+  { line: 'exec client -h', command: { kind: 'help' } },
+  {
+    line: 'exec client -- ls --help',
+    command: { kind: 'exec', name: 'demo', host: 'client', command: ['ls', '--help'] },
+  },
   { line: 'up', command: { kind: 'up', options: up } },
   { line: 'up --nodes 1 --name x', command: { kind: 'up', options: { ...up, nodes: 1, name: 'x' } } },
   {

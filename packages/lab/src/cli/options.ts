@@ -53,11 +53,8 @@ export const usage: string = `usage: ./dev lab COMMAND
 /** Parses the arguments after `./dev lab`. Throws `ConfigError` with one line that says what is wrong. */
 export function parseLabCommand(args: readonly string[]): LabCommand {
   const [command = 'help', ...rest] = args;
+  if (command === 'help' || asksForHelp(args)) return { kind: 'help' };
   switch (command) {
-    case 'help':
-    case '--help':
-    case '-h':
-      return { kind: 'help' };
     case 'up':
       return { kind: 'up', options: parseUp(rest) };
     case 'down': {
@@ -80,6 +77,12 @@ export function parseLabCommand(args: readonly string[]): LabCommand {
     default:
       throw invalid(`unknown command ${JSON.stringify(command)}; see ./dev lab help`);
   }
+}
+
+/** `--help` behind any command; what follows `--` belongs to somebody else. */
+function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return (end < 0 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h');
 }
 
 function parseUp(args: readonly string[]): UpOptions {

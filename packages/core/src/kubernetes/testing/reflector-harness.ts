@@ -39,7 +39,7 @@ export class ReflectorHarness implements AsyncDisposable {
   }
 
   /** Starts a fresh reflector. `random` answers every roll of the dice. */
-  start(timings: Partial<ReflectorTimings> = {}, random = 0.5, waits: OutageWaits = new OutageWaits()): void {
+  start(timings: Partial<ReflectorTimings> = {}, random = 0.5, waits: OutageWaits = new OutageWaits(this.clock)): void {
     const run = <K extends ResourceKind>(query: ResourceQuery<K>, signal: AbortSignal): Promise<never> =>
       new Reflector<K>({
         query,

@@ -1,3 +1,4 @@
+import { availableParallelism, release, totalmem } from 'node:os';
 import { ipFamilies } from '@switchyard/core';
 import { type ApiClient, apiResources } from '../../api-client.ts';
 import type { Condition, Node } from '../../api-types.ts';
@@ -7,6 +8,11 @@ import { findCondition } from '../conditions.ts';
 /** The Node object of a lab node as its kubelet registers it. `at` is an API time. */
 export function nodeObject(node: LabNode, at: string): Node {
   const podCIDRs = ipFamilies.flatMap((family) => node.podCidrs[family] ?? []);
+  const resources = {
+    cpu: String(availableParallelism()),
+    memory: `${Math.floor(totalmem() / 1024)}Ki`,
+    pods: '110',
+  };
   const internal = ipFamilies.flatMap((family) => node.addresses[family] ?? []);
   return {
     metadata: {
@@ -25,7 +31,9 @@ export function nodeObject(node: LabNode, at: string): Node {
         { type: 'Hostname', address: node.nodeName },
       ],
       conditions: [readyCondition(at)],
-      nodeInfo: { kubeletVersion: 'v1.36.2', operatingSystem: 'linux' },
+      capacity: resources,
+      allocatable: resources,
+      nodeInfo: { kubeletVersion: 'v1.36.2', kernelVersion: release(), operatingSystem: 'linux' },
     },
   };
 }
