@@ -21,8 +21,5 @@ export async function openBackends(
       `this host cannot run --proxy-mode ${factory.name}: ${probe.reasons.join('; ')}`,
     );
   }
-  const { capabilities } = probe;
-  const lacks = (['sessionAffinity', 'sourceRanges'] as const).filter((name) => !capabilities[name]);
-  if (lacks.length > 0) host.logger.warn('the dataplane does not do everything yet', { backend: factory.name, lacks });
   return Promise.all(ipFamilies.map((ipFamily) => factory.open(host, ipFamily, signal)));
 }
