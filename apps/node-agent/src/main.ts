@@ -1,10 +1,11 @@
-import { DataplaneError, httpListener, InvariantError, noopMetrics, systemClock } from '@switchyard/core';
+import { httpListener, noopMetrics, seconds, systemClock } from '@switchyard/core';
 import {
   createCommandRunner,
   createJsonLogger,
   hostIpFamilies,
   nodeAddresses,
   releaseMemoryLater,
+  runApp,
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
@@ -12,9 +13,6 @@ import { type Config, parseConfig } from './config.ts';
 import { helpText } from './flags.ts';
 import { openSource } from './open-source.ts';
 import { version } from './version.ts';
-
-/** After a stop the process ends by itself; this long after it, without being asked. */
-const exitGraceMs = 5000;
 
 /** By then the cluster was listed and applied. */
 const startUpMs = 10_000;
@@ -58,30 +56,8 @@ function print(text: string): void {
   process.stdout.write(text);
 }
 
-/** One line for what an operator can repair; a stack for what we must. */
-function report(error: unknown): void {
-  const isOurs = !(error instanceof DataplaneError) || error instanceof InvariantError;
-  const text = isOurs && error instanceof Error ? (error.stack ?? error.message) : oneLine(error);
-  process.stderr.write(`switchyard-agent: ${text}\n`);
-}
-
-function oneLine(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  return message.trim().replaceAll(/\s*\n\s*/g, ' | ');
-}
-
-const controller = new AbortController();
-for (const name of ['SIGTERM', 'SIGINT'] as const) {
-  process.once(name, () => {
-    controller.abort(name);
-    setTimeout(() => process.exit(0), exitGraceMs).unref();
-  });
-}
-try {
-  await main(parseConfig(process.argv.slice(2)), controller.signal);
-} catch (error) {
-  if (!controller.signal.aborted) {
-    report(error);
-    process.exitCode = 1;
-  }
-}
+await runApp({
+  name: 'switchyard-agent',
+  exitGrace: seconds(5),
+  main: async (signal) => main(parseConfig(process.argv.slice(2)), signal),
+});

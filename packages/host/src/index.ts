@@ -4,3 +4,4 @@ export * from './json-logger.ts';
 export * from './node-addresses.ts';
 export * from './ip-families.ts';
 export * from './release-memory.ts';
+export * from './run-app.ts';

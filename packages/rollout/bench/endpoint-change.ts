@@ -9,6 +9,7 @@ import {
   startEchoServer,
 } from '@switchyard/lab';
 import { createFillers, createFlip, endpointsPerService, flipEndpoint } from './big-cluster.ts';
+import { textTable } from '../src/report/result-table.ts';
 import { percentile } from './percentile.ts';
 
 // From the API server's acknowledgement of an EndpointSlice write to the first connection that lands at the new
@@ -147,11 +148,10 @@ async function main(): Promise<void> {
     console.log(`measuring ${services} services ...`);
     rows.push(row(await measure(services, new AbortController().signal)));
   }
-  const widths = head.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
   console.log(
     `\nAPI write acknowledged to changed answer, ${changes} changes; kube-proxy 1.36.2 nftables in parentheses`,
   );
-  for (const cells of rows) console.log(cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('   '));
+  console.log(textTable(rows));
 }
 
 await main();

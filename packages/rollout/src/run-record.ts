@@ -1,4 +1,5 @@
 import type { EndpointSliceRecord, Millis, ServiceRecord } from '@switchyard/core';
+import type { LoadResult } from '@switchyard/lab';
 
 /** What was chosen for one run. Durations are the real ones, already scaled. */
 export interface RunSettings {
@@ -14,20 +15,8 @@ export interface RunSettings {
   readonly timeScale: number;
 }
 
-/** How one request ended. Anything but `answered` is lost. */
-export type RequestOutcome = 'answered' | 'timeout' | 'refused' | 'reset' | 'empty' | 'unreachable' | 'error';
-
-/** One request of the load, in wall-clock milliseconds. */
-export interface RequestRecord {
-  readonly sequence: number;
-  /** When the open loop wanted it sent: independent of earlier answers. */
-  readonly scheduledAt: Millis;
-  readonly sentAt: Millis;
-  readonly doneAt: Millis;
-  readonly outcome: RequestOutcome;
-  /** The pod that answered. */
-  readonly answeredBy: string | undefined;
-}
+/** One request of the load, in wall-clock milliseconds. Anything but `answered` is lost. */
+export type RequestRecord = Omit<LoadResult, 'httpStatus'>;
 
 /** A step in a pod's life, seen from the kubelet's side. */
 export interface PodMoment {

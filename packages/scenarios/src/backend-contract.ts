@@ -78,7 +78,7 @@ async function deltaEqualsFull(
   const faults: string[] = [];
   for (const table of tablesOf(scenario)) {
     await applier.apply(table, signal);
-    const difference = firstDifference(await backend.dump(signal), await dumpOfNew(harness, table, signal));
+    const difference = await differenceFromNew(backend, { harness, table }, signal);
     if (difference !== undefined) faults.push(`after differences: ${difference}`);
   }
   return faults;
@@ -95,7 +95,7 @@ async function canonicalDump({ harness, scenario }: ContractSubject, signal: Abo
   const empty = first === undefined ? [] : [{ ...first, services: new Map(), healthChecks: new Map() }];
   for (const table of [...tables, ...tables.slice(0, -1).reverse(), ...empty]) {
     await applier.apply(table, signal);
-    const difference = firstDifference(await backend.dump(signal), await dumpOfNew(harness, table, signal));
+    const difference = await differenceFromNew(backend, { harness, table }, signal);
     if (difference !== undefined) faults.push(`on the way back: ${difference}`);
   }
   return faults;
@@ -115,12 +115,11 @@ async function partialFailure({ harness, scenario }: ContractSubject, signal: Ab
       const [owners, others] = split(table, isOwner);
       const named = outcome.status === 'partial' ? [...outcome.failed.keys()].sort().join(', ') : outcome.status;
       if (named !== [...owners.keys()].sort().join(', ')) faults.push(`${address} refused, but named: ${named}`);
-      const rest = await dumpOfNew(harness, { ...table, services: others }, signal);
-      const missing = firstDifference(await backend.dump(signal), rest);
+      const missing = await differenceFromNew(backend, { harness, table: { ...table, services: others } }, signal);
       if (missing !== undefined) faults.push(`beside the refused ${address}: ${missing}`);
       kernel.refuse(undefined);
       await applier.apply(table, signal);
-      const difference = firstDifference(await backend.dump(signal), await dumpOfNew(harness, table, signal));
+      const difference = await differenceFromNew(backend, { harness, table }, signal);
       if (difference !== undefined) faults.push(`after the repair: ${difference}`);
     }
   }
@@ -141,7 +140,7 @@ async function abortedApply({ harness, scenario }: ContractSubject, signal: Abor
     // With nothing to write there is nothing to abort.
     if (ended !== reason && ended !== 'applied') faults.push(`an aborted apply ended with ${String(ended)}`);
     await applier.apply(table, signal);
-    const difference = firstDifference(await backend.dump(signal), await dumpOfNew(harness, table, signal));
+    const difference = await differenceFromNew(backend, { harness, table }, signal);
     if (difference !== undefined) faults.push(`after an abort: ${difference}`);
   }
   return faults;
@@ -219,6 +218,20 @@ async function makeDump(harness: BackendHarness, table: ForwardingTable, signal:
   await using backend: DataplaneBackend = await harness.createKernel().open(table.ipFamily, signal);
   await new TableApplier(backend).apply(table, signal);
   return backend.dump(signal);
+}
+
+interface Reference {
+  readonly harness: BackendHarness;
+  readonly table: ForwardingTable;
+}
+
+/** Where the kernel differs from one that a new backend wrote the table to; undefined if nowhere. */
+async function differenceFromNew(
+  backend: DataplaneBackend,
+  { harness, table }: Reference,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  return firstDifference(await backend.dump(signal), await dumpOfNew(harness, table, signal));
 }
 
 function firstDifference(found: string, wanted: string): string | undefined {

@@ -1,5 +1,5 @@
 import type { Allocations } from '../allocations.ts';
-import { type JsonObject, stringAt } from '../json.ts';
+import type { JsonObject } from '../json.ts';
 import type { ResourceDefinition } from '../resource.ts';
 import { type StoredObject, storedObject } from './stored-object.ts';
 
@@ -206,9 +206,4 @@ function byKeyOrder(a: StoredObject, b: StoredObject): number {
 
 function keyOf(namespace: string, name: string): string {
   return `/${namespace}/${name}`;
-}
-
-/** Key of an object in its collection; also what a continue token points at. */
-export function keyOfObject(object: JsonObject): string {
-  return keyOf(stringAt(object, 'metadata', 'namespace'), stringAt(object, 'metadata', 'name'));
 }

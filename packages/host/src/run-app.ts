@@ -1,0 +1,40 @@
+import { DataplaneError, InvariantError, type Millis } from '@switchyard/core';
+
+/** A program that runs until it is told to stop. */
+export interface App {
+  /** Stands before each error on stderr. */
+  readonly name: string;
+  /** After a stop the process ends by itself; this long after it, without being asked. */
+  readonly exitGrace: Millis;
+  /** `signal` aborts with the signal's name on SIGTERM and SIGINT. What it rejects with after that is of no interest. */
+  readonly main: (signal: AbortSignal) => Promise<void>;
+}
+
+/** Runs an app as this process: a rejection is printed to stderr and makes the exit code 1; a stop is 0. */
+export async function runApp({ name, exitGrace, main }: App): Promise<void> {
+  const stop = new AbortController();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      stop.abort(signal);
+      setTimeout(() => process.exit(0), exitGrace).unref();
+    });
+  }
+  try {
+    await main(stop.signal);
+  } catch (error) {
+    if (stop.signal.aborted) return;
+    process.stderr.write(`${name}: ${textOf(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
+/** One line for what an operator can repair; a stack for what we must. */
+function textOf(error: unknown): string {
+  const isOurs = !(error instanceof DataplaneError) || error instanceof InvariantError;
+  return isOurs && error instanceof Error ? (error.stack ?? error.message) : oneLine(error);
+}
+
+function oneLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.trim().replaceAll(/\s*\n\s*/g, ' | ');
+}
