@@ -28,6 +28,33 @@ export interface BackendCapabilities {
   readonly minSyncPeriod: Millis;
 }
 
+/** What the kernel counted for one service port since its elements were made; a restart of the agent keeps it. */
+export interface ServiceCounters {
+  /** First packets of connections that reached one of its frontends, whatever became of them. */
+  readonly connections: number;
+  /** First packets that were refused, by reason. */
+  readonly drops: {
+    /** Endpoints exist, none on this node, and policy is `Local`: dropped. */
+    readonly noLocalEndpoint: number;
+    /** No usable endpoint anywhere: rejected. */
+    readonly noEndpoints: number;
+    /** Not in `loadBalancerSourceRanges`: dropped. */
+    readonly sourceRange: number;
+  };
+}
+
+/** What a foreign change touched, the worst of them if several. `unknown`: notices were lost, anything may have changed. */
+export type DriftKind = 'table' | 'chain' | 'rule' | 'set' | 'element' | 'unknown';
+
+/** Somebody else changed what is ours in the kernel. */
+export interface Drift {
+  readonly kind: DriftKind;
+  /** Each change in words, such as `element 10.96.0.1 . tcp . 80 of frontends4 deleted`; the first few of many. */
+  readonly changes: readonly string[];
+  /** Who did it, where the kernel tells. */
+  readonly process: { readonly pid: number; readonly name: string } | undefined;
+}
+
 /** One instance drives one IP family. Calls never overlap. Disposal leaves forwarding in place. */
 export interface DataplaneBackend extends AsyncDisposable {
   readonly name: string;
@@ -39,6 +66,13 @@ export interface DataplaneBackend extends AsyncDisposable {
   cleanup(signal: AbortSignal): Promise<void>;
   /** Canonical, sorted, id-free text of what is in the kernel: for people and golden tests. */
   dump(signal: AbortSignal): Promise<string>;
+  /** Counters of every service in the kernel. Absent where the backend cannot count. */
+  counters?(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>>;
+  /**
+   * Reports foreign changes of what is ours until aborted, at most a second after they happened. The reconciler
+   * answers each with a `full` apply. Absent where the backend cannot notice.
+   */
+  watchDrift?(report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;
 }
 
 /** Whether this host can run a backend, and if not, why, in words for the operator. */

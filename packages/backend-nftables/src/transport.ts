@@ -1,0 +1,52 @@
+import type { Change, Element } from './elements.ts';
+import type { ElementObject, FamilySuffix, IntervalObject, TableName } from './names.ts';
+
+/** How this backend reaches the kernel. One instance per backend instance; disposing it closes its socket. */
+export interface NftTransport extends AsyncDisposable {
+  readonly kind: 'netlink' | 'cli';
+  /** Whether `Change`s of kind `class` can be written: load-balancing chains made at run time. */
+  readonly canAddClasses: boolean;
+  /** Runs nft text as one transaction; for rule sets. `attempt` says in an error what was tried. Throws `NftError`. */
+  loadRules(attempt: string, script: string, signal: AbortSignal): Promise<void>;
+  /** Writes ordered changes as one transaction. Throws `NftError`, whose `change` is the one at fault where the kernel tells. */
+  write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void>;
+  /** What tells whose table this is; undefined when there is no `inet` table of this name. */
+  findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined>;
+  /** The elements of a map or set of services; undefined when there is no such object. */
+  readElements(object: KernelObject<ElementObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
+  /** The CIDRs of an interval set, sorted; undefined when there is no such object. */
+  readIntervals(object: KernelObject<IntervalObject>, signal: AbortSignal): Promise<readonly string[] | undefined>;
+  /** The load-balancing chains there are: class to the name of its chain. */
+  readClasses(table: TableName, suffix: FamilySuffix, signal: AbortSignal): Promise<ReadonlyMap<number, string>>;
+  /** Every map and set of a table, of any version, and whether it holds elements. */
+  listObjects(table: string, signal: AbortSignal): Promise<readonly ListedObject[]>;
+  /** Empties these objects of a table of any version, in one transaction. */
+  flushObjects(table: string, objects: readonly ListedObject[], signal: AbortSignal): Promise<void>;
+  deleteTable(table: string, signal: AbortSignal): Promise<void>;
+}
+
+/** Changes of one transaction, already ordered. */
+export interface WriteRequest {
+  readonly table: TableName;
+  readonly changes: readonly Change[];
+}
+
+/** A table that may be ours. */
+export interface FoundTable {
+  /** The elements of its set `birthmark`; undefined when it has no such set. */
+  readonly birthmarks: readonly number[] | undefined;
+}
+
+/** A map or set of one family in one of our tables. */
+export interface KernelObject<Name> {
+  readonly table: TableName;
+  readonly object: Name;
+  readonly suffix: FamilySuffix;
+}
+
+/** A map or set of a table of any version. */
+export interface ListedObject {
+  readonly kind: 'map' | 'set';
+  readonly name: string;
+  readonly isEmpty: boolean;
+}
