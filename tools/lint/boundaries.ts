@@ -7,14 +7,16 @@ import { sourceFiles, type SourceFile } from './source-files.ts';
 const allow: Readonly<Record<string, readonly string[]>> = {
   core: [],
   host: ['core'],
-  backend: ['core', 'host'],
+  native: ['core'],
+  backend: ['core', 'host', 'native'],
   scenarios: ['core'],
   lab: ['core', 'host'],
   experiment: ['core', 'host', 'lab'],
-  app: ['core', 'host', 'backend'],
+  app: ['core', 'host', 'native', 'backend'],
 };
 const testAllow: Readonly<Record<string, readonly string[]>> = {
   scenarios: ['backend', 'host', 'lab'],
+  native: ['lab', 'host'],
   backend: ['lab'],
   app: ['lab'],
 };

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Node-API entry points. Each is a thin wrapper: arguments are checked by the TypeScript side, failures are returned
+// as numbers (negative errno) so that the hot path makes no exceptions and no objects.
+#include <napi.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "netlink_socket.h"
+
+namespace {
+
+std::vector<uint32_t> Numbers(const Napi::Value& value) {
+  std::vector<uint32_t> numbers;
+  const Napi::Array array = value.As<Napi::Array>();
+  for (uint32_t index = 0; index < array.Length(); index++) {
+    numbers.push_back(array.Get(index).As<Napi::Number>().Uint32Value());
+  }
+  return numbers;
+}
+
+// openNetlink(protocol, netns, groups, ignoredPortIds, sendBuffer, receiveBuffer) -> { fd, portId, error, syscall }
+Napi::Value OpenNetlink(const Napi::CallbackInfo& info) {
+  switchyard::NetlinkOptions options;
+  options.protocol = info[0].As<Napi::Number>().Int32Value();
+  options.netns = info[1].As<Napi::String>().Utf8Value();
+  options.groups = Numbers(info[2]);
+  options.ignored_port_ids = Numbers(info[3]);
+  options.send_buffer = info[4].As<Napi::Number>().Int32Value();
+  options.receive_buffer = info[5].As<Napi::Number>().Int32Value();
+  const switchyard::OpenResult result = switchyard::OpenNetlinkSocket(options);
+  Napi::Object object = Napi::Object::New(info.Env());
+  object.Set("fd", result.fd);
+  object.Set("portId", result.port_id);
+  object.Set("error", result.error);
+  object.Set("syscall", result.syscall);
+  return object;
+}
+
+// send(fd, bytes) -> 0 or -errno
+Napi::Value Send(const Napi::CallbackInfo& info) {
+  const auto bytes = info[1].As<Napi::Uint8Array>();
+  const int fd = info[0].As<Napi::Number>().Int32Value();
+  return Napi::Number::New(info.Env(), switchyard::SendToKernel(fd, bytes.Data(), bytes.ByteLength()));
+}
+
+// receive(fd, buffer) -> length or -errno
+Napi::Value Receive(const Napi::CallbackInfo& info) {
+  auto buffer = info[1].As<Napi::Uint8Array>();
+  const int fd = info[0].As<Napi::Number>().Int32Value();
+  return Napi::Number::New(info.Env(), switchyard::ReceiveFromKernel(fd, buffer.Data(), buffer.ByteLength()));
+}
+
+// close(fd)
+Napi::Value Close(const Napi::CallbackInfo& info) {
+  close(info[0].As<Napi::Number>().Int32Value());
+  return info.Env().Undefined();
+}
+
+Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  exports.Set("openNetlink", Napi::Function::New(env, OpenNetlink));
+  exports.Set("send", Napi::Function::New(env, Send));
+  exports.Set("receive", Napi::Function::New(env, Receive));
+  exports.Set("close", Napi::Function::New(env, Close));
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(switchyard_native, Init)

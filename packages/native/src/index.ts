@@ -1,0 +1,3 @@
+export { NativeMissingError } from './addon.ts';
+export * from './native-error.ts';
+export * from './netlink-socket.ts';

@@ -1,0 +1,95 @@
+import { constants } from 'node:os';
+import { UsageError } from '@switchyard/core';
+import { type Addon, loadAddon } from './addon.ts';
+import { NativeError } from './native-error.ts';
+
+/** Protocol numbers of linux/netlink.h. */
+const protocols = { route: 0, netfilter: 12 } as const;
+
+/** Which part of the kernel a socket talks to: NETLINK_NETFILTER or NETLINK_ROUTE. */
+export type NetlinkProtocol = keyof typeof protocols;
+
+/** How a socket is opened. */
+export interface NetlinkOptions {
+  readonly protocol: NetlinkProtocol;
+  /** Multicast groups to join, by number (not by bit). */
+  readonly groups?: readonly number[];
+  /** Path of the network namespace to open it in, such as `/run/netns/x`; default: the process's own. */
+  readonly netns?: string;
+  /** Bytes; limits of the machine are passed where the process may. Default: the kernel's. */
+  readonly sendBuffer?: number;
+  /** Bytes, as `sendBuffer`. */
+  readonly receiveBuffer?: number;
+  /** Notifications caused by the sockets with these port ids never arrive: the kernel filters them. */
+  readonly ignorePortIds?: readonly number[];
+}
+
+/**
+ * A netlink socket. It never waits, and stays in the network namespace it was opened in. Extended
+ * acknowledgements (kernel 4.12) are on, and they do not repeat the request.
+ */
+export interface NetlinkSocket extends Disposable {
+  /** The socket's address within its namespace: what the kernel writes into notifications that it caused. */
+  readonly portId: number;
+  /** Sends one datagram; the kernel has processed it when this returns. Throws `NativeError`. */
+  send(message: Uint8Array): void;
+  /**
+   * Takes the next datagram: its bytes in `buffer`, or undefined when there is none. Throws `NativeError`: ENOBUFS
+   * when the kernel had to throw datagrams away, EMSGSIZE when this one did not fit and is lost.
+   */
+  receive(buffer: Uint8Array): number | undefined;
+}
+
+/** Opens a netlink socket. Throws `NativeError`, or `NativeMissingError` where the addon was not built. */
+export function openNetlinkSocket(options: NetlinkOptions): NetlinkSocket {
+  const { protocol, netns, groups = [], ignorePortIds = [], sendBuffer = 0, receiveBuffer = 0 } = options;
+  const addon = loadAddon();
+  const opened = addon.openNetlink(protocols[protocol], netns ?? '', groups, ignorePortIds, sendBuffer, receiveBuffer);
+  if (opened.error !== 0) {
+    const where = netns === undefined ? '' : ` in the network namespace ${netns}`;
+    const failure = { errno: opened.error, syscall: opened.syscall };
+    throw new NativeError(`cannot open a netlink socket (${protocol})${where}`, failure);
+  }
+  return new OpenSocket(addon, opened);
+}
+
+const { EAGAIN } = constants.errno;
+
+class OpenSocket implements NetlinkSocket {
+  readonly portId: number;
+  readonly #addon: Addon;
+  #fd: number | undefined;
+
+  constructor(addon: Addon, { fd, portId }: { readonly fd: number; readonly portId: number }) {
+    this.#addon = addon;
+    this.#fd = fd;
+    this.portId = portId;
+  }
+
+  send(message: Uint8Array): void {
+    const result = this.#addon.send(this.#open(), message);
+    if (result < 0) {
+      throw new NativeError(`cannot send ${message.byteLength} bytes over netlink`, {
+        errno: -result,
+        syscall: 'sendto',
+      });
+    }
+  }
+
+  receive(buffer: Uint8Array): number | undefined {
+    const result = this.#addon.receive(this.#open(), buffer);
+    if (result >= 0) return result;
+    if (result === -EAGAIN) return undefined;
+    throw new NativeError('cannot receive over netlink', { errno: -result, syscall: 'recvfrom' });
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd !== undefined) this.#addon.close(this.#fd);
+    this.#fd = undefined;
+  }
+
+  #open(): number {
+    if (this.#fd === undefined) throw new UsageError('native.closed', 'this netlink socket was closed before');
+    return this.#fd;
+  }
+}
