@@ -41,6 +41,9 @@ export const elementObjects = [
 /** A map or set of services, without its suffix. */
 export type ElementObject = (typeof elementObjects)[number];
 
+/** Every map or set that is written element by element, source ranges included. */
+export type SchemaObject = ElementObject | 'fw' | 'fw-allow';
+
 /** Interval sets, written as a whole: they are small, and nft cannot change single intervals safely. */
 export const intervalObjects = ['pod-cidrs', 'nodeport-ips', 'service-cidrs'] as const;
 
@@ -48,16 +51,14 @@ export const intervalObjects = ['pod-cidrs', 'nodeport-ips', 'service-cidrs'] as
 export type IntervalObject = (typeof intervalObjects)[number];
 
 /** A map or set with its suffix: its name in the kernel. */
-export type ObjectName = `${ElementObject | IntervalObject}${FamilySuffix}`;
+export type ObjectName = `${SchemaObject | IntervalObject}${FamilySuffix}`;
 
 /** nft's word for the object in `list`, `flush` and `add`. */
-export function objectKind(object: ElementObject | IntervalObject): 'map' | 'set' {
-  return object === 'hairpin' || object === 'cluster-ips' || isInterval(object) ? 'set' : 'map';
+export function objectKind(object: SchemaObject | IntervalObject): 'map' | 'set' {
+  return setObjects.has(object) ? 'set' : 'map';
 }
 
-function isInterval(object: ElementObject | IntervalObject): object is IntervalObject {
-  return (intervalObjects as readonly string[]).includes(object);
-}
+const setObjects: ReadonlySet<string> = new Set(['hairpin', 'cluster-ips', 'fw', 'fw-allow', ...intervalObjects]);
 
 /** The map that leads from a service's id to its endpoints, per policy. */
 export const setMapOf: Readonly<Record<TrafficPolicy, 'to-cluster' | 'to-local'>> = {
