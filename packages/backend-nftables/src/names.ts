@@ -19,6 +19,9 @@ export type TableName = (typeof tableNames)[number];
 /** The set whose only element is the rule set's digest. */
 export const birthmarkSet = 'birthmark';
 
+/** The set with a mark for everything the rules are made of; see `rule-marks.ts`. */
+export const ruleMarksSet = 'rule-marks';
+
 /** How names and rules spell a family. */
 export type FamilySuffix = '4' | '6';
 

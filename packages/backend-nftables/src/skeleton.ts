@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Decision } from '@switchyard/core';
 import { classMask, codeShifts, codeTargets, decisionClass, hex, idMask, masqueradeCode } from './handles.ts';
-import { birthmarkSet, masqueradeMark, type FamilySuffix, type TableName } from './names.ts';
+import { birthmarkSet, masqueradeMark, ruleMarksSet, type FamilySuffix, type TableName } from './names.ts';
 import { loadBalancingClasses } from './slots.ts';
 
 /**
@@ -14,7 +14,7 @@ import { loadBalancingClasses } from './slots.ts';
  * `fw` and `fw-allow` (source ranges) are wired and stay empty until the backend claims that capability.
  */
 export function skeleton(table: TableName | string): string {
-  return [`create table inet ${table}`, `table inet ${table} {`, ...body(), '}', lbClasses(table), ''].join('\n');
+  return [create(table), `table inet ${table} {`, ...body(), '}', lbClasses(table), ''].join('\n');
 }
 
 /** What the birthmark set holds: a digest of the rules, so that every change of them is another version. */
@@ -40,12 +40,19 @@ const families: readonly Family[] = [
   { suffix: '6', ip: 'ip6' },
 ];
 
+/** For people: whose table this is, which version of the rules, and what comes of changing it. A table keeps the comment it is made with. */
+function create(table: string): string {
+  const comment = `owner: switchyard node agent; rules: ${hex(skeletonDigest())}; changes by others are undone`;
+  return `create table inet ${table} { comment "${comment}"; }`;
+}
+
 function body(): string[] {
   return [`  set ${birthmarkSet} { type mark; elements = { ${hex(skeletonDigest())} } }`, ...rules()];
 }
 
 function rules(): string[] {
   return [
+    `  set ${ruleMarksSet} { type mark . mark; }`,
     ...families.flatMap(familyObjects),
     '  chain reject-chain { meta l4proto tcp reject with tcp reset; reject; }',
     ...families.flatMap(familyChains),

@@ -1,0 +1,59 @@
+/**
+ * What this process itself does to one network namespace. The backends of both families share it: what one of them
+ * writes is no drift to the other, and their work on the table that they share never overlaps.
+ */
+export class OwnChanges {
+  readonly #portIds = new Map<number, number>();
+  #version = 0;
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Grows whenever `portIds` changes. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** The netlink sockets that write. */
+  get portIds(): readonly number[] {
+    return [...this.#portIds.keys()];
+  }
+
+  /** Whether a socket is ours. */
+  has(portId: number): boolean {
+    return this.#portIds.has(portId);
+  }
+
+  /** Notes a socket of ours until the result is disposed. */
+  register(portId: number): Disposable {
+    this.#portIds.set(portId, (this.#portIds.get(portId) ?? 0) + 1);
+    this.#version++;
+    return {
+      [Symbol.dispose]: () => {
+        const users = (this.#portIds.get(portId) ?? 0) - 1;
+        if (users > 0) this.#portIds.set(portId, users);
+        else this.#portIds.delete(portId);
+        this.#version++;
+      },
+    };
+  }
+
+  /** Runs `work` when what was passed before has ended, whatever became of it. */
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work, work);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}
+
+/** A process has one of these per network namespace, because the kernel numbers sockets per namespace. */
+const byNamespace = new Map<string, OwnChanges>();
+
+/** What this process does to a namespace, given as for `NetlinkOptions.netns`. */
+export function ownChanges(netns: string | undefined): OwnChanges {
+  const key = netns ?? '';
+  let found = byNamespace.get(key);
+  if (found === undefined) {
+    found = new OwnChanges();
+    byNamespace.set(key, found);
+  }
+  return found;
+}
