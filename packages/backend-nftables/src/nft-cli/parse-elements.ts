@@ -3,7 +3,7 @@ import { type Element, elementId } from '../elements.ts';
 import { hex } from '../handles.ts';
 import type { ElementObject, FamilySuffix } from '../names.ts';
 
-type Part = 'address' | 'protocol' | 'number' | 'handle';
+type Part = 'address' | 'cidr' | 'protocol' | 'number' | 'handle';
 
 interface Schema {
   readonly key: readonly Part[];
@@ -17,6 +17,10 @@ const schemas: Readonly<Record<ElementObject, Schema>> = {
   'to-cluster': { key: ['handle'], data: ['handle'] },
   'to-local': { key: ['handle'], data: ['handle'] },
   endpoints: { key: ['handle', 'number'], data: ['address', 'number'] },
+  'aff-endpoints': { key: ['handle'], data: ['address', 'number'] },
+  'aff-slots': { key: ['handle', 'number'], data: ['handle'] },
+  fw: { key: ['address', 'protocol', 'number'], data: ['handle'] },
+  'fw-allow': { key: ['address', 'protocol', 'number', 'cidr'], data: [] },
   hairpin: { key: ['address', 'address', 'protocol', 'number'], data: [] },
   'cluster-ips': { key: ['address'], data: [] },
 };
@@ -27,10 +31,15 @@ export function parseElements(object: ElementObject, suffix: FamilySuffix, liste
   return listed.map((item) => {
     const [key, data] = schema.data.length === 0 ? [item, undefined] : (item as readonly [unknown, unknown]);
     return {
-      id: elementId(`${object}${suffix}`, parseParts(key, schema.key)),
+      id: elementId(`${object}${suffix}`, parseParts(withoutCounter(key), schema.key)),
       data: schema.data.length === 0 ? '' : parseParts(data, schema.data),
     };
   });
+}
+
+/** Elements of maps that count are wrapped, with their counter beside their key. */
+function withoutCounter(key: unknown): unknown {
+  return (key as { readonly elem?: { readonly val?: unknown } } | null)?.elem?.val ?? key;
 }
 
 function parseParts(value: unknown, parts: readonly Part[]): string {
@@ -44,6 +53,8 @@ function parsePart(part: Part, value: unknown): string {
   switch (part) {
     case 'address':
       return (typeof value === 'string' ? tryParseIp(value) : undefined) ?? fail(value);
+    case 'cidr':
+      return parseSource(value);
     case 'protocol':
       return protocolNames[String(value)] ?? fail(value);
     case 'number':
@@ -71,6 +82,12 @@ function parseHandle(value: unknown): number {
   const match = typeof value === 'string' ? /^([0-9a-f]{0,4}):([0-9a-f]{0,4})$/.exec(value) : null;
   if (match === null) return typeof value === 'number' ? value : fail(value);
   return Number.parseInt(`0${match[1]}`, 16) * 0x10000 + Number.parseInt(`0${match[2]}`, 16);
+}
+
+/** A CIDR, or a range that somebody else wrote, as nft takes it back to delete it. */
+function parseSource(value: unknown): string {
+  const range = (value as { readonly range?: readonly unknown[] } | null)?.range?.map((end) => tryParseIp(String(end)));
+  return range === undefined ? parseInterval(value) : range.map((end) => end ?? fail(value)).join('-');
 }
 
 /** The content of an interval set, as `render-settings.ts` writes it: CIDRs, sorted. */
