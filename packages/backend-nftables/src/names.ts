@@ -45,6 +45,9 @@ export const elementObjects = [
 /** A map or set of services, without its suffix. */
 export type ElementObject = (typeof elementObjects)[number];
 
+/** The same: what a schema describes. */
+export type SchemaObject = ElementObject;
+
 /** Interval sets, written as a whole: they are small, and nft cannot change single intervals safely. */
 export const intervalObjects = ['pod-cidrs', 'nodeport-ips', 'service-cidrs'] as const;
 
@@ -80,19 +83,10 @@ export const affinityMapSize = 262_144;
 
 /** nft's word for the object in `list`, `flush` and `add`. */
 export function objectKind(object: ElementObject | IntervalObject): 'map' | 'set' {
-  return isElementSet(object) || isInterval(object) ? 'set' : 'map';
+  return setObjects.has(object) ? 'set' : 'map';
 }
 
-/** The element objects that are sets: their elements have no data. */
-const elementSets: ReadonlySet<string> = new Set<ElementObject>(['hairpin', 'fw-allow', 'cluster-ips']);
-
-function isElementSet(object: ElementObject | IntervalObject): boolean {
-  return elementSets.has(object);
-}
-
-function isInterval(object: ElementObject | IntervalObject): object is IntervalObject {
-  return (intervalObjects as readonly string[]).includes(object);
-}
+const setObjects: ReadonlySet<string> = new Set(['hairpin', 'fw-allow', 'cluster-ips', ...intervalObjects]);
 
 /** The map that leads from a service's id to its endpoints, per policy. */
 export const setMapOf: Readonly<Record<TrafficPolicy, 'to-cluster' | 'to-local'>> = {
