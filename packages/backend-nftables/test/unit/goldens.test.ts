@@ -27,6 +27,11 @@ const situations: Readonly<Record<string, ForwardingTable>> = {
       endpoints: [{ ...here('10.244.1.5'), terminating: true }, there('10.244.2.5')],
     },
   }),
+  'source-ranges': situation(
+    { cart: { ...external, sourceRanges: ['10.0.0.0/8', '10.1.0.0/16', '192.0.2.0/24', '2001:db8::/32'] } },
+    { nodeAddresses: ['192.0.2.1'] },
+  ),
+  'source-ranges-other-family': situation({ cart: { ...external, sourceRanges: ['2001:db8::/32'] } }),
   protocols: situation({
     dns: {
       ports: [
