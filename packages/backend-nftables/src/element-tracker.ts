@@ -107,6 +107,11 @@ function* pairs(elements: Iterable<Element>): Generator<readonly [ElementId, str
   return undefined;
 }
 
+/** Ranges that overlap cannot be there together, so old ones go before new ones come. */
+function isRange(id: ElementId): boolean {
+  return id.startsWith('fw-allow');
+}
+
 /**
  * The one place that knows the order of writes. What is pointed to is added before what points to it
  * (endpoints, sets, then frontends, then the cluster IPs that make unknown ports an error) and deleted after
@@ -120,7 +125,8 @@ export function orderChanges(changes: readonly Change[]): readonly Change[] {
     if (change.kind === 'replace') return elementObjects.length * 2;
     const rank = rankOf(change.id);
     if (change.kind === 'add') return rank * 2 + 1;
-    return added.has(change.id) ? rank * 2 : elementObjects.length * 4 - rank;
+    const isReplaced = added.has(change.id) || isRange(change.id);
+    return isReplaced ? rank * 2 : elementObjects.length * 4 - rank;
   };
   return changes
     .map((change) => ({ change, at: stage(change) }))
