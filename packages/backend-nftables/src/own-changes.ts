@@ -1,3 +1,5 @@
+import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
+
 /**
  * What this process itself does to one network namespace. The backends of both families share it: what one of them
  * writes is no drift to the other, and their work on the table that they share never overlaps.
@@ -26,8 +28,11 @@ export class OwnChanges {
   register(portId: number): Disposable {
     this.#portIds.set(portId, (this.#portIds.get(portId) ?? 0) + 1);
     this.#version++;
+    let isHeld = true;
     return {
       [Symbol.dispose]: () => {
+        if (!isHeld) return;
+        isHeld = false;
         const users = (this.#portIds.get(portId) ?? 0) - 1;
         if (users > 0) this.#portIds.set(portId, users);
         else this.#portIds.delete(portId);
@@ -42,6 +47,21 @@ export class OwnChanges {
     this.#last = result.catch(() => undefined);
     return result;
   }
+}
+
+/** Opens a socket that writes for us; until it is disposed, what it does is no drift. */
+export function openOwnSocket(options: NetlinkOptions): NetlinkSocket {
+  const socket = openNetlinkSocket(options);
+  const registration = ownChanges(options.netns).register(socket.portId);
+  return {
+    portId: socket.portId,
+    send: (message) => socket.send(message),
+    receive: (buffer) => socket.receive(buffer),
+    [Symbol.dispose]: () => {
+      registration[Symbol.dispose]();
+      socket[Symbol.dispose]();
+    },
+  };
 }
 
 /** A process has one of these per network namespace, because the kernel numbers sockets per namespace. */

@@ -1,10 +1,14 @@
-import { type Logger, HostError } from '@switchyard/core';
-import { NativeError, type NetlinkSocket, openNetlinkSocket, readAttributes, readText } from '@switchyard/native';
+import { type Drift, type Logger, HostError } from '@switchyard/core';
+import { NativeError, type NetlinkSocket, readAttributes, readText } from '@switchyard/native';
 import { type FamilySuffix, ruleMarksSet } from './names.ts';
+import { describeElement, isBirthmark } from './netlink/describe-element.ts';
+import { DriftNotes } from './netlink/drift-notes.ts';
 import { RulesReader } from './netlink/dump-rules.ts';
 import { addMarks, deleteForeign, readMark } from './netlink/edit-rules.ts';
-import { type OwnChanges, ownChanges } from './own-changes.ts';
+import { watchTables } from './netlink/watch.ts';
+import { openOwnSocket, type OwnChanges, ownChanges } from './own-changes.ts';
 import { compareRules, type DumpedClass, marksOf, type MarkedRules } from './rule-marks.ts';
+import type { RulesKeeper, WatchedFamily } from './transport.ts';
 
 /** Where and for whom rules are watched over. */
 export interface RulesGuardOptions {
@@ -13,6 +17,7 @@ export interface RulesGuardOptions {
   readonly logger: Logger;
 }
 
+const receiveBuffer = 1 << 20;
 const suffixes: readonly FamilySuffix[] = ['4', '6'];
 
 /**
@@ -20,22 +25,22 @@ const suffixes: readonly FamilySuffix[] = ['4', '6'];
  * nft knows; so what counts is what the kernel showed right after the load: its marks stand in the table itself, where
  * the next process finds them.
  */
-export class RulesGuard implements Disposable {
-  /** Work on the table that both families share goes one by one. */
-  readonly own: OwnChanges;
+export class RulesGuard implements RulesKeeper, Disposable {
   readonly #options: RulesGuardOptions;
+  readonly #own: OwnChanges;
   readonly #socket: NetlinkSocket;
-  readonly #registration: Disposable;
 
   constructor(options: RulesGuardOptions) {
-    this.#options = options;
-    this.own = ownChanges(options.netns);
     const { netns } = options;
-    this.#socket = openNetlinkSocket({ protocol: 'netfilter', receiveBuffer: 1 << 20, ...(netns && { netns }) });
-    this.#registration = this.own.register(this.#socket.portId);
+    this.#options = options;
+    this.#own = ownChanges(netns);
+    this.#socket = openOwnSocket({ protocol: 'netfilter', receiveBuffer, ...(netns === undefined ? {} : { netns }) });
   }
 
-  /** Takes the rules of a table as they are for right. Call it right after they were loaded. Throws `HostError`. */
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    return this.#own.exclusively(work);
+  }
+
   mark(table: string): void {
     const rules = this.#read(table);
     if (rules === undefined)
@@ -43,7 +48,6 @@ export class RulesGuard implements Disposable {
     addMarks(this.#socket, { table, name: ruleMarksSet }, marksOf(rules));
   }
 
-  /** Takes chains that were made at run time, and the classes that lead to them, for right as they are. */
   markChains(table: string, names: readonly string[]): void {
     const reader = new RulesReader(this.#socket);
     const rules = {
@@ -55,10 +59,6 @@ export class RulesGuard implements Disposable {
     addMarks(this.#socket, { table, name: ruleMarksSet }, marksOf(rules));
   }
 
-  /**
-   * Whether the rules of a table are as they were marked. Deletes what is in the table besides; what cannot be
-   * deleted makes them wrong. A table without marks is wrong.
-   */
   areRight(table: string): boolean {
     const { logger } = this.#options;
     const rules = this.#read(table);
@@ -85,8 +85,15 @@ export class RulesGuard implements Disposable {
     return true;
   }
 
+  watch({ suffix, clock }: WatchedFamily, report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
+    const { netns } = this.#options;
+    const own = this.#own;
+    const isOwn = (portId: number): boolean => own.has(portId);
+    const notes = new DriftNotes({ suffix, isOwn, describe: describeElement, isBirthmark });
+    return watchTables({ netns, clock, own, notes }, report, signal);
+  }
+
   [Symbol.dispose](): void {
-    this.#registration[Symbol.dispose]();
     this.#socket[Symbol.dispose]();
   }
 

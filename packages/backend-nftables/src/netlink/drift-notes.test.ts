@@ -59,12 +59,17 @@ const end = (id: number) =>
     [3, 'nft'],
   ]);
 
+/** The one byte of the last attribute, before its padding. */
+function numberIn(attributes: Uint8Array): number | undefined {
+  return attributes.at(-4);
+}
+
 function notes(): DriftNotes {
   return new DriftNotes({
     suffix: '4',
     isOwn: (portId) => portId === own,
-    describe: (set, [number = 0]) => (set.startsWith('affinity') ? undefined : `number ${number}`),
-    isBirthmark: ([number]) => number === 1,
+    describe: (set, attributes) => (set.startsWith('affinity') ? undefined : `number ${numberIn(attributes)}`),
+    isBirthmark: (attributes) => numberIn(attributes) === 1,
   });
 }
 

@@ -9,10 +9,10 @@ export interface DriftNotesOptions {
   readonly suffix: FamilySuffix;
   /** Whether this process changed something through a socket. */
   readonly isOwn: (portId: number) => boolean;
-  /** Elements in words, from a list of them as the kernel tells it; undefined for an object that does not matter. */
-  readonly describe: (set: string, elements: Uint8Array) => string | undefined;
-  /** The birthmark of our own rules. */
-  readonly isBirthmark: (elements: Uint8Array) => boolean;
+  /** An element in words, from the attributes of its notice; undefined for an object that does not matter. */
+  readonly describe: (set: string, attributes: Uint8Array) => string | undefined;
+  /** Whether the element of a notice is the birthmark of our own rules. */
+  readonly isBirthmark: (attributes: Uint8Array) => boolean;
 }
 
 const subsystem = 10;
@@ -30,7 +30,7 @@ const message = {
   newGeneration: 15,
 };
 /** Of all messages but generations; which one holds the name depends. */
-const attribute = { table: 1, name: 2, chainName: 3, elements: 3 };
+const attribute = { table: 1, name: 2, chainName: 3 };
 const generation = { id: 1, pid: 2, processName: 3 };
 
 /** What each message is about, and in words. */
@@ -70,7 +70,8 @@ interface Notice {
   readonly table: string;
   /** Of the object; of the table itself if it is about that. */
   readonly name: string;
-  readonly elements: Uint8Array | undefined;
+  /** All attributes, where it is about an element. */
+  readonly element: Uint8Array | undefined;
 }
 
 /**
@@ -116,19 +117,18 @@ export class DriftNotes {
     return drift;
   }
 
-  #noteChange({ type, name, elements }: Notice): void {
+  #noteChange({ type, name, element }: Notice): void {
     const word = words.get(type);
-    const text = elements === undefined ? undefined : this.#options.describe(name, elements);
-    const isElement = word?.kind === 'element';
+    const isElement = element !== undefined;
     const transaction = (this.#open ??= newTransaction());
     if (type === message.newTable) transaction.makesTable = true;
-    if (name === birthmarkSet && elements !== undefined && this.#options.isBirthmark(elements)) {
-      transaction.hasBirthmark = true;
-    }
+    if (isElement && name === birthmarkSet && this.#options.isBirthmark(element)) transaction.hasBirthmark = true;
     if (deletions.has(type) || (isElement && isOfFamily(name))) transaction.isMoreThanLoad = true;
     const isOtherFamily = isElement && isOfFamily(name) && !name.endsWith(this.#options.suffix);
-    if (word === undefined || isUnnamed(name) || isOtherFamily || (isElement && text === undefined)) return;
-    transaction.tally.add(word.kind, isElement ? `element ${text} ${word.text(name)}` : word.text(name));
+    if (word === undefined || isUnnamed(name) || isOtherFamily) return;
+    if (!isElement) return transaction.tally.add(word.kind, word.text(name));
+    const text = this.#options.describe(name, element);
+    if (text !== undefined) transaction.tally.add(word.kind, `element ${text} ${word.text(name)}`);
   }
 
   /** A generation ends a transaction and tells who made it. Notices may come twice when sockets overlap. */
@@ -165,7 +165,6 @@ function newTransaction(): Transaction {
 function readNotice(type: number, bytes: Uint8Array, { start, end }: Range): Notice | undefined {
   let table = '';
   let name = '';
-  let elements: Uint8Array | undefined;
   const isElement = type === message.newElement || type === message.deleteElement;
   const isChain = type === message.newChain || type === message.deleteChain;
   const isTable = type === message.newTable || type === message.deleteTable;
@@ -176,9 +175,8 @@ function readNotice(type: number, bytes: Uint8Array, { start, end }: Range): Not
       if (!(tableNames as readonly string[]).includes(table)) return undefined;
     }
     if (at === nameAttribute) name = readText(bytes, from, to);
-    if (isElement && at === attribute.elements) elements = bytes.subarray(from, to);
   }
-  return { type, table, name, elements };
+  return { type, table, name, element: isElement ? bytes.subarray(start, end) : undefined };
 }
 
 /** Sets within rules, such as `__set0`, come and go with their rule and cannot be changed. */

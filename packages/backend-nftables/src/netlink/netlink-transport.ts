@@ -1,11 +1,17 @@
 import type { CommandRunner } from '@switchyard/host';
-import { type NetlinkMessage, type NetlinkSocket, openNetlinkSocket, readUint32 } from '@switchyard/native';
+import {
+  type NetlinkMessage,
+  type NetlinkOptions,
+  type NetlinkSocket,
+  openNetlinkSocket,
+  readUint32,
+} from '@switchyard/native';
 import type { Change, Element } from '../elements.ts';
 import { handleClass } from '../handles.ts';
 import { birthmarkSet, type FamilySuffix, type IntervalObject, type SchemaObject, type TableName } from '../names.ts';
 import { createNftClient, type NftClient } from '../nft-cli/nft-client.ts';
 import { NftError } from '../nft-error.ts';
-import type { FoundTable, KernelObject, ListedObject, NftTransport, WriteRequest } from '../transport.ts';
+import type { FoundTable, KernelObject, ListedObject, NftTransport, RulesKeeper, WriteRequest } from '../transport.ts';
 import { NFT_MSG, NFTA } from './constants.ts';
 import { explainRefusal, refusedRead } from './decode-ack.ts';
 import { ElementReader, elementOf, type RawElement } from './decode-elements.ts';
@@ -27,8 +33,10 @@ export interface NetlinkTransportOptions {
   readonly runner: CommandRunner;
   /** Path of the network namespace to be programmed; default: the process's own. */
   readonly netns?: string | undefined;
-  /** Opens the socket; default: a real one. For tests. */
-  readonly open?: () => NetlinkSocket;
+  /** Watches over the rules; disposed with the transport. */
+  readonly keeper?: RulesKeeper & Disposable;
+  /** Opens the socket; default: a real one. */
+  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
 /** Elements over one kept netlink socket, rules by the nft program. Throws `NativeMissingError` without the addon. */
@@ -39,6 +47,7 @@ export function createNetlinkTransport(options: NetlinkTransportOptions): NftTra
 class NetlinkTransport implements NftTransport {
   readonly kind = 'netlink';
   readonly canAddClasses = true;
+  readonly keeper: (RulesKeeper & Disposable) | undefined;
   readonly #nft: NftClient;
   readonly #exchange: Exchange;
   readonly #encoder = new BatchEncoder();
@@ -46,12 +55,11 @@ class NetlinkTransport implements NftTransport {
   /** Ends with the dump in flight: nothing else may be asked on the socket before. */
   #dumping: Promise<void> | undefined;
 
-  constructor({ runner, netns, open }: NetlinkTransportOptions) {
+  constructor({ runner, netns, keeper, open = openNetlinkSocket }: NetlinkTransportOptions) {
     this.#nft = createNftClient(runner);
+    this.keeper = keeper;
     const where = netns === undefined ? {} : { netns };
-    const openReal = (): NetlinkSocket =>
-      openNetlinkSocket({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where });
-    this.#exchange = new Exchange(open ?? openReal);
+    this.#exchange = new Exchange(() => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where }));
   }
 
   get portId(): number {
@@ -160,6 +168,7 @@ class NetlinkTransport implements NftTransport {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#dumping;
+    this.keeper?.[Symbol.dispose]();
     this.#exchange[Symbol.dispose]();
   }
 

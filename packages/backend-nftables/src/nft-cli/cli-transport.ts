@@ -12,6 +12,7 @@ export function createCliTransport(runner: CommandRunner): NftTransport {
     kind: 'cli',
     canAddClasses: false,
     portId: undefined,
+    keeper: undefined,
     loadRules: (attempt, script, signal) => client.apply(attempt, script, signal),
     write: (attempt, { table, changes }, signal) => client.apply(attempt, printChanges(table, changes), signal),
     ...readers(client),
