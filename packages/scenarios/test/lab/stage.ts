@@ -7,14 +7,21 @@ import {
   type Prober,
   startEchoServer,
 } from '@switchyard/lab';
-import { type IpAddress, type IpFamily, ipFamilies, ipFamilyOf, millis, parseIp, systemClock } from '@switchyard/core';
-import { clientPodAddresses, endpointPods, nodeAddresses, type Scenario, type ScenarioFlow } from '../../src/index.ts';
+import { type IpAddress, ipFamilies, ipFamilyOf, millis, parseIp, systemClock } from '@switchyard/core';
+import {
+  clientPodAddresses,
+  endpointPods,
+  nodeAddresses,
+  type Scenario,
+  type ScenarioFlow,
+  secondNodeAddresses,
+} from '../../src/index.ts';
 import { ipv6TwinOf } from '../../src/other-family.ts';
 import { LabAgent } from './lab-agent.ts';
 import { startSctpServers } from './sctp.ts';
 
-/** A second address of node1: what leaves from it shows whether it was masqueraded, because that means the first. */
-const nodeSource: Readonly<Record<IpFamily, string>> = { IPv4: '172.18.0.200', IPv6: 'fd00:172:18::200' };
+/** What leaves from node1's second address shows whether it was masqueraded, because that means the first. */
+const nodeSource = secondNodeAddresses;
 
 /** Below the kernel's own choice, and where nobody listens. */
 const [firstPort, lastPort] = [12_000, 29_999];
@@ -64,7 +71,7 @@ export class Stage implements AsyncDisposable {
   senderOf(flow: ScenarioFlow): { readonly host: LabHost; readonly source: string } {
     const family = ipFamilyOf(flow.to);
     const host = this.#senderHost(flow);
-    if (flow.to === '127.0.0.1' || flow.to === '::1') return { host, source: flow.to };
+    if (flow.isFromItself || flow.to === '127.0.0.1' || flow.to === '::1') return { host, source: flow.to };
     return { host, source: flow.from === 'node' ? nodeSource[family] : (host.addresses[family] ?? '') };
   }
 
@@ -125,6 +132,10 @@ export class Stage implements AsyncDisposable {
       const added = await node1.run('sh', ['-c', `ip addr add ${nodeSource[family]}${length} dev eth0`]);
       if (added.exitCode !== 0) throw new Error(`cannot add ${nodeSource[family]} to node1: ${added.stderr}`);
     }
+    for (const address of calledByItself(scenarios)) {
+      const added = await node1.run('ip', ['addr', 'add', address, 'dev', 'lo']);
+      if (added.exitCode !== 0) throw new Error(`cannot add ${address} to node1: ${added.stderr}`);
+    }
     this.#clientPod = await this.lab.addPod(node1, 'client-pod', clientPodAddresses);
     await this.lab.routeToNode([...externalAddresses(scenarios)], node1);
     const hosts: readonly LabHost[] = [this.lab.client, node1, this.#clientPod];
@@ -168,10 +179,19 @@ function placesOf(scenarios: readonly Scenario[]): ReadonlyMap<IpAddress, Place>
   return places;
 }
 
+/** Addresses of Services that are to be node1's own as well. */
+function calledByItself(scenarios: readonly Scenario[]): ReadonlySet<IpAddress> {
+  const flows = scenarios.flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : [])));
+  return new Set(flows.filter(({ isFromItself }) => isFromItself).map(({ to }) => to));
+}
+
 /** Where outside flows go that is not an address of the node network: needs a route at the client. */
 function externalAddresses(scenarios: readonly Scenario[]): ReadonlySet<IpAddress> {
   const nodes = new Set(
-    Object.values(nodeAddresses).flatMap((byName) => Object.values(byName).map((one) => parseIp(one))),
+    [
+      ...Object.values(nodeAddresses).flatMap((byName) => Object.values(byName)),
+      ...Object.values(secondNodeAddresses),
+    ].map((one) => parseIp(one)),
   );
   const flows = scenarios.flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : [])));
   return new Set(flows.filter(({ from, to }) => from === 'outside' && !nodes.has(to)).map(({ to }) => to));
