@@ -3,6 +3,7 @@ import {
   type Lab,
   createLab,
   type LabHost,
+  type LabNode,
   type LabPod,
   type Prober,
   startEchoServer,
@@ -125,17 +126,8 @@ export class Stage implements AsyncDisposable {
   async #addClients(scenarios: readonly Scenario[], signal: AbortSignal): Promise<void> {
     const [node1] = this.lab.nodes;
     if (node1 === undefined) throw new Error('the lab has no node');
-    for (const [family, length] of [
-      ['IPv4', '/24'],
-      ['IPv6', '/64 nodad preferred_lft 0'],
-    ] as const) {
-      const added = await node1.run('sh', ['-c', `ip addr add ${nodeSource[family]}${length} dev eth0`]);
-      if (added.exitCode !== 0) throw new Error(`cannot add ${nodeSource[family]} to node1: ${added.stderr}`);
-    }
-    for (const address of calledByItself(scenarios)) {
-      const added = await node1.run('ip', ['addr', 'add', address, 'dev', 'lo']);
-      if (added.exitCode !== 0) throw new Error(`cannot add ${address} to node1: ${added.stderr}`);
-    }
+    const own = [...Object.values(nodeSource), ...calledByItself(scenarios)];
+    for (const address of own) await addBehindOthers(node1, address);
     this.#clientPod = await this.lab.addPod(node1, 'client-pod', clientPodAddresses);
     await this.lab.routeToNode([...externalAddresses(scenarios)], node1);
     const hosts: readonly LabHost[] = [this.lab.client, node1, this.#clientPod];
@@ -177,6 +169,13 @@ function placesOf(scenarios: readonly Scenario[]): ReadonlyMap<IpAddress, Place>
     }
   }
   return places;
+}
+
+/** An address of a node that is never the one to masquerade with: not the first on its interface. */
+async function addBehindOthers(node: LabNode, address: string): Promise<void> {
+  const lengthAndFlags = address.includes(':') ? '/128 nodad preferred_lft 0' : '/32';
+  const added = await node.run('sh', ['-c', `ip addr add ${address}${lengthAndFlags} dev eth0`]);
+  if (added.exitCode !== 0) throw new Error(`cannot add ${address} to ${node.name}: ${added.stderr}`);
 }
 
 /** Addresses of Services that are to be node1's own as well. */
