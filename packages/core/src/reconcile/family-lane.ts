@@ -18,6 +18,7 @@ import {
 import { type Clock, type Millis, millis } from '../time.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-backend.ts';
+import { DriftWatch } from './drift-watch.ts';
 import { MissingFeatureLog } from './missing-features.ts';
 import { announcedChecks, withFailed } from './partial-apply.ts';
 import { ApplyLog, type FamilyStatus } from './reconcile-status.ts';
@@ -73,6 +74,7 @@ export class FamilyLane {
   readonly #runner: BoundedRunner;
   readonly #log: ApplyLog;
   readonly #missing: MissingFeatureLog;
+  readonly #drift: DriftWatch;
   #dirty: Dirty = everythingDirty;
   #isNextFull = true;
   /** The newest table, applied or not: the base of the next build. */
@@ -95,6 +97,8 @@ export class FamilyLane {
     this.#context = context;
     this.#log = new ApplyLog({ ipFamily, clock, logger, metrics });
     this.#missing = new MissingFeatureLog({ ipFamily, capabilities, logger });
+    const requestFullResync = (): void => this.requestFullResync();
+    this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, requestFullResync });
     this.#runner = new BoundedRunner({
       clock,
       minGap: timing.minSyncPeriod ?? capabilities.minSyncPeriod,
@@ -130,6 +134,11 @@ export class FamilyLane {
     this.#notePending();
     this.#runner.poke();
     await this.#runner.run(signal);
+  }
+
+  /** Answers foreign changes in the kernel until aborted; runs beside `run`. */
+  async watchDrift(signal: AbortSignal): Promise<void> {
+    await this.#drift.run(signal);
   }
 
   status(): FamilyStatus {
@@ -173,6 +182,7 @@ export class FamilyLane {
     this.#isNextFull = false;
     this.#applied = table;
     this.#log.noteApplied(outcome.status === 'partial' ? outcome.failed : new Map());
+    this.#drift.noteApplied();
     await this.#finish(table, delta, signal);
     return { status: outcome.status === 'partial' ? 'retry' : 'done' };
   }
@@ -184,6 +194,7 @@ export class FamilyLane {
   ): Promise<ApplyOutcome> {
     const { clock, metrics } = this.#context;
     const scope: ApplyRequest['scope'] = this.#isNextFull ? { kind: 'full' } : { kind: 'delta', delta };
+    if (scope.kind === 'full') this.#drift.noteFullApply();
     const start = clock.monotonic();
     const outcome = await this.#applyOrFail({ table, scope }, signal);
     const durationMs = clock.monotonic() - start;
