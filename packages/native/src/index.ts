@@ -1,3 +1,5 @@
 export { NativeMissingError } from './addon.ts';
 export * from './native-error.ts';
 export * from './netlink-socket.ts';
+export { createFlowTable, type FlowQuery, type FlowTable, type FlowTableOptions } from './conntrack/flow-table.ts';
+export type { TrackedFlow } from './conntrack/flow-reader.ts';
