@@ -134,7 +134,7 @@ class ClusterReconciler implements Reconciler {
     await unlessAborted(this.#inSync.promise, signal);
     logger.info('in sync', { services: this.#options.state.services.size });
     await this.#awaitStartCondition(signal);
-    await Promise.all(this.#lanes.map((lane) => guarded(lane.run(signal))));
+    await Promise.all(this.#lanes.flatMap((lane) => [guarded(lane.run(signal)), guarded(lane.cleanFlows(signal))]));
   }
 
   async #awaitStartCondition(signal: AbortSignal): Promise<void> {

@@ -28,7 +28,8 @@ export function refusal(attempt: string, errno: number): NativeError {
 export function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): number {
   const length = socket.receive(buffer) ?? 0;
   for (const { type, start, end } of readMessages(buffer.subarray(0, length))) {
-    if (type === answer.error) throw refusal('cannot count the entries of the connection tracking', errnoOf(buffer, start));
+    if (type === answer.error)
+      throw refusal('cannot count the entries of the connection tracking', errnoOf(buffer, start));
     for (const attribute of readAttributes(buffer, start + 4, end)) {
       if (attribute.type === conntrack.globalEntries) return readUint32be(buffer, attribute.start);
     }
