@@ -22,6 +22,7 @@ describe('defaults', () => {
       minSyncPeriod: undefined,
       syncPeriod: 30_000,
       terminatingFallback: 'on',
+      nftTransport: 'netlink',
       logLevel: 'info',
     });
   });
@@ -37,6 +38,7 @@ describe('flags', () => {
     ['a switch that is false', ['--masquerade-all=false'], { masqueradeAll: false }],
     ['the last of several', ['--masquerade-all', '--masquerade-all=0'], { masqueradeAll: false }],
     ['a mode that exists', ['--proxy-mode', 'nftables'], {}],
+    ['the nft program instead of netlink', ['--nft-transport=cli'], { nftTransport: 'cli' }],
     ['the fallback', ['--terminating-fallback=off'], { terminatingFallback: 'off' }],
     [
       'periods',
@@ -129,6 +131,7 @@ describe('what is refused, in one line', () => {
       '--healthz-bind-address "0.0.0.0:70000": it is an IP address, with or without a port, such as 0.0.0.0:10256',
     ],
     [['--iptables-sync-period=soon'], '--iptables-sync-period "soon": it is a duration such as 30s or 1m30s'],
+    [['--nft-transport=libnftables'], `--nft-transport "libnftables": it is 'netlink' or 'cli'`],
     [['--iptables-sync-period=0'], '--iptables-sync-period "0": it must be more than 0'],
     [['--iptables-min-sync-period=1m'], '--iptables-min-sync-period "1m": it is longer than --iptables-sync-period'],
     [['--terminating-fallback=maybe'], '--terminating-fallback "maybe": it is on or off'],

@@ -31,6 +31,9 @@ export type NodePortAddresses =
   | { readonly kind: 'primary' }
   | { readonly kind: 'cidrs'; readonly cidrs: readonly Cidr[] };
 
+/** How nftables elements reach the kernel. */
+export type NftTransportKind = 'netlink' | 'cli';
+
 /** What the operator asked for, validated. */
 export interface RunConfig {
   readonly kind: 'run';
@@ -45,14 +48,15 @@ export interface RunConfig {
   readonly minSyncPeriod: Millis | undefined;
   readonly syncPeriod: Millis;
   readonly terminatingFallback: TableOptions['terminatingFallback'];
+  readonly nftTransport: NftTransportKind;
   readonly logLevel: LogLevel;
 }
 
 /** What this process is to do. */
 export type Config =
   | RunConfig
-  | { readonly kind: 'dump'; readonly logLevel: LogLevel }
-  | { readonly kind: 'cleanup'; readonly logLevel: LogLevel }
+  | { readonly kind: 'dump'; readonly nftTransport: NftTransportKind; readonly logLevel: LogLevel }
+  | { readonly kind: 'cleanup'; readonly nftTransport: NftTransportKind; readonly logLevel: LogLevel }
   | { readonly kind: 'help' }
   | { readonly kind: 'version' };
 
@@ -70,8 +74,9 @@ export function parseConfig(
   if (isOn('version')) return { kind: 'version' };
   checkProxyMode(values);
   const logLevel = parseLogLevel(values);
-  if (isOn('dump')) return { kind: 'dump', logLevel };
-  if (isOn('cleanup')) return { kind: 'cleanup', logLevel };
+  const nftTransport = parseNftTransport(values);
+  if (isOn('dump')) return { kind: 'dump', nftTransport, logLevel };
+  if (isOn('cleanup')) return { kind: 'cleanup', nftTransport, logLevel };
   return {
     kind: 'run',
     source: parseSource(values, env),
@@ -82,6 +87,7 @@ export function parseConfig(
     healthz: parseHealthz(values.get('healthz-bind-address') ?? defaultHealthz),
     ...parsePeriods(values),
     terminatingFallback: parseFallback(values),
+    nftTransport,
     logLevel,
   };
 }
@@ -91,6 +97,12 @@ function checkProxyMode(values: FlagValues): void {
   if (mode !== 'nftables') {
     throw refuse('proxy-mode', mode, "this agent has only 'nftables'");
   }
+}
+
+function parseNftTransport(values: FlagValues): NftTransportKind {
+  const text = values.get('nft-transport') ?? 'netlink';
+  if (text !== 'netlink' && text !== 'cli') throw refuse('nft-transport', text, "it is 'netlink' or 'cli'");
+  return text;
 }
 
 function parseLogLevel(values: FlagValues): LogLevel {

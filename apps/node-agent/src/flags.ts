@@ -73,6 +73,12 @@ export const flags: readonly Flag[] = [
     help: 'follow YAML and JSON files in a folder instead of an API server',
   },
   {
+    name: 'nft-transport',
+    kind: 'text',
+    value: 'netlink|cli',
+    help: 'how nftables elements reach the kernel: netlink (default), or the nft program',
+  },
+  {
     name: 'terminating-fallback',
     kind: 'text',
     value: 'on|off',

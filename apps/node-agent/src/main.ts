@@ -22,7 +22,7 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
   if (config.kind === 'version') return print(`switchyard-agent ${version}\n`);
   const logger = createJsonLogger(config.logLevel);
   const ipFamilies = hostIpFamilies();
-  const backendHost = { runner: createCommandRunner(), logger };
+  const backendHost = { runner: createCommandRunner(), transport: config.nftTransport, logger };
   if (config.kind !== 'run') {
     for (const backend of await openBackends(backendHost, ipFamilies, signal)) {
       if (config.kind === 'dump') print(await backend.dump(signal));

@@ -38,7 +38,7 @@ async function measure(services: number, host: LabHost): Promise<Record<string, 
       host.run(file, args, options.stdin === undefined ? {} : { stdin: options.stdin }),
   };
   const open = (): ReturnType<typeof nftablesBackend.open> =>
-    nftablesBackend.open({ runner, logger: noopLogger }, 'IPv4', signal);
+    nftablesBackend.open({ runner, transport: 'cli', logger: noopLogger }, 'IPv4', signal);
   const [table, oneMore] = [cluster(services), cluster(services, 1)];
   const backend = await open();
   await backend.cleanup(signal);

@@ -1,10 +1,9 @@
 import type { IpFamily, ServiceForwarding, ServicePortKey, TrafficPolicy } from '@switchyard/core';
 import { type Element, frontendKey, splitElementId } from './elements.ts';
 import { endpointSetId, handleId } from './handles.ts';
-import { elementObjects, intervalObjects, objectKind, type ObjectName, suffixOf, type TableName } from './names.ts';
-import type { NftClient } from './nft-cli/nft-client.ts';
-import { parseElements, parseIntervals } from './nft-cli/parse-elements.ts';
+import { elementObjects, intervalObjects, type ObjectName, suffixOf, type TableName } from './names.ts';
 import type { ServicePlace } from './render-service.ts';
+import type { NftTransport } from './transport.ts';
 
 /** Everything one family has in the kernel. */
 export interface KernelState {
@@ -17,7 +16,7 @@ export const emptyKernel: KernelState = { elements: [], settings: new Map() };
 
 /** Reads one family of our table. Objects that are not there count as empty; the next write will say so. */
 export async function readKernel(
-  client: NftClient,
+  transport: NftTransport,
   table: TableName,
   family: IpFamily,
   signal: AbortSignal,
@@ -25,14 +24,13 @@ export async function readKernel(
   const suffix = suffixOf(family);
   const elements: Element[] = [];
   for (const object of elementObjects) {
-    const name = `${object}${suffix}` as const;
-    const listed = await client.elements({ table, kind: objectKind(object), name }, signal);
-    for (const element of parseElements(object, suffix, listed ?? [])) elements.push(element);
+    const read = (await transport.readElements({ table, object, suffix }, signal)) ?? [];
+    for (const element of read) elements.push(element);
   }
   const settings = new Map<ObjectName, readonly string[]>();
   for (const object of intervalObjects) {
-    const name = `${object}${suffix}` as const;
-    settings.set(name, parseIntervals((await client.elements({ table, kind: 'set', name }, signal)) ?? []));
+    const read = await transport.readIntervals({ table, object, suffix }, signal);
+    settings.set(`${object}${suffix}`, read ?? []);
   }
   return { elements, settings };
 }

@@ -6,6 +6,7 @@ import {
   type DataplaneBackend,
   type ForwardingTable,
   HostError,
+  InvariantError,
   type IpFamily,
   type Logger,
   millis,
@@ -21,27 +22,30 @@ import { type Owner, ElementTracker, orderChanges } from './element-tracker.ts';
 import type { Change, Element } from './elements.ts';
 import { IdPool } from './handles.ts';
 import { type ObjectName, type TableName } from './names.ts';
-import { createNftClient, type NftClient } from './nft-cli/nft-client.ts';
-import { NftError } from './nft-cli/nft-error.ts';
-import { printChanges } from './nft-cli/print.ts';
+import { NftError } from './nft-error.ts';
 import { noSlots, renderService, type ServicePlace } from './render-service.ts';
 import { renderSettings, settingChange } from './render-settings.ts';
 import { ensureTable, findTables, removeFamily } from './tables.ts';
+import type { NftTransport } from './transport.ts';
 
 /** What this backend needs of the machine. */
 export interface NftablesHost {
   /** Runs `nft`, in the network namespace to be programmed. */
   readonly runner: CommandRunner;
   readonly logger: Logger;
+  /** How elements reach the kernel. `netlink` needs the native addon; `cli` runs `nft` for each transaction. */
+  readonly transport: NftTransport['kind'];
+  /** Path of the network namespace that `netlink` programs; default: the process's own. `runner` must run in the same. */
+  readonly netns?: string;
   /** For durations in the log; default: the machine's. */
   readonly clock?: Clock;
 }
 
-/** What the backend can do by now. Source ranges and session affinity have their place in the rules, not yet their elements. */
+/** What the backend can do by now. Session affinity has its place in the rules, not yet its elements. */
 export const capabilities: BackendCapabilities = {
   usesKernelConntrack: true,
   sessionAffinity: false,
-  sourceRanges: false,
+  sourceRanges: true,
   minSyncPeriod: millis(0),
 };
 
@@ -54,7 +58,7 @@ export class NftablesBackend implements DataplaneBackend {
   readonly name = 'nftables';
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities = capabilities;
-  readonly #client: NftClient;
+  readonly #transport: NftTransport;
   readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #tracker = new ElementTracker();
@@ -68,9 +72,10 @@ export class NftablesBackend implements DataplaneBackend {
   /** Tables of other builds, to be emptied once ours holds everything. */
   #others: readonly TableName[] = [];
 
-  constructor(host: NftablesHost, ipFamily: IpFamily) {
+  /** `transport` is disposed with the backend. */
+  constructor(host: NftablesHost, transport: NftTransport, ipFamily: IpFamily) {
     this.ipFamily = ipFamily;
-    this.#client = createNftClient(host.runner);
+    this.#transport = transport;
     this.#logger = host.logger;
     this.#clock = host.clock ?? systemClock;
   }
@@ -90,20 +95,21 @@ export class NftablesBackend implements DataplaneBackend {
 
   async cleanup(signal: AbortSignal): Promise<void> {
     this.#table = undefined;
-    const { current, others } = await findTables(this.#client, signal);
+    const { current, others } = await findTables(this.#transport, signal);
     for (const table of current === undefined ? others : [current, ...others]) {
-      await removeFamily(this.#client, table, this.ipFamily, signal);
+      await removeFamily(this.#transport, table, this.ipFamily, signal);
     }
   }
 
   async dump(signal: AbortSignal): Promise<string> {
-    const { current } = await findTables(this.#client, signal);
+    const { current } = await findTables(this.#transport, signal);
     if (current === undefined) return '';
-    return dumpKernel(await readKernel(this.#client, current, this.ipFamily, signal), this.ipFamily);
+    return dumpKernel(await readKernel(this.#transport, current, this.ipFamily, signal), this.ipFamily);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#table = undefined; // holds no descriptor; forwarding stays
+    this.#table = undefined;
+    await this.#transport[Symbol.asyncDispose](); // forwarding stays
   }
 
   /** Undefined when the kernel turned out to hold something else than we thought. */
@@ -130,8 +136,8 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   async #applyFull(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
-    const { table: name, others, isNew } = await ensureTable(this.#client, signal);
-    const kernel = isNew ? emptyKernel : await readKernel(this.#client, name, this.ipFamily, signal);
+    const { table: name, others, isNew } = await ensureTable(this.#transport, signal);
+    const kernel = isNew ? emptyKernel : await readKernel(this.#transport, name, this.ipFamily, signal);
     const { places, usedIds } = recoverPlaces(kernel.elements, table.services, this.#places);
     this.#places = new Map(places);
     this.#ids.reset(usedIds);
@@ -195,10 +201,12 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   async #send(changes: readonly Change[], signal: AbortSignal): Promise<void> {
+    const table = this.#table;
+    if (table === undefined) throw new InvariantError('changes are written before there is a table');
     const ordered = orderChanges(changes);
     const start = this.#clock.monotonic();
-    const attempt = `cannot write ${changes.length} changes to table inet ${this.#table}`;
-    await this.#client.apply(attempt, printChanges(this.#table ?? '', ordered), signal);
+    const attempt = `cannot write ${changes.length} changes to table inet ${table}`;
+    await this.#transport.write(attempt, { table, changes: ordered }, signal);
     this.#tracker.markApplied(ordered);
     for (const change of changes) {
       if (change.kind === 'replace') this.#settings.set(change.object, change.content.join(', '));
@@ -222,7 +230,7 @@ export class NftablesBackend implements DataplaneBackend {
       failedServices.set(owner, error);
     }
     if (failedServices.size > 0) return { status: 'partial', writes, failed: failedServices };
-    for (const table of this.#others) await removeFamily(this.#client, table, this.ipFamily, signal);
+    for (const table of this.#others) await removeFamily(this.#transport, table, this.ipFamily, signal);
     this.#others = [];
     return { status: 'applied', writes };
   }

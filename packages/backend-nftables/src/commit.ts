@@ -1,6 +1,6 @@
 import type { Change } from './elements.ts';
 import { elementObjects } from './names.ts';
-import { NftError } from './nft-cli/nft-error.ts';
+import { NftError } from './nft-error.ts';
 
 /** Changes that belong together: applied in one transaction, or not at all. */
 export interface ChangeGroup<Owner> {

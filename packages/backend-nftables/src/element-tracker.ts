@@ -1,5 +1,5 @@
 import { DeltaTracker, type ServicePortKey } from '@switchyard/core';
-import { type Change, type Element, type ElementId, splitElementId } from './elements.ts';
+import { type Change, type Element, type ElementId, isElementChange, splitElementId } from './elements.ts';
 import { elementObjects } from './names.ts';
 
 /** Who asks for an element; undefined for what nobody asks for and that must go. */
@@ -72,11 +72,11 @@ export class ElementTracker {
   /** These changes are in the kernel now. */
   markApplied(changes: readonly Change[]): void {
     for (const change of changes) {
-      if (change.kind === 'replace') continue;
+      if (!isElementChange(change)) continue;
       if (change.kind === 'add') this.#tracker.markApplied(change.id, change.data);
       else this.#tracker.markDeleted(change.id);
     }
-    for (const change of changes) if (change.kind !== 'replace') this.#owners.delete(change.id);
+    for (const change of changes) if (isElementChange(change)) this.#owners.delete(change.id);
   }
 
   #withdraw(owner: ServicePortKey): void {
@@ -107,6 +107,11 @@ function* pairs(elements: Iterable<Element>): Generator<readonly [ElementId, str
   return undefined;
 }
 
+/** Ranges that overlap cannot be there together, so old ones go before new ones come. */
+function isRange(id: ElementId): boolean {
+  return id.startsWith('fw-allow');
+}
+
 /**
  * The one place that knows the order of writes. What is pointed to is added before what points to it
  * (endpoints, sets, then frontends, then the cluster IPs that make unknown ports an error) and deleted after
@@ -116,10 +121,12 @@ function* pairs(elements: Iterable<Element>): Generator<readonly [ElementId, str
 export function orderChanges(changes: readonly Change[]): readonly Change[] {
   const added = new Set(changes.flatMap((change) => (change.kind === 'add' ? [change.id] : [])));
   const stage = (change: Change): number => {
+    if (change.kind === 'class') return -1;
     if (change.kind === 'replace') return elementObjects.length * 2;
     const rank = rankOf(change.id);
     if (change.kind === 'add') return rank * 2 + 1;
-    return added.has(change.id) ? rank * 2 : elementObjects.length * 4 - rank;
+    const isReplaced = added.has(change.id) || isRange(change.id);
+    return isReplaced ? rank * 2 : elementObjects.length * 4 - rank;
   };
   return changes
     .map((change) => ({ change, at: stage(change) }))

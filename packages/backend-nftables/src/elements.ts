@@ -17,7 +17,17 @@ export type Change =
   | { readonly kind: 'add'; readonly id: ElementId; readonly data: string }
   | { readonly kind: 'delete'; readonly id: ElementId }
   /** The whole content of an interval set. */
-  | { readonly kind: 'replace'; readonly object: ObjectName; readonly content: readonly string[] };
+  | { readonly kind: 'replace'; readonly object: ObjectName; readonly content: readonly string[] }
+  /** A new load-balancing chain, such as `lb4-300`, and the class that leads to it. Only where `NftTransport.canAddClasses`. */
+  | { readonly kind: 'class'; readonly handleClass: number; readonly chain: string };
+
+/** A change of one element. */
+export type ElementChange = Extract<Change, { readonly kind: 'add' | 'delete' }>;
+
+/** Whether this change is of one element, and not of something larger. */
+export function isElementChange(change: Change): change is ElementChange {
+  return change.kind === 'add' || change.kind === 'delete';
+}
 
 /** The object and the key of an element id. */
 export function splitElementId(id: ElementId): { readonly object: ObjectName; readonly key: string } {

@@ -1,5 +1,6 @@
 import type { DataplaneBackend, DataplaneBackendFactory, IpFamily } from '@switchyard/core';
 import { NftablesBackend, type NftablesHost } from './backend.ts';
+import { openTransport } from './open-transport.ts';
 import { probeHost } from './probe.ts';
 
 export type { NftablesHost } from './backend.ts';
@@ -8,6 +9,6 @@ export type { NftablesHost } from './backend.ts';
 export const nftablesBackend: DataplaneBackendFactory<NftablesHost> = {
   name: 'nftables',
   probe: (host, signal) => probeHost(host.runner, signal),
-  open: (host: NftablesHost, ipFamily: IpFamily): Promise<DataplaneBackend> =>
-    Promise.resolve(new NftablesBackend(host, ipFamily)),
+  open: async (host: NftablesHost, ipFamily: IpFamily): Promise<DataplaneBackend> =>
+    new NftablesBackend(host, await openTransport(host), ipFamily),
 };

@@ -2,6 +2,7 @@ import { type Endpoint, HostError, type IpFamily, type ServiceForwarding, type T
 import { type Element, elementId, endpointData, frontendId, hairpinId, slotId } from './elements.ts';
 import { decisionClass, endpointSetId, hex, packHandle } from './handles.ts';
 import { type FamilySuffix, setMapOf, suffixOf } from './names.ts';
+import { renderSourceRanges } from './render-source-ranges.ts';
 import { assignSlots, loadBalancingClass, maxEndpoints } from './slots.ts';
 
 const policies: readonly TrafficPolicy[] = ['Cluster', 'Local'];
@@ -46,6 +47,7 @@ export function renderService(service: ServiceForwarding, family: IpFamily, plac
     const handle = packHandle(decisionClass(frontend.decisions), place.id);
     elements.push({ id: frontendId(frontend, service.protocol, suffix), data: hex(handle) });
   }
+  elements.push(...renderSourceRanges(service, place.id, suffix));
   const clusterIps = service.frontends.filter((frontend) => frontend.kind === 'clusterIP');
   for (const { address } of clusterIps) elements.push({ id: elementId(`cluster-ips${suffix}`, address), data: '' });
   return { elements, slots };

@@ -1,5 +1,5 @@
 import type { Change, Element } from './elements.ts';
-import type { ElementObject, FamilySuffix, IntervalObject, TableName } from './names.ts';
+import type { FamilySuffix, IntervalObject, SchemaObject, TableName } from './names.ts';
 
 /** How this backend reaches the kernel. One instance per backend instance; disposing it closes its socket. */
 export interface NftTransport extends AsyncDisposable {
@@ -13,7 +13,7 @@ export interface NftTransport extends AsyncDisposable {
   /** What tells whose table this is; undefined when there is no `inet` table of this name. */
   findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined>;
   /** The elements of a map or set of services; undefined when there is no such object. */
-  readElements(object: KernelObject<ElementObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
+  readElements(object: KernelObject<SchemaObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
   /** The CIDRs of an interval set, sorted; undefined when there is no such object. */
   readIntervals(object: KernelObject<IntervalObject>, signal: AbortSignal): Promise<readonly string[] | undefined>;
   /** The load-balancing chains there are: class to the name of its chain. */

@@ -10,6 +10,10 @@ export const counters = {
     labels: ['ip_family'],
   },
   switchyard_apply_failures_total: { help: 'Applies that failed as a whole', labels: ['ip_family'] },
+  switchyard_drift_total: {
+    help: 'Foreign changes of what is ours in the kernel, by the worst kind of object they touched',
+    labels: ['ip_family', 'kind'],
+  },
   switchyard_apply_writes_total: { help: 'Kernel objects written or removed', labels: ['ip_family'] },
   switchyard_health_check_listen_failures_total: {
     help: 'healthCheckNodePort servers that could not listen',
@@ -54,7 +58,7 @@ export type GaugeName = keyof typeof gauges;
 export type HistogramName = keyof typeof histograms;
 
 /** Values of a metric's labels. Bounded sets only; never a Service name. */
-export type MetricLabels = Readonly<Partial<Record<'ip_family' | 'code', string>>>;
+export type MetricLabels = Readonly<Partial<Record<'ip_family' | 'code' | 'kind', string>>>;
 
 /** Where measurements go. Passed in; nothing registers globally. */
 export interface Metrics {

@@ -3,3 +3,5 @@ export * from './native-error.ts';
 export * from './netlink-socket.ts';
 export { createFlowTable, type FlowQuery, type FlowTable, type FlowTableOptions } from './conntrack/flow-table.ts';
 export type { TrackedFlow } from './conntrack/flow-reader.ts';
+export * from './netlink/message-writer.ts';
+export * from './netlink/read-messages.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ScriptedRunner } from '@switchyard/host/testing';
+import { NftError, type NftRefusal } from '../nft-error.ts';
 import { createNftClient } from './nft-client.ts';
-import { NftError, type NftRefusal } from './nft-error.ts';
 import { parseElements, parseIntervals } from './parse-elements.ts';
 
 const { signal } = new AbortController();
@@ -25,6 +25,21 @@ describe('parseElements', () => {
     ],
     ['hairpin', '6', { concat: ['fd00::1', 'fd00::1', 6, 80] }, 'hairpin6 fd00::1 . fd00::1 . tcp . 80', ''],
     ['cluster-ips', '4', '172.30.0.1', 'cluster-ips4 172.30.0.1', ''],
+    [
+      'nodeports',
+      '4',
+      [{ elem: { val: { concat: ['tcp', 30080] }, counter: { packets: 3, bytes: 180 } } }, '20:1'],
+      'nodeports4 tcp . 30080',
+      '0x200001',
+    ],
+    [
+      'fw-allow',
+      '4',
+      { concat: ['192.0.2.1', 'tcp', 80, { prefix: { addr: '10.1.9.0', len: 24 } }] },
+      'fw-allow4 192.0.2.1 . tcp . 80 . 10.1.9.0/24',
+      '',
+    ],
+    ['fw-allow', '6', { concat: ['::1', 'udp', 80, 'fd00::1'] }, 'fw-allow6 ::1 . udp . 80 . fd00::1/128', ''],
   ] as const)('%s%s %j is %s', (object, suffix, listed, id, data) => {
     expect(parseElements(object, suffix, [listed])).toEqual([{ id, data }]);
   });

@@ -1,6 +1,6 @@
 import { HostError, type Millis, seconds } from '@switchyard/core';
 import type { CommandResult, CommandRunner } from '@switchyard/host';
-import { NftError } from './nft-error.ts';
+import { refusedByNft } from './refused-by-nft.ts';
 
 /** Long enough for 300,000 elements on a busy machine. */
 const applyTimeout: Millis = seconds(120);
@@ -15,7 +15,7 @@ export interface NftClient {
   /** The elements of a map or set as nft's JSON has them; undefined when there is no such object. */
   elements(object: NftObject, signal: AbortSignal): Promise<readonly unknown[] | undefined>;
   /** Every map and set of a table, with its elements. */
-  objects(table: string, signal: AbortSignal): Promise<readonly ListedObject[]>;
+  objects(table: string, signal: AbortSignal): Promise<readonly ObjectListing[]>;
 }
 
 /** A map or set in an `inet` table. */
@@ -26,7 +26,7 @@ export interface NftObject {
 }
 
 /** One map or set of a listing. */
-export interface ListedObject {
+export interface ObjectListing {
   readonly kind: 'map' | 'set';
   readonly name: string;
   readonly elements: readonly unknown[];
@@ -40,7 +40,7 @@ export function createNftClient(runner: CommandRunner): NftClient {
     apply: async (attempt, script, signal) => {
       if (script === '') return;
       const result = await runner.run('nft', ['-f', '-'], { stdin: script, timeout: applyTimeout, signal });
-      if (result.exitCode !== 0) throw new NftError(attempt, result, 'nothing of it took effect');
+      if (result.exitCode !== 0) throw refusedByNft(attempt, result, 'nothing of it took effect');
     },
     hasTable: async (table, signal) => {
       const args = ['-j', '-t', 'list', 'table', 'inet', table];
@@ -55,7 +55,7 @@ export function createNftClient(runner: CommandRunner): NftClient {
     },
     objects: async (table, signal) => {
       const result = await list(['table', 'inet', table], signal);
-      if (result.exitCode !== 0) throw new NftError(`cannot list table inet ${table}`, result, 'will be tried again');
+      if (result.exitCode !== 0) throw refusedByNft(`cannot list table inet ${table}`, result, 'will be tried again');
       return parseObjects(result);
     },
   };
@@ -63,7 +63,7 @@ export function createNftClient(runner: CommandRunner): NftClient {
 
 /** What is not there is an answer; everything else that nft refuses is an error. */
 function refuseUnlessMissing(attempt: string, result: CommandResult): undefined {
-  const error = new NftError(attempt, result, 'will be tried again');
+  const error = refusedByNft(attempt, result, 'will be tried again');
   if (error.refusal !== 'missing') throw error;
 }
 
@@ -72,7 +72,7 @@ interface ListedItem {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-function parseObjects(result: CommandResult): ListedObject[] {
+function parseObjects(result: CommandResult): ObjectListing[] {
   return parseListing(result).flatMap(({ kind, body }) => {
     if (kind !== 'map' && kind !== 'set') return [];
     const { name, elem } = body as { readonly name?: unknown; readonly elem?: unknown };

@@ -1,25 +1,8 @@
 import { HostError, tryParseIp } from '@switchyard/core';
 import { type Element, elementId } from '../elements.ts';
-import { hex } from '../handles.ts';
-import type { ElementObject, FamilySuffix } from '../names.ts';
-
-type Part = 'address' | 'protocol' | 'number' | 'handle';
-
-interface Schema {
-  readonly key: readonly Part[];
-  /** Empty for a set. */
-  readonly data: readonly Part[];
-}
-
-const schemas: Readonly<Record<ElementObject, Schema>> = {
-  frontends: { key: ['address', 'protocol', 'number'], data: ['handle'] },
-  nodeports: { key: ['protocol', 'number'], data: ['handle'] },
-  'to-cluster': { key: ['handle'], data: ['handle'] },
-  'to-local': { key: ['handle'], data: ['handle'] },
-  endpoints: { key: ['handle', 'number'], data: ['address', 'number'] },
-  hairpin: { key: ['address', 'address', 'protocol', 'number'], data: [] },
-  'cluster-ips': { key: ['address'], data: [] },
-};
+import { handleClass, hex } from '../handles.ts';
+import type { FamilySuffix, ElementObject } from '../names.ts';
+import { type Part, schemas } from '../schemas.ts';
 
 /** Elements of one of our maps or sets from nft's JSON, in the canonical text that `elements.ts` writes. */
 export function parseElements(object: ElementObject, suffix: FamilySuffix, listed: readonly unknown[]): Element[] {
@@ -27,10 +10,16 @@ export function parseElements(object: ElementObject, suffix: FamilySuffix, liste
   return listed.map((item) => {
     const [key, data] = schema.data.length === 0 ? [item, undefined] : (item as readonly [unknown, unknown]);
     return {
-      id: elementId(`${object}${suffix}`, parseParts(key, schema.key)),
+      id: elementId(`${object}${suffix}`, parseParts(withoutExtras(key), schema.key)),
       data: schema.data.length === 0 ? '' : parseParts(data, schema.data),
     };
   });
+}
+
+/** A key with a counter or a timeout is wrapped together with it. */
+function withoutExtras(key: unknown): unknown {
+  const elem = (key as { readonly elem?: { readonly val?: unknown } } | null)?.elem;
+  return elem === undefined ? key : elem.val;
 }
 
 function parseParts(value: unknown, parts: readonly Part[]): string {
@@ -46,6 +35,9 @@ function parsePart(part: Part, value: unknown): string {
       return (typeof value === 'string' ? tryParseIp(value) : undefined) ?? fail(value);
     case 'protocol':
       return protocolNames[String(value)] ?? fail(value);
+    case 'cidr':
+      return parseCidr(value) ?? parseRange(value);
+    case 'port':
     case 'number':
       return typeof value === 'number' ? String(value) : fail(value);
     case 'handle':
@@ -73,17 +65,43 @@ function parseHandle(value: unknown): number {
   return Number.parseInt(`0${match[1]}`, 16) * 0x10000 + Number.parseInt(`0${match[2]}`, 16);
 }
 
+/** The numbers of a set of marks; what is no number counts as one that is never right. */
+export function parseMarks(listed: readonly unknown[]): readonly number[] {
+  return listed.map((item) => (typeof item === 'number' ? item : Number.NaN));
+}
+
+/** A map of load-balancing classes: class to the name of its chain. */
+export function parseClasses(listed: readonly unknown[]): ReadonlyMap<number, string> {
+  return new Map(
+    listed.map((item) => {
+      const [key, verdict] = item as readonly [unknown, { readonly goto?: { readonly target?: unknown } } | undefined];
+      const chain = verdict?.goto?.target;
+      return [handleClass(parseHandle(key)), typeof chain === 'string' ? chain : fail(item)];
+    }),
+  );
+}
+
 /** The content of an interval set, as `render-settings.ts` writes it: CIDRs, sorted. */
 export function parseIntervals(listed: readonly unknown[]): readonly string[] {
   return listed.map(parseInterval).sort();
 }
 
 function parseInterval(item: unknown): string {
+  // A range has no such form: somebody else wrote it, and it will differ from all we want.
+  return parseCidr(item) ?? JSON.stringify(item);
+}
+
+function parseCidr(item: unknown): string | undefined {
   const prefix = (item as { readonly prefix?: { readonly addr?: unknown; readonly len?: unknown } } | null)?.prefix;
   const address = tryParseIp(String(prefix?.addr ?? item));
-  // A range has no such form: somebody else wrote it, and it will differ from all we want.
-  if (address === undefined) return JSON.stringify(item);
+  if (address === undefined) return undefined;
   return `${address}/${prefix === undefined ? (address.includes(':') ? 128 : 32) : String(prefix.len)}`;
+}
+
+/** A range that somebody else wrote, in the form in which nft takes it back to delete it. */
+function parseRange(item: unknown): string {
+  const ends = (item as { readonly range?: unknown } | null)?.range;
+  return Array.isArray(ends) ? ends.map((end) => tryParseIp(String(end)) ?? fail(item)).join('-') : fail(item);
 }
 
 function fail(value: unknown): never {

@@ -1,3 +1,4 @@
+import { InvariantError } from '@switchyard/core';
 import { type Change, splitElementId } from '../elements.ts';
 import type { ObjectName } from '../names.ts';
 
@@ -24,6 +25,8 @@ export function printChanges(table: string, changes: readonly Change[]): string 
       lines.push(...replaceLines(table, change.object, change.content));
       continue;
     }
+    if (change.kind === 'class')
+      throw new InvariantError(`the nft program cannot add ${change.chain} to a loaded table`);
     const { object, key } = splitElementId(change.id);
     if (run?.verb !== change.kind || run.object !== object || run.elements.length >= elementsPerCommand) {
       flush();

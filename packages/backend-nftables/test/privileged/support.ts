@@ -44,7 +44,9 @@ export class Kernel {
   }
 
   static async open(host: LabHost, family: IpFamily = 'IPv4'): Promise<Kernel> {
-    return new Kernel(await nftablesBackend.open({ runner: runnerIn(host), logger: noopLogger }, family, signal));
+    return new Kernel(
+      await nftablesBackend.open({ runner: runnerIn(host), transport: 'cli', logger: noopLogger }, family, signal),
+    );
   }
 
   async full(table: ForwardingTable): Promise<ApplyOutcome> {

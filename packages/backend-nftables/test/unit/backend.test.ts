@@ -316,7 +316,7 @@ describe('what is no refusal', () => {
 
   test('a machine without nft is a failed apply', async () => {
     const runner = { run: () => Promise.reject(new HostError('command.notFound', 'cannot run nft')) };
-    const backend = await nftablesBackend.open({ runner, logger: noopLogger }, 'IPv4', signal);
+    const backend = await nftablesBackend.open({ runner, transport: 'cli', logger: noopLogger }, 'IPv4', signal);
     const outcome = await backend.apply({ table: situation({}), scope: { kind: 'full' } }, signal);
     expect(outcome).toMatchObject({ status: 'failed', error: { code: 'command.notFound' } });
   });

@@ -23,7 +23,10 @@ export class Driven {
   }
 
   static async open(nft: FakeNft = new FakeNft(), family: IpFamily = 'IPv4'): Promise<Driven> {
-    return new Driven(nft, await nftablesBackend.open({ runner: nft, logger: noopLogger }, family, signal));
+    return new Driven(
+      nft,
+      await nftablesBackend.open({ runner: nft, transport: 'cli', logger: noopLogger }, family, signal),
+    );
   }
 
   async full(table: ForwardingTable): Promise<ApplyOutcome> {

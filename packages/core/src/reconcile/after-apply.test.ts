@@ -110,6 +110,20 @@ describe('stale flows', () => {
     expect(bench.after('flows')).toHaveLength(expected);
   });
 
+  test('are looked for after a resync that had to write: flows began while our rules were gone', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(withDns);
+    await bench.clock.advance(2000);
+    const before = bench.after('flows').length;
+    bench.reconciler.requestFullResync('nothing is missing');
+    await bench.clock.advance(2000);
+    expect(bench.after('flows')).toHaveLength(before);
+    await bench.recording.cleanup(new AbortController().signal);
+    bench.reconciler.requestFullResync('all is gone');
+    await bench.clock.advance(500);
+    expect(bench.after('flows')).toHaveLength(before + 1);
+  });
+
   test('are left alone after a failed apply', async () => {
     await using bench = new ReconcilerBench({ faults: [{ kind: 'refused' }] });
     await bench.push(withDns);

@@ -20,6 +20,7 @@ import {
 import { type Clock, type Millis, millis } from '../time.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-backend.ts';
+import { DriftWatch } from './drift-watch.ts';
 import { FlowCleaning, type FlowCriteria } from './flow-cleaning.ts';
 import { MissingFeatureLog } from './missing-features.ts';
 import { announcedChecks, withFailed } from './partial-apply.ts';
@@ -77,6 +78,7 @@ export class FamilyLane {
   readonly #log: ApplyLog;
   readonly #missing: MissingFeatureLog;
   readonly #cleaning: FlowCleaning | undefined;
+  readonly #drift: DriftWatch;
   #dirty: Dirty = everythingDirty;
   #isNextFull = true;
   /** The newest table, applied or not: the base of the next build. */
@@ -99,6 +101,8 @@ export class FamilyLane {
     this.#log = new ApplyLog({ ipFamily, clock, logger, metrics });
     this.#missing = new MissingFeatureLog({ ipFamily, capabilities, logger });
     this.#cleaning = this.#flowCleaning();
+    const requestFullResync = (): void => this.requestFullResync();
+    this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, requestFullResync });
     this.#runner = new BoundedRunner({
       clock,
       minGap: timing.minSyncPeriod ?? capabilities.minSyncPeriod,
@@ -141,6 +145,11 @@ export class FamilyLane {
     await this.#cleaning?.run(signal);
   }
 
+  /** Answers foreign changes in the kernel until aborted; runs beside `run`. */
+  async watchDrift(signal: AbortSignal): Promise<void> {
+    await this.#drift.run(signal);
+  }
+
   status(): FamilyStatus {
     const since = this.#inFlightSince ?? this.#pendingSince;
     return {
@@ -172,6 +181,7 @@ export class FamilyLane {
       await this.#finish(table, delta);
       return { status: 'done' };
     }
+    const isFull = this.#isNextFull;
     const outcome = await this.#apply(reason, { table, delta }, signal);
     if (outcome.status === 'failed') {
       this.#pendingSince = this.#inFlightSince ?? this.#pendingSince ?? this.#context.clock.monotonic();
@@ -183,8 +193,10 @@ export class FamilyLane {
     this.#isNextFull = false;
     this.#applied = table;
     this.#log.noteApplied(outcome.status === 'partial' ? outcome.failed : new Map());
+    this.#drift.noteApplied();
     await this.#finish(table, delta);
-    if (mayLeaveFlows) this.#cleaning?.request();
+    // A full apply that wrote healed something: flows that began meanwhile were not translated.
+    if (mayLeaveFlows || (isFull && outcome.writes > 0)) this.#cleaning?.request();
     return { status: outcome.status === 'partial' ? 'retry' : 'done' };
   }
 
@@ -195,6 +207,7 @@ export class FamilyLane {
   ): Promise<ApplyOutcome> {
     const { clock, metrics } = this.#context;
     const scope: ApplyRequest['scope'] = this.#isNextFull ? { kind: 'full' } : { kind: 'delta', delta };
+    if (scope.kind === 'full') this.#drift.noteFullApply();
     const start = clock.monotonic();
     const outcome = await this.#applyOrFail({ table, scope }, signal);
     const durationMs = clock.monotonic() - start;

@@ -61,6 +61,8 @@ export class ReconcilerBench implements AsyncDisposable {
   readonly logged: (LogFields & { readonly message: string })[] = [];
   /** Observed network programming latencies in seconds. */
   readonly latencies: number[] = [];
+  /** Foreign changes counted, by kind. */
+  readonly drifts: string[] = [];
   /** Settles with the reconciler's `run`. */
   readonly ended: Promise<void>;
   readonly #controller = new AbortController();
@@ -153,6 +155,9 @@ export class ReconcilerBench implements AsyncDisposable {
   #metrics(): Metrics {
     return {
       ...noopMetrics,
+      add: (name, labels) => {
+        if (name === 'switchyard_drift_total') this.drifts.push(`${labels.ip_family} ${labels.kind}`);
+      },
       observe: (name, _, value) => {
         if (name === 'kubeproxy_network_programming_duration_seconds') this.latencies.push(value);
       },

@@ -1,25 +1,11 @@
-import { HostError } from '@switchyard/core';
 import type { CommandResult } from '@switchyard/host';
+import { NftError, type NftRefusal } from '../nft-error.ts';
 
-/**
- * What kind of refusal it was. `exists` and `missing`: the kernel holds something else than we thought.
- * `permission`: nothing will work. `other`: the text was refused (syntax, feature, limit).
- */
-export type NftRefusal = 'permission' | 'exists' | 'missing' | 'other';
-
-/** nft ran and refused. The transaction had no effect. */
-export class NftError extends HostError {
-  override readonly name = 'NftError';
-  readonly refusal: NftRefusal;
-  readonly exitCode: number;
-
-  constructor(attempt: string, result: CommandResult, next: string) {
-    const refusal = refusalOf(result.stderr);
-    const said = essence(result.stderr);
-    super(`nftables.${refusal}`, `${attempt}: nft exited with ${result.exitCode} and said: ${said}; ${next}`);
-    this.refusal = refusal;
-    this.exitCode = result.exitCode;
-  }
+/** nft ran and refused; `next` says what that means for the caller. */
+export function refusedByNft(attempt: string, result: CommandResult, next: string): NftError {
+  const said = essence(result.stderr);
+  const message = `${attempt}: nft exited with ${result.exitCode} and said: ${said}; ${next}`;
+  return new NftError(message, { refusal: refusalOf(result.stderr) });
 }
 
 /**
