@@ -5,3 +5,4 @@ export { createFlowTable, type FlowQuery, type FlowTable, type FlowTableOptions 
 export type { TrackedFlow } from './conntrack/flow-reader.ts';
 export * from './netlink/message-writer.ts';
 export * from './netlink/read-messages.ts';
+export { addressChanges, type AddressWatchOptions } from './addresses.ts';

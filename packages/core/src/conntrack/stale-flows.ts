@@ -22,7 +22,7 @@ export interface StaleFlowOptions {
   /** Whether an address is one of this node's, loopback excluded. */
   readonly isLocalAddress: (address: IpAddress) => boolean;
   /** Services whose flows are left alone, because the kernel does not do what the table says. */
-  readonly except?: ReadonlySet<ServicePortKey> | undefined;
+  readonly except?: Pick<ReadonlySet<ServicePortKey>, 'has'> | undefined;
 }
 
 /** Tells stale flows from others. */

@@ -255,7 +255,7 @@ export class FamilyLane {
       clean,
       criteria: () => {
         if (this.#built === undefined) throw new InvariantError('flows are judged before the first table was built');
-        return { table: this.#built, except: new Set(this.#log.failedServices.keys()) };
+        return { table: this.#built, except: this.#log.failedServices };
       },
       clock,
       logger,

@@ -10,8 +10,8 @@ import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner
 export interface FlowCriteria {
   /** The newest table: a flow to an endpoint that the kernel is just being told of is a good one. */
   readonly table: ForwardingTable;
-  /** Services that are not in the kernel as the table says; their flows are left alone. */
-  readonly except: ReadonlySet<ServicePortKey>;
+  /** Services that are not in the kernel as the table says; their flows are left alone. A new object when it differs. */
+  readonly except: Pick<ReadonlySet<ServicePortKey>, 'has'>;
 }
 
 /** What removes flows, and how often it may. */
