@@ -10,5 +10,5 @@ export const nftablesBackend: DataplaneBackendFactory<NftablesHost> = {
   name: 'nftables',
   probe: (host, signal) => probeHost(host.runner, signal),
   open: async (host: NftablesHost, ipFamily: IpFamily): Promise<DataplaneBackend> =>
-    new NftablesBackend(host, await openTransport(host), ipFamily),
+    new NftablesBackend(host, openTransport(host), ipFamily),
 };

@@ -97,5 +97,8 @@ export const setMapOf: Readonly<Record<TrafficPolicy, 'to-cluster' | 'to-local'>
 /** Protocols as nft spells them. */
 export const nftProtocols: Readonly<Record<Protocol, string>> = { TCP: 'tcp', UDP: 'udp', SCTP: 'sctp' };
 
+/** What the IP header says for each of them, by nft's word. */
+export const protocolNumbers: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };
+
 /** Mark bit that asks for masquerading: kube-proxy's default, bit 14. Cleared again once used. */
 export const masqueradeMark = 0x4000;

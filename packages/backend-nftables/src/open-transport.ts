@@ -1,8 +1,9 @@
 import type { NftablesHost } from './backend.ts';
 import { createCliTransport } from './nft-cli/cli-transport.ts';
+import { createNetlinkTransport } from './netlink/netlink-transport.ts';
 import type { NftTransport } from './transport.ts';
 
-/** The transport the host asks for. */
-export async function openTransport({ runner }: NftablesHost): Promise<NftTransport> {
-  return createCliTransport(runner);
+/** The transport the host asks for. Throws `HostError` where it cannot be had: no other one is taken instead. */
+export function openTransport({ runner, transport, netns }: NftablesHost): NftTransport {
+  return transport === 'netlink' ? createNetlinkTransport({ runner, netns }) : createCliTransport(runner);
 }

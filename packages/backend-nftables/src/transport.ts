@@ -6,6 +6,11 @@ export interface NftTransport extends AsyncDisposable {
   readonly kind: 'netlink' | 'cli';
   /** Whether `Change`s of kind `class` can be written: load-balancing chains made at run time. */
   readonly canAddClasses: boolean;
+  /**
+   * What notifications about its writes carry; undefined when it has no socket of its own. May change after a
+   * failure. Rules are loaded by another socket.
+   */
+  readonly portId: number | undefined;
   /** Runs nft text as one transaction; for rule sets. `attempt` says in an error what was tried. Throws `NftError`. */
   loadRules(attempt: string, script: string, signal: AbortSignal): Promise<void>;
   /** Writes ordered changes as one transaction. Throws `NftError`, whose `change` is the one at fault where the kernel tells. */

@@ -11,6 +11,7 @@ export function createCliTransport(runner: CommandRunner): NftTransport {
   return {
     kind: 'cli',
     canAddClasses: false,
+    portId: undefined,
     loadRules: (attempt, script, signal) => client.apply(attempt, script, signal),
     write: (attempt, { table, changes }, signal) => client.apply(attempt, printChanges(table, changes), signal),
     ...readers(client),

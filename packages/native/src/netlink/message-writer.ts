@@ -11,7 +11,8 @@ export const maxAttributeLength = 0xffff;
 /** Buffers that grew beyond this are given back by `clear`, so that one large load does not stay in memory. */
 const keptCapacity = 1 << 20;
 const firstCapacity = 1 << 14;
-const nestedFlag = 0x8000;
+/** Set in the type of an attribute that holds attributes. */
+export const nestedFlag = 0x8000;
 
 /** What stands in the header of a message; its length is filled in by `endMessage`. */
 export interface MessageHeader {
@@ -78,6 +79,12 @@ export class MessageWriter {
     this.pad();
   }
 
+  /** Adds flags to a message that begins at `offset` and has ended. */
+  addFlags(offset: number, flags: number): void {
+    const at = offset + 6;
+    this.#view.setUint16(at, this.#view.getUint16(at, isLittleEndian) | flags, isLittleEndian);
+  }
+
   /** `struct nfgenmsg`, which every message of the netfilter protocol begins with. */
   netfilterHeader(family: number, resourceId: number): void {
     this.uint8(family);
@@ -91,6 +98,12 @@ export class MessageWriter {
     this.uint16(0);
     this.uint16(type);
     return start;
+  }
+
+  /** The header of an attribute whose value, of `length` bytes, is written next; `pad` ends it. For hot paths. */
+  attributeHeader(type: number, length: number): void {
+    this.uint16(attributeHeaderLength + length);
+    this.uint16(type);
   }
 
   /** Begins an attribute that holds attributes; ended by `endAttribute`. */

@@ -1,0 +1,57 @@
+/** Numbers of linux/netlink.h, nfnetlink.h and nf_tables.h, as far as they are used here. */
+
+/** Flags of a message. */
+export const NLM_F = {
+  REQUEST: 0x1,
+  ACK: 0x4,
+  DUMP_INTR: 0x10,
+  ACK_TLVS: 0x200,
+  EXCL: 0x200,
+  DUMP: 0x300,
+  CREATE: 0x400,
+  APPEND: 0x800,
+} as const;
+/** Control messages. */
+export const NLMSG = { ERROR: 2, DONE: 3 } as const;
+/** Attributes behind an error. */
+export const NLMSGERR = { MSG: 1, OFFS: 2 } as const;
+/** Messages around a transaction. */
+export const BATCH = { BEGIN: 0x10, END: 0x11 } as const;
+/** The part of netfilter that this is about: NFNL_SUBSYS_NFTABLES. */
+export const subsystem = 10;
+/** NFPROTO_INET: the family of our tables. */
+export const familyInet = 1;
+
+/** Messages of nftables: the subsystem in the high byte. */
+export const NFT_MSG = {
+  GETTABLE: 0xa01,
+  DELTABLE: 0xa02,
+  NEWCHAIN: 0xa03,
+  NEWRULE: 0xa06,
+  NEWSET: 0xa09,
+  GETSET: 0xa0a,
+  NEWSETELEM: 0xa0c,
+  GETSETELEM: 0xa0d,
+  DELSETELEM: 0xa0e,
+} as const;
+
+/** Attributes, by what they are in. */
+export const NFTA = {
+  TABLE: { NAME: 1 },
+  CHAIN: { TABLE: 1, NAME: 3 },
+  RULE: { TABLE: 1, CHAIN: 2, EXPRESSIONS: 4 },
+  SET: { TABLE: 1, NAME: 2, FLAGS: 3 },
+  ELEM_LIST: { TABLE: 1, SET: 2, ELEMENTS: 3 },
+  ELEM: { KEY: 1, DATA: 2, FLAGS: 3, USERDATA: 6, KEY_END: 10 },
+  LIST: { ELEM: 1 },
+  DATA: { VALUE: 1, VERDICT: 2 },
+  VERDICT: { CODE: 1, CHAIN: 2 },
+  EXPR: { NAME: 1, DATA: 2 },
+} as const;
+
+/** Flags of a set. */
+export const NFT_SET = { ANONYMOUS: 0x1, MAP: 0x8 } as const;
+/** The element ends an interval: it is the first address behind it. */
+export const NFT_SET_ELEM_INTERVAL_END = 1;
+/** Verdict code `goto`, -4. */
+export const NFT_GOTO = 0xfffffffc;

@@ -1,0 +1,157 @@
+import { assertNever } from '@switchyard/core';
+import {
+  errnoName,
+  messageHeaderLength,
+  type NetlinkMessage,
+  readAttributes,
+  readText,
+  readUint32,
+} from '@switchyard/native';
+import { type Change, splitElementId } from '../elements.ts';
+import { NftError, type NftRefusal } from '../nft-error.ts';
+import { NFTA, NLM_F, NLMSGERR } from './constants.ts';
+import type { EncodedBatch, SentMessage } from './encode-batch.ts';
+
+/** What the kernel says about one message: it took it, or why not. */
+export interface KernelAnswer {
+  /** Positive; 0: taken. */
+  readonly errno: number;
+  readonly sequence: number;
+  /** Where in that message the attribute at fault begins, where the kernel tells. */
+  readonly offset: number | undefined;
+  /** The kernel's own words, which are rare. */
+  readonly text: string | undefined;
+}
+
+/** Reads an NLMSG_ERROR. */
+export function readAnswer(bytes: Uint8Array, { start, end, flags, sequence }: NetlinkMessage): KernelAnswer {
+  const errno = -(readUint32(bytes, start) | 0);
+  let offset: number | undefined;
+  let text: string | undefined;
+  // The request's header follows, and not its content: the socket asked for that.
+  const attributes = start + 4 + messageHeaderLength;
+  if ((flags & NLM_F.ACK_TLVS) !== 0 && attributes <= end) {
+    for (const attribute of readAttributes(bytes, attributes, end)) {
+      if (attribute.type === NLMSGERR.OFFS) offset = readUint32(bytes, attribute.start);
+      if (attribute.type === NLMSGERR.MSG) text = readText(bytes, attribute.start, attribute.end);
+    }
+  }
+  return { errno, sequence, offset, text };
+}
+
+/** What a batch was made of. */
+export interface Attempted {
+  readonly attempt: string;
+  readonly table: string;
+  readonly batch: EncodedBatch;
+  /** Empty for a batch of other things than changes. */
+  readonly changes: readonly Change[];
+}
+
+/** The refusal of a batch in words, with the change at fault where the kernel pointed at it. */
+export function explainRefusal(answer: KernelAnswer, attempted: Attempted): NftError {
+  const { attempt, table, batch, changes } = attempted;
+  const message = batch.messages.find(({ sequence }) => sequence === answer.sequence);
+  const fault = message === undefined ? undefined : findFault(answer, message, batch.bytes);
+  const change = fault?.kind === 'element' ? changes[fault.change] : undefined;
+  const what = faultText(fault, change, table);
+  const said = answer.text === undefined ? '' : `; its words: ${answer.text}`;
+  return new NftError(
+    `${attempt}: the kernel answered ${errnoName(answer.errno)}${what}: ${meaningOf(answer.errno, fault)}${said}; ` +
+      'nothing of it took effect',
+    { refusal: refusalOf(answer.errno), change },
+  );
+}
+
+/** What the kernel pointed at. */
+type Fault =
+  | { readonly kind: 'element'; readonly change: number; readonly object: string | undefined }
+  | { readonly kind: 'object'; readonly object: string | undefined }
+  | { readonly kind: 'table' };
+
+function findFault({ offset }: KernelAnswer, message: SentMessage, batch: Uint8Array): Fault {
+  const { object, firstChange, isPerElement } = message;
+  if (offset === undefined) return { kind: 'object', object };
+  const start = message.offset + messageHeaderLength + 4;
+  const end = message.offset + readUint32(batch, message.offset);
+  const target = message.offset + offset;
+  for (const attribute of readAttributes(batch, start, end)) {
+    if (target >= attribute.end) continue;
+    if (attribute.type === NFTA.ELEM_LIST.TABLE) return { kind: 'table' };
+    if (attribute.type !== NFTA.ELEM_LIST.ELEMENTS || target < attribute.start) return { kind: 'object', object };
+    if (!isPerElement) return { kind: 'element', change: firstChange, object };
+    let change = firstChange;
+    for (const element of readAttributes(batch, attribute.start, attribute.end)) {
+      if (target < element.end) break;
+      change++;
+    }
+    return { kind: 'element', change, object };
+  }
+  return { kind: 'object', object };
+}
+
+function faultText(fault: Fault | undefined, change: Change | undefined, table: string): string {
+  switch (fault?.kind) {
+    case undefined:
+      return ''; // about the batch as a whole
+    case 'table':
+      return ` about table inet ${table}`;
+    case 'object':
+      return ` about ${fault.object ?? 'an object'} of table inet ${table}`;
+    case 'element':
+      return ` when it was to ${change === undefined ? `change ${fault.object}` : changeText(change)}`;
+  }
+}
+
+function changeText(change: Change): string {
+  switch (change.kind) {
+    case 'add':
+    case 'delete': {
+      const { object, key } = splitElementId(change.id);
+      if (change.kind === 'delete') return `delete ${key} from ${object}`;
+      return `add ${key}${change.data === '' ? '' : ` : ${change.data}`} to ${object}`;
+    }
+    case 'replace':
+      return `put ${change.content.join(', ')} into ${change.object}`;
+    case 'class':
+      return `add chain ${change.chain}`;
+    default:
+      return assertNever(change);
+  }
+}
+
+const refusals: Readonly<Record<string, NftRefusal>> = {
+  EPERM: 'permission',
+  EACCES: 'permission',
+  EEXIST: 'exists',
+  ENOENT: 'missing',
+};
+
+function refusalOf(errno: number): NftRefusal {
+  return refusals[errnoName(errno)] ?? 'other';
+}
+
+const meanings: Readonly<Record<string, string>> = {
+  EPERM: 'it is not allowed; run as root or with CAP_NET_ADMIN',
+  EACCES: 'it is not allowed; run as root or with CAP_NET_ADMIN',
+  EEXIST: 'something else is there already',
+  ENOENT: 'it is not there',
+  ENFILE: 'it is full; make it larger',
+  ENOSPC: 'it is full; make it larger',
+  ENOMEM: 'the kernel has no memory for it',
+  EINVAL: 'it does not fit what is there; perhaps another build made the table',
+  EBUSY: 'it is in use',
+  EMLINK: 'chains would lead into each other',
+};
+
+function meaningOf(errno: number, fault: Fault | undefined): string {
+  const name = errnoName(errno);
+  if (name === 'ENOENT' && fault?.kind === 'table') return 'there is no such table';
+  return meanings[name] ?? 'this is unexpected';
+}
+
+/** The refusal of a request that only reads. */
+export function refusedRead(attempt: string, errno: number): NftError {
+  const message = `${attempt}: the kernel answered ${errnoName(errno)}: ${meaningOf(errno, undefined)}; will be tried again`;
+  return new NftError(message, { refusal: refusalOf(errno) });
+}

@@ -1,0 +1,230 @@
+import type { CommandRunner } from '@switchyard/host';
+import { type NetlinkMessage, type NetlinkSocket, openNetlinkSocket, readUint32 } from '@switchyard/native';
+import type { Change, Element } from '../elements.ts';
+import { handleClass } from '../handles.ts';
+import { birthmarkSet, type FamilySuffix, type IntervalObject, type SchemaObject, type TableName } from '../names.ts';
+import { createNftClient, type NftClient } from '../nft-cli/nft-client.ts';
+import { NftError } from '../nft-error.ts';
+import type { FoundTable, KernelObject, ListedObject, NftTransport, WriteRequest } from '../transport.ts';
+import { NFT_MSG, NFTA } from './constants.ts';
+import { explainRefusal, refusedRead } from './decode-ack.ts';
+import { ElementReader, elementOf, type RawElement } from './decode-elements.ts';
+import { boundaryOf, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
+import { readSet } from './decode-set.ts';
+import { BatchEncoder, type BatchTarget, type EncodedBatch } from './encode-batch.ts';
+import { Exchange, isTooLarge } from './exchange.ts';
+import { objectLayout } from './object-layout.ts';
+import { requestElements, requestSets, requestTable } from './requests.ts';
+
+/** Bytes of a batch that the kernel takes in one piece: more than the largest transaction of the backend. */
+const sendBuffer = 1 << 25;
+const receiveBuffer = 1 << 20;
+const netfilterHeaderLength = 4;
+
+/** What the transport needs of the machine. */
+export interface NetlinkTransportOptions {
+  /** Runs `nft` for rule sets, in the same namespace. */
+  readonly runner: CommandRunner;
+  /** Path of the network namespace to be programmed; default: the process's own. */
+  readonly netns?: string | undefined;
+  /** Opens the socket; default: a real one. For tests. */
+  readonly open?: () => NetlinkSocket;
+}
+
+/** Elements over one kept netlink socket, rules by the nft program. Throws `NativeMissingError` without the addon. */
+export function createNetlinkTransport(options: NetlinkTransportOptions): NftTransport {
+  return new NetlinkTransport(options);
+}
+
+class NetlinkTransport implements NftTransport {
+  readonly kind = 'netlink';
+  readonly canAddClasses = true;
+  readonly #nft: NftClient;
+  readonly #exchange: Exchange;
+  readonly #encoder = new BatchEncoder();
+  readonly #reader = new ElementReader();
+  /** Ends with the dump in flight: nothing else may be asked on the socket before. */
+  #dumping: Promise<void> | undefined;
+
+  constructor({ runner, netns, open }: NetlinkTransportOptions) {
+    this.#nft = createNftClient(runner);
+    const where = netns === undefined ? {} : { netns };
+    const openReal = (): NetlinkSocket =>
+      openNetlinkSocket({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where });
+    this.#exchange = new Exchange(open ?? openReal);
+  }
+
+  get portId(): number {
+    return this.#exchange.portId;
+  }
+
+  loadRules(attempt: string, script: string, signal: AbortSignal): Promise<void> {
+    return this.#nft.apply(attempt, script, signal);
+  }
+
+  async write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
+    await this.#turn(signal);
+    const batch = this.#encoder.changes(request);
+    this.#send(attempt, request.table, { batch, changes: request.changes });
+  }
+
+  async findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined> {
+    await this.#turn(signal);
+    const errno = this.#exchange.request(requestTable(this.#encoder, table), () => undefined);
+    if (errno !== 0) return this.#absent(`cannot look for table inet ${table}`, errno);
+    const birthmarks: number[] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      birthmarks.push(raw.keyLength === 4 ? readUint32(bytes, raw.key) : Number.NaN);
+    };
+    const isThere = await this.#elements({ table, name: birthmarkSet, items: birthmarks, visit }, signal);
+    return { birthmarks: isThere ? birthmarks : undefined };
+  }
+
+  async readElements(
+    { table, object, suffix }: KernelObject<SchemaObject>,
+    signal: AbortSignal,
+  ): Promise<readonly Element[] | undefined> {
+    const name = `${object}${suffix}`;
+    const layout = objectLayout(name);
+    const items: Element[] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      items.push(elementOf(bytes, raw, layout));
+    };
+    return (await this.#elements({ table, name, items, visit }, signal)) ? items : undefined;
+  }
+
+  async readIntervals(
+    { table, object, suffix }: KernelObject<IntervalObject>,
+    signal: AbortSignal,
+  ): Promise<readonly string[] | undefined> {
+    const items: ReadBoundary[] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      items.push(boundaryOf(bytes, raw));
+    };
+    const isThere = await this.#elements({ table, name: `${object}${suffix}`, items, visit }, signal);
+    return isThere ? intervalTexts(items, suffix === '4' ? 32 : 128) : undefined;
+  }
+
+  async readClasses(table: TableName, suffix: FamilySuffix, signal: AbortSignal): Promise<ReadonlyMap<number, string>> {
+    const items: [number, string][] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      items.push([handleClass(readUint32(bytes, raw.key)), raw.chain]);
+    };
+    await this.#elements({ table, name: `lb${suffix}-classes`, items, visit }, signal);
+    return new Map(items);
+  }
+
+  async listObjects(table: string, signal: AbortSignal): Promise<readonly ListedObject[]> {
+    const found: { readonly kind: ListedObject['kind']; readonly name: string }[] = [];
+    const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
+      const set = readSet(bytes, start + netfilterHeaderLength, end);
+      if (set !== undefined) found.push(set);
+    };
+    const errno = await this.#dump(() => requestSets(this.#encoder, table), visit, found, signal);
+    if (errno !== 0) throw refusedRead(`cannot list table inet ${table}`, errno);
+    const listed: ListedObject[] = [];
+    for (const { kind, name } of found) {
+      const items: true[] = [];
+      const count = (): void => {
+        items[0] = true;
+      };
+      await this.#elements({ table, name, items, visit: count }, signal);
+      listed.push({ kind, name, isEmpty: items.length === 0 });
+    }
+    return listed;
+  }
+
+  async flushObjects(table: string, objects: readonly ListedObject[], signal: AbortSignal): Promise<void> {
+    await this.#turn(signal);
+    const batch = this.#encoder.custom(table, ({ writer, begin }) => {
+      for (const { name } of objects) {
+        begin(NFT_MSG.DELSETELEM, 0, name);
+        writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
+        writer.attributeText(NFTA.ELEM_LIST.SET, name);
+        writer.endMessage();
+      }
+    });
+    this.#send(`cannot empty ${objects.length} objects of table inet ${table}`, table, { batch, changes: [] });
+  }
+
+  async deleteTable(table: string, signal: AbortSignal): Promise<void> {
+    await this.#turn(signal);
+    const write = ({ writer, begin }: BatchTarget): void => {
+      begin(NFT_MSG.DELTABLE, 0, undefined);
+      writer.attributeText(NFTA.TABLE.NAME, table);
+      writer.endMessage();
+    };
+    const batch = this.#encoder.custom(table, write);
+    this.#send(`cannot delete table inet ${table}`, table, { batch, changes: [] });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#dumping;
+    this.#exchange[Symbol.dispose]();
+  }
+
+  #send(attempt: string, table: string, sent: { batch: EncodedBatch; changes: readonly Change[] }): void {
+    try {
+      const answer = this.#exchange.batch(sent.batch);
+      if (answer !== undefined) throw explainRefusal(answer, { attempt, table, ...sent });
+    } catch (cause) {
+      if (!isTooLarge(cause)) throw cause;
+      const size = sent.batch.bytes.length;
+      const message = `${attempt}: the kernel cannot take ${size} bytes in one piece (${cause.errnoName}); nothing of it took effect`;
+      throw new NftError(message, { refusal: 'other', cause });
+    }
+  }
+
+  /** Waits for the dump in flight, if there is one. */
+  async #turn(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
+    signal.throwIfAborted();
+  }
+
+  /** Reads a map or set; false when it is not there. `items` is what `visit` fills: it is emptied for a new attempt. */
+  async #elements(read: ElementsToRead, signal: AbortSignal): Promise<boolean> {
+    const { table, name, items, visit } = read;
+    const visitMessage = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
+      this.#reader.read(bytes, start + netfilterHeaderLength, end, (raw) => visit(bytes, raw));
+    };
+    const makeRequest = (): ReturnType<typeof requestElements> => requestElements(this.#encoder, table, name);
+    const errno = await this.#dump(makeRequest, visitMessage, items, signal);
+    if (errno === 0) return true;
+    this.#absent(`cannot list ${name} of table inet ${table}`, errno);
+    return false;
+  }
+
+  async #dump(
+    makeRequest: Parameters<Exchange['dump']>[0],
+    visit: Parameters<Exchange['dump']>[1],
+    items: unknown[],
+    signal: AbortSignal,
+  ): Promise<number> {
+    await this.#turn(signal);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#dumping = promise;
+    const restart = (): void => {
+      items.length = 0;
+    };
+    try {
+      return await this.#exchange.dump(makeRequest, visit, restart, signal);
+    } finally {
+      this.#dumping = undefined;
+      resolve();
+    }
+  }
+
+  /** What is not there is an answer; everything else is an error. */
+  #absent(attempt: string, errno: number): undefined {
+    const error = refusedRead(attempt, errno);
+    if (error.refusal !== 'missing') throw error;
+  }
+}
+
+interface ElementsToRead {
+  readonly table: string;
+  readonly name: string;
+  readonly items: unknown[];
+  readonly visit: (bytes: Uint8Array, raw: RawElement) => void;
+}
