@@ -1,75 +1,62 @@
-/* Prints one table: what writing, changing and adopting a large table costs. Needs root. Run by `nx run backend-nftables:bench`. */
-import { type ForwardingTable, noopLogger } from '@switchyard/core';
+/*
+ * Prints one table: what writing, changing and adopting a large table costs, over each transport. The nft program is the
+ * baseline. Needs root. Run by `nx run backend-nftables:bench`.
+ */
+import { fileURLToPath } from 'node:url';
+import { seconds } from '@switchyard/core';
 import { createLab, type LabHost } from '@switchyard/lab';
-import { nftablesBackend } from '../src/index.ts';
-import { situation, there } from '../src/testing/situations.ts';
+import { endpointsPerService } from './cluster.ts';
+import type { Row } from './measure-row.ts';
 
 const { signal } = new AbortController();
-const changes = 20;
+const sizes = { netlink: [1000, 5000, 10_000, 30_000], cli: [1000, 5000] } as const;
 
-const octets = (first: number, index: number): string =>
-  `${first}.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`;
-
-/** Services of ten endpoints; the first has `extra` more. */
-function cluster(services: number, extra = 0): ForwardingTable {
-  const spec = (index: number): readonly [string, { clusterIps: string[]; endpoints: ReturnType<typeof there>[] }] => {
-    const count = 10 + (index === 0 ? extra : 0);
-    const endpoints = Array.from({ length: count }, (_, at) => there(octets(11, index * 16 + at)));
-    return [`s${index}`, { clusterIps: [octets(10, index)], endpoints }];
-  };
-  return situation(Object.fromEntries(Array.from({ length: services }, (_, index) => spec(index))));
+async function measure(host: LabHost, transport: Row['transport'], services: number): Promise<Row> {
+  process.stderr.write(`${transport}, ${services} services...\n`);
+  const script = fileURLToPath(new URL('measure-row.ts', import.meta.url));
+  const args = ['--conditions=@switchyard/source', '--expose-gc', script, transport, String(services)];
+  const result = await host.run(process.execPath, args, { timeout: seconds(60) });
+  if (result.exitCode !== 0) throw new Error(`${transport} at ${services} services: ${result.stderr}`);
+  return JSON.parse(result.stdout) as Row; // printed by our own program
 }
 
-function heap(): number {
-  globalThis.gc?.();
-  globalThis.gc?.();
-  return process.memoryUsage().heapUsed / 1e6;
-}
+const micro = (value: number): string => `${(value * 1000).toFixed(0)} µs`;
+const milli = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
+const fine = (value: number): string => (value < 1 ? micro(value) : milli(value));
 
-async function time(work: () => Promise<unknown>): Promise<number> {
-  const start = performance.now();
-  await work();
-  return performance.now() - start;
-}
-
-async function measure(services: number, host: LabHost): Promise<Record<string, string>> {
-  const runner = {
-    run: (file: string, args: readonly string[], options: { readonly stdin?: string }) =>
-      host.run(file, args, options.stdin === undefined ? {} : { stdin: options.stdin }),
-  };
-  const open = (): ReturnType<typeof nftablesBackend.open> =>
-    nftablesBackend.open({ runner, transport: 'cli', logger: noopLogger }, 'IPv4', signal);
-  const [table, oneMore] = [cluster(services), cluster(services, 1)];
-  const backend = await open();
-  await backend.cleanup(signal);
-  const before = heap();
-  const load = await time(() => backend.apply({ table, scope: { kind: 'full' } }, signal));
-  const grown = heap() - before;
-  const times: number[] = [];
-  for (let round = 0; round < changes; round++) {
-    const next = round % 2 === 0 ? oneMore : table;
-    const upserted = [...next.services.values()].slice(0, 1);
-    const delta = { upserted, removed: [], settingsChanged: false };
-    times.push(await time(() => backend.apply({ table: next, scope: { kind: 'delta', delta } }, signal)));
-  }
-  const restarted = await open();
-  const adoption = await time(() => restarted.apply({ table, scope: { kind: 'full' } }, signal));
-  times.sort((a, b) => a - b);
+function cells(row: Row, baseline: Row | undefined): Record<string, string> {
   return {
-    services: `${services} x 10`,
-    'first load, ms': load.toFixed(0),
-    'one endpoint p50 / max, ms': `${times[changes / 2]?.toFixed(1)} / ${times.at(-1)?.toFixed(1)}`,
-    'adoption, ms': adoption.toFixed(0),
-    'heap, MB': grown.toFixed(1),
+    transport: row.transport,
+    services: `${row.services} x ${endpointsPerService}`,
+    'first load (longest stall)': `${milli(row.load)} (${milli(row.stall)})`,
+    'one endpoint, apply() p50 / p99 / max': `${fine(row.p50)} / ${fine(row.p99)} / ${fine(row.max)}`,
+    changes: String(row.changes),
+    'agent CPU per change': fine(row.cpu),
+    'p50 of cli to this': baseline === undefined ? '' : `${(baseline.p50 / row.p50).toFixed(0)} x`,
+    adoption: milli(row.adoption),
+    'heap of the backend': `${row.heap.toFixed(1)} MB`,
+    RSS: `${row.rss.toFixed(0)} MB`,
   };
 }
+
+const line = (values: readonly string[]): string => `| ${values.join(' | ')} |\n`;
 
 const lab = await createLab({ name: 'nftb', nodes: 1, ipFamilies: ['IPv4'] }, signal);
 try {
-  const rows: Record<string, string>[] = [];
-  for (const services of [100, 1000, 5000]) rows.push(await measure(services, lab.hosts.at(-1) ?? lab.client));
-  process.stdout.write(`${Object.keys(rows[0] ?? {}).join(' | ')}\n`);
-  for (const row of rows) process.stdout.write(`${Object.values(row).join(' | ')}\n`);
+  const host = lab.hosts.at(-1) ?? lab.client;
+  const rows: Row[] = [];
+  for (const transport of ['cli', 'netlink'] as const) {
+    for (const services of sizes[transport]) rows.push(await measure(host, transport, services));
+  }
+  const table = rows.map((row) =>
+    cells(
+      row,
+      rows.find(({ transport, services }) => transport === 'cli' && services === row.services),
+    ),
+  );
+  const header = Object.keys(table[0] ?? {});
+  process.stdout.write(line(header) + line(header.map(() => '---')));
+  for (const row of table) process.stdout.write(line(Object.values(row)));
 } finally {
   await lab[Symbol.asyncDispose]();
 }

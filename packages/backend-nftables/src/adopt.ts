@@ -1,18 +1,57 @@
-import type { IpFamily, ServiceForwarding, ServicePortKey, TrafficPolicy } from '@switchyard/core';
-import { type Element, frontendKey, splitElementId } from './elements.ts';
+import type { ForwardingTable, IpFamily, ServicePortKey } from '@switchyard/core';
+import {
+  type Element,
+  type ElementId,
+  endpointData,
+  frontendId,
+  isShared,
+  slotId,
+  splitElementId,
+} from './elements.ts';
 import { endpointSetId, handleId } from './handles.ts';
-import { elementObjects, intervalObjects, type ObjectName, suffixOf, type TableName } from './names.ts';
-import type { ServicePlace } from './render-service.ts';
+import {
+  elementObjects,
+  type FamilySuffix,
+  intervalObjects,
+  type ObjectName,
+  suffixOf,
+  type TableName,
+} from './names.ts';
+import { type PlacedService, policies, type PreviousSlots, slotsOf } from './place-service.ts';
+import { type RenderContext, renderFixed } from './render-service.ts';
+import type { SharedClaims } from './shared-claims.ts';
 import type { NftTransport } from './transport.ts';
 
-/** Everything one family has in the kernel. */
-export interface KernelState {
-  readonly elements: readonly Element[];
-  readonly settings: ReadonlyMap<ObjectName, readonly string[]>;
-}
+/** What one family has in the kernel. Emptied by those who find theirs in it: what remains is asked for by nobody. */
+export class KernelState {
+  /** Everything but slots. */
+  readonly elements: Map<ElementId, string> = new Map();
+  /** What stands in the slots of each endpoint set. */
+  readonly slots: Map<number, (string | undefined)[]> = new Map();
+  readonly settings: Map<ObjectName, readonly string[]> = new Map();
 
-/** A table that was just made. */
-export const emptyKernel: KernelState = { elements: [], settings: new Map() };
+  add(elements: readonly Element[]): void {
+    for (const { id, data } of elements) {
+      if (id.startsWith('endpoints')) this.#addSlot(id, data);
+      else this.elements.set(id, data);
+    }
+  }
+
+  /** The slots of a service's sets. Remembers them: they can be asked for after they were taken. */
+  previousSlots(serviceId: number): PreviousSlots {
+    const slots = new Map(policies.map((policy) => [policy, this.slots.get(endpointSetId(serviceId, policy)) ?? []]));
+    return (policy) => slots.get(policy) ?? [];
+  }
+
+  #addSlot(id: ElementId, data: string): void {
+    // `endpoints4 0x2 . 0`
+    const dot = id.indexOf(' . ');
+    const set = Number(id.slice(id.indexOf(' ') + 1, dot));
+    const slots = this.slots.get(set) ?? [];
+    slots[Number(id.slice(dot + 3))] = data;
+    this.slots.set(set, slots);
+  }
+}
 
 /** Reads one family of our table. Objects that are not there count as empty; the next write will say so. */
 export async function readKernel(
@@ -22,103 +61,118 @@ export async function readKernel(
   signal: AbortSignal,
 ): Promise<KernelState> {
   const suffix = suffixOf(family);
-  const elements: Element[] = [];
+  const kernel = new KernelState();
   for (const object of elementObjects) {
-    const read = (await transport.readElements({ table, object, suffix }, signal)) ?? [];
-    for (const element of read) elements.push(element);
+    kernel.add((await transport.readElements({ table, object, suffix }, signal)) ?? []);
   }
-  const settings = new Map<ObjectName, readonly string[]>();
   for (const object of intervalObjects) {
     const read = await transport.readIntervals({ table, object, suffix }, signal);
-    settings.set(`${object}${suffix}`, read ?? []);
+    kernel.settings.set(`${object}${suffix}`, read ?? []);
   }
-  return { elements, settings };
+  return kernel;
 }
 
 /** What a process with no memory finds out about ids. */
-export interface RecoveredPlaces {
-  readonly places: ReadonlyMap<ServicePortKey, ServicePlace>;
+export interface RecoveredIds {
+  readonly ids: ReadonlyMap<ServicePortKey, number>;
   /** Every service id that occurs, also those of services that are gone. */
   readonly usedIds: ReadonlySet<number>;
 }
 
+/** What there is beside the kernel. */
+export interface Memory {
+  /** The id a service had before the kernel was read back. */
+  known(key: ServicePortKey): number | undefined;
+  readonly suffix: FamilySuffix;
+}
+
 /**
- * Finds each service's id behind its frontends and its endpoints' slots behind the id, so that adopting a
- * table changes as little as possible. Where two services lead to one id the first one keeps it. A service whose
- * frontends are not there keeps the id in `known`, if nobody else has it.
+ * Finds each service's id behind its frontends, so that adopting a table changes as little as possible. Where
+ * two services lead to one id the first one keeps it. A service whose frontends are not there keeps the id that is
+ * known, if nobody else has it.
  */
-export function recoverPlaces(
-  elements: readonly Element[],
-  services: ReadonlyMap<ServicePortKey, ServiceForwarding>,
-  known: ReadonlyMap<ServicePortKey, ServicePlace>,
-): RecoveredPlaces {
-  const { idByFrontend, slotsBySet, usedIds } = indexElements(elements);
+export function recoverIds(
+  kernel: KernelState,
+  services: ForwardingTable['services'],
+  { known, suffix }: Memory,
+): RecoveredIds {
   const ids = new Map<ServicePortKey, number>();
   const taken = new Set<number>();
-  const take = (key: ServicePortKey, candidates: readonly (number | undefined)[]): void => {
-    const id = candidates.find((candidate) => candidate !== undefined && !taken.has(candidate));
-    if (id === undefined) return;
+  const take = (key: ServicePortKey, id: number | undefined): boolean => {
+    if (id === undefined || taken.has(id)) return false;
     taken.add(id);
     ids.set(key, id);
+    return true;
   };
   for (const { key, frontends, protocol } of services.values()) {
-    take(
-      key,
-      frontends.map((frontend) => idByFrontend.get(frontendKey(frontend, protocol))),
-    );
-  }
-  for (const key of services.keys()) if (!ids.has(key)) take(key, [known.get(key)?.id]);
-  const slotsOf = (id: number, policy: TrafficPolicy): readonly (string | undefined)[] =>
-    slotsBySet.get(endpointSetId(id, policy)) ?? [];
-  const places = [...ids].map(([key, id]): [ServicePortKey, ServicePlace] => [
-    key,
-    { id, slots: { Cluster: slotsOf(id, 'Cluster'), Local: slotsOf(id, 'Local') } },
-  ]);
-  return { places: new Map(places), usedIds: new Set([...usedIds, ...taken]) };
-}
-
-interface IndexedElements {
-  readonly idByFrontend: ReadonlyMap<string, number>;
-  readonly slotsBySet: ReadonlyMap<number, readonly (string | undefined)[]>;
-  readonly usedIds: Set<number>;
-}
-
-function indexElements(elements: readonly Element[]): IndexedElements {
-  const idByFrontend = new Map<string, number>();
-  const slotsBySet = new Map<number, (string | undefined)[]>();
-  const usedIds = new Set<number>();
-  for (const { id, data } of elements) {
-    const { object, key } = splitElementId(id);
-    switch (object.slice(0, -1)) {
-      case 'frontends':
-      case 'nodeports':
-        idByFrontend.set(key, handleId(Number(data)));
-        usedIds.add(handleId(Number(data)));
-        break;
-      case 'to-cluster':
-      case 'to-local':
-        usedIds.add(Number(key));
-        break;
-      case 'endpoints': {
-        const [set = 0, slot = 0] = key.split(' . ').map(Number);
-        usedIds.add(Math.floor(set / 2));
-        setSlot(slotsBySet, { set, slot, data });
-        break;
-      }
-      default: // hairpin and cluster-ips hold no ids
+    for (const frontend of frontends) {
+      const handle = kernel.elements.get(frontendId(frontend, protocol, suffix));
+      if (handle !== undefined && take(key, handleId(Number(handle)))) break;
     }
   }
-  return { idByFrontend, slotsBySet, usedIds };
+  if (ids.size < services.size) {
+    for (const key of services.keys()) if (!ids.has(key)) take(key, known(key));
+  }
+  addUsedIds(kernel, taken);
+  return { ids, usedIds: taken };
 }
 
-interface Slot {
-  readonly set: number;
-  readonly slot: number;
-  readonly data: string;
+function addUsedIds(kernel: KernelState, ids: Set<number>): void {
+  for (const set of kernel.slots.keys()) ids.add(Math.floor(set / 2));
+  for (const [id, data] of kernel.elements) {
+    const { object, key } = splitElementId(id);
+    if (object.startsWith('frontends') || object.startsWith('nodeports')) ids.add(handleId(Number(data)));
+    else if (object.startsWith('to-')) ids.add(Number(key));
+  }
 }
 
-function setSlot(slotsBySet: Map<number, (string | undefined)[]>, { set, slot, data }: Slot): void {
-  const slots = slotsBySet.get(set) ?? [];
-  slots[slot] = data;
-  slotsBySet.set(set, slots);
+/** What the kernel has of a service. */
+export interface TakenService {
+  /** All of it, as it is wanted. */
+  readonly isSame: boolean;
+  /** Without slots when it is the same. */
+  readonly elements: readonly Element[];
+}
+
+/** Takes a service's elements out of what was read. Elements that others may ask for too stay in it. */
+export function takeService(kernel: KernelState, wanted: PlacedService, context: RenderContext): TakenService {
+  const elements = renderFixed(wanted, context, []);
+  const hasSlots = policies.every((policy) => isSameSet(kernel, wanted, policy, context));
+  const isSame = hasSlots && elements.every(({ id, data }) => kernel.elements.get(id) === data);
+  const found: Element[] = isSame ? elements : [];
+  for (const { id } of elements) {
+    const data = kernel.elements.get(id);
+    if (data === undefined) continue;
+    if (!isSame) found.push({ id, data });
+    if (!isShared(id)) kernel.elements.delete(id);
+  }
+  for (const policy of policies) {
+    const set = endpointSetId(wanted.id, policy);
+    if (!isSame) found.push(...slotElements(set, kernel.slots.get(set) ?? [], context.suffix));
+    kernel.slots.delete(set);
+  }
+  return { isSame, elements: found };
+}
+
+function isSameSet(
+  kernel: KernelState,
+  wanted: PlacedService,
+  policy: (typeof policies)[number],
+  { exactLimit }: RenderContext,
+): boolean {
+  const slots = slotsOf(wanted, policy, exactLimit);
+  const found = kernel.slots.get(endpointSetId(wanted.id, policy)) ?? [];
+  return slots.length === found.length && slots.every((endpoint, slot) => endpointData(endpoint) === found[slot]);
+}
+
+function slotElements(set: number, slots: readonly (string | undefined)[], suffix: FamilySuffix): Element[] {
+  return slots.flatMap((data, slot) => (data === undefined ? [] : [{ id: slotId(set, slot, suffix), data }]));
+}
+
+/** What nobody took and nobody claims. */
+export function leftoversOf(kernel: KernelState, claims: SharedClaims, suffix: FamilySuffix): readonly ElementId[] {
+  const ids: ElementId[] = [];
+  for (const id of kernel.elements.keys()) if (!isShared(id) || claims.count(id) === 0) ids.push(id);
+  for (const [set, slots] of kernel.slots) for (const { id } of slotElements(set, slots, suffix)) ids.push(id);
+  return ids;
 }

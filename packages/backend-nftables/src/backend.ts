@@ -10,21 +10,22 @@ import {
   type IpFamily,
   type Logger,
   millis,
-  type ServiceForwarding,
   type ServicePortKey,
   systemClock,
+  type TableDelta,
 } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import { emptyKernel, readKernel, recoverPlaces } from './adopt.ts';
+import { readKernel } from './adopt.ts';
+import { AppliedServices } from './applied-services.ts';
+import { ClassPool } from './class-pool.ts';
 import { type ChangeGroup, commitGroups, type CommitResult } from './commit.ts';
 import { dumpKernel } from './dump.ts';
-import { type Owner, ElementTracker, orderChanges } from './element-tracker.ts';
-import type { Change, Element } from './elements.ts';
-import { IdPool } from './handles.ts';
-import { type ObjectName, type TableName } from './names.ts';
+import type { ElementId } from './elements.ts';
+import { type ObjectName, suffixOf, type TableName } from './names.ts';
 import { NftError } from './nft-error.ts';
-import { noSlots, renderService, type ServicePlace } from './render-service.ts';
+import { orderChanges } from './order-changes.ts';
 import { renderSettings, settingChange } from './render-settings.ts';
+import { exactSlotCounts, preloadedSlotCounts } from './slots.ts';
 import { ensureTable, findTables, removeFamily } from './tables.ts';
 import type { NftTransport } from './transport.ts';
 
@@ -49,24 +50,22 @@ export const capabilities: BackendCapabilities = {
   minSyncPeriod: millis(0),
 };
 
-/** Writes that belong to no service. */
-const settingsOwner = 'settings';
-type GroupOwner = Owner | typeof settingsOwner;
+/** Changes per transaction. While the kernel takes them nothing else runs; a process of nft costs more than that. */
+const changesPerTransaction: Readonly<Record<NftTransport['kind'], number>> = { netlink: 10_000, cli: 50_000 };
 
 /** Drives one IP family of the nftables rule set. */
 export class NftablesBackend implements DataplaneBackend {
   readonly name = 'nftables';
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities = capabilities;
+  /** Absent where the transport has nobody to keep the rules. */
+  readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
   readonly #transport: NftTransport;
   readonly #logger: Logger;
   readonly #clock: Clock;
-  readonly #tracker = new ElementTracker();
-  readonly #ids = new IdPool();
-  #places = new Map<ServicePortKey, ServicePlace>();
-  /** Services that are gone but whose elements may still be in the kernel. */
-  readonly #leaving = new Set<ServicePortKey>();
-  #settings = new Map<ObjectName, string>();
+  readonly #classes: ClassPool;
+  readonly #services: AppliedServices;
+  readonly #settings = new Map<ObjectName, string>();
   /** The table we write to; undefined when what is in the kernel is not known. */
   #table: TableName | undefined;
   /** Tables of other builds, to be emptied once ours holds everything. */
@@ -78,13 +77,24 @@ export class NftablesBackend implements DataplaneBackend {
     this.#transport = transport;
     this.#logger = host.logger;
     this.#clock = host.clock ?? systemClock;
+    const suffix = suffixOf(ipFamily);
+    const { keeper } = transport;
+    if (keeper !== undefined) {
+      this.watchDrift = (report, signal) => keeper.watch({ suffix, clock: this.#clock }, report, signal);
+    }
+    const exactLimit = transport.canAddClasses ? exactSlotCounts : preloadedSlotCounts;
+    this.#classes = new ClassPool(suffix);
+    this.#services = new AppliedServices({ suffix, exactLimit, classes: this.#classes });
   }
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
+    const { table, scope } = request;
     try {
-      const isFull = request.scope.kind === 'full' || this.#table === undefined;
-      const outcome = isFull ? undefined : await this.#applyDelta(request, signal);
-      return outcome ?? (await this.#applyFull(request.table, signal));
+      if (scope.kind === 'delta' && this.#table !== undefined) {
+        const outcome = await this.#applyDelta(table, scope.delta, signal);
+        if (outcome !== undefined) return outcome;
+      }
+      return await this.#applyFull(table, signal);
     } catch (error) {
       this.#table = undefined;
       signal.throwIfAborted();
@@ -102,9 +112,10 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   async dump(signal: AbortSignal): Promise<string> {
-    const { current } = await findTables(this.#transport, signal);
-    if (current === undefined) return '';
-    return dumpKernel(await readKernel(this.#transport, current, this.ipFamily, signal), this.ipFamily);
+    const { current, others } = await findTables(this.#transport, signal);
+    const table = others.find((name) => name === this.#table) ?? current;
+    if (table === undefined) return '';
+    return dumpKernel(await readKernel(this.#transport, table, this.ipFamily, signal), this.ipFamily);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -113,103 +124,89 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   /** Undefined when the kernel turned out to hold something else than we thought. */
-  async #applyDelta({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome | undefined> {
-    if (scope.kind === 'full') return undefined;
-    const broken = this.#want(scope.delta.upserted, scope.delta.removed);
-    const groups = this.#pendingGroups(table);
-    let isDrifted = false;
-    const result = await commitGroups(groups, async (changes) => {
-      if (isDrifted) throw driftedBefore;
-      try {
-        await this.#send(changes, signal);
-      } catch (error) {
-        isDrifted = error instanceof NftError && (error.refusal === 'missing' || error.refusal === 'exists');
-        throw error;
-      }
-    }).catch((error: unknown) => {
-      if (error === driftedBefore) return undefined;
-      throw error;
-    });
-    if (result !== undefined && !isDrifted) return this.#finish(broken, result, signal);
-    this.#logger.warn('the kernel differs from what was written; reading it back', { ipFamily: this.ipFamily });
-    return undefined;
+  async #applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<ApplyOutcome | undefined> {
+    const { groups, broken } = this.#services.planDelta(delta, table.services);
+    const settings = delta.settingsChanged ? this.#settingsGroup(table) : undefined;
+    try {
+      const result = await this.#commit(settings === undefined ? groups : [...groups, settings], 'delta', signal);
+      return await this.#finish(broken, result, signal);
+    } catch (error) {
+      if (error !== drifted) throw error;
+      this.#logger.warn('the kernel differs from what was written; reading it back', { ipFamily: this.ipFamily });
+      return undefined;
+    }
   }
 
   async #applyFull(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
     const { table: name, others, isNew } = await ensureTable(this.#transport, signal);
-    const kernel = isNew ? emptyKernel : await readKernel(this.#transport, name, this.ipFamily, signal);
-    const { places, usedIds } = recoverPlaces(kernel.elements, table.services, this.#places);
-    this.#places = new Map(places);
-    this.#ids.reset(usedIds);
-    this.#settings = new Map([...kernel.settings].map(([object, content]) => [object, content.join(', ')]));
+    this.#classes.reset(await this.#transport.readClasses(name, suffixOf(this.ipFamily), signal));
+    this.#settings.clear();
+    let leftovers: readonly ElementId[] = [];
+    if (isNew) {
+      this.#services.clear();
+    } else {
+      const kernel = await readKernel(this.#transport, name, this.ipFamily, signal);
+      for (const [object, content] of kernel.settings) this.#settings.set(object, content.join(', '));
+      leftovers = this.#services.adopt(kernel, table.services);
+    }
     this.#table = name;
     this.#others = others;
-    const removed = [...this.#tracker.owners()].filter((key) => !table.services.has(key));
-    const broken = this.#want([...table.services.values()], removed);
-    this.#tracker.replaceActual(kernel.elements);
-    const send = (changes: readonly Change[]): Promise<void> => this.#send(changes, signal);
-    return this.#finish(broken, await commitGroups(this.#pendingGroups(table), send), signal);
-  }
-
-  /** Renders and claims. Returns services that cannot be rendered; what they had stays. */
-  #want(upserted: readonly ServiceForwarding[], removed: readonly ServicePortKey[]): Map<ServicePortKey, Error> {
     const broken = new Map<ServicePortKey, Error>();
-    const wanted = new Map<ServicePortKey, readonly Element[]>();
-    for (const key of removed) {
-      wanted.set(key, []);
-      this.#leaving.add(key);
-    }
-    for (const service of upserted) {
-      try {
-        wanted.set(service.key, this.#render(service));
-        this.#leaving.delete(service.key);
-      } catch (error) {
-        if (!(error instanceof HostError)) throw error;
-        broken.set(service.key, error);
-      }
-    }
-    this.#tracker.claim(wanted);
-    return broken;
+    const result = await this.#commit(this.#everything(table, broken, leftovers), 'full', signal);
+    return this.#finish(broken, result, signal);
   }
 
-  #render(service: ServiceForwarding): readonly Element[] {
-    const place = this.#places.get(service.key) ?? { id: this.#newId(service.key), slots: noSlots };
-    this.#places.set(service.key, place);
-    const { elements, slots } = renderService(service, this.ipFamily, place);
-    this.#places.set(service.key, { id: place.id, slots });
-    return elements;
+  /** Services, settings, and last what nobody wants. */
+  *#everything(
+    table: ForwardingTable,
+    broken: Map<ServicePortKey, Error>,
+    leftovers: readonly ElementId[],
+  ): Generator<ChangeGroup, undefined, unknown> {
+    yield* this.#services.planFull(table.services, broken);
+    const settings = this.#settingsGroup(table);
+    if (settings !== undefined) yield settings;
+    if (leftovers.length > 0) yield leftoverGroup(leftovers);
+    return undefined;
   }
 
-  #newId(key: ServicePortKey): number {
-    const id = this.#ids.allocate();
-    if (id !== undefined) return id;
-    throw new HostError('nftables.no-free-id', `cannot render ${key}: all service ids are taken; remove Services`);
-  }
-
-  /** Everything that is to be written: services, settings, and last what nobody wants. */
-  #pendingGroups(table: ForwardingTable): readonly ChangeGroup<GroupOwner>[] {
-    const pending = new Map(this.#tracker.pending());
-    const leftovers = pending.get(undefined);
-    pending.delete(undefined);
-    const groups: ChangeGroup<GroupOwner>[] = [...pending].map(([owner, changes]) => ({ owner, changes }));
-    const settings = renderSettings(table).filter(
+  #settingsGroup(table: ForwardingTable): ChangeGroup | undefined {
+    const changed = renderSettings(table).filter(
       ({ object, content }) => (this.#settings.get(object) ?? '') !== content.join(', '),
     );
-    if (settings.length > 0) groups.push({ owner: settingsOwner, changes: settings.map(settingChange) });
-    if (leftovers !== undefined) groups.push({ owner: undefined, changes: leftovers });
-    return groups;
+    if (changed.length === 0) return undefined;
+    const settle = (isApplied: boolean): void => {
+      if (!isApplied) return;
+      for (const { object, content } of changed) this.#settings.set(object, content.join(', '));
+    };
+    return { owner: { kind: 'settings' }, changes: changed.map(settingChange), bond: undefined, settle };
   }
 
-  async #send(changes: readonly Change[], signal: AbortSignal): Promise<void> {
+  /** Throws `drifted` when a delta hits what is not as it was left. */
+  #commit(groups: Iterable<ChangeGroup>, scope: 'delta' | 'full', signal: AbortSignal): Promise<CommitResult> {
+    return commitGroups(groups, {
+      limit: changesPerTransaction[this.#transport.kind],
+      pause: () => this.#clock.sleep(millis(0), signal),
+      send: async (some) => {
+        try {
+          await this.#send(some, signal);
+        } catch (error) {
+          const isSurprise = error instanceof NftError && (error.refusal === 'missing' || error.refusal === 'exists');
+          throw isSurprise && scope === 'delta' ? drifted : error;
+        }
+      },
+    });
+  }
+
+  async #send(groups: readonly ChangeGroup[], signal: AbortSignal): Promise<void> {
     const table = this.#table;
     if (table === undefined) throw new InvariantError('changes are written before there is a table');
-    const ordered = orderChanges(changes);
+    const changes = orderChanges(groups, this.#classes);
     const start = this.#clock.monotonic();
     const attempt = `cannot write ${changes.length} changes to table inet ${table}`;
-    await this.#transport.write(attempt, { table, changes: ordered }, signal);
-    this.#tracker.markApplied(ordered);
+    await this.#transport.write(attempt, { table, changes }, signal);
     for (const change of changes) {
-      if (change.kind === 'replace') this.#settings.set(change.object, change.content.join(', '));
+      if (change.kind !== 'class') break; // they come first
+      this.#classes.markAdded(change.handleClass);
     }
     const duration = this.#clock.monotonic() - start;
     this.#logger.trace('transaction', { ipFamily: this.ipFamily, changes: changes.length, duration });
@@ -217,34 +214,34 @@ export class NftablesBackend implements DataplaneBackend {
 
   async #finish(
     broken: ReadonlyMap<ServicePortKey, Error>,
-    { writes, failed }: CommitResult<GroupOwner>,
+    { writes, failed }: CommitResult,
     signal: AbortSignal,
   ): Promise<ApplyOutcome> {
-    this.#freeIds(failed);
-    const failedServices = new Map<ServicePortKey, Error>(broken);
-    for (const [owner, error] of failed) {
-      if (owner === undefined || owner === settingsOwner) {
-        this.#table = undefined;
-        return { status: 'failed', error };
+    if (failed.length > 0 || broken.size > 0) {
+      const failedServices = new Map<ServicePortKey, Error>(broken);
+      for (const { owner, error } of failed) {
+        if (owner.kind !== 'services') {
+          this.#table = undefined;
+          return { status: 'failed', error };
+        }
+        for (const key of owner.keys) failedServices.set(key, error);
       }
-      failedServices.set(owner, error);
+      return { status: 'partial', writes, failed: failedServices };
     }
-    if (failedServices.size > 0) return { status: 'partial', writes, failed: failedServices };
     for (const table of this.#others) await removeFamily(this.#transport, table, this.ipFamily, signal);
     this.#others = [];
     return { status: 'applied', writes };
   }
-
-  #freeIds(failed: ReadonlyMap<GroupOwner, Error>): void {
-    for (const key of this.#leaving) {
-      if (failed.has(key)) continue;
-      const place = this.#places.get(key);
-      if (place !== undefined) this.#ids.free(place.id);
-      this.#places.delete(key);
-      this.#leaving.delete(key);
-    }
-  }
 }
 
-/** Ends the search for culprits early: reading back will tell more. */
-const driftedBefore = new HostError('nftables.drift', 'the kernel differs from what was written');
+function leftoverGroup(ids: readonly ElementId[]): ChangeGroup {
+  return {
+    owner: { kind: 'leftovers' },
+    changes: ids.map((id) => ({ kind: 'delete', id })),
+    bond: undefined,
+    settle: () => undefined,
+  };
+}
+
+/** The kernel does not hold what was written: it is read back. */
+const drifted = new HostError('nftables.drift', 'the kernel differs from what was written');

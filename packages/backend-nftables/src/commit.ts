@@ -1,87 +1,121 @@
+import type { ServicePortKey } from '@switchyard/core';
 import type { Change } from './elements.ts';
-import { elementObjects } from './names.ts';
 import { NftError } from './nft-error.ts';
 
-/** Changes that belong together: applied in one transaction, or not at all. */
-export interface ChangeGroup<Owner> {
-  readonly owner: Owner;
+/** Whose changes they are. `leftovers`: elements that nobody asks for. */
+export type GroupOwner =
+  | { readonly kind: 'services'; readonly keys: readonly ServicePortKey[] }
+  | { readonly kind: 'settings' }
+  | { readonly kind: 'leftovers' };
+
+/** Changes that belong together: applied in one transaction, or not at all. Not empty. */
+export interface ChangeGroup {
+  readonly owner: GroupOwner;
   readonly changes: readonly Change[];
+  /** Neighbours with the same word go into one transaction where nothing is refused; undefined: no such wish. */
+  readonly bond: string | undefined;
+  /** Takes into the bookkeeping that the changes are in the kernel, or that they are not. */
+  settle(isApplied: boolean): void;
 }
 
 /** What became of the groups. */
-export interface CommitResult<Owner> {
+export interface CommitResult {
   /** Element writes the kernel took; replacing a whole set counts as one. */
   readonly writes: number;
-  readonly failed: ReadonlyMap<Owner, NftError>;
+  readonly failed: readonly { readonly owner: GroupOwner; readonly error: NftError }[];
 }
 
-/** Sends the changes of some groups as one transaction. Throws `NftError` if the kernel refuses it. */
-export type Send = (changes: readonly Change[]) => Promise<void>;
-
-/** More changes than this are split, which bounds the memory of the nft process (about 1 KB per element). */
-export const changesPerTransaction = 50_000;
+/** How groups are written. */
+export interface Commit {
+  /** More changes than this are split into several transactions. */
+  readonly limit: number;
+  /** Sends the changes of some groups as one transaction. Throws `NftError` if the kernel refuses it. */
+  send(groups: readonly ChangeGroup[]): Promise<void>;
+  /** Called between transactions, for others to have their turn. */
+  pause(): Promise<void>;
+}
 
 /** Refused transactions after which the search for culprits ends and the rest counts as failed. */
 const refusalBudget = 200;
 
 /**
- * Writes all groups, as few transactions as possible. When a transaction is refused, it is halved until the
- * groups at fault are alone; all others are written. Permission problems and everything that is no refusal are thrown.
+ * Writes all groups in their order, as few transactions as possible. When a transaction is refused, the
+ * groups at fault are found, by what the kernel says or by halving, and all others are written. Permission
+ * problems and everything that is no refusal are thrown. Groups are asked for only when it is their turn.
  */
-export async function commitGroups<Owner>(
-  groups: readonly ChangeGroup<Owner>[],
-  send: Send,
-): Promise<CommitResult<Owner>> {
-  const failed = new Map<Owner, NftError>();
-  let writes = 0;
-  let budget = refusalBudget;
-  const write = async (some: readonly ChangeGroup<Owner>[]): Promise<void> => {
-    const changes = some.flatMap((group) => group.changes);
-    try {
-      await send(changes);
-      writes += changes.length;
-    } catch (error) {
-      if (!(error instanceof NftError) || error.refusal === 'permission') throw error;
-      budget--;
-      if (some.length === 1 || budget <= 0) {
-        for (const { owner } of some) failed.set(owner, error);
-        return;
-      }
-      const middle = Math.ceil(some.length / 2);
-      await write(some.slice(0, middle));
-      await write(some.slice(middle));
-    }
-  };
-  for (const part of packGroups(groups)) await write(part);
-  return { writes, failed };
+export async function commitGroups(groups: Iterable<ChangeGroup>, commit: Commit): Promise<CommitResult> {
+  const progress: Progress = { writes: 0, failed: [], budget: refusalBudget };
+  let isFirst = true;
+  for (const part of packGroups(groups, commit.limit)) {
+    if (!isFirst) await commit.pause();
+    isFirst = false;
+    await write(part, commit, progress);
+  }
+  return progress;
 }
 
-/** Groups in portions of bounded size, in order; a single group is never split. */
-export function packGroups<Owner>(groups: readonly ChangeGroup<Owner>[]): readonly (readonly ChangeGroup<Owner>[])[] {
-  const total = groups.reduce((sum, group) => sum + group.changes.length, 0);
-  if (total === 0) return [];
-  const wanted = total > changesPerTransaction ? lateLast(groups) : groups;
-  const parts: ChangeGroup<Owner>[][] = [[]];
+interface Progress {
+  writes: number;
+  readonly failed: { readonly owner: GroupOwner; readonly error: NftError }[];
+  budget: number;
+}
+
+async function write(groups: readonly ChangeGroup[], commit: Commit, progress: Progress): Promise<void> {
+  let error: NftError;
+  try {
+    await commit.send(groups);
+    for (const group of groups) {
+      group.settle(true);
+      progress.writes += group.changes.length;
+    }
+    return;
+  } catch (thrown) {
+    if (!(thrown instanceof NftError) || thrown.refusal === 'permission') throw thrown;
+    error = thrown;
+  }
+  progress.budget--;
+  const parts = groups.length === 1 || progress.budget <= 0 ? undefined : suspects(groups, error);
+  if (parts === undefined) {
+    for (const group of groups) fail(group, error, progress);
+    return;
+  }
+  if (parts.guilty !== undefined) fail(parts.guilty, error, progress);
+  for (const rest of parts.rest) if (rest.length > 0) await write(rest, commit, progress);
+}
+
+function fail(group: ChangeGroup, error: NftError, progress: Progress): void {
+  group.settle(false);
+  progress.failed.push({ owner: group.owner, error });
+}
+
+interface Suspects {
+  /** At fault for certain. */
+  readonly guilty: ChangeGroup | undefined;
+  /** What is to be tried again. */
+  readonly rest: readonly (readonly ChangeGroup[])[];
+}
+
+function suspects(groups: readonly ChangeGroup[], { change }: NftError): Suspects {
+  const at = change === undefined ? -1 : groups.findIndex(({ changes }) => changes.includes(change));
+  if (at >= 0) return { guilty: groups[at], rest: [groups.toSpliced(at, 1)] };
+  const middle = Math.ceil(groups.length / 2);
+  return { guilty: undefined, rest: [groups.slice(0, middle), groups.slice(middle)] };
+}
+
+/** Groups in portions of bounded size, in order; neither a single group nor neighbours with one bond are split. */
+export function* packGroups(groups: Iterable<ChangeGroup>, limit: number): Generator<readonly ChangeGroup[]> {
+  let part: ChangeGroup[] = [];
   let size = 0;
-  for (const group of wanted) {
-    if (size > 0 && size + group.changes.length > changesPerTransaction) {
-      parts.push([]);
+  for (const group of groups) {
+    const bond = part.at(-1)?.bond;
+    const isBound = bond !== undefined && bond === group.bond;
+    if (part.length > 0 && !isBound && size + group.changes.length > limit) {
+      yield part;
+      part = [];
       size = 0;
     }
-    parts.at(-1)?.push(group);
+    part.push(group);
     size += group.changes.length;
   }
-  return parts;
-}
-
-/**
- * A cluster IP makes its unknown ports an error, so it must not be there before the frontends of all its
- * ports are. In one transaction that holds by itself; in several, cluster IPs come last.
- */
-function lateLast<Owner>(groups: readonly ChangeGroup<Owner>[]): readonly ChangeGroup<Owner>[] {
-  const last = elementObjects.at(-1) ?? '';
-  const isLate = (change: Change): boolean => change.kind === 'add' && change.id.startsWith(last);
-  const early = groups.map(({ owner, changes }) => ({ owner, changes: changes.filter((change) => !isLate(change)) }));
-  const late = groups.map(({ owner, changes }) => ({ owner, changes: changes.filter(isLate) }));
-  return [...early, ...late].filter(({ changes }) => changes.length > 0);
+  if (part.length > 0) yield part;
 }

@@ -12,12 +12,11 @@ import { slotsOfClass } from './slots.ts';
 export function dumpKernel(kernel: KernelState, family: IpFamily): string {
   const suffix = suffixOf(family);
   const byObject = new Map<string, Map<string, string>>();
-  for (const { id, data } of kernel.elements) addElement(byObject, id, data);
+  for (const [id, data] of kernel.elements) addElement(byObject, id, data);
   const of = (object: string): ReadonlyMap<string, string> => byObject.get(`${object}${suffix}`) ?? new Map();
   const settings = [...kernel.settings].map(([object, content]) => `${object}: ${content.join(', ') || 'none'}`);
-  const endpoints = endpointsBySet(of('endpoints'));
   const describe = (name: string, handle: string, more: readonly string[]): string => {
-    const lines = frontendLines(Number(handle), (object, id) => setText(of(object).get(hex(id)), endpoints));
+    const lines = frontendLines(Number(handle), (object, id) => setText(of(object).get(hex(id)), kernel.slots));
     return [name, ...[...more, ...lines].map((line) => `  ${line}`)].join('\n');
   };
   const sources = sourcesByPlace(of('fw').keys(), of('fw-allow').keys());
@@ -58,20 +57,6 @@ function sourceLines(sources: ReadonlyMap<string, readonly string[]>, place: str
   return ranges === undefined ? [] : [`sources: ${[...ranges].sort().join(', ') || 'none'}`];
 }
 
-interface EndpointSet {
-  readonly slots: Map<number, string>;
-}
-
-function endpointsBySet(elements: ReadonlyMap<string, string>): ReadonlyMap<number, EndpointSet> {
-  const sets = new Map<number, EndpointSet>();
-  for (const [key, data] of elements) {
-    const [set = 0, slot = 0] = key.split(' . ').map(Number);
-    const slots = sets.get(set)?.slots ?? new Map<number, string>();
-    sets.set(set, { slots: slots.set(slot, data) });
-  }
-  return sets;
-}
-
 /** The decisions, equal ones joined, then the endpoint sets they lead to. */
 function frontendLines(handle: number, textOfSet: (object: string, id: number) => string): string[] {
   const decisions = decisionsOf(handleClass(handle));
@@ -102,12 +87,12 @@ function decisionText(decision: Decision): string {
   }
 }
 
-function setText(handle: string | undefined, sets: ReadonlyMap<number, EndpointSet>): string {
+function setText(handle: string | undefined, sets: KernelState['slots']): string {
   if (handle === undefined) return 'leads nowhere';
   const count = slotsOfClass(handleClass(Number(handle)));
-  const { slots } = sets.get(handleId(Number(handle))) ?? { slots: new Map<number, string>() };
-  if (count === undefined || slots.size !== count) return `${slots.size} slots where ${count ?? 'none'} are expected`;
-  return [...new Set(slots.values())].map(addressText).sort().join(' ');
+  const slots = (sets.get(handleId(Number(handle))) ?? []).filter((slot) => slot !== undefined);
+  if (slots.length !== count) return `${slots.length} slots where ${count ?? 'none'} are expected`;
+  return [...new Set(slots)].map(addressText).sort().join(' ');
 }
 
 /** `address . protocol . port` or `protocol . port` as people write it. */

@@ -1,4 +1,5 @@
 import type { Endpoint, Frontend, Protocol } from '@switchyard/core';
+import type { ClassChain } from './class-chains.ts';
 import { hex } from './handles.ts';
 import { type FamilySuffix, nftProtocols, type ObjectName } from './names.ts';
 
@@ -18,8 +19,16 @@ export type Change =
   | { readonly kind: 'delete'; readonly id: ElementId }
   /** The whole content of an interval set. */
   | { readonly kind: 'replace'; readonly object: ObjectName; readonly content: readonly string[] }
-  /** A new load-balancing chain, such as `lb4-300`, and the class that leads to it. Only where `NftTransport.canAddClasses`. */
-  | { readonly kind: 'class'; readonly handleClass: number; readonly chain: string };
+  /** A class that has no chain yet gets it: the chain, and the element of `lb4-classes` that leads to it. */
+  | {
+      readonly kind: 'class';
+      readonly suffix: FamilySuffix;
+      readonly handleClass: number;
+      readonly chain: ClassChain;
+    };
+
+/** The change that writes an element; it is an `Element` itself. */
+export type Addition = Extract<Change, { kind: 'add' }>;
 
 /** A change of one element. */
 export type ElementChange = Extract<Change, { readonly kind: 'add' | 'delete' }>;
@@ -34,6 +43,11 @@ export function splitElementId(id: ElementId): { readonly object: ObjectName; re
   const space = id.indexOf(' ');
   // Ids are made only by the functions below, with an object name in front.
   return { object: id.slice(0, space) as ObjectName, key: id.slice(space + 1) };
+}
+
+/** Whether several services may ask for this element: it stays until the last of them lets go. */
+export function isShared(id: ElementId): boolean {
+  return id.startsWith('cluster-ips') || id.startsWith('hairpin');
 }
 
 /** An element id from its parts. */

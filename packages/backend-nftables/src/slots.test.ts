@@ -1,6 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { assignSlots, loadBalancingClass, loadBalancingClasses, slotCount, slotsOfClass } from './slots.ts';
+import {
+  assignSlots as assign,
+  exactSlotCounts,
+  loadBalancingClass,
+  loadBalancingClasses,
+  preloadedSlotCounts,
+  slotCount,
+  slotsOfClass,
+} from './slots.ts';
+
+const exactLimit = preloadedSlotCounts;
+const assignSlots = (previous: readonly (string | undefined)[], endpoints: readonly string[]): string[] =>
+  assign({ previous, endpoints, exactLimit });
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `e${index}`);
 const changed = (before: readonly string[], after: readonly string[]): number =>
@@ -8,16 +20,18 @@ const changed = (before: readonly string[], after: readonly string[]): number =>
 
 describe('slotCount', () => {
   test.each([
-    [0, 0],
-    [1, 1],
-    [256, 256],
-    [257, 4096],
-    [512, 4096],
-    [1000, 8192],
-    [8192, 65_536],
-    [65_536, 65_536],
-  ])('%i endpoints stand in %i slots', (endpoints, slots) => {
-    expect(slotCount(endpoints)).toBe(slots);
+    [0, 0, preloadedSlotCounts],
+    [1, 1, preloadedSlotCounts],
+    [64, 64, preloadedSlotCounts],
+    [65, 4096, preloadedSlotCounts],
+    [512, 4096, preloadedSlotCounts],
+    [65, 65, exactSlotCounts],
+    [1024, 1024, exactSlotCounts],
+    [1025, 16_384, exactSlotCounts],
+    [8192, 65_536, exactSlotCounts],
+    [65_536, 65_536, exactSlotCounts],
+  ])('%i endpoints stand in %i slots where sets up to %i are exact', (endpoints, slots, limit) => {
+    expect(slotCount(endpoints, limit)).toBe(slots);
   });
 });
 
@@ -34,12 +48,23 @@ describe('load-balancing classes', () => {
     expect(Math.max(...classes)).toBeLessThan(0x800);
   });
 
-  test.each([0, 0x106, 0x800])('class %i is none of ours', (value) => {
+  test.each([65, 300, 1024])('%i slots have a class that is not in the rules but leads back to them', (slots) => {
+    const handleClass = loadBalancingClass(slots);
+    expect(loadBalancingClasses.some((one) => one.handleClass === handleClass)).toBe(false);
+    expect(slotsOfClass(handleClass)).toBe(slots);
+  });
+
+  test.each([0, 0x401, 0x7ef, 0x7f5, 0x800])('class %i is none of ours', (value) => {
     expect(slotsOfClass(value)).toBeUndefined();
   });
 });
 
 describe('assignSlots', () => {
+  test('a new large set repeats the order given', () => {
+    const endpoints = names(100);
+    expect(assignSlots([], endpoints)).toEqual(Array.from({ length: 4096 }, (_, slot) => endpoints[slot % 100]));
+  });
+
   test('a new set is in the order given', () => {
     expect(assignSlots([], ['a', 'b', 'c'])).toEqual(['a', 'b', 'c']);
   });
@@ -60,7 +85,7 @@ describe('assignSlots', () => {
     expect(assignSlots(['a', 'a', 'b'], ['a', 'b', 'c'])).toEqual(['a', 'c', 'b']);
   });
 
-  test.each([257, 300, 512, 1000, 3000])('%i endpoints have equal shares, to one slot in eight', (count) => {
+  test.each([65, 300, 512, 1000, 3000])('%i endpoints have equal shares, to one slot in eight', (count) => {
     const slots = assignSlots([], names(count));
     const shares = [...Map.groupBy(slots, (slot) => slot).values()].map((group) => group.length);
     expect([shares.length, slots.includes('')]).toEqual([count, false]);
@@ -84,14 +109,14 @@ describe('assignSlots', () => {
         for (const wanted of history) {
           const before = slots;
           slots = assignSlots(before, wanted);
-          expect(slots.length).toBe(slotCount(wanted.length));
+          expect(slots.length).toBe(slotCount(wanted.length, exactLimit));
           const shares = Map.groupBy(slots, (slot) => slot);
           expect(new Set(shares.keys())).toEqual(new Set(wanted));
           const sizes = [...shares.values()].map((group) => group.length);
           if (sizes.length > 0) expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(1);
           if (before.length === slots.length && new Set(before).size === wanted.length) {
             const gone = before.filter((slot) => !wanted.includes(slot)).length;
-            if (slots.length <= 256) expect(changed(before, slots)).toBe(gone);
+            if (slots.length <= exactLimit) expect(changed(before, slots)).toBe(gone);
           }
         }
       }),

@@ -1,48 +1,64 @@
 /**
- * An endpoint set is a row of slots numbered from 0; the kernel picks one at random. Up to 256 endpoints
- * have one slot each. Above that the number of slots is one of a few, at least eight per endpoint while
+ * An endpoint set is a row of slots numbered from 0; the kernel picks one at random. Sets up to a limit have
+ * one slot per endpoint. Above it the number of slots is one of a few, at least eight per endpoint while
  * that is possible, and endpoints repeat: shares then differ by at most one slot in eight.
  */
-export const exactSlotCounts = 256;
+export const exactSlotCounts = 1024;
 
-/** Numbers of slots for larger sets. */
+/** Every number of slots up to this has its chain in the rules; more only where chains can be added at run time. */
+export const preloadedSlotCounts = 64;
+
+/** Numbers of slots for larger sets, all of them in the rules. */
 export const largeSlotCounts: readonly number[] = [4096, 8192, 16_384, 32_768, 65_536];
+
+/** The load-balancing class of the first of `largeSlotCounts`; the others follow. */
+const firstLargeClass = 0x7f0;
 
 /** More endpoints than this in one set cannot be rendered. */
 export const maxEndpoints = 65_536;
 
-/** How many slots a set of `endpoints` distinct endpoints has. */
-export function slotCount(endpoints: number): number {
-  if (endpoints <= exactSlotCounts) return endpoints;
+/** How many slots a set of `endpoints` distinct endpoints has, when sets up to `exactLimit` have one slot each. */
+export function slotCount(endpoints: number, exactLimit: number): number {
+  if (endpoints <= exactLimit) return endpoints;
   return largeSlotCounts.find((count) => count >= endpoints * 8) ?? maxEndpoints;
 }
 
 /** Every number of slots the rules are prepared for, with its load-balancing class. */
 export const loadBalancingClasses: readonly { readonly slots: number; readonly handleClass: number }[] = [
-  ...Array.from({ length: exactSlotCounts }, (_, index) => ({ slots: index + 1, handleClass: index + 1 })),
-  ...largeSlotCounts.map((slots, index) => ({ slots, handleClass: exactSlotCounts + 1 + index })),
+  ...Array.from({ length: preloadedSlotCounts }, (_, index) => ({ slots: index + 1, handleClass: index + 1 })),
+  ...largeSlotCounts.map((slots, index) => ({ slots, handleClass: firstLargeClass + index })),
 ];
 
 /** The load-balancing class of a number of slots that `slotCount` returned; 0 slots have none. */
 export function loadBalancingClass(slots: number): number {
-  return slots <= exactSlotCounts ? slots : exactSlotCounts + 1 + largeSlotCounts.indexOf(slots);
+  return slots <= exactSlotCounts ? slots : firstLargeClass + largeSlotCounts.indexOf(slots);
 }
 
-/** The number of slots of a class; undefined when it is none of ours. */
+/** The number of slots of a load-balancing class; undefined when it is none of ours. */
 export function slotsOfClass(handleClass: number): number | undefined {
   if (handleClass <= exactSlotCounts) return handleClass === 0 ? undefined : handleClass;
-  return largeSlotCounts[handleClass - exactSlotCounts - 1];
+  return largeSlotCounts[handleClass - firstLargeClass];
+}
+
+/** What `assignSlots` starts from. */
+export interface SlotsWanted {
+  /** What stands in the slots by now, and holes. */
+  readonly previous: readonly (string | undefined)[];
+  /** Distinct. */
+  readonly endpoints: readonly string[];
+  /** Sets up to this size have one slot per endpoint. */
+  readonly exactLimit: number;
 }
 
 /**
  * Which endpoint stands in which slot: as before wherever that is still right, so that one endpoint more or
  * less touches as few slots as possible (one when it is added, two when it is removed).
  *
- * `endpoints` are distinct. Every endpoint gets the same number of slots, or one more. Without `previous`
- * the order is that of `endpoints`.
+ * Every endpoint gets the same number of slots, or one more. Without `previous` slot i holds endpoint i, and
+ * endpoints repeat in their order.
  */
-export function assignSlots(previous: readonly (string | undefined)[], endpoints: readonly string[]): string[] {
-  const count = slotCount(endpoints.length);
+export function assignSlots({ previous, endpoints, exactLimit }: SlotsWanted): string[] {
+  const count = slotCount(endpoints.length, exactLimit);
   const quotas = new Quotas(endpoints, count);
   const slots: (string | undefined)[] = Array.from({ length: count }, (_, index) => quotas.keep(previous[index]));
   const missing = quotas.missing();

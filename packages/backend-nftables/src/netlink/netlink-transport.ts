@@ -6,6 +6,7 @@ import {
   openNetlinkSocket,
   readUint32,
 } from '@switchyard/native';
+import { chainName } from '../class-chains.ts';
 import type { Change, Element } from '../elements.ts';
 import { handleClass } from '../handles.ts';
 import { birthmarkSet, type FamilySuffix, type IntervalObject, type SchemaObject, type TableName } from '../names.ts';
@@ -71,6 +72,16 @@ class NetlinkTransport implements NftTransport {
   }
 
   async write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
+    const chains = newChains(request.changes);
+    if (this.keeper === undefined || chains.length === 0) return this.#write(attempt, request, signal);
+    const { keeper } = this;
+    await keeper.exclusively(async () => {
+      await this.#write(attempt, request, signal);
+      keeper.markChains(request.table, chains);
+    });
+  }
+
+  async #write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
     await this.#turn(signal);
     const batch = this.#encoder.changes(request);
     this.#send(attempt, request.table, { batch, changes: request.changes });
@@ -229,6 +240,16 @@ class NetlinkTransport implements NftTransport {
     const error = refusedRead(attempt, errno);
     if (error.refusal !== 'missing') throw error;
   }
+}
+
+/** The chains that changes make; classes come before everything else. */
+function newChains(changes: readonly Change[]): readonly string[] {
+  const names: string[] = [];
+  for (const change of changes) {
+    if (change.kind !== 'class') break;
+    names.push(chainName(change.chain, change.suffix));
+  }
+  return names;
 }
 
 interface ElementsToRead {

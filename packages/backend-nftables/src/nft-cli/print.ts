@@ -25,8 +25,9 @@ export function printChanges(table: string, changes: readonly Change[]): string 
       lines.push(...replaceLines(table, change.object, change.content));
       continue;
     }
-    if (change.kind === 'class')
-      throw new InvariantError(`the nft program cannot add ${change.chain} to a loaded table`);
+    if (change.kind === 'class') {
+      throw new InvariantError(`the nft program cannot add class ${change.handleClass} to a loaded table`);
+    }
     const { object, key } = splitElementId(change.id);
     if (run?.verb !== change.kind || run.object !== object || run.elements.length >= elementsPerCommand) {
       flush();

@@ -15,7 +15,7 @@ const clusterIp = '10.96.0.10';
 let site: Site;
 
 beforeAll(async () => {
-  site = await createSite('nftl');
+  site = await createSite('driftl');
   await site.lab.routeToNode([vip, clusterIp].map(parseIp), site.node);
 });
 

@@ -1,4 +1,4 @@
-import { type ForwardingTable, HostError, noopLogger } from '@switchyard/core';
+import { type ApplyRequest, type ForwardingTable, HostError, noopLogger } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { nftablesBackend } from '../../src/index.ts';
 import { skeleton } from '../../src/skeleton.ts';
@@ -327,4 +327,22 @@ describe('what is no refusal', () => {
     await driven.backend[Symbol.asyncDispose]();
     expect(await driven.dump()).toContain('10.244.2.1:8080');
   });
+});
+
+test('a delta looks at no service that it does not name', async () => {
+  const driven = await Driven.open();
+  const before = cart(there('10.244.2.1'));
+  await driven.full(before);
+  const after = cart(there('10.244.2.2'));
+  const services = new Proxy(after.services, {
+    get: () => {
+      throw new Error('the whole table was looked at');
+    },
+  });
+  const scope = {
+    kind: 'delta',
+    delta: { upserted: [...after.services.values()], removed: [], settingsChanged: false },
+  };
+  const request = { table: { ...after, services }, scope } as const;
+  expect(await driven.backend.apply(request as ApplyRequest, signal)).toEqual({ status: 'applied', writes: 2 });
 });

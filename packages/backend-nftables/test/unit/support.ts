@@ -4,6 +4,7 @@ import {
   diffTables,
   type ForwardingTable,
   type IpFamily,
+  type Logger,
   noopLogger,
 } from '@switchyard/core';
 import { nftablesBackend } from '../../src/index.ts';
@@ -22,11 +23,12 @@ export class Driven {
     this.backend = backend;
   }
 
-  static async open(nft: FakeNft = new FakeNft(), family: IpFamily = 'IPv4'): Promise<Driven> {
-    return new Driven(
-      nft,
-      await nftablesBackend.open({ runner: nft, transport: 'cli', logger: noopLogger }, family, signal),
-    );
+  static async open(
+    nft: FakeNft = new FakeNft(),
+    family: IpFamily = 'IPv4',
+    logger: Logger = noopLogger,
+  ): Promise<Driven> {
+    return new Driven(nft, await nftablesBackend.open({ runner: nft, transport: 'cli', logger }, family, signal));
   }
 
   async full(table: ForwardingTable): Promise<ApplyOutcome> {

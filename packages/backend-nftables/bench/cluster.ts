@@ -1,0 +1,22 @@
+import type { ForwardingTable, ServiceForwarding } from '@switchyard/core';
+import { situation, type SituationSpec, there } from '../src/testing/situations.ts';
+
+/** Endpoints of each Service. */
+export const endpointsPerService = 10;
+
+const octets = (first: number, index: number): string =>
+  `${first}.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`;
+
+/** Services of one port and ten endpoints on other nodes. */
+export function clusterOf(services: number): ForwardingTable {
+  const spec = (index: number): readonly [string, SituationSpec] => {
+    const endpoints = Array.from({ length: endpointsPerService }, (_, at) => there(octets(11, index * 16 + at)));
+    return [`s${index}`, { clusterIps: [octets(10, index)], endpoints }];
+  };
+  return situation(Object.fromEntries(Array.from({ length: services }, (_, index) => spec(index))));
+}
+
+/** The same Service with one endpoint less. */
+export function withoutLast(service: ServiceForwarding): ServiceForwarding {
+  return { ...service, endpoints: { ...service.endpoints, Cluster: service.endpoints.Cluster.slice(0, -1) } };
+}
