@@ -185,5 +185,5 @@ function isUnnamed(name: string): boolean {
 }
 
 function isOfFamily(name: string): boolean {
-  return /[46]$/.test(name);
+  return /[46]$/.test(name) && !isUnnamed(name);
 }
