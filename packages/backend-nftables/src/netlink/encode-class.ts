@@ -1,4 +1,5 @@
 import { InvariantError } from '@switchyard/core';
+import { chainName } from '../class-chains.ts';
 import type { Change } from '../elements.ts';
 import { idMask } from '../handles.ts';
 import type { MessageWriter } from '@switchyard/native';
@@ -16,18 +17,19 @@ const nfproto = { '4': 2, '6': 10 } as const;
  * protocol match, which only nft asks for, is left out: whoever comes here matched a port before.
  */
 export function writeClass(target: BatchTarget, change: Extract<Change, { readonly kind: 'class' }>): void {
-  const match = /^lb([46])-([1-9]\d*)$/.exec(change.chain);
-  if (match === null) throw new InvariantError(`${change.chain} is no load-balancing chain`);
-  const suffix = match[1] === '4' ? '4' : '6';
-  const chain: Chain = { target, chain: change.chain, suffix };
+  const { suffix } = change;
+  const name = chainName(change.chain, suffix);
+  if (change.chain.kind !== 'lb') throw new InvariantError(`${name} is no load-balancing chain`);
+  const { slots } = change.chain;
+  const chain: Chain = { target, chain: name, suffix };
   const { writer, table, begin } = target;
   // A chain that is there must not get its rules a second time.
-  begin(NFT_MSG.NEWCHAIN, NLM_F.CREATE | NLM_F.EXCL, change.chain);
+  begin(NFT_MSG.NEWCHAIN, NLM_F.CREATE | NLM_F.EXCL, name);
   writer.attributeText(NFTA.CHAIN.TABLE, table);
-  writer.attributeText(NFTA.CHAIN.NAME, change.chain);
+  writer.attributeText(NFTA.CHAIN.NAME, name);
   writer.endMessage();
   rule(chain, () => keepId(writer));
-  rule(chain, () => pick(chain, Number(match[2])));
+  rule(chain, () => pick(chain, slots));
   rule(chain, () => pick(chain, 1));
   writeVerdict(chain, change.handleClass);
 }
