@@ -1,26 +1,27 @@
 import { execa } from 'execa';
 import { root, workspaces } from '../workspace.ts';
+import { benchNames, findBenches, selectBenches } from './benches.ts';
+import { describeMachine } from './machine.ts';
 
-// `./dev bench` runs the bench target of every package that has one; `./dev bench core lab` only the named ones.
-
-const benches = workspaces()
-  .filter((workspace) => workspace.targets.includes('bench'))
-  .map((workspace) => workspace.folder.slice(workspace.folder.indexOf('/') + 1));
+// `./dev bench` runs every bench target; `./dev bench core lab` only the named ones, `./dev bench nftables` a suite.
 
 async function main(names: readonly string[]): Promise<void> {
-  const unknown = names.filter((name) => !benches.includes(name));
+  const benches = findBenches(workspaces());
+  const known = benchNames(benches);
+  const unknown = names.filter((name) => !known.includes(name));
   if (names[0] === 'list' || names[0] === '--help') {
-    console.log(`benches: ${benches.join(', ')}`);
+    console.log(`benches: ${known.join(', ')}`);
     return;
   }
   if (unknown.length > 0) {
-    console.error(`bench: there is no bench '${unknown.join("', '")}'; there are: ${benches.join(', ')}`);
+    console.error(`bench: there is no bench '${unknown.join("', '")}'; there are: ${known.join(', ')}`);
     process.exitCode = 1;
     return;
   }
-  for (const name of names.length > 0 ? names : benches) {
+  console.log(`machine: ${describeMachine()}`);
+  for (const { name, target } of selectBenches(names, benches)) {
     console.log(`\n== ${name}`);
-    const result = await execa('nx', ['run', `${name}:bench`, '--output-style=stream'], {
+    const result = await execa('nx', ['run', target, '--output-style=stream'], {
       cwd: root,
       reject: false,
       stdio: 'inherit',

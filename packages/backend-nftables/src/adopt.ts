@@ -44,8 +44,8 @@ export class KernelState {
 
   /** The slots of a service's sets. Remembers them: they can be asked for after they were taken. */
   previousSlots(serviceId: number): PreviousSlots {
-    const [cluster, local] = policies.map((policy) => this.slots.get(endpointSetId(serviceId, policy)) ?? []);
-    return (policy) => (policy === 'Cluster' ? cluster : local) ?? [];
+    const slots = new Map(policies.map((policy) => [policy, this.slots.get(endpointSetId(serviceId, policy)) ?? []]));
+    return (policy) => slots.get(policy) ?? [];
   }
 
   #addSlot(id: ElementId, data: string): boolean {

@@ -42,11 +42,11 @@ export interface NftablesHost {
   readonly clock?: Clock;
 }
 
-/** What the backend can do by now. Source ranges and session affinity have their place in the rules, not yet their elements. */
+/** What the backend can do by now. Session affinity has its place in the rules, not yet its elements. */
 export const capabilities: BackendCapabilities = {
   usesKernelConntrack: true,
   sessionAffinity: false,
-  sourceRanges: false,
+  sourceRanges: true,
   minSyncPeriod: millis(0),
 };
 

@@ -15,15 +15,20 @@ export function dumpKernel(kernel: KernelState, family: IpFamily): string {
   for (const [id, data] of kernel.elements) addElement(byObject, id, data);
   const of = (object: string): ReadonlyMap<string, string> => byObject.get(`${object}${suffix}`) ?? new Map();
   const settings = [...kernel.settings].map(([object, content]) => `${object}: ${content.join(', ') || 'none'}`);
-  const describe = (name: string, handle: string): string => {
+  const describe = (name: string, handle: string, more: readonly string[]): string => {
     const lines = frontendLines(Number(handle), (object, id) => setText(of(object).get(hex(id)), kernel.slots));
-    return [name, ...lines.map((line) => `  ${line}`)].join('\n');
+    return [name, ...[...more, ...lines].map((line) => `  ${line}`)].join('\n');
   };
-  const frontends = [...of('frontends')].map(([key, data]) => describe(`frontend ${placeText(key)}`, data));
-  const nodePorts = [...of('nodeports')].map(([key, data]) => describe(`nodeport ${placeText(key)}`, data));
+  const sources = sourcesByPlace(of('fw').keys(), of('fw-allow').keys());
+  const frontends = [...of('frontends')].map(([key, data]) =>
+    describe(`frontend ${placeText(key)}`, data, sourceLines(sources, key)),
+  );
+  const nodePorts = [...of('nodeports')].map(([key, data]) => describe(`nodeport ${placeText(key)}`, data, []));
+  const astray = [...sources.keys()].filter((place) => !of('frontends').has(place));
+  const noFrontend = astray.map((place) => `source ranges of no frontend: ${placeText(place)}`);
   const clusterIps = [...of('cluster-ips').keys()].map((key) => `cluster-ip ${key}`);
   const hairpin = [...of('hairpin').keys()].map((key) => `hairpin ${placeText(key.slice(key.indexOf(' . ') + 3))}`);
-  const sections = [settings, frontends, nodePorts, clusterIps, hairpin];
+  const sections = [settings, frontends, nodePorts, clusterIps, hairpin, noFrontend];
   return sections.flatMap((section) => section.sort().map((line) => `${line}\n`)).join('');
 }
 
@@ -32,6 +37,24 @@ function addElement(byObject: Map<string, Map<string, string>>, id: ElementId, d
   const elements = byObject.get(object);
   if (elements === undefined) byObject.set(object, new Map([[key, data]]));
   else elements.set(key, data);
+}
+
+/** The ranges that may use a restricted frontend, sorted; ranges of a frontend that is not restricted are not empty but void. */
+function sourcesByPlace(fw: Iterable<string>, fwAllow: Iterable<string>): ReadonlyMap<string, readonly string[]> {
+  const sources = new Map<string, string[]>([...fw].map((place) => [place, []]));
+  for (const key of fwAllow) {
+    const at = key.lastIndexOf(' . ');
+    const place = key.slice(0, at);
+    const ranges = sources.get(place) ?? ['without effect'];
+    ranges.push(key.slice(at + 3));
+    sources.set(place, ranges);
+  }
+  return sources;
+}
+
+function sourceLines(sources: ReadonlyMap<string, readonly string[]>, place: string): readonly string[] {
+  const ranges = sources.get(place);
+  return ranges === undefined ? [] : [`sources: ${[...ranges].sort().join(', ') || 'none'}`];
 }
 
 /** The decisions, equal ones joined, then the endpoint sets they lead to. */

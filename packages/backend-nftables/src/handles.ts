@@ -34,7 +34,7 @@ export function codeOf(decision: Decision): number {
 export const codeTargets: readonly { readonly code: number; readonly chain: string }[] = [
   { code: codes.cluster, chain: 'set-cluster?' },
   { code: codes.local, chain: 'set-local?' },
-  { code: codes.reject, chain: 'reject-chain' },
+  { code: codes.reject, chain: 'no-endpoints?' },
 ];
 
 /** The masquerade bit within a code. */

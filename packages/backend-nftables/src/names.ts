@@ -30,9 +30,13 @@ export function suffixOf(family: IpFamily): FamilySuffix {
 /** Maps and sets whose elements are written one by one, without their suffix, in the order of a make-before-use write. */
 export const elementObjects = [
   'endpoints',
+  'aff-endpoints',
+  'aff-slots',
   'hairpin',
+  'fw-allow',
   'to-cluster',
   'to-local',
+  'fw',
   'frontends',
   'nodeports',
   'cluster-ips',
@@ -41,8 +45,8 @@ export const elementObjects = [
 /** A map or set of services, without its suffix. */
 export type ElementObject = (typeof elementObjects)[number];
 
-/** Every map or set that is written element by element, source ranges included. */
-export type SchemaObject = ElementObject | 'fw' | 'fw-allow';
+/** The same: what a schema describes. */
+export type SchemaObject = ElementObject;
 
 /** Interval sets, written as a whole: they are small, and nft cannot change single intervals safely. */
 export const intervalObjects = ['pod-cidrs', 'nodeport-ips', 'service-cidrs'] as const;
@@ -51,14 +55,38 @@ export const intervalObjects = ['pod-cidrs', 'nodeport-ips', 'service-cidrs'] as
 export type IntervalObject = (typeof intervalObjects)[number];
 
 /** A map or set with its suffix: its name in the kernel. */
-export type ObjectName = `${SchemaObject | IntervalObject}${FamilySuffix}`;
+export type ObjectName = `${ElementObject | IntervalObject}${FamilySuffix}`;
+
+/** Element maps whose elements each have a counter: packets that were looked up there, that is, new connections. */
+export const countedObjects = ['frontends', 'nodeports'] as const;
+
+/** An element map with counters, without its suffix. */
+export type CountedObject = (typeof countedObjects)[number];
+
+/**
+ * Sets that the rules fill, never this program: refused packets per service id, by reason. Their elements
+ * have counters. They hold `dropSetSize` ids; what comes after that is refused all the same, but not counted.
+ */
+export const dropSets = ['drops-no-local', 'drops-no-endpoints', 'drops-source'] as const;
+
+/** A set of counted refusals, without its suffix. */
+export type DropSet = (typeof dropSets)[number];
+
+/** How many service ids a drop set can hold. */
+export const dropSetSize = 65_536;
+
+/** The map of clients to the endpoints they keep: written by rules, with a timeout per element. Without its suffix. */
+export const affinityMap = 'affinity';
+
+/** How many clients keep their endpoints, over all Services of a family; the ones that come later are balanced. */
+export const affinityMapSize = 262_144;
 
 /** nft's word for the object in `list`, `flush` and `add`. */
-export function objectKind(object: SchemaObject | IntervalObject): 'map' | 'set' {
+export function objectKind(object: ElementObject | IntervalObject): 'map' | 'set' {
   return setObjects.has(object) ? 'set' : 'map';
 }
 
-const setObjects: ReadonlySet<string> = new Set(['hairpin', 'cluster-ips', 'fw', 'fw-allow', ...intervalObjects]);
+const setObjects: ReadonlySet<string> = new Set(['hairpin', 'fw-allow', 'cluster-ips', ...intervalObjects]);
 
 /** The map that leads from a service's id to its endpoints, per policy. */
 export const setMapOf: Readonly<Record<TrafficPolicy, 'to-cluster' | 'to-local'>> = {

@@ -18,6 +18,9 @@ const handleRanks: ReadonlySet<number> = new Set(
   elementObjects.flatMap((object, rank) => (Object.values<string>(setMapOf).includes(object) ? [rank] : [])),
 );
 
+/** Allowed sources that overlap cannot be there together, so old ones go before new ones come. */
+const rangeRank = elementObjects.indexOf('fw-allow');
+
 /**
  * The one place that knows the order of writes. What is pointed to is added before what points to it
  * (classes, endpoints, sets, then frontends, then the cluster IPs that make unknown ports an error) and deleted
@@ -43,7 +46,9 @@ export function orderChanges(
       else {
         const rank = rankOf(change.id);
         if (change.kind === 'delete') {
-          stages[replaced?.has(change.id) === true ? replaceStage(rank) : deleteStage(rank)]?.push(change);
+          stages[
+            rank === rangeRank || replaced?.has(change.id) === true ? replaceStage(rank) : deleteStage(rank)
+          ]?.push(change);
           continue;
         }
         if (handleRanks.has(rank)) needed.add(handleClass(Number(change.data)));

@@ -4,6 +4,7 @@ import { type Addition, elementId, type ElementId, endpointData, frontendId, hai
 import { decisionClass, endpointSetId, hex, packHandle } from './handles.ts';
 import { type FamilySuffix, setMapOf } from './names.ts';
 import { isUsed, type PlacedService, policies, slotsOf } from './place-service.ts';
+import { renderSourceRanges } from './render-source-ranges.ts';
 
 /** What rendering depends on beside the service; the same for all services of a family. */
 export interface RenderContext {
@@ -44,6 +45,7 @@ export function renderFixed(placed: PlacedService, context: RenderContext, eleme
     const handle = packHandle(decisionClass(frontend.decisions), id);
     elements.push(add(frontendId(frontend, service.protocol, suffix), hex(handle)));
   }
+  renderSourceRanges(placed, suffix, elements);
   for (const { kind, address } of service.frontends) {
     if (kind === 'clusterIP') elements.push(add(elementId(`cluster-ips${suffix}`, address), ''));
   }

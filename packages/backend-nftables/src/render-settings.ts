@@ -1,6 +1,7 @@
-import { type Cidr, cidrContains, cidrLength, type ForwardingTable, parseIp } from '@switchyard/core';
+import type { Cidr, ForwardingTable } from '@switchyard/core';
 import type { Change } from './elements.ts';
 import { type IntervalObject, type ObjectName, suffixOf } from './names.ts';
+import { withoutCovered } from './without-covered.ts';
 
 /** The wanted content of one interval set: sorted, without a CIDR that another one covers. */
 export interface RenderedSetting {
@@ -25,16 +26,4 @@ export function renderSettings(table: ForwardingTable): readonly RenderedSetting
 /** The change that gives an interval set its wanted content. */
 export function settingChange(setting: RenderedSetting): Change {
   return { kind: 'replace', object: setting.object, content: setting.content };
-}
-
-/** Interval sets refuse overlaps. Kubernetes allows them: a ServiceCIDR may lie within another. */
-function withoutCovered(cidrs: readonly Cidr[]): readonly string[] {
-  const distinct = [...new Set(cidrs)];
-  const isCovered = (cidr: Cidr): boolean =>
-    distinct.some((other) => other !== cidr && cidrLength(other) <= cidrLength(cidr) && covers(other, cidr));
-  return distinct.filter((cidr) => !isCovered(cidr)).sort();
-}
-
-function covers(outer: Cidr, inner: Cidr): boolean {
-  return cidrContains(outer, parseIp(inner.slice(0, inner.indexOf('/'))));
 }

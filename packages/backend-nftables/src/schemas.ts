@@ -1,4 +1,4 @@
-import type { SchemaObject } from './names.ts';
+import type { ElementObject } from './names.ts';
 
 /**
  * One part of a concatenated key or value, and how the kernel stores it. Every part is padded to four bytes.
@@ -20,14 +20,16 @@ export interface Schema {
 }
 
 /** The shape of every map and set that is written element by element. */
-export const schemas: Readonly<Record<SchemaObject, Schema>> = {
+export const schemas: Readonly<Record<ElementObject, Schema>> = {
   frontends: { key: ['address', 'protocol', 'port'], data: ['handle'] },
   nodeports: { key: ['protocol', 'port'], data: ['handle'] },
   'to-cluster': { key: ['handle'], data: ['handle'] },
   'to-local': { key: ['handle'], data: ['handle'] },
   endpoints: { key: ['handle', 'number'], data: ['address', 'port'] },
+  'aff-endpoints': { key: ['handle'], data: ['address', 'port'] },
+  'aff-slots': { key: ['handle', 'number'], data: ['handle'] },
   hairpin: { key: ['address', 'address', 'protocol', 'port'], data: [] },
   'cluster-ips': { key: ['address'], data: [] },
-  fw: { key: ['address', 'protocol', 'port'], data: [] },
+  fw: { key: ['address', 'protocol', 'port'], data: ['handle'] },
   'fw-allow': { key: ['address', 'protocol', 'port', 'cidr'], data: [] },
 };

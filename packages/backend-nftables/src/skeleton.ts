@@ -1,7 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { Decision } from '@switchyard/core';
 import { classMask, codeShifts, codeTargets, decisionClass, hex, idMask, masqueradeCode } from './handles.ts';
-import { birthmarkSet, masqueradeMark, type FamilySuffix, type TableName } from './names.ts';
+import {
+  affinityMap,
+  affinityMapSize,
+  birthmarkSet,
+  type DropSet,
+  dropSets,
+  dropSetSize,
+  type FamilySuffix,
+  masqueradeMark,
+  type TableName,
+} from './names.ts';
 import { loadBalancingClasses } from './slots.ts';
 
 /**
@@ -9,9 +19,10 @@ import { loadBalancingClasses } from './slots.ts';
  *
  * A packet's way: `services` finds the frontend's handle; `dispatch` leaves the one code that counts for the
  * source class in it; `set-cluster` or `set-local` finds the endpoint set; `lb4-N` picks one of its N slots.
- * The second rule of `lb4-N` takes slot 0 when a commit between the two look-ups removed the slot picked.
+ * When a commit between the last two look-ups removed the slot picked, `lb4-1` takes slot 0.
  *
- * `fw` and `fw-allow` (source ranges) are wired and stay empty until the backend claims that capability.
+ * `frontends` and `nodeports` count what they are asked for; refusals are counted per service id in a set per
+ * reason, which the rules themselves fill.
  */
 export function skeleton(table: TableName | string): string {
   return [`create table inet ${table}`, `table inet ${table} {`, ...body(), '}', lbClasses(table), ''].join('\n');
@@ -59,8 +70,8 @@ function rules(): string[] {
 function familyObjects({ suffix, ip }: Family): string[] {
   const tuple = `${ip} daddr . meta l4proto . th dport`;
   return [
-    `  map frontends${suffix} { typeof ${tuple} : meta priority; }`,
-    `  map nodeports${suffix} { typeof meta l4proto . th dport : meta priority; }`,
+    `  map frontends${suffix} { typeof ${tuple} : meta priority; counter; }`,
+    `  map nodeports${suffix} { typeof meta l4proto . th dport : meta priority; counter; }`,
     `  map to-cluster${suffix} { typeof meta priority : meta priority; }`,
     `  map to-local${suffix} { typeof meta priority : meta priority; }`,
     `  map endpoints${suffix} { typeof meta priority . numgen random mod 2 : ${ip} daddr . th dport; }`,
@@ -69,8 +80,15 @@ function familyObjects({ suffix, ip }: Family): string[] {
     `  set pod-cidrs${suffix} { typeof ${ip} saddr; flags interval; }`,
     `  set nodeport-ips${suffix} { typeof ${ip} daddr; flags interval; }`,
     `  set service-cidrs${suffix} { typeof ${ip} daddr; flags interval; }`,
-    `  set fw${suffix} { typeof ${tuple}; }`,
+    `  map fw${suffix} { typeof ${tuple} : meta priority; }`,
     `  set fw-allow${suffix} { typeof ${tuple} . ${ip} saddr; flags interval; }`,
+    `  map aff-endpoints${suffix} { typeof meta priority : ${ip} daddr . th dport; }`,
+    `  map aff-slots${suffix} { typeof meta priority . numgen random mod 2 : meta priority; }`,
+    `  map ${affinityMap}${suffix} { typeof ${ip} saddr . meta priority : meta priority; ` +
+      `size ${affinityMapSize}; flags dynamic,timeout; }`,
+    ...dropSets.map(
+      (set) => `  set ${set}${suffix} { typeof meta priority; size ${dropSetSize}; flags dynamic; counter; }`,
+    ),
   ];
 }
 
@@ -78,6 +96,7 @@ function familyObjects({ suffix, ip }: Family): string[] {
 function familyChains(family: Family): string[] {
   return [
     `  map lb${family.suffix}-classes { typeof meta priority : verdict; }`,
+    ...refusalChains(family),
     ...loadBalancingClasses.flatMap(({ slots }) => lbChain(family, slots)),
     ...setChain('cluster', family),
     ...setChain('local', family),
@@ -86,18 +105,38 @@ function familyChains(family: Family): string[] {
   ];
 }
 
-/** nft wants the protocol match: without it, it refuses an `addr . port` map whose key has no port. */
-function lbChain({ suffix, ip }: Family, slots: number): string[] {
-  const pick = (modulus: number): string =>
-    `    meta l4proto { tcp, udp, sctp } dnat ${ip} addr . port ` +
-    `to meta priority . numgen random mod ${modulus} map @endpoints${suffix}`;
-  return [
-    `  chain lb${suffix}-${slots} {`,
-    `    meta priority set meta priority and ${hex(idMask)}`,
-    pick(slots),
-    pick(1),
+/**
+ * Counts, then refuses. Two rules: when the set is full its update ends the rule it stands in. The chain of
+ * source ranges finds the bare id, the others a handle.
+ */
+function refusalChains({ suffix }: Family): string[] {
+  const chain = (name: string, set: DropSet, isHandle: boolean, verdict: string): string[] => [
+    `  chain ${name}${suffix} {`,
+    `    ${isHandle ? `${onlyId} ` : ''}update @${set}${suffix} { meta priority }`,
+    `    ${verdict}`,
     '  }',
   ];
+  return [
+    ...chain('no-local', 'drops-no-local', true, 'drop'),
+    ...chain('no-endpoints', 'drops-no-endpoints', true, 'goto reject-chain'),
+    ...chain('bad-source', 'drops-source', false, 'drop'),
+  ];
+}
+
+/** Leaves the id of a handle. */
+const onlyId = `meta priority set meta priority and ${hex(idMask)}`;
+
+/**
+ * nft wants the protocol match: without it, it refuses an `addr . port` map whose key has no port. Each costs an
+ * anonymous set, and loading is quadratic in them, so there is one per chain. Slot 0 is there while any is; kernels
+ * before 6.17 may miss it while a commit replaces it, so it is asked for twice.
+ */
+function lbChain({ suffix, ip }: Family, slots: number): string[] {
+  const pick =
+    `    meta l4proto { tcp, udp, sctp } ${onlyId} dnat ${ip} addr . port ` +
+    `to meta priority . numgen random mod ${slots} map @endpoints${suffix}`;
+  const otherwise = slots === 1 ? [pick, '    drop'] : [`    goto lb${suffix}-1`];
+  return [`  chain lb${suffix}-${slots} {`, pick, ...otherwise, '  }'];
 }
 
 /**
@@ -159,7 +198,7 @@ function dispatchChain({ suffix, ip }: Family): string[] {
     `    ${isAsked(outsideBits)} ${keep(outsideBits)}`,
     `    ${isAsked(masqueradeBits)} meta mark set meta mark or ${hex(masqueradeMark)}`,
     `    meta priority and ${hex((classMask & ~masqueradeBits) >>> 0)} vmap { ${targets.join(', ')} }`,
-    '    drop',
+    `    goto no-local${suffix}`,
     '  }',
   ];
 }
@@ -171,7 +210,11 @@ function servicesChain(): string[] {
   const tuple = (ip: string): string => `${ip} daddr . meta l4proto . th dport`;
   return [
     '  chain services {',
-    ...perFamily(({ suffix, ip }) => `${tuple(ip)} @fw${suffix} ${tuple(ip)} . ${ip} saddr != @fw-allow${suffix} drop`),
+    ...perFamily(
+      ({ suffix, ip }) =>
+        `meta priority set ${tuple(ip)} map @fw${suffix} ` +
+        `${tuple(ip)} . ${ip} saddr != @fw-allow${suffix} goto bad-source${suffix}`,
+    ),
     ...perFamily(({ suffix, ip }) => `meta priority set ${tuple(ip)} map @frontends${suffix} goto dispatch${suffix}`),
     ...perFamily(
       ({ suffix, ip }) =>

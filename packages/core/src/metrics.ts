@@ -5,7 +5,15 @@
 export const counters = {
   kubeproxy_proxy_healthz_total: { help: 'Answers of /healthz by status code', labels: ['code'] },
   kubeproxy_proxy_livez_total: { help: 'Answers of /livez by status code', labels: ['code'] },
+  kubeproxy_conntrack_reconciler_deleted_entries_total: {
+    help: 'Stale UDP flows removed from the connection tracking',
+    labels: ['ip_family'],
+  },
   switchyard_apply_failures_total: { help: 'Applies that failed as a whole', labels: ['ip_family'] },
+  switchyard_drift_total: {
+    help: 'Foreign changes of what is ours in the kernel, by the worst kind of object they touched',
+    labels: ['ip_family', 'kind'],
+  },
   switchyard_apply_writes_total: { help: 'Kernel objects written or removed', labels: ['ip_family'] },
   switchyard_health_check_listen_failures_total: {
     help: 'healthCheckNodePort servers that could not listen',
@@ -33,6 +41,11 @@ export const histograms = {
     labels: ['ip_family'],
     buckets: [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384],
   },
+  kubeproxy_conntrack_reconciler_sync_duration_seconds: {
+    help: 'Duration of one look for stale UDP flows',
+    labels: ['ip_family'],
+    buckets: [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384],
+  },
   kubeproxy_network_programming_duration_seconds: {
     help: 'From the trigger time an EndpointSlice carries to the end of the apply; trigger times are whole seconds',
     labels: ['ip_family'],
@@ -45,7 +58,7 @@ export type GaugeName = keyof typeof gauges;
 export type HistogramName = keyof typeof histograms;
 
 /** Values of a metric's labels. Bounded sets only; never a Service name. */
-export type MetricLabels = Readonly<Partial<Record<'ip_family' | 'code', string>>>;
+export type MetricLabels = Readonly<Partial<Record<'ip_family' | 'code' | 'kind', string>>>;
 
 /** Where measurements go. Passed in; nothing registers globally. */
 export interface Metrics {

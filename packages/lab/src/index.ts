@@ -5,6 +5,8 @@ export { destroyLab } from './destroy-lab.ts';
 export { listLabs, type LabListing } from './list-labs.ts';
 export { createProber, type Prober } from './prober.ts';
 export type {
+  AnswerWait,
+  AwaitedAnswer,
   EchoAnswer,
   ProbeAnswer,
   ProbeConnection,

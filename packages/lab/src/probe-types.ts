@@ -21,6 +21,23 @@ export interface ProbeRequest {
   readonly path?: string;
 }
 
+/** Attempts are repeated until this pod answers. All in milliseconds. */
+export interface AnswerWait {
+  /** Name of the pod, as its echo server says it. */
+  readonly by: string;
+  /** Pause between two attempts; the machine is shared with what is being measured. */
+  readonly interval: number;
+  readonly timeout: number;
+}
+
+/** How waiting for an answer ended. */
+export interface AwaitedAnswer {
+  /** The last attempt; the awaited pod's answer, or what came instead until the time was over. */
+  readonly result: ProbeResult;
+  /** When it ended, in milliseconds of CLOCK_MONOTONIC, which all processes of a machine share. */
+  readonly at: number;
+}
+
 /** How the attempt ended. `took` is in milliseconds. */
 export type ProbeResult = { readonly took: number } & (
   | ProbeAnswer

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { request as httpRequest } from 'node:http';
 import { connect, isIPv6, type Socket } from 'node:net';
-import type { EchoAnswer, ProbeAnswer, ProbeRequest, ProbeResult } from './probe-types.ts';
+import type { AnswerWait, AwaitedAnswer, EchoAnswer, ProbeAnswer, ProbeRequest, ProbeResult } from './probe-types.ts';
 
 /** A `ProbeResult` before its duration is known. */
 export type Outcome = ProbeResult extends infer R ? (R extends unknown ? Omit<R, 'took'> : never) : never;
@@ -23,6 +23,22 @@ export async function probe(request: ProbeRequest): Promise<ProbeResult> {
   clearTimeout(timer);
   close();
   return { ...outcome, took } as ProbeResult;
+}
+
+/** Probes until a certain pod answers or the time is over; `at` is this machine's CLOCK_MONOTONIC in milliseconds. */
+export async function awaitAnswer(request: ProbeRequest, until: AnswerWait): Promise<AwaitedAnswer> {
+  const end = monotonic() + until.timeout;
+  for (;;) {
+    const result = await probe(request);
+    const at = monotonic();
+    if ((result.status === 'answered' && result.by === until.by) || at >= end) return { result, at };
+    if (until.interval > 0) await new Promise((resolve) => setTimeout(resolve, until.interval));
+  }
+}
+
+/** Unlike `performance.now` it has the same origin in every process. */
+function monotonic(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
 }
 
 /** Each starts an attempt, calls `finish` (only the first call counts) and returns what frees its socket. */
@@ -74,7 +90,8 @@ function attemptTcp(request: ProbeRequest, finish: Finish): () => void {
   });
   socket.on('end', () => finish(text === '' ? { status: 'empty' } : answered(text)));
   socket.on('error', (error) => finish(failure(error)));
-  return () => socket.destroy();
+  // An answered probe ends by RST: thousands in TIME_WAIT would use up the local ports.
+  return () => (text === '' ? socket.destroy() : socket.resetAndDestroy());
 }
 
 /** A TCP connection on its way, from the requested source. */

@@ -1,8 +1,9 @@
-import type { ProbeExchange, ProbeRequest, ProbeResult } from './probe-types.ts';
+import type { AnswerWait, ProbeExchange, ProbeRequest, ProbeResult } from './probe-types.ts';
 
 /** From the owner to the probe agent. `connection` is the id of the call that opened it. */
 export type ProbeCall = { readonly id: number } & (
   | { readonly kind: 'probe' | 'open'; readonly request: ProbeRequest }
+  | { readonly kind: 'await'; readonly request: ProbeRequest; readonly until: AnswerWait }
   | { readonly kind: 'exchange'; readonly connection: number; readonly text: string; readonly timeout: number }
   | { readonly kind: 'close'; readonly connection: number }
 );
@@ -11,5 +12,6 @@ export type ProbeCall = { readonly id: number } & (
 export type ProbeReply = { readonly id: number } & (
   | { readonly kind: 'ready' }
   | { readonly kind: 'result'; readonly result: ProbeResult }
+  | { readonly kind: 'awaited'; readonly result: ProbeResult; readonly at: number }
   | { readonly kind: 'exchange'; readonly exchange: ProbeExchange }
 );

@@ -1,13 +1,18 @@
 import { HostError, millis, UsageError } from '@switchyard/core';
 import type { LabHost, LabProcess } from './lab.ts';
 import type { ProbeCall, ProbeReply } from './prober-messages.ts';
-import type { ProbeConnection, ProbeRequest, ProbeResult } from './probe-types.ts';
+import type { AnswerWait, AwaitedAnswer, ProbeConnection, ProbeRequest, ProbeResult } from './probe-types.ts';
 import { nodeProgram } from './program-path.ts';
 
 /** A long-lived process in a namespace that makes connection attempts, many at once and many a second. */
 export interface Prober extends AsyncDisposable {
   /** One attempt. Network failures are results; it rejects only when the prober's process is gone. */
   probe(request: ProbeRequest): Promise<ProbeResult>;
+  /**
+   * Attempts, one after another, until a certain pod answers or the time is over. The times are taken in the
+   * prober's process: no message between processes is part of what is measured. For tcp, http and udp.
+   */
+  awaitAnswer(request: ProbeRequest, until: AnswerWait): Promise<AwaitedAnswer>;
   /** Opens a TCP connection to an echo server and keeps it; `connection` is undefined unless it answered. */
   open(
     request: ProbeRequest,
@@ -65,6 +70,11 @@ class AgentProber implements Prober {
     return resultOf(await this.#call({ kind: 'probe', request }).reply);
   }
 
+  async awaitAnswer(request: ProbeRequest, until: AnswerWait): Promise<AwaitedAnswer> {
+    const reply = await this.#call({ kind: 'await', request, until }).reply;
+    return { result: resultOf(reply), at: reply.kind === 'awaited' ? reply.at : Number.NaN };
+  }
+
   async open(request: ProbeRequest): ReturnType<Prober['open']> {
     if (request.protocol !== 'tcp') throw new UsageError('lab.prober', 'only TCP connections can be kept open');
     const { id, reply } = this.#call({ kind: 'open', request });
@@ -117,5 +127,7 @@ class AgentProber implements Prober {
 }
 
 function resultOf(reply: ProbeReply): ProbeResult {
-  return reply.kind === 'result' ? reply.result : { status: 'unreachable', code: 'EPROTO', took: 0 };
+  return reply.kind === 'result' || reply.kind === 'awaited'
+    ? reply.result
+    : { status: 'unreachable', code: 'EPROTO', took: 0 };
 }

@@ -1,75 +1,64 @@
-import { apiResources, type ApiClient } from '@switchyard/lab';
+import { type ApiClient, apiResources, type EndpointSlice } from '@switchyard/lab';
+import { podPort } from './stage.ts';
 
 /** Endpoints of each filler Service. Their addresses lead nowhere. */
 export const endpointsPerService = 10;
 
-/** Creates `count` Services with one EndpointSlice of ten endpoints each, a few requests at a time. */
-export async function createFillers(api: ApiClient, count: number, signal: AbortSignal): Promise<void> {
+/** Creates the fillers numbered `from` up to `to` with one EndpointSlice of ten endpoints each, a few requests at a time. */
+export async function createFillers(api: ApiClient, from: number, to: number, signal: AbortSignal): Promise<void> {
+  await inParallel(to - from, (index) => createFiller(api, from + index, signal));
+}
+
+/** Calls `work` for 0 to `count` - 1, a few at a time. */
+export async function inParallel(count: number, work: (index: number) => Promise<void>): Promise<void> {
   const inFlight = 16;
   let next = 0;
-  const work = async (): Promise<void> => {
-    for (let index = next++; index < count; index = next++) await createFiller(api, index, signal);
+  const worker = async (): Promise<void> => {
+    for (let index = next++; index < count; index = next++) await work(index);
   };
-  await Promise.all(Array.from({ length: inFlight }, work));
+  await Promise.all(Array.from({ length: inFlight }, worker));
 }
 
 async function createFiller(api: ApiClient, index: number, signal: AbortSignal): Promise<void> {
-  const name = `filler-${index}`;
-  const metadata = { name, namespace: 'default' };
-  await api.create(
-    apiResources.services,
-    { metadata, spec: { ports: [{ name: 'http', port: 80, protocol: 'TCP' }] } },
-    signal,
-  );
-  const endpoints = Array.from({ length: endpointsPerService }, (_, endpoint) => ({
-    addresses: [
-      `10.245.${(index * endpointsPerService + endpoint) >> 8}.${(index * endpointsPerService + endpoint) & 255}`,
-    ],
-    conditions: { ready: true, serving: true, terminating: false },
-    nodeName: 'node2',
-  }));
-  await putSlice(api, { name, endpoints }, signal);
+  const first = index * endpointsPerService;
+  const addresses = Array.from({ length: endpointsPerService }, (_, at) => fillerAddress(first + at));
+  await createService(api, `filler-${index}`, addresses, signal);
 }
 
-/** One endpoint of a slice as the API takes it. */
-export interface SliceEndpoint {
-  readonly addresses: string[];
-  readonly conditions: { readonly ready: boolean; readonly serving: boolean; readonly terminating: boolean };
-  readonly nodeName: string;
+/** One of 10.128.0.0/9, outside the lab's own networks. */
+function fillerAddress(index: number): string {
+  return `10.${128 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`;
 }
 
-async function putSlice(
+/** A Service with one slice; resolves with its cluster IP. */
+export async function createService(
   api: ApiClient,
-  slice: { readonly name: string; readonly endpoints: SliceEndpoint[] },
+  name: string,
+  addresses: readonly string[],
   signal: AbortSignal,
-): Promise<void> {
-  await api.create(
-    apiResources.endpointSlices,
-    {
-      metadata: { name: slice.name, namespace: 'default', labels: { 'kubernetes.io/service-name': slice.name } },
-      addressType: 'IPv4',
-      ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
-      endpoints: slice.endpoints,
-    },
-    signal,
-  );
-}
-
-/** A Service whose only endpoint is moved by the bench. */
-export async function createFlip(api: ApiClient, address: string, signal: AbortSignal): Promise<string> {
-  const created = await api.create(
-    apiResources.services,
-    {
-      metadata: { name: 'flip', namespace: 'default' },
-      spec: { ports: [{ name: 'http', port: 80, protocol: 'TCP' }] },
-    },
-    signal,
-  );
-  await putSlice(api, { name: 'flip', endpoints: [flipEndpoint(address)] }, signal);
+): Promise<string> {
+  const spec = { ports: [{ name: 'http', port: 80, protocol: 'TCP' as const }] };
+  const service = { metadata: { name, namespace: 'default' }, spec };
+  const created = await api.create(apiResources.services, service, signal);
+  await api.create(apiResources.endpointSlices, sliceOf(name, addresses), signal);
   return created.spec?.clusterIP ?? '';
 }
 
-/** The endpoint of the moved Service. */
-export function flipEndpoint(address: string): SliceEndpoint {
-  return { addresses: [address], conditions: { ready: true, serving: true, terminating: false }, nodeName: 'node1' };
+/** Writes the endpoints of a Service and resolves when the API server has acknowledged. */
+export async function moveService(api: ApiClient, name: string, address: string, signal: AbortSignal): Promise<void> {
+  await api.update(apiResources.endpointSlices, sliceOf(name, [address]), signal);
+}
+
+function sliceOf(service: string, addresses: readonly string[]): EndpointSlice {
+  return {
+    metadata: { name: service, namespace: 'default', labels: { 'kubernetes.io/service-name': service } },
+    addressType: 'IPv4',
+    ports: [{ name: 'http', port: podPort, protocol: 'TCP' }],
+    endpoints: addresses.map((address) => ({
+      addresses: [address],
+      conditions: { ready: true, serving: true, terminating: false },
+      nodeName: 'node2',
+      zone: 'zone-b',
+    })),
+  };
 }

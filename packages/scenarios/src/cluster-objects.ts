@@ -21,6 +21,12 @@ export const nodeAddresses: Readonly<Record<IpFamily, Readonly<Record<string, st
   IPv6: { node1: 'fd00:172:18::11', node2: 'fd00:172:18::12' },
 };
 
+/** A second address that node1 has on the same interface. Its Node object does not name it, unless a step says so. */
+export const secondNodeAddresses: Readonly<Record<IpFamily, string>> = {
+  IPv4: '172.18.0.200',
+  IPv6: 'fd00:172:18::200',
+};
+
 /** Contains the pods of all nodes: the agent's `--cluster-cidr`. */
 export const clusterCidrs: Readonly<Record<IpFamily, string>> = { IPv4: '10.244.0.0/16', IPv6: 'fd00:10:244::/48' };
 
@@ -34,7 +40,7 @@ const podCidrs: Readonly<Record<IpFamily, (node: number) => string>> = {
 export function clusterObjects(scenario: Scenario, state: ScenarioState): readonly ClusterObject[] {
   const services = [...state.services.values()];
   return [
-    ...['node1', 'node2'].map((name, index) => nodeObject(scenario, name, index + 1)),
+    ...['node1', 'node2'].map((name, index) => nodeObject(scenario, name, index + 1, state)),
     serviceCidrObject(scenario),
     ...services.map((service) => serviceObject(scenario, service)),
     ...services.flatMap((service) => sliceObjects(scenario, service, state)),
@@ -48,7 +54,7 @@ export function familiesOf(scenario: Scenario): readonly IpFamily[] {
   return isDualStack ? [ipFamily, otherFamilyOf(ipFamily)] : [ipFamily];
 }
 
-function nodeObject(scenario: Scenario, name: string, number: number): ClusterObject {
+function nodeObject(scenario: Scenario, name: string, number: number, state: ScenarioState): ClusterObject {
   const cidrs = familiesOf(scenario).map((family) => podCidrs[family](number));
   return {
     apiVersion: 'v1',
@@ -62,9 +68,17 @@ function nodeObject(scenario: Scenario, name: string, number: number): ClusterOb
     },
     spec: { podCIDR: cidrs[0], podCIDRs: cidrs },
     status: {
-      addresses: familiesOf(scenario).map((family) => ({ type: 'InternalIP', address: nodeAddresses[family][name] })),
+      addresses: familiesOf(scenario).map((family) => ({
+        type: 'InternalIP',
+        address: nodeAddressOf(name, family, state),
+      })),
     },
   };
+}
+
+function nodeAddressOf(name: string, family: IpFamily, { nodeAddress }: ScenarioState): string | undefined {
+  const isGiven = name === 'node1' && nodeAddress !== undefined && ipFamilyOf(nodeAddress) === family;
+  return isGiven ? nodeAddress : nodeAddresses[family][name];
 }
 
 function serviceCidrObject(scenario: Scenario): ClusterObject {

@@ -27,6 +27,7 @@ describe('loadScenario', () => {
         flow: {
           from: 'pod',
           fromEndpoint: undefined,
+          isFromItself: false,
           to: '10.96.0.10',
           port: 80,
           protocol: 'TCP',

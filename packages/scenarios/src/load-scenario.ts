@@ -96,7 +96,7 @@ class Reader {
         detectsPods: given.agent.detectsPods ?? true,
         masqueradeAll: given.agent.masqueradeAll ?? false,
         terminatingFallback: given.agent.terminatingFallback ?? 'on',
-        nodePortAddresses: (given.agent.nodePortAddresses ?? []).map((cidr) => this.#cidr(cidr, ['given', 'agent'])),
+        nodePortAddresses: this.#nodePortAddresses(given.agent.nodePortAddresses),
       },
       zone: given.zone,
       services: given.services.map((service, index) => this.#service(service, ['given', 'services', index])),
@@ -104,6 +104,10 @@ class Reader {
       objects: this.#objects(file),
       steps: file.steps.map((step, index) => this.#step(step, ['steps', index])),
     };
+  }
+
+  #nodePortAddresses(given: 'primary' | readonly string[] = []): Scenario['agent']['nodePortAddresses'] {
+    return given === 'primary' ? given : given.map((cidr) => this.#cidr(cidr, ['given', 'agent']));
   }
 
   /** They have addresses of one family, and no twin. */
@@ -128,6 +132,7 @@ class Reader {
       const { service, ip, family } = step['remove-endpoint'];
       return { kind: 'removeEndpoint', service, ip: this.#ip(ip, path, this.#family(family, path)), line };
     }
+    if ('node-address' in step) return { kind: 'nodeAddress', address: this.#ip(step['node-address'], path), line };
     return { kind: 'restartAgent', line };
   }
 
@@ -176,11 +181,14 @@ class Reader {
 
   #flow(flow: FileFlow, path: readonly unknown[]): ScenarioFlow {
     const [, address = '', port = '', protocol = ''] = /^(.*):(\d+)\/(\w+)$/.exec(flow.to) ?? [];
-    const isClass = (sourceClasses as readonly string[]).includes(flow.from);
+    const isFromItself = flow.from === 'itself';
+    const from = isFromItself ? 'node' : flow.from;
+    const isClass = (sourceClasses as readonly string[]).includes(from);
     const family = this.#family(flow.family, path);
     return {
-      from: isClass ? (flow.from as SourceClass) : 'pod',
-      fromEndpoint: isClass ? undefined : this.#ip(flow.from, [...path, 'from'], family),
+      from: isClass ? (from as SourceClass) : 'pod',
+      isFromItself,
+      fromEndpoint: isClass ? undefined : this.#ip(from, [...path, 'from'], family),
       to: this.#ip(address, [...path, 'to'], family),
       port: parsePort(Number(port)),
       protocol: protocol as Protocol,

@@ -1,5 +1,5 @@
 import { type Flow, type IpAddress, type IpFamily, ipFamilyOf, parseIp } from '@switchyard/core';
-import { nodeAddresses } from './cluster-objects.ts';
+import { nodeAddresses, secondNodeAddresses } from './cluster-objects.ts';
 import type { Scenario, ScenarioFlow } from './scenario.ts';
 
 /** The client outside the cluster, in the lab's plan. */
@@ -18,6 +18,7 @@ export const clientPodAddresses: Readonly<Record<IpFamily, IpAddress>> = {
 export function sourceOf(flow: ScenarioFlow): IpAddress {
   const ipFamily = ipFamilyOf(flow.to);
   if (flow.fromEndpoint !== undefined) return flow.fromEndpoint;
+  if (flow.isFromItself) return flow.to;
   switch (flow.from) {
     case 'outside':
       return outsideAddresses[ipFamily];
@@ -31,12 +32,14 @@ export function sourceOf(flow: ScenarioFlow): IpAddress {
 /** The scenario's flow as the oracle and the tracers take it. Without a pod detector a pod is `outside`. */
 export function coreFlow(scenario: Scenario, flow: ScenarioFlow): Flow {
   const isLoopback = flow.to === '127.0.0.1' || flow.to === '::1';
+  const ipFamily = ipFamilyOf(flow.to);
+  const own = [nodeAddresses[ipFamily]['node1'], secondNodeAddresses[ipFamily]];
   return {
     from: flow.from === 'pod' && !scenario.agent.detectsPods ? 'outside' : flow.from,
     source: isLoopback ? flow.to : sourceOf(flow),
     destination: flow.to,
     destinationPort: flow.port,
     protocol: flow.protocol,
-    destinationIsLocal: isLoopback || flow.to === nodeAddresses[ipFamilyOf(flow.to)]['node1'],
+    destinationIsLocal: isLoopback || flow.isFromItself || own.includes(flow.to),
   };
 }

@@ -1,9 +1,12 @@
+import type { IpAddress } from '@switchyard/core';
 import type { Scenario, ScenarioEndpoint, ScenarioService, ScenarioStep } from './scenario.ts';
 
 /** The cluster at one point of a scenario. */
 export interface ScenarioState {
   readonly services: ReadonlyMap<string, ScenarioService>;
   readonly endpoints: readonly ScenarioEndpoint[];
+  /** What node1's Node object says in the scenario's own family; undefined: the address of the plan. */
+  readonly nodeAddress: IpAddress | undefined;
 }
 
 /** The state before the first step. */
@@ -11,6 +14,7 @@ export function firstState(scenario: Scenario): ScenarioState {
   return {
     services: new Map(scenario.services.map((service) => [service.name, service])),
     endpoints: scenario.endpoints,
+    nodeAddress: undefined,
   };
 }
 
@@ -21,6 +25,7 @@ export function nextState(state: ScenarioState, step: ScenarioStep): ScenarioSta
       return { ...state, services: new Map([...state.services, [step.service.name, step.service]]) };
     case 'removeService':
       return {
+        ...state,
         services: new Map([...state.services].filter(([name]) => name !== step.service)),
         endpoints: state.endpoints.filter((endpoint) => endpoint.service !== step.service),
       };
@@ -31,6 +36,8 @@ export function nextState(state: ScenarioState, step: ScenarioStep): ScenarioSta
         ...state,
         endpoints: state.endpoints.filter((one) => one.service !== step.service || one.ip !== step.ip),
       };
+    case 'nodeAddress':
+      return { ...state, nodeAddress: step.address };
     default:
       return state;
   }

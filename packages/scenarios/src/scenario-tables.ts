@@ -1,11 +1,15 @@
 import {
   buildTable,
+  type Cidr,
   type ClusterEvent,
   ClusterState,
+  type ClusterStateView,
   type Dirty,
   dirtyServices,
   type ForwardingTable,
+  hostCidr,
   type IpFamily,
+  ipFamilyOf,
   nodeName,
   parseCidr,
   type TableOptions,
@@ -17,18 +21,31 @@ import type { ScenarioState } from './scenario-state.ts';
 
 const everything: Readonly<Record<IpFamily, string>> = { IPv4: '0.0.0.0/0', IPv6: '::/0' };
 
-/** The table options that correspond to the scenario's agent flags. Its NodePort CIDRs are of its own family. */
-export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily = scenario.ipFamily): TableOptions {
+/** The table options that correspond to the scenario's agent flags and to what the Node object says. */
+export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily, state: ClusterStateView): TableOptions {
   const { agent } = scenario;
-  const isOpen = agent.nodePortAddresses.length === 0 || ipFamily !== scenario.ipFamily;
   return {
     ipFamily,
     nodeName: nodeName('node1'),
     masqueradeAll: agent.masqueradeAll,
     terminatingFallback: agent.terminatingFallback,
     podDetector: agent.detectsPods ? { kind: 'cidr', cidr: parseCidr(clusterCidrs[ipFamily]) } : { kind: 'none' },
-    nodePortCidrs: (isOpen ? [everything[ipFamily]] : agent.nodePortAddresses).map(parseCidr),
+    nodePortCidrs: nodePortCidrsOf(scenario, ipFamily, state),
   };
+}
+
+/** A list is of the scenario's own family and leaves the other one open, as in the agent. */
+function nodePortCidrsOf(scenario: Scenario, ipFamily: IpFamily, state: ClusterStateView): readonly Cidr[] {
+  const { nodePortAddresses: given } = scenario.agent;
+  if (given === 'primary') {
+    const addresses = state.nodes.get(nodeName('node1'))?.addresses ?? [];
+    return addresses
+      .filter((address) => ipFamilyOf(address) === ipFamily)
+      .map(hostCidr)
+      .slice(0, 1);
+  }
+  const isOpen = given.length === 0 || ipFamily !== scenario.ipFamily;
+  return (isOpen ? [everything[ipFamily]] : given).map(parseCidr);
 }
 
 /** The tables of a scenario's families at one moment. */
@@ -54,7 +71,7 @@ export class ScenarioTables {
     const dirty: Dirty = this.#state.apply(events);
     this.#tables = new Map(
       familiesOf(this.#scenario).map((family) => {
-        const options = tableOptionsOf(this.#scenario, family);
+        const options = tableOptionsOf(this.#scenario, family, this.#state);
         return [family, buildTable(this.#state, dirtyServices(dirty), this.#tables.get(family), options)];
       }),
     );

@@ -6,8 +6,8 @@ export interface ScenarioAgent {
   readonly detectsPods: boolean;
   readonly masqueradeAll: boolean;
   readonly terminatingFallback: 'on' | 'off';
-  /** CIDRs for `--nodeport-addresses`; empty means every local address. */
-  readonly nodePortAddresses: readonly string[];
+  /** CIDRs for `--nodeport-addresses`; empty means every local address. `primary`: our Node's first address. */
+  readonly nodePortAddresses: 'primary' | readonly string[];
 }
 
 /** One port of a scenario's Service. */
@@ -77,6 +77,8 @@ export interface ScenarioFlow {
   readonly from: SourceClass;
   /** Only for `pod`: the sending pod is this endpoint (hairpin). Undefined: a pod that is nobody's endpoint. */
   readonly fromEndpoint: IpAddress | undefined;
+  /** Only for `node`: sent from the address it goes to, which is then also one of the node's own. */
+  readonly isFromItself: boolean;
   readonly to: IpAddress;
   readonly port: Port;
   readonly protocol: Protocol;
@@ -100,6 +102,8 @@ export type ScenarioStep =
   | { readonly kind: 'removeService'; readonly service: string; readonly line: number }
   | { readonly kind: 'putEndpoint'; readonly endpoint: ScenarioEndpoint; readonly line: number }
   | { readonly kind: 'removeEndpoint'; readonly service: string; readonly ip: IpAddress; readonly line: number }
+  /** node1's Node object names another of its addresses as its own; the machine's addresses stay. */
+  | { readonly kind: 'nodeAddress'; readonly address: IpAddress; readonly line: number }
   /** The agent is killed and started again; nothing may change. */
   | { readonly kind: 'restartAgent'; readonly line: number };
 

@@ -58,7 +58,10 @@ const expectation = v.union([
 
 /** A flow in a file. */
 export const flowSchema = v.strictObject({
-  /** `pod`, `node`, `outside`, or the address of an endpoint of the node under test (hairpin). */
+  /**
+   * `pod`, `node`, `outside`, or the address of an endpoint of the node under test (hairpin). `itself`: the node, from
+   * the very address it calls, which is also one of its own.
+   */
   from: v.string(),
   to: v.pipe(v.string(), v.regex(/^[0-9.]+:[0-9]+\/(TCP|UDP|SCTP)$/, 'must be address:port/PROTOCOL')),
   expect: expectation,
@@ -79,6 +82,7 @@ const step = v.union([
   v.strictObject({ 'remove-service': key }),
   v.strictObject({ 'put-endpoint': endpointSchema }),
   v.strictObject({ 'remove-endpoint': v.strictObject({ service: key, ip: v.string(), family }) }),
+  v.strictObject({ 'node-address': v.string() }),
   v.strictObject({ 'restart-agent': v.literal(true) }),
 ]);
 
@@ -102,7 +106,7 @@ export const scenarioSchema = v.strictObject({
         detectsPods: v.optional(v.boolean(), true),
         masqueradeAll: v.optional(v.boolean(), false),
         terminatingFallback: v.optional(v.picklist(['on', 'off']), 'on'),
-        nodePortAddresses: v.optional(v.array(v.string()), []),
+        nodePortAddresses: v.optional(v.union([v.literal('primary'), v.array(v.string())]), []),
       }),
       {},
     ),

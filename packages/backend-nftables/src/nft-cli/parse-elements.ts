@@ -1,11 +1,11 @@
 import { HostError, tryParseIp } from '@switchyard/core';
 import { type Element, elementId } from '../elements.ts';
 import { handleClass, hex } from '../handles.ts';
-import type { FamilySuffix, SchemaObject } from '../names.ts';
+import type { FamilySuffix, ElementObject } from '../names.ts';
 import { type Part, schemas } from '../schemas.ts';
 
 /** Elements of one of our maps or sets from nft's JSON, in the canonical text that `elements.ts` writes. */
-export function parseElements(object: SchemaObject, suffix: FamilySuffix, listed: readonly unknown[]): Element[] {
+export function parseElements(object: ElementObject, suffix: FamilySuffix, listed: readonly unknown[]): Element[] {
   const schema = schemas[object];
   return listed.map((item) => {
     const [key, data] = schema.data.length === 0 ? [item, undefined] : (item as readonly [unknown, unknown]);
@@ -36,7 +36,7 @@ function parsePart(part: Part, value: unknown): string {
     case 'protocol':
       return protocolNames[String(value)] ?? fail(value);
     case 'cidr':
-      return parseCidr(value) ?? fail(value);
+      return parseCidr(value) ?? parseRange(value);
     case 'port':
     case 'number':
       return typeof value === 'number' ? String(value) : fail(value);
@@ -96,6 +96,12 @@ function parseCidr(item: unknown): string | undefined {
   const address = tryParseIp(String(prefix?.addr ?? item));
   if (address === undefined) return undefined;
   return `${address}/${prefix === undefined ? (address.includes(':') ? 128 : 32) : String(prefix.len)}`;
+}
+
+/** A range that somebody else wrote, in the form in which nft takes it back to delete it. */
+function parseRange(item: unknown): string {
+  const ends = (item as { readonly range?: unknown } | null)?.range;
+  return Array.isArray(ends) ? ends.map((end) => tryParseIp(String(end)) ?? fail(item)).join('-') : fail(item);
 }
 
 function fail(value: unknown): never {

@@ -72,10 +72,15 @@ function objectOf(table: FakeTable, kind: string, name: string): FakeObject | un
 /** As nft 1.0.6 prints it: no `elem` when there is none, `classid` numbers as `major:minor`. */
 function listed(name: string, object: FakeObject): unknown {
   const elem = [...object.elements].map(([key, data]) => {
-    const left = value(key, object.key);
+    const left = withCounter(value(key, object.key), object, key);
     return object.kind === 'map' ? [left, value(data, object.data)] : left;
   });
   return { [object.kind]: { family: 'inet', name, ...(elem.length === 0 ? {} : { elem }) } };
+}
+
+function withCounter(val: unknown, object: FakeObject, key: string): unknown {
+  const packets = object.counts.get(key) ?? 0;
+  return object.isCounted ? { elem: { val, counter: { packets, bytes: packets * 60 } } } : val;
 }
 
 function value(text: string, types: readonly PartType[]): unknown {

@@ -28,6 +28,7 @@ export type Statement =
   | { readonly kind: 'setMark'; readonly operation: 'or' | 'xor'; readonly value: number }
   | { readonly kind: 'vmap'; readonly mask: number; readonly map: string | ReadonlyMap<number, string> }
   | { readonly kind: 'dnat'; readonly fields: readonly Field[]; readonly map: string }
+  | { readonly kind: 'count'; readonly fields: readonly Field[]; readonly set: string }
   | { readonly kind: 'goto'; readonly chain: string }
   | { readonly kind: 'drop' }
   | { readonly kind: 'reject' }
@@ -78,6 +79,7 @@ const forms: readonly (readonly [pattern: string, build: Build])[] = [
     `dnat ip6? addr \\. port to ${key} map @(\\S+)`,
     ([fields = '', map = '']) => ({ kind: 'dnat', fields: parseFields(fields), map }),
   ],
+  [`update @(\\S+) { ${key} }`, ([set = '', fields = '']) => ({ kind: 'count', fields: parseFields(fields), set })],
   ['goto (\\S+)', ([chain = '']) => ({ kind: 'goto', chain })],
   ['masquerade fully-random', () => ({ kind: 'masquerade' })],
   ['reject with tcp reset', () => ({ kind: 'reject' })],

@@ -10,6 +10,10 @@ export interface FakeObject {
   readonly key: readonly PartType[];
   readonly data: readonly PartType[];
   readonly isInterval: boolean;
+  /** Whether its elements have counters. */
+  readonly isCounted: boolean;
+  /** Packets counted, by key; none means 0. A replaced element starts anew. */
+  readonly counts: Map<string, number>;
   /** Canonical key text to data text; empty data in sets. */
   readonly elements: Map<string, string>;
 }
@@ -99,17 +103,19 @@ export class FakeRuleset {
   #declare(tableName: string, line: string): FakeChain | undefined {
     const table = this.#table(tableName, line);
     const object =
-      /^(map|set) (\S+) { (type|typeof) ([^:;]+?)(?: : ([^;]+))?;( flags interval;)?(?: elements = { (.+) })? }$/.exec(
+      /^(map|set) (\S+) { (type|typeof) ([^:;]+?)(?: : ([^;]+))?;(?: size \d+;)?( flags [a-z,]+;)?( counter;)?(?: elements = { (.+) })? }$/.exec(
         line,
       );
     if (object !== null) {
-      const [, kind, name = '', , key = '', data, interval, elements] = object;
+      const [, kind, name = '', , key = '', data, flags, counter, elements] = object;
       if (table.objects.has(name)) throw refuse(line, refusals.exists);
       table.objects.set(name, {
         kind: kind === 'map' ? 'map' : 'set',
         key: parseParts(key),
         data: data === undefined ? [] : parseParts(data),
-        isInterval: interval !== undefined,
+        isInterval: flags?.includes('interval') ?? false,
+        isCounted: counter !== undefined,
+        counts: new Map(),
         elements: new Map(elements === undefined ? [] : elements.split(', ').map((one) => [one, ''])),
       });
       return undefined;
@@ -148,7 +154,7 @@ export class FakeRuleset {
     const there = object.elements.get(key);
     if (there === data) return;
     if (there !== undefined) throw refuse(line, refusals.exists);
-    if (object.isInterval && object.key.length === 1 && overlaps(object, key)) throw refuse(line, refusals.overlap);
+    if (object.isInterval && overlaps(object, key)) throw refuse(line, refusals.overlap);
     object.elements.set(key, data);
     this.#undo.push(() => object.elements.delete(key));
   }
@@ -156,16 +162,24 @@ export class FakeRuleset {
   #delete(object: FakeObject, key: string, line: string): void {
     const there = object.elements.get(key);
     if (there === undefined) throw refuse(line, refusals.missing);
+    const count = object.counts.get(key);
     object.elements.delete(key);
-    this.#undo.push(() => object.elements.set(key, there));
+    object.counts.delete(key);
+    this.#undo.push(() => {
+      object.elements.set(key, there);
+      if (count !== undefined) object.counts.set(key, count);
+    });
   }
 
   #flush(object: FakeObject): void {
     const before = [...object.elements];
+    const counts = [...object.counts];
     object.elements.clear();
+    object.counts.clear();
     this.#undo.push(() => {
       object.elements.clear();
       for (const [key, data] of before) object.elements.set(key, data);
+      for (const [key, count] of counts) object.counts.set(key, count);
     });
   }
 
@@ -200,12 +214,22 @@ function checkParts(text: string, parts: readonly PartType[], line: string): voi
   }
 }
 
+/** Whether the last parts overlap where all others are equal. */
 function overlaps(object: FakeObject, key: string): boolean {
-  const [start, end] = range(key);
+  const [place, source] = splitLast(key);
+  const [start, end] = range(source);
   return [...object.elements.keys()].some((other) => {
-    const [otherStart, otherEnd] = range(other);
+    const [otherPlace, otherSource] = splitLast(other);
+    if (otherPlace !== place) return false;
+    const [otherStart, otherEnd] = range(otherSource);
     return start <= otherEnd && otherStart <= end;
   });
+}
+
+/** The last part of a key, and what stands before it. */
+export function splitLast(key: string): readonly [before: string, last: string] {
+  const at = key.lastIndexOf(' . ');
+  return at < 0 ? ['', key] : [key.slice(0, at), key.slice(at + 3)];
 }
 
 /** First and last address of a CIDR, as comparable text. */

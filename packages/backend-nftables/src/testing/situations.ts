@@ -1,6 +1,7 @@
 import type { ForwardingTable, IpFamily } from '@switchyard/core';
 import {
   type EndpointSpec,
+  node,
   type OptionsSpec,
   service,
   type ServiceSpec,
@@ -15,10 +16,17 @@ export interface SituationSpec extends ServiceSpec {
   readonly endpoints?: readonly (string | EndpointSpec)[];
 }
 
+/** The surroundings as a test of this backend writes them. */
+export interface SituationOptions extends OptionsSpec {
+  readonly serviceCidrs?: readonly string[];
+  /** What our Node says its addresses are; default: nothing is known of it. */
+  readonly nodeAddresses?: readonly string[];
+}
+
 /** The table of some Services `shop/<name>`, each with one slice; target ports are 8080, named like the ports. */
 export function situation(
   services: Readonly<Record<string, SituationSpec>>,
-  options: OptionsSpec & { readonly serviceCidrs?: readonly string[] } = {},
+  options: SituationOptions = {},
 ): ForwardingTable {
   const ipFamily: IpFamily = options.ipFamily ?? 'IPv4';
   return tableOf(
@@ -31,6 +39,7 @@ export function situation(
           endpoints: spec.endpoints ?? [],
         }),
       ),
+      nodes: options.nodeAddresses === undefined ? [] : [node('n1', { addresses: options.nodeAddresses })],
       serviceCidrs: options.serviceCidrs === undefined ? [] : [serviceCidr('kubernetes', ...options.serviceCidrs)],
     },
     tableOptions(options),

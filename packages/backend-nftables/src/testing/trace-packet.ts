@@ -12,7 +12,7 @@ import {
 import { nftProtocols } from '../names.ts';
 import type { FakeNft } from './fake-nft.ts';
 import type { Field, Statement } from './nft-rule.ts';
-import type { FakeTable } from './nft-ruleset.ts';
+import { type FakeObject, type FakeTable, splitLast } from './nft-ruleset.ts';
 
 /** A verdict without objects: endpoints as `address:port`, IPv6 in brackets, sorted. */
 export type TracedVerdict =
@@ -34,10 +34,13 @@ export function tracePacket(nft: FakeNft, flow: Flow): TracedVerdict {
   let modulus = 1;
   for (let slot = 0; slot < modulus; slot++) {
     outcomes.push(
-      walk(nft, flow, (mod) => {
-        modulus = Math.max(modulus, mod);
-        return slot % mod;
-      }),
+      walk(
+        nft,
+        newPacket(flow, slot === 0, (mod) => {
+          modulus = Math.max(modulus, mod);
+          return slot % mod;
+        }),
+      ),
     );
   }
   return summarize(outcomes, flow);
@@ -79,6 +82,7 @@ function summarize(outcomes: readonly Outcome[], flow: Flow): TracedVerdict {
 interface Packet {
   readonly flow: Flow;
   readonly pick: (modulus: number) => number;
+  readonly isFirstWalk: boolean;
   destination: IpAddress;
   port: string;
   priority: number;
@@ -89,10 +93,11 @@ interface Packet {
 
 type End = 'drop' | 'reject' | 'nat';
 
-function walk(nft: FakeNft, flow: Flow, pick: (modulus: number) => number): Outcome {
-  const packet: Packet = {
+function newPacket(flow: Flow, isFirstWalk: boolean, pick: (modulus: number) => number): Packet {
+  return {
     flow,
     pick,
+    isFirstWalk,
     destination: flow.destination,
     port: String(flow.destinationPort),
     priority: 0,
@@ -100,7 +105,10 @@ function walk(nft: FakeNft, flow: Flow, pick: (modulus: number) => number): Outc
     isDnat: false,
     isMasqueraded: false,
   };
-  const end = runHook(nft, flow.from === 'node' ? 'output' : 'prerouting', packet);
+}
+
+function walk(nft: FakeNft, packet: Packet): Outcome {
+  const end = runHook(nft, packet.flow.from === 'node' ? 'output' : 'prerouting', packet);
   if (end === 'drop' || end === 'reject') return { kind: end };
   runHook(nft, 'postrouting', packet);
   if (packet.mark !== 0) throw new InvariantError(`the packet leaves with mark ${packet.mark}`);
@@ -166,6 +174,8 @@ function runStatement(table: FakeTable, statement: Statement, packet: Packet): S
     case 'drop':
     case 'reject':
       return statement.kind;
+    case 'count':
+      return count(table, statement, packet);
     default:
       return changePacket(table, statement, packet);
   }
@@ -229,7 +239,9 @@ function lookUp(
   const key = keyOf(fields, packet);
   const object = table.objects.get(map);
   if (object === undefined) throw new InvariantError(`a rule looks into ${map}, which is not there`);
-  return key === undefined ? undefined : object.elements.get(key);
+  const found = key === undefined ? undefined : object.elements.get(key);
+  if (key !== undefined && found !== undefined) countPacket(object, key, packet);
+  return found;
 }
 
 function inSet(table: FakeTable, statement: Extract<Statement, { kind: 'inSet' }>, packet: Packet): Step {
@@ -237,11 +249,29 @@ function inSet(table: FakeTable, statement: Extract<Statement, { kind: 'inSet' }
   if (key === undefined) return 'next rule';
   const object = table.objects.get(statement.set);
   if (object === undefined) throw new InvariantError(`a rule looks into ${statement.set}, which is not there`);
-  const isIn =
-    object.isInterval && statement.fields.length === 1
-      ? [...object.elements.keys()].some((cidr) => cidrContains(parseCidr(cidr), parseIp(key)))
-      : object.elements.has(key);
+  const isIn = object.isInterval ? isInInterval([...object.elements.keys()], key) : object.elements.has(key);
   return onlyIf(isIn !== statement.isNegated);
+}
+
+/** In a concatenation the last part is the interval. */
+function isInInterval(elements: readonly string[], key: string): boolean {
+  const [place, address] = splitLast(key);
+  return elements.map(splitLast).some(([at, cidr]) => at === place && cidrContains(parseCidr(cidr), parseIp(address)));
+}
+
+function count(table: FakeTable, { fields, set }: Extract<Statement, { kind: 'count' }>, packet: Packet): Step {
+  const key = keyOf(fields, packet);
+  const object = table.objects.get(set);
+  if (object === undefined) throw new InvariantError(`a rule counts in ${set}, which is not there`);
+  if (key === undefined) return 'next rule';
+  object.elements.set(key, '');
+  countPacket(object, key, packet);
+  return 'go on';
+}
+
+/** Each flow counts once, though it is walked once per slot. */
+function countPacket(object: FakeObject, key: string, packet: Packet): void {
+  if (packet.isFirstWalk && object.isCounted) object.counts.set(key, (object.counts.get(key) ?? 0) + 1);
 }
 
 function isNot({ field, cidr }: Extract<Statement, { kind: 'isNot' }>, packet: Packet): Step {

@@ -1,9 +1,9 @@
 import { explain, type ForwardingTable, type IpFamily } from '@switchyard/core';
-import { type EndpointSpec, flow, type OptionsSpec } from '@switchyard/core/testing';
+import { type EndpointSpec, flow } from '@switchyard/core/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
-import { situation, type SituationSpec } from '../../src/testing/situations.ts';
+import { situation, type SituationOptions, type SituationSpec } from '../../src/testing/situations.ts';
 import { comparableVerdict, tracePacket } from '../../src/testing/trace-packet.ts';
 import { Driven } from './support.ts';
 
@@ -19,6 +19,8 @@ interface Plan {
   readonly everything: string;
   readonly nodeCidr: string;
   readonly serviceCidr: string;
+  /** Some of a Service's source ranges: two of them overlap, one is of the other family. */
+  readonly ranges: readonly string[];
 }
 
 const plans: readonly Plan[] = [
@@ -33,6 +35,7 @@ const plans: readonly Plan[] = [
     everything: '0.0.0.0/0',
     nodeCidr: '192.0.2.0/24',
     serviceCidr: '10.96.0.0/12',
+    ranges: ['10.244.0.0/16', '10.244.1.0/24', '192.0.2.0/24', '203.0.113.9/32', '2001:db8:1::/64'],
   },
   {
     family: 'IPv6',
@@ -45,6 +48,7 @@ const plans: readonly Plan[] = [
     everything: '::/0',
     nodeCidr: '2001:db8::/64',
     serviceCidr: 'fd00:10:96::/112',
+    ranges: ['fd00:10:244::/48', 'fd00:10:244:1::/64', '2001:db8::/64', '2001:db8:1::9/128', '203.0.113.0/24'],
   },
 ];
 
@@ -69,6 +73,7 @@ function serviceArbitrary(plan: Plan, index: number): fc.Arbitrary<SituationSpec
       hasNodePort: fc.boolean(),
       externals: fc.subarray([0, 1]),
       loadBalancers: fc.subarray([1, 2]),
+      ranges: fc.subarray([...plan.ranges]),
       external: policy,
       internal: policy,
       endpoints: fc.uniqueArray(endpointArbitrary(plan), { maxLength: 5, selector: ({ ip }) => ip }),
@@ -79,6 +84,7 @@ function serviceArbitrary(plan: Plan, index: number): fc.Arbitrary<SituationSpec
       type: spec.hasNodePort || spec.loadBalancers.length > 0 ? 'LoadBalancer' : 'ClusterIP',
       externalIps: spec.externals.map(plan.external),
       loadBalancerIps: spec.loadBalancers.map(plan.external),
+      sourceRanges: spec.ranges,
       external: spec.external,
       internal: spec.internal,
       endpoints: spec.endpoints,
@@ -92,9 +98,10 @@ function tableArbitrary(plan: Plan): fc.Arbitrary<ForwardingTable> {
     podCidr: fc.constantFrom(plan.podCidr, 'none'),
     nodePortCidrs: fc.subarray([plan.everything, plan.nodeCidr]),
     hasServiceCidr: fc.boolean(),
+    nodeAddresses: fc.subarray([plan.node]),
   });
   return fc.tuple(services, options).map(([[present, ...specs], chosen]) => {
-    const spec: OptionsSpec & { readonly serviceCidrs?: readonly string[] } = {
+    const spec: SituationOptions = {
       ...chosen,
       ipFamily: plan.family,
       ...(chosen.hasServiceCidr ? { serviceCidrs: [plan.serviceCidr] } : {}),
@@ -123,6 +130,7 @@ function flowsOf(plan: Plan): ReturnType<typeof flow>[] {
       ...vips.map((to) => flow(from, to)),
       ...local.map((to) => flow(from, to, { isLocal: true })),
       ...(from === 'pod' ? vips.map((to) => flow(from, to, { source: plan.pod(1, 0) })) : []),
+      ...(from === 'node' ? vips.map((to) => flow(from, to, { source: plan.external(1) })) : []),
     ]);
   });
 }

@@ -134,7 +134,8 @@ class ClusterReconciler implements Reconciler {
     await unlessAborted(this.#inSync.promise, signal);
     logger.info('in sync', { services: this.#options.state.services.size });
     await this.#awaitStartCondition(signal);
-    await Promise.all(this.#lanes.map((lane) => guarded(lane.run(signal))));
+    const tasks = this.#lanes.flatMap((lane) => [lane.run(signal), lane.watchDrift(signal), lane.cleanFlows(signal)]);
+    await Promise.all(tasks.map(guarded));
   }
 
   async #awaitStartCondition(signal: AbortSignal): Promise<void> {

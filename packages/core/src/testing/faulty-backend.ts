@@ -31,6 +31,7 @@ export interface FaultPlan {
 
 /** A real backend (or an honest fake) on a bad day: everything passes through but what the plan spoils. */
 export class FaultyBackend implements DataplaneBackend {
+  readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
   readonly #inner: DataplaneBackend;
   readonly #plan: FaultPlan;
   #calls = 0;
@@ -38,6 +39,8 @@ export class FaultyBackend implements DataplaneBackend {
   constructor(inner: DataplaneBackend, plan: FaultPlan) {
     this.#inner = inner;
     this.#plan = plan;
+    const watch = inner.watchDrift?.bind(inner);
+    if (watch !== undefined) this.watchDrift = watch;
   }
 
   get name(): string {

@@ -7,6 +7,7 @@ import type {
   ApplyRequest,
   BackendCapabilities,
   DataplaneBackend,
+  Drift,
 } from '../reconcile/dataplane-backend.ts';
 import { millis } from '../time.ts';
 
@@ -16,6 +17,8 @@ export interface RecordingBackendOptions {
   readonly capabilities?: Partial<BackendCapabilities>;
   /** Runs inside each apply, before anything is written: to wait, to look, to change the cluster. */
   readonly during?: (request: ApplyRequest, signal: AbortSignal) => Promise<void>;
+  /** What the first calls of `watchDrift` reject with. */
+  readonly watchFailures?: readonly Error[];
 }
 
 /**
@@ -31,8 +34,10 @@ export class RecordingBackend implements DataplaneBackend {
   /** Every request, in order, with what became of it. */
   readonly applies: { readonly request: ApplyRequest; readonly outcome: ApplyOutcome }[] = [];
   readonly #during: RecordingBackendOptions['during'];
+  readonly #watchFailures: Error[];
   readonly #refused = new Map<ServicePortKey, Error>();
   readonly #kernel = new Map<ServicePortKey, ServiceForwarding>();
+  #watcher: ((drift: Drift) => void) | undefined;
   #table: ForwardingTable | undefined;
   #state: 'idle' | 'busy' | 'disposed' = 'idle';
 
@@ -46,6 +51,7 @@ export class RecordingBackend implements DataplaneBackend {
       ...options.capabilities,
     };
     this.#during = options.during;
+    this.#watchFailures = [...(options.watchFailures ?? [])];
   }
 
   /** What is in the kernel. */
@@ -62,6 +68,25 @@ export class RecordingBackend implements DataplaneBackend {
   refuse(key: ServicePortKey, error: Error | undefined): void {
     if (error === undefined) this.#refused.delete(key);
     else this.#refused.set(key, error);
+  }
+
+  /** Somebody else takes services out of the kernel, and the watcher is told. Nobody watching is an error of the test. */
+  drift(drift: Drift, ...lost: readonly ServicePortKey[]): void {
+    if (this.#watcher === undefined) throw breach('drift that nobody watches for');
+    for (const key of lost) this.#kernel.delete(key);
+    this.#watcher(drift);
+  }
+
+  async watchDrift(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
+    const failure = this.#watchFailures.shift();
+    if (failure !== undefined) throw failure;
+    if (this.#watcher !== undefined) throw breach('two watchers of drift');
+    this.#watcher = report;
+    await new Promise((resolve) => {
+      if (signal.aborted) resolve(undefined);
+      signal.addEventListener('abort', resolve, { once: true });
+    });
+    this.#watcher = undefined;
   }
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {

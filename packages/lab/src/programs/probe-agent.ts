@@ -3,7 +3,7 @@
  * arguments instead (PROTOCOL ADDRESS PORT [COUNT]) it makes COUNT attempts, one after another, and prints a line for each.
  */
 import { type HeldConnection, openConnection } from '../held-connection.ts';
-import { probe } from '../probe.ts';
+import { awaitAnswer, probe } from '../probe.ts';
 import type { ProbeRequest, ProbeResult } from '../probe-types.ts';
 import type { ProbeCall, ProbeReply } from '../prober-messages.ts';
 
@@ -37,6 +37,8 @@ async function answer(call: ProbeCall): Promise<ProbeReply> {
   switch (call.kind) {
     case 'probe':
       return { id, kind: 'result', result: await probe(call.request) };
+    case 'await':
+      return { id, kind: 'awaited', ...(await awaitAnswer(call.request, call.until)) };
     case 'open': {
       const start = performance.now();
       const { outcome, connection } = await openConnection(call.request);

@@ -138,14 +138,15 @@ function marker(name: string): ClusterObject {
 function flagsOf(scenario: Scenario, folder: string): readonly string[] {
   const { detectsPods, masqueradeAll, nodePortAddresses, terminatingFallback } = scenario.agent;
   // A list of one family leaves the other open.
-  const nodePorts = nodePortAddresses.length > 0 ? nodePortAddresses : ['0.0.0.0/0', '::/0'];
+  const listed = nodePortAddresses.length > 0 ? nodePortAddresses : ['0.0.0.0/0', '::/0'];
+  const nodePorts = nodePortAddresses === 'primary' ? nodePortAddresses : [...listed].join(',');
   return [
     `--manifests=${folder}`,
     '--hostname-override=node1',
     '--proxy-mode=nftables',
     ...(detectsPods ? [`--cluster-cidr=${clusterCidrs.IPv4},${clusterCidrs.IPv6}`] : []),
     ...(masqueradeAll ? ['--masquerade-all'] : []),
-    `--nodeport-addresses=${nodePorts.join(',')}`,
+    `--nodeport-addresses=${nodePorts}`,
     `--terminating-fallback=${terminatingFallback}`,
     '--healthz-bind-address=0.0.0.0:10256',
     '-v=4',

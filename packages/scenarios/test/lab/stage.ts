@@ -3,18 +3,26 @@ import {
   type Lab,
   createLab,
   type LabHost,
+  type LabNode,
   type LabPod,
   type Prober,
   startEchoServer,
 } from '@switchyard/lab';
-import { type IpAddress, type IpFamily, ipFamilies, ipFamilyOf, millis, parseIp, systemClock } from '@switchyard/core';
-import { clientPodAddresses, endpointPods, nodeAddresses, type Scenario, type ScenarioFlow } from '../../src/index.ts';
+import { type IpAddress, ipFamilies, ipFamilyOf, millis, parseIp, systemClock } from '@switchyard/core';
+import {
+  clientPodAddresses,
+  endpointPods,
+  nodeAddresses,
+  type Scenario,
+  type ScenarioFlow,
+  secondNodeAddresses,
+} from '../../src/index.ts';
 import { ipv6TwinOf } from '../../src/other-family.ts';
 import { LabAgent } from './lab-agent.ts';
 import { startSctpServers } from './sctp.ts';
 
-/** A second address of node1: what leaves from it shows whether it was masqueraded, because that means the first. */
-const nodeSource: Readonly<Record<IpFamily, string>> = { IPv4: '172.18.0.200', IPv6: 'fd00:172:18::200' };
+/** What leaves from node1's second address shows whether it was masqueraded, because that means the first. */
+const nodeSource = secondNodeAddresses;
 
 /** Below the kernel's own choice, and where nobody listens. */
 const [firstPort, lastPort] = [12_000, 29_999];
@@ -64,7 +72,7 @@ export class Stage implements AsyncDisposable {
   senderOf(flow: ScenarioFlow): { readonly host: LabHost; readonly source: string } {
     const family = ipFamilyOf(flow.to);
     const host = this.#senderHost(flow);
-    if (flow.to === '127.0.0.1' || flow.to === '::1') return { host, source: flow.to };
+    if (flow.isFromItself || flow.to === '127.0.0.1' || flow.to === '::1') return { host, source: flow.to };
     return { host, source: flow.from === 'node' ? nodeSource[family] : (host.addresses[family] ?? '') };
   }
 
@@ -118,13 +126,8 @@ export class Stage implements AsyncDisposable {
   async #addClients(scenarios: readonly Scenario[], signal: AbortSignal): Promise<void> {
     const [node1] = this.lab.nodes;
     if (node1 === undefined) throw new Error('the lab has no node');
-    for (const [family, length] of [
-      ['IPv4', '/24'],
-      ['IPv6', '/64 nodad preferred_lft 0'],
-    ] as const) {
-      const added = await node1.run('sh', ['-c', `ip addr add ${nodeSource[family]}${length} dev eth0`]);
-      if (added.exitCode !== 0) throw new Error(`cannot add ${nodeSource[family]} to node1: ${added.stderr}`);
-    }
+    const own = [...Object.values(nodeSource), ...calledByItself(scenarios)];
+    for (const address of own) await addBehindOthers(node1, address);
     this.#clientPod = await this.lab.addPod(node1, 'client-pod', clientPodAddresses);
     await this.lab.routeToNode([...externalAddresses(scenarios)], node1);
     const hosts: readonly LabHost[] = [this.lab.client, node1, this.#clientPod];
@@ -168,10 +171,26 @@ function placesOf(scenarios: readonly Scenario[]): ReadonlyMap<IpAddress, Place>
   return places;
 }
 
+/** An address of a node that is never the one to masquerade with: not the first on its interface. */
+async function addBehindOthers(node: LabNode, address: string): Promise<void> {
+  const lengthAndFlags = address.includes(':') ? '/128 nodad preferred_lft 0' : '/32';
+  const added = await node.run('sh', ['-c', `ip addr add ${address}${lengthAndFlags} dev eth0`]);
+  if (added.exitCode !== 0) throw new Error(`cannot add ${address} to ${node.name}: ${added.stderr}`);
+}
+
+/** Addresses of Services that are to be node1's own as well. */
+function calledByItself(scenarios: readonly Scenario[]): ReadonlySet<IpAddress> {
+  const flows = scenarios.flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : [])));
+  return new Set(flows.filter(({ isFromItself }) => isFromItself).map(({ to }) => to));
+}
+
 /** Where outside flows go that is not an address of the node network: needs a route at the client. */
 function externalAddresses(scenarios: readonly Scenario[]): ReadonlySet<IpAddress> {
   const nodes = new Set(
-    Object.values(nodeAddresses).flatMap((byName) => Object.values(byName).map((one) => parseIp(one))),
+    [
+      ...Object.values(nodeAddresses).flatMap((byName) => Object.values(byName)),
+      ...Object.values(secondNodeAddresses),
+    ].map((one) => parseIp(one)),
   );
   const flows = scenarios.flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : [])));
   return new Set(flows.filter(({ from, to }) => from === 'outside' && !nodes.has(to)).map(({ to }) => to));

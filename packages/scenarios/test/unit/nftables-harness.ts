@@ -9,7 +9,8 @@ export const nftablesHarness: BackendHarness = {
   createKernel: () => {
     const nft = new FakeNft();
     return {
-      open: (ipFamily, signal) => nftablesBackend.open({ runner: nft, transport: 'cli', logger: noopLogger }, ipFamily, signal),
+      open: (ipFamily, signal) =>
+        nftablesBackend.open({ runner: nft, transport: 'cli', logger: noopLogger }, ipFamily, signal),
       trace: (flow) => observationOf(tracePacket(nft, flow)),
       injectFailures: (rate, random) => {
         nft.failures = { rate, random };

@@ -1,0 +1,146 @@
+import { dirname, resolve } from 'node:path';
+import { ConfigError } from '../errors.ts';
+import { parseYaml } from '../manifests/parse-yaml.ts';
+import type { Clock } from '../time.ts';
+import type { ApiServerConnection, Credentials } from './api-server-connection.ts';
+import { readText, rereadCredentials, tokenFileCredentials } from './credentials.ts';
+
+/**
+ * The connection of a kubeconfig file's current context, if its user is known by what the file itself says: CA, client
+ * certificate, token, `tokenFile`, user name and password. Undefined when an exec plug-in or an auth provider has to be
+ * asked. Files it names are relative to it; data in it wins over a file, as for kubectl. Rejects with `ConfigError`, one
+ * line, for whatever is wrong with it; `proxy-url` and impersonation are refused, not ignored.
+ */
+export async function plainKubeconfigConnection(path: string, clock: Clock): Promise<ApiServerConnection | undefined> {
+  const context = await readContext(path);
+  const { cluster, user } = context;
+  if (user['exec'] !== undefined || user['auth-provider'] !== undefined) return undefined;
+  return {
+    url: serverUrl(path, context),
+    tls: {
+      ca: await pem(path, cluster, 'certificate-authority'),
+      cert: await pem(path, user, 'client-certificate'),
+      key: await pem(path, user, 'client-key'),
+      serverName: text(cluster, 'tls-server-name'),
+      insecureSkipVerify: cluster['insecure-skip-tls-verify'] === true,
+    },
+    credentials: await credentialsOf(path, user, clock),
+  };
+}
+
+/** Fields of one object in the file. Null and empty texts are left out. */
+type Fields = Readonly<Record<string, unknown>>;
+
+interface KubeContext {
+  readonly clusterName: string;
+  readonly cluster: Fields;
+  readonly user: Fields;
+}
+
+async function readContext(path: string): Promise<KubeContext> {
+  const config = parseConfig(path, await readText(path, 'kubeconfig'));
+  const current = text(config, 'current-context');
+  if (current === undefined) throw broken(path, 'it has no current-context');
+  const context = entry({ path, config, list: 'contexts', part: 'context' }, current);
+  if (context === undefined) throw broken(path, `its current-context "${current}" is not among its contexts`);
+  const clusterName = text(context, 'cluster') ?? '';
+  const named = (kind: string, name: string): string =>
+    `context ${current} names the ${kind} ${JSON.stringify(name)}, which it does not have`;
+  const cluster = entry({ path, config, list: 'clusters', part: 'cluster', needs: 'server' }, clusterName);
+  if (cluster === undefined) throw broken(path, named('cluster', clusterName));
+  const userName = text(context, 'user');
+  const user = userName === undefined ? {} : entry({ path, config, list: 'users', part: 'user' }, userName);
+  if (user === undefined) throw broken(path, named('user', userName ?? ''));
+  if (cluster['proxy-url'] !== undefined) {
+    throw broken(path, 'proxy-url is not supported; remove it or use a direct address');
+  }
+  if (user['as'] !== undefined) throw broken(path, `user ${userName}: impersonation ("as") is not supported`);
+  return { clusterName, cluster, user };
+}
+
+function parseConfig(path: string, content: string): Fields {
+  const [document, ...others] = parseYaml(content);
+  const error = document?.errors[0];
+  if (error !== undefined) throw broken(path, `line ${error.line}, column ${error.column}: ${error.message}`);
+  const raw = document?.value;
+  if (others.length > 0 || typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
+    throw broken(path, 'it is not one YAML object');
+  }
+  return fields(raw);
+}
+
+interface EntryPlace {
+  readonly path: string;
+  readonly config: Fields;
+  readonly list: string;
+  /** The field of an entry that holds its contents. */
+  readonly part: string;
+  /** What the contents must have. */
+  readonly needs?: string;
+}
+
+/** The contents of the first entry of a list that has this name. */
+function entry({ path, config, list, part, needs }: EntryPlace, name: string): Fields | undefined {
+  const all = Array.isArray(config[list]) ? (config[list] as readonly unknown[]).map(fields) : [];
+  const index = all.findIndex((one) => text(one, 'name') === name);
+  if (index < 0) return undefined;
+  const found = fields(all[index]?.[part]);
+  if (needs !== undefined && text(found, needs) === undefined) {
+    throw broken(path, `${list}[${index}].${part}.${needs} is missing`);
+  }
+  return found;
+}
+
+function fields(value: unknown): Fields {
+  if (typeof value !== 'object' || value === null) return {};
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null && one !== ''));
+}
+
+function text(object: Fields, name: string): string | undefined {
+  const value = object[name];
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
+}
+
+function serverUrl(path: string, { clusterName, cluster }: KubeContext): URL {
+  const server = text(cluster, 'server') ?? '';
+  const url = URL.parse(server);
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
+    throw broken(path, `cluster ${clusterName}: server ${JSON.stringify(server)} is not an http or https URL`);
+  }
+  return url;
+}
+
+/** `NAME-data` in base64, or the file `NAME`. */
+async function pem(path: string, object: Fields, name: string): Promise<string | undefined> {
+  const data = text(object, `${name}-data`);
+  if (data !== undefined) return Buffer.from(data, 'base64').toString('utf8');
+  const file = text(object, name);
+  return file === undefined ? undefined : readText(resolve(dirname(path), file), name.replace('-', ' '));
+}
+
+/** A token in the file may be replaced while we run. */
+function credentialsOf(path: string, user: Fields, clock: Clock): Promise<Credentials> {
+  const initial = authorizationOf(user);
+  const tokenFile = text(user, 'tokenFile');
+  if (initial === undefined && tokenFile !== undefined) {
+    return tokenFileCredentials(resolve(dirname(path), tokenFile), clock);
+  }
+  let latest = initial;
+  const read = async (isRefused: boolean): Promise<string | undefined> => {
+    if (isRefused) latest = authorizationOf((await readContext(path)).user);
+    return latest;
+  };
+  return Promise.resolve(rereadCredentials({ clock, initial, read }));
+}
+
+function authorizationOf(user: Fields): string | undefined {
+  const token = text(user, 'token');
+  if (token !== undefined) return `Bearer ${token}`;
+  const name = text(user, 'username');
+  if (name === undefined) return undefined;
+  return `Basic ${Buffer.from(`${name}:${text(user, 'password') ?? ''}`).toString('base64')}`;
+}
+
+function broken(path: string, what: string): ConfigError {
+  return new ConfigError('kubernetes.kubeconfig', `kubeconfig ${path}: ${what}`);
+}

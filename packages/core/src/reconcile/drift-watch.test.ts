@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'vitest';
+import { HostError, UsageError } from '../errors.ts';
+import { settle } from '../testing/manual-clock.ts';
+import { cart, cartSlice, cluster, ReconcilerBench } from '../testing/reconciler-bench.ts';
+import type { Drift } from './dataplane-backend.ts';
+
+const drift: Drift = {
+  kind: 'element',
+  changes: ['element 10.96.0.10 . tcp . 80 of frontends4 deleted'],
+  process: { pid: 4711, name: 'nft' },
+};
+
+const noticed = 'drift: somebody changed our rules';
+const fought = 'drift: somebody keeps changing our rules; they are repaired at most once a second';
+
+/** Somebody takes the cart's forwarding away. */
+async function damage(bench: ReconcilerBench, kind: Drift['kind'] = 'element'): Promise<void> {
+  bench.recording.drift({ ...drift, kind }, cart);
+  await settle();
+}
+
+describe('drift', () => {
+  test('is healed at once by a full apply', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(cluster);
+    await bench.clock.advance(5000);
+    await damage(bench);
+    expect(bench.applies).toEqual(['full', 'full']);
+    expect(bench.recording.kernel.has(cart)).toBe(true);
+  });
+
+  test('is logged with what changed and who did it, and counted by kind', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(cluster);
+    await damage(bench, 'chain');
+    expect(bench.messages(noticed)).toEqual([
+      { message: noticed, ipFamily: 'IPv4', kind: 'chain', changes: drift.changes, process: drift.process },
+    ]);
+    expect(bench.drifts).toEqual(['IPv4 chain']);
+  });
+
+  test('is reported as healed with the time since it was reported, failed applies included', async () => {
+    await using bench = new ReconcilerBench({ faults: [undefined, { kind: 'refused' }] });
+    await bench.push(cluster);
+    await damage(bench);
+    expect(bench.messages('drift healed')).toEqual([]);
+    await bench.clock.advance(1000);
+    expect(bench.messages('drift healed')).toMatchObject([{ ipFamily: 'IPv4', durationMs: 1000 }]);
+  });
+
+  test('that comes during an apply is healed by the next one: this one may have read the kernel before', async () => {
+    let isSlow = false;
+    const { promise: go, resolve } = Promise.withResolvers<undefined>();
+    await using bench = new ReconcilerBench({ backend: { during: async () => (isSlow ? go : undefined) } });
+    await bench.push(cluster);
+    isSlow = true;
+    await bench.push(cartSlice('10.244.1.3'));
+    await damage(bench);
+    isSlow = false;
+    resolve(undefined);
+    await settle();
+    expect(bench.applies.slice(1)).toEqual([`delta: ${cart}`, 'full']);
+    expect(bench.messages('drift healed')).toHaveLength(1);
+  });
+
+  test('no drift, no word of healing', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(cluster);
+    bench.reconciler.requestFullResync('test');
+    await settle();
+    expect(bench.messages('drift healed')).toEqual([]);
+  });
+});
+
+describe('a program that changes our table again and again', () => {
+  async function fight(bench: ReconcilerBench, milliseconds: number): Promise<void> {
+    for (let time = 0; time < milliseconds; time += 50) {
+      await damage(bench);
+      await bench.clock.advance(50);
+    }
+  }
+
+  test('is answered at once, then once a second', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(cluster);
+    const before = bench.applies.length;
+    await fight(bench, 5000);
+    expect(bench.applies.length - before).toBe(1 + 5);
+    await bench.clock.advance(60_000);
+    expect(bench.recording.kernel.has(cart)).toBe(true);
+  });
+
+  test('is warned of once, while each change is counted', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(cluster);
+    await fight(bench, 5000);
+    expect(bench.messages(noticed)).toHaveLength(1);
+    expect(bench.messages(fought)).toHaveLength(1);
+    expect(bench.drifts).toHaveLength(100);
+  });
+
+  test('is news again after ten calm seconds', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(cluster);
+    await fight(bench, 500);
+    await bench.clock.advance(10_000);
+    await damage(bench);
+    expect(bench.messages(noticed)).toHaveLength(2);
+  });
+
+  test('does not keep a stop waiting', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(cluster);
+    await fight(bench, 100);
+    bench.stop();
+    await bench.ended;
+    expect(bench.clock.sleeping).toBe(0);
+  });
+});
+
+describe('a watch that fails', () => {
+  const watching = 'foreign changes are not noticed until the watch works again; the regular resync finds them';
+
+  test('for a reason of the host is tried again after a minute, and what was missed is read back', async () => {
+    await using bench = new ReconcilerBench({ backend: { watchFailures: [new HostError('native.x', 'no memory')] } });
+    await bench.push(cluster);
+    expect(bench.messages(watching)).toMatchObject([{ ipFamily: 'IPv4', retryMs: 60_000 }]);
+    await bench.clock.advance(60_000);
+    expect(bench.applies).toEqual(['full', 'full']);
+    await damage(bench);
+    expect(bench.messages(noticed)).toHaveLength(1);
+  });
+
+  test('for a mistake of ours ends the run', async () => {
+    await using bench = new ReconcilerBench({ backend: { watchFailures: [new UsageError('x.y', 'a mistake')] } });
+    await bench.push(cluster);
+    await expect(bench.ended).rejects.toThrow('a mistake');
+  });
+});

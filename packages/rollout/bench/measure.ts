@@ -1,0 +1,171 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { millis } from '@switchyard/core';
+import type { LabProcess } from '@switchyard/lab';
+import { createService, inParallel, moveService } from './big-cluster.ts';
+import { cpuOf, monotonic, rssOf } from './process-figures.ts';
+import type { Stage } from './stage.ts';
+
+/** What was measured at one size. All times in milliseconds, memory in MB. */
+export interface SizeFigures {
+  readonly services: number;
+  readonly coldStarts: readonly number[];
+  readonly adoptions: readonly number[];
+  readonly rssAfterSync: number;
+  readonly rssAfterChanges: number;
+  readonly changes: readonly number[];
+  readonly cpuPerChange: number;
+  /** Of the lab's API server, per change: its share of the machine. */
+  readonly apiServerCpuPerChange: number;
+  readonly bursts: readonly number[];
+}
+
+type Pod = 'a' | 'b';
+
+/** The Service that is moved to and fro; by its name the last one in every list. */
+const moved = 'zz-moved';
+const burstSize = 500;
+const startTimeout = 30_000;
+
+/** How often each thing is done. */
+export interface Rounds {
+  readonly coldStarts: number;
+  readonly adoptions: number;
+  readonly changes: number;
+  readonly bursts: number;
+}
+
+/** Measures one agent in a cluster that already holds `services` Services; the one that is moved comes on top. */
+export class Measurement {
+  readonly #stage: Stage;
+  readonly #clusterIp: string;
+  #pod: Pod = 'a';
+
+  private constructor(stage: Stage, clusterIp: string) {
+    this.#stage = stage;
+    this.#clusterIp = clusterIp;
+  }
+
+  /** Creates the Service that is moved. */
+  static async begin(stage: Stage, signal: AbortSignal): Promise<Measurement> {
+    return new Measurement(stage, await createService(stage.api, moved, [stage.addresses.a], signal));
+  }
+
+  async run(services: number, rounds: Rounds, signal: AbortSignal): Promise<SizeFigures> {
+    const coldStarts: number[] = [];
+    for (let round = 1; round < rounds.coldStarts; round++) {
+      const { agent, took } = await this.#coldStart();
+      coldStarts.push(took);
+      await agent.stop(millis(0));
+    }
+    const { agent, took } = await this.#coldStart();
+    coldStarts.push(took);
+    await sleep(2000);
+    const rssAfterSync = rssOf(agent.pid);
+    const { changes, cpuPerChange, apiServerCpuPerChange } = await this.#changes(agent, rounds.changes, signal);
+    const rssAfterChanges = rssOf(agent.pid);
+    const bursts = rounds.bursts === 0 ? [] : await this.#bursts(agent, rounds.bursts, signal);
+    await agent.stop(millis(0));
+    const adoptions: number[] = [];
+    for (let round = 0; round < rounds.adoptions; round++) adoptions.push(await this.#adopt(signal));
+    return {
+      services,
+      coldStarts,
+      adoptions,
+      rssAfterSync,
+      rssAfterChanges,
+      changes,
+      cpuPerChange,
+      apiServerCpuPerChange,
+      bursts,
+    };
+  }
+
+  /** From the start of the process, in a kernel without a table, to the answer of the last Service. */
+  async #coldStart(): Promise<{ readonly agent: LabProcess; readonly took: number }> {
+    await this.#stage.node.run('nft', ['flush', 'ruleset']);
+    const start = monotonic();
+    const agent = this.#stage.startAgent();
+    const at = await this.#answer(agent, this.#pod);
+    return { agent, took: at - start };
+  }
+
+  /** The table is there, but one endpoint moved while nobody was there to see: from the start to its answer. */
+  async #adopt(signal: AbortSignal): Promise<number> {
+    this.#pod = other(this.#pod);
+    await moveService(this.#stage.api, moved, this.#stage.addresses[this.#pod], signal);
+    const start = monotonic();
+    const agent = this.#stage.startAgent();
+    const at = await this.#answer(agent, this.#pod);
+    await agent.stop(millis(0));
+    return at - start;
+  }
+
+  async #changes(
+    agent: LabProcess,
+    count: number,
+    signal: AbortSignal,
+  ): Promise<Pick<SizeFigures, 'changes' | 'cpuPerChange' | 'apiServerCpuPerChange'>> {
+    const { api, addresses, apiServerPid } = this.#stage;
+    const changes: number[] = [];
+    const before = { agent: cpuOf(agent.pid), apiServer: cpuOf(apiServerPid) };
+    for (let change = 0; change < count; change++) {
+      this.#pod = other(this.#pod);
+      await moveService(api, moved, addresses[this.#pod], signal);
+      const acknowledged = monotonic();
+      changes.push((await this.#answer(agent, this.#pod, 1)) - acknowledged);
+      await sleep(10 + Math.random() * 20);
+    }
+    return {
+      changes,
+      cpuPerChange: (cpuOf(agent.pid) - before.agent) / count,
+      apiServerCpuPerChange: (cpuOf(apiServerPid) - before.apiServer) / count,
+    };
+  }
+
+  /** From the acknowledgement of the last of 500 writes to the last changed answer. */
+  async #bursts(agent: LabProcess, rounds: number, signal: AbortSignal): Promise<readonly number[]> {
+    const { api, addresses, prober } = this.#stage;
+    const clusterIps: string[] = [];
+    await inParallel(burstSize, async (index) => {
+      clusterIps[index] = await createService(api, `burst-${index}`, [addresses.a], signal);
+    });
+    const wait = (index: number, by: Pod): Promise<number> =>
+      this.#awaited(agent, by, prober.awaitAnswer({ ...tcp, address: clusterIps[index] ?? '' }, { by, ...patient }));
+    await inParallel(burstSize, async (index) => void (await wait(index, 'a')));
+    const tails: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      const pod: Pod = round % 2 === 0 ? 'b' : 'a';
+      const answers: Promise<number>[] = [];
+      let acknowledged = 0;
+      await inParallel(burstSize, async (index) => {
+        await moveService(api, `burst-${index}`, addresses[pod], signal);
+        acknowledged = monotonic();
+        answers.push(wait(index, pod));
+      });
+      tails.push(Math.max(0, Math.max(...(await Promise.all(answers))) - acknowledged));
+      await sleep(500);
+    }
+    return tails;
+  }
+
+  #answer(agent: LabProcess, by: Pod, interval = 2): Promise<number> {
+    const wait = { by, interval, timeout: startTimeout };
+    return this.#awaited(agent, by, this.#stage.prober.awaitAnswer({ ...tcp, address: this.#clusterIp }, wait));
+  }
+
+  async #awaited(agent: LabProcess, by: Pod, answer: ReturnType<Stage['prober']['awaitAnswer']>): Promise<number> {
+    const ended = agent.ended.then((status) => Promise.reject(new Error(`the agent has ended with ${status}`)));
+    ended.catch(() => undefined); // of interest only while the answer is awaited
+    const { result, at } = await Promise.race([answer, ended]);
+    if (result.status === 'answered' && result.by === by) return at;
+    throw new Error(`pod ${by} never answered (last: ${result.status}); see ${agent.logFile}`);
+  }
+}
+
+/** What is not answered at once may have met no rules yet; the second SYN would come a second later. */
+const tcp = { protocol: 'tcp', port: 80, timeout: 30 } as const;
+const patient = { interval: 5, timeout: startTimeout };
+
+function other(pod: Pod): Pod {
+  return pod === 'a' ? 'b' : 'a';
+}

@@ -1,0 +1,18 @@
+import { readFileSync } from 'node:fs';
+
+/** Resident memory of a process in MB. */
+export function rssOf(pid: number): number {
+  const line = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  return Number(line?.[1] ?? Number.NaN) / 1024;
+}
+
+/** CPU milliseconds a process and its ended children have used; the kernel counts in 10 ms. */
+export function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index] ?? 0), 0) * 10;
+}
+
+/** CLOCK_MONOTONIC in milliseconds, which all processes of the machine share. */
+export function monotonic(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}

@@ -1,0 +1,84 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { serviceCidrs } from '@switchyard/lab';
+import {
+  type ApiClient,
+  apiResources,
+  createApiClient,
+  createLab,
+  createProber,
+  type Lab,
+  type LabNode,
+  type LabProcess,
+  type Prober,
+  startAgent,
+  startEchoServer,
+} from '@switchyard/lab';
+import type { ApiServerReady } from './api-server.ts';
+
+/** A node, two pods that say who they are, a prober in a third pod, and an API server in a process of its own. */
+export interface Stage extends AsyncDisposable {
+  readonly lab: Lab;
+  readonly node: LabNode;
+  readonly api: ApiClient;
+  readonly apiServerPid: number;
+  readonly prober: Prober;
+  /** Addresses of the pods `a` and `b`, both answering on `podPort`. */
+  readonly addresses: { readonly a: string; readonly b: string };
+  startAgent(): LabProcess;
+}
+
+/** Where the pods' echo servers listen. */
+export const podPort = 8080;
+
+/** Sets the stage; nothing of the cluster is there yet but its Node. */
+export async function setStage(signal: AbortSignal): Promise<Stage> {
+  await using stack = new AsyncDisposableStack();
+  const lab = stack.use(await createLab({ name: 'figures', nodes: 1, ipFamilies: ['IPv4'] }, signal));
+  const [node] = lab.nodes;
+  if (node === undefined) throw new Error('the lab has no node');
+  const kubeconfig = `${lab.folder}/kubeconfig`;
+  const { child, url } = await startApiServer(lab, kubeconfig);
+  stack.defer(() => void child.kill('SIGKILL'));
+  const api = stack.use(createApiClient({ url, name: 'bench' }));
+  const metadata = { name: node.nodeName };
+  await api.create(apiResources.nodes, { metadata }, signal);
+  const status = { addresses: [{ type: 'InternalIP' as const, address: node.addresses.IPv4 ?? '' }] };
+  await api.updateStatus(apiResources.nodes, { metadata, status }, signal);
+  const [a, b, client] = await Promise.all(['a', 'b', 'prober'].map((name) => lab.addPod(node, name)));
+  if (a === undefined || b === undefined || client === undefined) throw new Error('a pod is missing');
+  for (const pod of [a, b]) startEchoServer(pod, { pod: pod.name, tcp: [podPort] });
+  const prober = stack.use(await createProber(client, signal));
+  const addresses = { a: a.addresses.IPv4 ?? '', b: b.addresses.IPv4 ?? '' };
+  for (const by of ['a', 'b'] as const) {
+    const request = { protocol: 'tcp', address: addresses[by], port: podPort } as const;
+    await prober.awaitAnswer(request, { by, interval: 50, timeout: 5000 });
+  }
+  const owned = stack.move();
+  return {
+    lab,
+    node,
+    api,
+    apiServerPid: child.pid ?? 0,
+    prober,
+    addresses,
+    startAgent: () => startAgent(node, kubeconfig),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+async function startApiServer(
+  lab: Lab,
+  kubeconfig: string,
+): Promise<{ readonly child: ChildProcess; readonly url: string }> {
+  const program = fileURLToPath(new URL('./api-server.ts', import.meta.url));
+  const { namespace, addresses } = lab.apiServer;
+  const args = [namespace, serviceCidrs.IPv4, kubeconfig, addresses.IPv4 ?? ''];
+  const child = fork(program, args, { execArgv: ['--conditions=@switchyard/source', '--max-semi-space-size=16'] });
+  const [ready] = (await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(() => Promise.reject(new Error('the API server has ended'))),
+  ])) as [ApiServerReady];
+  return { child, url: ready.url };
+}
