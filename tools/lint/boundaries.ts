@@ -30,7 +30,7 @@ const owners: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Inside core, in dependency order: a folder may import itself and what stands before it. */
-const coreOrder = ['', 'ip', 'records', 'state', 'policy', 'forwarding', 'loss', 'reconcile', 'conntrack', 'health'];
+const coreOrder = ['', 'ip', 'records', 'state', 'policy', 'forwarding', 'loss', 'conntrack', 'reconcile', 'health'];
 
 const importPattern =
   /(?:^|\n)[ \t]*(import\s+type\b|import\b|export\b)(?:[^;'"]*?\bfrom)?\s*(['"])([^'"\s]+)\2|\bimport\s*\(\s*(['"])([^'"\s]+)\4/g;

@@ -1,4 +1,4 @@
-import { type IpFamily, noopLogger, noopMetrics, parseIp } from '@switchyard/core';
+import { HostError, InvariantError, type IpFamily, millis, noopLogger, noopMetrics, parseIp } from '@switchyard/core';
 import {
   replaceAll,
   ManualClock,
@@ -41,6 +41,9 @@ class AgentBench implements AsyncDisposable {
   readonly listener = new MemoryHttpListener();
   readonly backends: Readonly<Record<IpFamily, RecordingBackend>>;
   readonly warnings: string[] = [];
+  interfaceAddresses: readonly string[] = ['192.0.2.1', 'fd00::1', '10.0.0.1'];
+  /** What the machine says about its addresses: a step, or what it fails with. */
+  readonly addressEvents: (HostError | 'changed')[] = [];
   readonly ended: Promise<void>;
   readonly #stop = new AbortController();
 
@@ -55,7 +58,9 @@ class AgentBench implements AsyncDisposable {
       logger: { ...noopLogger, warn: (message: string) => void this.warnings.push(message) },
       metrics: noopMetrics,
       listener: this.listener,
-      interfaceAddresses: () => ['192.0.2.1', 'fd00::1', '10.0.0.1'].map(parseIp),
+      interfaceAddresses: () => this.interfaceAddresses.map(parseIp),
+      openFlowTable: () => Promise.reject(new InvariantError('there is no UDP service here')),
+      addressChanges: async (signal: AbortSignal) => this.#addressChanges(signal),
     };
     const { source } = this;
     this.ended = runAgent({ config, source, backends: Object.values(this.backends), host }, this.#stop.signal);
@@ -65,6 +70,15 @@ class AgentBench implements AsyncDisposable {
   async push(batch: ReturnType<typeof replaceAll>): Promise<void> {
     this.source.push(batch);
     await settle();
+  }
+
+  async *#addressChanges(signal: AbortSignal): AsyncGenerator<void, void, undefined> {
+    while (!signal.aborted) {
+      const event = this.addressEvents.shift();
+      if (event instanceof HostError) throw event;
+      if (event !== undefined) yield;
+      await this.clock.sleep(millis(250), signal).catch(() => undefined);
+    }
   }
 
   status(path: string): number | undefined {
@@ -215,6 +229,27 @@ describe('healthCheckNodePort', () => {
     await using bench = new AgentBench(configOf('--nodeport-addresses=0.0.0.0/0,::/0'));
     await bench.push(cluster);
     expect(bench.listener.places).toEqual(['any-IPv4:30001', 'any-IPv6:30001', 'any-both:10256']);
+  });
+
+  test('follows the addresses of the interfaces at once, without a change of the cluster', async () => {
+    await using bench = new AgentBench(configOf('--nodeport-addresses=192.0.2.0/24'));
+    await bench.push(cluster);
+    bench.interfaceAddresses = ['192.0.2.2', '10.0.0.1'];
+    bench.addressEvents.push('changed');
+    await bench.clock.advance(250);
+    expect(bench.listener.places).toEqual(['192.0.2.2:30001', 'any-IPv6:30001', 'any-both:10256']);
+  });
+
+  test('follows them late, with one warning, where the machine cannot tell', async () => {
+    await using bench = new AgentBench(configOf('--nodeport-addresses=192.0.2.0/24'));
+    await bench.push(cluster);
+    const failure = new HostError('native.missing', 'no addon');
+    bench.addressEvents.push(failure, failure);
+    await bench.clock.advance(31_000);
+    bench.interfaceAddresses = ['192.0.2.2'];
+    await bench.clock.advance(30_000);
+    expect(bench.listener.places).toContain('192.0.2.2:30001');
+    expect(bench.warnings).toEqual(['address changes are noticed late']);
   });
 
   test('fact 35: does not follow node eligibility', async () => {

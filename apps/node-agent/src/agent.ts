@@ -17,12 +17,14 @@ import {
   ServiceHealth,
   type StartCondition,
 } from '@switchyard/core';
+import { flowCleaner, type FlowHost } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
+import { type AddressHost, followAddresses } from './follow-addresses.ts';
 import { serveHttpEndpoints } from './http-endpoints.ts';
 import { areNodeAddressesKnown, healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
 /** The machine, as far as the agent needs it. */
-export interface AgentHost {
+export interface AgentHost extends FlowHost, AddressHost {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -68,7 +70,10 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
     tableOptions: () => tableOptionsOf(config, state, backend.ipFamily),
-    afterApply: { syncHealth: async (checks) => serviceHealths[index]?.sync(checks) },
+    afterApply: {
+      syncHealth: async (checks) => serviceHealths[index]?.sync(checks),
+      cleanStaleFlows: flowCleaner(backend.ipFamily, host),
+    },
   }));
   const reconciler: Reconciler = createReconciler({
     source,
@@ -90,11 +95,16 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     config.healthz === undefined
       ? Promise.resolve()
       : serveHttpEndpoints({ ...config.healthz, listener, health, clock, logger, metrics }, stop.signal);
+  const followNodeAddresses = async (): Promise<void> => {
+    await Promise.all(serviceHealths.map((one) => one.followAddresses()));
+  };
+  const addresses = followAddresses(host, followNodeAddresses, stop.signal);
   try {
     await reconciler.run(signal);
   } finally {
     stop.abort();
     await endpoints;
+    await addresses;
     await Promise.all(serviceHealths.map((one) => one[Symbol.asyncDispose]()));
   }
 }

@@ -17,6 +17,9 @@ import { version } from './version.ts';
 /** By then the cluster was listed and applied. */
 const startUpMs = 10_000;
 
+/** Loaded when it is needed: the agent must start without the addon. */
+const native = () => import('@switchyard/native');
+
 async function main(config: Config, signal: AbortSignal): Promise<void> {
   if (config.kind === 'help') return print(helpText());
   if (config.kind === 'version') return print(`switchyard-agent ${version}\n`);
@@ -42,6 +45,8 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
     metrics: noopMetrics,
     listener: httpListener,
     interfaceAddresses: () => nodeAddresses(),
+    openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
+    addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
   };
   releaseMemoryLater(startUpMs);
   try {

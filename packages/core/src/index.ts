@@ -43,3 +43,4 @@ export type { FamilyStatus, Failure, ReconcilerStatus } from './reconcile/reconc
 export type { AfterApply, FamilyOptions, ReconcileTiming } from './reconcile/family-lane.ts';
 export * from './reconcile/reconciler.ts';
 export * from './conntrack/stale-flows.ts';
+export type { FlowCriteria } from './reconcile/flow-cleaning.ts';

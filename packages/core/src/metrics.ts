@@ -5,6 +5,10 @@
 export const counters = {
   kubeproxy_proxy_healthz_total: { help: 'Answers of /healthz by status code', labels: ['code'] },
   kubeproxy_proxy_livez_total: { help: 'Answers of /livez by status code', labels: ['code'] },
+  kubeproxy_conntrack_reconciler_deleted_entries_total: {
+    help: 'Stale UDP flows removed from the connection tracking',
+    labels: ['ip_family'],
+  },
   switchyard_apply_failures_total: { help: 'Applies that failed as a whole', labels: ['ip_family'] },
   switchyard_drift_total: {
     help: 'Foreign changes of what is ours in the kernel, by the worst kind of object they touched',
@@ -34,6 +38,11 @@ export const gauges = {
 export const histograms = {
   kubeproxy_sync_proxy_rules_duration_seconds: {
     help: 'Duration of an apply',
+    labels: ['ip_family'],
+    buckets: [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384],
+  },
+  kubeproxy_conntrack_reconciler_sync_duration_seconds: {
+    help: 'Duration of one look for stale UDP flows',
     labels: ['ip_family'],
     buckets: [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384],
   },

@@ -4,7 +4,7 @@ import { parsePort } from '../ip/port.ts';
 import { serviceKey, servicePortKey } from '../records/keys.ts';
 import { service, slice, tableOptions } from '../testing/builders.ts';
 import { tableOf } from '../testing/cluster.ts';
-import { staleFlows, type UdpFlow } from './stale-flows.ts';
+import { canLeaveStaleFlows, flowJudge, type UdpFlow } from './stale-flows.ts';
 
 const udp = (port: number, nodePort?: number) => ({
   protocol: 'UDP' as const,
@@ -58,7 +58,7 @@ function flowOf(text: string): UdpFlow {
 const local = new Set(['192.0.2.1', '10.9.9.9']);
 const options = { table, isLocalAddress: (ip: string) => local.has(ip) };
 
-describe('staleFlows', () => {
+describe('flowJudge', () => {
   test.each([
     // Fact 65: any serving endpoint is good, whatever policy says.
     ['a ready endpoint stays', '10.96.0.10:53 -> 10.244.1.1:5353', 'kept'],
@@ -86,14 +86,13 @@ describe('staleFlows', () => {
     ['another port of a cluster IP stays', '10.96.0.10:54 -> 10.96.0.10:54', 'kept'],
     ['a flow to nothing of ours stays', '203.0.113.1:53 -> 203.0.113.1:53', 'kept'],
   ])('%s', (_, text, expected) => {
-    const flow = flowOf(text);
-    expect(staleFlows([flow], options)).toEqual(expected === 'deleted' ? [flow] : []);
+    expect(flowJudge(options).isStale(flowOf(text))).toBe(expected === 'deleted');
   });
 
   test('a service that is not in the kernel as it should be is left alone', () => {
     const flow = flowOf('10.96.0.11:5000 -> 10.244.1.7:5000');
     const except = new Set([servicePortKey(serviceKey('shop', 'idle'), '', 'UDP')]);
-    expect(staleFlows([flow], { ...options, except })).toEqual([]);
+    expect(flowJudge({ ...options, except }).isStale(flow)).toBe(false);
   });
 
   test('IPv6 flows are compared with an IPv6 table', () => {
@@ -110,6 +109,49 @@ describe('staleFlows', () => {
       replySource: parseIp('fd00:10:244::1'),
     };
     const dead = { ...flow, replySource: parseIp('fd00:10:244::2') };
-    expect(staleFlows([flow, dead], { ...options, table: six })).toEqual([dead]);
+    expect([flow, dead].map(flowJudge({ ...options, table: six }).isStale)).toEqual([false, true]);
+  });
+
+  test('names every port a stale flow can have been sent to', () => {
+    expect([...flowJudge(options).destinationPorts].sort((a, b) => a - b)).toEqual([53, 5000, 30053, 30500]);
+  });
+
+  test('no port when there is no UDP service', () => {
+    const bare = tableOf({ services: [service('shop/web')] }, tableOptions());
+    expect(flowJudge({ ...options, table: bare }).destinationPorts.size).toBe(0);
+  });
+});
+
+describe('canLeaveStaleFlows', () => {
+  const one = { ip: '10.244.1.1', node: 'n1' };
+  const two = { ip: '10.244.2.1', node: 'n2' };
+  type EndpointSpecs = NonNullable<NonNullable<Parameters<typeof slice>[1]>['endpoints']>;
+  function dns(endpoints: EndpointSpecs, more: Parameters<typeof service>[1] = {}) {
+    const protocol = (more.ports?.[0]?.protocol ?? 'UDP') as 'UDP';
+    const built = tableOf(
+      {
+        services: [service('kube-system/dns', { ports: [udp(53)], ...more })],
+        slices: [slice('kube-system/dns', { ports: [{ ...udp(5353), protocol }], endpoints })],
+      },
+      tableOptions(),
+    );
+    return [...built.services.values()][0]!;
+  }
+
+  test.each([
+    ['an endpoint more leaves none', dns([one]), dns([one, two]), false],
+    ['an endpoint less may', dns([one, two]), dns([one]), true],
+    ['an endpoint replaced may', dns([one]), dns([two]), true],
+    ['terminating and still serving leaves none', dns([one, two]), dns([{ ...one, terminating: true }, two]), false],
+    ['serving no more may', dns([one, two]), dns([{ ...one, ready: false, serving: false }, two]), true],
+    ['the first endpoint may: flows began without one', dns([]), dns([one]), true],
+    ['the last endpoint gone may', dns([one]), dns([]), true],
+    ['a new address of the service may', dns([one]), dns([one], { externalIps: ['198.51.100.5'] }), true],
+    ['an address less leaves none', dns([one], { externalIps: ['198.51.100.5'] }), dns([one]), false],
+    ['a new NodePort may', dns([one]), dns([one], { ports: [udp(53, 30053)] }), true],
+    ['a service nobody knew may', undefined, dns([one]), true],
+    ['TCP never does', undefined, dns([one], { ports: [{ protocol: 'TCP', port: 53 }] }), false],
+  ])('%s', (_, before, after, expected) => {
+    expect(canLeaveStaleFlows(before, after)).toBe(expected);
   });
 });

@@ -129,6 +129,17 @@ describe('ServiceHealth.sync', () => {
     expect(listener.places).toEqual(['[fd00::2]:30001']);
   });
 
+  test('follows the NodePort addresses when told that they changed', async () => {
+    const { health, listener, state } = bench([parseIp('192.0.2.1'), parseIp('192.0.2.2')]);
+    await health.sync(checks([cart, 30001, 1]));
+    const kept = listener.handler('192.0.2.2:30001');
+    state.addresses = [parseIp('192.0.2.2'), parseIp('192.0.2.3')];
+    await health.followAddresses();
+    expect(listener.places).toEqual(['192.0.2.2:30001', '192.0.2.3:30001']);
+    expect(listener.handler('192.0.2.2:30001')).toBe(kept);
+    expect(listener.get('192.0.2.3:30001')?.status).toBe(200);
+  });
+
   test('listens nowhere when NodePorts answer nowhere', async () => {
     const { health, listener } = bench([]);
     await health.sync(checks([cart, 30001, 1]));

@@ -14,7 +14,7 @@ export interface ServiceHealthOptions {
   readonly listener: HttpListener;
   /**
    * The NodePort addresses of the family at this moment: `['any']` when NodePorts answer everywhere.
-   * Asked at every sync, so that a new node address is served from the next one on.
+   * Asked at every sync and `followAddresses`.
    */
   readonly addresses: () => readonly (IpAddress | 'any')[];
   /** Whether the proxy keeps up (`ProxyHealth.isLive`). Node eligibility is no part of it. */
@@ -71,6 +71,11 @@ export class ServiceHealth implements AsyncDisposable {
     });
   }
 
+  /** Listens on the addresses of this moment, with the checks as they are: opens on new ones, closes on those gone. */
+  followAddresses(): Promise<void> {
+    return this.#enqueue(() => this.#openMissing());
+  }
+
   /** Closes all servers and connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
@@ -95,6 +100,7 @@ export class ServiceHealth implements AsyncDisposable {
   }
 
   async #openMissing(): Promise<void> {
+    if (this.#instances.size === 0) return;
     const addresses = this.#options.addresses();
     let hasFailed = false;
     for (const [service, instance] of this.#instances) {

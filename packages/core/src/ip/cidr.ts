@@ -1,6 +1,6 @@
 import type { Branded } from '../brand.ts';
 import { ConfigError } from '../errors.ts';
-import { type IpAddress, type IpFamily, ipFamilyOf, ipToBytes, tryParseIp } from './address.ts';
+import { type IpAddress, type IpFamily, ipFamilyOf, ipFromBytes, ipToBytes, tryParseIp } from './address.ts';
 
 /** `address/length` with canonical address and all host bits zero, so `===` is equality. */
 export type Cidr = Branded<string, 'Cidr'>;
@@ -14,7 +14,7 @@ export function tryParseCidr(text: string): Cidr | undefined {
   const length = Number(match?.[2]);
   if (length > bytes.length * 8) return undefined;
   const masked = bytes.map((byte, index) => byte & maskByte(length, index));
-  return `${bytesToText(masked)}/${length}` as Cidr;
+  return `${ipFromBytes(masked)}/${length}` as Cidr;
 }
 
 /** Like `tryParseCidr`, but throws `ConfigError`. */
@@ -61,14 +61,4 @@ export function everythingOf(ipFamily: IpFamily): Cidr {
 function maskByte(length: number, index: number): number {
   const bits = Math.min(8, Math.max(0, length - index * 8));
   return (0xff << (8 - bits)) & 0xff;
-}
-
-function bytesToText(bytes: Uint8Array): string {
-  if (bytes.length === 4) return bytes.join('.');
-  const groups: string[] = [];
-  for (let index = 0; index < 16; index += 2) {
-    groups.push((((bytes[index] ?? 0) << 8) | (bytes[index + 1] ?? 0)).toString(16));
-  }
-  const text = groups.join(':');
-  return tryParseIp(text) ?? text; // a mapped address keeps its long form
 }

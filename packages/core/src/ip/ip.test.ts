@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { compareIps, ipFamilyOf, ipToBytes, parseIp, tryParseIp } from './address.ts';
+import { describe, expect, test } from 'vitest';
+import { compareIps, ipFamilyOf, ipFromBytes, ipToBytes, parseIp, tryParseIp } from './address.ts';
 import { cidrContains, everythingOf, hostCidr, isEverything, parseCidr, tryParseCidr } from './cidr.ts';
 import { tryParsePort, tryParseProtocol } from './port.ts';
 
@@ -97,4 +97,22 @@ test.each([
   [undefined, undefined],
 ])('%j is the protocol %s', (value, expected) => {
   expect(tryParseProtocol(value)).toBe(expected);
+});
+
+describe('ipFromBytes', () => {
+  test.each(['0.0.0.0', '10.96.0.10', '255.255.255.255', '::', '::1', 'fd00:10:96::a', '2001:db8:0:1:1:1:1:1'])(
+    'is the inverse of ipToBytes for %s',
+    (text) => {
+      expect(ipFromBytes(ipToBytes(parseIp(text)))).toBe(text);
+    },
+  );
+
+  test('a mapped address keeps its long form', () => {
+    const mapped = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1);
+    expect(ipFromBytes(mapped)).toBe('0:0:0:0:0:ffff:a00:1');
+  });
+
+  test('another number of bytes is a mistake of the caller', () => {
+    expect(() => ipFromBytes(new Uint8Array(5))).toThrow('an IP address has 4 or 16 bytes, not 5');
+  });
 });

@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { HostError } from '../errors.ts';
 import type { IpFamily } from '../ip/address.ts';
+import type { ServiceForwarding } from '../forwarding/forwarding-table.ts';
 import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
+import { serviceKey, servicePortKey } from '../records/keys.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
 import { node, service, slice } from '../testing/builders.ts';
 import { replaceAll } from '../testing/expand-states.ts';
+import { settle } from '../testing/manual-clock.ts';
 import { cart, cartSlice, cluster, ReconcilerBench } from '../testing/reconciler-bench.ts';
 import { millis } from '../time.ts';
 
@@ -76,8 +79,8 @@ describe('health checks', () => {
 
 describe('stale flows', () => {
   const dns = service('kube-system/dns', { ports: [{ protocol: 'UDP', port: 53 }] });
-  const dnsSlice = (ip: string): EndpointSliceRecord =>
-    slice('kube-system/dns', { ports: [{ protocol: 'UDP', port: 5353 }], endpoints: [ip] });
+  const dnsSlice = (...endpoints: readonly string[]): EndpointSliceRecord =>
+    slice('kube-system/dns', { ports: [{ protocol: 'UDP', port: 5353 }], endpoints });
   const withDns = replaceAll({
     services: [dns, service('shop/cart', { clusterIps: ['10.96.0.12'] })],
     slices: [dnsSlice('10.244.1.1')],
@@ -91,14 +94,34 @@ describe('stale flows', () => {
   });
 
   test.each<readonly [string, readonly ClusterEvent[], number]>([
-    ['a change of a UDP service', [{ kind: 'upsert', resource: 'EndpointSlice', item: dnsSlice('10.244.1.2') }], 2],
-    ['the end of a UDP service', [{ kind: 'delete', resource: 'Service', name: 'kube-system/dns' }], 2],
-    ['a change of a TCP service does not count', cartSlice('10.244.1.3'), 1],
+    ['an endpoint replaced', [{ kind: 'upsert', resource: 'EndpointSlice', item: dnsSlice('10.244.1.2') }], 2],
+    [
+      'an endpoint more leaves none',
+      [{ kind: 'upsert', resource: 'EndpointSlice', item: dnsSlice('10.244.1.1', '10.244.1.2') }],
+      1,
+    ],
+    ['the end of a UDP service leaves none', [{ kind: 'delete', resource: 'Service', name: 'kube-system/dns' }], 1],
+    ['a change of a TCP service leaves none', cartSlice('10.244.1.3'), 1],
   ])('%s', async (_, batch, expected) => {
     await using bench = new ReconcilerBench();
     await bench.push(withDns);
     await bench.push(batch);
+    await bench.clock.advance(100);
     expect(bench.after('flows')).toHaveLength(expected);
+  });
+
+  test('are looked for after a resync that had to write: flows began while our rules were gone', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(withDns);
+    await bench.clock.advance(2000);
+    const before = bench.after('flows').length;
+    bench.reconciler.requestFullResync('nothing is missing');
+    await bench.clock.advance(2000);
+    expect(bench.after('flows')).toHaveLength(before);
+    await bench.recording.cleanup(new AbortController().signal);
+    bench.reconciler.requestFullResync('all is gone');
+    await bench.clock.advance(500);
+    expect(bench.after('flows')).toHaveLength(before + 1);
   });
 
   test('are left alone after a failed apply', async () => {
@@ -113,18 +136,70 @@ describe('stale flows', () => {
     expect(bench.after('flows')).toEqual([]);
   });
 
-  test('that could not be removed are tried again after the next apply, whatever it is about', async () => {
+  test('are looked for a second time, for packets that were on their way through', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(withDns);
+    await bench.clock.advance(999);
+    expect(bench.after('flows')).toHaveLength(1);
+    await bench.clock.advance(1);
+    expect(bench.after('flows')).toHaveLength(2);
+    await bench.clock.advance(60_000);
+    expect(bench.after('flows')).toHaveLength(2);
+  });
+
+  test('that could not be removed are tried again without a change, and logged once each way', async () => {
     let calls = 0;
+    const cleanStaleFlows = async (): Promise<void> => {
+      if (calls++ < 2) throw new HostError('conntrack.dump', 'interrupted');
+    };
+    await using bench = new ReconcilerBench({ cleanStaleFlows });
+    await bench.push(withDns);
+    await bench.clock.advance(3000);
+    expect(calls).toBe(3);
+    expect(bench.messages('stale flows not removed, will retry')).toHaveLength(1);
+    expect(bench.messages('stale flows can be removed again')).toHaveLength(1);
+  });
+
+  test('never hold up an apply, and are judged by the newest table', async () => {
+    const seen: (readonly string[])[] = [];
+    const release = Promise.withResolvers<void>();
     await using bench = new ReconcilerBench({
-      cleanStaleFlows: async () => {
-        if (calls++ === 0) throw new HostError('conntrack.dump', 'interrupted');
+      cleanStaleFlows: async (criteria) => {
+        const look = (): void => void seen.push([...criteria().table.services.values()].flatMap(known));
+        look();
+        await release.promise;
+        look();
       },
     });
+    const known = (one: ServiceForwarding): readonly string[] =>
+      one.protocol === 'UDP' ? one.knownEndpoints.map(({ address }) => address) : [];
     await bench.push(withDns);
-    expect(bench.messages('stale flows not removed, will retry after the next apply')).toHaveLength(1);
-    await bench.push(cartSlice('10.244.1.3'));
-    await bench.push(cartSlice('10.244.1.4'));
-    expect(bench.after('flows')).toHaveLength(2);
+    await bench.push([{ kind: 'upsert', resource: 'EndpointSlice', item: dnsSlice('10.244.1.2') }]);
+    expect(bench.applies).toHaveLength(2);
+    release.resolve();
+    await settle();
+    expect(seen).toEqual([['10.244.1.1'], ['10.244.1.2']]);
+  });
+
+  test('of a service that failed are left alone, and looked for once it is in', async () => {
+    const excepted: boolean[] = [];
+    await using bench = new ReconcilerBench({
+      cleanStaleFlows: async (criteria) => void excepted.push(criteria().except.has(key)),
+    });
+    const key = servicePortKey(serviceKey('kube-system', 'dns'), '', 'UDP');
+    bench.recording.refuse(key, new HostError('nft.refused', 'no'));
+    await bench.push(withDns);
+    expect(excepted).toEqual([true]);
+    bench.recording.refuse(key, undefined);
+    await bench.clock.advance(1000);
+    expect(excepted.at(-1)).toBe(false);
+  });
+
+  test('a look that breaks its promise ends the reconciler with its error', async () => {
+    const error = new TypeError('a defect');
+    await using bench = new ReconcilerBench({ cleanStaleFlows: () => Promise.reject(error) });
+    await bench.push(withDns);
+    await expect(bench.ended).rejects.toBe(error);
   });
 });
 

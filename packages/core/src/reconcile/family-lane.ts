@@ -1,4 +1,6 @@
-import { HostError } from '../errors.ts';
+import { canLeaveStaleFlows } from '../conntrack/stale-flows.ts';
+import { isEqual } from '../equal.ts';
+import { HostError, InvariantError } from '../errors.ts';
 import { buildTable } from '../forwarding/build-table.ts';
 import type { ClusterStateView, TableOptions } from '../forwarding/build-table-types.ts';
 import { diffTables, isEmptyDelta } from '../forwarding/diff-tables.ts';
@@ -6,7 +8,7 @@ import type { ForwardingTable, HealthCheck, TableDelta } from '../forwarding/for
 import type { IpFamily } from '../ip/address.ts';
 import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
-import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
+import type { ServiceKey } from '../records/keys.ts';
 import {
   type Dirty,
   dirtyServices,
@@ -19,6 +21,7 @@ import { type Clock, type Millis, millis } from '../time.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-backend.ts';
 import { DriftWatch } from './drift-watch.ts';
+import { FlowCleaning, type FlowCriteria } from './flow-cleaning.ts';
 import { MissingFeatureLog } from './missing-features.ts';
 import { announcedChecks, withFailed } from './partial-apply.ts';
 import { ApplyLog, type FamilyStatus } from './reconcile-status.ts';
@@ -28,10 +31,10 @@ export interface AfterApply {
   /** The health checks the kernel now lives up to. Must not reject for a port it cannot have. */
   syncHealth(checks: ReadonlyMap<ServiceKey, HealthCheck>): Promise<void>;
   /**
-   * Removes UDP flows that lead nowhere under `table`, but for the services in `except`. Called after
-   * changes of UDP services, only for a backend that uses kernel conntrack.
+   * Removes UDP flows that lead nowhere. Called after changes that can leave some, only for a backend that uses kernel
+   * conntrack; one call at a time, beside further applies. Rejects with `HostError` when it should be tried again.
    */
-  cleanStaleFlows?(table: ForwardingTable, except: ReadonlySet<ServicePortKey>, signal: AbortSignal): Promise<void>;
+  cleanStaleFlows?(criteria: () => FlowCriteria, signal: AbortSignal): Promise<void>;
 }
 
 /** How often things happen. */
@@ -74,6 +77,7 @@ export class FamilyLane {
   readonly #runner: BoundedRunner;
   readonly #log: ApplyLog;
   readonly #missing: MissingFeatureLog;
+  readonly #cleaning: FlowCleaning | undefined;
   readonly #drift: DriftWatch;
   #dirty: Dirty = everythingDirty;
   #isNextFull = true;
@@ -82,7 +86,6 @@ export class FamilyLane {
   /** What the kernel has, but for the failed services: the base of the next delta. */
   #applied: ForwardingTable | undefined;
   #announced: ReadonlyMap<ServiceKey, HealthCheck> = new Map();
-  #haveFlowsChanged = true;
   #lastApplied: Millis | undefined;
   #isRunning = false;
   /** Monotonic times of the oldest change that waits, and of the oldest one the apply in flight is about. */
@@ -97,6 +100,7 @@ export class FamilyLane {
     this.#context = context;
     this.#log = new ApplyLog({ ipFamily, clock, logger, metrics });
     this.#missing = new MissingFeatureLog({ ipFamily, capabilities, logger });
+    this.#cleaning = this.#flowCleaning();
     const requestFullResync = (): void => this.requestFullResync();
     this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, requestFullResync });
     this.#runner = new BoundedRunner({
@@ -136,6 +140,11 @@ export class FamilyLane {
     await this.#runner.run(signal);
   }
 
+  /** Removes stale flows after applies, beside `run`, until aborted. */
+  async cleanFlows(signal: AbortSignal): Promise<void> {
+    await this.#cleaning?.run(signal);
+  }
+
   /** Answers foreign changes in the kernel until aborted; runs beside `run`. */
   async watchDrift(signal: AbortSignal): Promise<void> {
     await this.#drift.run(signal);
@@ -167,10 +176,12 @@ export class FamilyLane {
     this.#built = table;
     if (reason === 'resync') this.#isNextFull = true;
     const delta = withFailed(diffTables(this.#applied, table), table, this.#log.failedServices);
+    const mayLeaveFlows = this.#mayLeaveFlows(table, delta);
     if (!this.#isNextFull && isEmptyDelta(delta)) {
-      await this.#finish(table, delta, signal);
+      await this.#finish(table, delta);
       return { status: 'done' };
     }
+    const isFull = this.#isNextFull;
     const outcome = await this.#apply(reason, { table, delta }, signal);
     if (outcome.status === 'failed') {
       this.#pendingSince = this.#inFlightSince ?? this.#pendingSince ?? this.#context.clock.monotonic();
@@ -183,7 +194,9 @@ export class FamilyLane {
     this.#applied = table;
     this.#log.noteApplied(outcome.status === 'partial' ? outcome.failed : new Map());
     this.#drift.noteApplied();
-    await this.#finish(table, delta, signal);
+    await this.#finish(table, delta);
+    // A full apply that wrote healed something: flows that began meanwhile were not translated.
+    if (mayLeaveFlows || (isFull && outcome.writes > 0)) this.#cleaning?.request();
     return { status: outcome.status === 'partial' ? 'retry' : 'done' };
   }
 
@@ -217,7 +230,7 @@ export class FamilyLane {
   }
 
   /** What may be said and done only now that the kernel matches the table. */
-  async #finish(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<void> {
+  async #finish(table: ForwardingTable, delta: TableDelta): Promise<void> {
     const { clock, metrics } = this.#context;
     const failed = this.#log.failedServices;
     this.#inFlightSince = undefined;
@@ -230,24 +243,33 @@ export class FamilyLane {
     this.#missing.note(delta);
     this.#announced = announcedChecks(this.#announced, table, failed);
     await this.#family.afterApply.syncHealth(this.#announced);
-    await this.#cleanFlows(table, delta, signal);
   }
 
-  async #cleanFlows(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<void> {
+  #flowCleaning(): FlowCleaning | undefined {
     const { backend, afterApply } = this.#family;
-    if (!backend.capabilities.usesKernelConntrack || afterApply.cleanStaleFlows === undefined) return;
-    this.#haveFlowsChanged ||= hasUdp(delta);
-    if (!this.#haveFlowsChanged) return;
-    try {
-      await afterApply.cleanStaleFlows(table, new Set(this.#log.failedServices.keys()), signal);
-      this.#haveFlowsChanged = false;
-    } catch (error) {
-      if (!(error instanceof HostError) || signal.aborted) throw error;
-      this.#context.logger.warn('stale flows not removed, will retry after the next apply', {
-        ipFamily: this.ipFamily,
-        error,
-      });
-    }
+    const clean = afterApply.cleanStaleFlows?.bind(afterApply);
+    if (clean === undefined || !backend.capabilities.usesKernelConntrack) return undefined;
+    const { clock, logger } = this.#context;
+    return new FlowCleaning({
+      ipFamily: this.ipFamily,
+      clean,
+      criteria: () => {
+        if (this.#built === undefined) throw new InvariantError('flows are judged before the first table was built');
+        return { table: this.#built, except: this.#log.failedServices };
+      },
+      clock,
+      logger,
+    });
+  }
+
+  /** Whether the apply of `delta` can leave flows behind that lead nowhere. */
+  #mayLeaveFlows(table: ForwardingTable, delta: TableDelta): boolean {
+    const applied = this.#applied;
+    if (applied === undefined || !isEqual(applied.nodePortCidrs, table.nodePortCidrs)) return true;
+    const failed = this.#log.failedServices; // what the kernel has of these is not in `applied`
+    return delta.upserted.some((service) =>
+      canLeaveStaleFlows(failed.has(service.key) ? undefined : applied.services.get(service.key), service),
+    );
   }
 
   #logApplied(done: {
@@ -273,10 +295,4 @@ export class FamilyLane {
   #set(name: Parameters<Metrics['set']>[0]): void {
     this.#context.metrics.set(name, { ip_family: this.ipFamily }, this.#context.clock.now() / 1000);
   }
-}
-
-function hasUdp(delta: TableDelta): boolean {
-  return (
-    delta.upserted.some((service) => service.protocol === 'UDP') || delta.removed.some((key) => key.endsWith('/UDP'))
-  );
 }

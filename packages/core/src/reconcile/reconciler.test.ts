@@ -53,7 +53,7 @@ describe('a start condition', () => {
     await using bench = new ReconcilerBench({ startCondition: nodeKnown(30_000) });
     await bench.push(cluster);
     expect(bench.applies).toEqual(['full']);
-    expect(bench.clock.sleeping).toBe(1); // the lane's own, not the condition's
+    expect(bench.clock.sleeping).toBe(2); // the lane and its look for stale flows, not the condition's
   });
 
   test('that is met later delays the first apply until then', async () => {

@@ -134,7 +134,7 @@ class ClusterReconciler implements Reconciler {
     await unlessAborted(this.#inSync.promise, signal);
     logger.info('in sync', { services: this.#options.state.services.size });
     await this.#awaitStartCondition(signal);
-    const tasks = this.#lanes.flatMap((lane) => [lane.run(signal), lane.watchDrift(signal)]);
+    const tasks = this.#lanes.flatMap((lane) => [lane.run(signal), lane.watchDrift(signal), lane.cleanFlows(signal)]);
     await Promise.all(tasks.map(guarded));
   }
 

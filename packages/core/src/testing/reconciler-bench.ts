@@ -3,7 +3,7 @@ import { type LogFields, type Logger, noopLogger } from '../log.ts';
 import { type Metrics, noopMetrics } from '../metrics.ts';
 import { nodeName, serviceKey, servicePortKey, type ServicePortKey } from '../records/keys.ts';
 import type { DataplaneBackend } from '../reconcile/dataplane-backend.ts';
-import type { FamilyOptions } from '../reconcile/family-lane.ts';
+import type { AfterApply, FamilyOptions } from '../reconcile/family-lane.ts';
 import type { FamilyStatus } from '../reconcile/reconcile-status.ts';
 import { createReconciler, type Reconciler, type StartCondition } from '../reconcile/reconciler.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
@@ -46,7 +46,7 @@ export interface ReconcilerBenchOptions {
   readonly startCondition?: (state: ClusterState) => StartCondition;
   /** The backend of a second family. */
   readonly other?: DataplaneBackend;
-  readonly cleanStaleFlows?: () => Promise<void>;
+  readonly cleanStaleFlows?: AfterApply['cleanStaleFlows'];
 }
 
 /** A reconciler that runs from the start, with everything around it in memory. Time begins at 1000. */
@@ -139,9 +139,9 @@ export class ReconcilerBench implements AsyncDisposable {
           const counts = [...checks.values()].map((check) => ` ${check.service}=${check.localReadyEndpoints}`);
           this.happened.push(`health of ${ipFamily}:${counts.join('')} after ${applied()}`);
         },
-        cleanStaleFlows: async () => {
+        cleanStaleFlows: async (...given) => {
           this.happened.push(`flows of ${ipFamily} after ${applied()}`);
-          await options.cleanStaleFlows?.();
+          await options.cleanStaleFlows?.(...given);
         },
       },
     };

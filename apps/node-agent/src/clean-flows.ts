@@ -1,0 +1,88 @@
+import {
+  type AfterApply,
+  type Clock,
+  type FlowCriteria,
+  type FlowJudge,
+  flowJudge,
+  type IpAddress,
+  type IpFamily,
+  type Logger,
+  type Metrics,
+  type UdpFlow,
+} from '@switchyard/core';
+import type { FlowTable } from '@switchyard/native';
+
+/** What the removal of stale flows needs of this machine. */
+export interface FlowHost {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly interfaceAddresses: () => readonly IpAddress[];
+  /** The connection tracking. Asked once, and only on a node with UDP Services: it needs the native addon. */
+  readonly openFlowTable: () => Promise<FlowTable>;
+}
+
+/** More flows than this in one debug line help nobody. */
+const maxLoggedFlows = 100;
+
+/** Removes the stale UDP flows of one family. What was removed before a failure is logged and counted all the same. */
+export function flowCleaner(ipFamily: IpFamily, host: FlowHost): NonNullable<AfterApply['cleanStaleFlows']> {
+  const { clock, logger, metrics } = host;
+  let flowTable: FlowTable | undefined;
+  return async (criteria, signal) => {
+    const judge = new NewestJudge(criteria, host.interfaceAddresses);
+    const { destinationPorts } = judge.current;
+    if (destinationPorts.size === 0) return;
+    const start = clock.monotonic();
+    const removed: UdpFlow[] = [];
+    let count = 0;
+    try {
+      flowTable ??= await host.openFlowTable();
+      const isWanted = (flow: UdpFlow): boolean => judge.current.isStale(flow);
+      for await (const flows of flowTable.list({ ipFamily, destinationPorts, isWanted }, signal)) {
+        count += flowTable.delete(flows);
+        removed.push(...flows.slice(0, maxLoggedFlows - removed.length));
+      }
+    } finally {
+      metrics.observe(
+        'kubeproxy_conntrack_reconciler_sync_duration_seconds',
+        { ip_family: ipFamily },
+        (clock.monotonic() - start) / 1000,
+      );
+      if (count > 0) {
+        metrics.add('kubeproxy_conntrack_reconciler_deleted_entries_total', { ip_family: ipFamily }, count);
+        logger.info('stale flows removed', { ipFamily, count });
+        logger.debug('removed flows', { ipFamily, flows: removed.map(describeFlow) });
+      }
+    }
+  };
+}
+
+/** The judge of the newest table: tables may be built while flows are listed. */
+class NewestJudge {
+  readonly #criteria: () => FlowCriteria;
+  readonly #local: ReadonlySet<IpAddress>;
+  #of: FlowCriteria | undefined;
+  #judge: FlowJudge | undefined;
+
+  constructor(criteria: () => FlowCriteria, interfaceAddresses: () => readonly IpAddress[]) {
+    this.#criteria = criteria;
+    this.#local = new Set(interfaceAddresses());
+  }
+
+  get current(): FlowJudge {
+    const { table, except } = this.#criteria();
+    if (this.#judge === undefined || this.#of?.table !== table || this.#of.except !== except) {
+      this.#of = { table, except };
+      this.#judge = flowJudge({ table, except, isLocalAddress: (address) => this.#local.has(address) });
+    }
+    return this.#judge;
+  }
+}
+
+function describeFlow(flow: UdpFlow): string {
+  const { source, sourcePort, destination, destinationPort, replySource, replySourcePort } = flow;
+  const place = (address: string, port: number): string =>
+    address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+  return `${place(source, sourcePort)} -> ${place(destination, destinationPort)}, answered by ${place(replySource, replySourcePort)}`;
+}

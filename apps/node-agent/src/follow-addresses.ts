@@ -1,0 +1,42 @@
+import { type Clock, HostError, type Logger, seconds } from '@switchyard/core';
+
+/** What tells of changed interface addresses. */
+export interface AddressHost {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /**
+   * Steps whenever addresses of this machine's interfaces may have changed, until aborted. Rejects and throws
+   * `HostError` when it cannot tell.
+   */
+  readonly addressChanges: (signal: AbortSignal) => Promise<AsyncIterableIterator<void>>;
+}
+
+const retryInterval = seconds(30);
+
+/**
+ * Calls `onChange` whenever interface addresses may have changed, and whenever changes may have been missed. Resolves
+ * when aborted. Where the machine cannot tell, `onChange` is called twice a minute instead: it must be cheap.
+ */
+export async function followAddresses(
+  host: AddressHost,
+  onChange: () => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, logger } = host;
+  let hasFailed = false;
+  while (!signal.aborted) {
+    try {
+      const changes = await host.addressChanges(signal);
+      while ((await changes.next()).done !== true) await onChange();
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof HostError)) throw error;
+      if (!hasFailed) logger.warn('address changes are noticed late', { error, retryMs: retryInterval });
+      hasFailed = true;
+    }
+    await clock.sleep(retryInterval, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    if (!signal.aborted) await onChange();
+  }
+}
