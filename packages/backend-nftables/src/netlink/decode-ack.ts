@@ -7,6 +7,7 @@ import {
   readText,
   readUint32,
 } from '@switchyard/native';
+import { chainName } from '../class-chains.ts';
 import { type Change, splitElementId } from '../elements.ts';
 import { NftError, type NftRefusal } from '../nft-error.ts';
 import { NFTA, NLM_F, NLMSGERR } from './constants.ts';
@@ -114,7 +115,7 @@ function changeText(change: Change): string {
     case 'replace':
       return `put ${change.content.join(', ')} into ${change.object}`;
     case 'class':
-      return `add chain ${change.chain}`;
+      return `add chain ${chainName(change.chain, change.suffix)}`;
     default:
       return assertNever(change);
   }

@@ -18,7 +18,17 @@ import {
   type Prober,
   startEchoServer,
 } from '@switchyard/lab';
-import { nftablesBackend } from '../../src/index.ts';
+import { inject } from 'vitest';
+import { nftablesBackend, type NftablesHost } from '../../src/index.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    transport: NftablesHost['transport'];
+  }
+}
+
+/** The transport that this run of the tests is about. */
+export const transport: NftablesHost['transport'] = inject('transport');
 
 export const { signal } = new AbortController();
 
@@ -34,6 +44,11 @@ export function runnerIn(host: LabHost): CommandRunner {
   };
 }
 
+/** What a backend needs to program a lab host's namespace, over `transport`. */
+export function hostIn(host: LabHost): NftablesHost {
+  return { runner: runnerIn(host), logger: noopLogger, transport, netns: `/run/netns/${host.namespace}` };
+}
+
 /** A backend on a real kernel, and the last table given to it. */
 export class Kernel {
   readonly backend: DataplaneBackend;
@@ -44,9 +59,7 @@ export class Kernel {
   }
 
   static async open(host: LabHost, family: IpFamily = 'IPv4'): Promise<Kernel> {
-    return new Kernel(
-      await nftablesBackend.open({ runner: runnerIn(host), transport: 'cli', logger: noopLogger }, family, signal),
-    );
+    return new Kernel(await nftablesBackend.open(hostIn(host), family, signal));
   }
 
   async full(table: ForwardingTable): Promise<ApplyOutcome> {
