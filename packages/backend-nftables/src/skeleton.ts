@@ -11,6 +11,7 @@ import {
   type FamilySuffix,
   masqueradeMark,
   ruleMarksSet,
+  ruleMarksSize,
   type TableName,
 } from './names.ts';
 import { loadBalancingClasses } from './slots.ts';
@@ -64,7 +65,7 @@ function body(): string[] {
 
 function rules(): string[] {
   return [
-    `  set ${ruleMarksSet} { type mark . mark; }`,
+    `  set ${ruleMarksSet} { type mark . mark; size ${ruleMarksSize}; }`,
     ...families.flatMap(familyObjects),
     '  chain reject-chain { meta l4proto tcp reject with tcp reset; reject; }',
     ...families.flatMap(familyChains),

@@ -83,6 +83,12 @@ const setSettings: ReadonlySet<number> = new Set([3, 4, 5, 6, 7, 8, 9, 11, 12, 1
 /** Somebody changed the rules while they were read, every time. */
 const attempts = 10;
 
+/**
+ * While a hash table grows, for milliseconds after many elements were added, the kernel lists some of its elements twice
+ * and as many not at all. A list without doubles is complete.
+ */
+const maxReads = 100;
+
 /** Reads rules of `inet` tables over a socket that nobody else uses meanwhile. Methods throw `HostError`. */
 export class RulesReader {
   readonly #socket: NetlinkSocket;
@@ -125,9 +131,15 @@ export class RulesReader {
       this.#writer.attributeText(listAttribute.table, table);
       this.#writer.attributeText(listAttribute.set, set);
     };
+    const read = (bytes: Uint8Array, { start, end }: NetlinkMessage): readonly DumpedElement[] =>
+      readElementList(bytes, start + 4, end);
     try {
-      const lists = this.#collect(get.element, ask, (bytes, { start, end }) => readElementList(bytes, start + 4, end));
-      return lists.flat();
+      for (let reads = 0; reads < maxReads; reads++) {
+        const found = this.#collect(get.element, ask, read).flat();
+        const keys = new Set(found.map(({ key }) => Buffer.from(key).toString('latin1')));
+        if (keys.size === found.length) return found;
+      }
+      throw busy(maxReads);
     } catch (error) {
       if (error instanceof NativeError && error.errno === enoent) return undefined;
       throw error;
@@ -182,10 +194,7 @@ export class RulesReader {
       });
       if (isWhole) return found;
     }
-    throw new HostError(
-      'nftables.busy',
-      `cannot read the rules: they were changed by somebody during each of ${attempts} attempts; will be tried again`,
-    );
+    throw busy(attempts);
   }
 
   #ask(type: number, flags: number, attributes: () => void): void {
@@ -214,6 +223,11 @@ export class RulesReader {
     const errno = errorOf(bytes, message);
     if (errno !== 0) throw new NativeError('cannot read the rules of the kernel', { errno, syscall: 'netlink dump' });
   }
+}
+
+function busy(count: number): HostError {
+  const message = `cannot read the rules: they changed during each of ${count} attempts; will be tried again`;
+  return new HostError('nftables.busy', message);
 }
 
 interface Named {
