@@ -7,7 +7,7 @@ import type { NftTransport } from './transport.ts';
 
 /** The transport the host asks for. Throws `HostError` where it cannot be had: no other one is taken instead. */
 export function openTransport({ runner, transport, netns, logger }: NftablesHost): NftTransport {
-  if (transport === 'cli') return createCliTransport(runner);
+  if (transport === 'cli') return createCliTransport(runner, netns);
   const keeper = new RulesGuard({ netns, logger });
   try {
     return createNetlinkTransport({ runner, netns, keeper, open: openOwnSocket });

@@ -37,10 +37,6 @@ export class RulesGuard implements RulesKeeper, Disposable {
     this.#socket = openOwnSocket({ protocol: 'netfilter', receiveBuffer, ...(netns === undefined ? {} : { netns }) });
   }
 
-  exclusively<T>(work: () => Promise<T>): Promise<T> {
-    return this.#own.exclusively(work);
-  }
-
   mark(table: string): void {
     const rules = this.#read(table);
     if (rules === undefined)

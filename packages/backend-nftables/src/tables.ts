@@ -1,5 +1,5 @@
 import type { IpFamily } from '@switchyard/core';
-import { suffixOf, type TableName, tableNames } from './names.ts';
+import { type FamilySuffix, suffixOf, type TableName, tableNames } from './names.ts';
 import { NftError } from './nft-error.ts';
 import { skeleton, skeletonDigest } from './skeleton.ts';
 import type { NftTransport } from './transport.ts';
@@ -45,9 +45,7 @@ export interface EnsuredTable {
  * may ask at the same time; the second finds the first's.
  */
 export function ensureTable(transport: NftTransport, signal: AbortSignal): Promise<EnsuredTable> {
-  const { keeper } = transport;
-  const ensure = (): Promise<EnsuredTable> => ensureAlone(transport, signal);
-  return keeper === undefined ? ensure() : keeper.exclusively(ensure);
+  return transport.exclusively(() => ensureAlone(transport, signal));
 }
 
 async function ensureAlone(transport: NftTransport, signal: AbortSignal): Promise<EnsuredTable> {
@@ -73,15 +71,29 @@ async function ensureAlone(transport: NftTransport, signal: AbortSignal): Promis
 
 /**
  * Takes one IP family out of a table of any version, and the table itself when the other family is not in
- * it. One transaction.
+ * it. One transaction. A table that is not there is a table without the family.
  */
-export async function removeFamily(
+export function removeFamily(
   transport: NftTransport,
   table: TableName,
   family: IpFamily,
   signal: AbortSignal,
 ): Promise<void> {
-  const suffix = suffixOf(family);
+  return transport.exclusively(async () => {
+    try {
+      await removeAlone(transport, { table, suffix: suffixOf(family) }, signal);
+    } catch (error) {
+      if (!(error instanceof NftError) || error.refusal !== 'missing') throw error;
+      if ((await transport.findTable(table, signal)) !== undefined) throw error;
+    }
+  });
+}
+
+async function removeAlone(
+  transport: NftTransport,
+  { table, suffix }: { readonly table: TableName; readonly suffix: FamilySuffix },
+  signal: AbortSignal,
+): Promise<void> {
   const inUse = (await transport.listObjects(table, signal)).filter(({ isEmpty }) => !isEmpty);
   const isOtherFamilyInUse = inUse.some(({ name }) => /[46]$/.test(name) && !name.endsWith(suffix));
   if (!isOtherFamilyInUse) return transport.deleteTable(table, signal);

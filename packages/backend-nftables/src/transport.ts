@@ -14,6 +14,8 @@ export interface NftTransport extends AsyncDisposable {
   readonly portId: number | undefined;
   /** Watches over the rules; undefined where nobody can. */
   readonly keeper: RulesKeeper | undefined;
+  /** Runs work on the table that both families share: in this process, no two of them overlap. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
   /** Runs nft text as one transaction; for rule sets. `attempt` says in an error what was tried. Throws `NftError`. */
   loadRules(attempt: string, script: string, signal: AbortSignal): Promise<void>;
   /** Writes ordered changes as one transaction. Throws `NftError`, whose `change` is the one at fault where the kernel tells. */
@@ -61,8 +63,6 @@ export interface ListedObject {
 
 /** Knows whether our table is as it was made, and notices when somebody else changes it. Methods throw `HostError`. */
 export interface RulesKeeper {
-  /** Runs work on the table that both families share; no two of them in this process overlap. */
-  exclusively<T>(work: () => Promise<T>): Promise<T>;
   /** Takes the rules of a table as they are for right. Call it right after they were loaded. */
   mark(table: string): void;
   /** Takes chains that were just made at run time, and the classes that lead to them, for right as they are. */

@@ -12,6 +12,7 @@ import { handleClass } from '../handles.ts';
 import { birthmarkSet, type FamilySuffix, type IntervalObject, type SchemaObject, type TableName } from '../names.ts';
 import { createNftClient, type NftClient } from '../nft-cli/nft-client.ts';
 import { NftError } from '../nft-error.ts';
+import { type OwnChanges, ownChanges } from '../own-changes.ts';
 import type { FoundTable, KernelObject, ListedObject, NftTransport, RulesKeeper, WriteRequest } from '../transport.ts';
 import { NFT_MSG, NFTA } from './constants.ts';
 import { explainRefusal, refusedRead } from './decode-ack.ts';
@@ -49,6 +50,7 @@ class NetlinkTransport implements NftTransport {
   readonly kind = 'netlink';
   readonly canAddClasses = true;
   readonly keeper: (RulesKeeper & Disposable) | undefined;
+  readonly #own: OwnChanges;
   readonly #nft: NftClient;
   readonly #exchange: Exchange;
   readonly #encoder = new BatchEncoder();
@@ -59,12 +61,17 @@ class NetlinkTransport implements NftTransport {
   constructor({ runner, netns, keeper, open = openNetlinkSocket }: NetlinkTransportOptions) {
     this.#nft = createNftClient(runner);
     this.keeper = keeper;
+    this.#own = ownChanges(netns);
     const where = netns === undefined ? {} : { netns };
     this.#exchange = new Exchange(() => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where }));
   }
 
   get portId(): number {
     return this.#exchange.portId;
+  }
+
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    return this.#own.exclusively(work);
   }
 
   loadRules(attempt: string, script: string, signal: AbortSignal): Promise<void> {
@@ -75,7 +82,7 @@ class NetlinkTransport implements NftTransport {
     const chains = newChains(request.changes);
     if (this.keeper === undefined || chains.length === 0) return this.#write(attempt, request, signal);
     const { keeper } = this;
-    await keeper.exclusively(async () => {
+    await this.exclusively(async () => {
       await this.#write(attempt, request, signal);
       keeper.markChains(request.table, chains);
     });
