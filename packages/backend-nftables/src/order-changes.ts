@@ -38,7 +38,7 @@ export function orderChanges(
   const lists = groups.map(({ changes }) => changes);
   const deleted = deletedIds(lists);
   const replaced = deleted === undefined ? undefined : replacedIds(lists, deleted);
-  const stages: (Change[] | undefined)[] = new Array<Change[] | undefined>(stageCount);
+  const stages: (Change[] | undefined)[] = Array.from({ length: stageCount });
   const needed = new Set<number>();
   for (const list of lists) {
     for (const change of list) {
