@@ -103,15 +103,17 @@ export function hex(value: number): string {
  * a commit must not find another service's endpoints behind it just after.
  */
 export class IdPool {
-  readonly #used = new Set<number>();
+  /** One bit per id. */
+  readonly #used = new Uint32Array((maxServiceId + 1) / 32);
+  #count = 0;
   #next = 1;
 
   /** A free id, or undefined when all are taken. */
   allocate(): number | undefined {
-    if (this.#used.size >= maxServiceId) return undefined;
-    while (this.#used.has(this.#next)) this.#advance();
+    if (this.#count >= maxServiceId) return undefined;
+    while (this.#isUsed(this.#next)) this.#advance();
     const id = this.#next;
-    this.#used.add(id);
+    this.#take(id);
     this.#advance();
     return id;
   }
@@ -121,10 +123,11 @@ export class IdPool {
    * were `retired`: of services that are gone, but are still counted somewhere.
    */
   reset(ids: Iterable<number>, retired: Iterable<number> = []): void {
-    this.#used.clear();
+    this.#used.fill(0);
+    this.#count = 0;
     let highest = 0;
     for (const id of ids) {
-      this.#used.add(id);
+      this.#take(id);
       if (id > highest) highest = id;
     }
     for (const id of retired) if (id > highest && id <= maxServiceId) highest = id;
@@ -134,7 +137,19 @@ export class IdPool {
 
   /** `id` may be given out again, after all others. */
   free(id: number): void {
-    this.#used.delete(id);
+    if (!this.#isUsed(id)) return;
+    this.#used[id >> 5] = (this.#used[id >> 5] ?? 0) & ~(1 << (id & 31));
+    this.#count--;
+  }
+
+  #isUsed(id: number): boolean {
+    return (((this.#used[id >> 5] ?? 0) >>> (id & 31)) & 1) === 1;
+  }
+
+  #take(id: number): void {
+    if (this.#isUsed(id)) return;
+    this.#used[id >> 5] = (this.#used[id >> 5] ?? 0) | (1 << (id & 31));
+    this.#count++;
   }
 
   #advance(): void {

@@ -48,6 +48,11 @@ describe('connections', () => {
       [{ counted: { [vip]: 3 } }, { counted: { [vip]: 4 }, replaced: [vip] }],
       7,
     ],
+    [
+      'go on when a reading lacks the element',
+      [{ counted: { [vip]: 3 } }, { counted: {} }, { counted: { [vip]: 5 } }],
+      5,
+    ],
     ['go on when nobody told that it counts anew', [{ counted: { [vip]: 3 } }, { counted: { [vip]: 2 } }], 5],
     [
       'are counted once, however often they are read',

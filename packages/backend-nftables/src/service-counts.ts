@@ -74,7 +74,7 @@ export class ServiceCounts {
     for (const placed of services) {
       const totals = noTotals();
       for (const [id, total] of countersOf(placed, this.#suffix)) {
-        const packets = reading.get(id) ?? 0;
+        const packets = reading.get(id) ?? this.#lastOf(id, placed.service.key);
         totals[total] += packets;
         if (packets > 0) now.set(id, { owner: placed.service.key, total, packets });
       }
@@ -93,6 +93,12 @@ export class ServiceCounts {
     this.#seen = now;
     this.#latest = new Map([...current].map(([key, totals]) => [key, countersFrom(totals, this.#past.get(key))]));
     return this.#latest;
+  }
+
+  /** A list may lack an element while its hash table grows, and one that counted nothing. */
+  #lastOf(id: ElementId, owner: ServicePortKey): number {
+    const seen = this.#seen.get(id);
+    return seen?.owner === owner ? seen.packets : 0;
   }
 
   #addToPast({ owner, total, packets }: Seen): void {
