@@ -11,8 +11,8 @@ import { explainRefusal, refusedRead } from './decode-ack.ts';
 import { ElementReader, elementOf, type RawElement } from './decode-elements.ts';
 import { boundaryOf, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
 import { readSet } from './decode-set.ts';
-import { BatchEncoder, type BatchTarget, type EncodedBatch } from './encode-batch.ts';
-import { Exchange, isTooLarge } from './exchange.ts';
+import { BatchEncoder, type BatchTarget, type EncodedBatch, type Sent } from './encode-batch.ts';
+import { type Dump, Exchange, isTooLarge } from './exchange.ts';
 import { objectLayout } from './object-layout.ts';
 import { requestElements, requestSets, requestTable } from './requests.ts';
 
@@ -90,7 +90,8 @@ class NetlinkTransport implements NftTransport {
     const visit = (bytes: Uint8Array, raw: RawElement): void => {
       items.push(elementOf(bytes, raw, layout));
     };
-    return (await this.#elements({ table, name, items, visit }, signal)) ? items : undefined;
+    const isWhole = (): boolean => new Set(items.map(({ id }) => id)).size === items.length;
+    return (await this.#elements({ table, name, items, visit, isWhole }, signal)) ? items : undefined;
   }
 
   async readIntervals(
@@ -120,7 +121,8 @@ class NetlinkTransport implements NftTransport {
       const set = readSet(bytes, start + netfilterHeaderLength, end);
       if (set !== undefined) found.push(set);
     };
-    const errno = await this.#dump(() => requestSets(this.#encoder, table), visit, found, signal);
+    const makeRequest = (): Sent => requestSets(this.#encoder, table);
+    const errno = await this.#dump({ makeRequest, visit, items: found }, signal);
     if (errno !== 0) throw refusedRead(`cannot list table inet ${table}`, errno);
     const listed: ListedObject[] = [];
     for (const { kind, name } of found) {
@@ -184,23 +186,18 @@ class NetlinkTransport implements NftTransport {
 
   /** Reads a map or set; false when it is not there. `items` is what `visit` fills: it is emptied for a new attempt. */
   async #elements(read: ElementsToRead, signal: AbortSignal): Promise<boolean> {
-    const { table, name, items, visit } = read;
+    const { table, name, items, visit, isWhole } = read;
     const visitMessage = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
       this.#reader.read(bytes, start + netfilterHeaderLength, end, (raw) => visit(bytes, raw));
     };
-    const makeRequest = (): ReturnType<typeof requestElements> => requestElements(this.#encoder, table, name);
-    const errno = await this.#dump(makeRequest, visitMessage, items, signal);
+    const makeRequest = (): Sent => requestElements(this.#encoder, table, name);
+    const errno = await this.#dump({ makeRequest, visit: visitMessage, items, isWhole }, signal);
     if (errno === 0) return true;
     this.#absent(`cannot list ${name} of table inet ${table}`, errno);
     return false;
   }
 
-  async #dump(
-    makeRequest: Parameters<Exchange['dump']>[0],
-    visit: Parameters<Exchange['dump']>[1],
-    items: unknown[],
-    signal: AbortSignal,
-  ): Promise<number> {
+  async #dump({ makeRequest, visit, items, isWhole = () => true }: DumpInto, signal: AbortSignal): Promise<number> {
     await this.#turn(signal);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#dumping = promise;
@@ -208,7 +205,7 @@ class NetlinkTransport implements NftTransport {
       items.length = 0;
     };
     try {
-      return await this.#exchange.dump(makeRequest, visit, restart, signal);
+      return await this.#exchange.dump({ makeRequest, visit, restart, isWhole }, signal);
     } finally {
       this.#dumping = undefined;
       resolve();
@@ -222,9 +219,17 @@ class NetlinkTransport implements NftTransport {
   }
 }
 
-interface ElementsToRead {
+/** What a dump fills: emptied before each attempt. */
+interface Filled {
+  readonly items: unknown[];
+  /** Whether nothing in it came twice; default: it does not matter. */
+  readonly isWhole?: (() => boolean) | undefined;
+}
+
+interface DumpInto extends Filled, Pick<Dump, 'makeRequest' | 'visit'> {}
+
+interface ElementsToRead extends Filled {
   readonly table: string;
   readonly name: string;
-  readonly items: unknown[];
   readonly visit: (bytes: Uint8Array, raw: RawElement) => void;
 }
