@@ -83,7 +83,7 @@ describe('intervals', () => {
 describe('an element of another shape than ours is refused, not guessed', () => {
   const raw = (key: string, more: Partial<RawElement> = {}): [Uint8Array, RawElement] => {
     const bytes = Buffer.from(`ffffffff${key}`, 'hex');
-    const none = { keyEnd: 0, data: 0, dataLength: 0, flags: 0, chain: '' };
+    const none = { keyEnd: 0, data: 0, dataLength: 0, flags: 0, chain: '', expression: 0, expressionEnd: 0 };
     return [bytes, { ...none, key: 4, keyLength: bytes.length - 4, ...more }];
   };
   test.each<[string, string, [Uint8Array, RawElement]]>([
