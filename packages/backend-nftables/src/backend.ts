@@ -54,7 +54,7 @@ export const capabilities: BackendCapabilities = {
 };
 
 /** Changes per transaction. While the kernel takes them nothing else runs; a process of nft costs more than that. */
-const changesPerTransaction: Readonly<Record<NftTransport['kind'], number>> = { netlink: 10_000, cli: 50_000 };
+const changesPerTransaction: Readonly<Record<NftTransport['kind'], number>> = { netlink: 8000, cli: 50_000 };
 
 /** Drives one IP family of the nftables rule set. */
 export class NftablesBackend implements DataplaneBackend {

@@ -52,7 +52,10 @@ class NetlinkTransport implements NftTransport {
   readonly #exchange: Exchange;
   readonly #encoder = new BatchEncoder();
   readonly #reader = new ElementReader();
-  /** Ends with the dump in flight: nothing else may be asked on the socket before. */
+  /**
+   * Ends with the dump in flight: nothing else may be asked on the socket before. Whoever waited for it must look
+   * again, and then act without waiting for anything.
+   */
   #dumping: Promise<void> | undefined;
 
   constructor({ runner, netns, open }: NetlinkTransportOptions) {
@@ -72,13 +75,15 @@ class NetlinkTransport implements NftTransport {
   }
 
   async write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const batch = this.#encoder.changes(request);
     this.#send(attempt, request.table, { batch, changes: request.changes });
   }
 
   async findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const errno = this.#exchange.request(requestTable(this.#encoder, table), () => undefined);
     if (errno !== 0) return this.#absent(`cannot look for table inet ${table}`, errno);
     const birthmarks: number[] = [];
@@ -160,7 +165,8 @@ class NetlinkTransport implements NftTransport {
   }
 
   async flushObjects(table: string, objects: readonly ListedObject[], signal: AbortSignal): Promise<void> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const batch = this.#encoder.custom(table, ({ writer, begin }) => {
       for (const { name } of objects) {
         begin(NFT_MSG.DELSETELEM, 0, name);
@@ -173,7 +179,8 @@ class NetlinkTransport implements NftTransport {
   }
 
   async deleteTable(table: string, signal: AbortSignal): Promise<void> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const write = ({ writer, begin }: BatchTarget): void => {
       begin(NFT_MSG.DELTABLE, 0, undefined);
       writer.attributeText(NFTA.TABLE.NAME, table);
@@ -200,13 +207,6 @@ class NetlinkTransport implements NftTransport {
     }
   }
 
-  /** Waits for the dump in flight, if there is one. */
-  async #turn(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    while (this.#dumping !== undefined) await this.#dumping;
-    signal.throwIfAborted();
-  }
-
   /** Reads a map or set; false when it is not there. `items` is what `visit` fills: it is emptied for a new attempt. */
   async #elements(read: ElementsToRead, signal: AbortSignal): Promise<boolean> {
     const { table, name, items, visit, isWhole } = read;
@@ -221,7 +221,8 @@ class NetlinkTransport implements NftTransport {
   }
 
   async #dump({ makeRequest, visit, items, isWhole = () => true }: DumpInto, signal: AbortSignal): Promise<number> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#dumping = promise;
     const restart = (): void => {
