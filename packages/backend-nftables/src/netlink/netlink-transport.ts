@@ -2,13 +2,22 @@ import type { CommandRunner } from '@switchyard/host';
 import { type NetlinkMessage, type NetlinkSocket, openNetlinkSocket, readUint32 } from '@switchyard/native';
 import type { Change, Element } from '../elements.ts';
 import { handleClass } from '../handles.ts';
-import { birthmarkSet, type FamilySuffix, type IntervalObject, type SchemaObject, type TableName } from '../names.ts';
+import {
+  birthmarkSet,
+  type CountedObject,
+  type DropSet,
+  type FamilySuffix,
+  type IntervalObject,
+  type SchemaObject,
+  type TableName,
+} from '../names.ts';
 import { createNftClient, type NftClient } from '../nft-cli/nft-client.ts';
 import { NftError } from '../nft-error.ts';
 import type { FoundTable, KernelObject, ListedObject, NftTransport, WriteRequest } from '../transport.ts';
 import { NFT_MSG, NFTA } from './constants.ts';
 import { explainRefusal, refusedRead } from './decode-ack.ts';
-import { ElementReader, elementOf, type RawElement } from './decode-elements.ts';
+import { packetsOf } from './decode-counter.ts';
+import { ElementReader, elementOf, keyOf, type RawElement } from './decode-elements.ts';
 import { boundaryOf, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
 import { readSet } from './decode-set.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch, type Sent } from './encode-batch.ts';
@@ -97,6 +106,20 @@ class NetlinkTransport implements NftTransport {
     };
     const isWhole = (): boolean => new Set(items.map(({ id }) => id)).size === items.length;
     return (await this.#elements({ table, name, items, visit, isWhole }, signal)) ? items : undefined;
+  }
+
+  async readCounters(
+    { table, object, suffix }: KernelObject<CountedObject | DropSet>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, number> | undefined> {
+    const name = `${object}${suffix}`;
+    const layout = objectLayout(name);
+    const items: (readonly [string, number])[] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      const packets = packetsOf(bytes, raw) ?? 0;
+      if (packets > 0) items.push([keyOf(bytes, raw, layout), packets]);
+    };
+    return (await this.#elements({ table, name, items, visit }, signal)) ? new Map(items) : undefined;
   }
 
   async readIntervals(
