@@ -10,6 +10,7 @@ import {
 } from './elements.ts';
 import { endpointSetId, handleId } from './handles.ts';
 import {
+  dropSets,
   type ElementObject,
   elementObjects,
   type FamilySuffix,
@@ -30,6 +31,8 @@ export class KernelState {
   /** What stands in the slots of each endpoint set. */
   readonly slots: Map<number, (string | undefined)[]> = new Map();
   readonly settings: Map<ObjectName, readonly string[]> = new Map();
+  /** Service ids for which something was refused, by services that may be gone. */
+  readonly countedIds: Set<number> = new Set();
 
   /** Returns how many of these elements were not there before. */
   add(elements: readonly Element[]): number {
@@ -74,6 +77,10 @@ export async function readKernel(
   for (const object of intervalObjects) {
     const read = await transport.readIntervals({ table, object, suffix }, signal);
     kernel.settings.set(`${object}${suffix}`, read ?? []);
+  }
+  for (const object of dropSets) {
+    const read = await transport.readCounters({ table, object, suffix }, signal);
+    for (const key of read?.keys() ?? []) kernel.countedIds.add(Number(key));
   }
   return kernel;
 }
