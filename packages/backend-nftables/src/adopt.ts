@@ -1,4 +1,4 @@
-import type { ForwardingTable, IpFamily, ServicePortKey } from '@switchyard/core';
+import { type ForwardingTable, HostError, type IpFamily, type ServicePortKey } from '@switchyard/core';
 import {
   type Element,
   type ElementId,
@@ -10,6 +10,7 @@ import {
 } from './elements.ts';
 import { endpointSetId, handleId } from './handles.ts';
 import {
+  type ElementObject,
   elementObjects,
   type FamilySuffix,
   intervalObjects,
@@ -20,7 +21,7 @@ import {
 import { type PlacedService, policies, type PreviousSlots, slotsOf } from './place-service.ts';
 import { type RenderContext, renderFixed } from './render-service.ts';
 import type { SharedClaims } from './shared-claims.ts';
-import type { NftTransport } from './transport.ts';
+import type { KernelObject, NftTransport } from './transport.ts';
 
 /** What one family has in the kernel. Emptied by those who find theirs in it: what remains is asked for by nobody. */
 export class KernelState {
@@ -30,11 +31,15 @@ export class KernelState {
   readonly slots: Map<number, (string | undefined)[]> = new Map();
   readonly settings: Map<ObjectName, readonly string[]> = new Map();
 
-  add(elements: readonly Element[]): void {
+  /** Returns how many of these elements were not there before. */
+  add(elements: readonly Element[]): number {
+    const before = this.elements.size;
+    let slots = 0;
     for (const { id, data } of elements) {
-      if (id.startsWith('endpoints')) this.#addSlot(id, data);
+      if (id.startsWith('endpoints')) slots += this.#addSlot(id, data) ? 1 : 0;
       else this.elements.set(id, data);
     }
+    return this.elements.size - before + slots;
   }
 
   /** The slots of a service's sets. Remembers them: they can be asked for after they were taken. */
@@ -43,13 +48,16 @@ export class KernelState {
     return (policy) => slots.get(policy) ?? [];
   }
 
-  #addSlot(id: ElementId, data: string): void {
+  #addSlot(id: ElementId, data: string): boolean {
     // `endpoints4 0x2 . 0`
     const dot = id.indexOf(' . ');
     const set = Number(id.slice(id.indexOf(' ') + 1, dot));
-    const slots = this.slots.get(set) ?? [];
-    slots[Number(id.slice(dot + 3))] = data;
-    this.slots.set(set, slots);
+    const slot = Number(id.slice(dot + 3));
+    const slots = this.slots.get(set);
+    if (slots === undefined) this.slots.set(set, slot === 0 ? [data] : withSlot([], slot, data));
+    else if (slots[slot] === undefined) withSlot(slots, slot, data);
+    else return false;
+    return true;
   }
 }
 
@@ -62,14 +70,37 @@ export async function readKernel(
 ): Promise<KernelState> {
   const suffix = suffixOf(family);
   const kernel = new KernelState();
-  for (const object of elementObjects) {
-    kernel.add((await transport.readElements({ table, object, suffix }, signal)) ?? []);
-  }
+  for (const object of elementObjects) await readObject(transport, { table, object, suffix }, kernel, signal);
   for (const object of intervalObjects) {
     const read = await transport.readIntervals({ table, object, suffix }, signal);
     kernel.settings.set(`${object}${suffix}`, read ?? []);
   }
   return kernel;
+}
+
+/** Reads of one object until it is read without a double. */
+const maxReads = 10;
+
+/**
+ * While a hash table grows, which goes on for some milliseconds after many elements were added, the kernel lists
+ * it in an order that changes on the way: some elements come twice, and as many not at all. It does not say so, but a
+ * list without doubles is complete.
+ */
+async function readObject(
+  transport: NftTransport,
+  object: KernelObject<ElementObject>,
+  kernel: KernelState,
+  signal: AbortSignal,
+): Promise<void> {
+  const elements = (await transport.readElements(object, signal)) ?? [];
+  if (kernel.add(elements) === elements.length) return;
+  for (let reads = 1; reads < maxReads; reads++) {
+    const again = (await transport.readElements(object, signal)) ?? [];
+    kernel.add(again);
+    if (new Set(again.map(({ id }) => id)).size === again.length) return;
+  }
+  const name = `inet ${object.table} ${object.object}${object.suffix}`;
+  throw new HostError('nftables.doubles', `cannot read ${name}: ${maxReads} lists had doubles; will be tried again`);
 }
 
 /** What a process with no memory finds out about ids. */
@@ -152,6 +183,12 @@ export function takeService(kernel: KernelState, wanted: PlacedService, context:
     kernel.slots.delete(set);
   }
   return { isSame, elements: found };
+}
+
+function withSlot(slots: (string | undefined)[], slot: number, data: string): (string | undefined)[] {
+  while (slots.length < slot) slots.push(undefined); // no holes: they make arrays slow
+  slots[slot] = data;
+  return slots;
 }
 
 function isSameSet(

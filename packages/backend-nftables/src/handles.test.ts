@@ -82,6 +82,15 @@ describe('IdPool', () => {
     expect([pool.allocate(), pool.allocate()]).toEqual([first, undefined]);
   });
 
+  test('takes an id once and frees it once', () => {
+    const pool = new IdPool();
+    pool.reset([3, 3, 64]);
+    for (const id of [3, 3, 99]) pool.free(id);
+    const seen = new Set<number>();
+    for (let id = pool.allocate(); id !== undefined; id = pool.allocate()) seen.add(id);
+    expect([seen.size, seen.has(3), seen.has(64)]).toEqual([maxServiceId - 1, true, false]);
+  });
+
   test('continues above the ids it was told of', () => {
     const pool = new IdPool();
     pool.reset([7, 3]);

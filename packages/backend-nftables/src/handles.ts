@@ -103,33 +103,48 @@ export function hex(value: number): string {
  * a commit must not find another service's endpoints behind it just after.
  */
 export class IdPool {
-  readonly #used = new Set<number>();
+  /** One bit per id. */
+  readonly #used = new Uint32Array((maxServiceId + 1) / 32);
+  #count = 0;
   #next = 1;
 
   /** A free id, or undefined when all are taken. */
   allocate(): number | undefined {
-    if (this.#used.size >= maxServiceId) return undefined;
-    while (this.#used.has(this.#next)) this.#advance();
+    if (this.#count >= maxServiceId) return undefined;
+    while (this.#isUsed(this.#next)) this.#advance();
     const id = this.#next;
-    this.#used.add(id);
+    this.#take(id);
     this.#advance();
     return id;
   }
 
   /** Forgets everything and takes these ids; the next new one lies above the highest of them. */
   reset(ids: Iterable<number>): void {
-    this.#used.clear();
+    this.#used.fill(0);
+    this.#count = 0;
     this.#next = 1;
     for (const id of ids) {
-      this.#used.add(id);
+      this.#take(id);
       if (id >= this.#next) this.#next = id;
     }
-    if (this.#used.size > 0) this.#advance();
+    if (this.#count > 0) this.#advance();
   }
 
   /** `id` may be given out again, after all others. */
   free(id: number): void {
-    this.#used.delete(id);
+    if (!this.#isUsed(id)) return;
+    this.#used[id >> 5] = (this.#used[id >> 5] ?? 0) & ~(1 << (id & 31));
+    this.#count--;
+  }
+
+  #isUsed(id: number): boolean {
+    return (((this.#used[id >> 5] ?? 0) >>> (id & 31)) & 1) === 1;
+  }
+
+  #take(id: number): void {
+    if (this.#isUsed(id)) return;
+    this.#used[id >> 5] = (this.#used[id >> 5] ?? 0) | (1 << (id & 31));
+    this.#count++;
   }
 
   #advance(): void {
