@@ -8,7 +8,7 @@ export type { NftablesHost } from './backend.ts';
 /** Services and endpoints as elements of nftables maps under constant rules. */
 export const nftablesBackend: DataplaneBackendFactory<NftablesHost> = {
   name: 'nftables',
-  probe: (host, signal) => probeHost(host.runner, signal),
+  probe: (host, signal) => probeHost(host, signal),
   open: async (host: NftablesHost, ipFamily: IpFamily): Promise<DataplaneBackend> =>
     new NftablesBackend(host, openTransport(host), ipFamily),
 };
