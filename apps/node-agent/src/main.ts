@@ -1,4 +1,5 @@
-import { httpListener, noopMetrics, seconds, systemClock } from '@switchyard/core';
+import type { NftablesHost } from '@switchyard/backend-nftables';
+import { httpListener, type IpFamily, type Logger, noopMetrics, seconds, systemClock } from '@switchyard/core';
 import {
   createCommandRunner,
   createJsonLogger,
@@ -9,9 +10,10 @@ import {
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
-import { type Config, parseConfig } from './config.ts';
+import { type Config, parseConfig, type RunConfig } from './config.ts';
 import { helpText } from './flags.ts';
 import { openSource } from './open-source.ts';
+import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
 
 /** By then the cluster was listed and applied. */
@@ -34,27 +36,44 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
     }
     return;
   }
-  const { nodeName } = config;
-  const needs = { nodeName, clock: systemClock, random: Math.random, logger };
-  const source = await openSource(config.source, needs);
-  const backends = await openBackends(backendHost, ipFamilies, signal);
-  logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
-  const host = {
-    clock: systemClock,
-    logger,
-    metrics: noopMetrics,
-    listener: httpListener,
-    interfaceAddresses: () => nodeAddresses(),
-    openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
-    addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
-  };
-  releaseMemoryLater(startUpMs);
-  try {
-    await runAgent({ config, source, backends, host }, signal);
-  } finally {
-    for (const backend of backends) await backend[Symbol.asyncDispose]();
-  }
+  await runUntilStopped({ config, backendHost, ipFamilies, logger }, signal);
   logger.info('stopped, forwarding stays in place', { reason: String(signal.reason) });
+}
+
+interface Run {
+  readonly config: RunConfig;
+  readonly backendHost: NftablesHost;
+  readonly ipFamilies: readonly IpFamily[];
+  readonly logger: Logger;
+}
+
+/** What the host can do is asked while the cluster is already being listed. */
+async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run, signal: AbortSignal): Promise<void> {
+  const stop = new AbortController();
+  const running = AbortSignal.any([signal, stop.signal]);
+  const opening = openBackends(backendHost, ipFamilies, running);
+  opening.catch(() => undefined); // told below, unless the source is the first to fail
+  try {
+    const { nodeName } = config;
+    const needs = { nodeName, clock: systemClock, random: Math.random, logger };
+    const source = readAhead(await openSource(config.source, needs), running);
+    const backends = await opening;
+    logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
+    const host = {
+      clock: systemClock,
+      logger,
+      metrics: noopMetrics,
+      listener: httpListener,
+      interfaceAddresses: () => nodeAddresses(),
+      openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
+      addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
+    };
+    releaseMemoryLater(startUpMs);
+    await runAgent({ config, source, backends, host }, running);
+  } finally {
+    stop.abort();
+    for (const backend of await opening.catch(() => [])) await backend[Symbol.asyncDispose]();
+  }
 }
 
 function print(text: string): void {

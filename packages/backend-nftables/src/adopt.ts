@@ -12,6 +12,7 @@ import {
 } from './elements.ts';
 import { endpointSetId, handleId } from './handles.ts';
 import {
+  dropSets,
   type ElementObject,
   elementObjects,
   type FamilySuffix,
@@ -35,6 +36,8 @@ export class KernelState {
   readonly settings: Map<ObjectName, readonly string[]> = new Map();
   /** What the elements say of sets with session affinity. */
   readonly affinity: AffinityState = new AffinityState();
+  /** Service ids for which something was refused, by services that may be gone. */
+  readonly countedIds: Set<number> = new Set();
 
   /** Returns how many of these elements were not there before. */
   add(elements: readonly Element[]): number {
@@ -92,6 +95,10 @@ export async function readKernel(
   for (const object of intervalObjects) {
     const read = await transport.readIntervals({ table, object, suffix }, signal);
     kernel.settings.set(`${object}${suffix}`, read ?? []);
+  }
+  for (const object of dropSets) {
+    const read = await transport.readCounters({ table, object, suffix }, signal);
+    for (const key of read?.keys() ?? []) kernel.countedIds.add(Number(key));
   }
   return kernel;
 }

@@ -64,6 +64,16 @@ export class AppliedServices {
     return this.#placed.size + this.#residues.size;
   }
 
+  /** Services that are in the kernel as they were wanted last. */
+  placed(): Iterable<PlacedService> {
+    return this.#placed.values();
+  }
+
+  /** Whether the service has something in the kernel, as wanted or not. */
+  has(key: ServicePortKey): boolean {
+    return this.#placed.has(key) || this.#residues.has(key);
+  }
+
   /** The kernel holds nothing. */
   clear(): void {
     this.#placed = new Map();
@@ -82,7 +92,7 @@ export class AppliedServices {
     const known = (key: ServicePortKey): number | undefined => placed.get(key)?.id ?? residues.get(key)?.id;
     const { ids, usedIds } = recoverIds(kernel, services, { known, suffix: this.#context.suffix });
     this.clear();
-    this.#ids.reset(usedIds);
+    this.#ids.reset(usedIds, kernel.countedIds);
     const broken: PlacedService[] = [];
     for (const service of services.values()) {
       const id = ids.get(service.key) ?? this.#ids.allocate();

@@ -10,6 +10,7 @@ import {
   type IpFamily,
   type Logger,
   millis,
+  type ServiceCounters,
   type ServicePortKey,
   systemClock,
   type TableDelta,
@@ -26,6 +27,8 @@ import { NftError } from './nft-error.ts';
 import { orderChanges } from './order-changes.ts';
 import { renderSettings, settingChange } from './render-settings.ts';
 import { exactSlotCounts, preloadedSlotCounts } from './slots.ts';
+import { readCounts } from './read-counts.ts';
+import { ServiceCounts } from './service-counts.ts';
 import { ensureTable, findTables, removeFamily } from './tables.ts';
 import type { NftTransport } from './transport.ts';
 
@@ -53,7 +56,7 @@ export function capabilitiesOf(transport: NftTransport['kind']): BackendCapabili
 }
 
 /** Changes per transaction. While the kernel takes them nothing else runs; a process of nft costs more than that. */
-const changesPerTransaction: Readonly<Record<NftTransport['kind'], number>> = { netlink: 10_000, cli: 50_000 };
+const changesPerTransaction: Readonly<Record<NftTransport['kind'], number>> = { netlink: 5000, cli: 50_000 };
 
 /** Drives one IP family of the nftables rule set. */
 export class NftablesBackend implements DataplaneBackend {
@@ -65,6 +68,7 @@ export class NftablesBackend implements DataplaneBackend {
   readonly #clock: Clock;
   readonly #classes: ClassPool;
   readonly #services: AppliedServices;
+  readonly #counts: ServiceCounts;
   readonly #settings = new Map<ObjectName, string>();
   /** The table we write to; undefined when what is in the kernel is not known. */
   #table: TableName | undefined;
@@ -81,6 +85,7 @@ export class NftablesBackend implements DataplaneBackend {
     const suffix = suffixOf(ipFamily);
     const exactLimit = transport.canAddClasses ? exactSlotCounts : preloadedSlotCounts;
     this.#classes = new ClassPool(suffix);
+    this.#counts = new ServiceCounts(suffix);
     this.#services = new AppliedServices({
       suffix,
       exactLimit,
@@ -119,6 +124,16 @@ export class NftablesBackend implements DataplaneBackend {
     const kernel = await readKernel(this.#transport, current, this.ipFamily, signal);
     const classes = await this.#transport.readClasses(current, suffixOf(this.ipFamily), signal);
     return dumpKernel({ kernel, classes, family: this.ipFamily });
+  }
+
+  /** Blocks while it reads, for about 1 ms per 1,000 frontends with `netlink`. May be called while an apply is under way. */
+  async counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
+    const table = this.#table;
+    if (table === undefined) return this.#counts.latest;
+    this.#counts.beginReading();
+    const reading = await readCounts(this.#transport, table, suffixOf(this.ipFamily), signal);
+    if (reading === undefined) return this.#counts.latest;
+    return this.#counts.update(this.#services.placed(), reading, (key) => this.#services.has(key));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -208,8 +223,8 @@ export class NftablesBackend implements DataplaneBackend {
     const attempt = `cannot write ${changes.length} changes to table inet ${table}`;
     await this.#transport.write(attempt, { table, changes }, signal);
     for (const change of changes) {
-      if (change.kind !== 'class') break; // they come first
-      this.#classes.markAdded(change.handleClass);
+      if (change.kind === 'class') this.#classes.markAdded(change.handleClass);
+      else if (change.kind === 'delete') this.#counts.noteDeleted(change.id);
     }
     const duration = this.#clock.monotonic() - start;
     this.#logger.trace('transaction', { ipFamily: this.ipFamily, changes: changes.length, duration });

@@ -97,6 +97,12 @@ describe('IdPool', () => {
     expect([pool.allocate(), pool.allocate()]).toEqual([8, 9]);
   });
 
+  test('continues above retired ids, without taking them', () => {
+    const pool = new IdPool();
+    pool.reset([3], [9, 1]);
+    expect([pool.allocate(), pool.allocate()]).toEqual([10, 11]);
+  });
+
   test('starts over at the end of the range', () => {
     const pool = new IdPool();
     pool.reset([maxServiceId, 1]);

@@ -118,16 +118,21 @@ export class IdPool {
     return id;
   }
 
-  /** Forgets everything and takes these ids; the next new one lies above the highest of them. */
-  reset(ids: Iterable<number>): void {
+  /**
+   * Forgets everything and takes these ids; the next new one lies above the highest of them, and above those that
+   * were `retired`: of services that are gone, but are still counted somewhere.
+   */
+  reset(ids: Iterable<number>, retired: Iterable<number> = []): void {
     this.#used.fill(0);
     this.#count = 0;
-    this.#next = 1;
+    let highest = 0;
     for (const id of ids) {
       this.#take(id);
-      if (id >= this.#next) this.#next = id;
+      if (id > highest) highest = id;
     }
-    if (this.#count > 0) this.#advance();
+    for (const id of retired) if (id > highest && id <= maxServiceId) highest = id;
+    this.#next = highest;
+    this.#advance();
   }
 
   /** `id` may be given out again, after all others. */

@@ -70,11 +70,11 @@ export function placeService(service: ServiceForwarding, place: Place): PlacedSe
     : { exactLimit: place.exactLimit, max: maxEndpoints };
   const cluster = placeSet(service, 'Cluster', { ...limits, previous: place.previous });
   const local = placeSet(service, 'Local', { ...limits, previous: place.previous });
-  const isInOrder = cluster === undefined && local === undefined;
+  const slots = cluster === undefined && local === undefined ? undefined : { Cluster: cluster, Local: local };
   return {
     service,
     id: place.id,
-    slots: isInOrder ? undefined : { Cluster: cluster, Local: local },
+    slots,
     affinity: isKept ? placeAffinity(service, sessionAffinity.timeout / 1000, place) : undefined,
   };
 }
@@ -132,11 +132,17 @@ function placeSet(service: ServiceForwarding, policy: TrafficPolicy, place: SetP
   if (endpoints.length === 0 || !isUsed(service, policy)) return undefined;
   if (endpoints.length > place.max) throw tooManyEndpoints(service.key, endpoints.length, place.max);
   const previous = place.previous(policy);
-  if (previous.length === 0) return undefined;
+  if (previous.length === 0 || isInOrder(previous, endpoints)) return undefined;
   const byData = new Map(endpoints.map((endpoint) => [endpointData(endpoint), endpoint]));
   const slots = assignSlots({ previous, endpoints: [...byData.keys()], exactLimit: place.exactLimit });
   const placed = slots.map((data) => byData.get(data) as Endpoint); // slots hold nothing else
   return placed.every((endpoint, slot) => endpoint === endpoints[slot % endpoints.length]) ? undefined : placed;
+}
+
+/** Nearly always so when a table is adopted. */
+function isInOrder(previous: readonly (string | undefined)[], endpoints: readonly Endpoint[]): boolean {
+  if (previous.length !== endpoints.length) return false;
+  return endpoints.every((endpoint, slot) => previous[slot] === endpointData(endpoint));
 }
 
 function tooManyEndpoints(key: ServicePortKey, count: number, max: number): HostError {

@@ -217,7 +217,7 @@ function dumpOfNew(harness: BackendHarness, table: ForwardingTable, signal: Abor
 async function makeDump(harness: BackendHarness, table: ForwardingTable, signal: AbortSignal): Promise<string> {
   await using backend: DataplaneBackend = await harness.createKernel().open(table.ipFamily, signal);
   await new TableApplier(backend).apply(table, signal);
-  return backend.dump(signal);
+  return await backend.dump(signal); // before the backend is disposed
 }
 
 interface Reference {

@@ -65,6 +65,8 @@ export const flowSchema = v.strictObject({
   from: v.string(),
   to: v.pipe(v.string(), v.regex(/^[0-9.]+:[0-9]+\/(TCP|UDP|SCTP)$/, 'must be address:port/PROTOCOL')),
   expect: expectation,
+  /** Session affinity: the endpoint, one of those above, at which this client was before. Looked at in the lab only. */
+  kept: v.optional(v.string()),
   family,
 });
 

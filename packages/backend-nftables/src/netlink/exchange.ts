@@ -15,6 +15,17 @@ const dumpAttempts = 10;
 /** Visits the messages of a dump; called between turns of the event loop. */
 export type VisitMessage = (bytes: Uint8Array, message: NetlinkMessage) => void;
 
+/** A dump and what is made of it. */
+export interface Dump {
+  /** Makes a new request, with a number of its own. */
+  makeRequest(): Sent;
+  readonly visit: VisitMessage;
+  /** Forgets what was visited: called before each attempt. */
+  restart(): void;
+  /** Whether everything came once only. */
+  isWhole(): boolean;
+}
+
 /**
  * Requests and their answers over one socket, which is opened at once, and anew after a failure that may have
  * left answers in it. One request at a time; the caller sees to that.
@@ -72,14 +83,15 @@ export class Exchange implements Disposable {
   }
 
   /**
-   * Sends the request that `makeRequest` makes for a dump and visits its messages. Returns an errno, or 0. When
-   * somebody wrote meanwhile it begins anew, after `restart`.
+   * Reads a whole dump. Returns an errno, or 0. It begins anew when somebody wrote meanwhile, and when something
+   * came twice: then the kernel was enlarging a hash table, and as much is missing as came twice.
    */
-  async dump(makeRequest: () => Sent, visit: VisitMessage, restart: () => void, signal: AbortSignal): Promise<number> {
+  async dump(dump: Dump, signal: AbortSignal): Promise<number> {
     for (let attempt = 0; attempt < dumpAttempts; attempt++) {
-      restart();
-      const result = await this.#guardedDump(makeRequest(), visit, signal);
-      if (result !== 'interrupted') return result;
+      dump.restart();
+      const result = await this.#guardedDump(dump, signal);
+      const isWhole = result !== 'interrupted' && (result !== 0 || dump.isWhole());
+      if (isWhole) return result;
       await setImmediate();
     }
     throw new HostError(
@@ -93,17 +105,18 @@ export class Exchange implements Disposable {
     this.#drop();
   }
 
-  async #guardedDump(sent: Sent, visit: VisitMessage, signal: AbortSignal): Promise<number | 'interrupted'> {
+  async #guardedDump(dump: Dump, signal: AbortSignal): Promise<number | 'interrupted'> {
     try {
-      return await this.#dumpOnce(sent, visit, signal);
+      return await this.#dumpOnce(dump, signal);
     } catch (error) {
       this.#drop(); // the rest of the dump may still come
       throw error;
     }
   }
 
-  async #dumpOnce(sent: Sent, visit: VisitMessage, signal: AbortSignal): Promise<number | 'interrupted'> {
+  async #dumpOnce({ makeRequest, visit }: Dump, signal: AbortSignal): Promise<number | 'interrupted'> {
     const socket = this.#opened();
+    const sent = makeRequest();
     socket.send(sent.bytes);
     let isInterrupted = false;
     for (let datagrams = 1; ; datagrams++) {

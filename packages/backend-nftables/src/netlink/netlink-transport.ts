@@ -2,17 +2,26 @@ import type { CommandRunner } from '@switchyard/host';
 import { type NetlinkMessage, type NetlinkSocket, openNetlinkSocket, readUint32 } from '@switchyard/native';
 import type { Change, Element } from '../elements.ts';
 import { handleClass } from '../handles.ts';
-import { birthmarkSet, type FamilySuffix, type IntervalObject, type SchemaObject, type TableName } from '../names.ts';
+import {
+  birthmarkSet,
+  type CountedObject,
+  type DropSet,
+  type FamilySuffix,
+  type IntervalObject,
+  type SchemaObject,
+  type TableName,
+} from '../names.ts';
 import { createNftClient, type NftClient } from '../nft-cli/nft-client.ts';
 import { NftError } from '../nft-error.ts';
 import type { FoundTable, KernelObject, ListedObject, NftTransport, WriteRequest } from '../transport.ts';
 import { NFT_MSG, NFTA } from './constants.ts';
 import { explainRefusal, refusedRead } from './decode-ack.ts';
-import { ElementReader, elementOf, type RawElement } from './decode-elements.ts';
+import { packetsOf } from './decode-counter.ts';
+import { ElementReader, elementOf, keyOf, type RawElement } from './decode-elements.ts';
 import { boundaryOf, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
 import { readSet } from './decode-set.ts';
-import { BatchEncoder, type BatchTarget, type EncodedBatch } from './encode-batch.ts';
-import { Exchange, isTooLarge } from './exchange.ts';
+import { BatchEncoder, type BatchTarget, type EncodedBatch, type Sent } from './encode-batch.ts';
+import { type Dump, Exchange, isTooLarge } from './exchange.ts';
 import { objectLayout } from './object-layout.ts';
 import { requestElements, requestSets, requestTable } from './requests.ts';
 
@@ -43,7 +52,10 @@ class NetlinkTransport implements NftTransport {
   readonly #exchange: Exchange;
   readonly #encoder = new BatchEncoder();
   readonly #reader = new ElementReader();
-  /** Ends with the dump in flight: nothing else may be asked on the socket before. */
+  /**
+   * Ends with the dump in flight: nothing else may be asked on the socket before. Whoever waited for it must look
+   * again, and then act without waiting for anything.
+   */
   #dumping: Promise<void> | undefined;
 
   constructor({ runner, netns, open }: NetlinkTransportOptions) {
@@ -63,13 +75,15 @@ class NetlinkTransport implements NftTransport {
   }
 
   async write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const batch = this.#encoder.changes(request);
     this.#send(attempt, request.table, { batch, changes: request.changes });
   }
 
   async findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const errno = this.#exchange.request(requestTable(this.#encoder, table), () => undefined);
     if (errno !== 0) return this.#absent(`cannot look for table inet ${table}`, errno);
     const birthmarks: number[] = [];
@@ -90,7 +104,22 @@ class NetlinkTransport implements NftTransport {
     const visit = (bytes: Uint8Array, raw: RawElement): void => {
       items.push(elementOf(bytes, raw, layout));
     };
-    return (await this.#elements({ table, name, items, visit }, signal)) ? items : undefined;
+    const isWhole = (): boolean => new Set(items.map(({ id }) => id)).size === items.length;
+    return (await this.#elements({ table, name, items, visit, isWhole }, signal)) ? items : undefined;
+  }
+
+  async readCounters(
+    { table, object, suffix }: KernelObject<CountedObject | DropSet>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, number> | undefined> {
+    const name = `${object}${suffix}`;
+    const layout = objectLayout(name);
+    const items: (readonly [string, number])[] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      const packets = packetsOf(bytes, raw) ?? 0;
+      if (packets > 0) items.push([keyOf(bytes, raw, layout), packets]);
+    };
+    return (await this.#elements({ table, name, items, visit }, signal)) ? new Map(items) : undefined;
   }
 
   async readIntervals(
@@ -120,7 +149,8 @@ class NetlinkTransport implements NftTransport {
       const set = readSet(bytes, start + netfilterHeaderLength, end);
       if (set !== undefined) found.push(set);
     };
-    const errno = await this.#dump(() => requestSets(this.#encoder, table), visit, found, signal);
+    const makeRequest = (): Sent => requestSets(this.#encoder, table);
+    const errno = await this.#dump({ makeRequest, visit, items: found }, signal);
     if (errno !== 0) throw refusedRead(`cannot list table inet ${table}`, errno);
     const listed: ListedObject[] = [];
     for (const { kind, name } of found) {
@@ -135,7 +165,8 @@ class NetlinkTransport implements NftTransport {
   }
 
   async flushObjects(table: string, objects: readonly ListedObject[], signal: AbortSignal): Promise<void> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const batch = this.#encoder.custom(table, ({ writer, begin }) => {
       for (const { name } of objects) {
         begin(NFT_MSG.DELSETELEM, 0, name);
@@ -148,7 +179,8 @@ class NetlinkTransport implements NftTransport {
   }
 
   async deleteTable(table: string, signal: AbortSignal): Promise<void> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const write = ({ writer, begin }: BatchTarget): void => {
       begin(NFT_MSG.DELTABLE, 0, undefined);
       writer.attributeText(NFTA.TABLE.NAME, table);
@@ -175,40 +207,29 @@ class NetlinkTransport implements NftTransport {
     }
   }
 
-  /** Waits for the dump in flight, if there is one. */
-  async #turn(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    while (this.#dumping !== undefined) await this.#dumping;
-    signal.throwIfAborted();
-  }
-
   /** Reads a map or set; false when it is not there. `items` is what `visit` fills: it is emptied for a new attempt. */
   async #elements(read: ElementsToRead, signal: AbortSignal): Promise<boolean> {
-    const { table, name, items, visit } = read;
+    const { table, name, items, visit, isWhole } = read;
     const visitMessage = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
       this.#reader.read(bytes, start + netfilterHeaderLength, end, (raw) => visit(bytes, raw));
     };
-    const makeRequest = (): ReturnType<typeof requestElements> => requestElements(this.#encoder, table, name);
-    const errno = await this.#dump(makeRequest, visitMessage, items, signal);
+    const makeRequest = (): Sent => requestElements(this.#encoder, table, name);
+    const errno = await this.#dump({ makeRequest, visit: visitMessage, items, isWhole }, signal);
     if (errno === 0) return true;
     this.#absent(`cannot list ${name} of table inet ${table}`, errno);
     return false;
   }
 
-  async #dump(
-    makeRequest: Parameters<Exchange['dump']>[0],
-    visit: Parameters<Exchange['dump']>[1],
-    items: unknown[],
-    signal: AbortSignal,
-  ): Promise<number> {
-    await this.#turn(signal);
+  async #dump({ makeRequest, visit, items, isWhole = () => true }: DumpInto, signal: AbortSignal): Promise<number> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#dumping = promise;
     const restart = (): void => {
       items.length = 0;
     };
     try {
-      return await this.#exchange.dump(makeRequest, visit, restart, signal);
+      return await this.#exchange.dump({ makeRequest, visit, restart, isWhole }, signal);
     } finally {
       this.#dumping = undefined;
       resolve();
@@ -222,9 +243,17 @@ class NetlinkTransport implements NftTransport {
   }
 }
 
-interface ElementsToRead {
+/** What a dump fills: emptied before each attempt. */
+interface Filled {
+  readonly items: unknown[];
+  /** Whether nothing in it came twice; default: it does not matter. */
+  readonly isWhole?: (() => boolean) | undefined;
+}
+
+interface DumpInto extends Filled, Pick<Dump, 'makeRequest' | 'visit'> {}
+
+interface ElementsToRead extends Filled {
   readonly table: string;
   readonly name: string;
-  readonly items: unknown[];
   readonly visit: (bytes: Uint8Array, raw: RawElement) => void;
 }

@@ -1,2 +1,3 @@
 export * from './fake-nft.ts';
 export * from './trace-packet.ts';
+export * from './faulty-backend.ts';

@@ -70,6 +70,7 @@ describe('under connects', () => {
           status: 'applied',
           writes: 0,
         });
+        await pause(40); // so that connects get their turn: a write over netlink is done before they do
       }
     });
     expect(failed).toEqual([]);
@@ -83,6 +84,7 @@ describe('under connects', () => {
     const { count, failed } = await during(async () => {
       for (let round = 0; round < 150; round++) {
         expect(await kernel.next(states[round % states.length]!)).toMatchObject({ status: 'applied' });
+        await pause(4);
       }
     });
     expect(failed).toEqual([]);

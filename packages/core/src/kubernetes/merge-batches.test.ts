@@ -28,7 +28,10 @@ function short(event: ClusterEvent): string {
 }
 
 /** A merger whose batches are noted with the time of their delivery. */
-function begin(maxEvents = 1000): {
+function begin(
+  maxEvents = 1000,
+  idle = 100,
+): {
   merger: BatchMerger;
   clock: ManualClock;
   seen: string[];
@@ -36,7 +39,7 @@ function begin(maxEvents = 1000): {
   done: Promise<unknown>;
 } {
   const clock = new ManualClock();
-  const merger = newBatchMerger({ clock, maxDelay: millis(100), quiet: millis(10), maxEvents });
+  const merger = newBatchMerger({ clock, idle: millis(idle), maxDelay: millis(100), quiet: millis(10), maxEvents });
   const seen: string[] = [];
   const stop = new AbortController();
   const pull = async (): Promise<void> => {
@@ -75,6 +78,17 @@ describe('time', () => {
     merger.push(node('c'));
     await pass(clock, 50);
     expect(seen).toEqual(['0: +a', '18: +b +c']);
+  });
+
+  test('what comes later than the idle time after a delivery does not wait', async () => {
+    const { clock, merger, seen } = begin(1000, 20);
+    merger.push(node('a'));
+    await pass(clock, 20);
+    merger.push(node('b'));
+    await pass(clock, 19);
+    merger.push(node('c'));
+    await pass(clock, 50);
+    expect(seen).toEqual(['0: +a', '20: +b', '49: +c']);
   });
 
   test('a flood is cut every 100 ms', async () => {

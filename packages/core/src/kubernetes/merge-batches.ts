@@ -4,6 +4,8 @@ import { type Clock, type Millis, millis } from '../time.ts';
 /** Bounds of merging. */
 export interface MergeOptions {
   readonly clock: Clock;
+  /** An event that comes so long after the last delivery is delivered at once. */
+  readonly idle: Millis;
   /** No event waits longer than this, counted from its arrival (unless the consumer is busy). */
   readonly maxDelay: Millis;
   /** A pause this long ends a flood: what has come so far belongs together. */
@@ -17,19 +19,28 @@ export interface BatchMerger {
   /** Adds an event. Cheap; never blocks. */
   push(event: ClusterEvent): void;
   /**
-   * Batches in first-seen order, never empty. The first event after idle (nothing for `maxDelay`) is
-   * delivered at once, together with what was pushed in the same turn; a flood is merged. A later event
+   * Batches in first-seen order, never empty. The first event after `idle` is delivered at once,
+   * together with what was pushed in the same turn; a flood is merged. A later event
    * of an object replaces the earlier one, a `replace` all earlier ones of its resource, so what waits
    * for a slow consumer is bounded by the number of objects. Rejects with `signal.reason`.
    */
   batches(signal: AbortSignal): AsyncGenerator<readonly ClusterEvent[]>;
 }
 
-/** The bounds of a node agent: related objects written together arrive within a few milliseconds (A15). */
-export const defaultMerge: Omit<MergeOptions, 'clock'> = { maxDelay: millis(100), quiet: millis(10), maxEvents: 1000 };
+/**
+ * The bounds of a node agent: related objects written together arrive within a few milliseconds (A15). A batch costs less
+ * than a millisecond from here to the kernel, so steady changes need no more merging than this; what takes longer merges
+ * by itself, in the lane that is busy.
+ */
+export const defaultMerge: Omit<MergeOptions, 'clock'> = {
+  idle: millis(10),
+  maxDelay: millis(20),
+  quiet: millis(2),
+  maxEvents: 1000,
+};
 
 /** A merger with nothing in it. */
-export function newBatchMerger({ clock, maxDelay, quiet, maxEvents }: MergeOptions): BatchMerger {
+export function newBatchMerger({ clock, idle, maxDelay, quiet, maxEvents }: MergeOptions): BatchMerger {
   const pending = new PendingEvents();
   let oldest = 0;
   let newest = 0;
@@ -46,7 +57,7 @@ export function newBatchMerger({ clock, maxDelay, quiet, maxEvents }: MergeOptio
   };
 
   const settle = async (signal: AbortSignal): Promise<void> => {
-    if (oldest - delivered >= maxDelay) return;
+    if (oldest - delivered >= idle) return;
     while (pending.size < maxEvents && !signal.aborted) {
       const wait = Math.min(oldest + maxDelay, newest + quiet) - clock.monotonic();
       if (wait <= 0) return;

@@ -66,7 +66,7 @@ export function writeGetStatistics(writer: MessageWriter): void {
 }
 
 /**
- * Deletes one entry; the kernel answers only if it cannot. `handle` holds the tuple, without which this message
+ * Deletes one entry; the kernel answers only if it cannot. `handle` holds a tuple, without which this message
  * would delete every entry there is.
  */
 export function writeDelete(writer: MessageWriter, ipFamily: IpFamily, handle: Uint8Array): void {

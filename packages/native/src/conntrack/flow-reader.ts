@@ -6,11 +6,14 @@ import { addressFamilies, conntrack, udp } from './flow-messages.ts';
 /** A UDP flow as the kernel listed it. */
 export interface TrackedFlow extends UdpFlow {
   readonly ipFamily: IpFamily;
-  /** The kernel's number for this entry. A later entry with the same addresses and ports has another one. */
+  /** The kernel's number for this entry. A later entry that is alike in everything can have it again. */
   readonly id: number;
   /** Conntrack zone (`ct zone`) of both directions; 0 unless somebody's rules set one. */
   readonly zone: number;
-  /** Names exactly this entry to the kernel: the attributes for its original tuple, zone and id. */
+  /**
+   * Names this entry to the kernel: the attributes for its reply tuple, zone and id. By the reply tuple, because the
+   * next flow of the same client to the same Service has another one as soon as another endpoint answers.
+   */
   readonly handle: Uint8Array;
 }
 
@@ -76,7 +79,7 @@ export class FlowReader {
     this.#message.enter(this.#bytes, this.#start, this.#end);
     while (this.#message.next()) {
       const { type, start, end } = this.#message;
-      if (type !== conntrack.tupleOrig && type !== conntrack.zone && type !== conntrack.id) continue;
+      if (type !== conntrack.tupleReply && type !== conntrack.zone && type !== conntrack.id) continue;
       spans.push(this.#bytes.subarray(start - 4, (end + 3) & ~3));
     }
     const handle = new Uint8Array(spans.reduce((length, span) => length + span.length, 0));

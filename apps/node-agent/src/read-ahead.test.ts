@@ -1,0 +1,34 @@
+import { type ClusterEvent, type ClusterStateSource, nodeName } from '@switchyard/core';
+import { expect, test } from 'vitest';
+import { readAhead } from './read-ahead.ts';
+
+const never = new AbortController().signal;
+const gone = (name: string): readonly ClusterEvent[] => [{ kind: 'delete', resource: 'Node', name: nodeName(name) }];
+
+/** A source of two batches that notes when it is read. */
+function twoBatches(seen: string[], failure?: Error): ClusterStateSource {
+  return {
+    async *batches() {
+      seen.push('started');
+      if (failure !== undefined) throw failure;
+      yield gone('a');
+      seen.push('first taken');
+      yield gone('b');
+    },
+  };
+}
+
+test('the source is started before anybody asks, and nothing is lost', async () => {
+  const seen: string[] = [];
+  const source = readAhead(twoBatches(seen), never);
+  expect(seen).toEqual(['started']);
+  const batches: (readonly ClusterEvent[])[] = [];
+  for await (const batch of source.batches(never)) batches.push(batch);
+  expect(batches).toEqual([gone('a'), gone('b')]);
+});
+
+test('a source that can never recover tells it to the reader, not to the process', async () => {
+  const source = readAhead(twoBatches([], new Error('no such folder')), never);
+  await Promise.resolve();
+  await expect(source.batches(never)[Symbol.asyncIterator]().next()).rejects.toThrow('no such folder');
+});

@@ -1,0 +1,119 @@
+import { execFileSync } from 'node:child_process';
+import { openFaultyBackend, type TransportFaults } from '@switchyard/backend-nftables/testing';
+import { type DataplaneBackend, type IpFamily, noopLogger, UsageError } from '@switchyard/core';
+import { createCommandRunner } from '@switchyard/host';
+import type { BackendHarness, FakeKernel } from '../../src/index.ts';
+
+/**
+ * backend-nftables over netlink and the real kernel, in network namespaces of its own. Packets are not sent here:
+ * `trace` is the lab's business. A namespace is emptied and used again once all backends over it are closed.
+ */
+export class KernelHarness implements BackendHarness, Disposable {
+  readonly name = 'nftables';
+  readonly #prefix: string;
+  readonly #free: string[] = [];
+  readonly #all: string[] = [];
+
+  /** `prefix` names the namespaces; those of a run that was killed are removed first. */
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+    for (let index = 0; index < 10; index++) run('ip', 'netns', 'delete', `${prefix}${index}`);
+  }
+
+  createKernel(): FakeKernel {
+    const faults: TransportFaults = { rate: 0, random: () => 1, refusing: undefined };
+    const kernel = new NamespaceKernel(
+      faults,
+      () => this.#take(),
+      (namespace) => this.#free.push(namespace),
+    );
+    return {
+      open: (ipFamily) => Promise.resolve(kernel.open(ipFamily)),
+      trace: () => {
+        throw new UsageError('kernel-harness.trace', 'this harness sends no packets; run the scenario at altitude 3');
+      },
+      injectFailures: (rate, random) => void Object.assign(faults, { rate, random }),
+      refuse: (address) => {
+        const pattern = address?.replaceAll('.', '\\.');
+        faults.refusing = pattern === undefined ? undefined : new RegExp(`(?<![0-9a-f.:])${pattern}(?![0-9a-f.:])`);
+      },
+      isEmpty: () => kernel.list() === '',
+    };
+  }
+
+  [Symbol.dispose](): void {
+    for (const namespace of this.#all) run('ip', 'netns', 'delete', namespace);
+  }
+
+  #take(): string {
+    const used = this.#free.pop();
+    if (used !== undefined) {
+      run('ip', 'netns', 'exec', used, 'nft', 'flush', 'ruleset');
+      return used;
+    }
+    const namespace = `${this.#prefix}${this.#all.length}`;
+    execFileSync('ip', ['netns', 'add', namespace]);
+    this.#all.push(namespace);
+    return namespace;
+  }
+}
+
+/** One namespace for as long as a backend is open over it. */
+class NamespaceKernel {
+  readonly #faults: TransportFaults;
+  readonly #take: () => string;
+  readonly #release: (namespace: string) => void;
+  #namespace: string | undefined;
+  #open = 0;
+
+  constructor(faults: TransportFaults, take: () => string, release: (namespace: string) => void) {
+    this.#faults = faults;
+    this.#take = take;
+    this.#release = release;
+  }
+
+  open(ipFamily: IpFamily): DataplaneBackend {
+    const namespace = (this.#namespace ??= this.#take());
+    const nft = createCommandRunner();
+    const host = {
+      runner: {
+        run: (file: string, args: readonly string[], options: Parameters<typeof nft.run>[2]) =>
+          nft.run('nsenter', [`--net=/run/netns/${namespace}`, '--', file, ...args], options),
+      },
+      logger: noopLogger,
+      transport: 'netlink' as const,
+      netns: `/run/netns/${namespace}`,
+    };
+    const backend = openFaultyBackend(host, ipFamily, this.#faults);
+    this.#open++;
+    return new Proxy(backend, {
+      get: (target, name) => {
+        if (name === Symbol.asyncDispose) return () => this.#close(target);
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+      },
+    });
+  }
+
+  list(): string {
+    if (this.#namespace === undefined) return '';
+    return execFileSync('ip', ['netns', 'exec', this.#namespace, 'nft', 'list', 'tables'], { encoding: 'utf8' });
+  }
+
+  async #close(backend: DataplaneBackend): Promise<void> {
+    await backend[Symbol.asyncDispose]();
+    this.#open--;
+    if (this.#open > 0 || this.#namespace === undefined) return;
+    this.#release(this.#namespace);
+    this.#namespace = undefined;
+  }
+}
+
+/** What is not there need not be removed. */
+function run(file: string, ...args: readonly string[]): void {
+  try {
+    execFileSync(file, args, { stdio: 'ignore' });
+  } catch (error) {
+    if ((error as { readonly status?: unknown }).status === undefined) throw error;
+  }
+}
