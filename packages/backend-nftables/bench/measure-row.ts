@@ -2,6 +2,7 @@
  * Measures one transport at one size, in the network namespace it is started in, and prints the row as JSON. Started by
  * `apply.ts`, a process per row, so that memory is that of one row.
  */
+import { readlink } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import {
   type ApplyRequest,
@@ -104,6 +105,9 @@ async function measure(transport: NftTransport['kind'], services: number): Promi
   return { transport, services, ...loaded, ...measured };
 }
 
+if ((await readlink('/proc/self/ns/net')) === (await readlink(`/proc/${process.ppid}/ns/net`))) {
+  throw new Error('this would program the network namespace of who started it; run apply.ts, which makes one');
+}
 const [transport, services] = process.argv.slice(2);
 const row = await measure(transport === 'cli' ? 'cli' : 'netlink', Number(services));
 process.stdout.write(JSON.stringify(row));

@@ -18,7 +18,7 @@ class Listing {
 
   readonly transport: NftTransport = new Proxy({} as NftTransport, {
     get: (_, name) => {
-      if (name === 'readIntervals') return () => Promise.resolve(undefined);
+      if (name === 'readIntervals' || name === 'readCounters') return () => Promise.resolve(undefined);
       if (name === 'readElements') return ({ object }: { readonly object: string }) => this.#read(object);
       throw new UsageError('test.call', `reading the kernel needs no ${String(name)}`);
     },

@@ -11,7 +11,16 @@ import { diffElements, diffPlaced } from './diff-service.ts';
 import { type Change, type Element, type ElementId, isShared } from './elements.ts';
 import { IdPool } from './handles.ts';
 import { type Draft, joinDrafts, settleShared } from './join-drafts.ts';
-import { noSlots, type PlacedService, placeService, type PreviousSlots, previousSlots } from './place-service.ts';
+import {
+  noPreviousNumbers,
+  noSlots,
+  type PlacedService,
+  placeService,
+  type PreviousNumbers,
+  previousNumbers,
+  type PreviousSlots,
+  previousSlots,
+} from './place-service.ts';
 import { type RenderContext, renderService } from './render-service.ts';
 import { SharedClaims } from './shared-claims.ts';
 
@@ -20,6 +29,7 @@ interface Residue {
   readonly id: number;
   readonly elements: readonly Element[];
   readonly slots: PreviousSlots;
+  readonly numbers: PreviousNumbers;
 }
 
 /** What is to be written. */
@@ -54,6 +64,16 @@ export class AppliedServices {
     return this.#placed.size + this.#residues.size;
   }
 
+  /** Services that are in the kernel as they were wanted last. */
+  placed(): Iterable<PlacedService> {
+    return this.#placed.values();
+  }
+
+  /** Whether the service has something in the kernel, as wanted or not. */
+  has(key: ServicePortKey): boolean {
+    return this.#placed.has(key) || this.#residues.has(key);
+  }
+
   /** The kernel holds nothing. */
   clear(): void {
     this.#placed = new Map();
@@ -72,7 +92,7 @@ export class AppliedServices {
     const known = (key: ServicePortKey): number | undefined => placed.get(key)?.id ?? residues.get(key)?.id;
     const { ids, usedIds } = recoverIds(kernel, services, { known, suffix: this.#context.suffix });
     this.clear();
-    this.#ids.reset(usedIds);
+    this.#ids.reset(usedIds, kernel.countedIds);
     const broken: PlacedService[] = [];
     for (const service of services.values()) {
       const id = ids.get(service.key) ?? this.#ids.allocate();
@@ -121,8 +141,9 @@ export class AppliedServices {
 
   #tryPlace(service: ServiceForwarding, id: number, kernel: KernelState): PlacedService | undefined {
     try {
-      const { exactLimit } = this.#context;
-      return placeService(service, { id, previous: kernel.previousSlots(id), exactLimit });
+      const { exactLimit, hasAffinity } = this.#context;
+      const previous = kernel.previousSlots(id);
+      return placeService(service, { id, previous, numbers: kernel.previousNumbers(id), exactLimit, hasAffinity });
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
       return undefined; // planning will say so
@@ -132,9 +153,10 @@ export class AppliedServices {
   #take(kernel: KernelState, wanted: PlacedService): void {
     const { service, id } = wanted;
     const slots = kernel.previousSlots(id);
+    const numbers = kernel.previousNumbers(id);
     const { isSame, elements } = takeService(kernel, wanted, this.#context);
     if (isSame) this.#placed.set(service.key, wanted);
-    else this.#residues.set(service.key, { id, elements, slots });
+    else this.#residues.set(service.key, { id, elements, slots, numbers });
     for (const element of elements) if (isShared(element.id)) this.#claims.change(element.id, 1);
   }
 
@@ -151,9 +173,10 @@ export class AppliedServices {
     id ??= this.#ids.allocate();
     try {
       if (id === undefined) throw noFreeId(key);
-      const { exactLimit } = this.#context;
+      const { exactLimit, hasAffinity } = this.#context;
       const past = before === undefined ? (residue?.slots ?? noSlots) : previousSlots(before, exactLimit);
-      const after = placeService(service, { id, previous: past, exactLimit });
+      const numbers = before === undefined ? (residue?.numbers ?? noPreviousNumbers) : previousNumbers(before);
+      const after = placeService(service, { id, previous: past, numbers, exactLimit, hasAffinity });
       const changes =
         residue === undefined
           ? diffPlaced(before, after, this.#context)

@@ -45,7 +45,6 @@ export const elementObjects = [
   'fw-allow',
   'to-cluster',
   'to-local',
-  'fw',
   'frontends',
   'nodeports',
   'cluster-ips',
@@ -64,13 +63,18 @@ export const intervalObjects = ['pod-cidrs', 'nodeport-ips', 'service-cidrs'] as
 export type IntervalObject = (typeof intervalObjects)[number];
 
 /** A map or set with its suffix: its name in the kernel. */
-export type ObjectName = `${ElementObject | IntervalObject}${FamilySuffix}`;
+export type ObjectName = `${ElementObject | IntervalObject | DropSet}${FamilySuffix}`;
 
 /** Element maps whose elements each have a counter: packets that were looked up there, that is, new connections. */
 export const countedObjects = ['frontends', 'nodeports'] as const;
 
 /** An element map with counters, without its suffix. */
 export type CountedObject = (typeof countedObjects)[number];
+
+/** Whether this is an element map with counters, and not a drop set. */
+export function isCountedMap(object: CountedObject | DropSet): object is CountedObject {
+  return (countedObjects as readonly string[]).includes(object);
+}
 
 /**
  * Sets that the rules fill, never this program: refused packets per service id, by reason. Their elements

@@ -1,3 +1,4 @@
+import { HostError } from '@switchyard/core';
 import type { NftablesHost } from './backend.ts';
 import { createCliTransport } from './nft-cli/cli-transport.ts';
 import { createNetlinkTransport } from './netlink/netlink-transport.ts';
@@ -13,6 +14,17 @@ export function openTransport({ runner, transport, netns, logger }: NftablesHost
     return createNetlinkTransport({ runner, netns, keeper, open: openOwnSocket });
   } catch (error) {
     keeper[Symbol.dispose]();
+    throw error;
+  }
+}
+
+/** Why the host's transport cannot be opened; undefined when it can. */
+export async function transportFault(host: NftablesHost): Promise<string | undefined> {
+  try {
+    await openTransport(host)[Symbol.asyncDispose]();
+    return undefined;
+  } catch (error) {
+    if (error instanceof HostError) return error.message;
     throw error;
   }
 }

@@ -14,8 +14,9 @@ const stageCount = settingsStage + objectCount + 1;
 const ranks: ReadonlyMap<string, number> = new Map(
   elementObjects.flatMap((object, rank) => [[`${object}4`, rank] as const, [`${object}6`, rank] as const]),
 );
-const handleRanks: ReadonlySet<number> = new Set(
-  elementObjects.flatMap((object, rank) => (Object.values<string>(setMapOf).includes(object) ? [rank] : [])),
+/** Where what is added leads to a class. */
+const handleStages: ReadonlySet<number> = new Set(
+  elementObjects.flatMap((object, rank) => (Object.values<string>(setMapOf).includes(object) ? [addStage(rank)] : [])),
 );
 
 /** Allowed sources that overlap cannot be there together, so old ones go before new ones come. */
@@ -37,36 +38,33 @@ export function orderChanges(
   const lists = groups.map(({ changes }) => changes);
   const deleted = deletedIds(lists);
   const replaced = deleted === undefined ? undefined : replacedIds(lists, deleted);
-  const stages: Change[][] = Array.from({ length: stageCount }, () => []);
+  const stages: (Change[] | undefined)[] = Array.from({ length: stageCount });
   const needed = new Set<number>();
   for (const list of lists) {
     for (const change of list) {
+      const at = stageOf(change, replaced);
       if (change.kind === 'class') needed.add(change.handleClass);
-      else if (change.kind === 'replace') stages[settingsStage]?.push(change);
-      else {
-        const rank = rankOf(change.id);
-        if (change.kind === 'delete') {
-          stages[
-            rank === rangeRank || replaced?.has(change.id) === true ? replaceStage(rank) : deleteStage(rank)
-          ]?.push(change);
-          continue;
-        }
-        if (handleRanks.has(rank)) needed.add(handleClass(Number(change.data)));
-        pushOnce(stages[addStage(rank)] ?? [], change);
-      }
+      else if (stages[at] === undefined) stages[at] = [change];
+      else if (!isDouble(stages[at], change)) stages[at].push(change);
+      if (change.kind === 'add' && handleStages.has(at)) needed.add(handleClass(Number(change.data)));
     }
   }
-  for (const needs of needed) {
-    const change = classes.missing(needs);
-    if (change !== undefined) stages[0]?.push(change);
-  }
-  return stages.flat();
+  stages[0] = [...needed].flatMap((handle) => classes.missing(handle) ?? []);
+  return stages.flatMap((stage) => stage ?? []);
+}
+
+function stageOf(change: Change, replaced: ReadonlySet<ElementId> | undefined): number {
+  if (change.kind === 'class') return 0;
+  if (change.kind === 'replace') return settingsStage;
+  const rank = rankOf(change.id);
+  if (change.kind === 'add') return addStage(rank);
+  return rank === rangeRank || replaced?.has(change.id) === true ? replaceStage(rank) : deleteStage(rank);
 }
 
 /** Ports of one Service come one after the other and ask for the same cluster IP. */
-function pushOnce(stage: Change[], change: Extract<Change, { kind: 'add' }>): void {
+function isDouble(stage: readonly Change[], change: Change): boolean {
   const last = stage.at(-1);
-  if (last?.kind !== 'add' || last.id !== change.id) stage.push(change);
+  return change.kind === 'add' && last?.kind === 'add' && last.id === change.id;
 }
 
 function deletedIds(lists: readonly (readonly Change[])[]): Set<ElementId> | undefined {

@@ -22,7 +22,10 @@ const missing = new CommandError('notFound', 'cannot run', { file: 'x', args: []
 describe('probeHost', () => {
   test('a machine that takes the rules is usable, and nothing is left behind', async () => {
     const nft = new FakeNft();
-    expect(await probeHost(nft, signal)).toMatchObject({ status: 'usable', capabilities: { sessionAffinity: false } });
+    expect(await probeHost({ runner: nft, transport: 'cli' }, signal)).toMatchObject({
+      status: 'usable',
+      capabilities: { sessionAffinity: false },
+    });
     expect(nft.ruleset.tables.size).toBe(0);
   });
 
@@ -50,7 +53,10 @@ describe('probeHost', () => {
     ],
   ])('with %s it is unusable, in words for the operator', async (_, script, reason) => {
     const runner = new ScriptedRunner(script);
-    expect(await probeHost(runner, signal)).toEqual({ status: 'unusable', reasons: [expect.stringMatching(reason)] });
+    expect(await probeHost({ runner: runner, transport: 'cli' }, signal)).toEqual({
+      status: 'unusable',
+      reasons: [expect.stringMatching(reason)],
+    });
     runner.assertDone();
   });
 
@@ -59,7 +65,7 @@ describe('probeHost', () => {
     ['namespaces are forbidden', { exitCode: 1, stderr: 'unshare: unshare failed: Operation not permitted' }],
   ])('the rules are only checked when %s', async (_, answer) => {
     const runner = new ScriptedRunner([version('nftables v1.1.3 (x)'), scratch(answer), check({})]);
-    expect(await probeHost(runner, signal)).toMatchObject({ status: 'usable' });
+    expect(await probeHost({ runner: runner, transport: 'cli' }, signal)).toMatchObject({ status: 'usable' });
     runner.assertDone();
   });
 });

@@ -1,22 +1,30 @@
 import { type ProbeResult, seconds } from '@switchyard/core';
 import { type CommandResult, type CommandRunner, isPermissionDenied, isProgramMissing } from '@switchyard/host';
-import { capabilities } from './backend.ts';
+import { capabilitiesOf } from './backend.ts';
 import { skeleton } from './skeleton.ts';
+import type { NftTransport } from './transport.ts';
 
 /** The oldest nft that is meant to load the rules. Tested: 1.0.6 (Debian 12). */
 export const oldestNft: readonly [number, number, number] = [1, 0, 1];
 
 const timeout = seconds(20);
 
+/** What is asked. */
+export interface ProbedHost {
+  readonly runner: CommandRunner;
+  readonly transport: NftTransport['kind'];
+}
+
 /**
  * Whether this machine can run the rule set: nft is there and new enough, and the kernel takes the rules. They
  * are loaded for real into a network namespace that ends with the command; where that is not allowed, nft
  * checks them against the kernel without committing.
  */
-export async function probeHost(runner: CommandRunner, signal: AbortSignal): Promise<ProbeResult> {
+export async function probeHost({ runner, transport }: ProbedHost, signal: AbortSignal): Promise<ProbeResult> {
   try {
     const reason = (await versionFault(runner, signal)) ?? (await skeletonFault(runner, signal));
-    return reason === undefined ? { status: 'usable', capabilities } : { status: 'unusable', reasons: [reason] };
+    if (reason !== undefined) return { status: 'unusable', reasons: [reason] };
+    return { status: 'usable', capabilities: capabilitiesOf(transport) };
   } catch (error) {
     signal.throwIfAborted();
     if (isProgramMissing(error)) {

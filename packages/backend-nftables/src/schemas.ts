@@ -1,4 +1,4 @@
-import type { ElementObject } from './names.ts';
+import { type CountedObject, type DropSet, type ElementObject, isCountedMap } from './names.ts';
 
 /**
  * One part of a concatenated key or value, and how the kernel stores it. Every part is padded to four bytes.
@@ -19,6 +19,14 @@ export interface Schema {
   readonly data: readonly Part[];
 }
 
+/** The key of a drop set's elements: a service id. */
+const dropSet: Schema = { key: ['handle'], data: [] };
+
+/** The shape of what has counters. */
+export function countedSchema(object: CountedObject | DropSet): Schema {
+  return isCountedMap(object) ? schemas[object] : dropSet;
+}
+
 /** The shape of every map and set that is written element by element. */
 export const schemas: Readonly<Record<ElementObject, Schema>> = {
   frontends: { key: ['address', 'protocol', 'port'], data: ['handle'] },
@@ -30,6 +38,5 @@ export const schemas: Readonly<Record<ElementObject, Schema>> = {
   'aff-slots': { key: ['handle', 'number'], data: ['handle'] },
   hairpin: { key: ['address', 'address', 'protocol', 'port'], data: [] },
   'cluster-ips': { key: ['address'], data: [] },
-  fw: { key: ['address', 'protocol', 'port'], data: ['handle'] },
   'fw-allow': { key: ['address', 'protocol', 'port', 'cidr'], data: [] },
 };

@@ -59,10 +59,22 @@ export interface SlotsWanted {
  */
 export function assignSlots({ previous, endpoints, exactLimit }: SlotsWanted): string[] {
   const count = slotCount(endpoints.length, exactLimit);
+  if (count === endpoints.length) return assignExact(previous, endpoints);
   const quotas = new Quotas(endpoints, count);
   const slots: (string | undefined)[] = Array.from({ length: count }, (_, index) => quotas.keep(previous[index]));
   const missing = quotas.missing();
   return slots.map((slot) => slot ?? missing.next().value ?? '');
+}
+
+/** One slot each: by far the most sets, and on the way of every change. */
+function assignExact(previous: readonly (string | undefined)[], endpoints: readonly string[]): string[] {
+  const missing = new Set(endpoints);
+  const kept = endpoints.map((_, index) => {
+    const before = previous[index];
+    return before !== undefined && missing.delete(before) ? before : undefined;
+  });
+  const rest = missing.values();
+  return kept.map((endpoint) => endpoint ?? rest.next().value ?? '');
 }
 
 /** How many slots each endpoint may still take. */

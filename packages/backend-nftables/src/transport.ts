@@ -1,6 +1,6 @@
 import type { Clock, Drift } from '@switchyard/core';
 import type { Change, Element } from './elements.ts';
-import type { FamilySuffix, IntervalObject, SchemaObject, TableName } from './names.ts';
+import type { CountedObject, DropSet, FamilySuffix, IntervalObject, SchemaObject, TableName } from './names.ts';
 
 /** How this backend reaches the kernel. One instance per backend instance; disposing it closes its socket. */
 export interface NftTransport extends AsyncDisposable {
@@ -26,6 +26,11 @@ export interface NftTransport extends AsyncDisposable {
   readElements(object: KernelObject<SchemaObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
   /** The CIDRs of an interval set, sorted; undefined when there is no such object. */
   readIntervals(object: KernelObject<IntervalObject>, signal: AbortSignal): Promise<readonly string[] | undefined>;
+  /** What was counted by key, elements that counted nothing may be left out; undefined when there is no such object. */
+  readCounters(
+    object: KernelObject<CountedObject | DropSet>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, number> | undefined>;
   /** The load-balancing chains there are: class to the name of its chain. */
   readClasses(table: TableName, suffix: FamilySuffix, signal: AbortSignal): Promise<ReadonlyMap<number, string>>;
   /** Every map and set of a table, of any version, and whether it holds elements. */

@@ -79,10 +79,17 @@ export interface ScenarioFlow {
   readonly fromEndpoint: IpAddress | undefined;
   /** Only for `node`: sent from the address it goes to, which is then also one of the node's own. */
   readonly isFromItself: boolean;
+  /** Of the sender. Undefined: a fresh one for each attempt. */
+  readonly sourcePort: Port | undefined;
   readonly to: IpAddress;
   readonly port: Port;
   readonly protocol: Protocol;
   readonly expect: Expectation;
+  /**
+   * Session affinity: of the endpoints that may answer, the one at which this client was before, and the only one that
+   * answers it. Looked at in the lab only: elsewhere nothing remembers clients.
+   */
+  readonly kept: IpAddress | undefined;
 }
 
 /** What the healthCheckNodePort of a Service must answer. */

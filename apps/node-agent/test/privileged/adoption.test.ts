@@ -72,9 +72,9 @@ function connect(protocol: 'tcp' | 'udp', family: IpFamily): Promise<ProbeResult
 async function failedDuring(action: () => Promise<void>): Promise<readonly ProbeResult[]> {
   const failed: ProbeResult[] = [];
   let count = 0;
-  let isDone = false;
+  const done = new AbortController();
   const repeat = async (protocol: 'tcp' | 'udp', family: IpFamily): Promise<void> => {
-    while (!isDone) {
+    while (!done.signal.aborted) {
       const result = await connect(protocol, family);
       count++;
       if (result.status !== 'answered') failed.push(result);
@@ -84,7 +84,7 @@ async function failedDuring(action: () => Promise<void>): Promise<readonly Probe
   const all = Promise.all(
     ipFamilies.flatMap((family) => (['tcp', 'udp'] as const).map((protocol) => repeat(protocol, family))),
   );
-  await action().finally(() => (isDone = true));
+  await action().finally(() => done.abort());
   await all;
   expect(count).toBeGreaterThan(500);
   return failed;

@@ -42,11 +42,12 @@ export const NFTA = {
   RULE: { TABLE: 1, CHAIN: 2, EXPRESSIONS: 4 },
   SET: { TABLE: 1, NAME: 2, FLAGS: 3 },
   ELEM_LIST: { TABLE: 1, SET: 2, ELEMENTS: 3 },
-  ELEM: { KEY: 1, DATA: 2, FLAGS: 3, USERDATA: 6, KEY_END: 10 },
+  ELEM: { KEY: 1, DATA: 2, FLAGS: 3, USERDATA: 6, EXPR: 7, KEY_END: 10 },
   LIST: { ELEM: 1 },
   DATA: { VALUE: 1, VERDICT: 2 },
   VERDICT: { CODE: 1, CHAIN: 2 },
   EXPR: { NAME: 1, DATA: 2 },
+  COUNTER: { PACKETS: 2 },
 } as const;
 
 /** Flags of a set. */

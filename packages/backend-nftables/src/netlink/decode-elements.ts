@@ -18,6 +18,9 @@ export interface RawElement {
   dataLength: number;
   /** `NFT_SET_ELEM_...` */
   flags: number;
+  /** Where its expression lies, such as a counter. */
+  expression: number;
+  expressionEnd: number;
   /** Of its verdict, if the data is one. */
   chain: string;
 }
@@ -28,7 +31,17 @@ export class ElementReader {
   readonly #list = new AttributeCursor();
   readonly #element = new AttributeCursor();
   readonly #value = new AttributeCursor();
-  readonly #raw: RawElement = { key: 0, keyLength: 0, keyEnd: 0, data: 0, dataLength: 0, flags: 0, chain: '' };
+  readonly #raw: RawElement = {
+    key: 0,
+    keyLength: 0,
+    keyEnd: 0,
+    data: 0,
+    dataLength: 0,
+    flags: 0,
+    expression: 0,
+    expressionEnd: 0,
+    chain: '',
+  };
 
   /** Visits each element of a message; `start` is behind its netfilter header. */
   read(bytes: Uint8Array, start: number, end: number, visit: (raw: Readonly<RawElement>) => void): void {
@@ -46,7 +59,15 @@ export class ElementReader {
 
   #fill(bytes: Uint8Array, start: number, end: number): void {
     const raw = this.#raw;
-    raw.key = raw.keyLength = raw.keyEnd = raw.data = raw.dataLength = raw.flags = 0;
+    raw.key =
+      raw.keyLength =
+      raw.keyEnd =
+      raw.data =
+      raw.dataLength =
+      raw.flags =
+      raw.expression =
+      raw.expressionEnd =
+        0;
     raw.chain = '';
     const element = this.#element;
     element.enter(bytes, start, end);
@@ -59,6 +80,10 @@ export class ElementReader {
         if (this.#enterValue(bytes, NFTA.DATA.VALUE)) raw.keyEnd = this.#value.start;
       } else if (element.type === NFTA.ELEM.DATA) this.#fillData(bytes);
       else if (element.type === NFTA.ELEM.FLAGS) raw.flags = bytes[element.end - 1] ?? 0;
+      else if (element.type === NFTA.ELEM.EXPR) {
+        raw.expression = element.start;
+        raw.expressionEnd = element.end;
+      }
     }
   }
 
@@ -78,6 +103,14 @@ export class ElementReader {
     while (this.#value.next()) if (this.#value.type === type) return true;
     return false;
   }
+}
+
+/** The key of an element in canonical text. Throws `HostError` for one of another shape. */
+export function keyOf(bytes: Uint8Array, raw: Readonly<RawElement>, layout: ObjectLayout): string {
+  const isRight = raw.keyLength === layout.key.length;
+  const key = isRight ? partsText(bytes, layout.key, { at: raw.key, end: raw.keyEnd }) : undefined;
+  if (key === undefined) throw notOurs(bytes, raw, layout);
+  return key;
 }
 
 /** An element in the canonical text of `elements.ts`. Throws `HostError` for one of another shape. */
@@ -131,15 +164,17 @@ function partText(bytes: Uint8Array, part: Part, isIpv6: boolean, { at, end }: P
   }
 }
 
-/** The CIDR from its first to its last address; undefined when no CIDR has these. */
-function cidrText(bytes: Uint8Array, { at, end }: Place, isIpv6: boolean): string | undefined {
+/** The CIDR from its first to its last address; where no CIDR has these somebody else wrote it: `first-last`. */
+function cidrText(bytes: Uint8Array, { at, end }: Place, isIpv6: boolean): string {
+  const textOf = isIpv6 ? ipv6Text : ipv4Text;
   const size = isIpv6 ? 16 : 4;
   let length = 0;
   while (length < size * 8 && bitOf(bytes, at, length) === bitOf(bytes, end, length)) length++;
   for (let bit = length; bit < size * 8; bit++) {
-    if (bitOf(bytes, at, bit) !== 0 || bitOf(bytes, end, bit) !== 1) return undefined;
+    if (bitOf(bytes, at, bit) !== 0 || bitOf(bytes, end, bit) !== 1)
+      return `${textOf(bytes, at)}-${textOf(bytes, end)}`;
   }
-  return `${isIpv6 ? ipv6Text(bytes, at) : ipv4Text(bytes, at)}/${length}`;
+  return `${textOf(bytes, at)}/${length}`;
 }
 
 function bitOf(bytes: Uint8Array, at: number, bit: number): number {

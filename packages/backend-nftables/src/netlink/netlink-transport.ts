@@ -9,14 +9,23 @@ import {
 import { chainName } from '../class-chains.ts';
 import type { Change, Element } from '../elements.ts';
 import { handleClass } from '../handles.ts';
-import { birthmarkSet, type FamilySuffix, type IntervalObject, type SchemaObject, type TableName } from '../names.ts';
+import {
+  birthmarkSet,
+  type CountedObject,
+  type DropSet,
+  type FamilySuffix,
+  type IntervalObject,
+  type SchemaObject,
+  type TableName,
+} from '../names.ts';
 import { createNftClient, type NftClient } from '../nft-cli/nft-client.ts';
 import { NftError } from '../nft-error.ts';
 import { type OwnChanges, ownChanges } from '../own-changes.ts';
 import type { FoundTable, KernelObject, ListedObject, NftTransport, RulesKeeper, WriteRequest } from '../transport.ts';
 import { NFT_MSG, NFTA } from './constants.ts';
 import { explainRefusal, refusedRead } from './decode-ack.ts';
-import { ElementReader, elementOf, type RawElement } from './decode-elements.ts';
+import { packetsOf } from './decode-counter.ts';
+import { ElementReader, elementOf, keyOf, type RawElement } from './decode-elements.ts';
 import { boundaryOf, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
 import { readSet } from './decode-set.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch, type Sent } from './encode-batch.ts';
@@ -55,7 +64,10 @@ class NetlinkTransport implements NftTransport {
   readonly #exchange: Exchange;
   readonly #encoder = new BatchEncoder();
   readonly #reader = new ElementReader();
-  /** Ends with the dump in flight: nothing else may be asked on the socket before. */
+  /**
+   * Ends with the dump in flight: nothing else may be asked on the socket before. Whoever waited for it must look
+   * again, and then act without waiting for anything.
+   */
   #dumping: Promise<void> | undefined;
 
   constructor({ runner, netns, keeper, open = openNetlinkSocket }: NetlinkTransportOptions) {
@@ -89,13 +101,15 @@ class NetlinkTransport implements NftTransport {
   }
 
   async #write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const batch = this.#encoder.changes(request);
     this.#send(attempt, request.table, { batch, changes: request.changes });
   }
 
   async findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const errno = this.#exchange.request(requestTable(this.#encoder, table), () => undefined);
     if (errno !== 0) return this.#absent(`cannot look for table inet ${table}`, errno);
     const birthmarks: number[] = [];
@@ -118,6 +132,20 @@ class NetlinkTransport implements NftTransport {
     };
     const isWhole = (): boolean => new Set(items.map(({ id }) => id)).size === items.length;
     return (await this.#elements({ table, name, items, visit, isWhole }, signal)) ? items : undefined;
+  }
+
+  async readCounters(
+    { table, object, suffix }: KernelObject<CountedObject | DropSet>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, number> | undefined> {
+    const name = `${object}${suffix}`;
+    const layout = objectLayout(name);
+    const items: (readonly [string, number])[] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      const packets = packetsOf(bytes, raw) ?? 0;
+      if (packets > 0) items.push([keyOf(bytes, raw, layout), packets]);
+    };
+    return (await this.#elements({ table, name, items, visit }, signal)) ? new Map(items) : undefined;
   }
 
   async readIntervals(
@@ -163,7 +191,8 @@ class NetlinkTransport implements NftTransport {
   }
 
   async flushObjects(table: string, objects: readonly ListedObject[], signal: AbortSignal): Promise<void> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const batch = this.#encoder.custom(table, ({ writer, begin }) => {
       for (const { name } of objects) {
         begin(NFT_MSG.DELSETELEM, 0, name);
@@ -176,7 +205,8 @@ class NetlinkTransport implements NftTransport {
   }
 
   async deleteTable(table: string, signal: AbortSignal): Promise<void> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const write = ({ writer, begin }: BatchTarget): void => {
       begin(NFT_MSG.DELTABLE, 0, undefined);
       writer.attributeText(NFTA.TABLE.NAME, table);
@@ -204,13 +234,6 @@ class NetlinkTransport implements NftTransport {
     }
   }
 
-  /** Waits for the dump in flight, if there is one. */
-  async #turn(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    while (this.#dumping !== undefined) await this.#dumping;
-    signal.throwIfAborted();
-  }
-
   /** Reads a map or set; false when it is not there. `items` is what `visit` fills: it is emptied for a new attempt. */
   async #elements(read: ElementsToRead, signal: AbortSignal): Promise<boolean> {
     const { table, name, items, visit, isWhole } = read;
@@ -225,7 +248,8 @@ class NetlinkTransport implements NftTransport {
   }
 
   async #dump({ makeRequest, visit, items, isWhole = () => true }: DumpInto, signal: AbortSignal): Promise<number> {
-    await this.#turn(signal);
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#dumping = promise;
     const restart = (): void => {

@@ -1,6 +1,6 @@
 import { InvariantError } from '@switchyard/core';
-import type { FamilySuffix, SchemaObject } from '../names.ts';
-import { type Part, schemas } from '../schemas.ts';
+import { dropSets, type FamilySuffix } from '../names.ts';
+import { countedSchema, type Part, type Schema, schemas } from '../schemas.ts';
 
 /** The parts of a key or of data. */
 export interface PartsLayout {
@@ -23,8 +23,9 @@ export interface ObjectLayout {
 }
 
 const layouts: ReadonlyMap<string, ObjectLayout> = new Map(
-  Object.keys(schemas).flatMap((object) =>
-    (['4', '6'] as const).map((suffix) => [`${object}${suffix}`, layoutOf(object as SchemaObject, suffix)] as const),
+  [...Object.entries(schemas), ...dropSets.map((set) => [set, countedSchema(set)] as const)].flatMap(
+    ([object, schema]) =>
+      (['4', '6'] as const).map((suffix) => [`${object}${suffix}`, layoutOf(object, schema, suffix)] as const),
   ),
 );
 
@@ -35,8 +36,7 @@ export function objectLayout(name: string): ObjectLayout {
   return layout;
 }
 
-function layoutOf(object: SchemaObject, suffix: FamilySuffix): ObjectLayout {
-  const { key, data } = schemas[object];
+function layoutOf(object: string, { key, data }: Schema, suffix: FamilySuffix): ObjectLayout {
   return {
     name: `${object}${suffix}`,
     key: partsLayout(key, suffix),

@@ -6,6 +6,7 @@ import type { PartsLayout } from './object-layout.ts';
 
 const zero = 0x30;
 const colon = 0x3a;
+const dash = 0x2d;
 const dot = 0x2e;
 const space = 0x20;
 const slash = 0x2f;
@@ -106,11 +107,18 @@ export class PartWriter {
     for (let index = 0; index < count; index++) this.#writer.uint16be(0);
   }
 
-  /** Rare, so it may make objects. */
+  /** The last part. Rare, so it may make objects. */
   #cidr(edge: Edge): void {
     const start = this.#at;
-    while (this.#at < this.#text.length && this.#code(0) !== slash) this.#at++;
+    while (this.#at < this.#text.length && this.#code(0) !== slash && this.#code(0) !== dash) this.#at++;
+    const isRange = this.#code(0) === dash;
     const bytes = ipToBytes(this.#text.slice(start, this.#at++) as IpAddress); // canonical, as the whole text
+    if (isRange) {
+      const last = ipToBytes(this.#text.slice(this.#at) as IpAddress);
+      this.#at = this.#text.length;
+      this.#writer.raw(edge === 'first' ? bytes : last);
+      return;
+    }
     const length = this.#decimal(bytes.length * 8);
     this.#writer.raw(edge === 'first' ? bytes : lastOf(bytes, length));
   }

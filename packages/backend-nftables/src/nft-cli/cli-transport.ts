@@ -1,9 +1,9 @@
 import type { CommandRunner } from '@switchyard/host';
-import { birthmarkSet, objectKind } from '../names.ts';
+import { birthmarkSet, objectKind, isCountedMap } from '../names.ts';
 import { ownChanges } from '../own-changes.ts';
 import type { NftTransport } from '../transport.ts';
 import { createNftClient, type NftClient } from './nft-client.ts';
-import { parseClasses, parseElements, parseIntervals, parseMarks } from './parse-elements.ts';
+import { parseClasses, parseCounters, parseElements, parseIntervals, parseMarks } from './parse-elements.ts';
 import { printChanges } from './print.ts';
 
 /** Everything through short-lived nft processes: needs no native code, and every step can be repeated by hand. */
@@ -28,7 +28,7 @@ export function createCliTransport(runner: CommandRunner, netns?: string): NftTr
   };
 }
 
-type Reader = 'findTable' | 'readElements' | 'readIntervals' | 'readClasses' | 'listObjects';
+type Reader = 'findTable' | 'readElements' | 'readCounters' | 'readIntervals' | 'readClasses' | 'listObjects';
 
 function readers(client: NftClient): Pick<NftTransport, Reader> {
   return {
@@ -45,6 +45,11 @@ function readers(client: NftClient): Pick<NftTransport, Reader> {
     readIntervals: async ({ table, object, suffix }, signal) => {
       const listed = await client.elements({ table, kind: 'set', name: `${object}${suffix}` }, signal);
       return listed && parseIntervals(listed);
+    },
+    readCounters: async ({ table, object, suffix }, signal) => {
+      const kind = isCountedMap(object) ? 'map' : 'set';
+      const listed = await client.elements({ table, kind, name: `${object}${suffix}` }, signal);
+      return listed && parseCounters(object, listed);
     },
     readClasses: async (table, suffix, signal) => {
       const listed = await client.elements({ table, kind: 'map', name: `lb${suffix}-classes` }, signal);

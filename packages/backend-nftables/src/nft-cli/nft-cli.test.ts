@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ScriptedRunner } from '@switchyard/host/testing';
 import { NftError, type NftRefusal } from '../nft-error.ts';
 import { createNftClient } from './nft-client.ts';
-import { parseElements, parseIntervals } from './parse-elements.ts';
+import { parseCounters, parseElements, parseIntervals } from './parse-elements.ts';
 
 const { signal } = new AbortController();
 
@@ -25,6 +25,28 @@ describe('parseElements', () => {
     ],
     ['hairpin', '6', { concat: ['fd00::1', 'fd00::1', 6, 80] }, 'hairpin6 fd00::1 . fd00::1 . tcp . 80', ''],
     ['cluster-ips', '4', '172.30.0.1', 'cluster-ips4 172.30.0.1', ''],
+    [
+      'nodeports',
+      '4',
+      [{ elem: { val: { concat: ['tcp', 80] }, counter: { packets: 1, bytes: 60 } } }, '20:1'],
+      'nodeports4 tcp . 80',
+      '0x200001',
+    ],
+    [
+      'fw-allow',
+      '4',
+      { concat: ['10.0.0.1', 'tcp', 80, { prefix: { addr: '10.0.0.0', len: 8 } }] },
+      'fw-allow4 10.0.0.1 . tcp . 80 . 10.0.0.0/8',
+      '',
+    ],
+    ['fw-allow', '6', { concat: ['fd00::1', 'tcp', 80, '::5'] }, 'fw-allow6 fd00::1 . tcp . 80 . ::5/128', ''],
+    [
+      'fw-allow',
+      '4',
+      { concat: ['10.0.0.1', 'tcp', 80, { range: ['10.0.0.1', '10.0.0.9'] }] },
+      'fw-allow4 10.0.0.1 . tcp . 80 . 10.0.0.1-10.0.0.9',
+      '',
+    ],
     [
       'nodeports',
       '4',
@@ -52,6 +74,26 @@ describe('parseElements', () => {
     ['nodeports', [{ concat: ['tcp', 80] }, 'root']],
   ] as const)('%s %j is refused, not guessed', (object, listed) => {
     expect(() => parseElements(object, '4', [listed])).toThrow('cannot read an element');
+  });
+});
+
+describe('parseCounters', () => {
+  const counter = (packets: number): unknown => ({ packets, bytes: packets * 60 });
+  test.each([
+    [
+      'frontends',
+      [{ elem: { val: { concat: ['172.30.0.1', 'tcp', 80] }, counter: counter(3) } }, '30:1'],
+      '172.30.0.1 . tcp . 80',
+      3,
+    ],
+    ['nodeports', [{ elem: { val: { concat: ['udp', 30053] }, counter: counter(0) } }, '30:1'], 'udp . 30053', 0],
+    ['drops-source', { elem: { val: '0:1f', counter: counter(7) } }, '0x1f', 7],
+  ] as const)('%s %j', (object, listed, key, packets) => {
+    expect([...parseCounters(object, [listed])]).toEqual([[key, packets]]);
+  });
+
+  test('an element without a counter is none of ours', () => {
+    expect(() => parseCounters('drops-source', ['0:1'])).toThrow('cannot read an element');
   });
 });
 

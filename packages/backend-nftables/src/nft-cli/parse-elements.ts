@@ -1,8 +1,8 @@
 import { HostError, tryParseIp } from '@switchyard/core';
 import { type Element, elementId } from '../elements.ts';
 import { handleClass, hex } from '../handles.ts';
-import type { FamilySuffix, ElementObject } from '../names.ts';
-import { type Part, schemas } from '../schemas.ts';
+import type { CountedObject, DropSet, ElementObject, FamilySuffix } from '../names.ts';
+import { countedSchema, type Part, schemas } from '../schemas.ts';
 
 /** Elements of one of our maps or sets from nft's JSON, in the canonical text that `elements.ts` writes. */
 export function parseElements(object: ElementObject, suffix: FamilySuffix, listed: readonly unknown[]): Element[] {
@@ -14,6 +14,23 @@ export function parseElements(object: ElementObject, suffix: FamilySuffix, liste
       data: schema.data.length === 0 ? '' : parseParts(data, schema.data),
     };
   });
+}
+
+/** What the elements of a map or set have counted, by key in canonical text. */
+export function parseCounters(
+  object: CountedObject | DropSet,
+  listed: readonly unknown[],
+): ReadonlyMap<string, number> {
+  const schema = countedSchema(object);
+  return new Map(
+    listed.map((item) => {
+      const wrapped = schema.data.length === 0 ? item : (item as readonly unknown[])[0];
+      const elem = (wrapped as { readonly elem?: { readonly val?: unknown; readonly counter?: unknown } } | null)?.elem;
+      const packets = (elem?.counter as { readonly packets?: unknown } | undefined)?.packets;
+      if (typeof packets !== 'number') return fail(item);
+      return [parseParts(elem?.val, schema.key), packets];
+    }),
+  );
 }
 
 /** A key with a counter or a timeout is wrapped together with it. */

@@ -1,0 +1,230 @@
+import { once } from 'node:events';
+import { cp, rm } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
+import {
+  apiResources,
+  createProber,
+  type EndpointSlice,
+  type LabCluster,
+  type LabHost,
+  type LabNode,
+  type LabPod,
+  type LabProcess,
+  type Prober,
+  startCluster,
+  startEchoServer,
+  waitForAgents,
+} from '@switchyard/lab';
+import { createFlowTable, type FlowTable, type TrackedFlow } from '@switchyard/native';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type LogLine, readLog, until } from './agent-log.ts';
+import type { SenderFigures } from './udp-sender.ts';
+
+const { signal } = new AbortController();
+const sender = fileURLToPath(new URL('./udp-sender.ts', import.meta.url));
+const bundle = fileURLToPath(new URL('../../dist-bundle', import.meta.url));
+const nodePort = 30_053;
+
+let cluster: LabCluster;
+let node: LabNode;
+let agent: LabProcess;
+let flows: FlowTable;
+let pods: Readonly<Record<'one' | 'two' | 'asker' | 'foreign', LabPod>>;
+let inside: Prober;
+let outside: Prober;
+const clusterIps: Partial<Record<IpFamily, string>> = {};
+
+beforeAll(async () => {
+  cluster = await startCluster({ name: 'agflows', nodes: 1, ipFamilies }, signal);
+  const { lab } = cluster;
+  [node] = lab.nodes as [LabNode];
+  flows = createFlowTable({ clock: systemClock, netns: `/run/netns/${node.namespace}` });
+  const add = (name: string): Promise<LabPod> => lab.addPod(node, name);
+  pods = { one: await add('one'), two: await add('two'), asker: await add('asker'), foreign: await add('foreign') };
+  for (const name of ['one', 'two'] as const) startEchoServer(pods[name], { pod: name, udp: [5353] });
+  startEchoServer(pods.foreign, { pod: 'foreign', udp: [53, nodePort] });
+  [inside, outside] = await Promise.all([createProber(pods.asker, signal), createProber(lab.client, signal)]);
+  const ports = [{ name: 'dns', protocol: 'UDP' as const, port: 53, targetPort: 5353, nodePort }];
+  const service = { metadata: { name: 'dns', namespace: 'default' } };
+  const spec = { type: 'NodePort' as const, ipFamilyPolicy: 'PreferDualStack' as const, ports };
+  const created = await cluster.api.create(apiResources.services, { ...service, spec }, signal);
+  for (const ip of created.spec?.clusterIPs ?? []) clusterIps[ip.includes(':') ? 'IPv6' : 'IPv4'] = ip;
+  for (const family of ipFamilies)
+    await cluster.api.create(apiResources.endpointSlices, sliceTo(family, ['one']), signal);
+  agent = cluster.startAgent(node, { args: ['-v=4'] });
+  await waitForAgents(lab, [agent], signal);
+  for (const family of ipFamilies) {
+    await until(async () => (await ask(family)) === 'one');
+    await until(async () => (await askForeign(family, 53)) === 'foreign');
+  }
+});
+
+afterAll(async () => {
+  await Promise.all([inside, outside].map((prober) => prober?.[Symbol.asyncDispose]()));
+  await cluster?.[Symbol.asyncDispose]();
+});
+
+function sliceTo(family: IpFamily, endpoints: readonly ('one' | 'two')[]): EndpointSlice {
+  const labels = { 'kubernetes.io/service-name': 'dns' };
+  return {
+    metadata: { name: `dns-${family.toLowerCase()}`, namespace: 'default', labels },
+    addressType: family,
+    ports: [{ name: 'dns', protocol: 'UDP', port: 5353 }],
+    endpoints: endpoints.map((name) => ({ addresses: [pods[name].addresses[family] ?? ''], nodeName: node.nodeName })),
+  };
+}
+
+async function leadTo(family: IpFamily, ...endpoints: readonly ('one' | 'two')[]): Promise<void> {
+  const slice = sliceTo(family, endpoints);
+  const patch = { kind: 'merge', body: { endpoints: slice.endpoints } } as const;
+  await cluster.api.patch(apiResources.endpointSlices, { name: slice.metadata.name ?? '' }, patch, signal);
+}
+
+type Place = readonly [prober: Prober, address: string | undefined, port: number, sourcePort: number];
+
+/** Who answers, or how it went. */
+async function exchange([prober, address = '', port, sourcePort]: Place): Promise<string> {
+  const result = await prober.probe({ protocol: 'udp', address, port, sourcePort, timeout: 300 });
+  return result.status === 'answered' ? (result.by ?? '') : result.status;
+}
+
+const ask = (family: IpFamily): Promise<string> => exchange([inside, clusterIps[family], 53, 40_001]);
+const askOutside = (family: IpFamily): Promise<string> => exchange([outside, node.addresses[family], nodePort, 40_002]);
+const askForeign = (family: IpFamily, port: number): Promise<string> =>
+  exchange([inside, pods.foreign.addresses[family], port, 40_003]);
+
+async function flowsTo(family: IpFamily, address: string | undefined): Promise<readonly TrackedFlow[]> {
+  const found: TrackedFlow[] = [];
+  const isWanted: (flow: { readonly destination: string }) => boolean = ({ destination }) => destination === address;
+  for await (const part of flows.list({ ipFamily: family, isWanted }, signal)) found.push(...part);
+  return found;
+}
+
+async function lines(message: string): Promise<readonly LogLine[]> {
+  return (await readLog(agent)).filter(({ msg }) => msg === message);
+}
+
+describe.each(ipFamilies)('UDP flows of %s', (family) => {
+  test('a client that goes on from the same port reaches the new endpoint, also by NodePort', async () => {
+    expect([await ask(family), await askOutside(family)]).toEqual(['one', 'one']);
+    await leadTo(family, 'two');
+    await until(async () => (await ask(family)) === 'two' && (await askOutside(family)) === 'two');
+    await leadTo(family, 'one');
+    await until(async () => (await ask(family)) === 'one' && (await askOutside(family)) === 'one');
+  });
+
+  test('a client whose last endpoint has gone is refused, and is served again by the next one', async () => {
+    expect([await ask(family), await askOutside(family)]).toEqual(['one', 'one']);
+    await leadTo(family);
+    await until(async () => (await ask(family)) === 'refused' && (await askOutside(family)) === 'refused');
+    expect(await flowsTo(family, clusterIps[family])).toEqual([]);
+    expect(await flowsTo(family, node.addresses[family])).toEqual([]);
+    await leadTo(family, 'two');
+    await until(async () => (await ask(family)) === 'two' && (await askOutside(family)) === 'two');
+    await leadTo(family, 'one');
+    await until(async () => (await ask(family)) === 'one' && (await askOutside(family)) === 'one');
+  });
+
+  test('a flow through the node to the same port numbers of somebody else stays, to the very entry', async () => {
+    expect(await askForeign(family, 53)).toBe('foreign');
+    expect(await askForeign(family, nodePort)).toBe('foreign');
+    const ids = async (): Promise<readonly number[]> =>
+      (await flowsTo(family, pods.foreign.addresses[family])).map(({ id }) => id).sort();
+    const before = await ids();
+    expect(before).toHaveLength(2);
+    await ask(family);
+    await leadTo(family, 'two');
+    await until(async () => (await ask(family)) === 'two');
+    expect(await ids()).toEqual(before);
+    await leadTo(family, 'one');
+    await until(async () => (await ask(family)) === 'one');
+  });
+
+  test('a flow to an endpoint that still serves stays, to the very entry', async () => {
+    await ask(family);
+    const [before] = await flowsTo(family, clusterIps[family]);
+    const looks = (await lines('applied')).length;
+    await leadTo(family, 'one', 'two');
+    await until(async () => (await lines('applied')).length > looks);
+    await leadTo(family, 'one');
+    await until(async () => (await lines('applied')).length > looks + 1);
+    await systemClock.sleep(millis(300), signal);
+    const after = (await flowsTo(family, clusterIps[family])).filter(({ sourcePort }) => sourcePort === 40_001);
+    expect(after.map(({ id }) => id)).toEqual([before?.id]);
+    expect(await ask(family)).toBe('one');
+  });
+
+  test('removals are logged with their number, and the flows at debug', async () => {
+    const removed = (await lines('stale flows removed')).filter(({ ipFamily }) => ipFamily === family);
+    expect(removed.length).toBeGreaterThan(0);
+    expect(removed[0]).toMatchObject({ level: 'info', count: expect.any(Number) as number });
+    const details = (await lines('removed flows')).filter(({ ipFamily }) => ipFamily === family);
+    expect(JSON.stringify(details)).toContain('40001 -> ');
+  });
+});
+
+/** A sender in `host`, and its figures since the last call. */
+async function startSender(host: LabHost, family: IpFamily, sourcePort: number) {
+  const place = [clusterIps[family] ?? '', '53', String(sourcePort)];
+  const running = host.spawn(process.execPath, [sender, ...place], { ipc: true, logName: 'udp-sender' });
+  await once(running.child, 'message');
+  return {
+    figures: async (): Promise<SenderFigures> => {
+      const answer = once(running.child, 'message');
+      running.child.send('figures');
+      return ((await answer) as [SenderFigures])[0];
+    },
+    [Symbol.asyncDispose]: () => running.stop(millis(0)),
+  };
+}
+
+async function replaceUnder(load: Awaited<ReturnType<typeof startSender>>, family: IpFamily): Promise<SenderFigures> {
+  await systemClock.sleep(millis(300), signal);
+  await load.figures();
+  await leadTo(family, 'two');
+  await systemClock.sleep(millis(2000), signal);
+  return load.figures();
+}
+
+describe('a client that sends every millisecond from one port', () => {
+  test.each(ipFamilies)('%s: moves to the new endpoint at once', async (family) => {
+    await leadTo(family, 'one');
+    await until(async () => (await ask(family)) === 'one');
+    await using load = await startSender(pods.asker, family, 41_001);
+    const { sent, answers } = await replaceUnder(load, family);
+    const { one = 0, two = 0 } = answers;
+    expect(sent).toBeGreaterThan(500);
+    expect(one).toBeLessThan(sent / 4);
+    expect(sent - one - two).toBeLessThan(10);
+  });
+
+  test('stays with the old endpoint where the native addon is missing; the agent says so once and serves on', async () => {
+    await agent.stop();
+    const lame = `${cluster.lab.folder}/without-addon`;
+    await cp(bundle, lame, { recursive: true });
+    await rm(`${lame}/switchyard_native.node`);
+    const args = [
+      `--kubeconfig=${cluster.insideKubeconfig}`,
+      '--hostname-override=node1',
+      '--nft-transport=cli',
+      '-v=4',
+    ];
+    agent = node.spawn(process.execPath, [`${lame}/main.mjs`, ...args]);
+    await waitForAgents(cluster.lab, [agent], signal);
+    await leadTo('IPv4', 'one');
+    await until(async () => (await exchange([inside, clusterIps.IPv4, 53, 0])) === 'one');
+    await using load = await startSender(pods.asker, 'IPv4', 41_002);
+    const { sent, answers } = await replaceUnder(load, 'IPv4');
+    expect(sent).toBeGreaterThan(500);
+    expect(answers['two']).toBeUndefined();
+    expect(await exchange([inside, clusterIps.IPv4, 53, 0])).toBe('two'); // new flows do follow
+    const warnings = (await readLog(agent)).filter(({ level }) => level === 'warn');
+    const told = warnings.filter(
+      ({ msg, ipFamily }) => msg === 'stale flows not removed, will retry' && ipFamily === 'IPv4',
+    );
+    expect(told).toHaveLength(1);
+    expect(JSON.stringify(told)).toContain('switchyard_native.node is missing: build it with ./dev build');
+    expect(warnings.filter(({ msg }) => msg === 'address changes are noticed late')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,100 @@
+import { createLab, type Lab } from '@switchyard/lab';
+import { type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
+import { expect } from 'vitest';
+import type { Change, Element } from '../../src/elements.ts';
+import { elementObjects, intervalObjects, type TableName } from '../../src/names.ts';
+import { createNetlinkTransport } from '../../src/netlink/netlink-transport.ts';
+import { createCliTransport } from '../../src/nft-cli/cli-transport.ts';
+import { NftError } from '../../src/nft-error.ts';
+import { skeleton } from '../../src/skeleton.ts';
+import type { NftTransport } from '../../src/transport.ts';
+import { runnerIn, signal } from './support.ts';
+
+export const table = 'switchyard';
+
+/** Sizes of a socket's buffers. */
+export interface Buffers {
+  readonly sendBuffer?: number;
+  readonly receiveBuffer?: number;
+}
+
+/** One namespace, and both transports into it. */
+export class NetlinkSite implements AsyncDisposable {
+  readonly lab: Lab;
+  readonly netlink: NftTransport;
+  readonly cli: NftTransport;
+
+  private constructor(lab: Lab) {
+    this.lab = lab;
+    this.netlink = this.open();
+    this.cli = createCliTransport(runnerIn(lab.nodes[0]!));
+  }
+
+  static async create(name: string): Promise<NetlinkSite> {
+    return new NetlinkSite(await createLab({ name, nodes: 1, ipFamilies: ['IPv4', 'IPv6'] }, signal));
+  }
+
+  /** Another netlink transport into the same namespace. */
+  open(buffers?: Buffers): NftTransport {
+    const netns = `/run/netns/${this.lab.nodes[0]!.namespace}`;
+    const options = { runner: runnerIn(this.lab.nodes[0]!), netns };
+    const socket = (): NetlinkSocket => openNetlinkSocket({ protocol: 'netfilter', netns, ...buffers });
+    return createNetlinkTransport(buffers === undefined ? options : { ...options, open: socket });
+  }
+
+  async nft(...args: readonly string[]): Promise<string> {
+    const result = await this.lab.nodes[0]!.run('nft', args);
+    expect(result.exitCode, result.stderr).toBe(0);
+    return result.stdout;
+  }
+
+  /** Our rules, without elements, and nothing else. */
+  async reset(): Promise<void> {
+    await this.nft('flush', 'ruleset');
+    await this.netlink.loadRules('cannot load', skeleton(table), signal);
+  }
+
+  write(changes: readonly Change[], to: TableName = table): Promise<void> {
+    return this.netlink.write('cannot try', { table: to, changes }, signal);
+  }
+
+  async refusal(changes: readonly Change[], to: TableName = table): Promise<NftError> {
+    const error: unknown = await this.write(changes, to).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(NftError);
+    return error as NftError;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.netlink[Symbol.asyncDispose]();
+    await this.lab[Symbol.asyncDispose]();
+  }
+}
+
+export function added(id: string, data = ''): Change {
+  return { kind: 'add', id, data };
+}
+
+/** Everything in the table, by the given transport. */
+export async function contents(transport: NftTransport): Promise<Readonly<Record<string, unknown>>> {
+  const all: Record<string, unknown> = {};
+  for (const suffix of ['4', '6'] as const) {
+    for (const object of elementObjects) {
+      const elements = await transport.readElements({ table, object, suffix }, signal);
+      all[`${object}${suffix}`] = sorted(elements ?? []);
+    }
+    for (const object of intervalObjects) {
+      all[`${object}${suffix}`] = await transport.readIntervals({ table, object, suffix }, signal);
+    }
+    all[`classes${suffix}`] = [...(await transport.readClasses(table, suffix, signal))].sort(([a], [b]) => a - b);
+  }
+  return all;
+}
+
+const text = ({ id, data }: Element): string => `${id} : ${data}`;
+export const sorted = (elements: readonly Element[]): readonly string[] => elements.map(text).sort();
+
+/** Two classes that the rules do not have. */
+export const classes: readonly Change[] = [
+  { kind: 'class', suffix: '4', handleClass: 300, chain: { kind: 'lb', slots: 300 } },
+  { kind: 'class', suffix: '6', handleClass: 999, chain: { kind: 'lb', slots: 999 } },
+];
