@@ -41,8 +41,8 @@ export const noSlots: PreviousSlots = () => [];
 export function placeService(service: ServiceForwarding, place: Place): PlacedService {
   const cluster = placeSet(service, 'Cluster', place);
   const local = placeSet(service, 'Local', place);
-  const isInOrder = cluster === undefined && local === undefined;
-  return { service, id: place.id, slots: isInOrder ? undefined : { Cluster: cluster, Local: local } };
+  const slots = cluster === undefined && local === undefined ? undefined : { Cluster: cluster, Local: local };
+  return { service, id: place.id, slots };
 }
 
 /** Whether a decision of the service leads to this set; if none does, it is not in the kernel. */
@@ -77,11 +77,17 @@ function placeSet(service: ServiceForwarding, policy: TrafficPolicy, place: Plac
   if (endpoints.length === 0 || !isUsed(service, policy)) return undefined;
   if (endpoints.length > maxEndpoints) throw tooManyEndpoints(service.key, endpoints.length);
   const previous = place.previous(policy);
-  if (previous.length === 0) return undefined;
+  if (previous.length === 0 || isInOrder(previous, endpoints)) return undefined;
   const byData = new Map(endpoints.map((endpoint) => [endpointData(endpoint), endpoint]));
   const slots = assignSlots({ previous, endpoints: [...byData.keys()], exactLimit: place.exactLimit });
   const placed = slots.map((data) => byData.get(data) as Endpoint); // slots hold nothing else
   return placed.every((endpoint, slot) => endpoint === endpoints[slot % endpoints.length]) ? undefined : placed;
+}
+
+/** Nearly always so when a table is adopted. */
+function isInOrder(previous: readonly (string | undefined)[], endpoints: readonly Endpoint[]): boolean {
+  if (previous.length !== endpoints.length) return false;
+  return endpoints.every((endpoint, slot) => previous[slot] === endpointData(endpoint));
 }
 
 function tooManyEndpoints(key: ServicePortKey, count: number): HostError {

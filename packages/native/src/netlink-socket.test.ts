@@ -1,74 +1,125 @@
-import { constants } from 'node:os';
-import { pathToFileURL } from 'node:url';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { UsageError } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { loadAddon } from './addon.ts';
 import { errnoName, NativeError } from './native-error.ts';
-import { openNetlinkSocket } from './netlink-socket.ts';
+import { MessageWriter } from './netlink/message-writer.ts';
+import { readMessages } from './netlink/read-messages.ts';
+import { type NetlinkOptions, openNetlinkSocket } from './netlink-socket.ts';
 
-describe('the addon', () => {
-  test('that is missing says how to build it', () => {
-    expect(() => loadAddon([pathToFileURL('/nowhere/switchyard_native.node')])).toThrow(
-      'the native addon switchyard_native.node is missing: build it with ./dev build, or use a transport that needs none',
-    );
-  });
+/** RTM_GETLINK for all links of the namespace: it has an answer on every machine, for everybody. */
+function askForLinks(): Uint8Array {
+  const writer = new MessageWriter();
+  writer.beginMessage({ type: 18, flags: 0x301, sequence: 7 });
+  writer.raw(new Uint8Array(16)); // struct ifinfomsg
+  writer.endMessage();
+  return writer.bytes();
+}
 
-  test('that is no addon says so', () => {
-    expect(() => loadAddon([pathToFileURL('/etc/passwd.node'), pathToFileURL('/etc/hostname')])).toThrow(
-      /^cannot load the native addon switchyard_native\.node: .*; build it for this machine with \.\/dev build$/,
-    );
-  });
-});
+function failureOf(act: () => unknown): NativeError {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof NativeError) return error;
+    throw error;
+  }
+  throw new Error('did not fail');
+}
+
+/** Sockets and namespaces that this process holds; other test files of it have none. */
+function held(): number {
+  return readdirSync('/proc/self/fd').filter((fd) => /^(?:socket|net):/.test(linkOf(fd))).length;
+}
+
+function linkOf(fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    return ''; // the one that listed the folder
+  }
+}
 
 describe('a netlink socket', () => {
-  test('has a port id of its own and nothing to receive at first', () => {
-    using one = openNetlinkSocket({ protocol: 'route' });
-    using two = openNetlinkSocket({ protocol: 'route' });
-    expect(one.portId).not.toBe(two.portId);
-    expect(one.receive(Buffer.alloc(64))).toBeUndefined();
-  });
-
-  test('answers a request as soon as it was sent', () => {
+  test('speaks with the kernel: the answer is there when send returns', () => {
     using socket = openNetlinkSocket({ protocol: 'route' });
-    const NLM_F_REQUEST_ACK = 5;
-    const noop = Buffer.alloc(16);
-    noop.writeUInt32LE(16, 0);
-    noop.writeUInt16LE(0xfff0, 4); // no such message
-    noop.writeUInt16LE(NLM_F_REQUEST_ACK, 6);
-    noop.writeUInt32LE(7, 8);
-    socket.send(noop);
-    const answer = Buffer.alloc(256);
-    const length = socket.receive(answer) ?? 0;
-    expect({ type: answer.readUInt16LE(4), seq: answer.readUInt32LE(8), errno: -answer.readInt32LE(16) }).toEqual({
-      type: 2,
-      seq: 7,
-      errno: constants.errno.EOPNOTSUPP,
-    });
-    expect(length).toBeGreaterThan(16);
+    const buffer = new Uint8Array(65_536);
+    expect(socket.receive(buffer)).toBeUndefined();
+    socket.send(askForLinks());
+    const length = socket.receive(buffer);
+    const [first] = readMessages(buffer.subarray(0, length));
+    expect(first).toMatchObject({ type: 16, sequence: 7, portId: socket.portId });
   });
 
-  test('refuses to work after it was closed, twice closed or not', () => {
+  test('has an address of its own', () => {
+    using one = openNetlinkSocket({ protocol: 'route' });
+    using two = openNetlinkSocket({ protocol: 'netfilter' });
+    using three = openNetlinkSocket({ protocol: 'netfilter' });
+    expect(one.portId).toBeGreaterThan(0);
+    expect(three.portId).not.toBe(two.portId);
+  });
+
+  test('says so when a datagram does not fit, which is lost; the next one is received', () => {
+    using socket = openNetlinkSocket({ protocol: 'route' });
+    socket.send(askForLinks());
+    const failure = failureOf(() => socket.receive(new Uint8Array(20)));
+    expect(failure.errnoName).toBe('EMSGSIZE');
+    expect(failure.message).toBe('cannot receive over netlink: recvfrom failed with EMSGSIZE');
+    expect(socket.receive(new Uint8Array(65_536))).toBeGreaterThan(0);
+  });
+
+  test('refuses a message that no send buffer holds, and goes on', () => {
+    using socket = openNetlinkSocket({ protocol: 'route' });
+    const failure = failureOf(() => socket.send(new Uint8Array(64 << 20)));
+    expect(failure).toMatchObject({ errnoName: 'EMSGSIZE', syscall: 'sendto', code: 'native.EMSGSIZE' });
+    expect(failure.message).toBe(
+      'cannot send 67108864 bytes over netlink: sendto failed with EMSGSIZE; open the socket with a larger send buffer, ' +
+        'or send less at once',
+    );
+    socket.send(askForLinks());
+    expect(socket.receive(new Uint8Array(65_536))).toBeGreaterThan(0);
+  });
+
+  test('can be closed twice', () => {
+    const socket = openNetlinkSocket({ protocol: 'route' });
+    const open = held();
+    socket[Symbol.dispose]();
+    socket[Symbol.dispose]();
+    expect(held()).toBe(open - 1);
+  });
+
+  test('refuses to send and receive once it was closed', () => {
     const socket = openNetlinkSocket({ protocol: 'route' });
     socket[Symbol.dispose]();
-    socket[Symbol.dispose]();
-    expect(() => socket.send(Buffer.alloc(16))).toThrow('this netlink socket was closed before');
-    expect(() => socket.receive(Buffer.alloc(16))).toThrow('this netlink socket was closed before');
-  });
-
-  test('names the namespace that is not there', () => {
-    expect(() => openNetlinkSocket({ protocol: 'route', netns: '/run/netns/none' })).toThrow(
-      'cannot open a netlink socket (route) in the network namespace /run/netns/none: open failed with ENOENT',
-    );
+    using other = openNetlinkSocket({ protocol: 'route' }); // has the number of the closed descriptor now
+    expect(() => socket.send(askForLinks())).toThrow(UsageError);
+    expect(() => socket.receive(new Uint8Array(10))).toThrow('this netlink socket was closed before');
+    expect(other.receive(new Uint8Array(10))).toBeUndefined();
   });
 });
 
-describe('NativeError', () => {
-  test('has the number and the name', () => {
-    const error = new NativeError('cannot do it', { errno: constants.errno.ENOBUFS, syscall: 'recvfrom' }, 'wait');
-    expect(error).toMatchObject({
-      code: 'native.ENOBUFS',
-      errnoName: 'ENOBUFS',
-      message: 'cannot do it: recvfrom failed with ENOBUFS; wait',
-    });
-    expect(errnoName(4095)).toBe('errno 4095');
+describe('opening', () => {
+  test.each<[string, NetlinkOptions, string]>([
+    [
+      'in a namespace that is not there',
+      { protocol: 'netfilter', netns: '/run/netns/none-of-ours' },
+      'cannot open a netlink socket (netfilter) in the network namespace /run/netns/none-of-ours: open failed with ENOENT',
+    ],
+    [
+      'in a file that is no namespace',
+      { protocol: 'netfilter', netns: '/proc/self/status' },
+      'cannot open a netlink socket (netfilter) in the network namespace /proc/self/status: setns failed with EINVAL',
+    ],
+    [
+      'with a group that the kernel does not have',
+      { protocol: 'route', groups: [1, 4_000_000] },
+      'cannot open a netlink socket (route): setsockopt NETLINK_ADD_MEMBERSHIP failed with EINVAL',
+    ],
+  ])('%s fails with what was tried on what, and leaves nothing open', (_, options, message) => {
+    const open = held();
+    for (let round = 0; round < 20; round++) expect(failureOf(() => openNetlinkSocket(options)).message).toBe(message);
+    expect(held()).toBe(open);
   });
+});
+
+test('a number without a name is told as it is', () => {
+  expect([errnoName(2), errnoName(9999)]).toEqual(['ENOENT', 'errno 9999']);
 });

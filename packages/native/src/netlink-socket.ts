@@ -53,7 +53,7 @@ export function openNetlinkSocket(options: NetlinkOptions): NetlinkSocket {
   return new OpenSocket(addon, opened);
 }
 
-const { EAGAIN } = constants.errno;
+const { EAGAIN, EMSGSIZE } = constants.errno;
 
 class OpenSocket implements NetlinkSocket {
   readonly portId: number;
@@ -69,10 +69,9 @@ class OpenSocket implements NetlinkSocket {
   send(message: Uint8Array): void {
     const result = this.#addon.send(this.#open(), message);
     if (result < 0) {
-      throw new NativeError(`cannot send ${message.byteLength} bytes over netlink`, {
-        errno: -result,
-        syscall: 'sendto',
-      });
+      const next = result === -EMSGSIZE ? 'open the socket with a larger send buffer, or send less at once' : '';
+      const failure = { errno: -result, syscall: 'sendto' };
+      throw new NativeError(`cannot send ${message.byteLength} bytes over netlink`, failure, next);
     }
   }
 

@@ -63,9 +63,7 @@ function loadBalancingRules(slots: number, suffix: FamilySuffix): readonly Write
       loadPriority(writer, key);
       keepBits(writer, key, idMask);
       setPriority(writer, key);
-    },
-    (writer) => {
-      loadPriority(writer, key);
+      loadPriority(writer, key); // it is there already, but nft prints the rule as it would write it
       random(writer, key + 1, slots);
       lookUp(writer, `endpoints${suffix}`, key, key);
       destinationNat(writer, { address: key, port, isIpv6: suffix === '6' });

@@ -10,7 +10,7 @@ import {
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createFlowTable, type FlowTable, type TrackedFlow } from '../../src/index.ts';
-import { insertFlows } from './insert-flows.ts';
+import { insertFlows } from '../insert-flows.ts';
 
 const { signal } = new AbortController();
 let lab: Lab;

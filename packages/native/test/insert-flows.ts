@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { MessageWriter, openNetlinkSocket, readMessages, readUint32 } from '../../src/index.ts';
+import { MessageWriter, openNetlinkSocket, readMessages, readUint32 } from '../src/index.ts';
 
 /** Which entries to make. */
 export interface MadeFlows {
