@@ -1,5 +1,13 @@
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import { httpListener, type IpFamily, type Logger, noopMetrics, seconds, systemClock } from '@switchyard/core';
+import {
+  HostError,
+  httpListener,
+  type IpFamily,
+  type Logger,
+  noopMetrics,
+  seconds,
+  systemClock,
+} from '@switchyard/core';
 import {
   createCommandRunner,
   createJsonLogger,
@@ -15,9 +23,6 @@ import { helpText } from './flags.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
-
-/** By then the cluster was listed and applied. */
-const startUpMs = 10_000;
 
 /** Loaded when it is needed: the agent must start without the addon. */
 const native = () => import('@switchyard/native');
@@ -68,12 +73,24 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
     };
-    releaseMemoryLater(startUpMs);
+    await releaseFreedMemory();
     await runAgent({ config, source, backends, host }, running);
   } finally {
     stop.abort();
     for (const backend of await opening.catch(() => [])) await backend[Symbol.asyncDispose]();
   }
+}
+
+/** Without the addon memory stays as it is. */
+async function releaseFreedMemory(): Promise<void> {
+  const { trimMemory } = await native();
+  releaseMemoryLater(() => {
+    try {
+      trimMemory();
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+    }
+  });
 }
 
 function print(text: string): void {

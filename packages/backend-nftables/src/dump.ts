@@ -2,6 +2,7 @@ import { assertNever, type Decision, type IpFamily, type SourceClass, sourceClas
 import type { KernelState } from './adopt.ts';
 import { type ElementId, splitElementId } from './elements.ts';
 import { decisionsOf, handleClass, handleId, hex } from './handles.ts';
+import { sourceLines, sourcesByPlace } from './dump-sources.ts';
 import { parseChainName } from './class-chains.ts';
 import { type FamilySuffix, setMapOf, suffixOf } from './names.ts';
 import { slotsOfClass } from './slots.ts';
@@ -29,9 +30,9 @@ export function dumpKernel({ kernel, classes, family }: KernelDump): string {
     const lines = frontendLines(Number(handle), (object, id) => setText(of(object).get(hex(id)), sets));
     return [name, ...[...more, ...lines].map((line) => `  ${line}`)].join('\n');
   };
-  const sources = sourcesByPlace(of('fw').keys(), of('fw-allow').keys());
+  const sources = sourcesByPlace(of('fw-allow').keys());
   const frontends = [...of('frontends')].map(([key, data]) =>
-    describe(`frontend ${placeText(key)}`, data, sourceLines(sources, key)),
+    describe(`frontend ${placeText(key)}`, data, sourceLines(sources.get(key), handleClass(Number(data)))),
   );
   const nodePorts = [...of('nodeports')].map(([key, data]) => describe(`nodeport ${placeText(key)}`, data, []));
   const astray = [...sources.keys()].filter((place) => !of('frontends').has(place));
@@ -47,24 +48,6 @@ function addElement(byObject: Map<string, Map<string, string>>, id: ElementId, d
   const elements = byObject.get(object);
   if (elements === undefined) byObject.set(object, new Map([[key, data]]));
   else elements.set(key, data);
-}
-
-/** The ranges that may use a restricted frontend, sorted; ranges of a frontend that is not restricted are not empty but void. */
-function sourcesByPlace(fw: Iterable<string>, fwAllow: Iterable<string>): ReadonlyMap<string, readonly string[]> {
-  const sources = new Map<string, string[]>([...fw].map((place) => [place, []]));
-  for (const key of fwAllow) {
-    const at = key.lastIndexOf(' . ');
-    const place = key.slice(0, at);
-    const ranges = sources.get(place) ?? ['without effect'];
-    ranges.push(key.slice(at + 3));
-    sources.set(place, ranges);
-  }
-  return sources;
-}
-
-function sourceLines(sources: ReadonlyMap<string, readonly string[]>, place: string): readonly string[] {
-  const ranges = sources.get(place);
-  return ranges === undefined ? [] : [`sources: ${[...ranges].sort().join(', ') || 'none'}`];
 }
 
 /** The decisions, equal ones joined, then the endpoint sets they lead to. */

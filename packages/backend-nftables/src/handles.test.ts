@@ -3,6 +3,8 @@ import { describe, expect, test } from 'vitest';
 import {
   decisionClass,
   decisionsOf,
+  frontendClass,
+  isRestricted,
   endpointSetId,
   handleClass,
   handleId,
@@ -37,6 +39,18 @@ describe('decision classes', () => {
   test('stay below the classes reserved for later', () => {
     expect(Math.max(...all.map(decisionClass))).toBeLessThan(0x200);
     expect(Math.min(...all.map(decisionClass))).toBeGreaterThan(0);
+  });
+
+  test('whether sources are restricted is one more bit, and no decision', () => {
+    for (const decisions of all) {
+      const [open, restricted] = [
+        frontendClass({ decisions, allowedSources: 'any' }),
+        frontendClass({ decisions, allowedSources: [] }),
+      ];
+      expect([isRestricted(open), isRestricted(restricted)]).toEqual([false, true]);
+      expect(open).toBe(decisionClass(decisions));
+      expect(decisionsOf(restricted)).toEqual(decisionsOf(open));
+    }
   });
 
   test('the same for everybody needs no look at the source', () => {

@@ -1,10 +1,10 @@
-import { type Decision, InvariantError, type SourceClass, type TrafficPolicy } from '@switchyard/core';
+import { type Decision, type Frontend, InvariantError, type SourceClass, type TrafficPolicy } from '@switchyard/core';
 
 /**
  * A handle is 32 bits: class (12) | id (20), kept in the packet's `meta priority` while it is looked up.
  *
- * - In `frontends` and `nodeports` the class is what to do per source class (three codes of three bits,
- *   top three bits zero) and the id is the service's.
+ * - In `frontends` and `nodeports` the class is what to do per source class (three codes of three bits), and one bit
+ *   that says whether sources are restricted; the id is the service's.
  * - In `to-cluster` and `to-local` the class is the load-balancing class and the id is the endpoint set's.
  *   Classes 0x800 to 0xfff are reserved for session affinity.
  */
@@ -53,8 +53,22 @@ export function decisionClass(decisions: Readonly<Record<SourceClass, Decision>>
   return (pod << codeShifts.pod) | (node << codeShifts.node) | outside;
 }
 
-/** The decisions a class stands for; undefined when it is none of ours. */
-export function decisionsOf(handleClass: number): Readonly<Record<SourceClass, Decision>> | undefined {
+/** Bit of a frontend's class: only sources in `fw-allow` may use it. */
+export const restrictedClass = 0x200;
+
+/** The class of a frontend: its decisions, and whether its sources are restricted. */
+export function frontendClass({ decisions, allowedSources }: Pick<Frontend, 'decisions' | 'allowedSources'>): number {
+  return decisionClass(decisions) | (allowedSources === 'any' ? 0 : restrictedClass);
+}
+
+/** Whether a frontend's class says that its sources are restricted. */
+export function isRestricted(handleClass: number): boolean {
+  return (handleClass & restrictedClass) !== 0;
+}
+
+/** The decisions a frontend's class stands for; undefined when it is none of ours. */
+export function decisionsOf(frontendClass: number): Readonly<Record<SourceClass, Decision>> | undefined {
+  const handleClass = frontendClass & ~restrictedClass;
   if (handleClass > 0x1ff) return undefined;
   const at = (source: SourceClass): number => (handleClass >> codeShifts[source]) & 7;
   const outside = decisionOf(at('outside'));

@@ -36,7 +36,6 @@ export const elementObjects = [
   'fw-allow',
   'to-cluster',
   'to-local',
-  'fw',
   'frontends',
   'nodeports',
   'cluster-ips',

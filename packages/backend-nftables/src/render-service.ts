@@ -2,7 +2,7 @@ import type { Endpoint, ServiceForwarding, TrafficPolicy } from '@switchyard/cor
 import type { ClassChain } from './class-chains.ts';
 import type { ClassPool } from './class-pool.ts';
 import { type Addition, elementId, type ElementId, endpointData, frontendId, hairpinId, slotId } from './elements.ts';
-import { decisionClass, endpointSetId, hex, packHandle } from './handles.ts';
+import { endpointSetId, frontendClass, hex, packHandle } from './handles.ts';
 import { type FamilySuffix, setMapOf } from './names.ts';
 import { isUsed, type PlacedService, policies, slotsOf } from './place-service.ts';
 import { renderAffinity } from './render-affinity.ts';
@@ -58,10 +58,10 @@ export function renderFixed(placed: PlacedService, context: RenderContext, eleme
   }
   renderHairpin(service, suffix, elements);
   for (const frontend of service.frontends) {
-    const handle = packHandle(decisionClass(frontend.decisions), id);
+    const handle = packHandle(frontendClass(frontend), id);
     elements.push(add(frontendId(frontend, service.protocol, suffix), hex(handle)));
   }
-  renderSourceRanges(placed, suffix, elements);
+  renderSourceRanges(service, suffix, elements);
   for (const { kind, address } of service.frontends) {
     if (kind === 'clusterIP') elements.push(add(elementId(`cluster-ips${suffix}`, address), ''));
   }

@@ -1,20 +1,18 @@
+import type { ServiceForwarding } from '@switchyard/core';
 import { type Addition, elementId, frontendKey } from './elements.ts';
-import { hex } from './handles.ts';
 import type { FamilySuffix } from './names.ts';
-import type { PlacedService } from './place-service.ts';
 import { withoutCovered } from './without-covered.ts';
 
 /**
- * Appends the elements that restrict who may use a service's frontends: one that says "restricted" per frontend, so that
- * an empty list lets nobody in, and one per allowed range. None for most services; NodePorts are never restricted.
+ * Appends the sources that may use a service's restricted frontends, one element per range. That a frontend is restricted
+ * stands in its handle, so an empty list lets nobody in. NodePorts are never restricted.
  */
-export function renderSourceRanges({ service, id }: PlacedService, suffix: FamilySuffix, elements: Addition[]): void {
+export function renderSourceRanges(service: ServiceForwarding, suffix: FamilySuffix, elements: Addition[]): void {
   for (const frontend of service.frontends) {
     if (frontend.allowedSources === 'any') continue;
     const place = frontendKey(frontend, service.protocol);
     for (const cidr of withoutCovered(frontend.allowedSources)) {
       elements.push({ kind: 'add', id: elementId(`fw-allow${suffix}`, `${place} . ${cidr}`), data: '' });
     }
-    elements.push({ kind: 'add', id: elementId(`fw${suffix}`, place), data: hex(id) });
   }
 }

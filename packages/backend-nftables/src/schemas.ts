@@ -38,6 +38,5 @@ export const schemas: Readonly<Record<ElementObject, Schema>> = {
   'aff-slots': { key: ['handle', 'number'], data: ['handle'] },
   hairpin: { key: ['address', 'address', 'protocol', 'port'], data: [] },
   'cluster-ips': { key: ['address'], data: [] },
-  fw: { key: ['address', 'protocol', 'port'], data: ['handle'] },
   'fw-allow': { key: ['address', 'protocol', 'port', 'cidr'], data: [] },
 };

@@ -72,7 +72,6 @@ describe('connections', () => {
       [{ counted: { [vip]: 3 } }, { counted: {}, replaced: [vip], service: undefined }, { counted: { [vip]: 1 } }],
       4,
     ],
-    ['include those that source ranges refused', [{ counted: { [vip]: 3, 'drops-source4 0x1': 2 } }], 5],
   ])('%s', (_, steps, expected) => {
     expect(total(steps)).toBe(expected);
   });

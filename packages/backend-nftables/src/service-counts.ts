@@ -124,11 +124,10 @@ function* countersOf(
 
 const none: Totals = noTotals();
 
-/** Source ranges are asked before the frontend is looked up, so what they refuse is not in its count. */
 function countersFrom(current: Totals, past: Totals = none): ServiceCounters {
   const sum = (total: Total): number => current[total] + past[total];
   return {
-    connections: sum('connections') + sum('drops-source'),
+    connections: sum('connections'),
     drops: {
       noLocalEndpoint: sum('drops-no-local'),
       noEndpoints: sum('drops-no-endpoints'),

@@ -1,6 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { Decision } from '@switchyard/core';
-import { classMask, codeShifts, codeTargets, decisionClass, hex, idMask, masqueradeCode } from './handles.ts';
+import {
+  classMask,
+  codeShifts,
+  codeTargets,
+  decisionClass,
+  hex,
+  idMask,
+  masqueradeCode,
+  restrictedClass,
+} from './handles.ts';
 import {
   affinityMap,
   affinityMapSize,
@@ -67,21 +76,22 @@ function rules(): string[] {
   ];
 }
 
+/** Where a packet goes to, as frontends are keyed. */
+const tuple = (ip: Family['ip']): string => `${ip} daddr . meta l4proto . th dport`;
+
 function familyObjects({ suffix, ip }: Family): string[] {
-  const tuple = `${ip} daddr . meta l4proto . th dport`;
   return [
-    `  map frontends${suffix} { typeof ${tuple} : meta priority; counter; }`,
+    `  map frontends${suffix} { typeof ${tuple(ip)} : meta priority; counter; }`,
     `  map nodeports${suffix} { typeof meta l4proto . th dport : meta priority; counter; }`,
     `  map to-cluster${suffix} { typeof meta priority : meta priority; }`,
     `  map to-local${suffix} { typeof meta priority : meta priority; }`,
     `  map endpoints${suffix} { typeof meta priority . numgen random mod 2 : ${ip} daddr . th dport; }`,
-    `  set hairpin${suffix} { typeof ${ip} saddr . ${tuple}; }`,
+    `  set hairpin${suffix} { typeof ${ip} saddr . ${tuple(ip)}; }`,
     `  set cluster-ips${suffix} { typeof ${ip} daddr; }`,
     `  set pod-cidrs${suffix} { typeof ${ip} saddr; flags interval; }`,
     `  set nodeport-ips${suffix} { typeof ${ip} daddr; flags interval; }`,
     `  set service-cidrs${suffix} { typeof ${ip} daddr; flags interval; }`,
-    `  map fw${suffix} { typeof ${tuple} : meta priority; }`,
-    `  set fw-allow${suffix} { typeof ${tuple} . ${ip} saddr; flags interval; }`,
+    `  set fw-allow${suffix} { typeof ${tuple(ip)} . ${ip} saddr; flags interval; }`,
     `  map aff-endpoints${suffix} { typeof meta priority : ${ip} daddr . th dport; }`,
     `  map aff-slots${suffix} { typeof meta priority . numgen random mod 2 : meta priority; }`,
     `  map ${affinityMap}${suffix} { typeof ${ip} saddr . meta priority : meta priority; ` +
@@ -105,21 +115,18 @@ function familyChains(family: Family): string[] {
   ];
 }
 
-/**
- * Counts, then refuses. Two rules: when the set is full its update ends the rule it stands in. The chain of
- * source ranges finds the bare id, the others a handle.
- */
+/** Counts, then refuses. Two rules: when the set is full its update ends the rule it stands in. */
 function refusalChains({ suffix }: Family): string[] {
-  const chain = (name: string, set: DropSet, isHandle: boolean, verdict: string): string[] => [
+  const chain = (name: string, set: DropSet, verdict: string): string[] => [
     `  chain ${name}${suffix} {`,
-    `    ${isHandle ? `${onlyId} ` : ''}update @${set}${suffix} { meta priority }`,
+    `    ${onlyId} update @${set}${suffix} { meta priority }`,
     `    ${verdict}`,
     '  }',
   ];
   return [
-    ...chain('no-local', 'drops-no-local', true, 'drop'),
-    ...chain('no-endpoints', 'drops-no-endpoints', true, 'goto reject-chain'),
-    ...chain('bad-source', 'drops-source', false, 'drop'),
+    ...chain('no-local', 'drops-no-local', 'drop'),
+    ...chain('no-endpoints', 'drops-no-endpoints', 'goto reject-chain'),
+    ...chain('bad-source', 'drops-source', 'drop'),
   ];
 }
 
@@ -179,7 +186,8 @@ function commonChains({ suffix, ip }: Family): string[] {
 }
 
 /**
- * Any row. The four rules after the first leave one of three codes, at its own place: pod's if there is one and
+ * Any row. The sources of a restricted frontend are asked for before anything else is decided; its bit keeps it out of
+ * the common rows. The three rules after that leave one of three codes, at its own place: pod's if there is one and
  * the source is a pod; else node's if there is one and the source is this node; else outside's. Drop
  * is code 4 alone, which reads as 0 without its masquerade bit and so matches nothing.
  */
@@ -193,6 +201,7 @@ function dispatchChain({ suffix, ip }: Family): string[] {
   return [
     `  chain dispatch${suffix} {`,
     `    meta priority and ${hex(classMask)} vmap { ${common.join(', ')} }`,
+    `    ${isAsked(bits(restrictedClass))} ${tuple(ip)} . ${ip} saddr != @fw-allow${suffix} goto bad-source${suffix}`,
     `    ${isAsked(podBits)} ${ip} saddr @pod-cidrs${suffix} ${keep(podBits)}`,
     `    ${isAsked(nodeBits)} fib saddr type local ${keep(nodeBits)}`,
     `    ${isAsked(outsideBits)} ${keep(outsideBits)}`,
@@ -207,14 +216,8 @@ function dispatchChain({ suffix, ip }: Family): string[] {
 function servicesChain(): string[] {
   const loopback = { '4': '127.0.0.0/8', '6': '::1' } as const;
   const perFamily = (rule: (family: Family) => string): string[] => families.map((family) => `    ${rule(family)}`);
-  const tuple = (ip: string): string => `${ip} daddr . meta l4proto . th dport`;
   return [
     '  chain services {',
-    ...perFamily(
-      ({ suffix, ip }) =>
-        `meta priority set ${tuple(ip)} map @fw${suffix} ` +
-        `${tuple(ip)} . ${ip} saddr != @fw-allow${suffix} goto bad-source${suffix}`,
-    ),
     ...perFamily(({ suffix, ip }) => `meta priority set ${tuple(ip)} map @frontends${suffix} goto dispatch${suffix}`),
     ...perFamily(
       ({ suffix, ip }) =>

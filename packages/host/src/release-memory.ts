@@ -1,12 +1,10 @@
+/** When a fresh process is asked, in milliseconds: while it warms up, and once when all is compiled. */
+const moments: readonly number[] = [2000, 4000, 8000, 16_000, 60_000];
+
 /**
- * Collects garbage once, `delay` milliseconds from now, if this process runs with `--expose-gc`.
- * Starting up leaves garbage that an idle process would keep for ever, because nothing allocates
- * enough to have it collected. Does not keep the process alive.
+ * Calls `release` a few times in the first minute, each time from a turn of its own. Starting up leaves free memory that
+ * an idle process would keep for ever. Does not keep the process alive.
  */
-export function releaseMemoryLater(delay: number): void {
-  const { gc } = globalThis;
-  if (gc === undefined) return;
-  // The last resort also drops compiled code that has not run again: 4 MB, where a plain one finds 1.
-  const collect = (): void => void gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
-  setTimeout(collect, delay).unref();
+export function releaseMemoryLater(release: () => void): void {
+  for (const moment of moments) setTimeout(release, moment).unref();
 }

@@ -2,6 +2,7 @@
 //
 // Node-API entry points. Each is a thin wrapper: arguments are checked by the TypeScript side, failures are returned
 // as numbers (negative errno) so that the hot path makes no exceptions and no objects.
+#include <malloc.h>
 #include <napi.h>
 #include <unistd.h>
 
@@ -59,10 +60,19 @@ Napi::Value Close(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// trimMemory()
+Napi::Value TrimMemory(const Napi::CallbackInfo& info) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+  return info.Env().Undefined();
+}
+
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("openNetlink", Napi::Function::New(env, OpenNetlink));
   exports.Set("send", Napi::Function::New(env, Send));
   exports.Set("receive", Napi::Function::New(env, Receive));
+  exports.Set("trimMemory", Napi::Function::New(env, TrimMemory));
   exports.Set("close", Napi::Function::New(env, Close));
   return exports;
 }

@@ -16,6 +16,7 @@ export interface Addon {
   send(fd: number, bytes: Uint8Array): number;
   receive(fd: number, buffer: Uint8Array): number;
   close(fd: number): void;
+  trimMemory(): void;
 }
 
 /** The compiled addon is not where it should be, or does not fit this machine. */

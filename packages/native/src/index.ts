@@ -6,3 +6,4 @@ export type { TrackedFlow } from './conntrack/flow-reader.ts';
 export * from './netlink/message-writer.ts';
 export * from './netlink/read-messages.ts';
 export { addressChanges, type AddressWatchOptions } from './addresses.ts';
+export { trimMemory } from './trim-memory.ts';

@@ -32,7 +32,6 @@ describe('parseElements', () => {
       'nodeports4 tcp . 80',
       '0x200001',
     ],
-    ['fw', '4', [{ concat: ['10.0.0.1', 'tcp', 80] }, '0:1'], 'fw4 10.0.0.1 . tcp . 80', '0x1'],
     [
       'fw-allow',
       '4',

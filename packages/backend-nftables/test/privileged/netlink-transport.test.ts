@@ -38,8 +38,6 @@ const everyKind: readonly Element[] = [
   { id: 'hairpin6 fd00::5 . fd00::5 . sctp . 8080', data: '' },
   { id: 'cluster-ips4 10.96.0.3', data: '' },
   { id: 'cluster-ips6 2001:db8:0:1:1:1:1:1', data: '' },
-  { id: 'fw4 192.0.2.1 . tcp . 80', data: '0x1' },
-  { id: 'fw6 2001:db8::1 . udp . 53', data: '0x2' },
   { id: 'fw-allow4 192.0.2.1 . tcp . 80 . 10.1.9.0/24', data: '' },
   { id: 'fw-allow4 192.0.2.2 . tcp . 80 . 0.0.0.0/0', data: '' },
   { id: 'fw-allow4 192.0.2.1 . tcp . 80 . 198.51.100.7/32', data: '' },

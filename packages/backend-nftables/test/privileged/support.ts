@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import {
   type ApplyOutcome,
   type DataplaneBackend,
@@ -110,6 +111,7 @@ async function waitForEcho({ near, far, self }: Omit<Site, typeof Symbol.asyncDi
           timeout: 200,
         });
         answer = result.status;
+        if (answer === 'refused') await once(AbortSignal.timeout(20), 'abort'); // it is starting
       }
       if (answer !== 'answered') throw new Error(`the echo server of ${pod.name} does not answer on ${family}`);
     }

@@ -105,12 +105,12 @@ describe('a batch', () => {
   test('objects whose names begin alike do not share a message', () => {
     const changes: readonly Change[] = [
       { kind: 'add', id: 'fw-allow4 10.0.0.1 . tcp . 80 . 10.0.0.0/8', data: '' },
-      { kind: 'add', id: 'fw4 10.0.0.1 . tcp . 80', data: '0x1' },
+      { kind: 'add', id: 'frontends4 10.0.0.1 . tcp . 80', data: '0x1' },
       { kind: 'add', id: 'fw-allow4 10.0.0.1 . tcp . 80 . 11.0.0.0/8', data: '' },
       { kind: 'add', id: 'fw-allow6 ::1 . tcp . 80 . fd00::/8', data: '' },
     ];
     const { messages } = new BatchEncoder().changes({ table: 'switchyard', changes });
-    expect(messages.map(({ object }) => object)).toEqual(['fw-allow4', 'fw4', 'fw-allow4', 'fw-allow6']);
+    expect(messages.map(({ object }) => object)).toEqual(['fw-allow4', 'frontends4', 'fw-allow4', 'fw-allow6']);
   });
 
   test('is split into messages before a list gets too long, and every element is in one of them', () => {

@@ -33,22 +33,24 @@ test.each<[string, readonly string[], readonly string[], number]>([
   const driven = await Driven.open();
   expect(await driven.full(ranges(...given))).toMatchObject({ status: 'applied' });
   expect(allowed(driven)).toEqual(expected);
-  expect(driven.nft.elements('switchyard', 'fw4')).toHaveLength(restricted);
+  expect((await driven.dump()).match(/^  sources: /gm) ?? []).toHaveLength(restricted);
 });
 
 test('only the load-balancer IP is restricted', async () => {
   const driven = await Driven.open();
   const ports = [{ port: 80, nodePort: 30080 }];
   await driven.full(cart({ ports, externalIps: ['198.51.100.8'], sourceRanges: ['10.0.0.0/8'] }));
-  expect(driven.nft.elements('switchyard', 'fw4')).toEqual([`${vip} . tcp . 80 : 0x1`]);
+  const [restricted, ...others] = (await driven.dump()).split('\n').filter((line) => line.includes('sources: '));
+  expect([restricted, others]).toEqual(['  sources: 10.0.0.0/8', []]);
+  expect(await driven.dump()).toContain(`frontend ${vip}:80/TCP\n  sources: `);
 });
 
 test.each<[string, readonly string[], readonly string[], number]>([
   ['one range more is one write', ['10.0.0.0/8'], ['10.0.0.0/8', '172.16.0.0/12'], 1],
   ['a wider range replaces a narrower one', ['10.1.0.0/16'], ['10.0.0.0/8'], 2],
   ['a narrower range replaces a wider one', ['10.0.0.0/8'], ['10.1.0.0/16', '10.2.0.0/16'], 3],
-  ['the first range restricts', [], ['10.0.0.0/8'], 2],
-  ['the last range lets everybody in', ['10.0.0.0/8'], [], 2],
+  ['the first range restricts: the frontend says so', [], ['10.0.0.0/8'], 3],
+  ['the last range lets everybody in', ['10.0.0.0/8'], [], 3],
 ])('%s', async (_, before, after, writes) => {
   const driven = await Driven.open();
   await driven.full(ranges(...before));
@@ -72,13 +74,15 @@ test('what somebody let in is taken back', async () => {
   expect(allowed(driven)).toEqual(['10.0.0.0/8']);
 });
 
-test('the dump names ranges that restrict no frontend', async () => {
+test('the dump names ranges that restrict nothing', async () => {
   const driven = await Driven.open();
   await driven.full(ranges('10.0.0.0/8'));
-  driven.nft.ruleset.transaction(`delete element inet switchyard fw4 { ${vip} . tcp . 80 }
-add element inet switchyard fw4 { 203.0.113.1 . udp . 53 : 0x9 }
+  driven.nft.ruleset.transaction(`delete element inet switchyard fw-allow4 { ${vip} . tcp . 80 . 10.0.0.0/8 }
+add element inet switchyard fw-allow4 { 10.96.0.10 . tcp . 80 . 10.0.0.0/8 }
+add element inet switchyard fw-allow4 { 203.0.113.1 . udp . 53 . 10.0.0.0/8 }
 `);
   const dump = await driven.dump();
-  expect(dump).toContain('  sources: 10.0.0.0/8, without effect\n');
+  expect(dump).toContain(`frontend ${vip}:80/TCP\n  sources: none\n`);
+  expect(dump).toContain('frontend 10.96.0.10:80/TCP\n  sources: 10.0.0.0/8, without effect\n');
   expect(dump).toContain('source ranges of no frontend: 203.0.113.1:53/UDP\n');
 });

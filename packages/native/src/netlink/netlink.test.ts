@@ -65,6 +65,24 @@ describe('MessageWriter', () => {
     expect(readUint32be(writer.bytes(), 16 + 4 * 99_999)).toBe(99_999);
   });
 
+  test('an attribute of known length needs no end', () => {
+    const writer = new MessageWriter();
+    writer.attributeHeader(2, 2);
+    writer.uint16be(80);
+    writer.pad();
+    expect(hexOf(writer.bytes())).toBe(plain('06000200 00500000'));
+  });
+
+  test('flags can be added to a message that has ended, and to no other', () => {
+    const writer = new MessageWriter();
+    for (const sequence of [1, 2]) {
+      writer.beginMessage({ type: 1, flags: 0x401, sequence });
+      writer.endMessage();
+    }
+    writer.addFlags(16, 4);
+    expect([...readMessages(writer.bytes())].map(({ flags }) => flags)).toEqual([0x401, 0x405]);
+  });
+
   test('clear starts over, and what was written before does not shine through', () => {
     const writer = new MessageWriter();
     for (let index = 0; index < 1_000_000; index++) writer.uint32be(0xffffffff);

@@ -62,7 +62,9 @@ export async function runInLab(scenario: Scenario, stage: Stage, signal: AbortSi
 
 async function flowInLab({ flow, line }: FlowStep, stage: Stage, signal: AbortSignal): Promise<StepResult> {
   const narrowed = keptExpectation(flow);
-  const seen = await probeFlow(narrowed, await attemptsOf(flow, stage, signal));
+  const attempts = await attemptsOf(flow, stage, signal);
+  if (flow.sourcePort !== undefined) await untilMoved(flow, attempts, signal);
+  const seen = await probeFlow(narrowed, attempts);
   const expected = expectationText(flow.expect);
   const text = seen.status === 'observed' ? observationText(seen.observation, flow) : seen.text;
   // A client at its endpoint, and at no other, is what every altitude means by the whole set.
@@ -70,6 +72,15 @@ async function flowInLab({ flow, line }: FlowStep, stage: Stage, signal: AbortSi
   const observed = isKept ? expected : flow.kept === undefined ? text : `${text}, not kept at ${flow.kept}`;
   const because = [`${seen.attempts} attempts showed this${isKept ? `, all at ${flow.kept}` : ''}`];
   return { line, step: flowText(flow), expected, observed, isAsExpected: expected === observed, because };
+}
+
+/** A flow that goes on follows a change a moment later: a wrong answer counts when it stays. */
+async function untilMoved({ expect }: ScenarioFlow, attempts: Attempts, signal: AbortSignal): Promise<void> {
+  const until = systemClock.monotonic() + 1000;
+  while (systemClock.monotonic() < until) {
+    if ((await attempts(1)).every((one) => isExpected(one, expect))) return;
+    await systemClock.sleep(millis(20), signal);
+  }
 }
 
 /** What one client must see: with session affinity a single endpoint, which is tried often enough to tell. */
@@ -95,8 +106,17 @@ async function attemptsOf(flow: ScenarioFlow, stage: Stage, signal: AbortSignal)
   }
   const prober = await stage.proberIn(host, signal);
   const protocol = flow.protocol === 'UDP' ? 'udp' : 'tcp';
-  const attempt = async (): Promise<Seen> =>
-    seenOf(await prober.probe({ protocol, ...request, sourcePort: stage.freshPort(host) }), context);
+  const attempt = async (): Promise<Seen> => {
+    const sourcePort = flow.sourcePort ?? stage.freshPort(host);
+    return seenOf(await prober.probe({ protocol, ...request, sourcePort }), context);
+  };
+  if (flow.sourcePort !== undefined) {
+    return async (count) => {
+      const seen: Seen[] = [];
+      for (let left = count; left > 0; left--) seen.push(await attempt());
+      return seen;
+    };
+  }
   return (count) => Promise.all(Array.from({ length: count }, attempt));
 }
 
