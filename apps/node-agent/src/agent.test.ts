@@ -1,4 +1,14 @@
-import { HostError, InvariantError, type IpFamily, millis, noopLogger, noopMetrics, parseIp } from '@switchyard/core';
+import {
+  HostError,
+  InvariantError,
+  type IpFamily,
+  millis,
+  noopLogger,
+  noopMetrics,
+  parseIp,
+  parseCidr,
+  type ServicePortKey,
+} from '@switchyard/core';
 import {
   replaceAll,
   ManualClock,
@@ -126,6 +136,31 @@ describe('tables', () => {
     await bench.push([{ kind: 'upsert', resource: 'Node', item: node('n1', { addresses: ['192.0.2.2'] }) }]);
     expect(bench.backends.IPv4.table?.nodePortCidrs).toEqual(['192.0.2.2/32']);
     expect(bench.backends.IPv6.table?.nodePortCidrs).toEqual([]);
+  });
+
+  test('fact 49: follow a ServiceCIDR that is added', async () => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(cluster);
+    const added = { name: 'more', cidrs: ['10.97.0.0/16', 'fd00:10:97::/112'].map(parseCidr) };
+    await bench.push([{ kind: 'upsert', resource: 'ServiceCIDR', item: added }]);
+    expect(bench.backends.IPv4.table?.serviceCidrs).toEqual(['10.97.0.0/16']);
+    expect(bench.backends.IPv6.table?.serviceCidrs).toEqual(['fd00:10:97::/112']);
+  });
+
+  test('fact 22: source ranges follow the Node when it gets another address', async () => {
+    await using bench = new AgentBench(configOf());
+    const restricted = service('shop/cart', {
+      loadBalancerIps: ['198.51.100.7'],
+      sourceRanges: ['192.0.2.2/32'],
+    });
+    await bench.push(replaceAll({ services: [restricted], nodes: [here] }));
+    const sources = (): unknown =>
+      bench.backends.IPv4.table?.services
+        .get('shop/cart:/TCP' as ServicePortKey)
+        ?.frontends.find(({ kind }) => kind === 'loadBalancerIP')?.allowedSources;
+    expect(sources()).toEqual(['192.0.2.2/32']);
+    await bench.push([{ kind: 'upsert', resource: 'Node', item: node('n1', { addresses: ['192.0.2.2'] }) }]);
+    expect(sources()).toEqual(['192.0.2.2/32', '198.51.100.7/32']);
   });
 
   test.each([

@@ -2,6 +2,7 @@ import { CommandError } from '@switchyard/host';
 import { ScriptedRunner, type ScriptedCommand } from '@switchyard/host/testing';
 import { describe, expect, test } from 'vitest';
 import { probeHost } from './probe.ts';
+import { ruleFeatures } from './rule-features.ts';
 import { FakeNft } from './testing/fake-nft.ts';
 
 const { signal } = new AbortController();
@@ -43,19 +44,36 @@ describe('probeHost', () => {
       ],
       /run as root or with CAP_NET_ADMIN/,
     ],
-    [
-      'an old kernel',
-      [
-        version('nftables v1.0.6 (x)'),
-        scratch({ exitCode: 1, stderr: 'Error: Could not process rule: Not supported' }),
-      ],
-      /refuses the rule set: .*Not supported/,
-    ],
   ])('with %s it is unusable, in words for the operator', async (_, script, reason) => {
     const runner = new ScriptedRunner(script);
     expect(await probeHost({ runner: runner, transport: 'cli' }, signal)).toEqual({
       status: 'unusable',
       reasons: [expect.stringMatching(reason)],
+    });
+    runner.assertDone();
+  });
+
+  test('a kernel that lacks something is unusable, and what it lacks is named with the versions there are', async () => {
+    const refused = { exitCode: 1, stderr: 'Error: Could not process rule: Not supported' };
+    const runner = new ScriptedRunner([
+      version('nftables v1.0.6 (x)'),
+      scratch(refused),
+      { file: 'uname', args: ['-r'], answer: { stdout: '5.4.0-26\n' } },
+      version('nftables v1.0.6 (x)'),
+      ...ruleFeatures.map(({ name, rules }) => ({
+        file: 'unshare',
+        args: ['--net', 'nft', '-f', '-'],
+        stdin: `table inet switchyard-probe {\n${rules}\n}\n`,
+        answer: /reject|counters/.test(name) ? refused : {},
+      })),
+    ]);
+    expect(await probeHost({ runner, transport: 'netlink' }, signal)).toEqual({
+      status: 'unusable',
+      reasons: [
+        'missing: reject in prerouting chains; needs Linux 5.9, this is Linux 5.4.0-26 with nft 1.0.6',
+        'missing: counters in elements of maps; needs Linux 5.7, nft 1.0.1, this is Linux 5.4.0-26 with nft 1.0.6',
+        'nft or the kernel refuses the rule set: Error: Could not process rule: Not supported',
+      ],
     });
     runner.assertDone();
   });

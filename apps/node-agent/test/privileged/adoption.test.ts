@@ -30,10 +30,10 @@ beforeAll(async () => {
   startEchoServer(pod, { pod: 'echo', tcp: [8080], udp: [8080] });
   client = await createProber(cluster.lab.client, signal);
   const ports = [
-    { name: 'tcp', port: 80, nodePort: nodePorts.tcp, protocol: 'TCP' },
-    { name: 'udp', port: 80, nodePort: nodePorts.udp, protocol: 'UDP' },
+    { name: 'tcp', port: 80, nodePort: nodePorts.tcp, protocol: 'TCP' as const },
+    { name: 'udp', port: 80, nodePort: nodePorts.udp, protocol: 'UDP' as const },
   ];
-  const spec = { type: 'NodePort', ipFamilyPolicy: 'PreferDualStack', ports };
+  const spec = { type: 'NodePort' as const, ipFamilyPolicy: 'PreferDualStack', ports };
   await cluster.api.create(apiResources.services, { metadata: { name: 'echo', namespace: 'default' }, spec }, signal);
   for (const family of ipFamilies) await expose(family);
   agent = cluster.startAgent(node);
@@ -56,10 +56,10 @@ async function expose(family: IpFamily): Promise<void> {
     },
     addressType: family,
     ports: [
-      { name: 'tcp', port: 8080, protocol: 'TCP' },
-      { name: 'udp', port: 8080, protocol: 'UDP' },
+      { name: 'tcp', port: 8080, protocol: 'TCP' as const },
+      { name: 'udp', port: 8080, protocol: 'UDP' as const },
     ],
-    endpoints: [{ addresses: [pod.addresses[family]], nodeName: node.nodeName, conditions: { ready: true } }],
+    endpoints: [{ addresses: [pod.addresses[family]!], nodeName: node.nodeName, conditions: { ready: true } }],
   };
   await cluster.api.create(apiResources.endpointSlices, slice, signal);
 }

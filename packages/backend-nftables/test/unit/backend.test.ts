@@ -61,6 +61,18 @@ describe('settings', () => {
     );
   });
 
+  test('so do changed NodePort addresses and an added ServiceCIDR', async () => {
+    const driven = await Driven.open();
+    await driven.full(situation({}, { nodePortCidrs: ['192.0.2.1/32'], serviceCidrs: ['10.96.0.0/16'] }));
+    const changed = { nodePortCidrs: ['192.0.2.2/32'], serviceCidrs: ['10.96.0.0/16', '10.97.0.0/16'] };
+    expect(await driven.next(situation({}, changed))).toEqual({ status: 'applied', writes: 2 });
+    expect(driven.script).toBe(`flush set inet switchyard nodeport-ips4
+add element inet switchyard nodeport-ips4 { 192.0.2.2/32 }
+flush set inet switchyard service-cidrs4
+add element inet switchyard service-cidrs4 { 10.96.0.0/16, 10.97.0.0/16 }
+`);
+  });
+
   test('overlapping CIDRs are one interval', async () => {
     const driven = await Driven.open();
     const nodePortCidrs = ['10.0.0.0/8', '10.1.0.0/16', '192.0.2.0/24', '10.0.0.0/8'];
