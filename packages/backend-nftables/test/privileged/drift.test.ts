@@ -162,6 +162,39 @@ describe.runIf(transport === 'netlink')('over netlink', () => {
   });
 });
 
+describe.runIf(transport === 'netlink')('chains made at run time', () => {
+  const many = Array.from({ length: 100 }, (_, index) => ({ ip: `10.244.8.${index}`, node: 'n2' }));
+  const withChains = (): readonly ClusterEvent[] => [
+    ...cluster(),
+    { kind: 'upsert', resource: 'Service', item: service('shop/many', { clusterIps: ['10.98.0.1'] }) },
+    { kind: 'upsert', resource: 'EndpointSlice', item: slice('shop/many', { endpoints: many }) },
+    {
+      kind: 'upsert',
+      resource: 'Service',
+      item: service('shop/cart', { clusterIps: [vip.IPv4], affinitySeconds: 60 }),
+    },
+  ];
+
+  test('are right for the next process, also after traffic, and their damage is healed', async () => {
+    const first = await Healing.start(site.node, withChains());
+    expect(await answers()).toBe('answered');
+    const table = await first.table();
+    for (const chain of ['lb4-100', 'aff4-1-60']) await first.nft(`list chain inet TABLE ${chain}`);
+    await first[Symbol.asyncDispose]();
+    await using second = await Healing.start(site.node, withChains());
+    expect((await second.line('applied', 0)).fields).toMatchObject({ writes: 0 });
+    expect(await second.table()).toBe(table);
+    const intact = await second.dump();
+    await second.heal('add rule inet TABLE lb4-100 drop');
+    expect(await second.table()).toBe(table);
+    await second.heal('flush chain inet TABLE aff4-1-60');
+    expect(await second.table()).not.toBe(table);
+    expect(await second.dump()).toBe(intact);
+    expect(await answers()).toBe('answered');
+    await second.cleanup();
+  });
+});
+
 describe.runIf(transport === 'netlink')('two families in one table', () => {
   test('each notices damage of the rules, both are healed, and what one does is no drift to the other', async () => {
     await using healing = await Healing.start(site.node, cluster(), ipFamilies);
