@@ -1,3 +1,5 @@
+import { noNumbers } from './affinity-slots.ts';
+import { AffinityState } from './affinity-state.ts';
 import { type ForwardingTable, HostError, type IpFamily, type ServicePortKey } from '@switchyard/core';
 import {
   type Element,
@@ -19,7 +21,8 @@ import {
   suffixOf,
   type TableName,
 } from './names.ts';
-import { type PlacedService, policies, type PreviousSlots, slotsOf } from './place-service.ts';
+import { type PlacedService, policies, type PreviousNumbers, type PreviousSlots, slotsOf } from './place-service.ts';
+import { renderAffinity } from './render-affinity.ts';
 import { type RenderContext, renderFixed } from './render-service.ts';
 import type { SharedClaims } from './shared-claims.ts';
 import type { KernelObject, NftTransport } from './transport.ts';
@@ -31,6 +34,8 @@ export class KernelState {
   /** What stands in the slots of each endpoint set. */
   readonly slots: Map<number, (string | undefined)[]> = new Map();
   readonly settings: Map<ObjectName, readonly string[]> = new Map();
+  /** What the elements say of sets with session affinity. */
+  readonly affinity: AffinityState = new AffinityState();
   /** Service ids for which something was refused, by services that may be gone. */
   readonly countedIds: Set<number> = new Set();
 
@@ -41,14 +46,27 @@ export class KernelState {
     for (const { id, data } of elements) {
       if (id.startsWith('endpoints')) slots += this.#addSlot(id, data) ? 1 : 0;
       else this.elements.set(id, data);
+      if (id.startsWith('aff-')) this.affinity.add(id, data);
     }
     return this.elements.size - before + slots;
   }
 
   /** The slots of a service's sets. Remembers them: they can be asked for after they were taken. */
   previousSlots(serviceId: number): PreviousSlots {
-    const slots = new Map(policies.map((policy) => [policy, this.slots.get(endpointSetId(serviceId, policy)) ?? []]));
+    const slots = new Map(policies.map((policy) => [policy, this.#rowOf(endpointSetId(serviceId, policy))]));
     return (policy) => slots.get(policy) ?? [];
+  }
+
+  /** The numbers that endpoints of a service have where clients keep theirs. */
+  previousNumbers(serviceId: number): PreviousNumbers {
+    const numbers = new Map(
+      policies.map((policy) => [policy, this.affinity.numbers(endpointSetId(serviceId, policy))]),
+    );
+    return (policy) => numbers.get(policy) ?? noNumbers;
+  }
+
+  #rowOf(set: number): readonly (string | undefined)[] {
+    return this.slots.get(set) ?? this.affinity.row(set);
   }
 
   #addSlot(id: ElementId, data: string): boolean {
@@ -157,6 +175,7 @@ export function recoverIds(
 
 function addUsedIds(kernel: KernelState, ids: Set<number>): void {
   for (const set of kernel.slots.keys()) ids.add(Math.floor(set / 2));
+  for (const set of kernel.affinity.sets()) ids.add(Math.floor(set / 2));
   for (const [id, data] of kernel.elements) {
     const { object, key } = splitElementId(id);
     if (object.startsWith('frontends') || object.startsWith('nodeports')) ids.add(handleId(Number(data)));
@@ -174,7 +193,7 @@ export interface TakenService {
 
 /** Takes a service's elements out of what was read. Elements that others may ask for too stay in it. */
 export function takeService(kernel: KernelState, wanted: PlacedService, context: RenderContext): TakenService {
-  const elements = renderFixed(wanted, context, []);
+  const elements = renderFixed(wanted, context, renderAffinity(wanted, context, []));
   const hasSlots = policies.every((policy) => isSameSet(kernel, wanted, policy, context));
   const isSame = hasSlots && elements.every(({ id, data }) => kernel.elements.get(id) === data);
   const found: Element[] = isSame ? elements : [];
@@ -204,7 +223,7 @@ function isSameSet(
   policy: (typeof policies)[number],
   { exactLimit }: RenderContext,
 ): boolean {
-  const slots = slotsOf(wanted, policy, exactLimit);
+  const slots = wanted.affinity === undefined ? slotsOf(wanted, policy, exactLimit) : [];
   const found = kernel.slots.get(endpointSetId(wanted.id, policy)) ?? [];
   return slots.length === found.length && slots.every((endpoint, slot) => endpointData(endpoint) === found[slot]);
 }

@@ -11,7 +11,16 @@ import { diffElements, diffPlaced } from './diff-service.ts';
 import { type Change, type Element, type ElementId, isShared } from './elements.ts';
 import { IdPool } from './handles.ts';
 import { type Draft, joinDrafts, settleShared } from './join-drafts.ts';
-import { noSlots, type PlacedService, placeService, type PreviousSlots, previousSlots } from './place-service.ts';
+import {
+  noPreviousNumbers,
+  noSlots,
+  type PlacedService,
+  placeService,
+  type PreviousNumbers,
+  previousNumbers,
+  type PreviousSlots,
+  previousSlots,
+} from './place-service.ts';
 import { type RenderContext, renderService } from './render-service.ts';
 import { SharedClaims } from './shared-claims.ts';
 
@@ -20,6 +29,7 @@ interface Residue {
   readonly id: number;
   readonly elements: readonly Element[];
   readonly slots: PreviousSlots;
+  readonly numbers: PreviousNumbers;
 }
 
 /** What is to be written. */
@@ -131,8 +141,9 @@ export class AppliedServices {
 
   #tryPlace(service: ServiceForwarding, id: number, kernel: KernelState): PlacedService | undefined {
     try {
-      const { exactLimit } = this.#context;
-      return placeService(service, { id, previous: kernel.previousSlots(id), exactLimit });
+      const { exactLimit, hasAffinity } = this.#context;
+      const previous = kernel.previousSlots(id);
+      return placeService(service, { id, previous, numbers: kernel.previousNumbers(id), exactLimit, hasAffinity });
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
       return undefined; // planning will say so
@@ -142,9 +153,10 @@ export class AppliedServices {
   #take(kernel: KernelState, wanted: PlacedService): void {
     const { service, id } = wanted;
     const slots = kernel.previousSlots(id);
+    const numbers = kernel.previousNumbers(id);
     const { isSame, elements } = takeService(kernel, wanted, this.#context);
     if (isSame) this.#placed.set(service.key, wanted);
-    else this.#residues.set(service.key, { id, elements, slots });
+    else this.#residues.set(service.key, { id, elements, slots, numbers });
     for (const element of elements) if (isShared(element.id)) this.#claims.change(element.id, 1);
   }
 
@@ -161,9 +173,10 @@ export class AppliedServices {
     id ??= this.#ids.allocate();
     try {
       if (id === undefined) throw noFreeId(key);
-      const { exactLimit } = this.#context;
+      const { exactLimit, hasAffinity } = this.#context;
       const past = before === undefined ? (residue?.slots ?? noSlots) : previousSlots(before, exactLimit);
-      const after = placeService(service, { id, previous: past, exactLimit });
+      const numbers = before === undefined ? (residue?.numbers ?? noPreviousNumbers) : previousNumbers(before);
+      const after = placeService(service, { id, previous: past, numbers, exactLimit, hasAffinity });
       const changes =
         residue === undefined
           ? diffPlaced(before, after, this.#context)

@@ -46,13 +46,15 @@ export interface NftablesHost {
   readonly clock?: Clock;
 }
 
-/** What the backend can do by now. Session affinity has its place in the rules, not yet its elements. */
-export const capabilities: BackendCapabilities = {
-  usesKernelConntrack: true,
-  sessionAffinity: false,
-  sourceRanges: true,
-  minSyncPeriod: millis(0),
-};
+/** What the backend can do. Session affinity needs rules that are made at run time, which nft's own text cannot add. */
+export function capabilitiesOf(transport: NftTransport['kind']): BackendCapabilities {
+  return {
+    usesKernelConntrack: true,
+    sessionAffinity: transport === 'netlink',
+    sourceRanges: true,
+    minSyncPeriod: millis(0),
+  };
+}
 
 /** Changes per transaction. While the kernel takes them nothing else runs; a process of nft costs more than that. */
 const changesPerTransaction: Readonly<Record<NftTransport['kind'], number>> = { netlink: 5000, cli: 50_000 };
@@ -61,7 +63,7 @@ const changesPerTransaction: Readonly<Record<NftTransport['kind'], number>> = { 
 export class NftablesBackend implements DataplaneBackend {
   readonly name = 'nftables';
   readonly ipFamily: IpFamily;
-  readonly capabilities: BackendCapabilities = capabilities;
+  readonly capabilities: BackendCapabilities;
   readonly #transport: NftTransport;
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -80,11 +82,17 @@ export class NftablesBackend implements DataplaneBackend {
     this.#transport = transport;
     this.#logger = host.logger;
     this.#clock = host.clock ?? systemClock;
+    this.capabilities = capabilitiesOf(transport.kind);
     const suffix = suffixOf(ipFamily);
     const exactLimit = transport.canAddClasses ? exactSlotCounts : preloadedSlotCounts;
     this.#classes = new ClassPool(suffix);
     this.#counts = new ServiceCounts(suffix);
-    this.#services = new AppliedServices({ suffix, exactLimit, classes: this.#classes });
+    this.#services = new AppliedServices({
+      suffix,
+      exactLimit,
+      hasAffinity: transport.canAddClasses,
+      classes: this.#classes,
+    });
   }
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
@@ -114,7 +122,9 @@ export class NftablesBackend implements DataplaneBackend {
   async dump(signal: AbortSignal): Promise<string> {
     const { current } = await findTables(this.#transport, signal);
     if (current === undefined) return '';
-    return dumpKernel(await readKernel(this.#transport, current, this.ipFamily, signal), this.ipFamily);
+    const kernel = await readKernel(this.#transport, current, this.ipFamily, signal);
+    const classes = await this.#transport.readClasses(current, suffixOf(this.ipFamily), signal);
+    return dumpKernel({ kernel, classes, family: this.ipFamily });
   }
 
   /** Blocks while it reads, for about 1 ms per 1,000 frontends with `netlink`. May be called while an apply is under way. */

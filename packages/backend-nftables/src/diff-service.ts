@@ -2,7 +2,7 @@ import type { Endpoint } from '@switchyard/core';
 import { type Addition, type Change, type Element, endpointData, slotId } from './elements.ts';
 import { endpointSetId } from './handles.ts';
 import { type PlacedService, policies, slotsOf } from './place-service.ts';
-import { renderFixed, type RenderContext, renderService } from './render-service.ts';
+import { renderFixed, type RenderContext, renderService, renderSlots } from './render-service.ts';
 
 /** The changes from one version of a service to the next; both stand at one id. Undefined: it is not there. */
 export function diffPlaced(
@@ -12,7 +12,10 @@ export function diffPlaced(
 ): Change[] {
   if (before === undefined) return after === undefined ? [] : renderService(after, context);
   if (after === undefined) return diffElements(renderService(before, context), []);
-  const changes = diffSlots(before, after, context);
+  const isPlain = before.affinity === undefined && after.affinity === undefined;
+  const changes = isPlain
+    ? diffSlots(before, after, context)
+    : diffElements(renderSlots(before, context), renderSlots(after, context));
   appendDifference(renderFixed(before, context, []), renderFixed(after, context, []), changes);
   return changes;
 }

@@ -3,21 +3,31 @@ import type { KernelState } from './adopt.ts';
 import { type ElementId, splitElementId } from './elements.ts';
 import { decisionsOf, handleClass, handleId, hex } from './handles.ts';
 import { sourceLines, sourcesByPlace } from './dump-sources.ts';
-import { setMapOf, suffixOf } from './names.ts';
+import { parseChainName } from './class-chains.ts';
+import { type FamilySuffix, setMapOf, suffixOf } from './names.ts';
 import { slotsOfClass } from './slots.ts';
+
+/** What is told. */
+export interface KernelDump {
+  readonly kernel: KernelState;
+  /** Class to the name of its chain. */
+  readonly classes: ReadonlyMap<number, string>;
+  readonly family: IpFamily;
+}
 
 /**
  * What is in the kernel as text for people and golden files: sorted, without ids and slots, so that equal
  * forwarding is equal text. What leads nowhere is named.
  */
-export function dumpKernel(kernel: KernelState, family: IpFamily): string {
+export function dumpKernel({ kernel, classes, family }: KernelDump): string {
   const suffix = suffixOf(family);
   const byObject = new Map<string, Map<string, string>>();
   for (const [id, data] of kernel.elements) addElement(byObject, id, data);
   const of = (object: string): ReadonlyMap<string, string> => byObject.get(`${object}${suffix}`) ?? new Map();
+  const sets: Sets = { kernel, classes, suffix };
   const settings = [...kernel.settings].map(([object, content]) => `${object}: ${content.join(', ') || 'none'}`);
   const describe = (name: string, handle: string, more: readonly string[]): string => {
-    const lines = frontendLines(Number(handle), (object, id) => setText(of(object).get(hex(id)), kernel.slots));
+    const lines = frontendLines(Number(handle), (object, id) => setText(of(object).get(hex(id)), sets));
     return [name, ...[...more, ...lines].map((line) => `  ${line}`)].join('\n');
   };
   const sources = sourcesByPlace(of('fw-allow').keys());
@@ -70,12 +80,23 @@ function decisionText(decision: Decision): string {
   }
 }
 
-function setText(handle: string | undefined, sets: KernelState['slots']): string {
+interface Sets {
+  readonly kernel: KernelState;
+  readonly classes: KernelDump['classes'];
+  readonly suffix: FamilySuffix;
+}
+
+function setText(handle: string | undefined, { kernel, classes, suffix }: Sets): string {
   if (handle === undefined) return 'leads nowhere';
-  const count = slotsOfClass(handleClass(Number(handle)));
-  const slots = (sets.get(handleId(Number(handle))) ?? []).filter((slot) => slot !== undefined);
+  const set = handleId(Number(handle));
+  const chain = parseChainName(classes.get(handleClass(Number(handle))) ?? '', suffix);
+  const isKept = chain?.kind === 'affinity';
+  const row = isKept ? kernel.affinity.row(set) : (kernel.slots.get(set) ?? []);
+  const slots = row.filter((slot) => slot !== undefined);
+  const count = isKept ? chain.slots : slotsOfClass(handleClass(Number(handle)));
   if (slots.length !== count) return `${slots.length} slots where ${count ?? 'none'} are expected`;
-  return [...new Set(slots)].map(addressText).sort().join(' ');
+  const endpoints = [...new Set(slots)].map(addressText).sort().join(' ');
+  return isKept ? `${endpoints}, each client keeps its own for ${chain.timeoutSeconds} s` : endpoints;
 }
 
 /** `address . protocol . port` or `protocol . port` as people write it. */

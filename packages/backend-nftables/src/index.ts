@@ -10,7 +10,7 @@ export const nftablesBackend: DataplaneBackendFactory<NftablesHost> = {
   name: 'nftables',
   probe: async (host, signal) => {
     const fault = await transportFault(host);
-    return fault === undefined ? probeHost(host.runner, signal) : { status: 'unusable', reasons: [fault] };
+    return fault === undefined ? probeHost(host, signal) : { status: 'unusable', reasons: [fault] };
   },
   open: async (host: NftablesHost, ipFamily: IpFamily): Promise<DataplaneBackend> =>
     new NftablesBackend(host, openTransport(host), ipFamily),

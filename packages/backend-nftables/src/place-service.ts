@@ -6,6 +6,13 @@ import {
   sourceClasses,
   type TrafficPolicy,
 } from '@switchyard/core';
+import {
+  type AffinityNumbers,
+  assignNumbers,
+  exactAffinitySlots,
+  maxAffinityEndpoints,
+  noNumbers,
+} from './affinity-slots.ts';
 import { endpointData } from './elements.ts';
 import { assignSlots, maxEndpoints, slotCount } from './slots.ts';
 
@@ -21,28 +28,67 @@ export interface PlacedService {
   readonly id: number;
   /** Undefined while both sets stand in the order of their endpoints. */
   readonly slots: ServiceSlots | undefined;
+  /** Undefined: each connection is balanced anew. */
+  readonly affinity: ServiceAffinity | undefined;
+}
+
+/** That clients keep their endpoint, and for how long. */
+export interface ServiceAffinity {
+  readonly timeoutSeconds: number;
+  /** Undefined for a set that is not in the kernel. */
+  readonly numbers: Readonly<Record<TrafficPolicy, AffinityNumbers | undefined>>;
 }
 
 /** What stood in the slots of each set before, as `endpointData`; holes are undefined. */
 export type PreviousSlots = (policy: TrafficPolicy) => readonly (string | undefined)[];
 
+/** The numbers that the endpoints of each set had before. */
+export type PreviousNumbers = (policy: TrafficPolicy) => AffinityNumbers;
+
 /** Where to place a service. */
 export interface Place {
   readonly id: number;
   readonly previous: PreviousSlots;
+  readonly numbers: PreviousNumbers;
   /** Sets up to this size have one slot per endpoint. */
   readonly exactLimit: number;
+  /** Whether clients can keep their endpoint here; if not, a Service that asks for it is balanced. */
+  readonly hasAffinity: boolean;
 }
 
 /** A service without a past. */
 export const noSlots: PreviousSlots = () => [];
+/** The same for its numbers. */
+export const noPreviousNumbers: PreviousNumbers = () => noNumbers;
 
 /** Gives the endpoints of a service their slots. Throws `HostError` for a service that the kernel cannot hold. */
 export function placeService(service: ServiceForwarding, place: Place): PlacedService {
-  const cluster = placeSet(service, 'Cluster', place);
-  const local = placeSet(service, 'Local', place);
+  const { sessionAffinity } = service;
+  const isKept = place.hasAffinity && sessionAffinity.kind === 'clientIP';
+  const limits = isKept
+    ? { exactLimit: exactLimitOf(true, place.exactLimit), max: maxAffinityEndpoints }
+    : { exactLimit: place.exactLimit, max: maxEndpoints };
+  const cluster = placeSet(service, 'Cluster', { ...limits, previous: place.previous });
+  const local = placeSet(service, 'Local', { ...limits, previous: place.previous });
   const slots = cluster === undefined && local === undefined ? undefined : { Cluster: cluster, Local: local };
-  return { service, id: place.id, slots };
+  return {
+    service,
+    id: place.id,
+    slots,
+    affinity: isKept ? placeAffinity(service, sessionAffinity.timeout / 1000, place) : undefined,
+  };
+}
+
+function placeAffinity(service: ServiceForwarding, timeoutSeconds: number, place: Place): ServiceAffinity {
+  const numbers = (policy: TrafficPolicy): AffinityNumbers | undefined => {
+    const endpoints = isUsed(service, policy) ? service.endpoints[policy] : [];
+    return endpoints.length === 0 ? undefined : assignNumbers(place.numbers(policy), endpoints.map(endpointData));
+  };
+  return { timeoutSeconds, numbers: { Cluster: numbers('Cluster'), Local: numbers('Local') } };
+}
+
+function exactLimitOf(hasAffinity: boolean, exactLimit: number): number {
+  return hasAffinity ? Math.min(exactLimit, exactAffinitySlots) : exactLimit;
 }
 
 /** Whether a decision of the service leads to this set; if none does, it is not in the kernel. */
@@ -62,7 +108,7 @@ export function slotsOf(placed: PlacedService, policy: TrafficPolicy, exactLimit
   const moved = placed.slots?.[policy];
   if (moved !== undefined) return moved;
   const endpoints = placed.service.endpoints[policy];
-  const count = slotCount(endpoints.length, exactLimit);
+  const count = slotCount(endpoints.length, exactLimitOf(placed.affinity !== undefined, exactLimit));
   if (count === endpoints.length) return endpoints;
   return Array.from({ length: count }, (_, slot) => endpoints[slot % endpoints.length] as Endpoint);
 }
@@ -72,10 +118,19 @@ export function previousSlots(placed: PlacedService, exactLimit: number): Previo
   return (policy) => slotsOf(placed, policy, exactLimit).map(endpointData);
 }
 
-function placeSet(service: ServiceForwarding, policy: TrafficPolicy, place: Place): readonly Endpoint[] | undefined {
+/** The numbers of a service's endpoints, as the past of its successor. */
+export function previousNumbers(placed: PlacedService): PreviousNumbers {
+  return (policy) => placed.affinity?.numbers[policy] ?? noNumbers;
+}
+
+interface SetPlace extends Pick<Place, 'previous' | 'exactLimit'> {
+  readonly max: number;
+}
+
+function placeSet(service: ServiceForwarding, policy: TrafficPolicy, place: SetPlace): readonly Endpoint[] | undefined {
   const endpoints = service.endpoints[policy];
   if (endpoints.length === 0 || !isUsed(service, policy)) return undefined;
-  if (endpoints.length > maxEndpoints) throw tooManyEndpoints(service.key, endpoints.length);
+  if (endpoints.length > place.max) throw tooManyEndpoints(service.key, endpoints.length, place.max);
   const previous = place.previous(policy);
   if (previous.length === 0 || isInOrder(previous, endpoints)) return undefined;
   const byData = new Map(endpoints.map((endpoint) => [endpointData(endpoint), endpoint]));
@@ -90,9 +145,10 @@ function isInOrder(previous: readonly (string | undefined)[], endpoints: readonl
   return endpoints.every((endpoint, slot) => previous[slot] === endpointData(endpoint));
 }
 
-function tooManyEndpoints(key: ServicePortKey, count: number): HostError {
+function tooManyEndpoints(key: ServicePortKey, count: number, max: number): HostError {
+  const advice = max === maxEndpoints ? 'split the Service' : 'split the Service or set its sessionAffinity to None';
   return new HostError(
     'nftables.too-many-endpoints',
-    `cannot render ${key}: it has ${count} endpoints, one set holds ${maxEndpoints}; split the Service`,
+    `cannot render ${key}: it has ${count} endpoints, one set holds ${max}; ${advice}`,
   );
 }

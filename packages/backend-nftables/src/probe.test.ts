@@ -23,7 +23,10 @@ const missing = new CommandError('notFound', 'cannot run', { file: 'x', args: []
 describe('probeHost', () => {
   test('a machine that takes the rules is usable, and nothing is left behind', async () => {
     const nft = new FakeNft();
-    expect(await probeHost(nft, signal)).toMatchObject({ status: 'usable', capabilities: { sessionAffinity: false } });
+    expect(await probeHost({ runner: nft, transport: 'cli' }, signal)).toMatchObject({
+      status: 'usable',
+      capabilities: { sessionAffinity: false },
+    });
     expect(nft.ruleset.tables.size).toBe(0);
   });
 
@@ -43,7 +46,10 @@ describe('probeHost', () => {
     ],
   ])('with %s it is unusable, in words for the operator', async (_, script, reason) => {
     const runner = new ScriptedRunner(script);
-    expect(await probeHost(runner, signal)).toEqual({ status: 'unusable', reasons: [expect.stringMatching(reason)] });
+    expect(await probeHost({ runner, transport: 'cli' }, signal)).toEqual({
+      status: 'unusable',
+      reasons: [expect.stringMatching(reason)],
+    });
     runner.assertDone();
   });
 
@@ -61,7 +67,7 @@ describe('probeHost', () => {
         answer: /reject|counters/.test(name) ? refused : {},
       })),
     ]);
-    expect(await probeHost(runner, signal)).toEqual({
+    expect(await probeHost({ runner, transport: 'cli' }, signal)).toEqual({
       status: 'unusable',
       reasons: [
         'missing: reject in prerouting chains; needs Linux 5.9, this is Linux 5.4.0-26 with nft 1.0.6',
@@ -77,7 +83,7 @@ describe('probeHost', () => {
     ['namespaces are forbidden', { exitCode: 1, stderr: 'unshare: unshare failed: Operation not permitted' }],
   ])('the rules are only checked when %s', async (_, answer) => {
     const runner = new ScriptedRunner([version('nftables v1.1.3 (x)'), scratch(answer), check({})]);
-    expect(await probeHost(runner, signal)).toMatchObject({ status: 'usable' });
+    expect(await probeHost({ runner, transport: 'cli' }, signal)).toMatchObject({ status: 'usable' });
     runner.assertDone();
   });
 });

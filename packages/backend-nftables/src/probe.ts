@@ -1,24 +1,33 @@
 import { type ProbeResult, seconds } from '@switchyard/core';
 import { type CommandResult, type CommandRunner, isPermissionDenied, isProgramMissing } from '@switchyard/host';
-import { capabilities } from './backend.ts';
+import { capabilitiesOf } from './backend.ts';
 import { type RuleFeature, ruleFeatures } from './rule-features.ts';
 import { skeleton } from './skeleton.ts';
+import type { NftTransport } from './transport.ts';
 
 /** The oldest nft that is meant to load the rules. Tested: 1.0.6 (Debian 12). */
 export const oldestNft: readonly [number, number, number] = [1, 0, 1];
 
 const timeout = seconds(20);
 
+/** What is asked. */
+export interface ProbedHost {
+  readonly runner: CommandRunner;
+  readonly transport: NftTransport['kind'];
+}
+
 /**
  * Whether this machine can run the rule set: nft is there and new enough, and the kernel takes the rules. They
  * are loaded for real into a network namespace that ends with the command; where that is not allowed, nft
  * checks them against the kernel without committing. When they are refused, what they need is tried piece by piece.
  */
-export async function probeHost(runner: CommandRunner, signal: AbortSignal): Promise<ProbeResult> {
+export async function probeHost({ runner, transport }: ProbedHost, signal: AbortSignal): Promise<ProbeResult> {
   try {
     const tooOld = await versionFault(runner, signal);
     const reasons = tooOld === undefined ? await skeletonFaults(runner, signal) : [tooOld];
-    return reasons.length === 0 ? { status: 'usable', capabilities } : { status: 'unusable', reasons };
+    return reasons.length === 0
+      ? { status: 'usable', capabilities: capabilitiesOf(transport) }
+      : { status: 'unusable', reasons };
   } catch (error) {
     signal.throwIfAborted();
     if (isProgramMissing(error)) {

@@ -1,9 +1,11 @@
 import type { Endpoint, ServiceForwarding, TrafficPolicy } from '@switchyard/core';
+import type { ClassChain } from './class-chains.ts';
 import type { ClassPool } from './class-pool.ts';
 import { type Addition, elementId, type ElementId, endpointData, frontendId, hairpinId, slotId } from './elements.ts';
 import { endpointSetId, frontendClass, hex, packHandle } from './handles.ts';
 import { type FamilySuffix, setMapOf } from './names.ts';
 import { isUsed, type PlacedService, policies, slotsOf } from './place-service.ts';
+import { renderAffinity } from './render-affinity.ts';
 import { renderSourceRanges } from './render-source-ranges.ts';
 
 /** What rendering depends on beside the service; the same for all services of a family. */
@@ -11,6 +13,8 @@ export interface RenderContext {
   readonly suffix: FamilySuffix;
   /** Sets up to this size have one slot per endpoint. */
   readonly exactLimit: number;
+  /** Whether clients can keep their endpoint. */
+  readonly hasAffinity: boolean;
   readonly classes: ClassPool;
 }
 
@@ -20,7 +24,13 @@ export interface RenderContext {
  * Which sets exist and what each frontend does follows from the decisions alone.
  */
 export function renderService(placed: PlacedService, context: RenderContext): Addition[] {
+  return renderFixed(placed, context, renderSlots(placed, context));
+}
+
+/** The endpoints of a service, each slot an element; `renderAffinity` says what they are with session affinity. */
+export function renderSlots(placed: PlacedService, context: RenderContext): Addition[] {
   const elements: Addition[] = [];
+  if (placed.affinity !== undefined) return renderAffinity(placed, context, elements);
   for (const policy of policies) {
     const setId = endpointSetId(placed.id, policy);
     const slots = slotsOf(placed, policy, context.exactLimit);
@@ -29,7 +39,7 @@ export function renderService(placed: PlacedService, context: RenderContext): Ad
       elements.push(add(slotId(setId, slot, context.suffix), endpointData(slots[slot] as Endpoint)));
     }
   }
-  return renderFixed(placed, context, elements);
+  return elements;
 }
 
 /** Appends to `elements` those of a service that are not slots; there are few, however many endpoints it has. */
@@ -38,7 +48,13 @@ export function renderFixed(placed: PlacedService, context: RenderContext, eleme
   const { suffix } = context;
   for (const policy of policies) {
     const count = slotsOf(placed, policy, context.exactLimit).length;
-    if (count > 0) elements.push(renderSet({ id, policy, count }, context));
+    if (count === 0) continue;
+    const { affinity } = placed;
+    const chain: ClassChain =
+      affinity === undefined
+        ? { kind: 'lb', slots: count }
+        : { kind: 'affinity', slots: count, timeoutSeconds: affinity.timeoutSeconds };
+    elements.push(renderSet({ id, policy, chain }, context));
   }
   renderHairpin(service, suffix, elements);
   for (const frontend of service.frontends) {
@@ -59,11 +75,11 @@ function add(id: ElementId, data: string): Addition {
 interface EndpointSet {
   readonly id: number;
   readonly policy: TrafficPolicy;
-  readonly count: number;
+  readonly chain: ClassChain;
 }
 
-function renderSet({ id, policy, count }: EndpointSet, { suffix, classes }: RenderContext): Addition {
-  const handle = packHandle(classes.classOf({ kind: 'lb', slots: count }), endpointSetId(id, policy));
+function renderSet({ id, policy, chain }: EndpointSet, { suffix, classes }: RenderContext): Addition {
+  const handle = packHandle(classes.classOf(chain), endpointSetId(id, policy));
   return add(elementId(`${setMapOf[policy]}${suffix}`, hex(id)), hex(handle));
 }
 

@@ -12,7 +12,7 @@ const nodePort = 'nodeports4 tcp . 30080';
 
 function cart(id = 1, spec: { readonly loadBalancerIps?: readonly string[] } = {}): PlacedService {
   const { services } = situation({ cart: { ports, loadBalancerIps: ['198.51.100.7'], ...spec } });
-  return { service: services.get(key) as ServiceForwarding, id, slots: undefined };
+  return { service: services.get(key) as ServiceForwarding, id, slots: undefined, affinity: undefined };
 }
 
 /** One reading: what the kernel says, and what was replaced since the last one. */

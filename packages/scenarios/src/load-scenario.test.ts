@@ -29,6 +29,7 @@ describe('loadScenario', () => {
           fromEndpoint: undefined,
           isFromItself: false,
           sourcePort: undefined,
+          kept: undefined,
           to: '10.96.0.10',
           port: 80,
           protocol: 'TCP',

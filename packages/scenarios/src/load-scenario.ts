@@ -194,7 +194,14 @@ class Reader {
       port: parsePort(Number(port)),
       protocol: protocol as Protocol,
       expect: this.#expectation(flow.expect, [...path, 'expect'], family),
+      kept: this.#kept(flow, path, family),
     };
+  }
+
+  #kept({ kept, expect }: FileFlow, path: readonly unknown[], family: IpFamily): IpAddress | undefined {
+    if (kept === undefined) return undefined;
+    const isOne = typeof expect === 'object' && expect.forward.some((text) => text.split(':')[0] === kept);
+    return isOne ? this.#ip(kept, [...path, 'kept'], family) : this.#refuse(path, `${kept} is not among the endpoints`);
   }
 
   #expectation(expect: FileFlow['expect'], path: readonly unknown[], family: IpFamily): Expectation {

@@ -85,6 +85,11 @@ export interface ScenarioFlow {
   readonly port: Port;
   readonly protocol: Protocol;
   readonly expect: Expectation;
+  /**
+   * Session affinity: of the endpoints that may answer, the one at which this client was before, and the only one that
+   * answers it. Looked at in the lab only: elsewhere nothing remembers clients.
+   */
+  readonly kept: IpAddress | undefined;
 }
 
 /** What the healthCheckNodePort of a Service must answer. */

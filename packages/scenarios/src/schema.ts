@@ -70,6 +70,8 @@ export const flowSchema = v.strictObject({
    * then names one endpoint. Left out: every attempt is a connection of its own.
    */
   fromPort: v.optional(port),
+  /** Session affinity: the endpoint, one of those above, at which this client was before. Looked at in the lab only. */
+  kept: v.optional(v.string()),
   family,
 });
 

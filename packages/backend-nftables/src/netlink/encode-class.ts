@@ -1,9 +1,9 @@
-import { InvariantError } from '@switchyard/core';
 import type { MessageWriter } from '@switchyard/native';
 import { chainName } from '../class-chains.ts';
 import type { Change } from '../elements.ts';
 import { idMask } from '../handles.ts';
 import type { FamilySuffix } from '../names.ts';
+import { affinityRules } from './affinity-rules.ts';
 import { NFT_MSG, NFTA, NLM_F } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
 import {
@@ -46,7 +46,7 @@ export function writeClass(target: BatchTarget, change: ClassChange): void {
 
 function rulesOf({ chain, suffix }: ClassChange): readonly WriteRule[] {
   if (chain.kind === 'lb') return loadBalancingRules(chain.slots, suffix);
-  throw new InvariantError(`${chainName(chain, suffix)} cannot be written: there are no rules for session affinity`);
+  return affinityRules({ ...chain, suffix });
 }
 
 /**

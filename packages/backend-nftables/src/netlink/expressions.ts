@@ -6,6 +6,10 @@ export type Register = number;
 
 /** NFT_META_PRIORITY. */
 const metaPriority = 2;
+/** NFT_META_NFPROTO. */
+const metaFamily = 15;
+/** NFPROTO_IPV4 and NFPROTO_IPV6. */
+const familyNumber = (isIpv6: boolean): number => (isIpv6 ? 10 : 2);
 
 /** `meta priority` into a register. */
 export function loadPriority(writer: MessageWriter, to: Register): void {
@@ -20,6 +24,31 @@ export function setPriority(writer: MessageWriter, from: Register): void {
   expression(writer, 'meta', () => {
     writer.attributeUint32be(2, metaPriority);
     writer.attributeUint32be(3, from);
+  });
+}
+
+/** Ends the rule for packets of the other IP family; `scratch` is overwritten. */
+export function requireFamily(writer: MessageWriter, scratch: Register, isIpv6: boolean): void {
+  expression(writer, 'meta', () => {
+    writer.attributeUint32be(2, metaFamily);
+    writer.attributeUint32be(1, scratch);
+  });
+  expression(writer, 'cmp', () => {
+    writer.attributeUint32be(1, scratch);
+    writer.attributeUint32be(2, 0); // NFT_CMP_EQ
+    const data = writer.beginNested(3);
+    writer.attributeBytes(NFTA.DATA.VALUE, Uint8Array.of(familyNumber(isIpv6)));
+    writer.endAttribute(data);
+  });
+}
+
+/** The packet's source address into registers. */
+export function loadSource(writer: MessageWriter, to: Register, isIpv6: boolean): void {
+  expression(writer, 'payload', () => {
+    writer.attributeUint32be(1, to);
+    writer.attributeUint32be(2, 1); // NFT_PAYLOAD_NETWORK_HEADER
+    writer.attributeUint32be(3, isIpv6 ? 8 : 12); // from byte
+    writer.attributeUint32be(4, isIpv6 ? 16 : 4); // bytes
   });
 }
 
@@ -53,6 +82,42 @@ export function lookUp(writer: MessageWriter, map: string, from: Register, to: R
   });
 }
 
+/** An element that a rule writes. */
+export interface RuleElement {
+  readonly map: string;
+  readonly key: Register;
+  readonly data: Register;
+}
+
+/**
+ * Adds an element, or gives the one that is there its time again: its data stays. The rule ends where the map is full.
+ * `timeout` is in milliseconds.
+ */
+export function updateElement(writer: MessageWriter, element: RuleElement & { readonly timeout: number }): void {
+  writeElement(writer, { ...element, operation: 1 });
+}
+
+/** Deletes an element; the rule ends where there is none. */
+export function deleteElement(writer: MessageWriter, element: RuleElement): void {
+  writeElement(writer, { ...element, operation: 2 });
+}
+
+interface ElementWrite extends RuleElement {
+  /** `NFT_DYNSET_OP_...` */
+  readonly operation: number;
+  readonly timeout?: number;
+}
+
+function writeElement(writer: MessageWriter, { map, key, data, operation, timeout }: ElementWrite): void {
+  expression(writer, 'dynset', () => {
+    writer.attributeText(1, map);
+    writer.attributeUint32be(3, operation);
+    writer.attributeUint32be(4, key);
+    writer.attributeUint32be(5, data);
+    if (timeout !== undefined) writer.attributeUint64be(6, BigInt(timeout));
+  });
+}
+
 /** Where a destination lies. */
 export interface Destination {
   readonly address: Register;
@@ -64,7 +129,7 @@ export interface Destination {
 export function destinationNat(writer: MessageWriter, { address, port, isIpv6 }: Destination): void {
   expression(writer, 'nat', () => {
     writer.attributeUint32be(1, 1); // NFT_NAT_DNAT
-    writer.attributeUint32be(2, isIpv6 ? 10 : 2); // NFPROTO_...
+    writer.attributeUint32be(2, familyNumber(isIpv6));
     writer.attributeUint32be(3, address);
     writer.attributeUint32be(5, port);
   });
@@ -76,6 +141,18 @@ export function goTo(writer: MessageWriter, chain: string): void {
     writer.attributeUint32be(1, 0); // NFT_REG_VERDICT
     const data = writer.beginNested(2);
     gotoVerdict(writer, chain);
+    writer.endAttribute(data);
+  });
+}
+
+/** `drop`. */
+export function drop(writer: MessageWriter): void {
+  expression(writer, 'immediate', () => {
+    writer.attributeUint32be(1, 0); // NFT_REG_VERDICT
+    const data = writer.beginNested(2);
+    const verdict = writer.beginNested(NFTA.DATA.VERDICT);
+    writer.attributeUint32be(NFTA.VERDICT.CODE, 0); // NF_DROP
+    writer.endAttribute(verdict);
     writer.endAttribute(data);
   });
 }

@@ -5,7 +5,7 @@ import { createLab, type Lab } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { missingFeatures, probeHost } from '../../src/probe.ts';
 import { ruleFeatures } from '../../src/rule-features.ts';
-import { signal } from './support.ts';
+import { signal, transport } from './support.ts';
 
 const runner = createCommandRunner();
 let lab: Lab;
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => lab[Symbol.asyncDispose]());
 
 test('this machine can run the rules, and has every feature of which they are made', async () => {
-  expect(await probeHost(runner, signal)).toMatchObject({ status: 'usable' });
+  expect(await probeHost({ runner, transport }, signal)).toMatchObject({ status: 'usable' });
   expect(await missingFeatures(runner, ruleFeatures, signal)).toEqual([]);
 });
 
@@ -42,7 +42,7 @@ test('an nft that is too old is refused by its version, before it is used', asyn
     run: (file: string, args: readonly string[], options: Parameters<typeof runner.run>[2]) =>
       runner.run(file === 'nft' ? program : file, args, options),
   };
-  expect(await probeHost(old, signal)).toEqual({
+  expect(await probeHost({ runner: old, transport }, signal)).toEqual({
     status: 'unusable',
     reasons: ['nft 0.9.8 is too old; 1.0.1 or newer is needed'],
   });

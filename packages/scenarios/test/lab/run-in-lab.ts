@@ -2,6 +2,7 @@ import { type IpAddress, ipFamilyOf, millis, systemClock } from '@switchyard/cor
 import {
   type AltitudeResult,
   clusterObjects,
+  type Expectation,
   expectationText,
   firstState,
   flowText,
@@ -60,12 +61,16 @@ export async function runInLab(scenario: Scenario, stage: Stage, signal: AbortSi
 }
 
 async function flowInLab({ flow, line }: FlowStep, stage: Stage, signal: AbortSignal): Promise<StepResult> {
+  const narrowed = keptExpectation(flow);
   const attempts = await attemptsOf(flow, stage, signal);
   if (flow.sourcePort !== undefined) await untilMoved(flow, attempts, signal);
-  const seen = await probeFlow(flow.expect, attempts);
+  const seen = await probeFlow(narrowed, attempts);
   const expected = expectationText(flow.expect);
-  const observed = seen.status === 'observed' ? observationText(seen.observation, flow) : seen.text;
-  const because = [`${seen.attempts} attempts showed this`];
+  const text = seen.status === 'observed' ? observationText(seen.observation, flow) : seen.text;
+  // A client at its endpoint, and at no other, is what every altitude means by the whole set.
+  const isKept = flow.kept !== undefined && text === expectationText(narrowed);
+  const observed = isKept ? expected : flow.kept === undefined ? text : `${text}, not kept at ${flow.kept}`;
+  const because = [`${seen.attempts} attempts showed this${isKept ? `, all at ${flow.kept}` : ''}`];
   return { line, step: flowText(flow), expected, observed, isAsExpected: expected === observed, because };
 }
 
@@ -76,6 +81,12 @@ async function untilMoved({ expect }: ScenarioFlow, attempts: Attempts, signal: 
     if ((await attempts(1)).every((one) => isExpected(one, expect))) return;
     await systemClock.sleep(millis(20), signal);
   }
+}
+
+/** What one client must see: with session affinity a single endpoint, which is tried often enough to tell. */
+function keptExpectation({ expect, kept }: ScenarioFlow): Expectation {
+  if (kept === undefined || expect.kind !== 'forward') return expect;
+  return { ...expect, to: expect.to.filter(({ address }) => address === kept) };
 }
 
 /** How to make attempts of a flow. */

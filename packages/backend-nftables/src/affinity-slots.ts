@@ -1,0 +1,58 @@
+/** Numbers of endpoints within one set have 12 bits; 0 is none. */
+export const maxAffinityEndpoints = 4095;
+
+/**
+ * Sets with affinity up to this size have one place per endpoint, larger ones one of `largeSlotCounts`. Each number of
+ * places takes a class per timeout, and classes with affinity are 2,048 in all.
+ */
+export const exactAffinitySlots = 256;
+
+/**
+ * The number that stands for each endpoint of one set, for as long as it is in the set: it is what a client's pin holds.
+ * A number that was freed comes round again only after all others, so that pins which still hold it find nothing.
+ */
+export interface AffinityNumbers {
+  /** Endpoint, as `endpointData` has it, to its number: 1 to 4095. */
+  readonly byEndpoint: ReadonlyMap<string, number>;
+  /** Where the search for the next free number begins. */
+  readonly next: number;
+}
+
+/** A set without a past. */
+export const noNumbers: AffinityNumbers = { byEndpoint: new Map(), next: 1 };
+
+/** What is known of the numbers of a set that was read back: the next new one lies above the highest of them. */
+export function recoverNumbers(byNumber: ReadonlyMap<number, string>): AffinityNumbers {
+  const byEndpoint = new Map<string, number>();
+  let highest = 0;
+  for (const [number, endpoint] of byNumber) {
+    highest = Math.max(highest, number);
+    const known = byEndpoint.get(endpoint);
+    if (known === undefined || number < known) byEndpoint.set(endpoint, number);
+  }
+  return { byEndpoint, next: after(highest) };
+}
+
+/** Numbers for exactly these endpoints, of which there are at most `maxAffinityEndpoints`; those that have one keep it. */
+export function assignNumbers(previous: AffinityNumbers, endpoints: Iterable<string>): AffinityNumbers {
+  const byEndpoint = new Map<string, number>();
+  const taken = new Set<number>();
+  for (const endpoint of endpoints) {
+    const number = previous.byEndpoint.get(endpoint) ?? 0;
+    byEndpoint.set(endpoint, number);
+    if (number > 0) taken.add(number);
+  }
+  let { next } = previous;
+  for (const [endpoint, number] of byEndpoint) {
+    if (number > 0) continue;
+    while (taken.has(next)) next = after(next);
+    byEndpoint.set(endpoint, next);
+    taken.add(next);
+    next = after(next);
+  }
+  return { byEndpoint, next };
+}
+
+function after(number: number): number {
+  return number >= maxAffinityEndpoints ? 1 : number + 1;
+}
