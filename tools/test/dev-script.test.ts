@@ -46,6 +46,8 @@ class Sandbox implements Disposable {
     this.standIn('id', 'echo 0');
     this.standIn('apt-get', '');
     this.standIn('npm', 'rm -rf node_modules && mkdir node_modules');
+    this.standIn('cmake', '[ "$1" = --build ] || { mkdir -p build && : >build/build.ninja; }');
+    mkdirSync(join(this.checkout, 'packages/native'), { recursive: true });
   }
 
   /** Lines of the package list. */
@@ -151,6 +153,26 @@ test('a failed npm ci is said in one line, and repeated by the next command', ()
   }
 });
 
+const configureCall = ['cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release'];
+
+test('the native addon is configured once and brought up to date by each set-up', () => {
+  using box = new Sandbox();
+  const cmakeCalls = (): readonly string[] => box.dev(['setup']).calls.filter((call) => call.startsWith('cmake'));
+  assert.deepEqual(cmakeCalls(), [...configureCall, 'cmake --build build']);
+  assert.deepEqual(cmakeCalls(), ['cmake --build build']);
+});
+
+test('an addon that does not compile: what the compiler said, then one line, and exit 1', () => {
+  using box = new Sandbox();
+  box.standIn('cmake', 'echo "no such compiler"; exit 2');
+  const { code, stdout, stderr } = box.dev(['setup']);
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.equal(
+    stderr.split('\n').slice(-3).join('\n'),
+    'no such compiler\ndev: the native addon (packages/native) could not be compiled (see above)\n',
+  );
+});
+
 for (const command of ['demo', 'test']) {
   test(`${command} without root: the one line to run, and nothing is installed`, () => {
     using box = new Sandbox();
@@ -168,6 +190,7 @@ test('clean removes what setup, build and test made, in the checkout and its pac
     'node_modules',
     '.nx',
     'packages/a/dist',
+    'packages/native/build',
     'packages/a/node_modules',
     'apps/b/dist-bundle',
     'apps/b/.test-results',
@@ -218,6 +241,8 @@ test('from another folder, through a symlink, the checkout is found and the fold
   assert.equal(stdout, `${elsewhere}\n`);
   assert.deepEqual(calls, [
     'npm ci --no-progress --loglevel=error',
+    ...configureCall,
+    'cmake --build build',
     `node --conditions=@switchyard/source ${box.checkout}/tools/bench/run.ts a b --x`,
   ]);
   assert.ok(existsSync(join(box.checkout, 'node_modules')) && !existsSync(join(elsewhere, 'node_modules')));

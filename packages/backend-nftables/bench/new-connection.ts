@@ -1,10 +1,11 @@
 /*
- * Prints what the first packet of a connection through a Service costs: our rules, our rules without counters, one chain per
+ * Prints what the first packet of a connection through a Service costs: our rules, our rules without counters, our rules with
+ * session affinity for clients that were there before and for those that were not (each Service's first flow), one chain per
  * Service as kube-proxy's nftables mode has it, and one static translation as the floor. All shapes stand side by side,
  * each on a node of its own, and take turns. Needs root. Run by `nx run backend-nftables:bench`.
  */
 import { fileURLToPath } from 'node:url';
-import { noopLogger, seconds } from '@switchyard/core';
+import { type ForwardingTable, noopLogger, seconds } from '@switchyard/core';
 import { createLab, type LabHost, type LabNode, type LabPod } from '@switchyard/lab';
 import { MessageWriter, openNetlinkSocket } from '@switchyard/native';
 import { nftablesBackend } from '../src/index.ts';
@@ -18,6 +19,15 @@ const flows = 20_000;
 const rounds = 7;
 const podCidr = '10.244.0.0/16';
 const table = clusterOf(services, 'UDP');
+const keeping: ForwardingTable = {
+  ...table,
+  services: new Map(
+    [...table.services].map(([key, service]) => [
+      key,
+      { ...service, sessionAffinity: { kind: 'clientIP', timeout: seconds(10_800) } },
+    ]),
+  ),
+};
 
 async function run(host: LabHost, file: string, args: readonly string[], stdin = ''): Promise<string> {
   const result = await host.run(file, args, { stdin, timeout: seconds(60) });
@@ -26,11 +36,11 @@ async function run(host: LabHost, file: string, args: readonly string[], stdin =
   return result.stdout;
 }
 
-async function loadOurs(node: LabNode): Promise<void> {
+async function loadOurs(node: LabNode, content: ForwardingTable = table): Promise<void> {
   const runner = { run: (file: string, args: readonly string[], { stdin = '' }) => node.run(file, args, { stdin }) };
   const host = { runner, logger: noopLogger, transport: 'netlink', netns: `/run/netns/${node.namespace}` } as const;
   await using backend = await nftablesBackend.open(host, 'IPv4', signal);
-  const outcome = await backend.apply({ table, scope: { kind: 'full' } }, signal);
+  const outcome = await backend.apply({ table: content, scope: { kind: 'full' } }, signal);
   if (outcome.status !== 'applied') throw new Error(`our rules were not applied: ${JSON.stringify(outcome)}`);
 }
 
@@ -43,8 +53,19 @@ const floor = `table ip floor {
 `;
 
 /** What stands on each node. */
-const shapes: readonly { readonly name: string; readonly load: (node: LabNode) => Promise<unknown> }[] = [
-  { name: 'switchyard', load: loadOurs },
+const shapes: readonly {
+  readonly name: string;
+  readonly load: (node: LabNode) => Promise<unknown>;
+  /** Before each round. */
+  readonly forget?: (node: LabNode) => Promise<unknown>;
+}[] = [
+  { name: 'switchyard', load: (node) => loadOurs(node) },
+  { name: 'switchyard, affinity, client known', load: (node) => loadOurs(node, keeping) },
+  {
+    name: 'switchyard, affinity, a quarter new',
+    load: (node) => loadOurs(node, keeping),
+    forget: (node) => run(node, 'nft', ['flush', 'map', 'inet', 'switchyard', 'affinity4']),
+  },
   {
     name: 'switchyard without counters',
     load: async (node) => {
@@ -107,11 +128,12 @@ for (const [index, { load }] of shapes.entries()) pods.push(await prepare(lab.no
 const times: number[][] = shapes.map(() => []);
 for (let round = -1; round < rounds; round++) {
   for (const [index, pod] of pods.entries()) {
+    await shapes[index]?.forget?.(pod.node);
     const time = await measure(pod);
     if (round >= 0) times[index]?.push(time);
   }
 }
-const [ours, , theirs, bottom] = times.map(median) as [number, number, number, number];
+const [ours, , , , theirs, bottom] = times.map(median) as [number, number, number, number, number, number];
 process.stdout.write(`${services} Services x 10, ${flows} new UDP flows per round, median of ${rounds} rounds\n\n`);
 process.stdout.write(
   line(['shape', 'CPU per new flow', 'least', 'above the floor']) + line(['---', '---', '---', '---']),

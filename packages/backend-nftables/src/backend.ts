@@ -64,6 +64,8 @@ export class NftablesBackend implements DataplaneBackend {
   readonly name = 'nftables';
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities;
+  /** Absent where the transport has nobody to keep the rules. */
+  readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
   readonly #transport: NftTransport;
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -84,6 +86,10 @@ export class NftablesBackend implements DataplaneBackend {
     this.#clock = host.clock ?? systemClock;
     this.capabilities = capabilitiesOf(transport.kind);
     const suffix = suffixOf(ipFamily);
+    const { keeper } = transport;
+    if (keeper !== undefined) {
+      this.watchDrift = (report, signal) => keeper.watch({ suffix, clock: this.#clock }, report, signal);
+    }
     const exactLimit = transport.canAddClasses ? exactSlotCounts : preloadedSlotCounts;
     this.#classes = new ClassPool(suffix);
     this.#counts = new ServiceCounts(suffix);
@@ -120,10 +126,11 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   async dump(signal: AbortSignal): Promise<string> {
-    const { current } = await findTables(this.#transport, signal);
-    if (current === undefined) return '';
-    const kernel = await readKernel(this.#transport, current, this.ipFamily, signal);
-    const classes = await this.#transport.readClasses(current, suffixOf(this.ipFamily), signal);
+    const { current, others } = await findTables(this.#transport, signal);
+    const table = others.find((name) => name === this.#table) ?? current;
+    if (table === undefined) return '';
+    const kernel = await readKernel(this.#transport, table, this.ipFamily, signal);
+    const classes = await this.#transport.readClasses(table, suffixOf(this.ipFamily), signal);
     return dumpKernel({ kernel, classes, family: this.ipFamily });
   }
 

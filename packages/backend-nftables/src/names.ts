@@ -19,6 +19,15 @@ export type TableName = (typeof tableNames)[number];
 /** The set whose only element is the rule set's digest. */
 export const birthmarkSet = 'birthmark';
 
+/** The set with a mark for everything the rules are made of; see `rule-marks.ts`. */
+export const ruleMarksSet = 'rule-marks';
+
+/**
+ * More marks than all classes there can be need. With a size the kernel's table for them never grows, and while one
+ * grows it cannot be listed reliably: a mark that is not listed makes a rule of ours look foreign.
+ */
+export const ruleMarksSize = 65_536;
+
 /** How names and rules spell a family. */
 export type FamilySuffix = '4' | '6';
 

@@ -1,12 +1,21 @@
 import { HostError } from '@switchyard/core';
 import type { NftablesHost } from './backend.ts';
-import { createNetlinkTransport } from './netlink/netlink-transport.ts';
 import { createCliTransport } from './nft-cli/cli-transport.ts';
+import { createNetlinkTransport } from './netlink/netlink-transport.ts';
+import { openOwnSocket } from './own-changes.ts';
+import { RulesGuard } from './rules-guard.ts';
 import type { NftTransport } from './transport.ts';
 
 /** The transport the host asks for. Throws `HostError` where it cannot be had: no other one is taken instead. */
-export function openTransport({ runner, transport, netns }: NftablesHost): NftTransport {
-  return transport === 'netlink' ? createNetlinkTransport({ runner, netns }) : createCliTransport(runner);
+export function openTransport({ runner, transport, netns, logger }: NftablesHost): NftTransport {
+  if (transport === 'cli') return createCliTransport(runner, netns);
+  const keeper = new RulesGuard({ netns, logger });
+  try {
+    return createNetlinkTransport({ runner, netns, keeper, open: openOwnSocket });
+  } catch (error) {
+    keeper[Symbol.dispose]();
+    throw error;
+  }
 }
 
 /** Why the host's transport cannot be opened; undefined when it can. */

@@ -46,7 +46,7 @@ describe('probeHost', () => {
     ],
   ])('with %s it is unusable, in words for the operator', async (_, script, reason) => {
     const runner = new ScriptedRunner(script);
-    expect(await probeHost({ runner, transport: 'cli' }, signal)).toEqual({
+    expect(await probeHost({ runner: runner, transport: 'cli' }, signal)).toEqual({
       status: 'unusable',
       reasons: [expect.stringMatching(reason)],
     });
@@ -67,7 +67,7 @@ describe('probeHost', () => {
         answer: /reject|counters/.test(name) ? refused : {},
       })),
     ]);
-    expect(await probeHost({ runner, transport: 'cli' }, signal)).toEqual({
+    expect(await probeHost({ runner, transport: 'netlink' }, signal)).toEqual({
       status: 'unusable',
       reasons: [
         'missing: reject in prerouting chains; needs Linux 5.9, this is Linux 5.4.0-26 with nft 1.0.6',
@@ -83,7 +83,7 @@ describe('probeHost', () => {
     ['namespaces are forbidden', { exitCode: 1, stderr: 'unshare: unshare failed: Operation not permitted' }],
   ])('the rules are only checked when %s', async (_, answer) => {
     const runner = new ScriptedRunner([version('nftables v1.1.3 (x)'), scratch(answer), check({})]);
-    expect(await probeHost({ runner, transport: 'cli' }, signal)).toMatchObject({ status: 'usable' });
+    expect(await probeHost({ runner: runner, transport: 'cli' }, signal)).toMatchObject({ status: 'usable' });
     runner.assertDone();
   });
 });

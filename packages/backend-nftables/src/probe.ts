@@ -25,9 +25,8 @@ export async function probeHost({ runner, transport }: ProbedHost, signal: Abort
   try {
     const tooOld = await versionFault(runner, signal);
     const reasons = tooOld === undefined ? await skeletonFaults(runner, signal) : [tooOld];
-    return reasons.length === 0
-      ? { status: 'usable', capabilities: capabilitiesOf(transport) }
-      : { status: 'unusable', reasons };
+    if (reasons.length > 0) return { status: 'unusable', reasons };
+    return { status: 'usable', capabilities: capabilitiesOf(transport) };
   } catch (error) {
     signal.throwIfAborted();
     if (isProgramMissing(error)) {

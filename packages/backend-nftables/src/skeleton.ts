@@ -19,6 +19,8 @@ import {
   dropSetSize,
   type FamilySuffix,
   masqueradeMark,
+  ruleMarksSet,
+  ruleMarksSize,
   type TableName,
 } from './names.ts';
 import { loadBalancingClasses } from './slots.ts';
@@ -34,7 +36,7 @@ import { loadBalancingClasses } from './slots.ts';
  * reason, which the rules themselves fill.
  */
 export function skeleton(table: TableName | string): string {
-  return [`create table inet ${table}`, `table inet ${table} {`, ...body(), '}', lbClasses(table), ''].join('\n');
+  return [create(table), `table inet ${table} {`, ...body(), '}', lbClasses(table), ''].join('\n');
 }
 
 /** What the birthmark set holds: a digest of the rules, so that every change of them is another version. */
@@ -60,12 +62,19 @@ const families: readonly Family[] = [
   { suffix: '6', ip: 'ip6' },
 ];
 
+/** For people: whose table this is, which version of the rules, and what comes of changing it. A table keeps the comment it is made with. */
+function create(table: string): string {
+  const comment = `owner: switchyard node agent; rules: ${hex(skeletonDigest())}; changes by others are undone`;
+  return `create table inet ${table} { comment "${comment}"; }`;
+}
+
 function body(): string[] {
   return [`  set ${birthmarkSet} { type mark; elements = { ${hex(skeletonDigest())} } }`, ...rules()];
 }
 
 function rules(): string[] {
   return [
+    `  set ${ruleMarksSet} { type mark . mark; size ${ruleMarksSize}; }`,
     ...families.flatMap(familyObjects),
     '  chain reject-chain { meta l4proto tcp reject with tcp reset; reject; }',
     ...families.flatMap(familyChains),

@@ -1,5 +1,5 @@
 import type { IpFamily } from '@switchyard/core';
-import { suffixOf, type TableName, tableNames } from './names.ts';
+import { type FamilySuffix, suffixOf, type TableName, tableNames } from './names.ts';
 import { NftError } from './nft-error.ts';
 import { skeleton, skeletonDigest } from './skeleton.ts';
 import type { NftTransport } from './transport.ts';
@@ -12,16 +12,20 @@ export interface FoundTables {
   readonly others: readonly TableName[];
 }
 
-/** Looks for our tables by name and birthmark. */
-export async function findTables(transport: NftTransport, signal: AbortSignal): Promise<FoundTables> {
+/** Looks for our tables by name and birthmark, and whether the rules are still what the birthmark says. */
+export async function findTables(
+  transport: NftTransport,
+  signal: AbortSignal,
+  areRight: (table: string) => boolean = () => true,
+): Promise<FoundTables> {
   let current: TableName | undefined;
   const others: TableName[] = [];
   for (const name of tableNames) {
     const found = await transport.findTable(name, signal);
     if (found === undefined) continue;
     const { birthmarks } = found;
-    const isCurrent = current === undefined && birthmarks?.length === 1 && birthmarks[0] === skeletonDigest();
-    if (isCurrent) current = name;
+    const isOurs = birthmarks?.length === 1 && birthmarks[0] === skeletonDigest();
+    if (current === undefined && isOurs && areRight(name)) current = name;
     else others.push(name);
   }
   return { current, others };
@@ -37,37 +41,59 @@ export interface EnsuredTable {
 
 /**
  * Makes sure that a table with our rules is there, beside tables of other builds, which go on forwarding: an
- * empty table lets every packet pass. Both families may ask at the same time; the second finds the first's.
+ * empty table lets every packet pass. A table whose rules somebody damaged counts as one of another build. Both families
+ * may ask at the same time; the second finds the first's.
  */
-export async function ensureTable(transport: NftTransport, signal: AbortSignal): Promise<EnsuredTable> {
-  const found = await findTables(transport, signal);
+export function ensureTable(transport: NftTransport, signal: AbortSignal): Promise<EnsuredTable> {
+  return transport.exclusively(() => ensureAlone(transport, signal));
+}
+
+async function ensureAlone(transport: NftTransport, signal: AbortSignal): Promise<EnsuredTable> {
+  const { keeper } = transport;
+  const found = await findTables(transport, signal, (table) => keeper?.areRight(table) ?? true);
   if (found.current !== undefined) return { table: found.current, others: found.others, isNew: false };
   const free = tableNames.find((name) => !found.others.includes(name));
   const table = free ?? tableNames[1];
-  // With both names taken by strangers one of them has to give way at once.
-  const script = free === undefined ? `delete table inet ${table}\n${skeleton(table)}` : skeleton(table);
+  // With both names taken by strangers one of them has to give way at once. Not in one transaction with the load:
+  // that would look like somebody else's work.
+  if (free === undefined) await transport.deleteTable(table, signal);
   try {
-    await transport.loadRules(`cannot load the rules into table inet ${table}`, script, signal);
+    await transport.loadRules(`cannot load the rules into table inet ${table}`, skeleton(table), signal);
   } catch (error) {
     if (!(error instanceof NftError)) throw error;
     const again = await findTables(transport, signal);
     if (again.current === undefined) throw error;
     return { table: again.current, others: again.others, isNew: false };
   }
+  keeper?.mark(table);
   return { table, others: found.others.filter((name) => name !== table), isNew: true };
 }
 
 /**
  * Takes one IP family out of a table of any version, and the table itself when the other family is not in
- * it. One transaction.
+ * it. One transaction. A table that is not there is a table without the family.
  */
-export async function removeFamily(
+export function removeFamily(
   transport: NftTransport,
   table: TableName,
   family: IpFamily,
   signal: AbortSignal,
 ): Promise<void> {
-  const suffix = suffixOf(family);
+  return transport.exclusively(async () => {
+    try {
+      await removeAlone(transport, { table, suffix: suffixOf(family) }, signal);
+    } catch (error) {
+      if (!(error instanceof NftError) || error.refusal !== 'missing') throw error;
+      if ((await transport.findTable(table, signal)) !== undefined) throw error;
+    }
+  });
+}
+
+async function removeAlone(
+  transport: NftTransport,
+  { table, suffix }: { readonly table: TableName; readonly suffix: FamilySuffix },
+  signal: AbortSignal,
+): Promise<void> {
   const inUse = (await transport.listObjects(table, signal)).filter(({ isEmpty }) => !isEmpty);
   const isOtherFamilyInUse = inUse.some(({ name }) => /[46]$/.test(name) && !name.endsWith(suffix));
   if (!isOtherFamilyInUse) return transport.deleteTable(table, signal);

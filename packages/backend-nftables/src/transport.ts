@@ -1,3 +1,4 @@
+import type { Clock, Drift } from '@switchyard/core';
 import type { Change, Element } from './elements.ts';
 import type { CountedObject, DropSet, FamilySuffix, IntervalObject, SchemaObject, TableName } from './names.ts';
 
@@ -11,6 +12,10 @@ export interface NftTransport extends AsyncDisposable {
    * failure. Rules are loaded by another socket.
    */
   readonly portId: number | undefined;
+  /** Watches over the rules; undefined where nobody can. */
+  readonly keeper: RulesKeeper | undefined;
+  /** Runs work on the table that both families share: in this process, no two of them overlap. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
   /** Runs nft text as one transaction; for rule sets. `attempt` says in an error what was tried. Throws `NftError`. */
   loadRules(attempt: string, script: string, signal: AbortSignal): Promise<void>;
   /** Writes ordered changes as one transaction. Throws `NftError`, whose `change` is the one at fault where the kernel tells. */
@@ -59,4 +64,25 @@ export interface ListedObject {
   readonly kind: 'map' | 'set';
   readonly name: string;
   readonly isEmpty: boolean;
+}
+
+/** Knows whether our table is as it was made, and notices when somebody else changes it. Methods throw `HostError`. */
+export interface RulesKeeper {
+  /** Takes the rules of a table as they are for right. Call it right after they were loaded. */
+  mark(table: string): void;
+  /** Takes chains that were just made at run time, and the classes that lead to them, for right as they are. */
+  markChains(table: string, names: readonly string[]): void;
+  /**
+   * Whether the rules of a table are as they were marked. Deletes what is in the table besides; what cannot be
+   * deleted makes them wrong. A table without marks is wrong.
+   */
+  areRight(table: string): boolean;
+  /** As `DataplaneBackend.watchDrift`, for one family. */
+  watch(what: WatchedFamily, report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;
+}
+
+/** Whose objects are watched besides the rules. */
+export interface WatchedFamily {
+  readonly suffix: FamilySuffix;
+  readonly clock: Clock;
 }

@@ -1,5 +1,12 @@
 import type { CommandRunner } from '@switchyard/host';
-import { type NetlinkMessage, type NetlinkSocket, openNetlinkSocket, readUint32 } from '@switchyard/native';
+import {
+  type NetlinkMessage,
+  type NetlinkOptions,
+  type NetlinkSocket,
+  openNetlinkSocket,
+  readUint32,
+} from '@switchyard/native';
+import { chainName } from '../class-chains.ts';
 import type { Change, Element } from '../elements.ts';
 import { handleClass } from '../handles.ts';
 import {
@@ -13,7 +20,8 @@ import {
 } from '../names.ts';
 import { createNftClient, type NftClient } from '../nft-cli/nft-client.ts';
 import { NftError } from '../nft-error.ts';
-import type { FoundTable, KernelObject, ListedObject, NftTransport, WriteRequest } from '../transport.ts';
+import { type OwnChanges, ownChanges } from '../own-changes.ts';
+import type { FoundTable, KernelObject, ListedObject, NftTransport, RulesKeeper, WriteRequest } from '../transport.ts';
 import { NFT_MSG, NFTA } from './constants.ts';
 import { explainRefusal, refusedRead } from './decode-ack.ts';
 import { packetsOf } from './decode-counter.ts';
@@ -36,8 +44,10 @@ export interface NetlinkTransportOptions {
   readonly runner: CommandRunner;
   /** Path of the network namespace to be programmed; default: the process's own. */
   readonly netns?: string | undefined;
-  /** Opens the socket; default: a real one. For tests. */
-  readonly open?: () => NetlinkSocket;
+  /** Watches over the rules; disposed with the transport. */
+  readonly keeper?: RulesKeeper & Disposable;
+  /** Opens the socket; default: a real one. */
+  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
 /** Elements over one kept netlink socket, rules by the nft program. Throws `NativeMissingError` without the addon. */
@@ -48,6 +58,8 @@ export function createNetlinkTransport(options: NetlinkTransportOptions): NftTra
 class NetlinkTransport implements NftTransport {
   readonly kind = 'netlink';
   readonly canAddClasses = true;
+  readonly keeper: (RulesKeeper & Disposable) | undefined;
+  readonly #own: OwnChanges;
   readonly #nft: NftClient;
   readonly #exchange: Exchange;
   readonly #encoder = new BatchEncoder();
@@ -58,16 +70,20 @@ class NetlinkTransport implements NftTransport {
    */
   #dumping: Promise<void> | undefined;
 
-  constructor({ runner, netns, open }: NetlinkTransportOptions) {
+  constructor({ runner, netns, keeper, open = openNetlinkSocket }: NetlinkTransportOptions) {
     this.#nft = createNftClient(runner);
+    this.keeper = keeper;
+    this.#own = ownChanges(netns);
     const where = netns === undefined ? {} : { netns };
-    const openReal = (): NetlinkSocket =>
-      openNetlinkSocket({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where });
-    this.#exchange = new Exchange(open ?? openReal);
+    this.#exchange = new Exchange(() => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where }));
   }
 
   get portId(): number {
     return this.#exchange.portId;
+  }
+
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    return this.#own.exclusively(work);
   }
 
   loadRules(attempt: string, script: string, signal: AbortSignal): Promise<void> {
@@ -75,6 +91,16 @@ class NetlinkTransport implements NftTransport {
   }
 
   async write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
+    const chains = newChains(request.changes);
+    if (this.keeper === undefined || chains.length === 0) return this.#write(attempt, request, signal);
+    const { keeper } = this;
+    await this.exclusively(async () => {
+      await this.#write(attempt, request, signal);
+      keeper.markChains(request.table, chains);
+    });
+  }
+
+  async #write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     while (this.#dumping !== undefined) await this.#dumping;
     const batch = this.#encoder.changes(request);
@@ -192,6 +218,7 @@ class NetlinkTransport implements NftTransport {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#dumping;
+    this.keeper?.[Symbol.dispose]();
     this.#exchange[Symbol.dispose]();
   }
 
@@ -241,6 +268,16 @@ class NetlinkTransport implements NftTransport {
     const error = refusedRead(attempt, errno);
     if (error.refusal !== 'missing') throw error;
   }
+}
+
+/** The chains that changes make; classes come before everything else. */
+function newChains(changes: readonly Change[]): readonly string[] {
+  const names: string[] = [];
+  for (const change of changes) {
+    if (change.kind !== 'class') break;
+    names.push(chainName(change.chain, change.suffix));
+  }
+  return names;
 }
 
 /** What a dump fills: emptied before each attempt. */

@@ -1,17 +1,20 @@
 import type { CommandRunner } from '@switchyard/host';
 import { birthmarkSet, objectKind, isCountedMap } from '../names.ts';
+import { ownChanges } from '../own-changes.ts';
 import type { NftTransport } from '../transport.ts';
 import { createNftClient, type NftClient } from './nft-client.ts';
 import { parseClasses, parseCounters, parseElements, parseIntervals, parseMarks } from './parse-elements.ts';
 import { printChanges } from './print.ts';
 
 /** Everything through short-lived nft processes: needs no native code, and every step can be repeated by hand. */
-export function createCliTransport(runner: CommandRunner): NftTransport {
+export function createCliTransport(runner: CommandRunner, netns?: string): NftTransport {
   const client = createNftClient(runner);
   return {
     kind: 'cli',
     canAddClasses: false,
     portId: undefined,
+    keeper: undefined,
+    exclusively: (work) => ownChanges(netns).exclusively(work),
     loadRules: (attempt, script, signal) => client.apply(attempt, script, signal),
     write: (attempt, { table, changes }, signal) => client.apply(attempt, printChanges(table, changes), signal),
     ...readers(client),

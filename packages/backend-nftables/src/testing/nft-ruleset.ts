@@ -74,7 +74,7 @@ export class FakeRuleset {
 
   /** Returns the table whose block the line opens. */
   #command(line: string): string | undefined {
-    const create = /^create table inet (\S+)$/.exec(line);
+    const create = /^create table inet (\S+)(?: { comment "[^"]+"; })?$/.exec(line);
     if (create !== null) this.#createTable(create[1] ?? '', line);
     const open = /^table inet (\S+) {$/.exec(line);
     const remove = /^delete table inet (\S+)$/.exec(line);
@@ -201,7 +201,9 @@ function unknown(line: string): UsageError {
 }
 
 function parseParts(text: string): readonly PartType[] {
-  return text === 'verdict' || text === 'mark' ? [text] : parseFields(text);
+  const parts = text.split(' . ');
+  const plain = parts.filter((part) => part === 'verdict' || part === 'mark');
+  return plain.length === parts.length ? plain : parseFields(text);
 }
 
 function checkParts(text: string, parts: readonly PartType[], line: string): void {

@@ -118,6 +118,14 @@ describe('a program that changes our table again and again', () => {
   });
 });
 
+test('a backend that cannot notice drift is named, once', async () => {
+  await using bench = new ReconcilerBench({ backend: { canWatch: false } });
+  await bench.push(cluster);
+  await bench.clock.advance(60_000);
+  const message = 'foreign changes are not noticed by this backend; the regular resync finds them';
+  expect(bench.messages(message)).toEqual([{ message, ipFamily: 'IPv4' }]);
+});
+
 describe('a watch that fails', () => {
   const watching = 'foreign changes are not noticed until the watch works again; the regular resync finds them';
 

@@ -40,10 +40,15 @@ export class DriftWatch {
     this.#options = options;
   }
 
-  /** Watches until aborted; resolves at once for a backend that cannot. */
+  /** Watches until aborted; resolves at once for a backend that cannot, and says so. */
   async run(signal: AbortSignal): Promise<void> {
     const { backend, clock, logger } = this.#options;
-    while (backend.watchDrift !== undefined && !signal.aborted) {
+    const { ipFamily } = backend;
+    if (backend.watchDrift === undefined) {
+      logger.info('foreign changes are not noticed by this backend; the regular resync finds them', { ipFamily });
+      return;
+    }
+    while (!signal.aborted) {
       try {
         await backend.watchDrift((drift) => this.#note(drift, signal), signal);
         if (signal.aborted) break;
@@ -53,7 +58,7 @@ export class DriftWatch {
         if (!(error instanceof HostError)) throw error;
         const retryMs = rewatchDelay;
         logger.warn('foreign changes are not noticed until the watch works again; the regular resync finds them', {
-          ipFamily: backend.ipFamily,
+          ipFamily,
           error,
           retryMs,
         });

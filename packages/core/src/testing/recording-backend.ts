@@ -17,6 +17,8 @@ export interface RecordingBackendOptions {
   readonly capabilities?: Partial<BackendCapabilities>;
   /** Runs inside each apply, before anything is written: to wait, to look, to change the cluster. */
   readonly during?: (request: ApplyRequest, signal: AbortSignal) => Promise<void>;
+  /** Whether it notices drift; default: yes. */
+  readonly canWatch?: boolean;
   /** What the first calls of `watchDrift` reject with. */
   readonly watchFailures?: readonly Error[];
 }
@@ -31,6 +33,7 @@ export class RecordingBackend implements DataplaneBackend {
   readonly name = 'recording';
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities;
+  readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
   /** Every request, in order, with what became of it. */
   readonly applies: { readonly request: ApplyRequest; readonly outcome: ApplyOutcome }[] = [];
   readonly #during: RecordingBackendOptions['during'];
@@ -51,6 +54,7 @@ export class RecordingBackend implements DataplaneBackend {
       ...options.capabilities,
     };
     this.#during = options.during;
+    if (options.canWatch !== false) this.watchDrift = (report, signal) => this.#watch(report, signal);
     this.#watchFailures = [...(options.watchFailures ?? [])];
   }
 
@@ -77,7 +81,7 @@ export class RecordingBackend implements DataplaneBackend {
     this.#watcher(drift);
   }
 
-  async watchDrift(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
+  async #watch(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
     const failure = this.#watchFailures.shift();
     if (failure !== undefined) throw failure;
     if (this.#watcher !== undefined) throw breach('two watchers of drift');

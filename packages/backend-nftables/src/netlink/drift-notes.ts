@@ -1,0 +1,189 @@
+import type { Drift, DriftKind } from '@switchyard/core';
+import { type NetlinkMessage, readAttributes, readText, readUint32be } from '@switchyard/native';
+import { birthmarkSet, type FamilySuffix, tableNames } from '../names.ts';
+import { DriftTally } from './drift-tally.ts';
+
+/** What is to be noted. */
+export interface DriftNotesOptions {
+  /** Elements of the other family are left to its own watch; everything else concerns both. */
+  readonly suffix: FamilySuffix;
+  /** Whether this process changed something through a socket. */
+  readonly isOwn: (portId: number) => boolean;
+  /** An element in words, from the attributes of its notice; undefined for an object that does not matter. */
+  readonly describe: (set: string, attributes: Uint8Array) => string | undefined;
+  /** Whether the element of a notice is the birthmark of our own rules. */
+  readonly isBirthmark: (attributes: Uint8Array) => boolean;
+}
+
+const subsystem = 10;
+const message = {
+  newTable: 0,
+  deleteTable: 2,
+  newChain: 3,
+  deleteChain: 5,
+  newRule: 6,
+  deleteRule: 8,
+  newSet: 9,
+  deleteSet: 11,
+  newElement: 12,
+  deleteElement: 14,
+  newGeneration: 15,
+};
+/** Of all messages but generations; which one holds the name depends. */
+const attribute = { table: 1, name: 2, chainName: 3 };
+const generation = { id: 1, pid: 2, processName: 3 };
+
+/** What each message is about, and in words. */
+const words: ReadonlyMap<number, { readonly kind: DriftKind; readonly text: (name: string) => string }> = new Map([
+  [message.newTable, { kind: 'table', text: (name) => `table ${name} made or changed` }],
+  [message.deleteTable, { kind: 'table', text: (name) => `table ${name} deleted` }],
+  [message.newChain, { kind: 'chain', text: (name) => `chain ${name} added or changed` }],
+  [message.deleteChain, { kind: 'chain', text: (name) => `chain ${name} deleted` }],
+  [message.newRule, { kind: 'rule', text: (name) => `rule added to chain ${name}` }],
+  [message.deleteRule, { kind: 'rule', text: (name) => `rule of chain ${name} deleted` }],
+  [message.newSet, { kind: 'set', text: (name) => `set or map ${name} added` }],
+  [message.deleteSet, { kind: 'set', text: (name) => `set or map ${name} deleted` }],
+  [message.newElement, { kind: 'element', text: (name) => `added to ${name}` }],
+  [message.deleteElement, { kind: 'element', text: (name) => `deleted from ${name}` }],
+]);
+
+const deletions: ReadonlySet<number> = new Set([
+  message.deleteTable,
+  message.deleteChain,
+  message.deleteRule,
+  message.deleteSet,
+  message.deleteElement,
+]);
+
+/** One transaction of somebody else, as far as its notices have come. */
+interface Transaction {
+  readonly tally: DriftTally;
+  makesTable: boolean;
+  hasBirthmark: boolean;
+  /** It does something that loading our rules does not do. */
+  isMoreThanLoad: boolean;
+}
+
+/** A notice, taken apart. */
+interface Notice {
+  readonly type: number;
+  readonly table: string;
+  /** Of the object; of the table itself if it is about that. */
+  readonly name: string;
+  /** All attributes, where it is about an element. */
+  readonly element: Uint8Array | undefined;
+}
+
+/**
+ * Makes sense of the notices of nftables: what somebody else did to our tables, transaction by transaction.
+ *
+ * Our own writes are known by their sockets. Our rules are loaded by a child process, whose socket is not known:
+ * a transaction that makes a table with the birthmark of this very build, deletes nothing and holds
+ * no element of a Service is such a load, or does what one does.
+ */
+export class DriftNotes {
+  readonly #options: DriftNotesOptions;
+  #open: Transaction | undefined;
+  #closed = new DriftTally();
+  #process: Drift['process'];
+  #lastGeneration = -1;
+
+  constructor(options: DriftNotesOptions) {
+    this.#options = options;
+  }
+
+  /** Takes in one message of a datagram. */
+  note(bytes: Uint8Array, { type: fullType, portId, start, end }: NetlinkMessage): void {
+    if (fullType >> 8 !== subsystem || this.#options.isOwn(portId)) return;
+    const type = fullType & 0xff;
+    const range = { start: start + 4, end }; // behind nfgenmsg
+    if (type === message.newGeneration) this.#close(bytes, range);
+    const notice = words.has(type) ? readNotice(type, bytes, range) : undefined;
+    if (notice !== undefined) this.#noteChange(notice);
+  }
+
+  /** The kernel threw notices away: anything may have happened. */
+  noteLoss(): void {
+    this.#open = undefined;
+    this.#closed.add('unknown', 'too many changes at once: notices were lost');
+  }
+
+  /** What whole transactions did since this was asked last; undefined if nothing of ours was touched. */
+  take(): Drift | undefined {
+    if (this.#closed.isEmpty) return undefined;
+    const drift = { ...this.#closed.summary(), process: this.#process };
+    this.#closed = new DriftTally();
+    this.#process = undefined;
+    return drift;
+  }
+
+  #noteChange({ type, name, element }: Notice): void {
+    const word = words.get(type);
+    const isElement = element !== undefined;
+    const transaction = (this.#open ??= newTransaction());
+    if (type === message.newTable) transaction.makesTable = true;
+    if (isElement && name === birthmarkSet && this.#options.isBirthmark(element)) transaction.hasBirthmark = true;
+    if (deletions.has(type) || (isElement && isOfFamily(name))) transaction.isMoreThanLoad = true;
+    const isOtherFamily = isElement && isOfFamily(name) && !name.endsWith(this.#options.suffix);
+    if (word === undefined || isUnnamed(name) || isOtherFamily) return;
+    if (!isElement) return transaction.tally.add(word.kind, word.text(name));
+    const text = this.#options.describe(name, element);
+    if (text !== undefined) transaction.tally.add(word.kind, `element ${text} ${word.text(name)}`);
+  }
+
+  /** A generation ends a transaction and tells who made it. Notices may come twice when sockets overlap. */
+  #close(bytes: Uint8Array, { start, end }: Range): void {
+    let id = 0;
+    let pid = 0;
+    let name = '';
+    for (const { type, start: from, end: to } of readAttributes(bytes, start, end)) {
+      if (type === generation.id) id = readUint32be(bytes, from);
+      if (type === generation.pid) pid = readUint32be(bytes, from);
+      if (type === generation.processName) name = readText(bytes, from, to);
+    }
+    const transaction = this.#open;
+    this.#open = undefined;
+    const isRepeated = (this.#lastGeneration - id) >>> 0 < 0x10000;
+    if (!isRepeated) this.#lastGeneration = id;
+    if (transaction === undefined || isRepeated || transaction.tally.isEmpty) return;
+    if (transaction.makesTable && transaction.hasBirthmark && !transaction.isMoreThanLoad) return;
+    if (this.#closed.isEmpty && pid !== 0) this.#process = { pid, name };
+    this.#closed.merge(transaction.tally);
+  }
+}
+
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+function newTransaction(): Transaction {
+  return { tally: new DriftTally(), makesTable: false, hasBirthmark: false, isMoreThanLoad: false };
+}
+
+/** Undefined when it is not about a table of ours. */
+function readNotice(type: number, bytes: Uint8Array, { start, end }: Range): Notice | undefined {
+  let table = '';
+  let name = '';
+  const isElement = type === message.newElement || type === message.deleteElement;
+  const isChain = type === message.newChain || type === message.deleteChain;
+  const isTable = type === message.newTable || type === message.deleteTable;
+  const nameAttribute = isChain ? attribute.chainName : isTable ? attribute.table : attribute.name;
+  for (const { type: at, start: from, end: to } of readAttributes(bytes, start, end)) {
+    if (at === attribute.table) {
+      table = readText(bytes, from, to); // the first of all attributes
+      if (!(tableNames as readonly string[]).includes(table)) return undefined;
+    }
+    if (at === nameAttribute) name = readText(bytes, from, to);
+  }
+  return { type, table, name, element: isElement ? bytes.subarray(start, end) : undefined };
+}
+
+/** Sets within rules, such as `__set0`, come and go with their rule and cannot be changed. */
+function isUnnamed(name: string): boolean {
+  return name.startsWith('__');
+}
+
+function isOfFamily(name: string): boolean {
+  return /[46]$/.test(name) && !isUnnamed(name);
+}

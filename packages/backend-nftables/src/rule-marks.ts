@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto';
+import { type DumpedRule, type TableDump } from './netlink/dump-rules.ts';
+
+/** Sixteen hexadecimal digits: what one rule, chain, set or class of our table was made of. */
+export type RuleMark = string;
+
+/** A load-balancing class: an element of `lb4-classes` or `lb6-classes`. */
+export interface DumpedClass {
+  /** The map it is in. */
+  readonly map: string;
+  /** Key and data as the kernel tells them. */
+  readonly element: { readonly key: Uint8Array; readonly data: Uint8Array };
+}
+
+/** What marks are made from: a whole table, or a part without `flags`. */
+export interface MarkedRules extends Omit<TableDump, 'flags'> {
+  readonly flags?: number;
+  readonly classes: readonly DumpedClass[];
+}
+
+/** What is in our table and not of our making; none of it carries weight, so it can be deleted. */
+export interface ForeignObjects {
+  readonly rules: readonly DumpedRule[];
+  readonly chains: readonly string[];
+  readonly sets: readonly string[];
+}
+
+/**
+ * What became of the rules. `intact`: as they were loaded, but for what is foreign (perhaps nothing).
+ * `damaged`: something is missing, was changed or stands in another order; `what` says what was seen instead.
+ */
+export type RulesVerdict =
+  | { readonly kind: 'intact'; readonly foreign: ForeignObjects }
+  | { readonly kind: 'damaged'; readonly missing: number; readonly what: readonly string[] };
+
+/** The marks of everything there is: right after a load, of everything there should be. */
+export function marksOf(rules: MarkedRules): ReadonlySet<RuleMark> {
+  const marks = new Set<RuleMark>();
+  for (const { mark } of items(rules, () => true)) marks.add(mark);
+  return marks;
+}
+
+/** Holds what there is against the marks. */
+export function compareRules(rules: MarkedRules, marks: ReadonlySet<RuleMark>): RulesVerdict {
+  const found = new Set<RuleMark>();
+  const foreign = { rules: [] as DumpedRule[], chains: [] as string[], sets: [] as string[] };
+  const what: string[] = [];
+  let isHeavy = false;
+  for (const item of items(rules, (mark) => marks.has(mark))) {
+    if (marks.has(item.mark)) {
+      found.add(item.mark);
+      continue;
+    }
+    what.push(item.text);
+    switch (item.kind) {
+      case 'rule':
+        foreign.rules.push(item.rule);
+        break;
+      case 'chain':
+        foreign.chains.push(item.name);
+        break;
+      case 'set':
+        foreign.sets.push(item.name);
+        break;
+      default: // a table that sleeps, a class that leads elsewhere: packets are already affected
+        isHeavy = true;
+    }
+  }
+  const missing = marks.size - found.size;
+  const isHalfMade = foreign.chains.some((name) => runTimeChain.test(name));
+  if (missing > 0 || isHeavy || isHalfMade) return { kind: 'damaged', missing, what };
+  return { kind: 'intact', foreign };
+}
+
+/** Chains that are made at run time: without a mark the process died before it was written, and packets may use them. */
+const runTimeChain = /^(?:lb|aff)[46]-/;
+
+type Item = { readonly mark: RuleMark; readonly text: string } & (
+  | { readonly kind: 'rule'; readonly rule: DumpedRule }
+  | { readonly kind: 'chain' | 'set'; readonly name: string }
+  | { readonly kind: 'table' | 'class' }
+);
+
+/**
+ * Everything with its mark. A rule's mark has its place in the chain in it, counted in rules that fit: a foreign rule
+ * in front of others does not move them, rules that changed places do.
+ */
+function* items(rules: MarkedRules, fits: (mark: RuleMark) => boolean): Generator<Item, undefined, unknown> {
+  const { flags } = rules;
+  if (flags !== undefined) {
+    yield { kind: 'table', mark: markOf('table', String(flags)), text: `table with flags ${flags}` };
+  }
+  for (const { name, settings } of rules.chains) {
+    yield { kind: 'chain', name, mark: markOf('chain', name, settings), text: `chain ${name}` };
+  }
+  for (const { name, settings } of rules.sets) {
+    yield { kind: 'set', name, mark: markOf('set', name, settings), text: `set or map ${name}` };
+  }
+  for (const { map, element } of rules.classes) {
+    const mark = markOf('class', map, element.key, element.data);
+    yield { kind: 'class', mark, text: `class in ${map}` };
+  }
+  const places = new Map<string, number>();
+  for (const rule of rules.rules) {
+    const place = places.get(rule.chain) ?? 0;
+    const mark = markOf('rule', rule.chain, String(place), rule.expressions);
+    if (fits(mark)) places.set(rule.chain, place + 1);
+    yield { kind: 'rule', rule, mark, text: `rule of chain ${rule.chain}` };
+  }
+  return undefined;
+}
+
+function markOf(kind: string, name: string, ...parts: readonly (string | Uint8Array)[]): RuleMark {
+  const hash = createHash('sha256').update(`${kind}\0${name}\0`);
+  for (const part of parts) hash.update(part).update('\0');
+  return hash.digest('hex').slice(0, 16);
+}
