@@ -134,7 +134,7 @@ export class NftablesBackend implements DataplaneBackend {
     return dumpKernel({ kernel, classes, family: this.ipFamily });
   }
 
-  /** Blocks while it reads, for about 1 ms per 1,000 frontends with `netlink`. May be called while an apply is under way. */
+  /** Takes 3 to 4 ms per 1,000 frontends over netlink, most of it in the kernel. May be called while an apply is under way. */
   async counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
     const table = this.#table;
     if (table === undefined) return this.#counts.latest;

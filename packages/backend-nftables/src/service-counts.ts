@@ -71,28 +71,44 @@ export class ServiceCounts {
   ): ReadonlyMap<ServicePortKey, ServiceCounters> {
     const now = new Map<ElementId, Seen>();
     const current = new Map<ServicePortKey, Totals>();
-    for (const placed of services) {
-      const totals = noTotals();
-      for (const [id, total] of countersOf(placed, this.#suffix)) {
-        const packets = reading.get(id) ?? this.#lastOf(id, placed.service.key);
+    const haveDrops = hasDrops(reading) || hasDrops(this.#seen);
+    for (const { service, id } of services) {
+      let totals = idle;
+      const count = (element: ElementId, total: Total): void => {
+        const packets = reading.get(element) ?? this.#lastOf(element, service.key);
+        if (packets === 0) return;
+        if (totals === idle) totals = noTotals();
         totals[total] += packets;
-        if (packets > 0) now.set(id, { owner: placed.service.key, total, packets });
+        now.set(element, { owner: service.key, total, packets });
+      };
+      for (const frontend of service.frontends) {
+        count(frontendId(frontend, service.protocol, this.#suffix), 'connections');
       }
-      current.set(placed.service.key, totals);
+      if (haveDrops) for (const set of dropSets) count(elementId(`${set}${this.#suffix}`, hex(id)), set);
+      current.set(service.key, totals);
     }
+    this.#settle(now, (key) => current.has(key), isKnown);
+    this.#seen = now;
+    this.#latest = new Map([...current].map(([key, totals]) => [key, countersFrom(totals, this.#past.get(key))]));
+    return this.#latest;
+  }
+
+  /** What became of what was seen before: counted on, replaced, or out of sight for the time being. */
+  #settle(
+    now: Map<ElementId, Seen>,
+    isCurrent: (key: ServicePortKey) => boolean,
+    isKnown: (key: ServicePortKey) => boolean,
+  ): void {
     for (const [id, seen] of this.#seen) {
       const after = now.get(id);
       const hasGoneOn = after?.owner === seen.owner && after.packets >= seen.packets;
       if (hasGoneOn) continue;
-      if (current.has(seen.owner) || after !== undefined) this.#addToPast(seen);
+      if (isCurrent(seen.owner) || after !== undefined) this.#addToPast(seen);
       else now.set(id, seen);
     }
-    const isForgotten = (key: ServicePortKey): boolean => !current.has(key) && !isKnown(key);
+    const isForgotten = (key: ServicePortKey): boolean => !isCurrent(key) && !isKnown(key);
     for (const key of this.#past.keys()) if (isForgotten(key)) this.#past.delete(key);
     for (const [id, { owner }] of now) if (isForgotten(owner)) now.delete(id);
-    this.#seen = now;
-    this.#latest = new Map([...current].map(([key, totals]) => [key, countersFrom(totals, this.#past.get(key))]));
-    return this.#latest;
   }
 
   /** A list may lack an element while its hash table grows, and one that counted nothing. */
@@ -112,19 +128,18 @@ function noTotals(): Totals {
   return { connections: 0, 'drops-no-local': 0, 'drops-no-endpoints': 0, 'drops-source': 0 };
 }
 
-/** The elements whose counters belong to a service. */
-function* countersOf(
-  { service, id }: PlacedService,
-  suffix: FamilySuffix,
-): Generator<readonly [ElementId, Total], undefined, unknown> {
-  for (const frontend of service.frontends) yield [frontendId(frontend, service.protocol, suffix), 'connections'];
-  for (const set of dropSets) yield [elementId(`${set}${suffix}`, hex(id)), set];
-  return undefined;
+/** Shared by all services for which nothing was counted. */
+const idle: Totals = noTotals();
+const idleCounters: ServiceCounters = { connections: 0, drops: { noLocalEndpoint: 0, noEndpoints: 0, sourceRange: 0 } };
+
+/** Most nodes refuse nothing: then no service has to be asked for it. */
+function hasDrops(elements: ReadonlyMap<ElementId, unknown>): boolean {
+  for (const id of elements.keys()) if (id.startsWith('drops-')) return true;
+  return false;
 }
 
-const none: Totals = noTotals();
-
-function countersFrom(current: Totals, past: Totals = none): ServiceCounters {
+function countersFrom(current: Totals, past: Totals = idle): ServiceCounters {
+  if (current === idle && past === idle) return idleCounters;
   const sum = (total: Total): number => current[total] + past[total];
   return {
     connections: sum('connections'),

@@ -33,7 +33,7 @@ beforeAll(async () => {
     { name: 'tcp', port: 80, nodePort: nodePorts.tcp, protocol: 'TCP' as const },
     { name: 'udp', port: 80, nodePort: nodePorts.udp, protocol: 'UDP' as const },
   ];
-  const spec = { type: 'NodePort' as const, ipFamilyPolicy: 'PreferDualStack', ports };
+  const spec = { type: 'NodePort' as const, ipFamilyPolicy: 'PreferDualStack' as const, ports };
   await cluster.api.create(apiResources.services, { metadata: { name: 'echo', namespace: 'default' }, spec }, signal);
   for (const family of ipFamilies) await expose(family);
   agent = cluster.startAgent(node);
