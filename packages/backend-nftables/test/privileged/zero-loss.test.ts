@@ -138,24 +138,24 @@ describe('no connection is lost, TCP or UDP, IPv4 or IPv6', () => {
     expect(traffic.failed).toEqual([]);
     await closeBoth(kernels);
   });
-
-  test('when damaged rules are replaced', async () => {
-    const kernels = await openBoth();
-    await applyBoth(kernels, 'full', 'near', 'far');
-    const traffic = await during(2, async (count) => {
-      for (let round = 0; round < 5 || count() < 1000; round++) {
-        const current = (await nft('list', 'tables')).match(/switchyard(-2)?/)?.[0] ?? '';
-        await nft(`delete element inet ${current} lb4-classes { 0x00500000 }`); // a class that nobody uses
-        await applyBoth(kernels, 'full', 'near', 'far');
-      }
-    });
-    expect(traffic.failed).toEqual([]);
-    await closeBoth(kernels);
-  });
 });
 
 if (transport === 'netlink')
   describe('over netlink', () => {
+    test('damaged rules are replaced without a lost connection', async () => {
+      const kernels = await openBoth();
+      await applyBoth(kernels, 'full', 'near', 'far');
+      const traffic = await during(2, async (count) => {
+        for (let round = 0; round < 5 || count() < 1000; round++) {
+          const current = (await nft('list', 'tables')).match(/switchyard(-2)?/)?.[0] ?? '';
+          await nft(`delete element inet ${current} lb4-classes { 0x00500000 }`); // a class that nobody uses
+          await applyBoth(kernels, 'full', 'near', 'far');
+        }
+      });
+      expect(traffic.failed).toEqual([]);
+      await closeBoth(kernels);
+    });
+
     test('20,000 commits back to back miss no new connection', async () => {
       const kernels = await openBoth();
       await applyBoth(kernels, 'full', 'near', 'far');
