@@ -51,6 +51,8 @@ class AgentBench implements AsyncDisposable {
   readonly listener = new MemoryHttpListener();
   readonly backends: Readonly<Record<IpFamily, RecordingBackend>>;
   readonly warnings: string[] = [];
+  /** How often the agent said that the cluster is forwarded. */
+  forwarding = 0;
   interfaceAddresses: readonly string[] = ['192.0.2.1', 'fd00::1', '10.0.0.1'];
   /** What the machine says about its addresses: a step, or what it fails with. */
   readonly addressEvents: (HostError | 'changed')[] = [];
@@ -69,6 +71,7 @@ class AgentBench implements AsyncDisposable {
       metrics: noopMetrics,
       listener: this.listener,
       interfaceAddresses: () => this.interfaceAddresses.map(parseIp),
+      onForwarding: () => void this.forwarding++,
       openFlowTable: () => Promise.reject(new InvariantError('there is no UDP service here')),
       addressChanges: async (signal: AbortSignal) => this.#addressChanges(signal),
     };
@@ -293,6 +296,19 @@ describe('healthCheckNodePort', () => {
     await bench.push([{ kind: 'upsert', resource: 'Node', item: { ...here, isEligible: false } }]);
     expect(bench.listener.get('192.0.2.1:30001')?.status).toBe(200);
   });
+});
+
+test('that the cluster is forwarded is told once, after the first apply of the last family', async () => {
+  const held = Promise.withResolvers<void>();
+  await using bench = new AgentBench(configOf(), () => held.promise);
+  await bench.push(cluster);
+  expect(bench.backends.IPv6.table?.services.size).toBe(1);
+  expect(bench.forwarding).toBe(0);
+  held.resolve();
+  await settle();
+  expect(bench.forwarding).toBe(1);
+  await bench.push(replaceAll({ services: [], slices: [], nodes: [here] }));
+  expect(bench.forwarding).toBe(1);
 });
 
 describe('the end', () => {

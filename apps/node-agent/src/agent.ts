@@ -7,6 +7,7 @@ import {
   type FamilyOptions,
   type HttpListener,
   type IpAddress,
+  type IpFamily,
   type Logger,
   type Metrics,
   millis,
@@ -31,6 +32,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly listener: HttpListener;
   /** What is on this machine's interfaces now, loopback excluded. */
   readonly interfaceAddresses: () => readonly IpAddress[];
+  /** Called once, when the cluster was applied in every family for the first time. */
+  readonly onForwarding: () => void;
 }
 
 /** What an agent is made of. One backend per IP family; the caller disposes them afterwards. */
@@ -67,11 +70,18 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
         metrics,
       }),
   );
+  const starting = new Set(backends.map(({ ipFamily }) => ipFamily));
+  const noteApplied = (ipFamily: IpFamily): void => {
+    if (starting.delete(ipFamily) && starting.size === 0) host.onForwarding();
+  };
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
     tableOptions: () => tableOptionsOf(config, state, backend.ipFamily),
     afterApply: {
-      syncHealth: async (checks) => serviceHealths[index]?.sync(checks),
+      syncHealth: async (checks) => {
+        await serviceHealths[index]?.sync(checks);
+        noteApplied(backend.ipFamily);
+      },
       cleanStaleFlows: flowCleaner(backend.ipFamily, host),
     },
   }));

@@ -61,7 +61,9 @@ describe('the launcher', () => {
     symlinkSync('first link', join(checkout.root, 'second'));
     const { status, text } = checkout.run(join(checkout.root, 'second'));
     expect(status).toBe(0);
-    expect(text).toMatch(/^own: --max-semi-space-size=1 --heap-growing-percent=25 .*\/dist-bundle\/main\.mjs --dump$/);
+    expect(text).toMatch(
+      /^own: --max-semi-space-size=1 --heap-growing-percent=25 --expose-gc .*\/dist-bundle\/main\.mjs --dump$/,
+    );
   });
 
   test.each([

@@ -9,6 +9,7 @@ import {
   systemClock,
 } from '@switchyard/core';
 import {
+  collectGarbage,
   createCommandRunner,
   createJsonLogger,
   hostIpFamilies,
@@ -71,6 +72,8 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       listener: httpListener,
       interfaceAddresses: () => nodeAddresses(),
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
+      // Listing and the first apply leave more garbage than all that follows.
+      onForwarding: () => void setImmediate(collectGarbage),
       addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
     };
     await releaseFreedMemory();

@@ -8,3 +8,11 @@ const moments: readonly number[] = [2000, 4000, 8000, 16_000, 60_000];
 export function releaseMemoryLater(release: () => void): void {
   for (const moment of moments) setTimeout(release, moment).unref();
 }
+
+/**
+ * Collects all garbage now, if Node runs with --expose-gc; else does nothing. The process stands still for about 10 ms
+ * per 10 MB that live: for moments in which nobody waits.
+ */
+export function collectGarbage(): void {
+  globalThis.gc?.();
+}
