@@ -10,9 +10,10 @@ export function releaseMemoryLater(release: () => void): void {
 }
 
 /**
- * Collects all garbage now, if Node runs with --expose-gc; else does nothing. The process stands still for about 10 ms
- * per 10 MB that live: for moments in which nobody waits.
+ * Collects all garbage now and gives its pages back, if Node runs with --expose-gc; else does nothing. Only a collection of
+ * the last resort empties V8's pool of free pages. The process stands still for 2 to 4 ms per MB that lives: for a moment
+ * in which nobody waits.
  */
 export function collectGarbage(): void {
-  globalThis.gc?.();
+  globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
