@@ -16,16 +16,17 @@ import {
   type TableDelta,
 } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import { readKernel } from './adopt.ts';
+import { KernelState, readKernel } from './adopt.ts';
 import { AppliedServices } from './applied-services.ts';
+import { AppliedSettings } from './applied-settings.ts';
 import { ClassPool } from './class-pool.ts';
 import { type ChangeGroup, commitGroups, type CommitResult } from './commit.ts';
 import { dumpKernel } from './dump.ts';
 import type { ElementId } from './elements.ts';
-import { type ObjectName, suffixOf, type TableName } from './names.ts';
+import { leftoverGroups } from './leftovers.ts';
+import { suffixOf, type TableName } from './names.ts';
 import { NftError } from './nft-error.ts';
 import { orderChanges } from './order-changes.ts';
-import { renderSettings, settingChange } from './render-settings.ts';
 import { exactSlotCounts, preloadedSlotCounts } from './slots.ts';
 import { readCounts } from './read-counts.ts';
 import { ServiceCounts } from './service-counts.ts';
@@ -67,7 +68,7 @@ export class NftablesBackend implements DataplaneBackend {
   readonly #classes: ClassPool;
   readonly #services: AppliedServices;
   readonly #counts: ServiceCounts;
-  readonly #settings = new Map<ObjectName, string>();
+  readonly #settings = new AppliedSettings();
   /** The table we write to; undefined when what is in the kernel is not known. */
   #table: TableName | undefined;
   /** Tables of other builds, to be emptied once ours holds everything. */
@@ -134,7 +135,7 @@ export class NftablesBackend implements DataplaneBackend {
   /** Undefined when the kernel turned out to hold something else than we thought. */
   async #applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<ApplyOutcome | undefined> {
     const { groups, broken } = this.#services.planDelta(delta, table.services);
-    const settings = delta.settingsChanged ? this.#settingsGroup(table) : undefined;
+    const settings = delta.settingsChanged ? this.#settings.plan(table) : undefined;
     try {
       const result = await this.#commit(settings === undefined ? groups : [...groups, settings], 'delta', signal);
       return await this.#finish(broken, result, signal);
@@ -148,15 +149,10 @@ export class NftablesBackend implements DataplaneBackend {
   async #applyFull(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
     const { table: name, others, isNew } = await ensureTable(this.#transport, signal);
     this.#classes.reset(await this.#transport.readClasses(name, suffixOf(this.ipFamily), signal));
-    this.#settings.clear();
-    let leftovers: readonly ElementId[] = [];
-    if (isNew) {
-      this.#services.clear();
-    } else {
-      const kernel = await readKernel(this.#transport, name, this.ipFamily, signal);
-      for (const [object, content] of kernel.settings) this.#settings.set(object, content.join(', '));
-      leftovers = this.#services.adopt(kernel, table.services);
-    }
+    const kernel = isNew ? new KernelState() : await readKernel(this.#transport, name, this.ipFamily, signal);
+    this.#settings.adopt(kernel.settings);
+    if (isNew) this.#services.clear();
+    const leftovers = isNew ? [] : this.#services.adopt(kernel, table.services);
     this.#table = name;
     this.#others = others;
     const broken = new Map<ServicePortKey, Error>();
@@ -171,22 +167,11 @@ export class NftablesBackend implements DataplaneBackend {
     leftovers: readonly ElementId[],
   ): Generator<ChangeGroup, undefined, unknown> {
     yield* this.#services.planFull(table.services, broken);
-    const settings = this.#settingsGroup(table);
+    const settings = this.#settings.plan(table);
     if (settings !== undefined) yield settings;
-    if (leftovers.length > 0) yield leftoverGroup(leftovers);
+    const limit = changesPerTransaction[this.#transport.kind];
+    yield* leftoverGroups(leftovers, { classes: this.#classes, limit });
     return undefined;
-  }
-
-  #settingsGroup(table: ForwardingTable): ChangeGroup | undefined {
-    const changed = renderSettings(table).filter(
-      ({ object, content }) => (this.#settings.get(object) ?? '') !== content.join(', '),
-    );
-    if (changed.length === 0) return undefined;
-    const settle = (isApplied: boolean): void => {
-      if (!isApplied) return;
-      for (const { object, content } of changed) this.#settings.set(object, content.join(', '));
-    };
-    return { owner: { kind: 'settings' }, changes: changed.map(settingChange), bond: undefined, settle };
   }
 
   /** Throws `drifted` when a delta hits what is not as it was left. */
@@ -240,15 +225,6 @@ export class NftablesBackend implements DataplaneBackend {
     this.#others = [];
     return { status: 'applied', writes };
   }
-}
-
-function leftoverGroup(ids: readonly ElementId[]): ChangeGroup {
-  return {
-    owner: { kind: 'leftovers' },
-    changes: ids.map((id) => ({ kind: 'delete', id })),
-    bond: undefined,
-    settle: () => undefined,
-  };
 }
 
 /** The kernel does not hold what was written: it is read back. */

@@ -2,31 +2,26 @@ import { parseCidr, parseIp } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { nodeAddresses, nodePortAddresses } from './node-addresses.ts';
 
-const lo = [
-  { address: '127.0.0.1', internal: true },
-  { address: '::1', internal: true },
-];
+const lo = [{ address: '127.0.0.1' }, { address: '::1' }];
 
 describe('nodeAddresses', () => {
   test.each([
     ['loopback is left out', { lo }, []],
-    ['a link-local address is left out', { eth0: [{ address: 'fe80::1', internal: false }] }, []],
+    ['another address on the loopback interface counts', { lo: [...lo, { address: '192.0.2.7' }] }, ['192.0.2.7']],
+    ['a link-local address is left out', { eth0: [{ address: 'fe80::1' }] }, []],
     ['an interface without addresses is no error', { eth0: undefined }, []],
     [
       'all interfaces count, sorted by bytes, IPv4 first',
       {
         lo,
-        eth1: [
-          { address: 'fd00::2', internal: false },
-          { address: '192.0.2.10', internal: false },
-        ],
-        eth0: [{ address: '192.0.2.9', internal: false }],
+        eth1: [{ address: 'fd00::2' }, { address: '192.0.2.10' }],
+        eth0: [{ address: '192.0.2.9' }],
       },
       ['192.0.2.9', '192.0.2.10', 'fd00::2'],
     ],
     [
       'an address on two interfaces counts once',
-      { a: [{ address: '192.0.2.1', internal: false }], b: [{ address: '192.0.2.1', internal: false }] },
+      { a: [{ address: '192.0.2.1' }], b: [{ address: '192.0.2.1' }] },
       ['192.0.2.1'],
     ],
   ])('%s', (_, interfaces, expected) => {

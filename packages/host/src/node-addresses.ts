@@ -6,26 +6,29 @@ import {
   type IpAddress,
   type IpFamily,
   ipFamilyOf,
+  parseCidr,
   tryParseIp,
 } from '@switchyard/core';
 
 /** What `os.networkInterfaces` tells of one address. */
 export interface InterfaceAddress {
   readonly address: string;
-  readonly internal: boolean;
 }
 
+const loopback: readonly Cidr[] = ['127.0.0.0/8', '::1/128'].map(parseCidr);
+
 /**
- * The addresses on this machine's interfaces that are up, sorted, each once. Loopback interfaces and
- * IPv6 link-local addresses (which mean nothing without an interface) are left out.
+ * The addresses on this machine's interfaces that are up, sorted, each once. Loopback addresses and IPv6 link-local ones
+ * (which mean nothing without an interface) are left out; others on a loopback interface are in: that is where virtual
+ * addresses are often put, and the kernel answers them.
  */
 export function nodeAddresses(
   interfaces: Readonly<Record<string, readonly InterfaceAddress[] | undefined>> = networkInterfaces(),
 ): readonly IpAddress[] {
   const found = Object.values(interfaces)
     .flatMap((addresses) => addresses ?? [])
-    .flatMap((one) => (one.internal ? [] : (tryParseIp(one.address) ?? [])))
-    .filter((ip) => !isLinkLocal(ip));
+    .flatMap((one) => tryParseIp(one.address) ?? [])
+    .filter((ip) => !isLinkLocal(ip) && !loopback.some((cidr) => cidrContains(cidr, ip)));
   return [...new Set(found)].sort(compareIps);
 }
 

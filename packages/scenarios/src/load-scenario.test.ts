@@ -28,6 +28,7 @@ describe('loadScenario', () => {
           from: 'pod',
           fromEndpoint: undefined,
           isFromItself: false,
+          sourcePort: undefined,
           to: '10.96.0.10',
           port: 80,
           protocol: 'TCP',

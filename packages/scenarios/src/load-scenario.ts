@@ -189,6 +189,7 @@ class Reader {
       from: isClass ? (from as SourceClass) : 'pod',
       isFromItself,
       fromEndpoint: isClass ? undefined : this.#ip(from, [...path, 'from'], family),
+      sourcePort: flow.fromPort === undefined ? undefined : parsePort(flow.fromPort),
       to: this.#ip(address, [...path, 'to'], family),
       port: parsePort(Number(port)),
       protocol: protocol as Protocol,

@@ -79,6 +79,8 @@ export interface ScenarioFlow {
   readonly fromEndpoint: IpAddress | undefined;
   /** Only for `node`: sent from the address it goes to, which is then also one of the node's own. */
   readonly isFromItself: boolean;
+  /** Of the sender. Undefined: a fresh one for each attempt. */
+  readonly sourcePort: Port | undefined;
   readonly to: IpAddress;
   readonly port: Port;
   readonly protocol: Protocol;

@@ -65,6 +65,11 @@ export const flowSchema = v.strictObject({
   from: v.string(),
   to: v.pipe(v.string(), v.regex(/^[0-9.]+:[0-9]+\/(TCP|UDP|SCTP)$/, 'must be address:port/PROTOCOL')),
   expect: expectation,
+  /**
+   * Sent from this port, so that steps with the same port are one UDP flow that goes on while things change; `forward`
+   * then names one endpoint. Left out: every attempt is a connection of its own.
+   */
+  fromPort: v.optional(port),
   family,
 });
 

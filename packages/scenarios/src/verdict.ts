@@ -67,7 +67,8 @@ function placeText(address: IpAddress, port: number): string {
 /** A flow as a reader would say it. */
 export function flowText(flow: ScenarioFlow): string {
   const from = flow.fromEndpoint === undefined ? flow.from : `endpoint ${flow.fromEndpoint}`;
-  return `${from} to ${placeText(flow.to, flow.port)}/${flow.protocol}`;
+  const port = flow.sourcePort === undefined ? '' : ` port ${flow.sourcePort}`;
+  return `${from}${port} to ${placeText(flow.to, flow.port)}/${flow.protocol}`;
 }
 
 /** A health check's answer as text. */

@@ -132,6 +132,14 @@ describe.each(ipFamilies)('an address of %s that comes and goes while the agent 
     await ip('link', 'delete', 'extra');
   });
 
+  test('counts on the loopback interface, too, where virtual addresses are put', async () => {
+    await ip('address', 'add', ...addressArgs(inside), 'dev', 'lo');
+    await until(async () => (await ask(inside, ports.health)) === 'answered');
+    expect(await ask(inside, ports.service)).toBe('answered');
+    await ip('address', 'delete', ...addressArgs(inside).slice(0, 1), 'dev', 'lo');
+    await until(async () => !(await listeners()).includes(inside));
+  });
+
   test('counts from the moment its interface comes up', async () => {
     await ip('link', 'add', 'extra', 'type', 'veth', 'peer', 'name', 'far-end');
     await ip('link', 'set', 'far-end', 'up');

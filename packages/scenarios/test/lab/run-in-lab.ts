@@ -60,11 +60,22 @@ export async function runInLab(scenario: Scenario, stage: Stage, signal: AbortSi
 }
 
 async function flowInLab({ flow, line }: FlowStep, stage: Stage, signal: AbortSignal): Promise<StepResult> {
-  const seen = await probeFlow(flow.expect, await attemptsOf(flow, stage, signal));
+  const attempts = await attemptsOf(flow, stage, signal);
+  if (flow.sourcePort !== undefined) await untilMoved(flow, attempts, signal);
+  const seen = await probeFlow(flow.expect, attempts);
   const expected = expectationText(flow.expect);
   const observed = seen.status === 'observed' ? observationText(seen.observation, flow) : seen.text;
   const because = [`${seen.attempts} attempts showed this`];
   return { line, step: flowText(flow), expected, observed, isAsExpected: expected === observed, because };
+}
+
+/** A flow that goes on follows a change a moment later: a wrong answer counts when it stays. */
+async function untilMoved({ expect }: ScenarioFlow, attempts: Attempts, signal: AbortSignal): Promise<void> {
+  const until = systemClock.monotonic() + 1000;
+  while (systemClock.monotonic() < until) {
+    if ((await attempts(1)).every((one) => isExpected(one, expect))) return;
+    await systemClock.sleep(millis(20), signal);
+  }
 }
 
 /** How to make attempts of a flow. */
@@ -84,8 +95,17 @@ async function attemptsOf(flow: ScenarioFlow, stage: Stage, signal: AbortSignal)
   }
   const prober = await stage.proberIn(host, signal);
   const protocol = flow.protocol === 'UDP' ? 'udp' : 'tcp';
-  const attempt = async (): Promise<Seen> =>
-    seenOf(await prober.probe({ protocol, ...request, sourcePort: stage.freshPort(host) }), context);
+  const attempt = async (): Promise<Seen> => {
+    const sourcePort = flow.sourcePort ?? stage.freshPort(host);
+    return seenOf(await prober.probe({ protocol, ...request, sourcePort }), context);
+  };
+  if (flow.sourcePort !== undefined) {
+    return async (count) => {
+      const seen: Seen[] = [];
+      for (let left = count; left > 0; left--) seen.push(await attempt());
+      return seen;
+    };
+  }
   return (count) => Promise.all(Array.from({ length: count }, attempt));
 }
 

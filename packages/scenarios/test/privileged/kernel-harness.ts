@@ -1,8 +1,12 @@
 import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
 import { openFaultyBackend, type TransportFaults } from '@switchyard/backend-nftables/testing';
 import { type DataplaneBackend, type IpFamily, noopLogger, UsageError } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import type { BackendHarness, FakeKernel } from '../../src/index.ts';
+
+/** Namespaces are called so, with the process's id and a number. */
+const prefix = 'swy-kernel-';
 
 /**
  * backend-nftables over netlink and the real kernel, in network namespaces of its own. Packets are not sent here:
@@ -10,14 +14,12 @@ import type { BackendHarness, FakeKernel } from '../../src/index.ts';
  */
 export class KernelHarness implements BackendHarness, Disposable {
   readonly name = 'nftables';
-  readonly #prefix: string;
   readonly #free: string[] = [];
   readonly #all: string[] = [];
 
-  /** `prefix` names the namespaces; those of a run that was killed are removed first. */
-  constructor(prefix: string) {
-    this.#prefix = prefix;
-    for (let index = 0; index < 10; index++) run('ip', 'netns', 'delete', `${prefix}${index}`);
+  /** Removes the namespaces of runs that were killed. */
+  constructor() {
+    for (const [namespace, pid] of namespaces()) if (!isAlive(pid)) run('ip', 'netns', 'delete', namespace);
   }
 
   createKernel(): FakeKernel {
@@ -51,7 +53,7 @@ export class KernelHarness implements BackendHarness, Disposable {
       run('ip', 'netns', 'exec', used, 'nft', 'flush', 'ruleset');
       return used;
     }
-    const namespace = `${this.#prefix}${this.#all.length}`;
+    const namespace = `${prefix}${process.pid}-${this.#all.length}`;
     execFileSync('ip', ['netns', 'add', namespace]);
     this.#all.push(namespace);
     return namespace;
@@ -107,6 +109,18 @@ class NamespaceKernel {
     this.#release(this.#namespace);
     this.#namespace = undefined;
   }
+}
+
+function namespaces(): readonly (readonly [namespace: string, pid: number])[] {
+  if (!existsSync('/run/netns')) return [];
+  return readdirSync('/run/netns').flatMap((name) => {
+    const pid = new RegExp(`^${prefix}(\\d+)-\\d+$`).exec(name)?.[1];
+    return pid === undefined ? [] : [[name, Number(pid)] as const];
+  });
+}
+
+function isAlive(pid: number): boolean {
+  return existsSync(`/proc/${pid}`);
 }
 
 /** What is not there need not be removed. */

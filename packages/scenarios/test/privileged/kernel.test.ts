@@ -5,7 +5,7 @@ import { seededRandom } from '../unit/seeded-random.ts';
 import { KernelHarness } from './kernel-harness.ts';
 
 const { signal } = new AbortController();
-const harness = new KernelHarness('swy-scnk');
+const harness = new KernelHarness();
 const scenarios = allScenarios().filter(({ altitudes }) => altitudes.run.includes('rendered'));
 const runs = scenarios.map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
 
