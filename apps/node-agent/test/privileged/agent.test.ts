@@ -157,6 +157,11 @@ describe('one-shot commands, through a symlink and from another folder', () => {
     expect(result.stdout).toContain(String(nodePort));
   });
 
+  test('--dump ends quietly when its reader has gone, as behind head', async () => {
+    const result = await node.run('sh', ['-c', '"$0" --dump | true', program]);
+    expect(result).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+
   test('--cleanup removes it, and only it', async () => {
     await agent.stop();
     await node.run('nft', ['add', 'table', 'inet', 'foreign']);
