@@ -73,12 +73,24 @@ describe('flowJudge', () => {
     ['a load-balancer IP counts', '198.51.100.7:53 -> 10.244.9.9:5353', 'deleted'],
     // Other than kube-proxy: zero endpoints are no excuse.
     ['fact 66, improved: a service without endpoints loses its flows', '10.96.0.11:5000 -> 10.244.1.7:5000', 'deleted'],
-    ['fact 66, improved: a NodePort without endpoints loses its flows', '192.0.2.1:30500 -> 10.244.1.7:5000', 'deleted'],
+    [
+      'fact 66, improved: a NodePort without endpoints loses its flows',
+      '192.0.2.1:30500 -> 10.244.1.7:5000',
+      'deleted',
+    ],
     // Other than kube-proxy: NodePorts only where this node answers them.
     ['a NodePort flow to a serving endpoint stays', '192.0.2.1:30053 -> 10.244.1.1:5353', 'kept'],
     ['a NodePort flow to a dead endpoint goes', '192.0.2.1:30053 -> 10.244.9.9:5353', 'deleted'],
-    ['fact 67, improved: a flow through this node to the same port elsewhere stays', '192.0.2.99:30053 -> 192.0.2.99:30053', 'kept'],
-    ['fact 67, improved: a local address outside the NodePort ranges stays', '10.9.9.9:30053 -> 10.9.9.9:30053', 'kept'],
+    [
+      'fact 67, improved: a flow through this node to the same port elsewhere stays',
+      '192.0.2.99:30053 -> 192.0.2.99:30053',
+      'kept',
+    ],
+    [
+      'fact 67, improved: a local address outside the NodePort ranges stays',
+      '10.9.9.9:30053 -> 10.9.9.9:30053',
+      'kept',
+    ],
     // Everything that is not ours.
     ['fact 68: a flow to the place of a TCP service stays', '10.96.0.12:53 -> 10.244.9.9:53', 'kept'],
     ['fact 68: a flow to the NodePort of a TCP service stays', '192.0.2.1:30080 -> 192.0.2.1:30080', 'kept'],
@@ -145,7 +157,12 @@ describe('canLeaveStaleFlows', () => {
     ['serving no more may', dns([one, two]), dns([{ ...one, ready: false, serving: false }, two]), true],
     ['the first endpoint may: flows began without one', dns([]), dns([one]), true],
     ['the last endpoint gone may', dns([one]), dns([]), true],
-    ['fact 64, improved: a new address of the service may', dns([one]), dns([one], { externalIps: ['198.51.100.5'] }), true],
+    [
+      'fact 64, improved: a new address of the service may',
+      dns([one]),
+      dns([one], { externalIps: ['198.51.100.5'] }),
+      true,
+    ],
     ['an address less leaves none', dns([one], { externalIps: ['198.51.100.5'] }), dns([one]), false],
     ['fact 64, improved: a new NodePort may', dns([one]), dns([one], { ports: [udp(53, 30053)] }), true],
     ['a service nobody knew may', undefined, dns([one]), true],
