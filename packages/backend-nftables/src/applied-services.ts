@@ -98,11 +98,10 @@ export class AppliedServices {
       const id = ids.get(service.key) ?? this.#ids.allocate();
       if (id === undefined) break; // planning will say so
       const before = placed.get(service.key);
-      const wanted = this.#tryPlace(service, id, kernel);
-      if (wanted !== undefined) this.#take(kernel, wanted);
-      else if (before?.id === id) broken.push(before);
+      const isTaken = this.#tryTake(kernel, () => this.#placeFound(service, id, kernel));
+      if (!isTaken && before?.id === id) broken.push(before);
     }
-    for (const before of broken) this.#take(kernel, before);
+    for (const before of broken) this.#tryTake(kernel, () => before);
     return leftoversOf(kernel, this.#claims, this.#context.suffix);
   }
 
@@ -139,14 +138,20 @@ export class AppliedServices {
     return { groups, broken };
   }
 
-  #tryPlace(service: ServiceForwarding, id: number, kernel: KernelState): PlacedService | undefined {
+  #placeFound(service: ServiceForwarding, id: number, kernel: KernelState): PlacedService {
+    const { exactLimit, hasAffinity } = this.#context;
+    const previous = kernel.previousSlots(id);
+    return placeService(service, { id, previous, numbers: kernel.previousNumbers(id), exactLimit, hasAffinity });
+  }
+
+  /** False for a service that cannot be rendered: nothing of it is taken then. */
+  #tryTake(kernel: KernelState, place: () => PlacedService): boolean {
     try {
-      const { exactLimit, hasAffinity } = this.#context;
-      const previous = kernel.previousSlots(id);
-      return placeService(service, { id, previous, numbers: kernel.previousNumbers(id), exactLimit, hasAffinity });
+      this.#take(kernel, place());
+      return true;
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
-      return undefined; // planning will say so
+      return false; // planning will say so
     }
   }
 

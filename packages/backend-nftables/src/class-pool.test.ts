@@ -51,6 +51,15 @@ describe('ClassPool', () => {
     expect(pool.missing(0x806)).toEqual({ kind: 'class', suffix: '4', handleClass: 0x806, chain: affinity(9, 9) });
   });
 
+  test('what every table is loaded with is never missing, whatever a list says', () => {
+    const pool = new ClassPool('4');
+    const missing = (): readonly unknown[] => [1, 64, 0x7f0, 65].map((handleClass) => pool.missing(handleClass)?.chain);
+    const none = [undefined, undefined, undefined, { kind: 'lb', slots: 65 }];
+    expect(missing()).toEqual(none);
+    pool.reset(new Map([[2, 'lb4-2']]));
+    expect(missing()).toEqual(none);
+  });
+
   test('a class is missing until it was added', () => {
     const pool = new ClassPool('6');
     expect(pool.missing(300)).toEqual({

@@ -3,7 +3,10 @@ import { chainName, type ClassChain, parseChainName } from './class-chains.ts';
 import type { Change } from './elements.ts';
 import { hex } from './handles.ts';
 import type { FamilySuffix } from './names.ts';
-import { exactSlotCounts, loadBalancingClass } from './slots.ts';
+import { exactSlotCounts, loadBalancingClass, loadBalancingClasses } from './slots.ts';
+
+/** Part of every table with our rules, also where a list of the classes lacks some, as it may while its map grows. */
+const preloaded: readonly number[] = loadBalancingClasses.map(({ handleClass }) => handleClass);
 
 /** Session affinity has these classes, one per number of slots and timeout, numbered as they come. */
 const firstAffinityClass = 0x800;
@@ -17,18 +20,20 @@ const lastAffinityClass = 0xfff;
 export class ClassPool {
   readonly #suffix: FamilySuffix;
   /** Classes that have their chain in the kernel. */
-  readonly #present = new Set<number>();
+  readonly #present: Set<number>;
   readonly #affinityClasses = new Map<string, number>();
   readonly #chains = new Map<number, ClassChain>();
   #next = firstAffinityClass;
 
   constructor(suffix: FamilySuffix) {
     this.#suffix = suffix;
+    this.#present = new Set(preloaded);
   }
 
   /** Forgets everything and takes over what the kernel has: class to the name of its chain. */
   reset(classes: ReadonlyMap<number, string>): void {
     this.#present.clear();
+    for (const handleClass of preloaded) this.#present.add(handleClass);
     this.#affinityClasses.clear();
     this.#chains.clear();
     this.#next = firstAffinityClass;

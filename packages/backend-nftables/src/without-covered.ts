@@ -1,16 +1,30 @@
-import { type Cidr, cidrContains, cidrLength, parseIp } from '@switchyard/core';
+import { type Cidr, cidrContains, cidrLength, compareIps, type IpAddress } from '@switchyard/core';
 
 /**
  * The same addresses without a CIDR that another one covers, sorted. Interval sets refuse overlaps, and Kubernetes
  * allows them: a ServiceCIDR may lie within another, a source range too.
  */
 export function withoutCovered(cidrs: readonly Cidr[]): readonly Cidr[] {
-  const distinct = [...new Set(cidrs)];
-  const isCovered = (cidr: Cidr): boolean =>
-    distinct.some((other) => other !== cidr && cidrLength(other) <= cidrLength(cidr) && covers(other, cidr));
-  return distinct.filter((cidr) => !isCovered(cidr)).sort();
+  if (cidrs.length < 2) return cidrs;
+  const kept: Cidr[] = [];
+  // Two CIDRs are apart or one covers the other, so only the last one that was kept can cover the next.
+  for (const { cidr, first } of [...new Set(cidrs)].map(placeOf).sort(compare)) {
+    const last = kept.at(-1);
+    if (last === undefined || !cidrContains(last, first)) kept.push(cidr);
+  }
+  return kept.sort();
 }
 
-function covers(outer: Cidr, inner: Cidr): boolean {
-  return cidrContains(outer, parseIp(inner.slice(0, inner.indexOf('/'))));
+interface Place {
+  readonly cidr: Cidr;
+  readonly first: IpAddress;
+}
+
+function placeOf(cidr: Cidr): Place {
+  return { cidr, first: cidr.slice(0, cidr.indexOf('/')) as IpAddress }; // canonical, as the whole is
+}
+
+/** By first address; of those that begin alike the larger one first. */
+function compare(a: Place, b: Place): number {
+  return compareIps(a.first, b.first) || cidrLength(a.cidr) - cidrLength(b.cidr);
 }
