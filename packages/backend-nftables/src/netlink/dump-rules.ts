@@ -1,4 +1,4 @@
-import { HostError, InvariantError } from '@switchyard/core';
+import { HostError } from '@switchyard/core';
 import {
   MessageWriter,
   NativeError,
@@ -89,7 +89,10 @@ const attempts = 10;
  */
 const maxReads = 100;
 
-/** Reads rules of `inet` tables over a socket that nobody else uses meanwhile. Methods throw `HostError`. */
+/**
+ * Reads rules of `inet` tables over a socket that nobody else uses meanwhile. Methods throw `HostError`; then answers may
+ * be left in the socket, which is of no further use.
+ */
 export class RulesReader {
   readonly #socket: NetlinkSocket;
   readonly #writer = new MessageWriter();
@@ -211,7 +214,7 @@ export class RulesReader {
   #answers(take: (bytes: Uint8Array, message: NetlinkMessage) => boolean): void {
     for (;;) {
       const length = this.#socket.receive(this.#buffer);
-      if (length === undefined) throw new InvariantError('the kernel ended an answer in the middle');
+      if (length === undefined) throw brokenOff();
       const bytes = this.#buffer.subarray(0, length);
       for (const message of readMessages(bytes)) {
         if (message.sequence === this.#sequence && take(bytes, message)) return;
@@ -223,6 +226,11 @@ export class RulesReader {
     const errno = errorOf(bytes, message);
     if (errno !== 0) throw new NativeError('cannot read the rules of the kernel', { errno, syscall: 'netlink dump' });
   }
+}
+
+function brokenOff(): HostError {
+  const message = 'cannot read the rules: the kernel ended an answer in the middle; will be tried again';
+  return new HostError('nftables.noAnswer', message);
 }
 
 function busy(count: number): HostError {
