@@ -1,10 +1,12 @@
-import { UsageError } from '@switchyard/core';
+import { systemClock, UsageError } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { readKernel } from './adopt.ts';
+import { type KernelToRead, readKernel } from './adopt.ts';
 import type { Element } from './elements.ts';
 import type { NftTransport } from './transport.ts';
 
 const { signal } = new AbortController();
+const clock = { ...systemClock, sleep: () => Promise.resolve() };
+const from = ({ transport }: Listing): KernelToRead => ({ transport, table: 'switchyard', family: 'IPv4', clock });
 const element = (id: string): Element => ({ id, data: 'x' });
 
 /** Reads of `endpoints4` give these lists in turn, the last of them for ever. Everything else is empty. */
@@ -38,15 +40,15 @@ describe('readKernel', () => {
     ['a list with a double is read again', new Listing(['0', '2', '2'], ['0', '1', '2']), 2],
     ['as often as needed', new Listing(['0', '0', '0'], ['1', '1', '0'], ['0', '1', '2']), 3],
   ])('%s', async (_, listing, reads) => {
-    const kernel = await readKernel(listing.transport, 'switchyard', 'IPv4', signal);
+    const kernel = await readKernel(from(listing), signal);
     expect([...kernel.slots]).toEqual([[2, ['x', 'x', 'x']]]);
     expect(listing.reads).toBe(reads);
   });
 
   test('gives up on a list that never settles', async () => {
     const listing = new Listing(['0', '0']);
-    await expect(readKernel(listing.transport, 'switchyard', 'IPv4', signal)).rejects.toThrow(
-      'cannot read inet switchyard endpoints4: 10 lists had doubles',
+    await expect(readKernel(from(listing), signal)).rejects.toThrow(
+      'cannot read inet switchyard endpoints4: 20 lists had doubles',
     );
   });
 });

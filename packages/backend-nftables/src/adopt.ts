@@ -1,6 +1,13 @@
+import {
+  type Clock,
+  type ForwardingTable,
+  HostError,
+  type IpFamily,
+  millis,
+  type ServicePortKey,
+} from '@switchyard/core';
 import { noNumbers } from './affinity-slots.ts';
 import { AffinityState } from './affinity-state.ts';
-import { type ForwardingTable, HostError, type IpFamily, type ServicePortKey } from '@switchyard/core';
 import {
   type Element,
   type ElementId,
@@ -82,16 +89,20 @@ export class KernelState {
   }
 }
 
+/** What is read, and how. */
+export interface KernelToRead {
+  readonly transport: NftTransport;
+  readonly table: TableName;
+  readonly family: IpFamily;
+  readonly clock: Clock;
+}
+
 /** Reads one family of our table. Objects that are not there count as empty; the next write will say so. */
-export async function readKernel(
-  transport: NftTransport,
-  table: TableName,
-  family: IpFamily,
-  signal: AbortSignal,
-): Promise<KernelState> {
+export async function readKernel(from: KernelToRead, signal: AbortSignal): Promise<KernelState> {
+  const { transport, table, family } = from;
   const suffix = suffixOf(family);
   const kernel = new KernelState();
-  for (const object of elementObjects) await readObject(transport, { table, object, suffix }, kernel, signal);
+  for (const object of elementObjects) await readObject({ ...from, object: { table, object, suffix } }, kernel, signal);
   for (const object of intervalObjects) {
     const read = await transport.readIntervals({ table, object, suffix }, signal);
     kernel.settings.set(`${object}${suffix}`, read ?? []);
@@ -103,8 +114,13 @@ export async function readKernel(
   return kernel;
 }
 
-/** Reads of one object until it is read without a double. */
-const maxReads = 10;
+/** Reads of one object until it is read without a double, and the wait between two of them. */
+const maxReads = 20;
+const readGap = millis(5);
+
+interface ObjectToRead extends KernelToRead {
+  readonly object: KernelObject<ElementObject>;
+}
 
 /**
  * While a hash table grows, which goes on for some milliseconds after many elements were added, the kernel lists
@@ -112,14 +128,14 @@ const maxReads = 10;
  * list without doubles is complete.
  */
 async function readObject(
-  transport: NftTransport,
-  object: KernelObject<ElementObject>,
+  { transport, clock, object }: ObjectToRead,
   kernel: KernelState,
   signal: AbortSignal,
 ): Promise<void> {
   const elements = (await transport.readElements(object, signal)) ?? [];
   if (kernel.add(elements) === elements.length) return;
   for (let reads = 1; reads < maxReads; reads++) {
+    await clock.sleep(readGap, signal);
     const again = (await transport.readElements(object, signal)) ?? [];
     kernel.add(again);
     if (new Set(again.map(({ id }) => id)).size === again.length) return;

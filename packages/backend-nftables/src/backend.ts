@@ -129,7 +129,7 @@ export class NftablesBackend implements DataplaneBackend {
     const { current, others } = await findTables(this.#transport, signal);
     const table = others.find((name) => name === this.#table) ?? current;
     if (table === undefined) return '';
-    const kernel = await readKernel(this.#transport, table, this.ipFamily, signal);
+    const kernel = await this.#read(table, signal);
     const classes = await this.#transport.readClasses(table, suffixOf(this.ipFamily), signal);
     return dumpKernel({ kernel, classes, family: this.ipFamily });
   }
@@ -166,7 +166,7 @@ export class NftablesBackend implements DataplaneBackend {
   async #applyFull(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
     const { table: name, others, isNew } = await ensureTable(this.#transport, signal);
     this.#classes.reset(await this.#transport.readClasses(name, suffixOf(this.ipFamily), signal));
-    const kernel = isNew ? new KernelState() : await readKernel(this.#transport, name, this.ipFamily, signal);
+    const kernel = isNew ? new KernelState() : await this.#read(name, signal);
     this.#settings.adopt(kernel.settings);
     if (isNew) this.#services.clear();
     const leftovers = isNew ? [] : this.#services.adopt(kernel, table.services);
@@ -175,6 +175,10 @@ export class NftablesBackend implements DataplaneBackend {
     const broken = new Map<ServicePortKey, Error>();
     const result = await this.#commit(this.#everything(table, broken, leftovers), 'full', signal);
     return this.#finish(broken, result, signal);
+  }
+
+  #read(table: TableName, signal: AbortSignal): Promise<KernelState> {
+    return readKernel({ transport: this.#transport, table, family: this.ipFamily, clock: this.#clock }, signal);
   }
 
   /** Services, settings, and last what nobody wants. */

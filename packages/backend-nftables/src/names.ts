@@ -53,9 +53,6 @@ export const elementObjects = [
 /** A map or set of services, without its suffix. */
 export type ElementObject = (typeof elementObjects)[number];
 
-/** The same: what a schema describes. */
-export type SchemaObject = ElementObject;
-
 /** Interval sets, written as a whole: they are small, and nft cannot change single intervals safely. */
 export const intervalObjects = ['pod-cidrs', 'nodeport-ips', 'service-cidrs'] as const;
 

@@ -1,6 +1,7 @@
 import { type Drift, type Logger, HostError } from '@switchyard/core';
-import { NativeError, type NetlinkSocket, readAttributes, readText } from '@switchyard/native';
+import { NativeError, type NetlinkOptions, type NetlinkSocket, readAttributes, readText } from '@switchyard/native';
 import { type FamilySuffix, ruleMarksSet } from './names.ts';
+import { NFTA } from './netlink/constants.ts';
 import { describeElement, isBirthmark } from './netlink/describe-element.ts';
 import { DriftNotes } from './netlink/drift-notes.ts';
 import { RulesReader } from './netlink/dump-rules.ts';
@@ -15,6 +16,8 @@ export interface RulesGuardOptions {
   /** As for `NetlinkOptions.netns`. */
   readonly netns?: string | undefined;
   readonly logger: Logger;
+  /** Opens the socket; default: `openOwnSocket`. */
+  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
 const receiveBuffer = 1 << 20;
@@ -28,38 +31,46 @@ const suffixes: readonly FamilySuffix[] = ['4', '6'];
 export class RulesGuard implements RulesKeeper, Disposable {
   readonly #options: RulesGuardOptions;
   readonly #own: OwnChanges;
-  readonly #socket: NetlinkSocket;
+  /** Undefined after a failure, which may have left answers in it. */
+  #socket: NetlinkSocket | undefined;
 
   constructor(options: RulesGuardOptions) {
-    const { netns } = options;
     this.#options = options;
-    this.#own = ownChanges(netns);
-    this.#socket = openOwnSocket({ protocol: 'netfilter', receiveBuffer, ...(netns === undefined ? {} : { netns }) });
+    this.#own = ownChanges(options.netns);
+    this.#socket = this.#open();
   }
 
   mark(table: string): void {
-    const rules = this.#read(table);
-    if (rules === undefined)
-      throw new HostError('nftables.vanished', `table inet ${table} was deleted while it was made`);
-    addMarks(this.#socket, { table, name: ruleMarksSet }, marksOf(rules));
+    this.#guarded((socket) => {
+      const rules = readAll(socket, table);
+      if (rules === undefined)
+        throw new HostError('nftables.vanished', `table inet ${table} was deleted while it was made`);
+      addMarks(socket, { table, name: ruleMarksSet }, marksOf(rules));
+    });
   }
 
   markChains(table: string, names: readonly string[]): void {
-    const reader = new RulesReader(this.#socket);
-    const rules = {
-      chains: reader.chains(table).filter(({ name }) => names.includes(name)),
-      sets: [],
-      rules: names.flatMap((name) => reader.rules(table, name)),
-      classes: this.#classes(table).filter((one) => names.includes(chainOf(one.element.data))),
-    };
-    addMarks(this.#socket, { table, name: ruleMarksSet }, marksOf(rules));
+    this.#guarded((socket) => {
+      const reader = new RulesReader(socket);
+      const rules = {
+        chains: reader.chains(table).filter(({ name }) => names.includes(name)),
+        sets: [],
+        rules: names.flatMap((name) => reader.rules(table, name)),
+        classes: readClasses(reader, table).filter((one) => names.includes(chainOf(one.element.data))),
+      };
+      addMarks(socket, { table, name: ruleMarksSet }, marksOf(rules));
+    });
   }
 
   areRight(table: string): boolean {
+    return this.#guarded((socket) => this.#areRight(socket, table));
+  }
+
+  #areRight(socket: NetlinkSocket, table: string): boolean {
     const { logger } = this.#options;
-    const rules = this.#read(table);
+    const rules = readAll(socket, table);
     if (rules === undefined) return false;
-    const marks = new RulesReader(this.#socket).elements(table, ruleMarksSet) ?? [];
+    const marks = new RulesReader(socket).elements(table, ruleMarksSet) ?? [];
     const verdict = compareRules(rules, new Set(marks.map(({ key }) => readMark(key))));
     if (verdict.kind === 'damaged') {
       const { missing, what } = verdict;
@@ -70,7 +81,7 @@ export class RulesGuard implements RulesKeeper, Disposable {
     const count = foreign.rules.length + foreign.chains.length + foreign.sets.length;
     if (count === 0) return true;
     try {
-      deleteForeign(this.#socket, table, foreign);
+      deleteForeign(socket, table, foreign);
     } catch (error) {
       if (!(error instanceof NativeError)) throw error;
       logger.warn('what somebody added to our table cannot be deleted', { table, count, error });
@@ -90,32 +101,46 @@ export class RulesGuard implements RulesKeeper, Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#socket[Symbol.dispose]();
+    this.#socket?.[Symbol.dispose]();
+    this.#socket = undefined;
   }
 
-  #read(table: string): MarkedRules | undefined {
-    const rules = new RulesReader(this.#socket).read(table);
-    return rules && { ...rules, classes: this.#classes(table) };
+  #guarded<T>(work: (socket: NetlinkSocket) => T): T {
+    this.#socket ??= this.#open();
+    try {
+      return work(this.#socket);
+    } catch (error) {
+      this[Symbol.dispose]();
+      throw error;
+    }
   }
 
-  #classes(table: string): readonly DumpedClass[] {
-    const reader = new RulesReader(this.#socket);
-    return suffixes.flatMap((suffix) => {
-      const map = `lb${suffix}-classes`;
-      return (reader.elements(table, map) ?? []).map((element) => ({ map, element }));
-    });
+  #open(): NetlinkSocket {
+    const { netns, open = openOwnSocket } = this.#options;
+    return open({ protocol: 'netfilter', receiveBuffer, ...(netns === undefined ? {} : { netns }) });
   }
 }
 
-const verdict = 2; // NFTA_DATA_VERDICT
-const chain = 2; // NFTA_VERDICT_CHAIN
+/** Undefined when there is no such table. */
+function readAll(socket: NetlinkSocket, table: string): MarkedRules | undefined {
+  const reader = new RulesReader(socket);
+  const rules = reader.read(table);
+  return rules && { ...rules, classes: readClasses(reader, table) };
+}
+
+function readClasses(reader: RulesReader, table: string): readonly DumpedClass[] {
+  return suffixes.flatMap((suffix) => {
+    const map = `lb${suffix}-classes`;
+    return (reader.elements(table, map) ?? []).map((element) => ({ map, element }));
+  });
+}
 
 /** The chain that a verdict leads to, in the data of an element. */
 function chainOf(data: Uint8Array): string {
   for (const outer of readAttributes(data, 0, data.length)) {
-    if (outer.type !== verdict) continue;
+    if (outer.type !== NFTA.DATA.VERDICT) continue;
     for (const inner of readAttributes(data, outer.start, outer.end)) {
-      if (inner.type === chain) return readText(data, inner.start, inner.end);
+      if (inner.type === NFTA.VERDICT.CHAIN) return readText(data, inner.start, inner.end);
     }
   }
   return '';

@@ -1,17 +1,12 @@
 import type { Clock, Drift } from '@switchyard/core';
 import type { Change, Element } from './elements.ts';
-import type { CountedObject, DropSet, FamilySuffix, IntervalObject, SchemaObject, TableName } from './names.ts';
+import type { CountedObject, DropSet, ElementObject, FamilySuffix, IntervalObject, TableName } from './names.ts';
 
 /** How this backend reaches the kernel. One instance per backend instance; disposing it closes its socket. */
 export interface NftTransport extends AsyncDisposable {
   readonly kind: 'netlink' | 'cli';
   /** Whether `Change`s of kind `class` can be written: load-balancing chains made at run time. */
   readonly canAddClasses: boolean;
-  /**
-   * What notifications about its writes carry; undefined when it has no socket of its own. May change after a
-   * failure. Rules are loaded by another socket.
-   */
-  readonly portId: number | undefined;
   /** Watches over the rules; undefined where nobody can. */
   readonly keeper: RulesKeeper | undefined;
   /** Runs work on the table that both families share: in this process, no two of them overlap. */
@@ -22,8 +17,11 @@ export interface NftTransport extends AsyncDisposable {
   write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void>;
   /** What tells whose table this is; undefined when there is no `inet` table of this name. */
   findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined>;
-  /** The elements of a map or set of services; undefined when there is no such object. */
-  readElements(object: KernelObject<SchemaObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
+  /**
+   * The elements of a map or set of services; undefined when there is no such object. While the kernel enlarges a hash
+   * table some come twice, and as many are missing.
+   */
+  readElements(object: KernelObject<ElementObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
   /** The CIDRs of an interval set, sorted; undefined when there is no such object. */
   readIntervals(object: KernelObject<IntervalObject>, signal: AbortSignal): Promise<readonly string[] | undefined>;
   /** What was counted by key, elements that counted nothing may be left out; undefined when there is no such object. */

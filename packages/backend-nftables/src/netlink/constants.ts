@@ -24,22 +24,29 @@ export const familyInet = 1;
 
 /** Messages of nftables: the subsystem in the high byte. */
 export const NFT_MSG = {
+  NEWTABLE: 0xa00,
   GETTABLE: 0xa01,
   DELTABLE: 0xa02,
   NEWCHAIN: 0xa03,
+  GETCHAIN: 0xa04,
+  DELCHAIN: 0xa05,
   NEWRULE: 0xa06,
+  GETRULE: 0xa07,
+  DELRULE: 0xa08,
   NEWSET: 0xa09,
   GETSET: 0xa0a,
+  DELSET: 0xa0b,
   NEWSETELEM: 0xa0c,
   GETSETELEM: 0xa0d,
   DELSETELEM: 0xa0e,
+  NEWGEN: 0xa0f,
 } as const;
 
 /** Attributes, by what they are in. */
 export const NFTA = {
-  TABLE: { NAME: 1 },
-  CHAIN: { TABLE: 1, NAME: 3 },
-  RULE: { TABLE: 1, CHAIN: 2, EXPRESSIONS: 4 },
+  TABLE: { NAME: 1, FLAGS: 2 },
+  CHAIN: { TABLE: 1, NAME: 3, HOOK: 4, POLICY: 5, TYPE: 7, FLAGS: 10 },
+  RULE: { TABLE: 1, CHAIN: 2, HANDLE: 3, EXPRESSIONS: 4 },
   SET: { TABLE: 1, NAME: 2, FLAGS: 3 },
   ELEM_LIST: { TABLE: 1, SET: 2, ELEMENTS: 3 },
   ELEM: { KEY: 1, DATA: 2, FLAGS: 3, USERDATA: 6, EXPR: 7, KEY_END: 10 },
@@ -48,6 +55,7 @@ export const NFTA = {
   VERDICT: { CODE: 1, CHAIN: 2 },
   EXPR: { NAME: 1, DATA: 2 },
   COUNTER: { PACKETS: 2 },
+  GEN: { ID: 1, PROC_PID: 2, PROC_NAME: 3 },
 } as const;
 
 /** Flags of a set. */

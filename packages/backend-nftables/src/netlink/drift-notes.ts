@@ -1,6 +1,7 @@
 import type { Drift, DriftKind } from '@switchyard/core';
 import { type NetlinkMessage, readAttributes, readText, readUint32be } from '@switchyard/native';
 import { birthmarkSet, type FamilySuffix, tableNames } from '../names.ts';
+import { NFT_MSG, NFTA } from './constants.ts';
 import { DriftTally } from './drift-tally.ts';
 
 /** What is to be noted. */
@@ -15,44 +16,26 @@ export interface DriftNotesOptions {
   readonly isBirthmark: (attributes: Uint8Array) => boolean;
 }
 
-const subsystem = 10;
-const message = {
-  newTable: 0,
-  deleteTable: 2,
-  newChain: 3,
-  deleteChain: 5,
-  newRule: 6,
-  deleteRule: 8,
-  newSet: 9,
-  deleteSet: 11,
-  newElement: 12,
-  deleteElement: 14,
-  newGeneration: 15,
-};
-/** Of all messages but generations; which one holds the name depends. */
-const attribute = { table: 1, name: 2, chainName: 3 };
-const generation = { id: 1, pid: 2, processName: 3 };
-
 /** What each message is about, and in words. */
 const words: ReadonlyMap<number, { readonly kind: DriftKind; readonly text: (name: string) => string }> = new Map([
-  [message.newTable, { kind: 'table', text: (name) => `table ${name} made or changed` }],
-  [message.deleteTable, { kind: 'table', text: (name) => `table ${name} deleted` }],
-  [message.newChain, { kind: 'chain', text: (name) => `chain ${name} added or changed` }],
-  [message.deleteChain, { kind: 'chain', text: (name) => `chain ${name} deleted` }],
-  [message.newRule, { kind: 'rule', text: (name) => `rule added to chain ${name}` }],
-  [message.deleteRule, { kind: 'rule', text: (name) => `rule of chain ${name} deleted` }],
-  [message.newSet, { kind: 'set', text: (name) => `set or map ${name} added` }],
-  [message.deleteSet, { kind: 'set', text: (name) => `set or map ${name} deleted` }],
-  [message.newElement, { kind: 'element', text: (name) => `added to ${name}` }],
-  [message.deleteElement, { kind: 'element', text: (name) => `deleted from ${name}` }],
+  [NFT_MSG.NEWTABLE, { kind: 'table', text: (name) => `table ${name} made or changed` }],
+  [NFT_MSG.DELTABLE, { kind: 'table', text: (name) => `table ${name} deleted` }],
+  [NFT_MSG.NEWCHAIN, { kind: 'chain', text: (name) => `chain ${name} added or changed` }],
+  [NFT_MSG.DELCHAIN, { kind: 'chain', text: (name) => `chain ${name} deleted` }],
+  [NFT_MSG.NEWRULE, { kind: 'rule', text: (name) => `rule added to chain ${name}` }],
+  [NFT_MSG.DELRULE, { kind: 'rule', text: (name) => `rule of chain ${name} deleted` }],
+  [NFT_MSG.NEWSET, { kind: 'set', text: (name) => `set or map ${name} added` }],
+  [NFT_MSG.DELSET, { kind: 'set', text: (name) => `set or map ${name} deleted` }],
+  [NFT_MSG.NEWSETELEM, { kind: 'element', text: (name) => `added to ${name}` }],
+  [NFT_MSG.DELSETELEM, { kind: 'element', text: (name) => `deleted from ${name}` }],
 ]);
 
 const deletions: ReadonlySet<number> = new Set([
-  message.deleteTable,
-  message.deleteChain,
-  message.deleteRule,
-  message.deleteSet,
-  message.deleteElement,
+  NFT_MSG.DELTABLE,
+  NFT_MSG.DELCHAIN,
+  NFT_MSG.DELRULE,
+  NFT_MSG.DELSET,
+  NFT_MSG.DELSETELEM,
 ]);
 
 /** One transaction of somebody else, as far as its notices have come. */
@@ -93,11 +76,10 @@ export class DriftNotes {
   }
 
   /** Takes in one message of a datagram. */
-  note(bytes: Uint8Array, { type: fullType, portId, start, end }: NetlinkMessage): void {
-    if (fullType >> 8 !== subsystem || this.#options.isOwn(portId)) return;
-    const type = fullType & 0xff;
+  note(bytes: Uint8Array, { type, portId, start, end }: NetlinkMessage): void {
+    if (this.#options.isOwn(portId)) return;
     const range = { start: start + 4, end }; // behind nfgenmsg
-    if (type === message.newGeneration) this.#close(bytes, range);
+    if (type === NFT_MSG.NEWGEN) this.#close(bytes, range);
     const notice = words.has(type) ? readNotice(type, bytes, range) : undefined;
     if (notice !== undefined) this.#noteChange(notice);
   }
@@ -121,7 +103,7 @@ export class DriftNotes {
     const word = words.get(type);
     const isElement = element !== undefined;
     const transaction = (this.#open ??= newTransaction());
-    if (type === message.newTable) transaction.makesTable = true;
+    if (type === NFT_MSG.NEWTABLE) transaction.makesTable = true;
     if (isElement && name === birthmarkSet && this.#options.isBirthmark(element)) transaction.hasBirthmark = true;
     if (deletions.has(type) || (isElement && isOfFamily(name))) transaction.isMoreThanLoad = true;
     const isOtherFamily = isElement && isOfFamily(name) && !name.endsWith(this.#options.suffix);
@@ -137,9 +119,9 @@ export class DriftNotes {
     let pid = 0;
     let name = '';
     for (const { type, start: from, end: to } of readAttributes(bytes, start, end)) {
-      if (type === generation.id) id = readUint32be(bytes, from);
-      if (type === generation.pid) pid = readUint32be(bytes, from);
-      if (type === generation.processName) name = readText(bytes, from, to);
+      if (type === NFTA.GEN.ID) id = readUint32be(bytes, from);
+      if (type === NFTA.GEN.PROC_PID) pid = readUint32be(bytes, from);
+      if (type === NFTA.GEN.PROC_NAME) name = readText(bytes, from, to);
     }
     const transaction = this.#open;
     this.#open = undefined;
@@ -165,12 +147,12 @@ function newTransaction(): Transaction {
 function readNotice(type: number, bytes: Uint8Array, { start, end }: Range): Notice | undefined {
   let table = '';
   let name = '';
-  const isElement = type === message.newElement || type === message.deleteElement;
-  const isChain = type === message.newChain || type === message.deleteChain;
-  const isTable = type === message.newTable || type === message.deleteTable;
-  const nameAttribute = isChain ? attribute.chainName : isTable ? attribute.table : attribute.name;
+  const isElement = type === NFT_MSG.NEWSETELEM || type === NFT_MSG.DELSETELEM;
+  const isChain = type === NFT_MSG.NEWCHAIN || type === NFT_MSG.DELCHAIN;
+  const isTable = type === NFT_MSG.NEWTABLE || type === NFT_MSG.DELTABLE;
+  const nameAttribute = isChain ? NFTA.CHAIN.NAME : isTable ? NFTA.TABLE.NAME : NFTA.SET.NAME;
   for (const { type: at, start: from, end: to } of readAttributes(bytes, start, end)) {
-    if (at === attribute.table) {
+    if (at === NFTA.TABLE.NAME) {
       table = readText(bytes, from, to); // the first of all attributes
       if (!(tableNames as readonly string[]).includes(table)) return undefined;
     }

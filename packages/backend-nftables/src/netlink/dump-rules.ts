@@ -1,4 +1,4 @@
-import { HostError, InvariantError } from '@switchyard/core';
+import { HostError } from '@switchyard/core';
 import {
   MessageWriter,
   NativeError,
@@ -11,6 +11,8 @@ import {
   readUint32be,
   readUint64be,
 } from '@switchyard/native';
+import { constants } from 'node:os';
+import { familyInet, NFT_MSG, NFT_SET, NFTA, NLM_F, NLMSG } from './constants.ts';
 
 /** A chain and what was set about it besides its rules: hook, priority, policy, type, flags. Bytes as the kernel tells them. */
 export interface DumpedChain {
@@ -46,36 +48,12 @@ export interface TableDump {
   readonly rules: readonly DumpedRule[];
 }
 
-const nftables = 10 << 8;
-const get = {
-  table: nftables | 1,
-  chain: nftables | 4,
-  rule: nftables | 7,
-  set: nftables | 10,
-  element: nftables | 13,
-};
-const inet = 1;
-const request = 1;
-const dumpFlags = 0x300;
-const interrupted = 0x10;
-const errorType = 2;
-const doneType = 3;
-const enoent = 2;
-
-const tableAttribute = { name: 1, flags: 2 };
-const chainAttribute = { table: 1, name: 3, hook: 4, policy: 5, type: 7, flags: 10 };
-const ruleAttribute = { table: 1, chain: 2, handle: 3, expressions: 4 };
-const setAttribute = { table: 1, name: 2, flags: 3 };
-const listAttribute = { table: 1, set: 2, elements: 3 };
-const elementAttribute = { key: 1, data: 2 };
-const anonymous = 1;
-
 /** What of a chain its mark covers: no counters, no number of uses, no handle. */
 const chainSettings: ReadonlySet<number> = new Set([
-  chainAttribute.hook,
-  chainAttribute.policy,
-  chainAttribute.type,
-  chainAttribute.flags,
+  NFTA.CHAIN.HOOK,
+  NFTA.CHAIN.POLICY,
+  NFTA.CHAIN.TYPE,
+  NFTA.CHAIN.FLAGS,
 ]);
 /** Flags, key and data types and lengths, policy, size, timeout, interval of collection, object type, expressions. */
 const setSettings: ReadonlySet<number> = new Set([3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 17, 18]);
@@ -89,7 +67,10 @@ const attempts = 10;
  */
 const maxReads = 100;
 
-/** Reads rules of `inet` tables over a socket that nobody else uses meanwhile. Methods throw `HostError`. */
+/**
+ * Reads rules of `inet` tables over a socket that nobody else uses meanwhile. Methods throw `HostError`; then answers may
+ * be left in the socket, which is of no further use.
+ */
 export class RulesReader {
   readonly #socket: NetlinkSocket;
   readonly #writer = new MessageWriter();
@@ -110,16 +91,16 @@ export class RulesReader {
   /** The rules of a table, or of one of its chains, in order. Empty when there is no such table or chain. */
   rules(table: string, chain?: string): readonly DumpedRule[] {
     const ask = (): void => {
-      this.#writer.attributeText(ruleAttribute.table, table);
-      if (chain !== undefined) this.#writer.attributeText(ruleAttribute.chain, chain);
+      this.#writer.attributeText(NFTA.RULE.TABLE, table);
+      if (chain !== undefined) this.#writer.attributeText(NFTA.RULE.CHAIN, chain);
     };
-    return this.#collect(get.rule, ask, (bytes, { start, end }) => {
+    return this.#collect(NFT_MSG.GETRULE, ask, (bytes, { start, end }) => {
       const rule = { chain: '', handle: 0n, expressions: new Uint8Array(0) };
       for (const { type, start: from, end: to } of readAttributes(bytes, start + 4, end)) {
-        if (type === ruleAttribute.table && readText(bytes, from, to) !== table) return undefined;
-        if (type === ruleAttribute.chain) rule.chain = readText(bytes, from, to);
-        if (type === ruleAttribute.handle) rule.handle = readUint64be(bytes, from);
-        if (type === ruleAttribute.expressions) rule.expressions = bytes.slice(from, to);
+        if (type === NFTA.RULE.TABLE && readText(bytes, from, to) !== table) return undefined;
+        if (type === NFTA.RULE.CHAIN) rule.chain = readText(bytes, from, to);
+        if (type === NFTA.RULE.HANDLE) rule.handle = readUint64be(bytes, from);
+        if (type === NFTA.RULE.EXPRESSIONS) rule.expressions = bytes.slice(from, to);
       }
       return chain === undefined || rule.chain === chain ? rule : undefined;
     });
@@ -128,46 +109,46 @@ export class RulesReader {
   /** The elements of a small map or set; undefined when there is none of this name. */
   elements(table: string, set: string): readonly DumpedElement[] | undefined {
     const ask = (): void => {
-      this.#writer.attributeText(listAttribute.table, table);
-      this.#writer.attributeText(listAttribute.set, set);
+      this.#writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
+      this.#writer.attributeText(NFTA.ELEM_LIST.SET, set);
     };
     const read = (bytes: Uint8Array, { start, end }: NetlinkMessage): readonly DumpedElement[] =>
       readElementList(bytes, start + 4, end);
     try {
       for (let reads = 0; reads < maxReads; reads++) {
-        const found = this.#collect(get.element, ask, read).flat();
+        const found = this.#collect(NFT_MSG.GETSETELEM, ask, read).flat();
         const keys = new Set(found.map(({ key }) => Buffer.from(key).toString('latin1')));
         if (keys.size === found.length) return found;
       }
       throw busy(maxReads);
     } catch (error) {
-      if (error instanceof NativeError && error.errno === enoent) return undefined;
+      if (error instanceof NativeError && error.errno === constants.errno.ENOENT) return undefined;
       throw error;
     }
   }
 
   /** The chains of a table, in no order. */
   chains(table: string): readonly DumpedChain[] {
-    return this.#named(get.chain, { table, attribute: chainAttribute, settings: chainSettings });
+    return this.#named(NFT_MSG.GETCHAIN, { table, attribute: NFTA.CHAIN, settings: chainSettings });
   }
 
   #sets(table: string): readonly DumpedSet[] {
-    return this.#named(get.set, { table, attribute: setAttribute, settings: setSettings });
+    return this.#named(NFT_MSG.GETSET, { table, attribute: NFTA.SET, settings: setSettings });
   }
 
   #named(type: number, what: Named): readonly DumpedChain[] {
-    const ask = (): void => this.#writer.attributeText(what.attribute.table, what.table);
+    const ask = (): void => this.#writer.attributeText(what.attribute.TABLE, what.table);
     return this.#collect(type, ask, (bytes, { start, end }) => readNamed(bytes, { start: start + 4, end }, what));
   }
 
   #flags(table: string): number | undefined {
     let flags: number | undefined;
-    this.#ask(get.table, request, () => this.#writer.attributeText(tableAttribute.name, table));
+    this.#ask(NFT_MSG.GETTABLE, NLM_F.REQUEST, () => this.#writer.attributeText(NFTA.TABLE.NAME, table));
     this.#answers((bytes, message) => {
       if (isMissing(bytes, message)) return true;
       this.#refused(bytes, message);
       for (const { type, start } of readAttributes(bytes, message.start + 4, message.end)) {
-        if (type === tableAttribute.flags) flags = readUint32be(bytes, start);
+        if (type === NFTA.TABLE.FLAGS) flags = readUint32be(bytes, start);
       }
       return true;
     });
@@ -183,10 +164,10 @@ export class RulesReader {
     for (let attempt = 0; attempt < attempts; attempt++) {
       const found: T[] = [];
       let isWhole = true;
-      this.#ask(type, request | dumpFlags, ask);
+      this.#ask(type, NLM_F.REQUEST | NLM_F.DUMP, ask);
       this.#answers((bytes, message) => {
-        if ((message.flags & interrupted) !== 0) isWhole = false;
-        if (message.type === doneType) return true;
+        if ((message.flags & NLM_F.DUMP_INTR) !== 0) isWhole = false;
+        if (message.type === NLMSG.DONE) return true;
         this.#refused(bytes, message);
         const item = read(bytes, message);
         if (item !== undefined) found.push(item);
@@ -201,7 +182,7 @@ export class RulesReader {
     const writer = this.#writer;
     writer.clear();
     writer.beginMessage({ type, flags, sequence: ++this.#sequence });
-    writer.netfilterHeader(inet, 0);
+    writer.netfilterHeader(familyInet, 0);
     attributes();
     writer.endMessage();
     this.#socket.send(writer.bytes());
@@ -211,7 +192,7 @@ export class RulesReader {
   #answers(take: (bytes: Uint8Array, message: NetlinkMessage) => boolean): void {
     for (;;) {
       const length = this.#socket.receive(this.#buffer);
-      if (length === undefined) throw new InvariantError('the kernel ended an answer in the middle');
+      if (length === undefined) throw brokenOff();
       const bytes = this.#buffer.subarray(0, length);
       for (const message of readMessages(bytes)) {
         if (message.sequence === this.#sequence && take(bytes, message)) return;
@@ -225,6 +206,11 @@ export class RulesReader {
   }
 }
 
+function brokenOff(): HostError {
+  const message = 'cannot read the rules: the kernel ended an answer in the middle; will be tried again';
+  return new HostError('nftables.noAnswer', message);
+}
+
 function busy(count: number): HostError {
   const message = `cannot read the rules: they changed during each of ${count} attempts; will be tried again`;
   return new HostError('nftables.busy', message);
@@ -232,7 +218,7 @@ function busy(count: number): HostError {
 
 interface Named {
   readonly table: string;
-  readonly attribute: { readonly table: number; readonly name: number; readonly flags: number };
+  readonly attribute: { readonly TABLE: number; readonly NAME: number; readonly FLAGS: number };
   readonly settings: ReadonlySet<number>;
 }
 
@@ -247,24 +233,24 @@ function readNamed(bytes: Uint8Array, range: Range, what: Named): DumpedChain | 
   let flags = 0;
   const settings: Uint8Array[] = [];
   for (const { type, start, end } of readAttributes(bytes, range.start, range.end)) {
-    if (type === what.attribute.table && readText(bytes, start, end) !== what.table) return undefined;
-    if (type === what.attribute.name) name = readText(bytes, start, end);
-    if (type === what.attribute.flags) flags = readUint32be(bytes, start);
+    if (type === what.attribute.TABLE && readText(bytes, start, end) !== what.table) return undefined;
+    if (type === what.attribute.NAME) name = readText(bytes, start, end);
+    if (type === what.attribute.FLAGS) flags = readUint32be(bytes, start);
     if (what.settings.has(type)) settings.push(Uint8Array.of(type), bytes.slice(start, end));
   }
-  const isUnnamed = what.attribute === setAttribute && (flags & anonymous) !== 0;
+  const isUnnamed = what.attribute === NFTA.SET && (flags & NFT_SET.ANONYMOUS) !== 0;
   return isUnnamed ? undefined : { name, settings: Buffer.concat(settings) };
 }
 
 function readElementList(bytes: Uint8Array, from: number, to: number): readonly DumpedElement[] {
   const found: DumpedElement[] = [];
   for (const { type, start, end } of readAttributes(bytes, from, to)) {
-    if (type !== listAttribute.elements) continue;
+    if (type !== NFTA.ELEM_LIST.ELEMENTS) continue;
     for (const item of readAttributes(bytes, start, end)) {
       const element = { key: new Uint8Array(0), data: new Uint8Array(0) };
       for (const part of readAttributes(bytes, item.start, item.end)) {
-        if (part.type === elementAttribute.key) element.key = bytes.slice(part.start, part.end);
-        if (part.type === elementAttribute.data) element.data = bytes.slice(part.start, part.end);
+        if (part.type === NFTA.ELEM.KEY) element.key = bytes.slice(part.start, part.end);
+        if (part.type === NFTA.ELEM.DATA) element.data = bytes.slice(part.start, part.end);
       }
       found.push(element);
     }
@@ -273,9 +259,9 @@ function readElementList(bytes: Uint8Array, from: number, to: number): readonly 
 }
 
 function isMissing(bytes: Uint8Array, message: NetlinkMessage): boolean {
-  return errorOf(bytes, message) === enoent;
+  return errorOf(bytes, message) === constants.errno.ENOENT;
 }
 
 function errorOf(bytes: Uint8Array, { type, start }: NetlinkMessage): number {
-  return type === errorType ? -(readUint32(bytes, start) | 0) : 0;
+  return type === NLMSG.ERROR ? -(readUint32(bytes, start) | 0) : 0;
 }

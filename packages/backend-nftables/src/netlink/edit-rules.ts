@@ -1,24 +1,6 @@
 import { type NetlinkSocket, MessageWriter, NativeError, readMessages, readUint32 } from '@switchyard/native';
+import { BATCH, familyInet, NFT_MSG, NFTA, NLM_F, NLMSG, subsystem } from './constants.ts';
 import type { ForeignObjects, RuleMark } from '../rule-marks.ts';
-
-const nftables = 10;
-const batch = { begin: 0x10, end: 0x11 };
-const type = {
-  deleteChain: (nftables << 8) | 5,
-  deleteRule: (nftables << 8) | 8,
-  deleteSet: (nftables << 8) | 11,
-  addElement: (nftables << 8) | 12,
-};
-const inet = 1;
-const request = 1;
-const create = 0x400;
-const errorType = 2;
-
-const tableName = 1;
-const rule = { chain: 2, handle: 3 };
-const chainName = 3;
-const setName = 2;
-const list = { elements: 3, element: 1, key: 1, value: 1 };
 
 /** A list of elements is one attribute of at most 64 KB; one mark takes 20 bytes. */
 const marksPerMessage = 2000;
@@ -32,10 +14,10 @@ export function addMarks(
   const all = [...marks];
   transact(socket, `cannot mark the rules of table inet ${set.table}`, (message) => {
     for (let at = 0; at < all.length; at += marksPerMessage) {
-      message(type.addElement, create, (writer) => {
-        writer.attributeText(tableName, set.table);
-        writer.attributeText(setName, set.name);
-        const elements = writer.beginNested(list.elements);
+      message(NFT_MSG.NEWSETELEM, NLM_F.CREATE, (writer) => {
+        writer.attributeText(NFTA.ELEM_LIST.TABLE, set.table);
+        writer.attributeText(NFTA.ELEM_LIST.SET, set.name);
+        const elements = writer.beginNested(NFTA.ELEM_LIST.ELEMENTS);
         for (const mark of all.slice(at, at + marksPerMessage)) writeMark(writer, mark);
         writer.endAttribute(elements);
       });
@@ -47,19 +29,23 @@ export function addMarks(
 export function deleteForeign(socket: NetlinkSocket, table: string, foreign: ForeignObjects): void {
   transact(socket, `cannot delete what somebody added to table inet ${table}`, (message) => {
     for (const { chain, handle } of foreign.rules) {
-      message(type.deleteRule, 0, (writer) => {
-        writer.attributeText(tableName, table);
-        writer.attributeText(rule.chain, chain);
-        writer.attributeUint64be(rule.handle, handle);
+      message(NFT_MSG.DELRULE, 0, (writer) => {
+        writer.attributeText(NFTA.RULE.TABLE, table);
+        writer.attributeText(NFTA.RULE.CHAIN, chain);
+        writer.attributeUint64be(NFTA.RULE.HANDLE, handle);
       });
     }
-    const named = (kind: number, attribute: number, name: string): void =>
+    const named = (
+      kind: number,
+      { TABLE, NAME }: { readonly TABLE: number; readonly NAME: number },
+      name: string,
+    ): void =>
       message(kind, 0, (writer) => {
-        writer.attributeText(tableName, table);
-        writer.attributeText(attribute, name);
+        writer.attributeText(TABLE, table);
+        writer.attributeText(NAME, name);
       });
-    for (const name of foreign.chains) named(type.deleteChain, chainName, name);
-    for (const name of foreign.sets) named(type.deleteSet, setName, name);
+    for (const name of foreign.chains) named(NFT_MSG.DELCHAIN, NFTA.CHAIN, name);
+    for (const name of foreign.sets) named(NFT_MSG.DELSET, NFTA.SET, name);
   });
 }
 
@@ -71,9 +57,9 @@ export function readMark(key: Uint8Array): RuleMark {
 const markBytes = 8;
 
 function writeMark(writer: MessageWriter, mark: RuleMark): void {
-  const element = writer.beginNested(list.element);
-  const key = writer.beginNested(list.key);
-  writer.attributeBytes(list.value, Buffer.from(mark, 'hex'));
+  const element = writer.beginNested(NFTA.LIST.ELEM);
+  const key = writer.beginNested(NFTA.ELEM.KEY);
+  writer.attributeBytes(NFTA.DATA.VALUE, Buffer.from(mark, 'hex'));
   writer.endAttribute(key);
   writer.endAttribute(element);
 }
@@ -85,18 +71,18 @@ function transact(socket: NetlinkSocket, attempt: string, build: (message: AddMe
   const writer = new MessageWriter();
   let sequence = 0;
   const frame = (kind: number): void => {
-    writer.beginMessage({ type: kind, flags: request, sequence: ++sequence });
-    writer.netfilterHeader(0, nftables);
+    writer.beginMessage({ type: kind, flags: NLM_F.REQUEST, sequence: ++sequence });
+    writer.netfilterHeader(0, subsystem);
     writer.endMessage();
   };
-  frame(batch.begin);
+  frame(BATCH.BEGIN);
   build((kind, flags, attributes) => {
-    writer.beginMessage({ type: kind, flags: request | flags, sequence: ++sequence });
-    writer.netfilterHeader(inet, 0);
+    writer.beginMessage({ type: kind, flags: NLM_F.REQUEST | flags, sequence: ++sequence });
+    writer.netfilterHeader(familyInet, 0);
     attributes(writer);
     writer.endMessage();
   });
-  frame(batch.end);
+  frame(BATCH.END);
   socket.send(writer.bytes());
   const errno = firstError(socket);
   if (errno !== 0) throw new NativeError(attempt, { errno, syscall: 'nf_tables commit' }, 'nothing of it took effect');
@@ -110,7 +96,7 @@ function firstError(socket: NetlinkSocket): number {
     const length = socket.receive(buffer);
     if (length === undefined) return errno;
     for (const { type: kind, start } of readMessages(buffer.subarray(0, length))) {
-      if (kind === errorType && errno === 0) errno = -(readUint32(buffer, start) | 0);
+      if (kind === NLMSG.ERROR && errno === 0) errno = -(readUint32(buffer, start) | 0);
     }
   }
 }

@@ -121,10 +121,7 @@ describe('a dump', () => {
   const part = (sequence: number, flags = 0): Uint8Array => answer({ type: NFT_MSG.NEWSETELEM, sequence, flags });
   const done = (sequence: number, flags = 0): Uint8Array => answer({ type: NLMSG.DONE, sequence, flags });
 
-  async function read(
-    answers: readonly (Uint8Array | number)[],
-    isWhole: (sequence: number) => boolean = () => true,
-  ): Promise<string> {
+  async function read(answers: readonly (Uint8Array | number)[]): Promise<string> {
     using exchange = new Exchange(() => new ScriptedSocket(...answers));
     let sequence = 0;
     const seen: number[] = [];
@@ -136,7 +133,6 @@ describe('a dump', () => {
         restart: () => {
           seen.length = 0;
         },
-        isWhole: () => isWhole(sequence),
       },
       signal,
     );
@@ -156,10 +152,6 @@ describe('a dump', () => {
     ],
   ])('%s', async (_, answers, expected) => {
     expect(await read(answers)).toBe(expected);
-  });
-
-  test('in which something came twice is read again', async () => {
-    expect(await read([part(1), done(1), part(2), done(2)], (sequence) => sequence === 2)).toBe('0: 2');
   });
 
   test('that is always disturbed ends after ten attempts', async () => {

@@ -22,8 +22,6 @@ export interface Dump {
   readonly visit: VisitMessage;
   /** Forgets what was visited: called before each attempt. */
   restart(): void;
-  /** Whether everything came once only. */
-  isWhole(): boolean;
 }
 
 /**
@@ -40,11 +38,6 @@ export class Exchange implements Disposable {
   constructor(open: () => NetlinkSocket) {
     this.#open = open;
     this.#socket = open();
-  }
-
-  /** The socket's port id: what notifications about our own writes carry. */
-  get portId(): number {
-    return this.#opened().portId;
   }
 
   /** Sends a batch. The refusal that came first, or undefined when the kernel took everything. */
@@ -82,16 +75,12 @@ export class Exchange implements Disposable {
     });
   }
 
-  /**
-   * Reads a whole dump. Returns an errno, or 0. It begins anew when somebody wrote meanwhile, and when something
-   * came twice: then the kernel was enlarging a hash table, and as much is missing as came twice.
-   */
+  /** Reads a whole dump. Returns an errno, or 0. It begins anew when somebody wrote meanwhile. */
   async dump(dump: Dump, signal: AbortSignal): Promise<number> {
     for (let attempt = 0; attempt < dumpAttempts; attempt++) {
       dump.restart();
       const result = await this.#guardedDump(dump, signal);
-      const isWhole = result !== 'interrupted' && (result !== 0 || dump.isWhole());
-      if (isWhole) return result;
+      if (result !== 'interrupted') return result;
       await setImmediate();
     }
     throw new HostError(

@@ -13,9 +13,9 @@ import {
   birthmarkSet,
   type CountedObject,
   type DropSet,
+  type ElementObject,
   type FamilySuffix,
   type IntervalObject,
-  type SchemaObject,
   type TableName,
 } from '../names.ts';
 import { createNftClient, type NftClient } from '../nft-cli/nft-client.ts';
@@ -78,10 +78,6 @@ class NetlinkTransport implements NftTransport {
     this.#exchange = new Exchange(() => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where }));
   }
 
-  get portId(): number {
-    return this.#exchange.portId;
-  }
-
   exclusively<T>(work: () => Promise<T>): Promise<T> {
     return this.#own.exclusively(work);
   }
@@ -121,7 +117,7 @@ class NetlinkTransport implements NftTransport {
   }
 
   async readElements(
-    { table, object, suffix }: KernelObject<SchemaObject>,
+    { table, object, suffix }: KernelObject<ElementObject>,
     signal: AbortSignal,
   ): Promise<readonly Element[] | undefined> {
     const name = `${object}${suffix}`;
@@ -130,8 +126,7 @@ class NetlinkTransport implements NftTransport {
     const visit = (bytes: Uint8Array, raw: RawElement): void => {
       items.push(elementOf(bytes, raw, layout));
     };
-    const isWhole = (): boolean => new Set(items.map(({ id }) => id)).size === items.length;
-    return (await this.#elements({ table, name, items, visit, isWhole }, signal)) ? items : undefined;
+    return (await this.#elements({ table, name, items, visit }, signal)) ? items : undefined;
   }
 
   async readCounters(
@@ -236,18 +231,18 @@ class NetlinkTransport implements NftTransport {
 
   /** Reads a map or set; false when it is not there. `items` is what `visit` fills: it is emptied for a new attempt. */
   async #elements(read: ElementsToRead, signal: AbortSignal): Promise<boolean> {
-    const { table, name, items, visit, isWhole } = read;
+    const { table, name, items, visit } = read;
     const visitMessage = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
       this.#reader.read(bytes, start + netfilterHeaderLength, end, (raw) => visit(bytes, raw));
     };
     const makeRequest = (): Sent => requestElements(this.#encoder, table, name);
-    const errno = await this.#dump({ makeRequest, visit: visitMessage, items, isWhole }, signal);
+    const errno = await this.#dump({ makeRequest, visit: visitMessage, items }, signal);
     if (errno === 0) return true;
     this.#absent(`cannot list ${name} of table inet ${table}`, errno);
     return false;
   }
 
-  async #dump({ makeRequest, visit, items, isWhole = () => true }: DumpInto, signal: AbortSignal): Promise<number> {
+  async #dump({ makeRequest, visit, items }: DumpInto, signal: AbortSignal): Promise<number> {
     signal.throwIfAborted();
     while (this.#dumping !== undefined) await this.#dumping;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -256,7 +251,7 @@ class NetlinkTransport implements NftTransport {
       items.length = 0;
     };
     try {
-      return await this.#exchange.dump({ makeRequest, visit, restart, isWhole }, signal);
+      return await this.#exchange.dump({ makeRequest, visit, restart }, signal);
     } finally {
       this.#dumping = undefined;
       resolve();
@@ -283,8 +278,6 @@ function newChains(changes: readonly Change[]): readonly string[] {
 /** What a dump fills: emptied before each attempt. */
 interface Filled {
   readonly items: unknown[];
-  /** Whether nothing in it came twice; default: it does not matter. */
-  readonly isWhole?: (() => boolean) | undefined;
 }
 
 interface DumpInto extends Filled, Pick<Dump, 'makeRequest' | 'visit'> {}

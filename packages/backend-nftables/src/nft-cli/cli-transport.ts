@@ -12,7 +12,6 @@ export function createCliTransport(runner: CommandRunner, netns?: string): NftTr
   return {
     kind: 'cli',
     canAddClasses: false,
-    portId: undefined,
     keeper: undefined,
     exclusively: (work) => ownChanges(netns).exclusively(work),
     loadRules: (attempt, script, signal) => client.apply(attempt, script, signal),

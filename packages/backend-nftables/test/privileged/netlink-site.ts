@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { createLab, type Lab } from '@switchyard/lab';
 import { type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
 import { expect } from 'vitest';
@@ -79,8 +80,7 @@ export async function contents(transport: NftTransport): Promise<Readonly<Record
   const all: Record<string, unknown> = {};
   for (const suffix of ['4', '6'] as const) {
     for (const object of elementObjects) {
-      const elements = await transport.readElements({ table, object, suffix }, signal);
-      all[`${object}${suffix}`] = sorted(elements ?? []);
+      all[`${object}${suffix}`] = sorted(await readWhole(transport, { table, object, suffix }));
     }
     for (const object of intervalObjects) {
       all[`${object}${suffix}`] = await transport.readIntervals({ table, object, suffix }, signal);
@@ -88,6 +88,19 @@ export async function contents(transport: NftTransport): Promise<Readonly<Record
     all[`classes${suffix}`] = [...(await transport.readClasses(table, suffix, signal))].sort(([a], [b]) => a - b);
   }
   return all;
+}
+
+/** The elements of an object, when the kernel has done with enlarging it: before that a list can lack some. */
+export async function readWhole(
+  transport: NftTransport,
+  object: Parameters<NftTransport['readElements']>[0],
+): Promise<readonly Element[]> {
+  for (let reads = 0; reads < 100; reads++) {
+    const elements = (await transport.readElements(object, signal)) ?? [];
+    if (new Set(elements.map(({ id }) => id)).size === elements.length) return elements;
+    await setTimeout(5);
+  }
+  return expect.unreachable(`${object.object} has doubles in every list`);
 }
 
 const text = ({ id, data }: Element): string => `${id} : ${data}`;

@@ -1,5 +1,8 @@
+import { systemClock } from '@switchyard/core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { readKernel } from '../../src/adopt.ts';
 import type { Change, Element } from '../../src/elements.ts';
+import { hex } from '../../src/handles.ts';
 import { elementObjects } from '../../src/names.ts';
 import { createNetlinkTransport } from '../../src/netlink/netlink-transport.ts';
 import { skeleton } from '../../src/skeleton.ts';
@@ -156,6 +159,12 @@ describe('a large table', () => {
   });
   const slots = Array.from({ length: 100_000 }, (_, index) => slot(index));
 
+  async function readSlots(): Promise<readonly Element[]> {
+    const from = { transport: site.netlink, table, family: 'IPv4', clock: systemClock } as const;
+    const kernel = await readKernel(from, signal);
+    return [...kernel.slots].map(([set, [data = '']]) => ({ id: `endpoints4 ${hex(set)} . 0`, data }));
+  }
+
   beforeEach(() => write(slots.map((element): Change => ({ kind: 'add', ...element }))));
 
   test('of 100,000 elements in one transaction is read back whole, right after it, and others get their turn', async () => {
@@ -166,21 +175,21 @@ describe('a large table', () => {
       if (isReading) setImmediate(count);
     };
     setImmediate(count);
-    const read = await site.netlink.readElements({ table, object: 'endpoints', suffix: '4' }, signal);
+    const read = await readSlots();
     isReading = false;
-    expect(sorted(read ?? [])).toEqual(sorted(slots));
+    expect(sorted(read)).toEqual(sorted(slots));
     expect(turns).toBeGreaterThan(20);
   });
 
   test('is read anew when another transport writes meanwhile', async () => {
     const other = site.open();
-    const reading = site.netlink.readElements({ table, object: 'endpoints', suffix: '4' }, signal);
+    const reading = readSlots();
     const late = [slot(200_000), slot(200_001)];
     for (const { id, data } of late) {
       await new Promise(setImmediate);
       await other.write('cannot try', { table, changes: [added(id, data)] }, signal);
     }
-    expect(sorted((await reading) ?? [])).toEqual(sorted([...slots, ...late]));
+    expect(sorted(await reading)).toEqual(sorted([...slots, ...late]));
     await other[Symbol.asyncDispose]();
   });
 
@@ -244,7 +253,6 @@ test('two transports at once do not take each other’s answers', async () => {
     const [first, second] = await Promise.allSettled(writing);
     expect([first?.status, second?.status]).toEqual(['fulfilled', 'rejected']);
   }
-  expect(one.portId).not.toBe(two.portId);
   for (const transport of [one, two]) await transport[Symbol.asyncDispose]();
 });
 
