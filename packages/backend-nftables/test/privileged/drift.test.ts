@@ -221,6 +221,23 @@ describe('two families in one table', () => {
     await healing.cleanup();
     expect(await healing.nft('list ruleset')).toBe('');
   });
+
+  test.each(ipFamilies)('a frontend of %s that is deleted concerns that family alone', async (family) => {
+    await using healing = await Healing.start(site.node, cluster(), ipFamilies);
+    const intact = await healing.dump(family);
+    const from = healing.lines;
+    const map = `frontends${family === 'IPv4' ? '4' : '6'}`;
+    await healing.nft(`delete element inet TABLE ${map} { ${frontend[family]} }`);
+    await healing.line('drift healed', from, family);
+    expect(await healing.dump(family)).toBe(intact);
+    expect(await answers(family)).toBe('answered');
+    await setTimeout(300);
+    const told = healing.linesFrom(from).filter(({ message }) => message.startsWith('drift:'));
+    expect(told.map(({ fields }) => [fields['ipFamily'], fields['changes']])).toEqual([
+      [family, [`element ${frontend[family]} deleted from ${map}`]],
+    ]);
+    await healing.cleanup();
+  });
 });
 
 if (transport === 'netlink')
