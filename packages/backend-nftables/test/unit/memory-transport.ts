@@ -12,8 +12,8 @@ interface Table {
   readonly classes: Map<FamilySuffix, Map<number, string>>;
 }
 
-/** What happens to a transaction: it is taken, refused, or taken with the answer lost. */
-export type Fate = 'taken' | 'refused' | 'lost';
+/** What happens to a transaction: it is taken, refused, taken with the answer lost, or finds that somebody flushed all. */
+export type Fate = 'taken' | 'refused' | 'lost' | 'flushed';
 
 /** A kernel in memory as netlink shows it, with classes made at run time. Several transports may look at one. */
 export class MemoryKernel {
@@ -78,6 +78,7 @@ export class MemoryKernel {
   #write(attempt: string, { table, changes }: WriteRequest): void {
     const fate = this.fates.shift() ?? 'taken';
     if (fate === 'refused') throw new NftError(`${attempt}: refused`, { refusal: 'other' });
+    if (fate === 'flushed') this.tables.clear();
     const before = this.tables.get(table);
     if (before === undefined) throw new NftError(`${attempt}: no such table`, { refusal: 'missing' });
     const copy: Table = {

@@ -52,7 +52,7 @@ interface Step {
 
 const step: fc.Arbitrary<Step> = fc.record({
   table,
-  fates: fc.array(fc.constantFrom<Fate>('taken', 'refused', 'lost'), { maxLength: 5 }),
+  fates: fc.array(fc.constantFrom<Fate>('taken', 'refused', 'lost', 'flushed'), { maxLength: 5 }),
   event: fc.constantFrom('nothing', 'nothing', 'nothing', 'restart', 'flush', 'lose'),
   which: fc.nat(),
 });
@@ -82,6 +82,15 @@ class Driven {
     return this.#backend.dump(signal);
   }
 }
+
+test('a table that is deleted while all is written is nobody’s fault: the apply has failed, and the next one heals', async () => {
+  const driven = new Driven(new MemoryKernel());
+  const wanted = situation({ a: { endpoints: pods }, b: { endpoints: pods, clusterIps: ['10.96.0.9'] } });
+  driven.kernel.fates = ['flushed'];
+  const outcome = await driven.next(wanted);
+  expect(outcome).toMatchObject({ status: 'failed', error: { code: 'nftables.vanished' } });
+  expect(await driven.next(wanted)).toMatchObject({ status: 'applied' });
+});
 
 test('whatever is refused, lost or done by others, the kernel holds exactly the last table in the end', async () => {
   await fc.assert(
