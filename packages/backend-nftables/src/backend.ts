@@ -238,20 +238,27 @@ export class NftablesBackend implements DataplaneBackend {
     { writes, failed }: CommitResult,
     signal: AbortSignal,
   ): Promise<ApplyOutcome> {
-    if (failed.length > 0 || broken.size > 0) {
-      const failedServices = new Map<ServicePortKey, Error>(broken);
-      for (const { owner, error } of failed) {
-        if (owner.kind !== 'services') {
-          this.#table = undefined;
-          return { status: 'failed', error };
-        }
-        for (const key of owner.keys) failedServices.set(key, error);
+    const failedServices = new Map<ServicePortKey, Error>(broken);
+    for (const { owner, error } of failed) {
+      if (owner.kind !== 'services') {
+        this.#table = undefined;
+        return { status: 'failed', error };
       }
-      return { status: 'partial', writes, failed: failedServices };
+      for (const key of owner.keys) failedServices.set(key, error);
     }
+    if (failed.length === 0) await this.#removeOthers(signal);
+    return failedServices.size > 0
+      ? { status: 'partial', writes, failed: failedServices }
+      : { status: 'applied', writes };
+  }
+
+  /**
+   * Not while the kernel refuses something that may go well in a second: another table may still forward it. A Service
+   * that cannot be rendered is nothing to wait for: the other table may be one that somebody damaged.
+   */
+  async #removeOthers(signal: AbortSignal): Promise<void> {
     for (const table of this.#others) await removeFamily(this.#transport, table, this.ipFamily, signal);
     this.#others = [];
-    return { status: 'applied', writes };
   }
 }
 

@@ -8,6 +8,7 @@ import { skeletonDigest } from '../../src/skeleton.ts';
 import type { KernelObject, NftTransport, WriteRequest } from '../../src/transport.ts';
 
 interface Table {
+  readonly birthmark: number;
   readonly objects: Map<string, Map<string, string>>;
   readonly classes: Map<FamilySuffix, Map<number, string>>;
 }
@@ -30,9 +31,9 @@ export class MemoryKernel {
       canAddClasses: true,
       keeper: undefined,
       exclusively: (work) => work(),
-      loadRules: async (_, script) => this.#load(/^create table inet (\S+)/.exec(script)?.[1] ?? ''),
+      loadRules: async (_, script) => this.load(/^create table inet (\S+)/.exec(script)?.[1] ?? ''),
       write: async (attempt, request) => this.#write(attempt, request),
-      findTable: async (table) => (this.tables.has(table) ? { birthmarks: [skeletonDigest()] } : undefined),
+      findTable: async (table) => birthmarkOf(this.tables.get(table)),
       readElements: async (object) => {
         const found = at(object);
         return found && [...found].map(([key, data]) => ({ id: `${object.object}${object.suffix} ${key}`, data }));
@@ -59,10 +60,12 @@ export class MemoryKernel {
     );
   }
 
-  #load(name: string): void {
+  /** Makes a table; another birthmark than ours is that of another build. */
+  load(name: string, birthmark: number = skeletonDigest()): void {
     const classes = (suffix: FamilySuffix): Map<number, string> =>
       new Map(loadBalancingClasses.map(({ slots, handleClass }) => [handleClass, `lb${suffix}-${slots}`]));
     this.tables.set(name, {
+      birthmark,
       objects: new Map(),
       classes: new Map((['4', '6'] as const).map((suffix) => [suffix, classes(suffix)])),
     });
@@ -82,6 +85,7 @@ export class MemoryKernel {
     const before = this.tables.get(table);
     if (before === undefined) throw new NftError(`${attempt}: no such table`, { refusal: 'missing' });
     const copy: Table = {
+      ...before,
       objects: new Map([...before.objects].map(([name, elements]) => [name, new Map(elements)])),
       classes: new Map([...before.classes].map(([suffix, classes]) => [suffix, new Map(classes)])),
     };
@@ -119,6 +123,10 @@ export class MemoryKernel {
       found.set(key, change.data);
     }
   }
+}
+
+function birthmarkOf(table: Table | undefined): { readonly birthmarks: readonly number[] } | undefined {
+  return table && { birthmarks: [table.birthmark] };
 }
 
 /** Ranges of one frontend, of which one lies in the other: `10.0.0.0/8`, `10.1.0.0/16` and the like. */

@@ -92,6 +92,28 @@ test('a table that is deleted while all is written is nobody’s fault: the appl
   expect(await driven.next(wanted)).toMatchObject({ status: 'applied' });
 });
 
+test('a Service that cannot be rendered keeps no table of another build alive', async () => {
+  const kernel = new MemoryKernel();
+  kernel.load('switchyard', 1);
+  const many = Array.from({ length: 4096 }, (_, index) => there(`10.245.${index >> 8}.${index & 255}`));
+  const large = { endpoints: many, affinitySeconds: 60, clusterIps: ['10.96.0.9'] };
+  const outcome = await new Driven(kernel).next(situation({ a: { endpoints: pods }, large }));
+  expect(outcome).toMatchObject({ status: 'partial', failed: new Map([['shop/large:/TCP', expect.any(Error)]]) });
+  expect([...kernel.tables.keys()]).toEqual(['switchyard-2']);
+});
+
+test('one that the kernel refuses does: its clients are still served there', async () => {
+  const kernel = new MemoryKernel();
+  kernel.load('switchyard', 1);
+  const driven = new Driven(kernel);
+  const wanted = situation({ a: { endpoints: pods } });
+  kernel.fates = ['refused', 'refused'];
+  expect(await driven.next(wanted)).toMatchObject({ status: expect.stringMatching(/partial|failed/) });
+  expect([...kernel.tables.keys()]).toEqual(['switchyard', 'switchyard-2']);
+  expect(await driven.next(wanted)).toMatchObject({ status: 'applied' });
+  expect([...kernel.tables.keys()]).toEqual(['switchyard-2']);
+});
+
 test('whatever is refused, lost or done by others, the kernel holds exactly the last table in the end', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 8 }), table, async (steps, last) => {
