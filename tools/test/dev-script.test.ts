@@ -19,7 +19,7 @@ import { root } from '../workspace.ts';
 // Runs the real ./dev in a small checkout of its own, on a PATH of a few real tools and stand-ins that only note
 // how they were called: nothing is installed on this machine.
 
-const realTools = ['sh', 'cat', 'cmp', 'cp', 'dirname', 'flock', 'mkdir', 'readlink', 'rm'];
+const realTools = ['sh', 'cat', 'cmp', 'cp', 'dirname', 'flock', 'mkdir', 'readlink', 'rm', 'uname'];
 
 interface Outcome {
   readonly code: number | null;
@@ -33,16 +33,16 @@ interface Outcome {
 class Sandbox implements Disposable {
   readonly folder: string = mkdtempSync(join(tmpdir(), 'swy-dev-'));
   readonly checkout: string = join(this.folder, 'checkout');
-  readonly #bin = join(this.folder, 'bin');
+  readonly bin: string = join(this.folder, 'bin');
   readonly #calls = join(this.folder, 'calls');
 
   constructor() {
     mkdirSync(join(this.checkout, 'tools'), { recursive: true });
-    mkdirSync(this.#bin);
+    mkdirSync(this.bin);
     cpSync(join(root, 'dev'), join(this.checkout, 'dev'));
     writeFileSync(join(this.checkout, 'package-lock.json'), '{"v":1}');
     this.needs('shell\tsh\tis here');
-    for (const tool of realTools) symlinkSync(realPath(tool), join(this.#bin, tool));
+    for (const tool of realTools) symlinkSync(realPath(tool), join(this.bin, tool));
     this.standIn('id', 'echo 0');
     this.standIn('apt-get', '');
     this.standIn('npm', 'rm -rf node_modules && mkdir node_modules');
@@ -57,14 +57,14 @@ class Sandbox implements Disposable {
 
   /** A command that notes its call and then runs `body`. */
   standIn(name: string, body: string): void {
-    const path = join(this.#bin, name);
+    const path = join(this.bin, name);
     const note = name === 'id' ? '' : `echo "${name} $*" >>'${this.#calls}'\n`;
     writeFileSync(path, `#!/bin/sh\n${note}${body}\n`);
     chmodSync(path, 0o755);
   }
 
   without(name: string): void {
-    rmSync(join(this.#bin, name));
+    rmSync(join(this.bin, name));
   }
 
   /** Runs ./dev; `calls` holds only what this run called. */
@@ -72,7 +72,7 @@ class Sandbox implements Disposable {
     rmSync(this.#calls, { force: true });
     const { status, stdout, stderr } = spawnSync(script, args, {
       cwd: from,
-      env: { PATH: this.#bin },
+      env: { PATH: this.bin },
       encoding: 'utf8',
       timeout: 20_000,
     });
@@ -246,6 +246,20 @@ test('from another folder, through a symlink, the checkout is found and the fold
     `node --conditions=@switchyard/source ${box.checkout}/tools/bench/run.ts a b --x`,
   ]);
   assert.ok(existsSync(join(box.checkout, 'node_modules')) && !existsSync(join(elsewhere, 'node_modules')));
+});
+
+test('the Node that npm ci brings is used, also where npm makes no link for it', () => {
+  using box = new Sandbox();
+  const arch = process.arch === 'arm64' ? 'arm64' : 'x64';
+  const folder = `node_modules/node-linux-${arch}/bin`;
+  box.standIn(
+    'npm',
+    `mkdir -p ${folder} && printf '#!/bin/sh\\necho own node' >${folder}/node && chmod +x ${folder}/node`,
+  );
+  box.standIn('node', 'echo the machine');
+  symlinkSync(realPath('chmod'), join(box.bin, 'chmod'));
+  const { code, stdout, stderr } = box.dev(['bench']);
+  assert.deepEqual([code, stdout], [0, 'own node\n'], stderr);
 });
 
 test('every line of the real package list has a package, a command and a reason', () => {

@@ -75,7 +75,7 @@ describe('flags', () => {
     ['primary', { kind: 'primary' }],
     ['192.0.2.0/24,fd00::/8', { kind: 'cidrs', cidrs: ['192.0.2.0/24', 'fd00::/8'] }],
     ['0.0.0.0/0', { kind: 'cidrs', cidrs: ['0.0.0.0/0'] }],
-    ['', { kind: 'cidrs', cidrs: [] }],
+    ['', { kind: 'primary' }],
   ])('--nodeport-addresses %j', (text, expected) => {
     expect(run('--nodeport-addresses', text).nodePortAddresses).toEqual(expected);
   });
@@ -131,6 +131,7 @@ describe('what is refused, in one line', () => {
       '--healthz-bind-address "0.0.0.0:70000": it is an IP address, with or without a port, such as 0.0.0.0:10256',
     ],
     [['--iptables-sync-period=soon'], '--iptables-sync-period "soon": it is a duration such as 30s or 1m30s'],
+    [['--dump', '--cleanup'], '--dump and --cleanup exclude each other; give one'],
     [['--nft-transport=libnftables'], `--nft-transport "libnftables": it is 'netlink' or 'cli'`],
     [['--iptables-sync-period=0'], '--iptables-sync-period "0": it must be more than 0'],
     [['--iptables-min-sync-period=1m'], '--iptables-min-sync-period "1m": it is longer than --iptables-sync-period'],

@@ -75,6 +75,9 @@ export function parseConfig(
   checkProxyMode(values);
   const logLevel = parseLogLevel(values);
   const nftTransport = parseNftTransport(values);
+  if (isOn('dump') && isOn('cleanup')) {
+    throw new ConfigError('config.command', '--dump and --cleanup exclude each other; give one');
+  }
   if (isOn('dump')) return { kind: 'dump', nftTransport, logLevel };
   if (isOn('cleanup')) return { kind: 'cleanup', nftTransport, logLevel };
   return {
@@ -138,7 +141,8 @@ function parsePodCidrs(values: FlagValues): RunConfig['podCidrs'] {
 }
 
 function parseNodePortAddresses(values: FlagValues): NodePortAddresses {
-  const text = values.get('nodeport-addresses') ?? 'primary';
+  const text = values.get('nodeport-addresses') ?? '';
+  if (text.trim() === '') return { kind: 'primary' }; // as kube-proxy in nftables mode: an empty list is none
   const parts = text.split(',').map((part) => part.trim());
   if (!parts.includes('primary')) return { kind: 'cidrs', cidrs: parseCidrs('nodeport-addresses', text) };
   if (parts.length > 1) throw refuse('nodeport-addresses', text, "'primary' cannot be mixed with CIDRs");

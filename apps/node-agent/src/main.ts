@@ -97,7 +97,12 @@ async function releaseFreedMemory(): Promise<void> {
 }
 
 function print(text: string): void {
-  process.stdout.write(text);
+  process.stdout.off('error', ignoreClosedPipe).on('error', ignoreClosedPipe).write(text);
+}
+
+/** A reader that has seen enough, such as `head`, is no failure. */
+function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
 }
 
 await runApp({

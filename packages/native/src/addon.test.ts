@@ -1,6 +1,7 @@
+import { execFileSync } from 'node:child_process';
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadAddon, NativeMissingError } from './addon.ts';
 
@@ -33,4 +34,15 @@ test('the first place that has it counts, whatever characters are in its path', 
   await copyFile(built, `${folder}/switchyard_native.node`);
   const places = ['missing.node', 'switchyard_native.node'].map((name) => pathToFileURL(`${folder}/${name}`));
   expect(typeof loadAddon(places).openNetlink).toBe('function');
+});
+
+test('it needs no library that Node itself does not need', () => {
+  const librariesOf = (file: string): readonly string[] =>
+    [...execFileSync('readelf', ['-d', file], { encoding: 'utf8' }).matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(
+      ([, library = '']) => library,
+    );
+  const needed = librariesOf(fileURLToPath(new URL('../build/switchyard_native.node', import.meta.url)));
+  expect(needed).toContain('libc.so.6');
+  const brought = librariesOf(process.execPath);
+  expect(needed.filter((library) => !brought.includes(library))).toEqual([]);
 });

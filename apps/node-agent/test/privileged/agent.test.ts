@@ -1,4 +1,4 @@
-import { readFile, readlink, symlink } from 'node:fs/promises';
+import { cp, readFile, readlink, rm, symlink } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ipFamilies } from '@switchyard/core';
 import {
@@ -157,6 +157,11 @@ describe('one-shot commands, through a symlink and from another folder', () => {
     expect(result.stdout).toContain(String(nodePort));
   });
 
+  test('--dump ends quietly when its reader has gone, as behind head', async () => {
+    const result = await node.run('sh', ['-c', '"$0" --dump | true', program]);
+    expect(result).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+
   test('--cleanup removes it, and only it', async () => {
     await agent.stop();
     await node.run('nft', ['add', 'table', 'inet', 'foreign']);
@@ -191,6 +196,21 @@ describe('what it refuses, with one line and exit code 1', () => {
     expect(lines[0]).toMatch(/^switchyard-agent: /);
     expect(lines[0]?.slice('switchyard-agent: '.length)).toMatch(expected);
   });
+});
+
+test('without the native addon it refuses netlink, says what to do, and runs over the nft program', async () => {
+  const lame = `${cluster.lab.folder}/without-addon`;
+  await cp(fileURLToPath(new URL('../../dist-bundle', import.meta.url)), lame, { recursive: true });
+  await rm(`${lame}/switchyard_native.node`);
+  const dump = (...args: readonly string[]) => node.run(process.execPath, [`${lame}/main.mjs`, '--dump', ...args]);
+  expect(await dump()).toEqual({
+    exitCode: 1,
+    stdout: '',
+    stderr:
+      'switchyard-agent: this host cannot run --proxy-mode nftables: the native addon switchyard_native.node is missing: ' +
+      'build it with ./dev build, or use a transport that needs none\n',
+  });
+  expect(await dump('--nft-transport=cli')).toMatchObject({ exitCode: 0, stderr: '' });
 });
 
 async function statusOf(port: number): Promise<number | undefined> {

@@ -64,3 +64,6 @@ export const NFT_SET = { ANONYMOUS: 0x1, MAP: 0x8 } as const;
 export const NFT_SET_ELEM_INTERVAL_END = 1;
 /** Verdict code `goto`, -4. */
 export const NFT_GOTO = 0xfffffffc;
+
+/** Bytes. A list attribute must stay below 64 KiB; elements are far smaller than what is left. */
+export const maxListLength = 60_000;

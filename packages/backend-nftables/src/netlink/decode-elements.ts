@@ -2,11 +2,10 @@ import { HostError } from '@switchyard/core';
 import { AttributeCursor, readText, readUint16be, readUint32 } from '@switchyard/native';
 import type { Element } from '../elements.ts';
 import { hex } from '../handles.ts';
-import { nftProtocols } from '../names.ts';
+import { nftProtocols, protocolNumbers } from '../names.ts';
 import type { Part } from '../schemas.ts';
 import { ipv4Text, ipv6Text } from './address-text.ts';
 import { NFTA } from './constants.ts';
-import { protocolNumbers } from '../names.ts';
 import type { ObjectLayout, PartsLayout } from './object-layout.ts';
 
 /** Where the values of one element lie in a datagram; 0 for what it does not have. */

@@ -1,14 +1,11 @@
 import { aligned, MessageWriter, nestedFlag } from '@switchyard/native';
 import type { Change, ElementChange } from '../elements.ts';
 import type { WriteRequest } from '../transport.ts';
-import { BATCH, familyInet, NFT_MSG, NFTA, NLM_F, subsystem } from './constants.ts';
+import { BATCH, familyInet, maxListLength, NFT_MSG, NFTA, NLM_F, subsystem } from './constants.ts';
 import { writeClass } from './encode-class.ts';
 import { writeIntervals } from './encode-intervals.ts';
 import { type ObjectLayout, objectLayout } from './object-layout.ts';
 import { PartWriter } from './part-writer.ts';
-
-/** A list attribute must stay below 64 KiB; elements are far smaller than what is left. */
-export const maxListLength = 60_000;
 
 /** One message of a batch, for finding the change that an answer is about. */
 export interface SentMessage {
@@ -170,7 +167,7 @@ export class BatchEncoder {
 
   #end(): EncodedBatch {
     const last = this.#messages.at(-1);
-    // The batch's own end is acknowledged by kernels from 6.10 only; its last message by all.
+    // The batch's own end is acknowledged by recent kernels only; its last message by all.
     if (last !== undefined) this.#writer.addFlags(last.offset, NLM_F.ACK);
     this.#envelope(BATCH.END);
     return { bytes: this.#writer.bytes(), messages: this.#messages };

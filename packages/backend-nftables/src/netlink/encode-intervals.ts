@@ -1,7 +1,7 @@
 import { type IpAddress, ipToBytes } from '@switchyard/core';
 import type { Change } from '../elements.ts';
-import { NFT_MSG, NFT_SET_ELEM_INTERVAL_END, NFTA, NLM_F } from './constants.ts';
-import { type BatchTarget, maxListLength } from './encode-batch.ts';
+import { maxListLength, NFT_MSG, NFT_SET_ELEM_INTERVAL_END, NFTA, NLM_F } from './constants.ts';
+import type { BatchTarget } from './encode-batch.ts';
 
 /**
  * What nft writes to the last element of an interval that has no end, because it reaches the highest address. The

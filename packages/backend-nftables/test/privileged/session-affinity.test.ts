@@ -144,7 +144,7 @@ if (transport === 'netlink')
       await kernel.backend.cleanup(signal);
     });
 
-    test('a client keeps its endpoint over all frontends; clients are spread', async () => {
+    test('fact 60: a client keeps its endpoint over all frontends, whatever its port; clients are spread', async () => {
       await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
       const first = await everyClient(family);
       expect([...new Set(first)].sort()).toEqual([1, 2, 3]);

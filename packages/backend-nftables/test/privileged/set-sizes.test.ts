@@ -7,7 +7,7 @@ import { Kernel, signal } from './support.ts';
 let lab: Lab;
 
 beforeAll(async () => {
-  lab = await createLab({ name: 'nfts', nodes: 1, ipFamilies: ['IPv4'] }, signal);
+  lab = await createLab({ name: 'nftn', nodes: 1, ipFamilies: ['IPv4'] }, signal);
 });
 
 afterAll(() => lab[Symbol.asyncDispose]());

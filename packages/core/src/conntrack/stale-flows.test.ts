@@ -60,10 +60,9 @@ const options = { table, isLocalAddress: (ip: string) => local.has(ip) };
 
 describe('flowJudge', () => {
   test.each([
-    // Fact 65: any serving endpoint is good, whatever policy says.
     ['a ready endpoint stays', '10.96.0.10:53 -> 10.244.1.1:5353', 'kept'],
-    ['a serving terminating endpoint stays', '10.96.0.10:53 -> 10.244.2.1:5353', 'kept'],
-    ['a remote endpoint stays, although policy is Local', '198.51.100.7:53 -> 10.244.2.1:5353', 'kept'],
+    ['fact 65: a serving terminating endpoint stays', '10.96.0.10:53 -> 10.244.2.1:5353', 'kept'],
+    ['fact 65: a remote endpoint stays, although policy is Local', '198.51.100.7:53 -> 10.244.2.1:5353', 'kept'],
     ['an endpoint that serves no more goes', '10.96.0.10:53 -> 10.244.2.2:5353', 'deleted'],
     ['a terminating endpoint that serves no more goes', '10.96.0.10:53 -> 10.244.2.3:5353', 'deleted'],
     ['an endpoint nobody knows goes', '10.96.0.10:53 -> 10.244.1.2:5353', 'deleted'],
@@ -72,17 +71,29 @@ describe('flowJudge', () => {
     // Every kind of frontend.
     ['an external IP counts', '198.51.100.5:53 -> 10.244.9.9:5353', 'deleted'],
     ['a load-balancer IP counts', '198.51.100.7:53 -> 10.244.9.9:5353', 'deleted'],
-    // Fact 66, improved: zero endpoints are no excuse.
-    ['a service without endpoints loses its flows', '10.96.0.11:5000 -> 10.244.1.7:5000', 'deleted'],
-    ['a NodePort without endpoints loses its flows', '192.0.2.1:30500 -> 10.244.1.7:5000', 'deleted'],
-    // Fact 67, improved: NodePorts only where this node answers them.
+    // Other than kube-proxy: zero endpoints are no excuse.
+    ['fact 66, improved: a service without endpoints loses its flows', '10.96.0.11:5000 -> 10.244.1.7:5000', 'deleted'],
+    [
+      'fact 66, improved: a NodePort without endpoints loses its flows',
+      '192.0.2.1:30500 -> 10.244.1.7:5000',
+      'deleted',
+    ],
+    // Other than kube-proxy: NodePorts only where this node answers them.
     ['a NodePort flow to a serving endpoint stays', '192.0.2.1:30053 -> 10.244.1.1:5353', 'kept'],
     ['a NodePort flow to a dead endpoint goes', '192.0.2.1:30053 -> 10.244.9.9:5353', 'deleted'],
-    ['a flow through this node to the same port elsewhere stays', '192.0.2.99:30053 -> 192.0.2.99:30053', 'kept'],
-    ['a local address outside the NodePort ranges stays', '10.9.9.9:30053 -> 10.9.9.9:30053', 'kept'],
-    // Fact 68, and everything that is not ours.
-    ['a UDP flow to the place of a TCP service stays', '10.96.0.12:53 -> 10.244.9.9:53', 'kept'],
-    ['a UDP flow to the NodePort of a TCP service stays', '192.0.2.1:30080 -> 192.0.2.1:30080', 'kept'],
+    [
+      'fact 67, improved: a flow through this node to the same port elsewhere stays',
+      '192.0.2.99:30053 -> 192.0.2.99:30053',
+      'kept',
+    ],
+    [
+      'fact 67, improved: a local address outside the NodePort ranges stays',
+      '10.9.9.9:30053 -> 10.9.9.9:30053',
+      'kept',
+    ],
+    // Everything that is not ours.
+    ['fact 68: a flow to the place of a TCP service stays', '10.96.0.12:53 -> 10.244.9.9:53', 'kept'],
+    ['fact 68: a flow to the NodePort of a TCP service stays', '192.0.2.1:30080 -> 192.0.2.1:30080', 'kept'],
     ['another port of a cluster IP stays', '10.96.0.10:54 -> 10.96.0.10:54', 'kept'],
     ['a flow to nothing of ours stays', '203.0.113.1:53 -> 203.0.113.1:53', 'kept'],
   ])('%s', (_, text, expected) => {
@@ -146,11 +157,16 @@ describe('canLeaveStaleFlows', () => {
     ['serving no more may', dns([one, two]), dns([{ ...one, ready: false, serving: false }, two]), true],
     ['the first endpoint may: flows began without one', dns([]), dns([one]), true],
     ['the last endpoint gone may', dns([one]), dns([]), true],
-    ['a new address of the service may', dns([one]), dns([one], { externalIps: ['198.51.100.5'] }), true],
+    [
+      'fact 64, improved: a new address of the service may',
+      dns([one]),
+      dns([one], { externalIps: ['198.51.100.5'] }),
+      true,
+    ],
     ['an address less leaves none', dns([one], { externalIps: ['198.51.100.5'] }), dns([one]), false],
-    ['a new NodePort may', dns([one]), dns([one], { ports: [udp(53, 30053)] }), true],
+    ['fact 64, improved: a new NodePort may', dns([one]), dns([one], { ports: [udp(53, 30053)] }), true],
     ['a service nobody knew may', undefined, dns([one]), true],
-    ['TCP never does', undefined, dns([one], { ports: [{ protocol: 'TCP', port: 53 }] }), false],
+    ['fact 68: TCP never does', undefined, dns([one], { ports: [{ protocol: 'TCP', port: 53 }] }), false],
   ])('%s', (_, before, after, expected) => {
     expect(canLeaveStaleFlows(before, after)).toBe(expected);
   });

@@ -13,7 +13,7 @@ import {
   tableOptions,
 } from '../testing/index.ts';
 
-// What kube-proxy does with endpoints and policies (handbook, section G, facts 2 to 18): a row or more per
+// What kube-proxy does with endpoints and policies (facts 2 to 18): a row or more per
 // fact. Facts 1, 13 and 14 are about reading API objects.
 
 const vip = '198.51.100.7';

@@ -14,7 +14,7 @@ import {
 } from '../testing/index.ts';
 import type { ForwardingTable } from './forwarding-table.ts';
 
-// What kube-proxy does with addresses, NodePorts and health checks (handbook, section G, facts 19 to 34).
+// What kube-proxy does with addresses, NodePorts and health checks (facts 19 to 34).
 // Fact 26 is about reading API objects; 28, 31 and 33, and 35 to 41, about the agent and the kernel.
 
 const vip = '198.51.100.7';

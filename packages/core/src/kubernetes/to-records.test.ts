@@ -148,6 +148,21 @@ describe('Service', () => {
   });
 
   test.each([
+    ['10.020.0.0/016', '10.20.0.0/16'],
+    ['010.0.0.0/8', '10.0.0.0/8'],
+    ['000.000.000.000/00', '0.0.0.0/0'],
+    ['100.64.0.0/10', '100.64.0.0/10'],
+    ['2001:0db8::/032', '2001:db8::/32'],
+    ['0064:ff9b::/96', '64:ff9b::/96'],
+  ])('leading zeros in the source range %s mean nothing, as they did to older API servers', (written, expected) => {
+    const skipped: SkippedPart[] = [];
+    const context = newProjectionContext((part) => skipped.push(part));
+    const record = recordOf(recordFromService(service({ loadBalancerSourceRanges: [written] }), context));
+    expect(record.loadBalancerSourceRanges).toEqual([expected]);
+    expect(skipped).toEqual([]);
+  });
+
+  test.each([
     ['no mode', undefined, 'VIP'],
     ['null', null, 'VIP'],
     ['VIP', 'VIP', 'VIP'],

@@ -317,7 +317,15 @@ function addresses(texts: readonly string[] | undefined, path: string, skip: Ski
 }
 
 function cidrs(texts: readonly string[] | undefined, path: string, skip: Skip): readonly Cidr[] {
-  return collect(texts, path, skip, tryParseCidr);
+  return collect(texts, path, skip, readCidr);
+}
+
+/**
+ * As Go reads it: older API servers took leading zeros, which mean nothing, and such objects live on. A source range
+ * that is not understood would let everybody in.
+ */
+function readCidr(text: string): Cidr | undefined {
+  return tryParseCidr(text.trim().replaceAll(/(^|[./])0+(?=[0-9])/g, '$1'));
 }
 
 function listOf(text: string | undefined): readonly string[] {

@@ -56,6 +56,7 @@ test.each([
   { line: 'probe client tcp nowhere 80', says: /say probe HOST/ },
   { line: 'probe --count 0 client tcp 172.18.0.11 80', says: /say probe HOST/ },
   { line: 'exec client ls -- ls', says: /what is ls\?/ },
+  { line: 'list --name one', says: /--name.*see \.\/dev lab help/ },
 ])('./dev lab $line is refused', ({ line, says }) => {
   expect(() => parseLabCommand(line.split(' '))).toThrow(says);
 });

@@ -132,7 +132,7 @@ function parse<const T extends OptionsConfig>(
   try {
     return parseArgs({ args: [...args], options, allowPositionals, strict: true });
   } catch (cause) {
-    throw invalid(cause instanceof Error ? cause.message : String(cause));
+    throw invalid(`${cause instanceof Error ? cause.message : String(cause)}; see ./dev lab help`);
   }
 }
 

@@ -155,7 +155,7 @@ describe('listing', () => {
     ['says so on the way', [interrupted(recorded.translated), recorded.done]],
     ['loses datagrams', [recorded.translated, 'ENOBUFS']],
     ['falls silent', [recorded.translated, 'nothing']],
-  ])('begins again on a new socket when the kernel %s', async (_, first) => {
+  ])('fact 69, improved: begins again on a new socket when the kernel %s', async (_, first) => {
     const { list, clock, sockets } = bench([
       [recorded.five, ...first],
       [recorded.five, recorded.translated, recorded.done],
