@@ -114,6 +114,19 @@ test('one that the kernel refuses does: its clients are still served there', asy
   expect([...kernel.tables.keys()]).toEqual(['switchyard-2']);
 });
 
+test('sources that were allowed before a restart go with those that take their place, however much else is to do', async () => {
+  const kernel = new MemoryKernel();
+  const balancer = (range: string): ForwardingTable =>
+    situation({ a: { endpoints: pods, loadBalancerIps: ['198.51.100.1'], sourceRanges: [range] } });
+  await new Driven(kernel).next(balancer('10.0.0.0/8'));
+  const pairs = Array.from({ length: 6000 }, (_, index) => `10.9.${index >> 8}.${index & 255}`);
+  for (const ip of pairs) kernel.tables.get('switchyard')?.objects.get('hairpin4')?.set(`${ip} . ${ip} . tcp . 80`, '');
+  expect(await new Driven(kernel).next(balancer('10.1.0.0/16'))).toMatchObject({ status: 'applied', writes: 6002 });
+  expect(kernel.elements.filter((id) => id.startsWith('fw-allow'))).toEqual([
+    'fw-allow4 198.51.100.1 . tcp . 80 . 10.1.0.0/16',
+  ]);
+});
+
 test('whatever is refused, lost or done by others, the kernel holds exactly the last table in the end', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 8 }), table, async (steps, last) => {
