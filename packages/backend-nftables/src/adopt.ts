@@ -13,6 +13,7 @@ import {
   type ElementId,
   endpointData,
   frontendId,
+  frontendKey,
   isShared,
   slotId,
   splitElementId,
@@ -40,6 +41,8 @@ export class KernelState {
   readonly elements: Map<ElementId, string> = new Map();
   /** What stands in the slots of each endpoint set. */
   readonly slots: Map<number, (string | undefined)[]> = new Map();
+  /** Allowed sources by the frontend they are of, as `frontendKey` has it. */
+  readonly ranges: Map<string, ElementId[]> = new Map();
   readonly settings: Map<ObjectName, readonly string[]> = new Map();
   /** What the elements say of sets with session affinity. */
   readonly affinity: AffinityState = new AffinityState();
@@ -54,6 +57,7 @@ export class KernelState {
       if (id.startsWith('endpoints')) slots += this.#addSlot(id, data) ? 1 : 0;
       else this.elements.set(id, data);
       if (id.startsWith('aff-')) this.affinity.add(id, data);
+      else if (id.startsWith('fw-allow')) this.#addRange(id);
     }
     return this.elements.size - before + slots;
   }
@@ -74,6 +78,13 @@ export class KernelState {
 
   #rowOf(set: number): readonly (string | undefined)[] {
     return this.slots.get(set) ?? this.affinity.row(set);
+  }
+
+  #addRange(id: ElementId): void {
+    const place = id.slice(id.indexOf(' ') + 1, id.lastIndexOf(' . '));
+    const found = this.ranges.get(place);
+    if (found === undefined) this.ranges.set(place, [id]);
+    else found.push(id);
   }
 
   #addSlot(id: ElementId, data: string): boolean {
@@ -211,7 +222,8 @@ export interface TakenService {
 export function takeService(kernel: KernelState, wanted: PlacedService, context: RenderContext): TakenService {
   const elements = renderFixed(wanted, context, renderAffinity(wanted, context, []));
   const hasSlots = policies.every((policy) => isSameSet(kernel, wanted, policy, context));
-  const isSame = hasSlots && elements.every(({ id, data }) => kernel.elements.get(id) === data);
+  const stray = strayRanges(kernel, wanted.service, elements);
+  const isSame = hasSlots && stray.length === 0 && elements.every(({ id, data }) => kernel.elements.get(id) === data);
   const found: Element[] = isSame ? elements : [];
   for (const { id } of elements) {
     const data = kernel.elements.get(id);
@@ -219,12 +231,29 @@ export function takeService(kernel: KernelState, wanted: PlacedService, context:
     if (!isSame) found.push({ id, data });
     if (!isShared(id)) kernel.elements.delete(id);
   }
+  for (const id of stray) {
+    found.push({ id, data: '' });
+    kernel.elements.delete(id);
+  }
   for (const policy of policies) {
     const set = endpointSetId(wanted.id, policy);
     if (!isSame) found.push(...slotElements(set, kernel.slots.get(set) ?? [], context.suffix));
     kernel.slots.delete(set);
   }
   return { isSame, elements: found };
+}
+
+/** Sources that a service's frontends allow and should not. They go with what takes their place, which they may overlap. */
+function strayRanges(
+  kernel: KernelState,
+  { frontends, protocol }: PlacedService['service'],
+  wanted: readonly Element[],
+): readonly ElementId[] {
+  if (kernel.ranges.size === 0) return [];
+  const found = frontends.flatMap((frontend) => kernel.ranges.get(frontendKey(frontend, protocol)) ?? []);
+  if (found.length === 0) return found;
+  const ids = new Set(wanted.map(({ id }) => id));
+  return [...new Set(found)].filter((id) => !ids.has(id) && kernel.elements.has(id));
 }
 
 function withSlot(slots: (string | undefined)[], slot: number, data: string): (string | undefined)[] {

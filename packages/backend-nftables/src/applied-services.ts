@@ -59,11 +59,6 @@ export class AppliedServices {
     this.#context = context;
   }
 
-  /** Services that have something in the kernel, or are to have it. */
-  get size(): number {
-    return this.#placed.size + this.#residues.size;
-  }
-
   /** Services that are in the kernel as they were wanted last. */
   placed(): Iterable<PlacedService> {
     return this.#placed.values();

@@ -195,7 +195,7 @@ export class NftablesBackend implements DataplaneBackend {
     return undefined;
   }
 
-  /** Throws `drifted` when a delta hits what is not as it was left. */
+  /** Throws `drifted` when a delta hits what is not as it was left, and `HostError` when the table is no longer there. */
   #commit(groups: Iterable<ChangeGroup>, scope: 'delta' | 'full', signal: AbortSignal): Promise<CommitResult> {
     return commitGroups(groups, {
       limit: changesPerTransaction[this.#transport.kind],
@@ -204,11 +204,18 @@ export class NftablesBackend implements DataplaneBackend {
         try {
           await this.#send(some, signal);
         } catch (error) {
-          const isSurprise = error instanceof NftError && (error.refusal === 'missing' || error.refusal === 'exists');
-          throw isSurprise && scope === 'delta' ? drifted : error;
+          const refusal = error instanceof NftError ? error.refusal : undefined;
+          if (scope === 'delta' && (refusal === 'missing' || refusal === 'exists')) throw drifted;
+          // No Service is at fault then, and none is to be named.
+          if (refusal === 'missing' && (await this.#isGone(signal))) throw vanished(error);
+          throw error;
         }
       },
     });
+  }
+
+  async #isGone(signal: AbortSignal): Promise<boolean> {
+    return this.#table !== undefined && (await this.#transport.findTable(this.#table, signal)) === undefined;
   }
 
   async #send(groups: readonly ChangeGroup[], signal: AbortSignal): Promise<void> {
@@ -231,21 +238,33 @@ export class NftablesBackend implements DataplaneBackend {
     { writes, failed }: CommitResult,
     signal: AbortSignal,
   ): Promise<ApplyOutcome> {
-    if (failed.length > 0 || broken.size > 0) {
-      const failedServices = new Map<ServicePortKey, Error>(broken);
-      for (const { owner, error } of failed) {
-        if (owner.kind !== 'services') {
-          this.#table = undefined;
-          return { status: 'failed', error };
-        }
-        for (const key of owner.keys) failedServices.set(key, error);
+    const failedServices = new Map<ServicePortKey, Error>(broken);
+    for (const { owner, error } of failed) {
+      if (owner.kind !== 'services') {
+        this.#table = undefined;
+        return { status: 'failed', error };
       }
-      return { status: 'partial', writes, failed: failedServices };
+      for (const key of owner.keys) failedServices.set(key, error);
     }
+    if (failed.length === 0) await this.#removeOthers(signal);
+    return failedServices.size > 0
+      ? { status: 'partial', writes, failed: failedServices }
+      : { status: 'applied', writes };
+  }
+
+  /**
+   * Not while the kernel refuses something that may go well in a second: another table may still forward it. A Service
+   * that cannot be rendered is nothing to wait for: the other table may be one that somebody damaged.
+   */
+  async #removeOthers(signal: AbortSignal): Promise<void> {
     for (const table of this.#others) await removeFamily(this.#transport, table, this.ipFamily, signal);
     this.#others = [];
-    return { status: 'applied', writes };
   }
+}
+
+function vanished(cause: unknown): HostError {
+  const message = 'cannot write the rest of the rules: somebody deleted our table meanwhile; all is written again';
+  return new HostError('nftables.vanished', message, { cause });
 }
 
 /** The kernel does not hold what was written: it is read back. */

@@ -34,7 +34,7 @@ describe('ClassPool', () => {
       pool.classOf(one),
     );
     expect(numbers).toEqual([0x800, 0x801, 0x802, 0x801]);
-    expect(pool.chainOf(0x802)).toEqual(affinity(2, 90));
+    expect(pool.missing(0x802)?.chain).toEqual(affinity(2, 90));
   });
 
   test('takes over the numbers the kernel has, and continues above them', () => {

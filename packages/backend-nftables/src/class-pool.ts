@@ -60,11 +60,6 @@ export class ClassPool {
     return handleClass;
   }
 
-  /** What the chain of a class does; undefined when it is none that was seen or given out. */
-  chainOf(handleClass: number): ClassChain | undefined {
-    return this.#chains.get(handleClass);
-  }
-
   /** The change that gives a class its chain; undefined when the kernel has it, or when it is no class of ours. */
   missing(handleClass: number): ClassChange | undefined {
     if (this.#present.has(handleClass)) return undefined;

@@ -212,7 +212,7 @@ class NetlinkTransport implements NftTransport {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#dumping;
+    while (this.#dumping !== undefined) await this.#dumping;
     this.keeper?.[Symbol.dispose]();
     this.#exchange[Symbol.dispose]();
   }

@@ -14,12 +14,15 @@ export type IpAddress = Ipv4 | Ipv6;
 /** Both families, in the order in which they are always walked. */
 export const ipFamilies: readonly IpFamily[] = ['IPv4', 'IPv6'];
 
+/** `::ffff:0:0/96`. With another number of groups behind it `::ffff:` stands elsewhere in the address. */
+const mapped = /^::ffff:[^:]+:[^:]+$/;
+
 /** `text` as a canonical address, or undefined. IPv4-mapped IPv6 is rejected, as Kubernetes does. */
 export function tryParseIp(text: string): IpAddress | undefined {
   if (isIPv4(text)) return text as Ipv4;
   if (!isIPv6(text) || text.includes('%')) return undefined;
   const canonical = new URL(`http://[${text}]/`).hostname.slice(1, -1);
-  return canonical.startsWith('::ffff:') ? undefined : (canonical as Ipv6);
+  return mapped.test(canonical) ? undefined : (canonical as Ipv6);
 }
 
 /** Like `tryParseIp`, but throws `ConfigError`. */

@@ -14,6 +14,9 @@ test.each([
   ['10.0.0.256', undefined],
   ['fe80::1%eth0', undefined],
   ['::ffff:10.0.0.1', undefined],
+  ['::ffff:0:0', undefined],
+  ['::ffff:0:10.0.0.1', '::ffff:0:a00:1'],
+  ['::ffff:2', '::ffff:2'],
   ['', undefined],
   ['host', undefined],
 ])('%j is the address %s', (text, expected) => {
