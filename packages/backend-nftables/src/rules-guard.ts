@@ -71,6 +71,11 @@ export class RulesGuard implements RulesKeeper, Disposable {
     const rules = readAll(socket, table);
     if (rules === undefined) return false;
     const marks = new RulesReader(socket).elements(table, ruleMarksSet) ?? [];
+    if (marks.length === 0) {
+      // Loaded over the nft program, or by a process that ended before it wrote them.
+      logger.info('rules without marks are replaced, for nobody can tell whether they are right', { table });
+      return false;
+    }
     const verdict = compareRules(rules, new Set(marks.map(({ key }) => readMark(key))));
     if (verdict.kind === 'damaged') {
       const { missing, what } = verdict;
