@@ -1,3 +1,4 @@
+import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import type { RunRecord } from './run-record.ts';
 import { rolloutTimes, summarise } from './summarise.ts';
@@ -24,6 +25,28 @@ describe('summarise', () => {
       explanation: ['because'],
       outcome: 'timeout',
     });
+  });
+
+  test('an agent that is faster than the observer of its slices is not taken for one that waits for the next change', () => {
+    const run = syntheticRun({ terminatingFallback: false });
+    const knewAt = run.endpoints.find(({ node, state }) => node === 'node1' && state !== 'ready')?.at ?? 0;
+    const syncs = run.syncs.map((sync) => (sync.at === rolloutTimes(run).oldNodeSynced ? before(sync, knewAt) : sync));
+    const times = rolloutTimes({ ...run, syncs });
+    expect(times.oldNodeSynced).toBe(knewAt - 3);
+    expect(Math.abs(summarise({ ...run, syncs }, explainAt).predictedLost - 142)).toBeLessThanOrEqual(4);
+  });
+
+  test('the first loss is explained by the state that the node acted on, even if the observer noted it later', () => {
+    const run = syntheticRun({ terminatingFallback: false });
+    const first = run.requests.find(({ outcome }) => outcome !== 'answered')?.sentAt ?? 0;
+    const endpoints = run.endpoints.map((moment) =>
+      moment.node === 'node1' && moment.state === 'servingTerminating' ? { ...moment, at: millis(first + 3) } : moment,
+    );
+    const syncs = run.syncs.map((sync) => (sync.at === rolloutTimes(run).oldNodeSynced ? before(sync, first) : sync));
+    const asked: number[] = [];
+    const note = (_: RunRecord, at: number): readonly string[] => [String(asked.push(at))];
+    expect(summarise({ ...run, endpoints, syncs }, note).firstLoss?.cause).toBe('droppedByNodeAlone');
+    expect(asked).toEqual([first + 3]);
   });
 
   test('with the fallback nothing is lost and nothing predicted', () => {
@@ -79,3 +102,7 @@ test('rolloutTimes takes the first apply after the slice said terminating', () =
     0.05, 30.03, 2.93, 11.7,
   ]);
 });
+
+function before(sync: RunRecord['syncs'][number], at: number): RunRecord['syncs'][number] {
+  return { ...sync, at: millis(at - 3) };
+}

@@ -43,13 +43,10 @@ export function summarise(run: RunRecord, explainAt: ExplainAt): RunSummary {
 /** The model's input, picked from everything that was observed. */
 export function rolloutTimes(run: RunRecord): RolloutTimes {
   const oldNode = run.oldPod.node;
-  const knewAt = run.endpoints.find(
-    (moment) => moment.node === oldNode && moment.state !== 'ready' && moment.at >= run.startedAt,
-  )?.at;
+  const knewAt = notedAt(run);
   return {
     terminatingFallback: run.settings.terminatingFallback,
-    oldNodeSynced:
-      knewAt === undefined ? undefined : run.syncs.find((sync) => sync.node === oldNode && sync.at >= knewAt)?.at,
+    oldNodeSynced: knewAt === undefined ? undefined : syncOf(run, oldNode, knewAt),
     appEnded: run.pods.find((moment) => moment.pod === run.oldPod.name && moment.phase === 'ended')?.at,
     newUp: run.loadBalancer.find(
       (moment) => moment.node === run.newPod.node && moment.isUp && moment.at >= run.startedAt,
@@ -58,6 +55,22 @@ export function rolloutTimes(run: RunRecord): RolloutTimes {
       ?.at,
     until: run.endedAt,
   };
+}
+
+/** When the observer of slices noted that the old pod is no longer ready. */
+function notedAt(run: RunRecord): Millis | undefined {
+  return run.endpoints.find(
+    ({ node, state, at }) => node === run.oldPod.node && state !== 'ready' && at >= run.startedAt,
+  )?.at;
+}
+
+/**
+ * The first apply that can have had the old pod as terminating. The agent may be some milliseconds faster than the
+ * observer who noted the slice, but not than the deletion; its log has whole milliseconds.
+ */
+function syncOf(run: RunRecord, node: string, knewAt: Millis): Millis | undefined {
+  const earliest = Math.max(Math.floor(run.deletedAt), knewAt - observationSlack);
+  return run.syncs.find((sync) => sync.node === node && sync.at >= earliest)?.at;
 }
 
 function lossesOf(run: RunRecord, times: RolloutTimes): readonly Loss[] {
@@ -79,6 +92,8 @@ function countCauses(losses: readonly Loss[]): Readonly<Partial<Record<LossCause
 
 function explanationOf(run: RunRecord, loss: Loss, explainAt: ExplainAt): readonly string[] {
   if (loss.cause === 'noServerUp') return ['HAProxy had no server UP and closed the connection'];
-  const steps = explainAt(run, millis(run.deletedAt + loss.at * 1000));
+  // What a node dropped it dropped by a table that the observer may have noted a little later.
+  const noted = loss.cause === 'appGone' ? undefined : notedAt(run);
+  const steps = explainAt(run, millis(Math.max(run.deletedAt + loss.at * 1000, noted ?? 0)));
   return loss.cause === 'appGone' ? [...steps, 'by then the old app had stopped accepting connections'] : steps;
 }
