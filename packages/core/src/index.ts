@@ -5,6 +5,7 @@ export * from './time.ts';
 export * from './go-duration.ts';
 export * from './log.ts';
 export * from './ip/address.ts';
+export * from './ip/address-text.ts';
 export * from './ip/cidr.ts';
 export * from './ip/port.ts';
 export * from './records/keys.ts';

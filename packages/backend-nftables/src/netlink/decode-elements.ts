@@ -1,10 +1,9 @@
-import { HostError } from '@switchyard/core';
+import { HostError, ipv4Text, ipv6Text } from '@switchyard/core';
 import { AttributeCursor, readText, readUint16be, readUint32 } from '@switchyard/native';
 import type { Element } from '../elements.ts';
 import { hex } from '../handles.ts';
 import { nftProtocols, protocolNumbers } from '../names.ts';
 import type { Part } from '../schemas.ts';
-import { ipv4Text, ipv6Text } from './address-text.ts';
 import { NFTA } from './constants.ts';
 import type { ObjectLayout, PartsLayout } from './object-layout.ts';
 

@@ -1,5 +1,5 @@
+import { ipv4Text, ipv6Text } from '@switchyard/core';
 import { NFT_SET_ELEM_INTERVAL_END } from './constants.ts';
-import { ipv4Text, ipv6Text } from './address-text.ts';
 import type { RawElement } from './decode-elements.ts';
 
 /** One boundary of an interval set, as a number. */

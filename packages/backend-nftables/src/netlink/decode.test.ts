@@ -1,6 +1,5 @@
-import { ipToBytes, parseIp, tryParseIp } from '@switchyard/core';
+import { ipToBytes, parseIp, tryParseIp, ipv4Text, ipv6Text } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { ipv4Text, ipv6Text } from './address-text.ts';
 import { elementOf, type RawElement } from './decode-elements.ts';
 import { intervalTexts, type ReadBoundary } from './decode-intervals.ts';
 import { objectLayout } from './object-layout.ts';

@@ -1,10 +1,9 @@
-import { HostError } from '@switchyard/core';
+import { HostError, ipv4Text, ipv6Text } from '@switchyard/core';
 import { readUint32 } from '@switchyard/native';
 import { hex } from '../handles.ts';
 import { birthmarkSet, intervalObjects, ruleMarksSet } from '../names.ts';
 import { schemas } from '../schemas.ts';
 import { skeletonDigest } from '../skeleton.ts';
-import { ipv4Text, ipv6Text } from './address-text.ts';
 import { ElementReader, elementOf, type RawElement } from './decode-elements.ts';
 import { objectLayout } from './object-layout.ts';
 

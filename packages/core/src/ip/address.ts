@@ -1,6 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Branded } from '../brand.ts';
 import { ConfigError, UsageError } from '../errors.ts';
+import { ipv4Text, ipv6Text } from './address-text.ts';
 
 /** `IPv4` or `IPv6`, spelled as in the Kubernetes API. */
 export type IpFamily = 'IPv4' | 'IPv6';
@@ -58,14 +59,9 @@ export function ipToBytes(ip: IpAddress): Uint8Array {
  * no parser here accepts, comes out in its long form. Throws `UsageError` for another number of bytes.
  */
 export function ipFromBytes(bytes: Uint8Array): IpAddress {
-  if (bytes.length === 4) return bytes.join('.') as Ipv4;
+  if (bytes.length === 4) return ipv4Text(bytes, 0) as Ipv4;
   if (bytes.length !== 16) throw new UsageError('ip.bytes', `an IP address has 4 or 16 bytes, not ${bytes.length}`);
-  const groups: string[] = [];
-  for (let index = 0; index < 16; index += 2) {
-    groups.push((((bytes[index] ?? 0) << 8) | (bytes[index + 1] ?? 0)).toString(16));
-  }
-  const long = groups.join(':');
-  return tryParseIp(long) ?? (long as Ipv6);
+  return ipv6Text(bytes, 0) as Ipv6;
 }
 
 /** Total order: IPv4 before IPv6, then by network-order bytes. */
