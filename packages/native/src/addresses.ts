@@ -1,7 +1,5 @@
-import { constants } from 'node:os';
 import { type Clock, type Millis, millis } from '@switchyard/core';
-import { NativeError } from './native-error.ts';
-import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from './netlink-socket.ts';
+import { isReceiveLoss, type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from './netlink-socket.ts';
 
 /** What an address watch needs. */
 export interface AddressWatchOptions {
@@ -50,13 +48,8 @@ function drain(socket: NetlinkSocket, buffer: Uint8Array): boolean {
     try {
       if (socket.receive(buffer) === undefined) return hasChanged;
     } catch (error) {
-      if (!isLoss(error)) throw error;
+      if (!isReceiveLoss(error)) throw error;
     }
     hasChanged = true;
   }
-}
-
-function isLoss(error: unknown): boolean {
-  const { ENOBUFS, EMSGSIZE } = constants.errno;
-  return error instanceof NativeError && (error.errno === ENOBUFS || error.errno === EMSGSIZE);
 }

@@ -3,6 +3,7 @@ export * from './native-error.ts';
 export * from './netlink-socket.ts';
 export { createFlowTable, type FlowQuery, type FlowTable, type FlowTableOptions } from './conntrack/flow-table.ts';
 export type { TrackedFlow } from './conntrack/flow-reader.ts';
+export * from './netlink/constants.ts';
 export * from './netlink/message-writer.ts';
 export * from './netlink/read-messages.ts';
 export { addressChanges, type AddressWatchOptions } from './addresses.ts';

@@ -53,7 +53,12 @@ export function openNetlinkSocket(options: NetlinkOptions): NetlinkSocket {
   return new OpenSocket(addon, opened);
 }
 
-const { EAGAIN, EMSGSIZE } = constants.errno;
+const { EAGAIN, ENOBUFS, EMSGSIZE } = constants.errno;
+
+/** Whether `receive` threw this because datagrams are lost: what they would have said is to be found out otherwise. */
+export function isReceiveLoss(error: unknown): boolean {
+  return error instanceof NativeError && (error.errno === ENOBUFS || error.errno === EMSGSIZE);
+}
 
 class OpenSocket implements NetlinkSocket {
   readonly portId: number;

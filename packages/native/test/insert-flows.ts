@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { MessageWriter, openNetlinkSocket, readMessages, readUint32 } from '../src/index.ts';
+import { MessageWriter, NLMSG, openNetlinkSocket, readErrno, readMessages } from '../src/index.ts';
 
 /** Which entries to make. */
 export interface MadeFlows {
@@ -35,7 +35,7 @@ export function insertFlows({ netns, protocol, count, destinationPort }: MadeFlo
     socket.send(writer.bytes());
     for (let length = socket.receive(buffer); length !== undefined; length = socket.receive(buffer)) {
       for (const { type, start } of readMessages(buffer.subarray(0, length))) {
-        const errno = type === 2 ? -(readUint32(buffer, start) | 0) : 0;
+        const errno = type === NLMSG.ERROR ? readErrno(buffer, start) : 0;
         if (errno !== 0 && errno !== constants.errno.EEXIST) throw new Error(`no entry made: errno ${errno}`);
       }
     }

@@ -1,18 +1,5 @@
-/** Numbers of linux/netlink.h, nfnetlink.h and nf_tables.h, as far as they are used here. */
+/** Numbers of linux/netlink.h, nfnetlink.h and nf_tables.h, as far as they are used here and not those of every netlink socket. */
 
-/** Flags of a message. */
-export const NLM_F = {
-  REQUEST: 0x1,
-  ACK: 0x4,
-  DUMP_INTR: 0x10,
-  ACK_TLVS: 0x200,
-  EXCL: 0x200,
-  DUMP: 0x300,
-  CREATE: 0x400,
-  APPEND: 0x800,
-} as const;
-/** Control messages. */
-export const NLMSG = { ERROR: 2, DONE: 3 } as const;
 /** Attributes behind an error. */
 export const NLMSGERR = { MSG: 1, OFFS: 2 } as const;
 /** Messages around a transaction. */

@@ -6,11 +6,13 @@ import {
   readAttributes,
   readText,
   readUint32,
+  NLM_F,
+  readErrno,
 } from '@switchyard/native';
 import { chainName } from '../class-chains.ts';
 import { type Change, splitElementId } from '../elements.ts';
 import { NftError, type NftRefusal } from '../nft-error.ts';
-import { NFTA, NLM_F, NLMSGERR } from './constants.ts';
+import { NFTA, NLMSGERR } from './constants.ts';
 import type { EncodedBatch, SentMessage } from './encode-batch.ts';
 
 /** What the kernel says about one message: it took it, or why not. */
@@ -26,7 +28,7 @@ export interface KernelAnswer {
 
 /** Reads an NLMSG_ERROR. */
 export function readAnswer(bytes: Uint8Array, { start, end, flags, sequence }: NetlinkMessage): KernelAnswer {
-  const errno = -(readUint32(bytes, start) | 0);
+  const errno = readErrno(bytes, start);
   let offset: number | undefined;
   let text: string | undefined;
   // The request's header follows, and not its content: the socket asked for that.

@@ -7,12 +7,14 @@ import {
   readAttributes,
   readMessages,
   readText,
-  readUint32,
   readUint32be,
   readUint64be,
+  NLM_F,
+  NLMSG,
+  readErrno,
 } from '@switchyard/native';
 import { constants } from 'node:os';
-import { familyInet, NFT_MSG, NFT_SET, NFTA, NLM_F, NLMSG } from './constants.ts';
+import { familyInet, NFT_MSG, NFT_SET, NFTA } from './constants.ts';
 
 /** A chain and what was set about it besides its rules: hook, priority, policy, type, flags. Bytes as the kernel tells them. */
 export interface DumpedChain {
@@ -263,5 +265,5 @@ function isMissing(bytes: Uint8Array, message: NetlinkMessage): boolean {
 }
 
 function errorOf(bytes: Uint8Array, { type, start }: NetlinkMessage): number {
-  return type === NLMSG.ERROR ? -(readUint32(bytes, start) | 0) : 0;
+  return type === NLMSG.ERROR ? readErrno(bytes, start) : 0;
 }

@@ -1,7 +1,7 @@
-import { aligned, MessageWriter, nestedFlag } from '@switchyard/native';
+import { aligned, MessageWriter, nestedFlag, NLM_F } from '@switchyard/native';
 import type { Change, ElementChange } from '../elements.ts';
 import type { WriteRequest } from '../transport.ts';
-import { BATCH, familyInet, maxListLength, NFT_MSG, NFTA, NLM_F, subsystem } from './constants.ts';
+import { BATCH, familyInet, maxListLength, NFT_MSG, NFTA, subsystem } from './constants.ts';
 import { writeClass } from './encode-class.ts';
 import { writeIntervals } from './encode-intervals.ts';
 import { type ObjectLayout, objectLayout } from './object-layout.ts';

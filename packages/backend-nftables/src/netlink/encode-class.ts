@@ -1,10 +1,10 @@
-import type { MessageWriter } from '@switchyard/native';
+import { type MessageWriter, NLM_F } from '@switchyard/native';
 import { chainName } from '../class-chains.ts';
 import type { Change } from '../elements.ts';
 import { idMask } from '../handles.ts';
 import type { FamilySuffix } from '../names.ts';
 import { affinityRules } from './affinity-rules.ts';
-import { NFT_MSG, NFTA, NLM_F } from './constants.ts';
+import { NFT_MSG, NFTA } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
 import {
   destinationNat,

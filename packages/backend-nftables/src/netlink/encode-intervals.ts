@@ -1,6 +1,7 @@
+import { NLM_F } from '@switchyard/native';
 import { type IpAddress, ipToBytes } from '@switchyard/core';
 import type { Change } from '../elements.ts';
-import { maxListLength, NFT_MSG, NFT_SET_ELEM_INTERVAL_END, NFTA, NLM_F } from './constants.ts';
+import { maxListLength, NFT_MSG, NFT_SET_ELEM_INTERVAL_END, NFTA } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { constants } from 'node:os';
-import { MessageWriter, NativeError, type NetlinkSocket } from '@switchyard/native';
+import { MessageWriter, NativeError, type NetlinkSocket, NLM_F, NLMSG } from '@switchyard/native';
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../elements.ts';
-import { NFT_MSG, NLM_F, NLMSG, NLMSGERR } from './constants.ts';
+import { NFT_MSG, NLMSGERR } from './constants.ts';
 import { explainRefusal } from './decode-ack.ts';
 import { BatchEncoder, type EncodedBatch, type Sent } from './encode-batch.ts';
 import { Exchange } from './exchange.ts';

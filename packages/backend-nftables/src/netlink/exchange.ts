@@ -1,7 +1,14 @@
 import { HostError } from '@switchyard/core';
-import { NativeError, type NetlinkMessage, type NetlinkSocket, readMessages, readUint32 } from '@switchyard/native';
+import {
+  NativeError,
+  type NetlinkMessage,
+  type NetlinkSocket,
+  readMessages,
+  NLM_F,
+  NLMSG,
+  readErrno,
+} from '@switchyard/native';
 import { setImmediate } from 'node:timers/promises';
-import { NLM_F, NLMSG } from './constants.ts';
 import { type KernelAnswer, readAnswer } from './decode-ack.ts';
 import type { EncodedBatch, Sent } from './encode-batch.ts';
 
@@ -161,7 +168,7 @@ export class Exchange implements Disposable {
 function endOf(bytes: Uint8Array, message: NetlinkMessage): number | undefined {
   if (message.type === NLMSG.ERROR) return readAnswer(bytes, message).errno;
   if (message.type !== NLMSG.DONE) return undefined;
-  return message.end - message.start >= 4 ? -(readUint32(bytes, message.start) | 0) : 0;
+  return message.end - message.start >= 4 ? readErrno(bytes, message.start) : 0;
 }
 
 /** Whether the kernel could not take a datagram because it is too large for it just now. */

@@ -1,4 +1,5 @@
-import { NFT_MSG, NFTA, NLM_F } from './constants.ts';
+import { NLM_F } from '@switchyard/native';
+import { NFT_MSG, NFTA } from './constants.ts';
 import type { BatchEncoder, Sent } from './encode-batch.ts';
 
 /** Asks whether there is a table. */

@@ -1,5 +1,5 @@
 import { type Clock, type Drift, millis } from '@switchyard/core';
-import { NativeError, type NetlinkSocket, openNetlinkSocket, readMessages } from '@switchyard/native';
+import { isReceiveLoss, type NetlinkSocket, openNetlinkSocket, readMessages } from '@switchyard/native';
 import type { OwnChanges } from '../own-changes.ts';
 import type { DriftNotes } from './drift-notes.ts';
 
@@ -102,8 +102,7 @@ class TableWatch implements Disposable {
       try {
         return socket.receive(this.#buffer);
       } catch (error) {
-        const isLoss = error instanceof NativeError && ['ENOBUFS', 'EMSGSIZE'].includes(error.errnoName);
-        if (!isLoss) throw error;
+        if (!isReceiveLoss(error)) throw error;
         this.#options.notes.noteLoss();
       }
     }

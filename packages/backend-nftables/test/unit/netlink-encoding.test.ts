@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { readAttributes, readMessages, readUint32 } from '@switchyard/native';
+import { readAttributes, readMessages, readUint32, NLM_F } from '@switchyard/native';
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../../src/elements.ts';
-import { NLM_F } from '../../src/netlink/constants.ts';
 import { BatchEncoder } from '../../src/netlink/encode-batch.ts';
 
 interface Recorded {

@@ -1,16 +1,9 @@
 import { constants } from 'node:os';
 import { NativeError } from '../native-error.ts';
-import { readAttributes, readMessages, readUint32, readUint32be } from '../netlink/read-messages.ts';
+import { NLMSG } from '../netlink/constants.ts';
+import { readAttributes, readErrno, readMessages, readUint32be } from '../netlink/read-messages.ts';
 import type { NetlinkSocket } from '../netlink-socket.ts';
 import { conntrack } from './flow-messages.ts';
-
-/** Message types and flags of linux/netlink.h. */
-export const answer = { error: 2, done: 3, interrupted: 0x10 } as const; // NLMSG_ERROR, NLMSG_DONE, NLM_F_DUMP_INTR
-
-/** The errno that an NLMSG_ERROR or NLMSG_DONE carries, positive; 0 is success. */
-export function errnoOf(bytes: Uint8Array, start: number): number {
-  return -(readUint32(bytes, start) | 0);
-}
 
 /** What the kernel said about a request, as an error that names it. */
 export function refusal(attempt: string, errno: number): NativeError {
@@ -28,8 +21,8 @@ export function refusal(attempt: string, errno: number): NativeError {
 export function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): number {
   const length = socket.receive(buffer) ?? 0;
   for (const { type, start, end } of readMessages(buffer.subarray(0, length))) {
-    if (type === answer.error)
-      throw refusal('cannot count the entries of the connection tracking', errnoOf(buffer, start));
+    if (type === NLMSG.ERROR)
+      throw refusal('cannot count the entries of the connection tracking', readErrno(buffer, start));
     for (const attribute of readAttributes(buffer, start + 4, end)) {
       if (attribute.type === conntrack.globalEntries) return readUint32be(buffer, attribute.start);
     }
@@ -45,7 +38,7 @@ export function receiveMissing(socket: NetlinkSocket, buffer: Uint8Array): numbe
   let missing = 0;
   for (let length = socket.receive(buffer); length !== undefined; length = socket.receive(buffer)) {
     for (const { type, start } of readMessages(buffer.subarray(0, length))) {
-      const errno = type === answer.error ? errnoOf(buffer, start) : 0;
+      const errno = type === NLMSG.ERROR ? readErrno(buffer, start) : 0;
       if (errno === constants.errno.ENOENT) missing += 1;
       else if (errno !== 0) throw refusal('cannot delete a UDP flow', errno);
     }

@@ -1,7 +1,8 @@
 import type { IpFamily } from '@switchyard/core';
+import { NLM_F } from '../netlink/constants.ts';
 import type { MessageWriter } from '../netlink/message-writer.ts';
 
-/** Numbers of linux/netfilter/nfnetlink_conntrack.h and linux/netlink.h, as far as they are used here. */
+/** Numbers of linux/netfilter/nfnetlink_conntrack.h, as far as they are used here. */
 export const conntrack = {
   subsystem: 1, // NFNL_SUBSYS_CTNETLINK
   get: 1, // IPCTNL_MSG_CT_GET
@@ -26,8 +27,6 @@ export const conntrack = {
   globalEntries: 1, // CTA_STATS_GLOBAL_ENTRIES
 } as const;
 
-const request = 0x001; // NLM_F_REQUEST
-const dump = 0x300; // NLM_F_DUMP
 /** CTA_FILTER_FLAG(CTA_PROTO_NUM), which no exported header has: compare the protocol of the original tuple. */
 const compareProtocol = 1 << 3;
 
@@ -42,7 +41,7 @@ const anyFamily = 0;
  * (kernel 5.8; older ones filter by family alone); without, all entries of all protocols come.
  */
 export function writeList(writer: MessageWriter, ipFamily: IpFamily | undefined): void {
-  begin(writer, conntrack.get, request | dump);
+  begin(writer, conntrack.get, NLM_F.REQUEST | NLM_F.DUMP);
   writer.netfilterHeader(ipFamily === undefined ? anyFamily : addressFamilies[ipFamily], 0);
   if (ipFamily !== undefined) {
     const tuple = writer.beginNested(conntrack.tupleOrig);
@@ -60,7 +59,7 @@ export function writeList(writer: MessageWriter, ipFamily: IpFamily | undefined)
 
 /** Asks how many entries there are in this network namespace. */
 export function writeGetStatistics(writer: MessageWriter): void {
-  begin(writer, conntrack.getStatistics, request);
+  begin(writer, conntrack.getStatistics, NLM_F.REQUEST);
   writer.netfilterHeader(anyFamily, 0);
   writer.endMessage();
 }
@@ -70,7 +69,7 @@ export function writeGetStatistics(writer: MessageWriter): void {
  * would delete every entry there is.
  */
 export function writeDelete(writer: MessageWriter, ipFamily: IpFamily, handle: Uint8Array): void {
-  begin(writer, conntrack.delete, request);
+  begin(writer, conntrack.delete, NLM_F.REQUEST);
   writer.netfilterHeader(addressFamilies[ipFamily], 0);
   writer.raw(handle);
   writer.endMessage();

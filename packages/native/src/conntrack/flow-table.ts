@@ -1,10 +1,11 @@
 import { constants } from 'node:os';
 import { type Clock, HostError, type IpFamily, type Millis, millis, type UdpFlow } from '@switchyard/core';
 import { NativeError } from '../native-error.ts';
+import { NLM_F, NLMSG } from '../netlink/constants.ts';
 import { MessageWriter } from '../netlink/message-writer.ts';
-import { readMessages } from '../netlink/read-messages.ts';
+import { readErrno, readMessages } from '../netlink/read-messages.ts';
 import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '../netlink-socket.ts';
-import { answer, errnoOf, receiveEntries, receiveMissing, refusal } from './flow-answers.ts';
+import { receiveEntries, receiveMissing, refusal } from './flow-answers.ts';
 import { sequence, writeDelete, writeGetStatistics, writeList } from './flow-messages.ts';
 import { FlowReader, type TrackedFlow } from './flow-reader.ts';
 
@@ -145,9 +146,9 @@ class Listing {
     const { destinationPorts: ports, isWanted = () => true } = this.#query;
     for (const message of readMessages(datagram)) {
       if (message.sequence !== sequence) continue;
-      if ((message.flags & answer.interrupted) !== 0) this.#isWhole = false;
-      if (message.type === answer.error || message.type === answer.done) {
-        const errno = errnoOf(datagram, message.start);
+      if ((message.flags & NLM_F.DUMP_INTR) !== 0) this.#isWhole = false;
+      if (message.type === NLMSG.ERROR || message.type === NLMSG.DONE) {
+        const errno = readErrno(datagram, message.start);
         if (errno !== 0) throw refusal(`cannot list the UDP flows (${this.#query.ipFamily})`, errno);
         this.status = this.#isWhole ? 'complete' : 'interrupted';
         return;

@@ -87,6 +87,11 @@ export class AttributeCursor {
   }
 }
 
+/** The errno that an NLMSG_ERROR or NLMSG_DONE carries, positive; 0 is success. `start` is that of the message. */
+export function readErrno(bytes: Uint8Array, start: number): number {
+  return -(readUint32(bytes, start) | 0);
+}
+
 /** The next multiple of four. */
 export function aligned(length: number): number {
   return (length + 3) & ~3;
