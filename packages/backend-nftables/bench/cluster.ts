@@ -1,17 +1,14 @@
 import type { ForwardingTable, Protocol, ServiceForwarding } from '@switchyard/core';
-import { situation, type SituationSpec, there } from '../src/testing/situations.ts';
+import { addressNumber, situation, type SituationSpec, there } from '../src/testing/situations.ts';
 
 /** Endpoints of each Service. */
 export const endpointsPerService = 10;
 
-const octets = (first: number, index: number): string =>
-  `${first}.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`;
-
 /** Services of one port and ten endpoints on other nodes. Service i has the cluster IP 10.0.0.0 + i. */
 export function clusterOf(services: number, protocol: Protocol = 'TCP'): ForwardingTable {
   const spec = (index: number): readonly [string, SituationSpec] => {
-    const endpoints = Array.from({ length: endpointsPerService }, (_, at) => there(octets(11, index * 16 + at)));
-    return [`s${index}`, { clusterIps: [octets(10, index)], ports: [{ protocol, port: 80 }], endpoints }];
+    const endpoints = Array.from({ length: endpointsPerService }, (_, at) => there(addressNumber(11, index * 16 + at)));
+    return [`s${index}`, { clusterIps: [addressNumber(10, index)], ports: [{ protocol, port: 80 }], endpoints }];
   };
   return situation(Object.fromEntries(Array.from({ length: services }, (_, index) => spec(index))));
 }

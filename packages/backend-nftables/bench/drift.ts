@@ -6,11 +6,9 @@
 import { node, replaceAll, service, slice } from '@switchyard/core/testing';
 import { createLab } from '@switchyard/lab';
 import { Healing } from '../test/privileged/healing.ts';
+import { addressNumber } from '../src/testing/situations.ts';
 
 const endpointsPerService = 10;
-const octets = (first: number, index: number): string =>
-  `${first}.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`;
-
 const damages: Readonly<Record<string, string>> = {
   'flush ruleset': 'flush ruleset',
   'table deleted': 'delete table inet TABLE',
@@ -24,10 +22,10 @@ const damages: Readonly<Record<string, string>> = {
 function cluster(services: number): ReturnType<typeof replaceAll> {
   const keys = Array.from({ length: services }, (_, index) => `bench/s${index}`);
   return replaceAll({
-    services: keys.map((key, index) => service(key, { clusterIps: [octets(10, index + 1)] })),
+    services: keys.map((key, index) => service(key, { clusterIps: [addressNumber(10, index + 1)] })),
     slices: keys.map((key, index) =>
       slice(key, {
-        endpoints: Array.from({ length: endpointsPerService }, (_, at) => octets(11, index * 16 + at)),
+        endpoints: Array.from({ length: endpointsPerService }, (_, at) => addressNumber(11, index * 16 + at)),
       }),
     ),
     nodes: [node('n1')],

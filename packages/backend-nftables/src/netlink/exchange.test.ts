@@ -1,5 +1,6 @@
 import { constants } from 'node:os';
-import { MessageWriter, NativeError, type NetlinkSocket, NLM_F, NLMSG } from '@switchyard/native';
+import { MessageWriter, NLM_F, NLMSG } from '@switchyard/native';
+import { type Scripted, ScriptedSocket } from '@switchyard/native/testing';
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../elements.ts';
 import { NFT_MSG, NLMSGERR } from './constants.ts';
@@ -9,32 +10,9 @@ import { Exchange } from './exchange.ts';
 
 const { signal } = new AbortController();
 
-/** A socket that answers from a script: a datagram, or an errno of receiving. */
-class ScriptedSocket implements NetlinkSocket {
-  readonly portId = 7;
-  readonly sent: Uint8Array[] = [];
-  isOpen = true;
-  readonly #answers: (Uint8Array | number)[];
-
-  constructor(...answers: readonly (Uint8Array | number)[]) {
-    this.#answers = [...answers];
-  }
-
-  send(message: Uint8Array): void {
-    this.sent.push(Uint8Array.from(message));
-  }
-
-  receive(buffer: Uint8Array): number | undefined {
-    const answer = this.#answers.shift();
-    if (typeof answer === 'number') throw new NativeError('cannot receive', { errno: answer, syscall: 'recvfrom' });
-    if (answer === undefined) return undefined;
-    buffer.set(answer);
-    return answer.length;
-  }
-
-  [Symbol.dispose](): void {
-    this.isOpen = false;
-  }
+/** A socket that answers from a script. */
+function scripted(...answers: readonly Scripted[]): ScriptedSocket {
+  return new ScriptedSocket({ protocol: 'netfilter' }, answers);
 }
 
 interface Answer {
@@ -59,7 +37,7 @@ function answer({ type, flags = 0, sequence, errno = 0, offset, text }: Answer):
   return Uint8Array.from(writer.bytes());
 }
 
-const { EEXIST, ENOENT, ENOBUFS, EPERM, ENFILE, ELOOP } = constants.errno;
+const { EEXIST, ENOENT, EPERM, ENFILE, ELOOP } = constants.errno;
 const five: readonly Change[] = [1, 2, 3, 4, 5].map((last) => ({
   kind: 'add',
   id: `frontends4 10.96.0.${last} . tcp . 80`,
@@ -74,28 +52,28 @@ describe('a batch', () => {
   const ok = answer({ type: NLMSG.ERROR, sequence: 2 });
 
   test('is taken when its last message is acknowledged', () => {
-    using exchange = new Exchange(() => new ScriptedSocket(ok));
+    using exchange = new Exchange(() => scripted(ok));
     expect(exchange.batch(encode())).toBeUndefined();
   });
 
   test('is refused as soon as anything in it is, whatever else is acknowledged', () => {
     const refused = answer({ type: NLMSG.ERROR, sequence: 2, errno: EEXIST });
     const second = answer({ type: NLMSG.ERROR, sequence: 3, errno: ENOENT });
-    using exchange = new Exchange(() => new ScriptedSocket(ok, refused, second, ok));
+    using exchange = new Exchange(() => scripted(ok, refused, second, ok));
     expect(exchange.batch(encode())).toMatchObject({ errno: EEXIST, sequence: 2 });
   });
 
   test('without an answer is neither: the socket is given up', () => {
-    const sockets = [new ScriptedSocket(answer({ type: NLMSG.ERROR, sequence: 1 })), new ScriptedSocket(ok)];
+    const sockets = [scripted(answer({ type: NLMSG.ERROR, sequence: 1 })), scripted(ok)];
     let next = 0;
     using exchange = new Exchange(() => sockets[next++]!);
     expect(() => exchange.batch(encode())).toThrow('cannot tell whether the kernel took');
-    expect(sockets[0]!.isOpen).toBe(false);
+    expect(sockets[0]!.isClosed).toBe(true);
     expect(exchange.batch(encode())).toBeUndefined();
   });
 
   test('whose answer was lost goes on with a new socket, and old answers never count', () => {
-    const sockets = [new ScriptedSocket(ENOBUFS, ok), new ScriptedSocket(ok)];
+    const sockets = [scripted('ENOBUFS', ok), scripted(ok)];
     let next = 0;
     using exchange = new Exchange(() => sockets[next++]!);
     expect(() => exchange.batch(encode())).toThrow('ENOBUFS');
@@ -104,14 +82,14 @@ describe('a batch', () => {
   });
 
   test('of nothing is not sent', () => {
-    const socket = new ScriptedSocket();
+    const socket = scripted();
     using exchange = new Exchange(() => socket);
     expect(exchange.batch(encode([]))).toBeUndefined();
     expect(socket.sent).toEqual([]);
   });
 
   test('is not sent after disposal', () => {
-    const exchange = new Exchange(() => new ScriptedSocket(ok));
+    const exchange = new Exchange(() => scripted(ok));
     exchange[Symbol.dispose]();
     expect(() => exchange.batch(encode())).toThrow('the transport was disposed');
   });
@@ -121,8 +99,8 @@ describe('a dump', () => {
   const part = (sequence: number, flags = 0): Uint8Array => answer({ type: NFT_MSG.NEWSETELEM, sequence, flags });
   const done = (sequence: number, flags = 0): Uint8Array => answer({ type: NLMSG.DONE, sequence, flags });
 
-  async function read(answers: readonly (Uint8Array | number)[]): Promise<string> {
-    using exchange = new Exchange(() => new ScriptedSocket(...answers));
+  async function read(answers: readonly Scripted[]): Promise<string> {
+    using exchange = new Exchange(() => scripted(...answers));
     let sequence = 0;
     const seen: number[] = [];
     const makeRequest = (): Sent => ({ bytes: new Uint8Array(16), sequence: ++sequence });
@@ -161,7 +139,7 @@ describe('a dump', () => {
 
   test('that breaks off is an error', async () => {
     await expect(read([part(1)])).rejects.toThrow('did not answer');
-    await expect(read([part(1), ENOBUFS])).rejects.toThrow('ENOBUFS');
+    await expect(read([part(1), 'ENOBUFS'])).rejects.toThrow('ENOBUFS');
   });
 });
 

@@ -11,6 +11,11 @@ import {
   tableOptions,
 } from '@switchyard/core/testing';
 
+/** Address number `index` of those that begin with `first`, such as 10.0.1.0 for 10 and 256. For large tables. */
+export function addressNumber(first: number, index: number): string {
+  return `${first}.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`;
+}
+
 /** One Service as a test of this backend writes it. Node `n1` is ours. */
 export interface SituationSpec extends ServiceSpec {
   readonly endpoints?: readonly (string | EndpointSpec)[];

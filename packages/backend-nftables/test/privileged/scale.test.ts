@@ -1,7 +1,7 @@
 import type { ForwardingTable } from '@switchyard/core';
 import { createLab, type Lab } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { situation, there } from '../../src/testing/situations.ts';
+import { addressNumber, situation, there } from '../../src/testing/situations.ts';
 import { Kernel, signal } from './support.ts';
 
 let lab: Lab;
@@ -12,15 +12,12 @@ beforeAll(async () => {
 
 afterAll(() => lab[Symbol.asyncDispose]());
 
-const octets = (first: number, index: number): string =>
-  `${first}.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`;
-
 function services(count: number, extra: number): ForwardingTable {
   const entries = Array.from({ length: count }, (_, index) => {
     const endpoints = Array.from({ length: 10 + (index === 0 ? extra : 0) }, (__, at) =>
-      there(octets(11, index * 16 + at)),
+      there(addressNumber(11, index * 16 + at)),
     );
-    return [`s${index}`, { clusterIps: [octets(10, index)], endpoints }] as const;
+    return [`s${index}`, { clusterIps: [addressNumber(10, index)], endpoints }] as const;
   });
   return situation(Object.fromEntries(entries));
 }
