@@ -68,35 +68,38 @@ async function adoption({ harness, scenario }: ContractSubject, signal: AbortSig
   return faults;
 }
 
-async function deltaEqualsFull(
-  { harness, scenario }: ContractSubject,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  const kernel = harness.createKernel();
-  await using backend = await kernel.open(scenario.ipFamily, signal);
-  const applier = new TableApplier(backend);
-  const faults: string[] = [];
-  for (const table of tablesOf(scenario)) {
-    await applier.apply(table, signal);
-    const difference = await differenceFromNew(backend, { harness, table }, signal);
-    if (difference !== undefined) faults.push(`after differences: ${difference}`);
-  }
-  return faults;
+function deltaEqualsFull(subject: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+  return differencesAlong(subject, { tables: tablesOf(subject.scenario), when: 'after differences' }, signal);
 }
 
 /** Through all states to each of them and back, ending with nothing at all. */
-async function canonicalDump({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
-  const kernel = harness.createKernel();
-  await using backend = await kernel.open(scenario.ipFamily, signal);
-  const applier = new TableApplier(backend);
-  const faults: string[] = [];
-  const tables = tablesOf(scenario);
+function canonicalDump(subject: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+  const tables = tablesOf(subject.scenario);
   const [first] = tables;
   const empty = first === undefined ? [] : [{ ...first, services: new Map(), healthChecks: new Map() }];
-  for (const table of [...tables, ...tables.slice(0, -1).reverse(), ...empty]) {
+  const way = [...tables, ...tables.slice(0, -1).reverse(), ...empty];
+  return differencesAlong(subject, { tables: way, when: 'on the way back' }, signal);
+}
+
+interface Way {
+  readonly tables: readonly ForwardingTable[];
+  /** Begins the text of what was found. */
+  readonly when: string;
+}
+
+/** Where one kernel that goes from table to table differs from a new one with each of them. */
+async function differencesAlong(
+  { harness, scenario }: ContractSubject,
+  { tables, when }: Way,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  await using backend = await harness.createKernel().open(scenario.ipFamily, signal);
+  const applier = new TableApplier(backend);
+  const faults: string[] = [];
+  for (const table of tables) {
     await applier.apply(table, signal);
     const difference = await differenceFromNew(backend, { harness, table }, signal);
-    if (difference !== undefined) faults.push(`on the way back: ${difference}`);
+    if (difference !== undefined) faults.push(`${when}: ${difference}`);
   }
   return faults;
 }
