@@ -29,6 +29,7 @@ export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily, state: Cl
     nodeName: nodeName('node1'),
     masqueradeAll: agent.masqueradeAll,
     terminatingFallback: agent.terminatingFallback,
+    externalIps: 'forward',
     podDetector: agent.detectsPods ? { kind: 'cidr', cidr: parseCidr(clusterCidrs[ipFamily]) } : { kind: 'none' },
     nodePortCidrs: nodePortCidrsOf(scenario, ipFamily, state),
   };

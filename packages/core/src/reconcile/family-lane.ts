@@ -37,7 +37,7 @@ export interface AfterApply {
   cleanStaleFlows?(criteria: () => FlowCriteria, signal: AbortSignal): Promise<void>;
 }
 
-/** How often things happen. */
+/** How often things happen. Read before each run, so it may change. */
 export interface ReconcileTiming {
   /** Overrides the backend's own floor between two applies. */
   readonly minSyncPeriod: Millis | undefined;
@@ -105,9 +105,13 @@ export class FamilyLane {
     this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, requestFullResync });
     this.#runner = new BoundedRunner({
       clock,
-      minGap: timing.minSyncPeriod ?? capabilities.minSyncPeriod,
+      get minGap() {
+        return timing.minSyncPeriod ?? capabilities.minSyncPeriod;
+      },
+      get retry() {
+        return timing.retry;
+      },
       resyncInterval: timing.resyncInterval,
-      retry: timing.retry,
       run: (reason, signal) => this.#runOnce(reason, signal),
     });
   }
