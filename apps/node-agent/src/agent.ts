@@ -4,6 +4,7 @@ import {
   type ClusterStateSource,
   createReconciler,
   type DataplaneBackend,
+  type EventRecorder,
   type FamilyOptions,
   type HttpListener,
   type IpAddress,
@@ -30,6 +31,7 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly listener: HttpListener;
+  readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
   readonly interfaceAddresses: () => readonly IpAddress[];
   /** Called once, when the cluster was applied in every family for the first time. */
@@ -68,6 +70,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
         clock,
         logger,
         metrics,
+        events: host.events,
       }),
   );
   const starting = new Set(backends.map(({ ipFamily }) => ipFamily));

@@ -11,11 +11,11 @@ function run(...args: readonly string[]): RunConfig {
 
 describe('defaults', () => {
   test('are those of kube-proxy in nftables mode', () => {
-    expect(run()).toEqual({
+    expect(run()).toMatchObject({
       kind: 'run',
       source: { kind: 'inCluster', env: {} },
       nodeName: hostname().toLowerCase(),
-      podCidrs: {},
+      detectLocal: { kind: 'clusterCIDR', cidrs: {} },
       masqueradeAll: false,
       nodePortAddresses: { kind: 'primary' },
       healthz: { address: '0.0.0.0', port: 10256 },
@@ -68,7 +68,7 @@ describe('flags', () => {
     ['10.244.0.0/16,10.245.0.0/16', { IPv4: '10.244.0.0/16' }],
     ['', {}],
   ])('--cluster-cidr %j', (text, expected) => {
-    expect(run('--cluster-cidr', text).podCidrs).toEqual(expected);
+    expect(run('--cluster-cidr', text).detectLocal).toEqual({ kind: 'clusterCIDR', cidrs: expected });
   });
 
   test.each([

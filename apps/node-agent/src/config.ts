@@ -3,54 +3,22 @@ import {
   type Cidr,
   cidrFamilyOf,
   ConfigError,
-  type IpAddress,
   type IpFamily,
   type Millis,
   millis,
   nodeName,
   type NodeName,
   parseGoDuration,
-  type Port,
   seconds,
-  type TableOptions,
   tryParseCidr,
   tryParseIp,
   tryParsePort,
 } from '@switchyard/core';
 import type { LogLevel } from '@switchyard/host';
+import type { DetectLocal, NftTransportKind, NodePortAddresses, RunConfig, SourceConfig } from './config/run-config.ts';
 import { type FlagValues, parseFlags } from './flags.ts';
 
-/** Where cluster state comes from. */
-export type SourceConfig =
-  | { readonly kind: 'kubeconfig'; readonly file: string }
-  | { readonly kind: 'inCluster'; readonly env: Readonly<Record<string, string | undefined>> }
-  | { readonly kind: 'manifests'; readonly folder: string };
-
-/** Where NodePorts answer. A family without a CIDR in `cidrs` answers on all its addresses, as kube-proxy. */
-export type NodePortAddresses =
-  | { readonly kind: 'primary' }
-  | { readonly kind: 'cidrs'; readonly cidrs: readonly Cidr[] };
-
-/** How nftables elements reach the kernel. */
-export type NftTransportKind = 'netlink' | 'cli';
-
-/** What the operator asked for, validated. */
-export interface RunConfig {
-  readonly kind: 'run';
-  readonly source: SourceConfig;
-  readonly nodeName: NodeName;
-  /** The first pod range of each family. */
-  readonly podCidrs: Readonly<Partial<Record<IpFamily, Cidr>>>;
-  readonly masqueradeAll: boolean;
-  readonly nodePortAddresses: NodePortAddresses;
-  /** Undefined: no server. */
-  readonly healthz: { readonly address: IpAddress; readonly port: Port } | undefined;
-  readonly minSyncPeriod: Millis | undefined;
-  readonly syncPeriod: Millis;
-  readonly terminatingFallback: TableOptions['terminatingFallback'];
-  readonly nftTransport: NftTransportKind;
-  readonly logLevel: LogLevel;
-}
+export type { NftTransportKind, NodePortAddresses, RunConfig, SourceConfig };
 
 /** What this process is to do. */
 export type Config =
@@ -59,6 +27,30 @@ export type Config =
   | { readonly kind: 'cleanup'; readonly nftTransport: NftTransportKind; readonly logLevel: LogLevel }
   | { readonly kind: 'help' }
   | { readonly kind: 'version' };
+
+/** What no flag sets yet: kube-proxy's defaults. */
+const unset = {
+  purpose: 'run',
+  kubeApi: { master: '', contentType: '', qps: 5, burst: 10 },
+  bindAddress: undefined,
+  metricsServer: undefined,
+  bindAddressHardFail: false,
+  enableProfiling: false,
+  configSyncPeriod: seconds(900),
+  conntrack: {
+    maxPerCore: 0,
+    min: 0,
+    tcpEstablishedTimeout: seconds(0),
+    tcpCloseWaitTimeout: seconds(0),
+    tcpBeLiberal: false,
+    udpTimeout: seconds(0),
+    udpStreamTimeout: seconds(0),
+  },
+  oomScoreAdj: undefined,
+  featureGates: new Map<string, boolean>(),
+  kubeProxyRules: 'remove',
+  serviceMetrics: { kind: 'on', limit: 1000 },
+} as const satisfies Partial<RunConfig>;
 
 const defaultHealthz = '0.0.0.0:10256';
 const defaultHealthzPort = 10256;
@@ -84,7 +76,8 @@ export function parseConfig(
     kind: 'run',
     source: parseSource(values, env),
     nodeName: parseNodeName(values),
-    podCidrs: parsePodCidrs(values),
+    detectLocal: { kind: 'clusterCIDR', cidrs: parsePodCidrs(values) },
+    ...unset,
     masqueradeAll: isOn('masquerade-all'),
     nodePortAddresses: parseNodePortAddresses(values),
     healthz: parseHealthz(values.get('healthz-bind-address') ?? defaultHealthz),
@@ -133,7 +126,7 @@ function parseNodeName(values: FlagValues): NodeName {
 }
 
 /** As kube-proxy, the first range of a family counts. */
-function parsePodCidrs(values: FlagValues): RunConfig['podCidrs'] {
+function parsePodCidrs(values: FlagValues): Extract<DetectLocal, { readonly kind: 'clusterCIDR' }>['cidrs'] {
   const cidrs = parseCidrs('cluster-cidr', values.get('cluster-cidr') ?? '');
   const podCidrs: Partial<Record<IpFamily, Cidr>> = {};
   for (const cidr of cidrs) podCidrs[cidrFamilyOf(cidr)] ??= cidr;

@@ -43,7 +43,7 @@ async function openServer(options: HttpEndpointsOptions, signal: AbortSignal): P
   let hasFailed = false;
   while (!signal.aborted) {
     try {
-      const server = await listener.listen(targetOf(address, port), (path) => answer(path, options));
+      const server = await listener.listen(targetOf(address, port), ({ path }) => answer(path, options));
       logger.info('healthz listens', { address, port });
       return server;
     } catch (error) {
@@ -63,13 +63,12 @@ function targetOf(address: IpAddress, port: Port): ListenTarget {
 }
 
 function answer(path: string, { health, clock, metrics }: HttpEndpointsOptions): HttpAnswer {
-  const [name] = path.split('?');
-  if (name === '/healthz') {
+  if (path === '/healthz') {
     const result = healthzAnswer(health(), clock.now());
     metrics.add('kubeproxy_proxy_healthz_total', { code: String(result.status) });
     return result;
   }
-  if (name === '/livez') {
+  if (path === '/livez') {
     const result = livezAnswer(health(), clock.now());
     metrics.add('kubeproxy_proxy_livez_total', { code: String(result.status) });
     return result;

@@ -17,7 +17,7 @@ const everything: Readonly<Record<IpFamily, Cidr>> = { IPv4: parseCidr('0.0.0.0/
 
 /** What the tables of a family depend on besides the cluster, as the flags and our Node say now. */
 export function tableOptionsOf(config: RunConfig, state: ClusterStateView, ipFamily: IpFamily): TableOptions {
-  const podCidr = config.podCidrs[ipFamily];
+  const podCidr = config.detectLocal.kind === 'clusterCIDR' ? config.detectLocal.cidrs[ipFamily] : undefined;
   return {
     ipFamily,
     nodeName: config.nodeName,

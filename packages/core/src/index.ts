@@ -35,6 +35,7 @@ export * from './forwarding/reason-codes.ts';
 export * from './forwarding/explain.ts';
 export * from './reconcile/bounded-runner.ts';
 export * from './metrics.ts';
+export * from './events.ts';
 export * from './health/http-answer.ts';
 export * from './health/http-listener.ts';
 export * from './health/proxy-health.ts';

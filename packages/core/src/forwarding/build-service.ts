@@ -48,7 +48,7 @@ export function buildContext(state: ClusterStateView, options: TableOptions): Bu
     options,
     here: { name: options.nodeName, zone: node?.zone ?? '' },
     nodeIp: node?.addresses.find((address) => ipFamilyOf(address) === options.ipFamily),
-    canDetectPods: detector.kind === 'cidr',
+    canDetectPods: detector.kind !== 'none',
   };
 }
 

@@ -96,7 +96,13 @@ export interface HealthCheck {
 }
 
 /** How the kernel can tell that a packet comes from a pod. */
-export type PodDetector = { readonly kind: 'none' } | { readonly kind: 'cidr'; readonly cidr: Cidr };
+export type PodDetector =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'cidr'; readonly cidr: Cidr }
+  /** Whatever comes in by the interface of this name. */
+  | { readonly kind: 'interface'; readonly name: string }
+  /** Whatever comes in by an interface whose name begins so. */
+  | { readonly kind: 'interfacePrefix'; readonly prefix: string };
 
 /** Immutable, one per IP family. A service that did not change is the same object as in the previous table. */
 export interface ForwardingTable {

@@ -1,6 +1,6 @@
-/** A complete answer to any request: these servers look at neither path nor method, or only at the path. */
+/** A complete answer to one request. */
 export interface HttpAnswer {
-  readonly status: 200 | 404 | 503;
+  readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }

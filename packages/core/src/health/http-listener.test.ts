@@ -47,7 +47,7 @@ function fetchFrom(
 describe('httpListener', () => {
   test('answers with status, headers and body, by path', async () => {
     const port = await freePort();
-    await listen(loopback, port, (path) => jsonAnswer(path === '/good' ? 200 : 503, { path }, { 'X-Weight': '3' }));
+    await listen(loopback, port, ({ path }) => jsonAnswer(path === '/good' ? 200 : 503, { path }, { 'X-Weight': '3' }));
     expect(await fetchFrom(port, '/good')).toEqual({ status: 200, body: '{"path":"/good"}\n', weight: '3' });
     expect(await fetchFrom(port, '/bad')).toEqual({ status: 503, body: '{"path":"/bad"}\n', weight: '3' });
   });

@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { HostError } from '../errors.ts';
 import type { IpAddress, IpFamily } from '../ip/address.ts';
 import type { Port } from '../ip/port.ts';
@@ -14,8 +14,21 @@ export interface ListenTarget {
   readonly port: Port;
 }
 
-/** Answers one request by its path (query included). Must not throw. */
-export type HttpHandler = (path: string) => HttpAnswer;
+/** One request, its body already read. */
+export interface HttpRequest {
+  /** In upper case. */
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** Names in lower case; of a repeated header the first. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** Empty when there is none. */
+  readonly body: string;
+}
+
+/** Answers one request. Must neither throw nor reject. `HEAD` is answered as `GET`; the listener leaves the body out. */
+export type HttpHandler = (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>;
 
 /** Opens HTTP servers. Disposing what `listen` returned closes the socket and every connection at once. */
 export interface HttpListener {
@@ -38,10 +51,7 @@ async function listen(target: ListenTarget, handler: HttpHandler): Promise<Async
 
 function open(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposable> {
   const server = createServer((request, response) => {
-    request.resume();
-    const { status, headers, body } = handler(request.url ?? '/');
-    response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) });
-    response.end(body);
+    void answer(request, response, handler);
   });
   const close = (): Promise<void> =>
     new Promise((resolve) => {
@@ -62,6 +72,38 @@ function open(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposab
       exclusive: true,
     });
   });
+}
+
+/** More than any request of ours needs. */
+const maxBodyBytes = 64 * 1024;
+
+async function answer(request: IncomingMessage, response: ServerResponse, handler: HttpHandler): Promise<void> {
+  const body = await readBody(request);
+  if (body === undefined) return void request.socket.destroy();
+  const url = new URL(request.url ?? '/', 'http://unused');
+  const { method = 'GET' } = request;
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
+  );
+  const given = await handler({ method, path: url.pathname, query: url.searchParams, headers, body });
+  response.writeHead(given.status, { ...given.headers, 'Content-Length': Buffer.byteLength(given.body) });
+  response.end(method === 'HEAD' ? undefined : given.body);
+}
+
+/** Undefined: it is too long, or its sender went away. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > maxBodyBytes) return undefined;
+      chunks.push(chunk);
+    }
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 function hostOf(target: ListenTarget): string {

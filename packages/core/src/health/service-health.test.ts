@@ -4,10 +4,11 @@ import { type IpAddress, type IpFamily, parseIp } from '../ip/address.ts';
 import { parsePort } from '../ip/port.ts';
 import type { LogFields, Logger } from '../log.ts';
 import { noopLogger } from '../log.ts';
+import { noopEvents } from '../events.ts';
 import { noopMetrics } from '../metrics.ts';
 import { type ServiceKey, serviceKey } from '../records/keys.ts';
 import { ManualClock } from '../testing/manual-clock.ts';
-import { MemoryHttpListener } from '../testing/memory-http-listener.ts';
+import { getRequest, MemoryHttpListener } from '../testing/memory-http-listener.ts';
 import { ServiceHealth } from './service-health.ts';
 
 const cart = serviceKey('shop', 'cart');
@@ -36,6 +37,7 @@ function bench(addresses: readonly (IpAddress | 'any')[] = ['any'], ipFamily: Ip
     clock,
     logger,
     metrics: noopMetrics,
+    events: noopEvents,
   });
   onTestFinished(() => health[Symbol.asyncDispose]());
   return { clock, listener, health, warnings, state };
@@ -84,7 +86,10 @@ describe('the answer of a healthCheckNodePort', () => {
     await health.sync(checks([cart, 30001, 1]));
     const open = listener.handler('any-IPv4:30001');
     await health.sync(checks());
-    expect(open?.('/')).toMatchObject({ status: 503, headers: { 'X-Load-Balancing-Endpoint-Weight': '0' } });
+    expect(open?.(getRequest('/'))).toMatchObject({
+      status: 503,
+      headers: { 'X-Load-Balancing-Endpoint-Weight': '0' },
+    });
   });
 });
 

@@ -1,3 +1,4 @@
+import type { EventRecorder } from '../events.ts';
 import type { HealthCheck } from '../forwarding/forwarding-table.ts';
 import type { IpAddress, IpFamily } from '../ip/address.ts';
 import type { Port } from '../ip/port.ts';
@@ -22,6 +23,7 @@ export interface ServiceHealthOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  readonly events: EventRecorder;
 }
 
 /** The server of one Service: a socket per address, one answer for all of them. */

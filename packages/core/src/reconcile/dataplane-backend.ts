@@ -73,6 +73,16 @@ export interface DataplaneBackend extends AsyncDisposable {
    * answers each with a `full` apply. Absent where the backend cannot notice.
    */
   watchDrift?(report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;
+  /**
+   * Notes in the kernel that what is there was right at this moment; one small write. Rejects with `HostError`. Absent
+   * where the kernel cannot keep it.
+   */
+  markReconciled?(signal: AbortSignal): Promise<void>;
+  /**
+   * For how long nobody called `markReconciled`, by the kernel's own clock; undefined when that is not known, as on a
+   * node where nothing of ours is in the kernel. Rejects with `HostError`.
+   */
+  unreconciledFor?(signal: AbortSignal): Promise<Millis | undefined>;
 }
 
 /** Whether this host can run a backend, and if not, why, in words for the operator. */

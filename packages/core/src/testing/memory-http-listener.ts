@@ -1,6 +1,6 @@
-import { HostError } from '../errors.ts';
+import { HostError, UsageError } from '../errors.ts';
 import type { HttpAnswer } from '../health/http-answer.ts';
-import type { HttpHandler, HttpListener, ListenTarget } from '../health/http-listener.ts';
+import type { HttpHandler, HttpListener, HttpRequest, ListenTarget } from '../health/http-listener.ts';
 
 /** Listens without sockets. As on a machine, a port is had once per address, or once for `any`. */
 export class MemoryHttpListener implements HttpListener {
@@ -29,9 +29,16 @@ export class MemoryHttpListener implements HttpListener {
     else this.#taken.delete(place);
   }
 
-  /** The answer at `address:port`, or undefined when nobody listens. */
+  /** The answer at `address:port` to a GET, or undefined when nobody listens. For handlers that answer at once. */
   get(place: string, path = '/'): HttpAnswer | undefined {
-    return this.#handlers.get(place)?.(path);
+    const answer = this.request(place, getRequest(path));
+    if (answer instanceof Promise) throw new UsageError('testing.http', `${place}${path} answers later: use request()`);
+    return answer;
+  }
+
+  /** The answer at `address:port`, now or later, or undefined when nobody listens. */
+  request(place: string, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> | undefined {
+    return this.#handlers.get(place)?.(request);
   }
 
   /** The handler at `address:port`, as a connection that stays open keeps it. */
@@ -43,6 +50,12 @@ export class MemoryHttpListener implements HttpListener {
   get places(): readonly string[] {
     return [...this.#handlers.keys()].sort();
   }
+}
+
+/** A GET of `path`, which may have a query. */
+export function getRequest(path: string): HttpRequest {
+  const url = new URL(path, 'http://unused');
+  return { method: 'GET', path: url.pathname, query: url.searchParams, headers: {}, body: '' };
 }
 
 function placeOf({ ipFamily, address, port }: ListenTarget): string {

@@ -1,0 +1,93 @@
+import type { Cidr, IpAddress, IpFamily, Millis, NodeName, Port, TableOptions } from '@switchyard/core';
+import type { LogLevel } from '@switchyard/host';
+
+/** Where cluster state comes from. */
+export type SourceConfig =
+  | { readonly kind: 'kubeconfig'; readonly file: string }
+  | { readonly kind: 'inCluster'; readonly env: Readonly<Record<string, string | undefined>> }
+  | { readonly kind: 'manifests'; readonly folder: string };
+
+/** Where NodePorts answer. A family without a CIDR in `cidrs` answers on all its addresses, as kube-proxy. */
+export type NodePortAddresses =
+  | { readonly kind: 'primary' }
+  | { readonly kind: 'cidrs'; readonly cidrs: readonly Cidr[] };
+
+/** How nftables elements reach the kernel. */
+export type NftTransportKind = 'netlink' | 'cli';
+
+/** How pods of this node are told from others (`detectLocalMode`). */
+export type DetectLocal =
+  /** The first range of each family counts; a family without one cannot tell pods. */
+  | { readonly kind: 'clusterCIDR'; readonly cidrs: Readonly<Partial<Record<IpFamily, Cidr>>> }
+  /** The ranges of our Node's `spec.podCIDRs`. */
+  | { readonly kind: 'nodeCIDR' }
+  | { readonly kind: 'bridgeInterface'; readonly name: string }
+  | { readonly kind: 'interfaceNamePrefix'; readonly prefix: string };
+
+/** Where a server of ours listens. */
+export interface BindTarget {
+  readonly address: IpAddress;
+  readonly port: Port;
+}
+
+/** Connection tracking settings of the kernel. 0, and undefined where allowed, leave the kernel's value. */
+export interface ConntrackConfig {
+  readonly maxPerCore: number;
+  readonly min: number;
+  readonly tcpEstablishedTimeout: Millis;
+  readonly tcpCloseWaitTimeout: Millis;
+  readonly tcpBeLiberal: boolean;
+  readonly udpTimeout: Millis;
+  readonly udpStreamTimeout: Millis;
+}
+
+/** How the API server is talked to, besides what a kubeconfig says. */
+export interface KubeApiConfig {
+  /** `--master`: overrides the server of the kubeconfig; empty for none. */
+  readonly master: string;
+  /** As given; requests of ours are JSON, whatever it says. */
+  readonly contentType: string;
+  readonly qps: number;
+  readonly burst: number;
+}
+
+/** Whether metrics name single Services, and how many of them at most. */
+export type ServiceMetricsConfig = { readonly kind: 'off' } | { readonly kind: 'on'; readonly limit: number };
+
+/** What the operator asked for, validated: kube-proxy's settings and ours. */
+export interface RunConfig {
+  readonly kind: 'run';
+  /** `set-up`: do what needs privileges, then end (`--init-only`). */
+  readonly purpose: 'run' | 'set-up';
+  readonly source: SourceConfig;
+  readonly kubeApi: KubeApiConfig;
+  readonly nodeName: NodeName;
+  /** Overrides the Node's primary address, and with it the primary family; undefined for the Node's own. */
+  readonly bindAddress: IpAddress | undefined;
+  readonly detectLocal: DetectLocal;
+  readonly masqueradeAll: boolean;
+  readonly nodePortAddresses: NodePortAddresses;
+  /** Undefined: no server. */
+  readonly healthz: BindTarget | undefined;
+  /** Undefined: no server. */
+  readonly metricsServer: BindTarget | undefined;
+  /** A server that cannot listen ends the process, instead of trying again. */
+  readonly bindAddressHardFail: boolean;
+  readonly enableProfiling: boolean;
+  readonly minSyncPeriod: Millis | undefined;
+  readonly syncPeriod: Millis;
+  readonly configSyncPeriod: Millis;
+  readonly conntrack: ConntrackConfig;
+  /** -1000 to 1000; undefined leaves the process as it is. */
+  readonly oomScoreAdj: number | undefined;
+  /** Every gate we know, with its state. */
+  readonly featureGates: ReadonlyMap<string, boolean>;
+  readonly logLevel: LogLevel;
+
+  // Ours, from --switchyard-* and SwitchyardConfiguration.
+  readonly terminatingFallback: TableOptions['terminatingFallback'];
+  readonly nftTransport: NftTransportKind;
+  /** What a stopped kube-proxy left in the kernel goes once ours is in place, or stays. */
+  readonly kubeProxyRules: 'remove' | 'keep';
+  readonly serviceMetrics: ServiceMetricsConfig;
+}
