@@ -1,4 +1,4 @@
-import type { IpFamily } from '../ip/address.ts';
+import type { IpAddress, IpFamily } from '../ip/address.ts';
 import type { Cidr } from '../ip/cidr.ts';
 import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
 import type { NodeName, ServiceKey } from '../records/keys.ts';
@@ -15,6 +15,8 @@ export interface TableOptions {
   /** `off` is Kubernetes <= 1.25: terminating endpoints are never used. For experiments. */
   readonly terminatingFallback: 'on' | 'off';
   readonly podDetector: PodDetector;
+  /** Our Node's address of the family as the operator wants it; undefined: the first one that the Node names. */
+  readonly nodeIp?: IpAddress | undefined;
   /** See `ForwardingTable.nodePortCidrs`. */
   readonly nodePortCidrs: readonly Cidr[];
 }
