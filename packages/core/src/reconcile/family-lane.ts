@@ -63,7 +63,7 @@ export interface LaneContext {
 }
 
 /** More trigger times than this between two applies add nothing to a distribution. */
-const maxTriggerTimes = 1000;
+const maxChangeTimes = 1000;
 /** More service names than this in one debug line help nobody. */
 const maxLoggedServices = 1000;
 
@@ -91,7 +91,8 @@ export class FamilyLane {
   /** Monotonic times of the oldest change that waits, and of the oldest one the apply in flight is about. */
   #pendingSince: Millis | undefined;
   #inFlightSince: Millis | undefined;
-  #triggerTimes: Millis[] = [];
+  /** Monotonic times at which the changes that wait were made. */
+  #changeTimes: Millis[] = [];
 
   constructor(family: FamilyOptions, context: LaneContext) {
     const { clock, logger, metrics, timing } = context;
@@ -120,12 +121,12 @@ export class FamilyLane {
     return this.#family.backend.ipFamily;
   }
 
-  /** Notes what must be rebuilt. `triggerTimes` are the API's, for the latency metric. */
-  mark(dirty: Dirty, triggerTimes: readonly Millis[]): void {
+  /** Notes what must be rebuilt. `changeTimes`: when that was changed, monotonic, for the latency metric. */
+  mark(dirty: Dirty, changeTimes: readonly Millis[]): void {
     if (isNothingDirty(dirty)) return;
     this.#dirty = mergeDirty(this.#dirty, dirty);
     if (!this.#isRunning) return; // the first run builds everything anyway, and nothing is late yet
-    this.#triggerTimes.push(...triggerTimes.slice(0, maxTriggerTimes - this.#triggerTimes.length));
+    this.#changeTimes.push(...changeTimes.slice(0, maxChangeTimes - this.#changeTimes.length));
     this.#notePending();
     this.#runner.poke();
   }
@@ -240,8 +241,8 @@ export class FamilyLane {
     this.#inFlightSince = undefined;
     this.#lastApplied = clock.now();
     this.#set('kubeproxy_sync_proxy_rules_last_timestamp_seconds');
-    for (const time of this.#triggerTimes.splice(0)) {
-      const latency = Math.max(0, clock.now() - time) / 1000;
+    for (const time of this.#changeTimes.splice(0)) {
+      const latency = (clock.monotonic() - time) / 1000;
       metrics.observe('kubeproxy_network_programming_duration_seconds', { ip_family: this.ipFamily }, latency);
     }
     this.#missing.note(delta);
