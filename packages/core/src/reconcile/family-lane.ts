@@ -21,6 +21,7 @@ import { type Clock, type Millis, millis } from '../time.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-backend.ts';
 import { DriftWatch } from './drift-watch.ts';
+import { Heartbeat } from './heartbeat.ts';
 import { FlowCleaning, type FlowCriteria } from './flow-cleaning.ts';
 import { MissingFeatureLog } from './missing-features.ts';
 import { announcedChecks, withFailed } from './partial-apply.ts';
@@ -79,6 +80,7 @@ export class FamilyLane {
   readonly #missing: MissingFeatureLog;
   readonly #cleaning: FlowCleaning | undefined;
   readonly #drift: DriftWatch;
+  readonly #heartbeat: Heartbeat;
   #dirty: Dirty = everythingDirty;
   #isNextFull = true;
   /** The newest table, applied or not: the base of the next build. */
@@ -104,6 +106,7 @@ export class FamilyLane {
     this.#cleaning = this.#flowCleaning();
     const requestFullResync = (): void => this.requestFullResync();
     this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, requestFullResync });
+    this.#heartbeat = new Heartbeat({ backend: family.backend, status: () => this.status(), clock, logger, metrics });
     this.#runner = new BoundedRunner({
       clock,
       get minGap() {
@@ -148,6 +151,16 @@ export class FamilyLane {
   /** Removes stale flows after applies, beside `run`, until aborted. */
   async cleanFlows(signal: AbortSignal): Promise<void> {
     await this.#cleaning?.run(signal);
+  }
+
+  /** Keeps the age of the rules in the kernel until aborted; runs beside `run`. */
+  async keepHeartbeat(signal: AbortSignal): Promise<void> {
+    await this.#heartbeat.run(signal);
+  }
+
+  /** Logs for how long nobody reconciled; reads only. */
+  async tellAge(signal: AbortSignal): Promise<void> {
+    await this.#heartbeat.tellAge(signal);
   }
 
   /** Answers foreign changes in the kernel until aborted; runs beside `run`. */
@@ -240,6 +253,7 @@ export class FamilyLane {
     const failed = this.#log.failedServices;
     this.#inFlightSince = undefined;
     this.#lastApplied = clock.now();
+    this.#heartbeat.noteApplied();
     this.#set('kubeproxy_sync_proxy_rules_last_timestamp_seconds');
     for (const time of this.#changeTimes.splice(0)) {
       const latency = (clock.monotonic() - time) / 1000;

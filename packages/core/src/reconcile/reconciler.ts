@@ -87,7 +87,8 @@ class ClusterReconciler implements Reconciler {
         stop.abort(error);
       }
     };
-    await Promise.all([guarded(this.#follow(stop.signal)), guarded(this.#drive(stop.signal, guarded))]);
+    const ages = this.#lanes.map((lane) => guarded(lane.tellAge(stop.signal)));
+    await Promise.all([...ages, guarded(this.#follow(stop.signal)), guarded(this.#drive(stop.signal, guarded))]);
     signal.removeEventListener('abort', onAbort);
     if (failure !== undefined) throw failure.error;
   }
@@ -152,7 +153,12 @@ class ClusterReconciler implements Reconciler {
     await unlessAborted(this.#inSync.promise, signal);
     logger.info('in sync', { services: this.#options.state.services.size });
     await this.#awaitStartCondition(signal);
-    const tasks = this.#lanes.flatMap((lane) => [lane.run(signal), lane.watchDrift(signal), lane.cleanFlows(signal)]);
+    const tasks = this.#lanes.flatMap((lane) => [
+      lane.run(signal),
+      lane.watchDrift(signal),
+      lane.cleanFlows(signal),
+      lane.keepHeartbeat(signal),
+    ]);
     await Promise.all(tasks.map(guarded));
   }
 
