@@ -73,6 +73,13 @@ class AgentBench implements AsyncDisposable {
       listener: this.listener,
       events: noopEvents,
       interfaceAddresses: () => this.interfaceAddresses.map(parseIp),
+      views: {
+        metricsText: async () => '',
+        configz: () => ({}),
+        flagz: () => new Map(),
+        setVerbosity: () => undefined,
+        process: { startTime: millis(0), nodeVersion: 'v0', version: '0', commandLine: [] },
+      },
       onForwarding: () => void this.forwarding++,
       openFlowTable: () => Promise.reject(new InvariantError('there is no UDP service here')),
       addressChanges: async (signal: AbortSignal) => this.#addressChanges(signal),

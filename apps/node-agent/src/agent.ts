@@ -22,7 +22,9 @@ import {
 import { flowCleaner, type FlowHost } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
 import { type AddressHost, followAddresses } from './follow-addresses.ts';
-import { serveHttpEndpoints } from './http-endpoints.ts';
+import type { DebugState } from './http/debug-state.ts';
+import { serveEndpoints } from './http/endpoints.ts';
+import type { EndpointViews } from './http/metrics-routes.ts';
 import { areNodeAddressesKnown, healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
 /** The machine, as far as the agent needs it. */
@@ -34,6 +36,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
   readonly interfaceAddresses: () => readonly IpAddress[];
+  /** What the metrics server tells besides the state of the reconciler. */
+  readonly views: EndpointViews;
   /** Called once, when the cluster was applied in every family for the first time. */
   readonly onForwarding: () => void;
 }
@@ -51,29 +55,16 @@ const nodeAddressTimeout = seconds(30);
 const resyncInterval = seconds(3600);
 const firstRetry = seconds(1);
 
-/** Runs the agent until aborted. Forwarding stays in the kernel, however it ends. */
+/**
+ * Runs the agent until aborted. Rejects when the source can never recover, a backend breaks its contract, or a server
+ * cannot listen although it must. Forwarding stays in the kernel, however it ends.
+ */
 export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<void> {
   const { config, source, backends, host } = parts;
-  const { clock, logger, metrics, listener } = host;
+  const { clock, logger, metrics } = host;
   const state = new ClusterState({ nodeName: config.nodeName });
   const health = (): ProxyHealth => healthOf(reconciler, config);
-  const serviceHealths = backends.map(
-    ({ ipFamily }) =>
-      new ServiceHealth({
-        ipFamily,
-        nodeName: config.nodeName,
-        listener,
-        addresses: () => {
-          const { nodePortCidrs } = tableOptionsOf(config, state, ipFamily);
-          return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
-        },
-        isProxyLive: () => health().isLive,
-        clock,
-        logger,
-        metrics,
-        events: host.events,
-      }),
-  );
+  const serviceHealths = serviceHealthsOf(parts, state, () => health().isLive);
   const starting = new Set(backends.map(({ ipFamily }) => ipFamily));
   const noteApplied = (ipFamily: IpFamily): void => {
     if (starting.delete(ipFamily) && starting.size === 0) host.onForwarding();
@@ -105,22 +96,48 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     metrics,
   });
   const stop = new AbortController();
-  const endpoints =
-    config.healthz === undefined
-      ? Promise.resolve()
-      : serveHttpEndpoints({ ...config.healthz, listener, health, clock, logger, metrics }, stop.signal);
+  const endpoints = serveEndpoints({ config, health, debug: debugState(parts, reconciler), ...host }, stop.signal);
+  endpoints.catch((error: unknown) => stop.abort(error)); // told below
   const followNodeAddresses = async (): Promise<void> => {
     await Promise.all(serviceHealths.map((one) => one.followAddresses()));
   };
   const addresses = followAddresses(host, followNodeAddresses, stop.signal);
   try {
-    await reconciler.run(signal);
+    await reconciler.run(AbortSignal.any([signal, stop.signal]));
   } finally {
     stop.abort();
-    await endpoints;
     await addresses;
     await Promise.all(serviceHealths.map((one) => one[Symbol.asyncDispose]()));
+    await endpoints;
   }
+}
+
+function serviceHealthsOf(
+  { config, backends, host }: AgentParts,
+  state: ClusterState,
+  isProxyLive: () => boolean,
+): readonly ServiceHealth[] {
+  const { listener, clock, logger, metrics, events } = host;
+  return backends.map(({ ipFamily }) => {
+    const addresses = (): readonly (IpAddress | 'any')[] => {
+      const { nodePortCidrs } = tableOptionsOf(config, state, ipFamily);
+      return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
+    };
+    const { nodeName } = config;
+    return new ServiceHealth({ ipFamily, nodeName, listener, addresses, isProxyLive, clock, logger, metrics, events });
+  });
+}
+
+function debugState({ config, backends, host }: AgentParts, reconciler: Reconciler): DebugState {
+  return {
+    nodeName: config.nodeName,
+    ipFamilies: backends.map(({ ipFamily }) => ipFamily),
+    tables: () => reconciler.tables(),
+    status: () => reconciler.status(),
+    interfaceAddresses: host.interfaceAddresses,
+    dumps: new Map(backends.map((backend) => [backend.ipFamily, (signal) => backend.dump(signal)])),
+    now: () => host.clock.now(),
+  };
 }
 
 function healthOf(reconciler: Reconciler, config: RunConfig): ProxyHealth {

@@ -3,7 +3,6 @@ import {
   HostError,
   httpListener,
   type IpFamily,
-  type Logger,
   noopEvents,
   noopMetrics,
   seconds,
@@ -14,6 +13,8 @@ import {
   createCommandRunner,
   createJsonLogger,
   hostIpFamilies,
+  type LeveledLogger,
+  logLevelOf,
   nodeAddresses,
   releaseMemoryLater,
   runApp,
@@ -25,6 +26,8 @@ import { helpText } from './flags.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
+
+const startTime = systemClock.now();
 
 /** Loaded when it is needed: the agent must start without the addon. */
 const native = () => import('@switchyard/native');
@@ -51,7 +54,7 @@ interface Run {
   readonly config: RunConfig;
   readonly backendHost: NftablesHost;
   readonly ipFamilies: readonly IpFamily[];
-  readonly logger: Logger;
+  readonly logger: LeveledLogger;
 }
 
 /** What the host can do is asked while the cluster is already being listed. */
@@ -73,6 +76,13 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       listener: httpListener,
       events: noopEvents,
       interfaceAddresses: () => nodeAddresses(),
+      views: {
+        metricsText: async () => '',
+        configz: () => ({ kind: 'KubeProxyConfiguration', apiVersion: 'kubeproxy.config.k8s.io/v1alpha1' }),
+        flagz: () => new Map(),
+        setVerbosity: (verbosity: number) => logger.setLevel(logLevelOf(verbosity)),
+        process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
+      },
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       // Listing and the first apply leave more garbage than all that follows.
       onForwarding: () => void setImmediate(collectGarbage),

@@ -124,6 +124,11 @@ export class FamilyLane {
     return this.#family.backend.ipFamily;
   }
 
+  /** What the kernel has, but for `status().failedServices`; undefined before the first apply that was not refused. */
+  get applied(): ForwardingTable | undefined {
+    return this.#applied;
+  }
+
   /** Notes what must be rebuilt. `changeTimes`: when that was changed, monotonic, for the latency metric. */
   mark(dirty: Dirty, changeTimes: readonly Millis[]): void {
     if (isNothingDirty(dirty)) return;
