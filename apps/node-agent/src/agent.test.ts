@@ -60,8 +60,12 @@ class AgentBench implements AsyncDisposable {
   readonly ended: Promise<void>;
   readonly #stop = new AbortController();
 
-  constructor(config: RunConfig, during?: () => Promise<void>) {
+  constructor(
+    config: RunConfig,
+    { during, taken = [] }: { readonly during?: () => Promise<void>; readonly taken?: readonly string[] } = {},
+  ) {
     const spec = during === undefined ? {} : { during };
+    for (const place of taken) this.listener.setTaken(place, true);
     this.backends = {
       IPv4: new RecordingBackend({ ipFamily: 'IPv4', ...spec }),
       IPv6: new RecordingBackend({ ipFamily: 'IPv6' }),
@@ -244,7 +248,7 @@ describe('healthz and livez', () => {
 
   test('both say no when a change waits for twice the sync period', async () => {
     const release = Promise.withResolvers<void>();
-    await using bench = new AgentBench(configOf('--iptables-sync-period=5s'), () => release.promise);
+    await using bench = new AgentBench(configOf('--iptables-sync-period=5s'), { during: () => release.promise });
     await bench.push(cluster);
     await bench.clock.advance(9999);
     expect(bench.status('/livez')).toBe(200);
@@ -309,7 +313,7 @@ describe('healthCheckNodePort', () => {
 
 test('that the cluster is forwarded is told once, after the first apply of the last family', async () => {
   const held = Promise.withResolvers<void>();
-  await using bench = new AgentBench(configOf(), () => held.promise);
+  await using bench = new AgentBench(configOf(), { during: () => held.promise });
   await bench.push(cluster);
   expect(bench.backends.IPv6.table?.services.size).toBe(1);
   expect(bench.forwarding).toBe(0);
@@ -318,6 +322,23 @@ test('that the cluster is forwarded is told once, after the first apply of the l
   expect(bench.forwarding).toBe(1);
   await bench.push(replaceAll({ services: [], slices: [], nodes: [here] }));
   expect(bench.forwarding).toBe(1);
+});
+
+describe('bindAddressHardFail', () => {
+  test('ends the agent when the health server cannot listen, with servers closed and the kernel left alone', async () => {
+    await using bench = new AgentBench({ ...configOf(), bindAddressHardFail: true }, { taken: ['any-both:10256'] });
+    await expect(bench.ended).rejects.toMatchObject({ code: 'host.hardFail' });
+    await bench.push(cluster);
+    expect(bench.listener.places).toEqual([]);
+    expect(bench.backends.IPv4.applies).toHaveLength(0);
+  });
+
+  test('without it the agent goes on', async () => {
+    await using bench = new AgentBench(configOf(), { taken: ['any-both:10256'] });
+    await bench.push(cluster);
+    expect(bench.backends.IPv4.applies).toHaveLength(1);
+    expect(bench.warnings).toEqual(['healthz cannot listen, will retry']);
+  });
 });
 
 describe('the end', () => {

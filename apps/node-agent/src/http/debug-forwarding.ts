@@ -90,7 +90,7 @@ function familyHead(state: DebugState, { ipFamily, table, has }: Selection): str
       nodePortCidrs,
       serviceCidrs,
     })),
-    healthChecks: [...(table?.healthChecks.values() ?? [])].filter(({ service }) => has(service) || has(`${service}:`)),
+    healthChecks: [...(table?.healthChecks.values() ?? [])].filter(({ service }) => has(service)),
   };
   return JSON.stringify(summary).slice(0, -1);
 }

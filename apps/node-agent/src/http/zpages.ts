@@ -67,10 +67,10 @@ interface Forms {
 
 /** 406 for whoever takes neither text nor the object by its full name, as in Kubernetes. */
 function negotiated(kind: string, { headers }: HttpRequest, { text, fields }: Forms): HttpAnswer {
-  const accept = parseAccept(headers['accept']);
   const plain = (): HttpAnswer => textAnswer(200, text());
-  if (accept.length === 0) return plain();
-  for (const range of accept) {
+  const accept = headers['accept'] ?? '';
+  if (accept.trim() === '') return plain();
+  for (const range of parseAccept(accept)) {
     const version = range.parameters.get('v') ?? '';
     const isObject =
       range.parameters.get('as') === kind &&
