@@ -5,7 +5,6 @@ import {
   type IpFamily,
   type Logger,
   noopEvents,
-  noopMetrics,
   seconds,
   systemClock,
 } from '@switchyard/core';
@@ -22,6 +21,7 @@ import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
 import { type Config, parseConfig, type RunConfig } from './config.ts';
 import { helpText } from './flags.ts';
+import { createMetricsPage } from './metrics/metrics-page.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
@@ -62,6 +62,7 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
   opening.catch(() => undefined); // told below, unless the source is the first to fail
   try {
     const { nodeName } = config;
+    const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
     const needs = { nodeName, clock: systemClock, random: Math.random, logger };
     const source = readAhead(await openSource(config.source, needs), running);
     const backends = await opening;
@@ -69,7 +70,8 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
     const host = {
       clock: systemClock,
       logger,
-      metrics: noopMetrics,
+      metrics: metricsPage.metrics,
+      metricsPage,
       listener: httpListener,
       events: noopEvents,
       interfaceAddresses: () => nodeAddresses(),

@@ -292,7 +292,7 @@ export class FamilyLane {
     });
   }
 
-  #set(name: Parameters<Metrics['set']>[0]): void {
+  #set(name: `kubeproxy_sync_proxy_rules_last_${'queued_' | ''}timestamp_seconds`): void {
     this.#context.metrics.set(name, { ip_family: this.ipFamily }, this.#context.clock.now() / 1000);
   }
 }

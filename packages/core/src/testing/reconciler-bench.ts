@@ -1,6 +1,6 @@
 import type { IpFamily } from '../ip/address.ts';
 import { type LogFields, type Logger, noopLogger } from '../log.ts';
-import { type Metrics, noopMetrics } from '../metrics.ts';
+import { type MetricLabels, type Metrics, noopMetrics } from '../metrics.ts';
 import { nodeName, serviceKey, servicePortKey, type ServicePortKey } from '../records/keys.ts';
 import type { DataplaneBackend } from '../reconcile/dataplane-backend.ts';
 import type { AfterApply, FamilyOptions } from '../reconcile/family-lane.ts';
@@ -155,8 +155,8 @@ export class ReconcilerBench implements AsyncDisposable {
   #metrics(): Metrics {
     return {
       ...noopMetrics,
-      add: (name, labels) => {
-        if (name === 'switchyard_drift_total') this.drifts.push(`${labels.ip_family} ${labels.kind}`);
+      add: (name, labels: MetricLabels) => {
+        if (name === 'switchyard_drift_total') this.drifts.push(`${labels['ip_family']} ${labels['kind']}`);
       },
       observe: (name, _, value) => {
         if (name === 'kubeproxy_network_programming_duration_seconds') this.latencies.push(value);
