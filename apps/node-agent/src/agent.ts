@@ -23,6 +23,7 @@ import { flowCleaner, type FlowHost } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
 import { type AddressHost, followAddresses } from './follow-addresses.ts';
 import { serveHttpEndpoints } from './http-endpoints.ts';
+import { addMetrics } from './metrics/add-metrics.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
 import { areNodeAddressesKnown, healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
@@ -107,6 +108,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     metrics,
   });
   const stop = new AbortController();
+  addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints =
     config.healthz === undefined
       ? Promise.resolve()

@@ -16,6 +16,7 @@ import {
   nodeAddresses,
   releaseMemoryLater,
   runApp,
+  watchProcess,
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
@@ -63,7 +64,9 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
   try {
     const { nodeName } = config;
     const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
-    const needs = { nodeName, clock: systemClock, random: Math.random, logger };
+    using watched = watchProcess();
+    metricsPage.addCollector(() => watched.collect());
+    const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
     const source = readAhead(await openSource(config.source, needs), running);
     const backends = await opening;
     logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
@@ -77,7 +80,10 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       interfaceAddresses: () => nodeAddresses(),
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       // Listing and the first apply leave more garbage than all that follows.
-      onForwarding: () => void setImmediate(collectGarbage),
+      onForwarding: () => {
+        metricsPage.metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);
+        setImmediate(collectGarbage);
+      },
       addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
     };
     await releaseFreedMemory();

@@ -5,8 +5,11 @@ import type { NodeName } from '../records/keys.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { ClusterStateSource } from '../state/cluster-state-source.ts';
+import { isNothingDirty } from '../state/dirty.ts';
 import type { Clock, Millis } from '../time.ts';
+import { ChangeCounts } from './change-counts.ts';
 import { FamilyLane, type FamilyOptions, type ReconcileTiming } from './family-lane.ts';
+import type { ChangeTrigger } from './programming-latency.ts';
 import type { ReconcilerStatus } from './reconcile-status.ts';
 
 /** Something to wait for after in-sync and before the first apply, for a bounded time. */
@@ -54,6 +57,7 @@ class ClusterReconciler implements Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #lanes: readonly FamilyLane[];
   readonly #started: Millis;
+  readonly #changes: ChangeCounts;
   /** Resolved by the first batch that leaves the state in sync, or the start condition met. */
   readonly #inSync = Promise.withResolvers<void>();
   readonly #conditionMet = Promise.withResolvers<void>();
@@ -62,7 +66,11 @@ class ClusterReconciler implements Reconciler {
     const { state, clock, logger, metrics, timing } = options;
     this.#options = options;
     this.#started = clock.now();
-    this.#lanes = options.families.map((family) => new FamilyLane(family, { state, clock, logger, metrics, timing }));
+    const ipFamilies = options.families.map(({ backend }) => backend.ipFamily);
+    const changes = new ChangeCounts(metrics, ipFamilies);
+    this.#changes = changes;
+    const context = { state, clock, logger, metrics, changes, timing };
+    this.#lanes = options.families.map((family) => new FamilyLane(family, context));
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -113,18 +121,19 @@ class ClusterReconciler implements Reconciler {
   #accept(batch: readonly ClusterEvent[]): void {
     const { state, startCondition } = this.#options;
     const dirty = state.apply(batch);
-    for (const lane of this.#lanes) lane.mark(dirty, this.#triggerTimes(batch, lane.ipFamily));
+    this.#changes.note(batch, !isNothingDirty(dirty));
+    for (const lane of this.#lanes) lane.mark(dirty, this.#triggers(batch, lane.ipFamily));
     if (!state.isInSync) return;
     this.#inSync.resolve();
     if (startCondition === undefined || startCondition.isMet()) this.#conditionMet.resolve();
   }
 
   /** Changes older than this process say nothing about it. */
-  #triggerTimes(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly Millis[] {
+  #triggers(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly ChangeTrigger[] {
     return batch.flatMap((event) => {
       if (event.resource !== 'EndpointSlice' || event.kind !== 'upsert') return [];
-      const { lastChangeTriggerTime: time, ipFamily: family } = event.item;
-      return time !== undefined && time >= this.#started && family === ipFamily ? [time] : [];
+      const { lastChangeTriggerTime: time, ipFamily: family, service } = event.item;
+      return time !== undefined && time >= this.#started && family === ipFamily ? [{ time, service }] : [];
     });
   }
 
