@@ -41,11 +41,6 @@ export const ownMetrics = {
       labels: ['ip_family'],
       isAbsentFirst: true,
     },
-    switchyard_adoption_unreconciled_seconds: {
-      help: 'For how long nobody had reconciled the kernel when this process started',
-      labels: ['ip_family'],
-      isAbsentFirst: true,
-    },
     switchyard_adoption_writes: {
       help: 'Kernel objects the first successful apply of this process had to write; 0 is a restart that found all in place',
       labels: ['ip_family'],
@@ -61,6 +56,11 @@ export const ownMetrics = {
     switchyard_source_last_relist_timestamp_seconds: {
       help: 'Time of the last full list since the Unix epoch',
       labels: ['resource'],
+      isAbsentFirst: true,
+    },
+    switchyard_unreconciled_seconds: {
+      help: 'For how long nobody had reconciled the rules when this process found them, by the clock of the kernel',
+      labels: ['ip_family'],
       isAbsentFirst: true,
     },
     switchyard_start_to_forwarding_seconds: {

@@ -4,10 +4,13 @@ import type { Metrics } from '../metrics.ts';
 import type { ServiceKey } from '../records/keys.ts';
 import { type Clock, type Millis, millis, seconds } from '../time.ts';
 
-/** A change of endpoints, and when the cluster says it happened (wall clock, whole seconds). */
+/** A change of endpoints, and when the cluster says it happened: in whole seconds. */
 export interface ChangeTrigger {
-  readonly time: Millis;
   readonly service: ServiceKey;
+  /** As written in the slice; wall clock. */
+  readonly triggerTime: Millis;
+  /** The same by our monotonic clock, which does not jump. */
+  readonly changed: Millis;
 }
 
 /** Where latencies go. */
@@ -18,7 +21,7 @@ export interface ProgrammingLatencyOptions {
   readonly metrics: Metrics;
 }
 
-/** A change with the moments it has passed (wall clock). */
+/** A change with the moment (monotonic) at which it was heard of. */
 interface Passage extends ChangeTrigger {
   readonly accepted: Millis;
 }
@@ -43,7 +46,7 @@ export class ProgrammingLatency {
   readonly #options: ProgrammingLatencyOptions;
   #waiting: Passage[] = [];
   #inFlight: readonly Passage[] = [];
-  #built: Millis = millis(0);
+  #started: Millis = millis(0);
   #applying: Millis = millis(0);
   #maximum: { readonly duration: number; readonly at: Millis } | undefined;
   #lastLine = -Infinity;
@@ -56,65 +59,63 @@ export class ProgrammingLatency {
   /** Changes were accepted: the next run contains them. */
   accept(triggers: readonly ChangeTrigger[]): void {
     if (triggers.length === 0) return;
-    const accepted = this.#options.clock.now();
+    const accepted = this.#options.clock.monotonic();
     const room = maxWaiting - this.#waiting.length;
-    for (const { time, service } of triggers.slice(0, Math.max(0, room)))
-      this.#waiting.push({ time, service, accepted });
+    for (const trigger of triggers.slice(0, Math.max(0, room))) this.#waiting.push({ ...trigger, accepted });
   }
 
   /** A run begins, with everything accepted so far. */
   beginRun(): void {
     this.#inFlight = [...this.#inFlight, ...this.#waiting].slice(0, maxWaiting);
     this.#waiting = [];
-    this.#built = this.#applying = this.#options.clock.now();
+    this.#started = this.#applying = this.#options.clock.monotonic();
   }
 
   /** The table is built; now it is applied. A run that failed is not told of: the next one contains its changes as well. */
   beginApply(): void {
-    this.#applying = this.#options.clock.now();
+    this.#applying = this.#options.clock.monotonic();
   }
 
   /** What the run contained is in the kernel. */
   finishRun(): void {
     if (this.#inFlight.length === 0) return;
     const { clock, metrics, ipFamily } = this.#options;
-    const now = clock.now();
+    const now = clock.monotonic();
     let slowest: Passage | undefined;
     for (const passage of this.#inFlight) {
-      const latency = Math.max(0, now - passage.time) / 1000;
+      const latency = (now - passage.changed) / 1000;
       metrics.observe('kubeproxy_network_programming_duration_seconds', { ip_family: ipFamily }, latency);
-      if (slowest === undefined || passage.time < slowest.time) slowest = passage;
+      if (slowest === undefined || passage.changed < slowest.changed) slowest = passage;
     }
     this.#inFlight = [];
     if (slowest !== undefined) this.#report(slowest, now);
   }
 
   #report(slowest: Passage, now: Millis): void {
-    const { clock, logger, ipFamily } = this.#options;
-    const duration = now - slowest.time;
+    const { logger, ipFamily } = this.#options;
+    const duration = now - slowest.changed;
     if (duration < worthALine) return;
-    const at = clock.monotonic();
-    if (this.#maximum !== undefined && at - this.#maximum.at > maximumAge) this.#maximum = undefined;
+    if (this.#maximum !== undefined && now - this.#maximum.at > maximumAge) this.#maximum = undefined;
     const isMaximum = duration > (this.#maximum?.duration ?? 0);
-    if (isMaximum) this.#maximum = { duration, at };
+    if (isMaximum) this.#maximum = { duration, at: now };
     else if (duration < slow) return;
-    if (at - this.#lastLine < lineGap) {
+    if (now - this.#lastLine < lineGap) {
       this.#omitted++;
       return;
     }
     logger.info('slow network programming', {
       ipFamily,
       service: slowest.service,
-      triggerTime: new Date(slowest.time).toISOString(),
+      triggerTime: new Date(slowest.triggerTime).toISOString(),
       durationMs: rounded(duration),
-      untilHeardMs: rounded(slowest.accepted - slowest.time),
-      waitedMs: rounded(this.#built - slowest.accepted),
-      buildMs: rounded(this.#applying - this.#built),
+      untilHeardMs: rounded(slowest.accepted - slowest.changed),
+      waitedMs: rounded(this.#started - slowest.accepted),
+      buildMs: rounded(this.#applying - this.#started),
       applyMs: rounded(now - this.#applying),
       isSlowestOfTenMinutes: isMaximum,
       omittedLines: this.#omitted,
     });
-    this.#lastLine = at;
+    this.#lastLine = now;
     this.#omitted = 0;
   }
 }
