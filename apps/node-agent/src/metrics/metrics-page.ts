@@ -1,4 +1,12 @@
-import { type Clock, metricDeclarations, type Metrics, type IpFamily, millis, noopMetrics } from '@switchyard/core';
+import {
+  type Clock,
+  type IpFamily,
+  metricDeclarations,
+  type Metrics,
+  millis,
+  noopMetrics,
+  UsageError,
+} from '@switchyard/core';
 import {
   contentTypes,
   createPrometheusMetrics,
@@ -13,59 +21,57 @@ import {
 export type Collector = (signal: AbortSignal) => readonly MetricFamily[] | Promise<readonly MetricFamily[]>;
 
 /** A page as it is sent. */
-export interface PageText {
+export interface MetricsText {
   /** For the header of this name. */
   readonly contentType: string;
-  readonly body: string;
+  /** Iterated at most once. Other work runs between two pieces; all of them together are the body. */
+  readonly pieces: AsyncIterable<string>;
 }
 
-/** What `/metrics` and `/metrics/slis` say. */
+/** What `/metrics` says. */
 export interface MetricsPage {
   /** Where the agent's parts measure. */
   readonly metrics: Metrics;
-  /** Adds to `/metrics` (default) or `/metrics/slis`. */
-  addCollector(collector: Collector, path?: MetricsPath): void;
-  /** The text of `/metrics`, in the format that an `Accept` header asks for. */
-  metricsText(accept: string | undefined, signal: AbortSignal): Promise<PageText>;
-  /** The text of `/metrics/slis`. */
-  slisText(accept: string | undefined, signal: AbortSignal): Promise<PageText>;
+  /** Adds what is to be worked out when the page is asked for. */
+  addCollector(collector: Collector): void;
+  /** The text of the page, in the format that an `Accept` header asks for. Rejects with what a collector rejects with. */
+  metricsText(accept: string | undefined, signal: AbortSignal): Promise<MetricsText>;
 }
 
-export type MetricsPath = '/metrics' | '/metrics/slis';
-
-/** A page without anything measured as it happens. */
+/** What a page is about. */
 export interface MetricsPageOptions {
   readonly ipFamilies: readonly IpFamily[];
   readonly clock: Clock;
 }
 
-/** An empty page of a process that measures. */
+/** The page of a process that has not measured anything yet. */
 export function createMetricsPage({ ipFamilies, clock }: MetricsPageOptions): MetricsPage {
-  const measured = createPrometheusMetrics({ declarations: Object.values(metricDeclarations), ipFamilies });
-  const collectors: Record<MetricsPath, Collector[]> = {
-    '/metrics': [() => measured.families()],
-    '/metrics/slis': [],
-  };
-  const page = async (path: MetricsPath, accept: string | undefined, signal: AbortSignal): Promise<PageText> => {
-    const format = formatFor(accept);
-    const collected = await Promise.all(collectors[path].map((collect) => collect(signal)));
-    const families = collected.flat().sort((a, b) => (a.name < b.name ? -1 : 1));
-    return { contentType: contentTypes[format], body: await writePage(families, { format, clock }, signal) };
-  };
+  const metrics = createPrometheusMetrics({ declarations: Object.values(metricDeclarations), ipFamilies });
+  const collectors: Collector[] = [() => metrics.families()];
   return {
-    metrics: measured,
-    addCollector: (collector, path = '/metrics') => void collectors[path].push(collector),
-    metricsText: (accept, signal) => page('/metrics', accept, signal),
-    slisText: (accept, signal) => page('/metrics/slis', accept, signal),
+    metrics,
+    addCollector: (collector) => void collectors.push(collector),
+    async metricsText(accept, signal) {
+      const format = formatFor(accept);
+      const collected = await Promise.all(collectors.map((collect) => collect(signal)));
+      const families = collected.flat().sort((a, b) => (a.name < b.name ? -1 : 1));
+      return { contentType: contentTypes[format], pieces: write(families, { format, clock }, signal) };
+    },
   };
 }
 
-/** Says nothing, for an agent without a server of metrics. */
+/** The whole body, for whoever has no use for pieces. */
+export async function joinPieces({ pieces }: MetricsText): Promise<string> {
+  let body = '';
+  for await (const piece of pieces) body += piece;
+  return body;
+}
+
+/** Says nothing, for tests of other things. */
 export const noopMetricsPage: MetricsPage = {
   metrics: noopMetrics,
   addCollector: () => undefined,
-  metricsText: () => Promise.resolve({ contentType: contentTypes.text, body: '' }),
-  slisText: () => Promise.resolve({ contentType: contentTypes.text, body: '' }),
+  metricsText: () => Promise.reject(new UsageError('metrics.none', 'this agent was started without a page of metrics')),
 };
 
 interface Writing {
@@ -73,24 +79,23 @@ interface Writing {
   readonly clock: Clock;
 }
 
-/** Gives way after so many characters: 2 ms of writing. */
-const sliceLength = 500_000;
+/** Gives way after so many characters: a millisecond or two of writing. */
+const pieceLength = 250_000;
 
-async function writePage(
+async function* write(
   families: readonly MetricFamily[],
   { format, clock }: Writing,
   signal: AbortSignal,
-): Promise<string> {
-  const pieces: string[] = [];
-  let length = 0;
+): AsyncGenerator<string, void, undefined> {
+  let piece = '';
   for (const family of families) {
-    for (const piece of familyText(family, format)) {
-      pieces.push(piece);
-      length += piece.length;
-      if (length < sliceLength) continue;
-      length = 0;
+    for (const text of familyText(family, format)) {
+      piece += text;
+      if (piece.length < pieceLength) continue;
+      yield piece;
+      piece = '';
       await clock.sleep(millis(0), signal);
     }
   }
-  return pieces.join('') + pageEnd[format];
+  yield piece + pageEnd[format];
 }

@@ -2,10 +2,12 @@ import {
   type Clock,
   type DataplaneBackend,
   HostError,
+  type IpFamily,
   type Logger,
   type Metrics,
   seconds,
   type ServiceCounters,
+  type ServicePortParts,
   servicePortParts,
 } from '@switchyard/core';
 import { collectedFamily, type CollectedSample } from '@switchyard/host';
@@ -58,8 +60,8 @@ export function serviceMetrics(options: ServiceMetricsOptions): Collector {
     const readings: CountersReading[] = [];
     for (const one of counters) readings.push(await read(one)); // one after the other: a shorter wait for the event loop
     return [
-      collectedFamily('switchyard_service_connections_total', readings.flatMap(connectionsOf)),
-      collectedFamily('switchyard_service_drops_total', readings.flatMap(dropsOf)),
+      collectedFamily('switchyard_service_connections_total', samples(readings, connections)),
+      collectedFamily('switchyard_service_drops_total', samples(readings, drops)),
       collectedFamily(
         'switchyard_service_metrics_omitted',
         readings.map(({ ipFamily, omitted }) => [omitted, ipFamily] as const),
@@ -68,24 +70,31 @@ export function serviceMetrics(options: ServiceMetricsOptions): Collector {
   };
 }
 
-function connectionsOf({ ipFamily, services }: CountersReading): readonly CollectedSample[] {
-  return [...services].map(([key, { connections }]) => {
-    const { namespace, name, portName, protocol } = servicePortParts(key);
-    return [connections, ipFamily, namespace, portName, protocol, name];
-  });
+/** What one Service port has counted, in the order of the labels. */
+type SamplesOf = (ipFamily: IpFamily, key: ServicePortParts, counters: ServiceCounters) => readonly CollectedSample[];
+
+/** Made while they are written, which gives way in between: there may be many. */
+function samples(readings: readonly CountersReading[], samplesOf: SamplesOf): Iterable<CollectedSample> {
+  return {
+    *[Symbol.iterator]() {
+      for (const { ipFamily, services } of readings) {
+        for (const [key, counters] of services) yield* samplesOf(ipFamily, servicePortParts(key), counters);
+      }
+    },
+  };
 }
 
-function dropsOf({ ipFamily, services }: CountersReading): readonly CollectedSample[] {
-  return [...services].flatMap(([key, { drops }]) => {
-    const { namespace, name, portName, protocol } = servicePortParts(key);
-    return (['noEndpoints', 'noLocalEndpoint', 'sourceRange'] as const).map((reason): CollectedSample => [
-      drops[reason],
-      ipFamily,
-      namespace,
-      portName,
-      protocol,
-      dropReasons[reason],
-      name,
-    ]);
-  });
-}
+const connections: SamplesOf = (ipFamily, { namespace, name, portName, protocol }, counters) => [
+  [counters.connections, ipFamily, namespace, portName, protocol, name],
+];
+
+const drops: SamplesOf = (ipFamily, { namespace, name, portName, protocol }, counters) =>
+  (['noEndpoints', 'noLocalEndpoint', 'sourceRange'] as const).map((reason) => [
+    counters.drops[reason],
+    ipFamily,
+    namespace,
+    portName,
+    protocol,
+    dropReasons[reason],
+    name,
+  ]);
