@@ -3,7 +3,10 @@ import type { ResourceKind } from '../state/cluster-event.ts';
 import { type Clock, type Millis, millis } from '../time.ts';
 import { type ApiFailure, isCut, isExpired, isSilent } from './api-failure.ts';
 
-/** Why a watch or a list ended. `ended`: as the server does every few minutes. `refused`: a status other than 410. */
+/**
+ * Why a watch or a list ended. `ended`: as the server does every few minutes. `refused`: a status other than 410.
+ * `unreachable`: no answer, or one that makes no sense.
+ */
 export type RestartReason = 'ended' | 'cut' | 'silent' | 'expired' | 'refused' | 'unreachable';
 
 /** What the reflectors of one API server tell of themselves. */
