@@ -11,6 +11,7 @@ import {
   systemClock,
   UsageError,
 } from '@switchyard/core';
+import { type Access, createAccess } from './access/access.ts';
 import { createAllocations } from './allocations.ts';
 import { createInitialObjects } from './bootstrap.ts';
 import type { ServerContext } from './http/context.ts';
@@ -53,6 +54,8 @@ export interface ApiServer extends AsyncDisposable {
   /** For writing without HTTP, with all of the server's rules. */
   readonly registry: Registry;
   readonly faults: Faults;
+  /** Who may do what, and who did. */
+  readonly access: Access;
   /** May be called several times: one server, several addresses. The url has no trailing slash. */
   listen(target: ListenTarget): Promise<{ readonly url: string }>;
   /** A kubeconfig file for clients that reach the server at `url`. */
@@ -79,6 +82,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     clock,
     bookmarkInterval: options.bookmarkInterval ?? millis(60_000),
     faults: new FaultList(),
+    access: createAccess(),
     sessions: new Set(),
     documents: createDocuments(resourceTable),
   };
@@ -87,6 +91,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     store,
     registry,
     faults: createFaults(context, listeners),
+    access: context.access,
     listen: (target) => listeners.open(target),
     kubeconfig: (url) => kubeconfigFor(url, 'lab-token'),
     [Symbol.asyncDispose]: async () => {
