@@ -22,6 +22,7 @@ import type { WatchSession } from './http/watch.ts';
 import { kubeconfigFor } from './kubeconfig.ts';
 import { Lifecycle } from './registry/lifecycle.ts';
 import { createRegistry, type Registry } from './registry/registry.ts';
+import { addOnResources } from './resources/add-ons.ts';
 import { namespaces } from './resources/namespaces.ts';
 import { nodes } from './resources/nodes.ts';
 import { resourceTable } from './resources/resource-table.ts';
@@ -42,6 +43,8 @@ export interface ApiServerOptions {
   readonly tls?: { readonly key: string; readonly cert: string };
   /** Plays the namespace controller and the garbage collector (owner references). Default true. */
   readonly hasLifecycle?: boolean;
+  /** Also serves the kinds of an add-on's manifests: ConfigMap, ServiceAccount, DaemonSet, ClusterRole... Default false. */
+  readonly hasAddOnKinds?: boolean;
 }
 
 /** Where to listen: an address, or a listening socket, for example one received from another process. */
@@ -67,24 +70,23 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const clock = options.clock ?? systemClock;
   const random = options.random ?? Math.random;
   const cidrs = options.serviceCidrs ?? [parseCidr('10.96.0.0/12')];
+  const resources = options.hasAddOnKinds === true ? [...resourceTable, ...addOnResources] : resourceTable;
   const allocations = createAllocations(cidrs, random);
   const store = createStore({ allocations, historyLimit: options.historyLimit ?? 100_000 });
   const registry = createRegistry({ store, allocations, clock, random, namespaces, nodes });
   createInitialObjects(registry, cidrs);
   const lifecycle =
-    options.hasLifecycle === false
-      ? undefined
-      : new Lifecycle({ store, registry, resources: resourceTable, namespaces });
+    options.hasLifecycle === false ? undefined : new Lifecycle({ store, registry, resources, namespaces });
   const context: ServerContext = {
     store,
     registry,
-    resources: resourceTable,
+    resources,
     clock,
     bookmarkInterval: options.bookmarkInterval ?? millis(60_000),
     faults: new FaultList(),
     access: createAccess(),
     sessions: new Set(),
-    documents: createDocuments(resourceTable),
+    documents: createDocuments(resources),
   };
   const listeners = new Listeners((request, response) => void handleRequest(context, request, response), options.tls);
   return {
