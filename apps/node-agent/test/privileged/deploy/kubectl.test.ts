@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startApiServer } from '@switchyard/lab';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { debianKubectlFolder, shell } from './kubectl.ts';
 import { objectOf, renderOverlay } from './rendered.ts';
 
