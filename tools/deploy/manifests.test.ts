@@ -134,7 +134,7 @@ test('every value of the chart reaches the objects, and what comes out is valid'
     resources: { requests: { cpu: '10m' }, limits: { memory: '1Gi' } },
     podLabels: { team: 'net' },
     podAnnotations: { note: 'x' },
-    mountXtablesLock: false,
+    removeLegacyIptablesRules: true,
     terminationGracePeriodSeconds: 3,
   };
   const { objects, notes } = await renderHelm({ name: 'proxy-a', namespace: 'net', values }, signal);
@@ -160,7 +160,8 @@ test('every value of the chart reaches the objects, and what comes out is valid'
   }
   assert.ok(text.includes('"maxUnavailable":1,'), 'a number stays a number');
   assert.ok(text.includes('limit: 100000000'), 'large numbers stay what they are');
-  assert.ok(!text.includes('xtables') && !text.includes('podAntiAffinity'));
+  assert.ok(text.includes('"add":["NET_ADMIN","NET_RAW"]') && text.includes('/run/xtables.lock'));
+  assert.ok(!text.includes('podAntiAffinity'));
   assert.ok(notes.includes('kubectl -n net rollout status ds/proxy-a'), notes);
 });
 

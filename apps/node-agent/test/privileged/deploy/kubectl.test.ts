@@ -70,7 +70,7 @@ describe.each(['in PATH', "Debian's"] as const)('kubectl %s', (kubectl) => {
       'daemonset.apps/kube-proxy configured',
     );
     const after = await bench.get('ds/kube-proxy');
-    expect(after.spec.template.spec.containers[0].image).toBe('switchyard/node-agent:0.0.0-nftables');
+    expect(after.spec.template.spec.containers[0].image).toBe('switchyard/agent-nftables:0.0.0');
     after.spec.template.spec.containers[0].image = before.spec.template.spec.containers[0].image;
     expect(after.spec).toEqual(before.spec);
   });
