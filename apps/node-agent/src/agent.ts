@@ -25,6 +25,8 @@ import { type AddressHost, followAddresses } from './follow-addresses.ts';
 import type { DebugState } from './http/debug-state.ts';
 import { serveEndpoints } from './http/endpoints.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
+import { addMetrics } from './metrics/add-metrics.ts';
+import type { MetricsPage } from './metrics/metrics-page.ts';
 import { areNodeAddressesKnown, healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
 /** The machine, as far as the agent needs it. */
@@ -32,6 +34,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** What /metrics says; the agent adds what only it knows. */
+  readonly metricsPage: MetricsPage;
   readonly listener: HttpListener;
   readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
@@ -96,6 +100,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     metrics,
   });
   const stop = new AbortController();
+  addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints = serveEndpoints({ config, health, debug: debugState(parts, reconciler), ...host }, stop.signal);
   endpoints.catch((error: unknown) => stop.abort(error)); // told below
   const followNodeAddresses = async (): Promise<void> => {

@@ -13,7 +13,7 @@ import { ManualClock, MemoryHttpListener, settle } from '@switchyard/core/testin
 import { describe, expect, test } from 'vitest';
 import { type EndpointsOptions, serveEndpoints } from './endpoints.ts';
 import { debugState } from './testing/debug-bench.ts';
-import { testViews } from './testing/test-views.ts';
+import { testMetricsPage, testViews } from './testing/test-views.ts';
 
 const healthz = { address: parseIp('0.0.0.0'), port: parsePort(10256) };
 const metricsServer = { address: parseIp('127.0.0.1'), port: parsePort(10249) };
@@ -41,13 +41,17 @@ class Bench implements AsyncDisposable {
       {
         config: { ...defaults, ...config },
         health: () => proxyHealth({ families: new Map(), timeout: seconds(60), isNodeEligible: false }),
+        metricsPage: testMetricsPage,
         views: testViews(),
         debug: debugState(),
         listener,
         events: { record: (event) => void this.events.push(event) },
         clock,
         logger: { ...noopLogger, warn: (_, fields) => void this.warnings.push(fields) },
-        metrics: { ...noopMetrics, add: (name, { code }) => void this.counted.push(`${name} ${code}`) },
+        metrics: {
+          ...noopMetrics,
+          add: (name, labels) => void this.counted.push(`${name} ${Object.values(labels).join()}`),
+        },
       },
       this.#stop.signal,
     );

@@ -2,7 +2,7 @@ import type { Clock, EventRecorder, HttpListener, Logger, Metrics, ProxyHealth }
 import type { BindTarget, RunConfig } from '../config/run-config.ts';
 import type { DebugState } from './debug-state.ts';
 import { healthRoutes } from './health-routes.ts';
-import { type EndpointViews, metricsRoutes } from './metrics-routes.ts';
+import { type EndpointViews, metricsRoutes, type MetricsRoutesOptions } from './metrics-routes.ts';
 import { type Route, router } from './route.ts';
 import { serve } from './serve.ts';
 
@@ -13,6 +13,7 @@ export interface EndpointsOptions {
     'nodeName' | 'healthz' | 'metricsServer' | 'bindAddressHardFail' | 'enableProfiling' | 'featureGates'
   >;
   readonly health: () => ProxyHealth;
+  readonly metricsPage: MetricsRoutesOptions['metricsPage'];
   readonly views: EndpointViews;
   readonly debug: DebugState;
   readonly listener: HttpListener;
@@ -79,8 +80,8 @@ async function serveOne(
   await serve({ name, target, flag, handler, hardFail, onFailure, listener, clock, logger }, signal);
 }
 
-function routesOfMetrics({ config, views, debug, clock, logger }: EndpointsOptions): readonly Route[] {
+function routesOfMetrics({ config, metricsPage, views, debug, clock, logger }: EndpointsOptions): readonly Route[] {
   const { enableProfiling, featureGates } = config;
   const profiler = async () => (await import('./profiler.ts')).inspectorProfiler;
-  return metricsRoutes({ views, debug, enableProfiling, featureGates, profiler, clock, logger });
+  return metricsRoutes({ metricsPage, views, debug, enableProfiling, featureGates, profiler, clock, logger });
 }

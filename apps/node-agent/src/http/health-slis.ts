@@ -1,8 +1,8 @@
 import { type HttpAnswer, type HttpRequest, textAnswer } from '@switchyard/core';
 import type { Route } from './route.ts';
 
-/** The content type of Prometheus' text format. */
-export const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
+/** Prometheus' text format. */
+const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
  * `/healthz` of the metrics server, which says only that the process answers, and `/metrics/slis`, which counts those

@@ -5,10 +5,11 @@ import { metricsRoutes, type MetricsRoutesOptions } from './metrics-routes.ts';
 import { inspectorProfiler } from './profiler.ts';
 import { router } from './route.ts';
 import { ask, debugState, now } from './testing/debug-bench.ts';
-import { testViews } from './testing/test-views.ts';
+import { testMetricsPage, testViews } from './testing/test-views.ts';
 
 function handler(more: Partial<MetricsRoutesOptions> = {}) {
   const options: MetricsRoutesOptions = {
+    metricsPage: testMetricsPage,
     views: testViews(),
     debug: debugState(),
     enableProfiling: false,
@@ -35,7 +36,7 @@ describe('the metrics server, as kube-proxy', () => {
     ['/healthz?verbose&exclude=ping', text, '[+]ping excluded: ok\nhealthz check passed\n'],
     ['/healthz/ping', text, 'ok'],
     ['/proxyMode', text, 'nftables'],
-    ['/metrics', metrics, '# TYPE up gauge\nup 1\n'],
+    ['/metrics', 'as usual', '# TYPE up gauge\nup 1\n'],
     ['/metrics/slis', metrics, ''],
     ['/configz', json, '{"kubeproxy.config.k8s.io":{"kind":"KubeProxyConfiguration","mode":"nftables"}}\n'],
     ['/flagz', text, `\nkube-proxy flagz\n${zpage}\n\nconfig=/etc/config.conf\nv=2\n`],
@@ -64,6 +65,11 @@ describe('the metrics server, as kube-proxy', () => {
       headers: { 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' },
       body,
     });
+  });
+
+  test('/metrics is written as its client takes it', async () => {
+    const { headers } = await ask(handler(), '/metrics', { headers: { accept: 'application/openmetrics-text' } });
+    expect(headers['Content-Type']).toBe('as application/openmetrics-text');
   });
 
   test('/metrics/slis counts the answers of /healthz, and DELETE starts anew', async () => {

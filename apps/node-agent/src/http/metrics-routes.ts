@@ -1,7 +1,16 @@
-import { type Clock, type HttpAnswer, jsonAnswer, type Logger, type Millis, textAnswer } from '@switchyard/core';
+import {
+  type Clock,
+  type HttpRequest,
+  type HttpStream,
+  jsonAnswer,
+  type Logger,
+  type Millis,
+  textAnswer,
+} from '@switchyard/core';
 import { debugRoutes } from './debug-routes.ts';
 import type { DebugState } from './debug-state.ts';
-import { healthAndSliRoutes, metricsContentType } from './health-slis.ts';
+import type { MetricsPage } from '../metrics/metrics-page.ts';
+import { healthAndSliRoutes } from './health-slis.ts';
 import type { Profiler } from './profiler.ts';
 import { profilingRoutes } from './profiling-routes.ts';
 import type { Route } from './route.ts';
@@ -9,8 +18,6 @@ import { flagzAnswer, statuszAnswer } from './zpages.ts';
 
 /** What other parts of the agent tell through the metrics server. */
 export interface EndpointViews {
-  /** Every metric in Prometheus' text format. */
-  readonly metricsText: (signal: AbortSignal) => Promise<string>;
   /** The running `KubeProxyConfiguration`, as it would stand in a file. */
   readonly configz: () => object;
   /** Every flag and its value in force. */
@@ -33,6 +40,7 @@ export interface ProcessFacts {
 
 /** What the endpoints of the metrics server need. */
 export interface MetricsRoutesOptions {
+  readonly metricsPage: Pick<MetricsPage, 'metricsText'>;
   readonly views: EndpointViews;
   readonly debug: DebugState;
   readonly enableProfiling: boolean;
@@ -50,14 +58,14 @@ const proxyMode = 'nftables';
 
 /** Everything the metrics server answers: kube-proxy's endpoints, then ours. */
 export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
-  const { views, debug, enableProfiling, featureGates, profiler, clock, logger } = options;
+  const { metricsPage, views, debug, enableProfiling, featureGates, profiler, clock, logger } = options;
   const isOn = (gate: string): boolean => featureGates.get(gate) ?? true;
   const { commandLine } = views.process;
   const profiling = { profiler, commandLine, setVerbosity: views.setVerbosity, logger };
   const routes: readonly Route[] = [
     ...healthAndSliRoutes(),
     { path: '/proxyMode', methods: ['GET'], answer: () => textAnswer(200, proxyMode) },
-    { path: '/metrics', methods: ['GET'], answer: (_, signal) => metricsAnswer(views, signal) },
+    { path: '/metrics', methods: ['GET'], answer: (request, signal) => metricsAnswer(metricsPage, request, signal) },
     {
       path: '/configz',
       methods: ['GET'],
@@ -83,6 +91,11 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   return [...routes, statusz];
 }
 
-async function metricsAnswer({ metricsText }: EndpointViews, signal: AbortSignal): Promise<HttpAnswer> {
-  return textAnswer(200, await metricsText(signal), { 'Content-Type': metricsContentType });
+async function metricsAnswer(
+  page: MetricsRoutesOptions['metricsPage'],
+  { headers }: HttpRequest,
+  signal: AbortSignal,
+): Promise<HttpStream> {
+  const { contentType, pieces } = await page.metricsText(headers['accept'], signal);
+  return { status: 200, headers: { 'Content-Type': contentType, 'X-Content-Type-Options': 'nosniff' }, pieces };
 }

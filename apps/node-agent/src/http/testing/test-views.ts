@@ -1,11 +1,11 @@
 import { millis } from '@switchyard/core';
+import type { MetricsPage } from '../../metrics/metrics-page.ts';
 import type { EndpointViews } from '../metrics-routes.ts';
 import { now } from './debug-bench.ts';
 
 /** Views of an agent that started an hour, two minutes and three seconds ago. */
 export function testViews(more: Partial<EndpointViews> = {}): EndpointViews {
   return {
-    metricsText: async () => '# TYPE up gauge\nup 1\n',
     configz: () => ({ kind: 'KubeProxyConfiguration', mode: 'nftables' }),
     flagz: () =>
       new Map([
@@ -21,4 +21,14 @@ export function testViews(more: Partial<EndpointViews> = {}): EndpointViews {
     },
     ...more,
   };
+}
+
+/** A page of one metric, in two pieces. */
+export const testMetricsPage: Pick<MetricsPage, 'metricsText'> = {
+  metricsText: async (accept) => ({ contentType: `as ${accept ?? 'usual'}`, pieces: pieces() }),
+};
+
+async function* pieces(): AsyncGenerator<string> {
+  yield '# TYPE up gauge\n';
+  yield 'up 1\n';
 }
