@@ -8,15 +8,7 @@ import type { ClusterStateSource } from '../state/cluster-state-source.ts';
 import type { Clock, Millis } from '../time.ts';
 import { FamilyLane, type FamilyOptions, type ReconcileTiming } from './family-lane.ts';
 import type { ReconcilerStatus } from './reconcile-status.ts';
-
-/** Something to wait for after in-sync and before the first apply, for a bounded time. */
-export interface StartCondition {
-  /** For the log. */
-  readonly what: string;
-  /** Asked after each batch. */
-  readonly isMet: () => boolean;
-  readonly timeout: Millis;
-}
+import { type StartCondition, StartWait } from './start-condition.ts';
 
 /** What a reconciler drives, and with what. */
 export interface ReconcilerOptions {
@@ -26,7 +18,8 @@ export interface ReconcilerOptions {
   readonly nodeName: NodeName;
   /** One entry per IP family of this node. */
   readonly families: readonly FamilyOptions[];
-  readonly startCondition?: StartCondition | undefined;
+  /** All of them are waited for, at once. */
+  readonly startConditions?: readonly StartCondition[];
   readonly timing: ReconcileTiming;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -54,14 +47,15 @@ class ClusterReconciler implements Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #lanes: readonly FamilyLane[];
   readonly #started: Millis;
-  /** Resolved by the first batch that leaves the state in sync, or the start condition met. */
+  /** Resolved by the first batch that leaves the state in sync. */
   readonly #inSync = Promise.withResolvers<void>();
-  readonly #conditionMet = Promise.withResolvers<void>();
+  readonly #conditions: readonly StartWait[];
 
   constructor(options: ReconcilerOptions) {
     const { state, clock, logger, metrics, timing } = options;
     this.#options = options;
     this.#started = clock.now();
+    this.#conditions = (options.startConditions ?? []).map((one) => new StartWait(one, { clock, logger }));
     this.#lanes = options.families.map((family) => new FamilyLane(family, { state, clock, logger, metrics, timing }));
   }
 
@@ -111,12 +105,12 @@ class ClusterReconciler implements Reconciler {
   }
 
   #accept(batch: readonly ClusterEvent[]): void {
-    const { state, startCondition } = this.#options;
+    const { state } = this.#options;
     const dirty = state.apply(batch);
     for (const lane of this.#lanes) lane.mark(dirty, this.#triggerTimes(batch, lane.ipFamily));
     if (!state.isInSync) return;
     this.#inSync.resolve();
-    if (startCondition === undefined || startCondition.isMet()) this.#conditionMet.resolve();
+    for (const condition of this.#conditions) condition.check();
   }
 
   /** Changes older than this process say nothing about it. */
@@ -133,28 +127,9 @@ class ClusterReconciler implements Reconciler {
     const { logger } = this.#options;
     await unlessAborted(this.#inSync.promise, signal);
     logger.info('in sync', { services: this.#options.state.services.size });
-    await this.#awaitStartCondition(signal);
+    await Promise.all(this.#conditions.map((condition) => condition.wait(signal)));
     const tasks = this.#lanes.flatMap((lane) => [lane.run(signal), lane.watchDrift(signal), lane.cleanFlows(signal)]);
     await Promise.all(tasks.map(guarded));
-  }
-
-  async #awaitStartCondition(signal: AbortSignal): Promise<void> {
-    const { startCondition: condition, clock, logger } = this.#options;
-    if (condition === undefined) return;
-    const enough = new AbortController();
-    const onAbort = (): void => enough.abort(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    const timeout = clock.sleep(condition.timeout, enough.signal).then(
-      () => 'timeout' as const,
-      () => 'met' as const,
-    );
-    const result = await Promise.race([this.#conditionMet.promise.then(() => 'met' as const), timeout]);
-    signal.removeEventListener('abort', onAbort);
-    enough.abort();
-    signal.throwIfAborted();
-    if (result === 'timeout') {
-      logger.warn('went on without what was waited for', { what: condition.what, waitedMs: condition.timeout });
-    }
   }
 }
 

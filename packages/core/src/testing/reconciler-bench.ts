@@ -5,7 +5,8 @@ import { nodeName, serviceKey, servicePortKey, type ServicePortKey } from '../re
 import type { DataplaneBackend } from '../reconcile/dataplane-backend.ts';
 import type { AfterApply, FamilyOptions } from '../reconcile/family-lane.ts';
 import type { FamilyStatus } from '../reconcile/reconcile-status.ts';
-import { createReconciler, type Reconciler, type StartCondition } from '../reconcile/reconciler.ts';
+import { createReconciler, type Reconciler } from '../reconcile/reconciler.ts';
+import type { StartCondition } from '../reconcile/start-condition.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
 import { ClusterState } from '../state/cluster-state.ts';
 import { millis } from '../time.ts';
@@ -43,7 +44,7 @@ export interface ReconcilerBenchOptions {
   /** What goes wrong with the first applies of the IPv4 backend. */
   readonly faults?: readonly (Fault | undefined)[];
   readonly minSyncPeriod?: number;
-  readonly startCondition?: (state: ClusterState) => StartCondition;
+  readonly startConditions?: (state: ClusterState) => readonly StartCondition[];
   /** The backend of a second family. */
   readonly other?: DataplaneBackend;
   readonly cleanStaleFlows?: AfterApply['cleanStaleFlows'];
@@ -77,7 +78,7 @@ export class ReconcilerBench implements AsyncDisposable {
       state,
       nodeName: nodeName('n1'),
       families: backends.map((backend) => this.#family(backend, options)),
-      startCondition: options.startCondition?.(state),
+      startConditions: options.startConditions?.(state) ?? [],
       timing: {
         minSyncPeriod: options.minSyncPeriod === undefined ? undefined : millis(options.minSyncPeriod),
         retry: { first: millis(1000), max: millis(30_000) },
