@@ -22,6 +22,7 @@ export function tableOptionsOf(config: RunConfig, node: OwnNode, ipFamily: IpFam
     nodeName: config.nodeName,
     masqueradeAll: config.masqueradeAll,
     terminatingFallback: config.terminatingFallback,
+    externalIps: config.featureGates.get('AllowServiceExternalIPs') === false ? 'ignore' : 'forward',
     podDetector: podDetectorOf(config.detectLocal, node, ipFamily),
     nodeIp: node.addressOf(ipFamily),
     nodePortCidrs: nodePortCidrsOf(config, node, ipFamily),

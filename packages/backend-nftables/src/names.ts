@@ -1,4 +1,4 @@
-import type { IpFamily, Protocol, TrafficPolicy } from '@switchyard/core';
+import { type IpFamily, type Millis, type Protocol, seconds, type TrafficPolicy } from '@switchyard/core';
 
 /**
  * Every name this backend has in the kernel, and how a process with no memory recognises it.
@@ -98,6 +98,15 @@ export const affinityMap = 'affinity';
 
 /** How many clients keep their endpoints, over all Services of a family; the ones that come later are balanced. */
 export const affinityMapSize = 262_144;
+
+/**
+ * The set that says when the rules of a family were last known to be right, without its suffix. Its one element is that
+ * time, for people, and has a timeout, for programs: what is gone of it is the age, by the kernel's own clock.
+ */
+export const heartbeatSet = 'heartbeat';
+
+/** How long the element of the heartbeat set lives; after that the age is not known any more. */
+export const heartbeatTimeout: Millis = seconds(1000 * 24 * 3600);
 
 /** nft's word for the object in `list`, `flush` and `add`. */
 export function objectKind(object: ElementObject | IntervalObject): 'map' | 'set' {

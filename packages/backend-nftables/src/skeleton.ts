@@ -18,6 +18,7 @@ import {
   dropSets,
   dropSetSize,
   type FamilySuffix,
+  heartbeatSet,
   masqueradeMark,
   ruleMarksSet,
   ruleMarksSize,
@@ -109,6 +110,8 @@ function familyObjects({ suffix, ip }: Family): string[] {
     ...dropSets.map(
       (set) => `  set ${set}${suffix} { typeof meta priority; size ${dropSetSize}; flags dynamic; counter; }`,
     ),
+    `  set ${heartbeatSet}${suffix} { typeof meta time; size 16; flags timeout; gc-interval 1h; ` +
+      `comment "last known to be right, age = timeout - expires"; }`,
   ];
 }
 

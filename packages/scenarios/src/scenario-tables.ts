@@ -32,6 +32,7 @@ export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily, state: Cl
     nodeName: nodeName('node1'),
     masqueradeAll: agent.masqueradeAll,
     terminatingFallback: agent.terminatingFallback,
+    externalIps: 'forward',
     podDetector: podDetectorOf(scenario, ipFamily, state),
     nodePortCidrs: nodePortCidrsOf(scenario, ipFamily, state),
   };

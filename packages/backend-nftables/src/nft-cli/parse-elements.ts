@@ -1,4 +1,4 @@
-import { HostError, tryParseIp } from '@switchyard/core';
+import { HostError, type Millis, seconds, tryParseIp } from '@switchyard/core';
 import { type Element, elementId } from '../elements.ts';
 import { handleClass, hex } from '../handles.ts';
 import {
@@ -92,6 +92,16 @@ function parseHandle(value: unknown): number {
 /** The numbers of a set of marks; what is no number counts as one that is never right. */
 export function parseMarks(listed: readonly unknown[]): readonly number[] {
   return listed.map((item) => (typeof item === 'number' ? item : Number.NaN));
+}
+
+/** How long ago the youngest element of a heartbeat set was written, in whole seconds; undefined for none. */
+export function parseHeartbeat(listed: readonly unknown[]): Millis | undefined {
+  const ages = listed.flatMap((item) => {
+    const elem = (item as { readonly elem?: { readonly timeout?: unknown; readonly expires?: unknown } } | null)?.elem;
+    const { timeout, expires } = elem ?? {};
+    return typeof timeout === 'number' && typeof expires === 'number' ? [Math.max(0, timeout - expires)] : [];
+  });
+  return ages.length === 0 ? undefined : seconds(Math.min(...ages));
 }
 
 /** A map of load-balancing classes: class to the name of its chain. */

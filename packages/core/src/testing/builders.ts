@@ -148,6 +148,7 @@ export interface OptionsSpec {
   readonly nodeName?: string;
   readonly masqueradeAll?: boolean;
   readonly terminatingFallback?: TableOptions['terminatingFallback'];
+  readonly externalIps?: TableOptions['externalIps'];
   /** Default: a detector for 10.244.0.0/16 or fd00:10:244::/56; `none` for no detector. */
   readonly podCidr?: string;
   /** Instead of `podCidr`. */
@@ -165,6 +166,7 @@ export function tableOptions(spec: OptionsSpec = {}): TableOptions {
     nodeName: nodeName(spec.nodeName ?? 'n1'),
     masqueradeAll: spec.masqueradeAll ?? false,
     terminatingFallback: spec.terminatingFallback ?? 'on',
+    externalIps: spec.externalIps ?? 'forward',
     podDetector:
       spec.podDetector ?? (podCidr === 'none' ? { kind: 'none' } : { kind: 'cidr', cidr: parseCidr(podCidr) }),
     nodePortCidrs: (spec.nodePortCidrs ?? [ipFamily === 'IPv4' ? '0.0.0.0/0' : '::/0']).map(parseCidr),

@@ -141,13 +141,13 @@ function flagsOf(scenario: Scenario, folder: string): readonly string[] {
   const listed = nodePortAddresses.length > 0 ? nodePortAddresses : ['0.0.0.0/0', '::/0'];
   const nodePorts = nodePortAddresses === 'primary' ? nodePortAddresses : [...listed].join(',');
   return [
-    `--manifests=${folder}`,
+    `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
     '--proxy-mode=nftables',
     ...detectionFlags(detectLocal),
     ...(masqueradeAll ? ['--masquerade-all'] : []),
     `--nodeport-addresses=${nodePorts}`,
-    `--terminating-fallback=${terminatingFallback}`,
+    `--switchyard-terminating-fallback=${terminatingFallback}`,
     '--healthz-bind-address=0.0.0.0:10256',
     '-v=4',
   ];
