@@ -20,6 +20,7 @@ import {
 } from '@switchyard/core';
 import { flowCleaner, type FlowHost } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
+import { startingEvent } from './events/agent-events.ts';
 import { type AddressHost, followAddresses } from './follow-addresses.ts';
 import { serveHttpEndpoints } from './http-endpoints.ts';
 import { OwnNode } from './node/own-node.ts';
@@ -107,7 +108,9 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     clock,
     logger,
     metrics,
+    events: host.events,
   });
+  host.events.record(startingEvent(config.nodeName));
   const stop = new AbortController();
   const endpoints =
     config.healthz === undefined

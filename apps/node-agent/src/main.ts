@@ -4,7 +4,6 @@ import {
   httpListener,
   type IpFamily,
   type Logger,
-  noopEvents,
   noopMetrics,
   seconds,
   systemClock,
@@ -63,7 +62,9 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
   try {
     const { nodeName } = config;
     const needs = { nodeName, clock: systemClock, random: Math.random, logger };
-    const source = readAhead(await openSource(config.source, needs), running);
+    const opened = await openSource(config.source, needs);
+    await using events = opened.events;
+    const source = readAhead(opened.source, running);
     const backends = await opening;
     logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
     const host = {
@@ -71,7 +72,7 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       logger,
       metrics: noopMetrics,
       listener: httpListener,
-      events: noopEvents,
+      events,
       interfaceAddresses: () => nodeAddresses(),
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       // Listing and the first apply leave more garbage than all that follows.

@@ -3,11 +3,14 @@ import {
   type Clock,
   type ClusterStateSource,
   ConfigError,
+  type EventRecorder,
   type Logger,
   type NodeName,
   type Random,
 } from '@switchyard/core';
 import type { SourceConfig } from './config.ts';
+import { ApiEventRecorder } from './events/api-events.ts';
+import { logEvents } from './events/log-events.ts';
 import { version } from './version.ts';
 
 /** What a source may need of this process. */
@@ -18,21 +21,34 @@ export interface SourceNeeds {
   readonly logger: Logger;
 }
 
+/** Where the cluster is read, and where it is told something. */
+export interface OpenedSource {
+  readonly source: ClusterStateSource;
+  /** To be disposed at the end: it sends what waits. */
+  readonly events: EventRecorder & AsyncDisposable;
+}
+
 /** The source the flags ask for. Rejects with `ConfigError` when it cannot be used at all. */
-export async function openSource(config: SourceConfig, needs: SourceNeeds): Promise<ClusterStateSource> {
+export async function openSource(config: SourceConfig, needs: SourceNeeds): Promise<OpenedSource> {
   const { nodeName, clock, random, logger: log } = needs;
   if (config.kind === 'manifests') {
     await checkFolder(config.folder);
     const { ManifestSource } = await import('@switchyard/core/manifests');
-    return new ManifestSource({ folder: config.folder, clock, log });
+    const events = { ...logEvents(log), [Symbol.asyncDispose]: () => Promise.resolve() };
+    return { source: new ManifestSource({ folder: config.folder, clock, log }), events };
   }
-  const { KubernetesSource, inClusterConnection, kubeconfigConnection } = await import('@switchyard/core/kubernetes');
+  const { KubernetesSource, inClusterConnection, kubeconfigConnection, sendJson } =
+    await import('@switchyard/core/kubernetes');
   const connection =
     config.kind === 'inCluster'
       ? await inClusterConnection({ env: config.env, clock })
       : await kubeconfigConnection(config.file, clock);
   const userAgent = `switchyard-agent/${version}`;
-  return new KubernetesSource({ connection, nodes: { kind: 'one', name: nodeName }, clock, random, log, userAgent });
+  const send = sendJson.bind(undefined, { connection, clock, userAgent });
+  return {
+    source: new KubernetesSource({ connection, nodes: { kind: 'one', name: nodeName }, clock, random, log, userAgent }),
+    events: new ApiEventRecorder({ send, nodeName, clock, logger: log }),
+  };
 }
 
 /** The source itself would complain only after the start. */

@@ -1,3 +1,4 @@
+import { type EventRecorder, noopEvents } from '../events.ts';
 import type { IpFamily } from '../ip/address.ts';
 import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
@@ -25,6 +26,8 @@ export interface ReconcilerOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Absent: nobody is told. */
+  readonly events?: EventRecorder;
 }
 
 /** Keeps the kernel equal to what the cluster asks of this node. */
@@ -62,7 +65,9 @@ class ClusterReconciler implements Reconciler {
     this.#options = options;
     this.#startedAt = clock.monotonic();
     this.#conditions = (options.startConditions ?? []).map((one) => new StartWait(one, { clock, logger }));
-    this.#lanes = options.families.map((family) => new FamilyLane(family, { state, clock, logger, metrics, timing }));
+    const { nodeName, events = noopEvents } = options;
+    const context = { state, clock, logger, metrics, timing, nodeName, events };
+    this.#lanes = options.families.map((family) => new FamilyLane(family, context));
   }
 
   async run(signal: AbortSignal): Promise<void> {

@@ -1,3 +1,4 @@
+import type { RecordedEvent } from '../events.ts';
 import type { IpFamily } from '../ip/address.ts';
 import { type LogFields, type Logger, noopLogger } from '../log.ts';
 import { type Metrics, noopMetrics } from '../metrics.ts';
@@ -64,6 +65,8 @@ export class ReconcilerBench implements AsyncDisposable {
   readonly latencies: number[] = [];
   /** Foreign changes counted, by kind. */
   readonly drifts: string[] = [];
+  /** What the cluster was told. */
+  readonly events: RecordedEvent[] = [];
   /** Settles with the reconciler's `run`. */
   readonly ended: Promise<void>;
   readonly #controller = new AbortController();
@@ -87,6 +90,7 @@ export class ReconcilerBench implements AsyncDisposable {
       clock: this.clock,
       logger: this.#logger(),
       metrics: this.#metrics(),
+      events: { record: (event) => void this.events.push(event) },
     });
     this.ended = this.reconciler.run(this.#controller.signal);
     this.ended.catch(() => undefined); // the test that cares awaits it
