@@ -1,13 +1,5 @@
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import {
-  HostError,
-  httpListener,
-  type IpFamily,
-  type Logger,
-  noopEvents,
-  seconds,
-  systemClock,
-} from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, type Logger, seconds, systemClock } from '@switchyard/core';
 import {
   collectGarbage,
   createCommandRunner,
@@ -67,7 +59,9 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
     using watched = watchProcess();
     metricsPage.addCollector(() => watched.collect());
     const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
-    const source = readAhead(await openSource(config.source, needs), running);
+    const opened = await openSource(config.source, needs);
+    await using events = opened.events;
+    const source = readAhead(opened.source, running);
     const backends = await opening;
     logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
     const host = {
@@ -76,7 +70,7 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       metrics: metricsPage.metrics,
       metricsPage,
       listener: httpListener,
-      events: noopEvents,
+      events,
       interfaceAddresses: () => nodeAddresses(),
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       // Listing and the first apply leave more garbage than all that follows.
