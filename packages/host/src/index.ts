@@ -5,3 +5,4 @@ export * from './node-addresses.ts';
 export * from './ip-families.ts';
 export * from './release-memory.ts';
 export * from './run-app.ts';
+export * from './kernel-files.ts';
