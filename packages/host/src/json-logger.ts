@@ -1,5 +1,6 @@
 import type { LogFields, Logger } from '@switchyard/core';
 import { pino } from 'pino';
+import { steadyOutput } from './steady-output.ts';
 
 /** Levels from least to most talkative. */
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug' | 'trace';
@@ -12,23 +13,33 @@ export interface LogSink {
 /**
  * One JSON object per line on stderr (or `sink`): `level`, `time` (wall clock, milliseconds since the
  * Unix epoch), `msg`, then the fields. Lines are written at once, without a worker, so nothing is lost
- * when the process ends. Errors among the fields are printed as name, code, message and cause.
+ * when the process ends. A full disk, or a reader that is slow or gone, neither stops nor ends the process; how many lines
+ * that has cost is said afterwards. Errors among the fields are printed as name, code, message and cause.
  */
 export function createJsonLogger(level: LogLevel, sink?: LogSink): Logger {
-  const destination = sink ?? pino.destination({ fd: 2, sync: true });
-  const inner = pino({ level, base: null, formatters: { level: (label) => ({ level: label }) } }, destination);
+  const inner = pino(
+    { level, base: null, formatters: { level: (label) => ({ level: label }) } },
+    sink ?? stderrSink((lost, error) => logger.warn('log lines were lost', { lost, error })),
+  );
   const logAt =
     (method: LogLevel) =>
     (message: string, fields: LogFields = {}): void => {
       if (inner.isLevelEnabled(method)) inner[method](withPlainErrors(fields), message);
     };
-  return {
+  const logger: Logger = {
     error: logAt('error'),
     warn: logAt('warn'),
     info: logAt('info'),
     debug: logAt('debug'),
     trace: logAt('trace'),
   };
+  return logger;
+}
+
+function stderrSink(onLost: (count: number, error: Error) => void): LogSink {
+  const output = steadyOutput({ fd: 2, onLost });
+  process.once('exit', () => output.flush());
+  return output;
 }
 
 function withPlainErrors(fields: LogFields): Record<string, unknown> {

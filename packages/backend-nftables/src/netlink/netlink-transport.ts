@@ -16,6 +16,7 @@ import {
   type DropSet,
   type ElementObject,
   type FamilySuffix,
+  intervalKind,
   heartbeatSet,
   type IntervalObject,
   type TableName,
@@ -163,7 +164,8 @@ class NetlinkTransport implements NftTransport {
       items.push(boundaryOf(bytes, raw));
     };
     const isThere = await this.#elements({ table, name: `${object}${suffix}`, items, visit }, signal);
-    return isThere ? intervalTexts(items, suffix === '4' ? 32 : 128) : undefined;
+    const addresses = suffix === '4' ? 'ipv4' : 'ipv6';
+    return isThere ? intervalTexts(items, intervalKind(object) === 'interface' ? 'interface' : addresses) : undefined;
   }
 
   async writeHeartbeat({ table, suffix, now }: WrittenHeartbeat, signal: AbortSignal): Promise<void> {

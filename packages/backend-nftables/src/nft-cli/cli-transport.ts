@@ -64,7 +64,7 @@ function readers(client: NftClient): Pick<NftTransport, Reader> {
     },
     readIntervals: async ({ table, object, suffix }, signal) => {
       const listed = await client.elements({ table, kind: 'set', name: `${object}${suffix}` }, signal);
-      return listed && parseIntervals(listed);
+      return listed && parseIntervals(object, listed);
     },
     readCounters: async ({ table, object, suffix }, signal) => {
       const kind = isCountedMap(object) ? 'map' : 'set';

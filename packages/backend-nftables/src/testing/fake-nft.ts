@@ -102,6 +102,7 @@ function partValue(part: string, type: PartType | undefined): unknown {
     return `${Math.floor(number / 0x10000).toString(16)}:${(number % 0x10000).toString(16)}`;
   }
   if (type === 'th dport' || type === 'mark' || type?.startsWith('numgen') === true) return Number(part);
+  if (type === 'iifname') return JSON.parse(part);
   if (type === 'verdict') return { goto: { target: part.replace(/^goto /, '') } };
   const [addr = '', length] = part.split('/');
   return length === undefined ? part : { prefix: { addr, len: Number(length) } };

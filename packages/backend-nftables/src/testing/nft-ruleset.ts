@@ -218,6 +218,7 @@ function checkParts(text: string, parts: readonly PartType[], line: string): voi
 
 /** Whether the last parts overlap where all others are equal. */
 function overlaps(object: FakeObject, key: string): boolean {
+  if (key.startsWith('"')) return false; // there is never more than one interface
   const [place, source] = splitLast(key);
   const [start, end] = range(source);
   return [...object.elements.keys()].some((other) => {

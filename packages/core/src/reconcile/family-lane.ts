@@ -38,7 +38,7 @@ export interface AfterApply {
   cleanStaleFlows?(criteria: () => FlowCriteria, signal: AbortSignal): Promise<void>;
 }
 
-/** How often things happen. */
+/** How often things happen. Read before each run, so it may change. */
 export interface ReconcileTiming {
   /** Overrides the backend's own floor between two applies. */
   readonly minSyncPeriod: Millis | undefined;
@@ -64,7 +64,7 @@ export interface LaneContext {
 }
 
 /** More trigger times than this between two applies add nothing to a distribution. */
-const maxTriggerTimes = 1000;
+const maxChangeTimes = 1000;
 /** More service names than this in one debug line help nobody. */
 const maxLoggedServices = 1000;
 
@@ -93,7 +93,8 @@ export class FamilyLane {
   /** Monotonic times of the oldest change that waits, and of the oldest one the apply in flight is about. */
   #pendingSince: Millis | undefined;
   #inFlightSince: Millis | undefined;
-  #triggerTimes: Millis[] = [];
+  /** Monotonic times at which the changes that wait were made. */
+  #changeTimes: Millis[] = [];
 
   constructor(family: FamilyOptions, context: LaneContext) {
     const { clock, logger, metrics, timing } = context;
@@ -108,9 +109,13 @@ export class FamilyLane {
     this.#heartbeat = new Heartbeat({ backend: family.backend, status: () => this.status(), clock, logger, metrics });
     this.#runner = new BoundedRunner({
       clock,
-      minGap: timing.minSyncPeriod ?? capabilities.minSyncPeriod,
+      get minGap() {
+        return timing.minSyncPeriod ?? capabilities.minSyncPeriod;
+      },
+      get retry() {
+        return timing.retry;
+      },
       resyncInterval: timing.resyncInterval,
-      retry: timing.retry,
       run: (reason, signal) => this.#runOnce(reason, signal),
     });
   }
@@ -119,12 +124,12 @@ export class FamilyLane {
     return this.#family.backend.ipFamily;
   }
 
-  /** Notes what must be rebuilt. `triggerTimes` are the API's, for the latency metric. */
-  mark(dirty: Dirty, triggerTimes: readonly Millis[]): void {
+  /** Notes what must be rebuilt. `changeTimes`: when that was changed, monotonic, for the latency metric. */
+  mark(dirty: Dirty, changeTimes: readonly Millis[]): void {
     if (isNothingDirty(dirty)) return;
     this.#dirty = mergeDirty(this.#dirty, dirty);
     if (!this.#isRunning) return; // the first run builds everything anyway, and nothing is late yet
-    this.#triggerTimes.push(...triggerTimes.slice(0, maxTriggerTimes - this.#triggerTimes.length));
+    this.#changeTimes.push(...changeTimes.slice(0, maxChangeTimes - this.#changeTimes.length));
     this.#notePending();
     this.#runner.poke();
   }
@@ -250,8 +255,8 @@ export class FamilyLane {
     this.#lastApplied = clock.now();
     this.#heartbeat.noteApplied();
     this.#set('kubeproxy_sync_proxy_rules_last_timestamp_seconds');
-    for (const time of this.#triggerTimes.splice(0)) {
-      const latency = Math.max(0, clock.now() - time) / 1000;
+    for (const time of this.#changeTimes.splice(0)) {
+      const latency = (clock.monotonic() - time) / 1000;
       metrics.observe('kubeproxy_network_programming_duration_seconds', { ip_family: this.ipFamily }, latency);
     }
     this.#missing.note(delta);
