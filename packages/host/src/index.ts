@@ -6,3 +6,7 @@ export * from './ip-families.ts';
 export * from './release-memory.ts';
 export * from './run-app.ts';
 export * from './kernel-files.ts';
+export * from './iptables/parse-save.ts';
+export * from './iptables/plan-removal.ts';
+export * from './iptables/remove-chains.ts';
+export * from './iptables/kube-proxy-chains.ts';

@@ -85,6 +85,13 @@ export async function askAgent({ clock, name = socketName }: ClaimOptions, signa
   }
 }
 
+/** Throws `HostError`, which names it, while an agent runs: it would put back what is removed. */
+export async function refuseWhileRunning(clock: Clock, signal: AbortSignal): Promise<void> {
+  const other = await askAgent({ clock }, signal);
+  if (other.status === 'none') return;
+  throw new HostError('host.running', `an agent runs on this node: ${describe(other.identity)}; stop it first`);
+}
+
 /** One agent in words. */
 export function describe(identity: AgentIdentity | undefined): string {
   if (identity === undefined)
