@@ -26,7 +26,7 @@ import { runAgent } from './agent.ts';
 import { parseConfig, type RunConfig } from './config.ts';
 
 function configOf(...args: readonly string[]): RunConfig {
-  const config = parseConfig(['--hostname-override=n1', '--kubeconfig=/unused', ...args], {});
+  const config = parseConfig(['--hostname-override=n1', '--kubeconfig=/unused', '--proxy-mode=nftables', ...args], {});
   if (config.kind !== 'run') throw new Error('not a run');
   return config;
 }
@@ -171,8 +171,8 @@ describe('tables', () => {
   test.each([
     ['on', ['10.244.1.1']],
     ['off', []],
-  ])('--terminating-fallback=%s reaches the policy', async (fallback, expected) => {
-    await using bench = new AgentBench(configOf(`--terminating-fallback=${fallback}`));
+  ])('--switchyard-terminating-fallback=%s reaches the policy', async (fallback, expected) => {
+    await using bench = new AgentBench(configOf(`--switchyard-terminating-fallback=${fallback}`));
     await bench.push(cluster);
     const terminating = slice('shop/cart', { endpoints: [{ ip: '10.244.1.1', node: 'n1', terminating: true }] });
     await bench.push([{ kind: 'upsert', resource: 'EndpointSlice', item: terminating }]);
@@ -204,7 +204,7 @@ describe('our Node', () => {
 
   test.each([
     ['when NodePort addresses are given', ['--nodeport-addresses=0.0.0.0/0']],
-    ['when there are only manifests', ['--kubeconfig=', '--manifests=/unused']],
+    ['when there are only manifests', ['--kubeconfig=', '--switchyard-manifests=/unused']],
   ])('is not waited for %s', async (_, args) => {
     await using bench = new AgentBench(configOf(...args));
     await bench.push(withoutNode);

@@ -61,6 +61,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     ({ ipFamily }) =>
       new ServiceHealth({
         ipFamily,
+        nodeName: config.nodeName,
         listener,
         addresses: () => {
           const { nodePortCidrs } = tableOptionsOf(config, state, ipFamily);

@@ -4,7 +4,7 @@ import { type Config, parseConfig, type RunConfig } from './config.ts';
 import { flags, helpText } from './flags.ts';
 
 function run(...args: readonly string[]): RunConfig {
-  const config: Config = parseConfig(args, {});
+  const config: Config = parseConfig(['--proxy-mode=nftables', ...args], {});
   if (config.kind !== 'run') throw new Error(`not a run: ${config.kind}`);
   return config;
 }
@@ -32,14 +32,14 @@ describe('flags', () => {
   test.each<readonly [string, readonly string[], Partial<RunConfig>]>([
     ['a value after =', ['--hostname-override=n1'], { nodeName: run('--hostname-override=n1').nodeName }],
     ['a kubeconfig', ['--kubeconfig', '/x'], { source: { kind: 'kubeconfig', file: '/x' } }],
-    ['manifests', ['--manifests', '/x'], { source: { kind: 'manifests', folder: '/x' } }],
+    ['manifests', ['--switchyard-manifests', '/x'], { source: { kind: 'manifests', folder: '/x' } }],
     ['a bare switch', ['--masquerade-all'], { masqueradeAll: true }],
     ['a switch that is true', ['--masquerade-all=true'], { masqueradeAll: true }],
     ['a switch that is false', ['--masquerade-all=false'], { masqueradeAll: false }],
     ['the last of several', ['--masquerade-all', '--masquerade-all=0'], { masqueradeAll: false }],
     ['a mode that exists', ['--proxy-mode', 'nftables'], {}],
-    ['the nft program instead of netlink', ['--nft-transport=cli'], { nftTransport: 'cli' }],
-    ['the fallback', ['--terminating-fallback=off'], { terminatingFallback: 'off' }],
+    ['the nft program instead of netlink', ['--switchyard-nft-transport=cli'], { nftTransport: 'cli' }],
+    ['the fallback', ['--switchyard-terminating-fallback=off'], { terminatingFallback: 'off' }],
     [
       'periods',
       ['--iptables-min-sync-period=10ms', '--iptables-sync-period=1m'],
@@ -94,10 +94,10 @@ describe('flags', () => {
     [['--help'], 'help'],
     [['-h'], 'help'],
     [['--version'], 'version'],
-    [['--dump'], 'dump'],
+    [['--switchyard-dump'], 'dump'],
     [['--cleanup'], 'cleanup'],
-    [['--cleanup=false'], 'run'],
-    [['--kubeconfig=/x', '--dump'], 'dump'],
+    [['--cleanup=false', '--proxy-mode=nftables'], 'run'],
+    [['--kubeconfig=/x', '--switchyard-dump'], 'dump'],
   ])('%j is a %s', (args, kind) => {
     expect(parseConfig(args, {}).kind).toBe(kind);
   });
@@ -113,8 +113,14 @@ describe('what is refused, in one line', () => {
     [['--masquerade-all', 'false'], 'unexpected argument "false"; see --help'],
     [['--masquerade-all=maybe'], '--masquerade-all is true or false, not "maybe"; see --help'],
     [['--kubeconfig'], '--kubeconfig needs a value: FILE; see --help'],
-    [['--proxy-mode=iptables'], '--proxy-mode "iptables": this agent has only \'nftables\''],
-    [['--proxy-mode='], '--proxy-mode "": this agent has only \'nftables\''],
+    [
+      ['--proxy-mode=iptables'],
+      '--proxy-mode "iptables": this agent has only \'nftables\'; give --proxy-mode=nftables',
+    ],
+    [
+      ['--proxy-mode='],
+      `--proxy-mode "": unset means 'iptables', as in kube-proxy, and this agent has only 'nftables'; give --proxy-mode=nftables`,
+    ],
     [['--cluster-cidr=10.0.0.0'], '--cluster-cidr "10.0.0.0": "10.0.0.0" is not a CIDR such as 10.0.0.0/8'],
     [['--cluster-cidr=10.0.0.0/8,x'], '--cluster-cidr "10.0.0.0/8,x": "x" is not a CIDR such as 10.0.0.0/8'],
     [['--cluster-cidr=10.0.0.0/33'], '--cluster-cidr "10.0.0.0/33": "10.0.0.0/33" is not a CIDR such as 10.0.0.0/8'],
@@ -131,16 +137,22 @@ describe('what is refused, in one line', () => {
       '--healthz-bind-address "0.0.0.0:70000": it is an IP address, with or without a port, such as 0.0.0.0:10256',
     ],
     [['--iptables-sync-period=soon'], '--iptables-sync-period "soon": it is a duration such as 30s or 1m30s'],
-    [['--dump', '--cleanup'], '--dump and --cleanup exclude each other; give one'],
-    [['--nft-transport=libnftables'], `--nft-transport "libnftables": it is 'netlink' or 'cli'`],
+    [['--switchyard-dump', '--cleanup'], '--switchyard-dump and --cleanup exclude each other; give one'],
+    [['--switchyard-nft-transport=libnftables'], `--switchyard-nft-transport "libnftables": it is 'netlink' or 'cli'`],
     [['--iptables-sync-period=0'], '--iptables-sync-period "0": it must be more than 0'],
     [['--iptables-min-sync-period=1m'], '--iptables-min-sync-period "1m": it is longer than --iptables-sync-period'],
-    [['--terminating-fallback=maybe'], '--terminating-fallback "maybe": it is on or off'],
+    [['--switchyard-terminating-fallback=maybe'], '--switchyard-terminating-fallback "maybe": it is on or off'],
     [['-v=loud'], '--v "loud": it is a number such as 2'],
-    [['--kubeconfig=/x', '--manifests=/y'], '--kubeconfig and --manifests exclude each other; give one'],
+    [
+      ['--kubeconfig=/x', '--switchyard-manifests=/y'],
+      '--kubeconfig and --switchyard-manifests exclude each other; give one',
+    ],
     [['--hostname-override= '], '--hostname-override is empty; give the name of our Node'],
   ])('%j', (args, message) => {
-    expect(errorOf(() => parseConfig(args, {}))).toMatchObject({ name: 'ConfigError', message });
+    expect(errorOf(() => parseConfig(['--proxy-mode=nftables', ...args], {}))).toMatchObject({
+      name: 'ConfigError',
+      message,
+    });
   });
 });
 

@@ -64,14 +64,14 @@ export function parseConfig(
   const isOn = (name: string): boolean => values.get(name) === 'true';
   if (isOn('help')) return { kind: 'help' };
   if (isOn('version')) return { kind: 'version' };
-  checkProxyMode(values);
   const logLevel = parseLogLevel(values);
   const nftTransport = parseNftTransport(values);
-  if (isOn('dump') && isOn('cleanup')) {
-    throw new ConfigError('config.command', '--dump and --cleanup exclude each other; give one');
+  if (isOn('switchyard-dump') && isOn('cleanup')) {
+    throw new ConfigError('config.command', '--switchyard-dump and --cleanup exclude each other; give one');
   }
-  if (isOn('dump')) return { kind: 'dump', nftTransport, logLevel };
+  if (isOn('switchyard-dump')) return { kind: 'dump', nftTransport, logLevel };
   if (isOn('cleanup')) return { kind: 'cleanup', nftTransport, logLevel };
+  checkProxyMode(values);
   return {
     kind: 'run',
     source: parseSource(values, env),
@@ -89,15 +89,16 @@ export function parseConfig(
 }
 
 function checkProxyMode(values: FlagValues): void {
-  const mode = values.get('proxy-mode') ?? 'nftables';
+  const mode = values.get('proxy-mode') ?? '';
   if (mode !== 'nftables') {
-    throw refuse('proxy-mode', mode, "this agent has only 'nftables'");
+    const meant = mode === '' ? "unset means 'iptables', as in kube-proxy, and " : '';
+    throw refuse('proxy-mode', mode, `${meant}this agent has only 'nftables'; give --proxy-mode=nftables`);
   }
 }
 
 function parseNftTransport(values: FlagValues): NftTransportKind {
-  const text = values.get('nft-transport') ?? 'netlink';
-  if (text !== 'netlink' && text !== 'cli') throw refuse('nft-transport', text, "it is 'netlink' or 'cli'");
+  const text = values.get('switchyard-nft-transport') ?? 'netlink';
+  if (text !== 'netlink' && text !== 'cli') throw refuse('switchyard-nft-transport', text, "it is 'netlink' or 'cli'");
   return text;
 }
 
@@ -110,9 +111,9 @@ function parseLogLevel(values: FlagValues): LogLevel {
 
 function parseSource(values: FlagValues, env: Readonly<Record<string, string | undefined>>): SourceConfig {
   const file = values.get('kubeconfig') ?? '';
-  const folder = values.get('manifests') ?? '';
+  const folder = values.get('switchyard-manifests') ?? '';
   if (file !== '' && folder !== '') {
-    throw new ConfigError('config.source', '--kubeconfig and --manifests exclude each other; give one');
+    throw new ConfigError('config.source', '--kubeconfig and --switchyard-manifests exclude each other; give one');
   }
   if (file !== '') return { kind: 'kubeconfig', file };
   return folder === '' ? { kind: 'inCluster', env } : { kind: 'manifests', folder };
@@ -189,8 +190,8 @@ function parsePeriod(values: FlagValues, flag: string): Millis | undefined {
 }
 
 function parseFallback(values: FlagValues): RunConfig['terminatingFallback'] {
-  const text = values.get('terminating-fallback') ?? 'on';
-  if (text !== 'on' && text !== 'off') throw refuse('terminating-fallback', text, 'it is on or off');
+  const text = values.get('switchyard-terminating-fallback') ?? 'on';
+  if (text !== 'on' && text !== 'off') throw refuse('switchyard-terminating-fallback', text, 'it is on or off');
   return text;
 }
 

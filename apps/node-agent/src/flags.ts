@@ -25,7 +25,12 @@ export const flags: readonly Flag[] = [
     value: 'NAME',
     help: 'name of our Node (default: the host name in lower case)',
   },
-  { name: 'proxy-mode', kind: 'text', value: 'MODE', help: 'dataplane: nftables (default)' },
+  {
+    name: 'proxy-mode',
+    kind: 'text',
+    value: 'MODE',
+    help: 'dataplane; only nftables, and it must be said: unset means iptables',
+  },
   {
     name: 'cluster-cidr',
     kind: 'text',
@@ -67,24 +72,24 @@ export const flags: readonly Flag[] = [
   { name: 'version', kind: 'switch', help: 'print the version, and exit' },
   { name: 'help', kind: 'switch', help: 'print this, and exit' },
   {
-    name: 'manifests',
+    name: 'switchyard-manifests',
     kind: 'text',
     value: 'DIR',
     help: 'follow YAML and JSON files in a folder instead of an API server',
   },
   {
-    name: 'nft-transport',
+    name: 'switchyard-nft-transport',
     kind: 'text',
     value: 'netlink|cli',
     help: 'how nftables elements reach the kernel: netlink (default), or the nft program',
   },
   {
-    name: 'terminating-fallback',
+    name: 'switchyard-terminating-fallback',
     kind: 'text',
     value: 'on|off',
     help: 'off: never send to terminating endpoints, as Kubernetes up to 1.25 (default on)',
   },
-  { name: 'dump', kind: 'switch', help: 'print what is in the kernel, and exit' },
+  { name: 'switchyard-dump', kind: 'switch', help: 'print what is in the kernel, and exit' },
 ];
 
 /** Flag values as given, the last one winning as in Go. Switches are `true` or `false`. */

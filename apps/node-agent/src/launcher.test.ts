@@ -40,7 +40,7 @@ class FakeCheckout {
   }
 
   run(file: string, path = '/usr/bin:/bin'): { readonly status: number | null; readonly text: string } {
-    const result = spawnSync(file, ['--dump'], { cwd: '/', env: { PATH: path }, encoding: 'utf8' });
+    const result = spawnSync(file, ['--switchyard-dump'], { cwd: '/', env: { PATH: path }, encoding: 'utf8' });
     return { status: result.status, text: (result.stdout + result.stderr).trim() };
   }
 }
@@ -62,7 +62,7 @@ describe('the launcher', () => {
     const { status, text } = checkout.run(join(checkout.root, 'second'));
     expect(status).toBe(0);
     expect(text).toMatch(
-      /^own: --max-semi-space-size=1 --heap-growing-percent=25 --expose-gc .*\/dist-bundle\/main\.mjs --dump$/,
+      /^own: --max-semi-space-size=1 --heap-growing-percent=25 --expose-gc .*\/dist-bundle\/main\.mjs --switchyard-dump$/,
     );
   });
 

@@ -23,6 +23,7 @@ export function tableOptionsOf(config: RunConfig, state: ClusterStateView, ipFam
     nodeName: config.nodeName,
     masqueradeAll: config.masqueradeAll,
     terminatingFallback: config.terminatingFallback,
+    externalIps: config.featureGates.get('AllowServiceExternalIPs') === false ? 'ignore' : 'forward',
     podDetector: podCidr === undefined ? { kind: 'none' } : { kind: 'cidr', cidr: podCidr },
     nodePortCidrs: nodePortCidrsOf(config, state, ipFamily),
   };

@@ -41,6 +41,6 @@ async function checkFolder(folder: string): Promise<void> {
     await readdir(folder);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ConfigError('config.manifests', `--manifests: cannot read the folder: ${reason}`, { cause });
+    throw new ConfigError('config.manifests', `--switchyard-manifests: cannot read the folder: ${reason}`, { cause });
   }
 }

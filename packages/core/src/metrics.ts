@@ -31,6 +31,10 @@ export const gauges = {
     help: 'Time at which an apply was last asked for since the Unix epoch',
     labels: ['ip_family'],
   },
+  switchyard_unreconciled_seconds: {
+    help: 'For how long nobody had reconciled the rules when this process found them, by the clock of the kernel',
+    labels: ['ip_family'],
+  },
   switchyard_failed_services: { help: 'Service ports whose last apply failed', labels: ['ip_family'] },
 } as const;
 

@@ -49,6 +49,7 @@ export function explainFrom(settings: ExplainSettings): ExplainAt {
       nodeName: nodeName(node),
       masqueradeAll: false,
       terminatingFallback: run.settings.terminatingFallback ? 'on' : 'off',
+      externalIps: 'forward',
       podDetector: { kind: 'cidr', cidr: parseCidr(settings.clusterCidr) },
       nodePortCidrs: [parseCidr(isIpv6 ? '::/0' : '0.0.0.0/0')],
     });

@@ -51,7 +51,7 @@ export async function setStage(options: StageOptions, signal: AbortSignal): Prom
       signal,
     ),
   );
-  const args = [`--terminating-fallback=${settings.terminatingFallback ? 'on' : 'off'}`];
+  const args = [`--switchyard-terminating-fallback=${settings.terminatingFallback ? 'on' : 'off'}`];
   const started = await cluster.startAgents({ args, program: agentProgram }, signal);
   const agents = new Map(started.map((agent, index) => [cluster.lab.nodes[index]?.name ?? '', agent]));
   const eventLog = join(cluster.lab.folder, 'load-balancer-events.jsonl');

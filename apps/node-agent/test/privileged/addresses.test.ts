@@ -42,7 +42,8 @@ beforeAll(async () => {
   await writeFile(`${folder}/service.json`, JSON.stringify(service));
   for (const family of ipFamilies) await writeFile(`${folder}/${family}.json`, JSON.stringify(sliceOf(family)));
   node.spawn(program, [
-    `--manifests=${folder}`,
+    '--proxy-mode=nftables',
+    `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
     '--cluster-cidr=10.244.0.0/16,fd00:10:244::/48',
     '--nodeport-addresses=172.18.0.0/16,203.0.113.0/24,fd00:172:18::/64,fd00:203::/64',

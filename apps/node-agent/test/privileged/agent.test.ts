@@ -149,16 +149,16 @@ describe('stopping and starting again', () => {
 });
 
 describe('one-shot commands, through a symlink and from another folder', () => {
-  test('--dump prints what is in the kernel', async () => {
+  test('--switchyard-dump prints what is in the kernel', async () => {
     const link = `${cluster.lab.folder}/agent-link`;
     await symlink(program, link);
-    const result = await node.run('sh', ['-c', 'cd / && exec "$0" --dump', link]);
+    const result = await node.run('sh', ['-c', 'cd / && exec "$0" --switchyard-dump', link]);
     expect(result).toMatchObject({ exitCode: 0 });
     expect(result.stdout).toContain(String(nodePort));
   });
 
-  test('--dump ends quietly when its reader has gone, as behind head', async () => {
-    const result = await node.run('sh', ['-c', '"$0" --dump | true', program]);
+  test('--switchyard-dump ends quietly when its reader has gone, as behind head', async () => {
+    const result = await node.run('sh', ['-c', '"$0" --switchyard-dump | true', program]);
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
   });
 
@@ -177,16 +177,26 @@ describe('what it refuses, with one line and exit code 1', () => {
   test.each<readonly [string, string, readonly string[], RegExp]>([
     ['an unknown flag', program, ['--no-such-flag'], /^unknown flag --no-such-flag; see --help$/],
     ['an argument', program, ['start'], /^unexpected argument "start"; see --help$/],
-    ['a bad CIDR', program, ['--cluster-cidr=10.0.0.0/99'], /^--cluster-cidr .* is not a CIDR/],
-    ['another mode', program, ['--proxy-mode=iptables'], /^--proxy-mode "iptables": this agent has only 'nftables'$/],
+    [
+      'a bad CIDR',
+      program,
+      ['--proxy-mode=nftables', '--cluster-cidr=10.0.0.0/99'],
+      /^--cluster-cidr .* is not a CIDR/,
+    ],
+    [
+      'another mode',
+      program,
+      ['--proxy-mode=iptables'],
+      /^--proxy-mode "iptables": this agent has only 'nftables'; give/,
+    ],
     [
       'an unreadable kubeconfig',
       program,
-      ['--kubeconfig=/no/such/file'],
+      ['--proxy-mode=nftables', '--kubeconfig=/no/such/file'],
       /^cannot read the kubeconfig \/no\/such\/file/,
     ],
-    ['no cluster', program, [], /^not running in a pod/],
-    ['missing privileges', 'setpriv', [...anonymous, '--dump'], /run as root or with CAP_NET_ADMIN$/],
+    ['no cluster', program, ['--proxy-mode=nftables'], /^not running in a pod/],
+    ['missing privileges', 'setpriv', [...anonymous, '--switchyard-dump'], /run as root or with CAP_NET_ADMIN$/],
   ])('%s', async (...row) => {
     const [, file, args, expected] = row;
     const result = await node.run(file, args);
@@ -202,7 +212,8 @@ test('without the native addon it refuses netlink, says what to do, and runs ove
   const lame = `${cluster.lab.folder}/without-addon`;
   await cp(fileURLToPath(new URL('../../dist-bundle', import.meta.url)), lame, { recursive: true });
   await rm(`${lame}/switchyard_native.node`);
-  const dump = (...args: readonly string[]) => node.run(process.execPath, [`${lame}/main.mjs`, '--dump', ...args]);
+  const dump = (...args: readonly string[]) =>
+    node.run(process.execPath, [`${lame}/main.mjs`, '--switchyard-dump', ...args]);
   expect(await dump()).toEqual({
     exitCode: 1,
     stdout: '',
@@ -210,7 +221,7 @@ test('without the native addon it refuses netlink, says what to do, and runs ove
       'switchyard-agent: this host cannot run --proxy-mode nftables: the native addon switchyard_native.node is missing: ' +
       'build it with ./dev build, or use a transport that needs none\n',
   });
-  expect(await dump('--nft-transport=cli')).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(await dump('--switchyard-nft-transport=cli')).toMatchObject({ exitCode: 0, stderr: '' });
 });
 
 async function statusOf(port: number): Promise<number | undefined> {

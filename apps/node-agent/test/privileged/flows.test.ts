@@ -207,7 +207,8 @@ describe('a client that sends every millisecond from one port', () => {
     const args = [
       `--kubeconfig=${cluster.insideKubeconfig}`,
       '--hostname-override=node1',
-      '--nft-transport=cli',
+      '--proxy-mode=nftables',
+      '--switchyard-nft-transport=cli',
       '-v=4',
     ];
     agent = node.spawn(process.execPath, [`${lame}/main.mjs`, ...args]);

@@ -35,7 +35,8 @@ beforeAll(async () => {
   await writeFile(`${folder}/service.yaml`, service);
   await writeFile(`${folder}/slice.json`, sliceTo(pods[0]));
   agent = node.spawn(program, [
-    `--manifests=${folder}`,
+    '--proxy-mode=nftables',
+    `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
     '--cluster-cidr=10.244.0.0/16',
     '--nodeport-addresses=0.0.0.0/0',
@@ -84,7 +85,7 @@ async function answeredBy(): Promise<string> {
   return answer.status === 'answered' ? (answer.by ?? '') : answer.status;
 }
 
-describe('an agent with --manifests', () => {
+describe('an agent with --switchyard-manifests', () => {
   test('serves what the folder says, health check included', async () => {
     const health = await client.probe({ protocol: 'http', address: node.addresses.IPv4 ?? '', port: 30_081 });
     expect(health).toMatchObject({ status: 'answered', httpStatus: 200 });
@@ -107,8 +108,8 @@ describe('an agent with --manifests', () => {
   });
 
   test('refuses a folder that is not there, with one line', async () => {
-    const result = await node.run(program, ['--manifests=/no/such/folder']);
+    const result = await node.run(program, ['--proxy-mode=nftables', '--switchyard-manifests=/no/such/folder']);
     expect(result).toMatchObject({ exitCode: 1, stdout: '' });
-    expect(result.stderr).toMatch(/^switchyard-agent: --manifests: cannot read the folder: .*\n$/);
+    expect(result.stderr).toMatch(/^switchyard-agent: --switchyard-manifests: cannot read the folder: .*\n$/);
   });
 });

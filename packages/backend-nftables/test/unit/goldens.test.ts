@@ -50,6 +50,10 @@ const situations: Readonly<Record<string, ForwardingTable>> = {
       serviceCidrs: ['10.96.0.0/12'],
     },
   ),
+  'external-local-pod-interface': situation(
+    { cart: { ...external, external: 'Local' } },
+    { podDetector: { kind: 'interfacePrefix', prefix: 'veth' } },
+  ),
   'ipv6-external-local': situation(
     {
       cart: {
@@ -68,7 +72,7 @@ test.each(Object.entries(situations))('%s', async (name, table) => {
   const driven = await Driven.open(undefined, table.ipFamily);
   await driven.full(table);
   const dump = (await driven.dump()).replace(/^/gm, '# ').trimEnd();
-  const text = `# What switchyard-agent --dump says:\n#\n${dump}\n\n${driven.script}`;
+  const text = `# What switchyard-agent --switchyard-dump says:\n#\n${dump}\n\n${driven.script}`;
   await expect(text).toMatchFileSnapshot(`../golden/${name}.nft`);
 });
 

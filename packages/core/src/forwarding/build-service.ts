@@ -47,7 +47,7 @@ export function buildContext(state: ClusterStateView, options: TableOptions): Bu
     state,
     options,
     here: { name: options.nodeName, zone: node?.zone ?? '' },
-    nodeIp: node?.addresses.find((address) => ipFamilyOf(address) === options.ipFamily),
+    nodeIp: options.nodeIp ?? node?.addresses.find((address) => ipFamilyOf(address) === options.ipFamily),
     canDetectPods: detector.kind !== 'none',
   };
 }
@@ -80,7 +80,7 @@ interface PortInput {
 
 function buildPort({ service, port, clusterIp, slices }: PortInput, context: BuildContext): ServiceForwarding {
   const { here, options } = context;
-  const places = frontendPlaces(service, port, clusterIp);
+  const places = frontendPlaces(service, port, { clusterIp, externalIps: options.externalIps });
   const policies = { internal: service.internalTrafficPolicy, external: effectiveExternalPolicy(service, places) };
   const usesCluster = policies.internal === 'Cluster' || isExternallyReachable(places);
   const usesLocal = policies.internal === 'Local' || policies.external === 'Local';

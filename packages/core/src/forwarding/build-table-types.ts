@@ -1,4 +1,4 @@
-import type { IpFamily } from '../ip/address.ts';
+import type { IpAddress, IpFamily } from '../ip/address.ts';
 import type { Cidr } from '../ip/cidr.ts';
 import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
 import type { NodeName, ServiceKey } from '../records/keys.ts';
@@ -6,7 +6,7 @@ import type { NodeRecord } from '../records/node.ts';
 import type { ServiceRecord } from '../records/service.ts';
 import type { PodDetector } from './forwarding-table.ts';
 
-/** What the operator chose; constant for the life of a table builder. */
+/** What the operator chose. */
 export interface TableOptions {
   readonly ipFamily: IpFamily;
   /** Our Node. An empty name means nothing is local. */
@@ -14,7 +14,11 @@ export interface TableOptions {
   readonly masqueradeAll: boolean;
   /** `off` is Kubernetes <= 1.25: terminating endpoints are never used. For experiments. */
   readonly terminatingFallback: 'on' | 'off';
+  /** `ignore`: external IPs of Services get no frontends (feature gate `AllowServiceExternalIPs` off). */
+  readonly externalIps: 'forward' | 'ignore';
   readonly podDetector: PodDetector;
+  /** Our Node's address of the family as the operator wants it; undefined: the first one that the Node names. */
+  readonly nodeIp?: IpAddress | undefined;
   /** See `ForwardingTable.nodePortCidrs`. */
   readonly nodePortCidrs: readonly Cidr[];
 }

@@ -62,6 +62,15 @@ const rows: readonly Row[] = [
     ],
   },
   {
+    name: 'external IPs get nothing when the feature gate AllowServiceExternalIPs is off; a VIP of that address stays',
+    cluster: clusterOf({ externalIps: ['203.0.113.77', vip] }),
+    options: { externalIps: 'ignore' },
+    expect: [
+      [flow('outside', '203.0.113.77:80'), 'pass'],
+      [toVip, '10.244.1.5 10.244.2.5 masqueraded'],
+    ],
+  },
+  {
     name: "fact 22: if a range contains this node's address, the VIP itself may be a source",
     cluster: clusterOf({ sourceRanges: ['192.0.2.0/24'], loadBalancerIps: [vip, '198.51.100.8'] }),
     expect: [

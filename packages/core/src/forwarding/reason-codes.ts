@@ -1,6 +1,6 @@
 /**
  * Every reason `explain` can give, in the order in which reasons appear. Codes are stable: scenarios,
- * reports and `--dump` name them; texts are for people and may change.
+ * reports and `--switchyard-dump` name them; texts are for people and may change.
  */
 export const reasonCodes = [
   // Which rule the packet meets.

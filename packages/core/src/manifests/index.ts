@@ -1,2 +1,3 @@
 export * from './manifest-source.ts';
 export * from './read-manifest.ts';
+export { parseYaml, type YamlDocument, type YamlError } from './parse-yaml.ts';

@@ -9,6 +9,7 @@ import {
   type Alias,
   type Document,
   type Node,
+  type YAMLParseError,
 } from 'yaml';
 
 /** What is wrong with a text, and where: lines and columns count from 1. */
@@ -23,21 +24,38 @@ export interface YamlDocument {
   /** Plain data; undefined when there are errors. Null for an empty document. */
   readonly value: unknown;
   readonly errors: readonly YamlError[];
+  /** With `duplicateKeys: 'keep'`: keys that stand twice in one object, where the second stands. */
+  readonly duplicates: readonly YamlError[];
   /** Where the value at `path` stands; where its nearest known parent stands if there is none. */
   locate(path: readonly (string | number)[]): { readonly line: number; readonly column: number };
 }
 
+const keyPattern = /^(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s:]+)/;
+
+/** How strict to read. */
+export interface YamlOptions {
+  /** `keep`: of keys that stand twice in one object the last counts. Default: `refuse`. */
+  readonly duplicateKeys?: 'keep' | 'refuse';
+}
+
 /** All documents of a text. Never throws: what cannot be read is an error with its place. */
-export function parseYaml(text: string): readonly YamlDocument[] {
+export function parseYaml(text: string, { duplicateKeys = 'refuse' }: YamlOptions = {}): readonly YamlDocument[] {
   const lines = new LineCounter();
   const parsed = parseAllDocuments(text, { lineCounter: lines, prettyErrors: false });
   const documents: readonly Document[] = 'empty' in parsed ? [] : parsed;
   return documents.map((document) => {
-    const errors = document.errors.map(({ pos, message }): YamlError => ({ ...place(lines, pos[0]), message }));
+    const isKept = ({ code }: YAMLParseError): boolean => duplicateKeys === 'keep' && code === 'DUPLICATE_KEY';
+    const told = ({ pos, message }: YAMLParseError): YamlError => ({ ...place(lines, pos[0]), message });
+    const duplicates = document.errors.filter(isKept).map((one): YamlError => {
+      const [key = ''] = keyPattern.exec(text.slice(one.pos[0])) ?? [];
+      return { ...place(lines, one.pos[0]), message: `${key} stands twice` };
+    });
+    const errors = document.errors.filter((one) => !isKept(one)).map(told);
     const { value, error } = errors.length > 0 ? { value: undefined, error: undefined } : toPlain(document, lines);
     return {
       value,
       errors: error === undefined ? errors : [error],
+      duplicates,
       locate: (path) => place(lines, offsetOf(document, path)),
     };
   });

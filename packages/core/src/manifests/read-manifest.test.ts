@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { parseYaml } from './parse-yaml.ts';
 import { readManifest } from './read-manifest.ts';
 
 const service = `apiVersion: v1
@@ -231,4 +232,23 @@ describe('what is wrong', () => {
       );
     expect(readManifest(levels.join('\n')).faults).toHaveLength(1);
   });
+});
+
+test.each([
+  [
+    'block style',
+    'a: 1\nb:\n  key: 1\n  key: 2\n',
+    { a: 1, b: { key: 2 } },
+    [{ line: 4, column: 3, message: 'key stands twice' }],
+  ],
+  ['JSON', '{"key":1,"key":2}', { key: 2 }, [{ line: 1, column: 10, message: '"key" stands twice' }]],
+  [
+    'a string with escapes',
+    '{"a\\"b":1,"a\\"b":2}',
+    { 'a"b': 2 },
+    [{ line: 1, column: 11, message: '"a\\"b" stands twice' }],
+  ],
+])('duplicate keys can be kept, the last one counting: %s', (_, text, value, duplicates) => {
+  expect(parseYaml(text, { duplicateKeys: 'keep' })).toMatchObject([{ value, errors: [], duplicates }]);
+  expect(parseYaml(text)).toMatchObject([{ errors: [{ message: 'Map keys must be unique' }], duplicates: [] }]);
 });

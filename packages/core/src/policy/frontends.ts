@@ -1,3 +1,4 @@
+import type { TableOptions } from '../forwarding/build-table-types.ts';
 import type { Frontend } from '../forwarding/forwarding-table.ts';
 import { compareIps, type IpAddress, type IpFamily, ipFamilyOf } from '../ip/address.ts';
 import type { ServicePortRecord, ServiceRecord, TrafficPolicy } from '../records/service.ts';
@@ -18,15 +19,23 @@ export function capturedLoadBalancerIps(service: ServiceRecord, ipFamily: IpFami
   );
 }
 
+/** What decides about frontends besides the Service. */
+export interface FrontendChoice {
+  /** Its family is that of all frontends. */
+  readonly clusterIp: IpAddress;
+  readonly externalIps: TableOptions['externalIps'];
+}
+
 /**
  * The places at which one Service port answers in a family: cluster IP, load-balancer IPs, external
  * IPs, NodePort. An address that plays two roles is listed once, in the first; so an external IP that
  * is also a load-balancer IP keeps its source ranges.
+ * External IPs may be switched off (feature gate `AllowServiceExternalIPs`).
  */
 export function frontendPlaces(
   service: ServiceRecord,
   port: ServicePortRecord,
-  clusterIp: IpAddress,
+  { clusterIp, externalIps }: FrontendChoice,
 ): readonly FrontendPlace[] {
   const ipFamily = ipFamilyOf(clusterIp);
   const places: FrontendPlace[] = [{ kind: 'clusterIP', address: clusterIp, port: port.port }];
@@ -36,7 +45,7 @@ export function frontendPlaces(
     }
   };
   add('loadBalancerIP', capturedLoadBalancerIps(service, ipFamily));
-  add('externalIP', ofFamily(service.externalIps, ipFamily));
+  if (externalIps === 'forward') add('externalIP', ofFamily(service.externalIps, ipFamily));
   if (port.nodePort !== undefined) {
     places.push({ kind: 'nodePort', address: 'anyNodePortAddress', port: port.nodePort });
   }

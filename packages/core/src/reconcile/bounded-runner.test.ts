@@ -65,6 +65,36 @@ describe('BoundedRunner', () => {
     expect(bench.runs).toEqual(['change@0', 'change@1300']);
   });
 
+  test('the gap may change from run to run', async () => {
+    let gap = 1000;
+    const clock = new ManualClock();
+    const runs: number[] = [];
+    const runner = new BoundedRunner({
+      clock,
+      get minGap() {
+        return millis(gap);
+      },
+      resyncInterval: millis(3_600_000),
+      retry: { first: millis(1), max: millis(1) },
+      run: async () => {
+        runs.push(clock.monotonic());
+        return { status: 'done' };
+      },
+    });
+    const stop = new AbortController();
+    const ended = runner.run(stop.signal);
+    runner.poke();
+    await clock.advance(0);
+    gap = 50;
+    runner.poke();
+    await clock.advance(1000);
+    runner.poke();
+    await clock.advance(50);
+    stop.abort();
+    await ended;
+    expect(runs).toEqual([0, 1000, 1050]);
+  });
+
   test('a change during a run is not lost, and runs never overlap', async () => {
     const bench = start({ duration: 300 });
     bench.runner.poke();

@@ -6,7 +6,7 @@ export type RunReason = 'change' | 'retry' | 'resync';
 /** How a run went. `after` overrides the back-off for this one retry. */
 export type RunOutcome = { readonly status: 'done' } | { readonly status: 'retry'; readonly after?: Millis };
 
-/** What to run, and how often. */
+/** What to run, and how often. Periods are read for each run, so a getter may answer differently later. */
 export interface BoundedRunnerOptions {
   readonly clock: Clock;
   /** Least time between the end of a run and the start of the next one. */
@@ -51,7 +51,8 @@ export class BoundedRunner {
 
   /** Runs until `signal` aborts; resolves (never rejects for the abort) after the run in flight ended. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, minGap, resyncInterval, retry } = this.#options;
+    const { clock } = this.#options;
+    let { minGap, resyncInterval, retry } = this.#options;
     let earliest = -Infinity;
     let retryAt = Infinity;
     let resyncAt = clock.monotonic() + resyncInterval;
@@ -69,6 +70,7 @@ export class BoundedRunner {
       this.#isResyncRequested = false;
       const outcome = await this.#runOnce(reason, signal);
       const end = clock.monotonic();
+      ({ minGap, resyncInterval, retry } = this.#options);
       earliest = end + minGap;
       if (isResync) resyncAt = end + resyncInterval;
       retryAt = outcome.status === 'retry' ? end + (outcome.after ?? backoff) : Infinity;

@@ -21,6 +21,7 @@ import { type Clock, type Millis, millis } from '../time.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-backend.ts';
 import { DriftWatch } from './drift-watch.ts';
+import { Heartbeat } from './heartbeat.ts';
 import { FlowCleaning, type FlowCriteria } from './flow-cleaning.ts';
 import { MissingFeatureLog } from './missing-features.ts';
 import { announcedChecks, withFailed } from './partial-apply.ts';
@@ -37,7 +38,7 @@ export interface AfterApply {
   cleanStaleFlows?(criteria: () => FlowCriteria, signal: AbortSignal): Promise<void>;
 }
 
-/** How often things happen. */
+/** How often things happen. Read before each run, so it may change. */
 export interface ReconcileTiming {
   /** Overrides the backend's own floor between two applies. */
   readonly minSyncPeriod: Millis | undefined;
@@ -79,6 +80,7 @@ export class FamilyLane {
   readonly #missing: MissingFeatureLog;
   readonly #cleaning: FlowCleaning | undefined;
   readonly #drift: DriftWatch;
+  readonly #heartbeat: Heartbeat;
   #dirty: Dirty = everythingDirty;
   #isNextFull = true;
   /** The newest table, applied or not: the base of the next build. */
@@ -104,11 +106,16 @@ export class FamilyLane {
     this.#cleaning = this.#flowCleaning();
     const requestFullResync = (): void => this.requestFullResync();
     this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, requestFullResync });
+    this.#heartbeat = new Heartbeat({ backend: family.backend, status: () => this.status(), clock, logger, metrics });
     this.#runner = new BoundedRunner({
       clock,
-      minGap: timing.minSyncPeriod ?? capabilities.minSyncPeriod,
+      get minGap() {
+        return timing.minSyncPeriod ?? capabilities.minSyncPeriod;
+      },
+      get retry() {
+        return timing.retry;
+      },
       resyncInterval: timing.resyncInterval,
-      retry: timing.retry,
       run: (reason, signal) => this.#runOnce(reason, signal),
     });
   }
@@ -144,6 +151,16 @@ export class FamilyLane {
   /** Removes stale flows after applies, beside `run`, until aborted. */
   async cleanFlows(signal: AbortSignal): Promise<void> {
     await this.#cleaning?.run(signal);
+  }
+
+  /** Keeps the age of the rules in the kernel until aborted; runs beside `run`. */
+  async keepHeartbeat(signal: AbortSignal): Promise<void> {
+    await this.#heartbeat.run(signal);
+  }
+
+  /** Logs for how long nobody reconciled; reads only. */
+  async tellAge(signal: AbortSignal): Promise<void> {
+    await this.#heartbeat.tellAge(signal);
   }
 
   /** Answers foreign changes in the kernel until aborted; runs beside `run`. */
@@ -236,6 +253,7 @@ export class FamilyLane {
     const failed = this.#log.failedServices;
     this.#inFlightSince = undefined;
     this.#lastApplied = clock.now();
+    this.#heartbeat.noteApplied();
     this.#set('kubeproxy_sync_proxy_rules_last_timestamp_seconds');
     for (const time of this.#changeTimes.splice(0)) {
       const latency = (clock.monotonic() - time) / 1000;

@@ -5,6 +5,7 @@ import type { NodeName } from '../records/keys.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { ClusterStateSource } from '../state/cluster-state-source.ts';
+import { everythingDirty } from '../state/dirty.ts';
 import { type Clock, type Millis, millis, seconds } from '../time.ts';
 import { FamilyLane, type FamilyOptions, type ReconcileTiming } from './family-lane.ts';
 import type { ReconcilerStatus } from './reconcile-status.ts';
@@ -40,6 +41,8 @@ export interface Reconciler {
    * recover or a backend breaks its contract; forwarding stays as it is in every case.
    */
   run(signal: AbortSignal): Promise<void>;
+  /** Builds every table again: what `tableOptions` answers has changed. Writes differences only. */
+  rebuild(reason: string): void;
   /** Reads the kernel back and repairs it, in every family, as soon as possible. */
   requestFullResync(reason: string): void;
   status(): ReconcilerStatus;
@@ -84,9 +87,15 @@ class ClusterReconciler implements Reconciler {
         stop.abort(error);
       }
     };
-    await Promise.all([guarded(this.#follow(stop.signal)), guarded(this.#drive(stop.signal, guarded))]);
+    const ages = this.#lanes.map((lane) => guarded(lane.tellAge(stop.signal)));
+    await Promise.all([...ages, guarded(this.#follow(stop.signal)), guarded(this.#drive(stop.signal, guarded))]);
     signal.removeEventListener('abort', onAbort);
     if (failure !== undefined) throw failure.error;
+  }
+
+  rebuild(reason: string): void {
+    this.#options.logger.info('rebuilding every table', { reason });
+    for (const lane of this.#lanes) lane.mark(everythingDirty, []);
   }
 
   requestFullResync(reason: string): void {
@@ -144,7 +153,12 @@ class ClusterReconciler implements Reconciler {
     await unlessAborted(this.#inSync.promise, signal);
     logger.info('in sync', { services: this.#options.state.services.size });
     await this.#awaitStartCondition(signal);
-    const tasks = this.#lanes.flatMap((lane) => [lane.run(signal), lane.watchDrift(signal), lane.cleanFlows(signal)]);
+    const tasks = this.#lanes.flatMap((lane) => [
+      lane.run(signal),
+      lane.watchDrift(signal),
+      lane.cleanFlows(signal),
+      lane.keepHeartbeat(signal),
+    ]);
     await Promise.all(tasks.map(guarded));
   }
 

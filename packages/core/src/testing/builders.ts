@@ -148,8 +148,11 @@ export interface OptionsSpec {
   readonly nodeName?: string;
   readonly masqueradeAll?: boolean;
   readonly terminatingFallback?: TableOptions['terminatingFallback'];
+  readonly externalIps?: TableOptions['externalIps'];
   /** Default: a detector for 10.244.0.0/16 or fd00:10:244::/56; `none` for no detector. */
   readonly podCidr?: string;
+  /** Instead of `podCidr`. */
+  readonly podDetector?: TableOptions['podDetector'];
   /** Default: every address of the family. */
   readonly nodePortCidrs?: readonly string[];
 }
@@ -163,7 +166,9 @@ export function tableOptions(spec: OptionsSpec = {}): TableOptions {
     nodeName: nodeName(spec.nodeName ?? 'n1'),
     masqueradeAll: spec.masqueradeAll ?? false,
     terminatingFallback: spec.terminatingFallback ?? 'on',
-    podDetector: podCidr === 'none' ? { kind: 'none' } : { kind: 'cidr', cidr: parseCidr(podCidr) },
+    externalIps: spec.externalIps ?? 'forward',
+    podDetector:
+      spec.podDetector ?? (podCidr === 'none' ? { kind: 'none' } : { kind: 'cidr', cidr: parseCidr(podCidr) }),
     nodePortCidrs: (spec.nodePortCidrs ?? [ipFamily === 'IPv4' ? '0.0.0.0/0' : '::/0']).map(parseCidr),
   };
 }
