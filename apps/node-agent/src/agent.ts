@@ -23,6 +23,8 @@ import { flowCleaner, type FlowHost } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
 import { type AddressHost, followAddresses } from './follow-addresses.ts';
 import { serveHttpEndpoints } from './http-endpoints.ts';
+import { addMetrics } from './metrics/add-metrics.ts';
+import type { MetricsPage } from './metrics/metrics-page.ts';
 import { areNodeAddressesKnown, healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
 /** The machine, as far as the agent needs it. */
@@ -30,6 +32,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** What /metrics says; the agent adds what only it knows. */
+  readonly metricsPage: MetricsPage;
   readonly listener: HttpListener;
   readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
@@ -105,6 +109,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     metrics,
   });
   const stop = new AbortController();
+  addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints =
     config.healthz === undefined
       ? Promise.resolve()

@@ -5,7 +5,6 @@ import {
   type IpFamily,
   type Logger,
   noopEvents,
-  noopMetrics,
   seconds,
   systemClock,
 } from '@switchyard/core';
@@ -17,11 +16,13 @@ import {
   nodeAddresses,
   releaseMemoryLater,
   runApp,
+  watchProcess,
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
 import { type Config, parseConfig, type RunConfig } from './config.ts';
 import { helpText } from './flags.ts';
+import { createMetricsPage } from './metrics/metrics-page.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
@@ -62,20 +63,27 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
   opening.catch(() => undefined); // told below, unless the source is the first to fail
   try {
     const { nodeName } = config;
-    const needs = { nodeName, clock: systemClock, random: Math.random, logger };
+    const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
+    using watched = watchProcess();
+    metricsPage.addCollector(() => watched.collect());
+    const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
     const source = readAhead(await openSource(config.source, needs), running);
     const backends = await opening;
     logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
     const host = {
       clock: systemClock,
       logger,
-      metrics: noopMetrics,
+      metrics: metricsPage.metrics,
+      metricsPage,
       listener: httpListener,
       events: noopEvents,
       interfaceAddresses: () => nodeAddresses(),
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       // Listing and the first apply leave more garbage than all that follows.
-      onForwarding: () => void setImmediate(collectGarbage),
+      onForwarding: () => {
+        metricsPage.metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);
+        setImmediate(collectGarbage);
+      },
       addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
     };
     await releaseFreedMemory();

@@ -4,10 +4,14 @@ import {
   type ClusterStateSource,
   ConfigError,
   type Logger,
+  type Millis,
   type NodeName,
   type Random,
+  type ResourceKind,
 } from '@switchyard/core';
+import { collectedFamily, type MetricFamily } from '@switchyard/host';
 import type { SourceConfig } from './config.ts';
+import type { MetricsPage } from './metrics/metrics-page.ts';
 import { version } from './version.ts';
 
 /** What a source may need of this process. */
@@ -16,23 +20,36 @@ export interface SourceNeeds {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  readonly metricsPage: MetricsPage;
 }
 
 /** The source the flags ask for. Rejects with `ConfigError` when it cannot be used at all. */
 export async function openSource(config: SourceConfig, needs: SourceNeeds): Promise<ClusterStateSource> {
-  const { nodeName, clock, random, logger: log } = needs;
+  const { nodeName, clock, random, logger: log, metricsPage } = needs;
   if (config.kind === 'manifests') {
     await checkFolder(config.folder);
     const { ManifestSource } = await import('@switchyard/core/manifests');
     return new ManifestSource({ folder: config.folder, clock, log });
   }
-  const { KubernetesSource, inClusterConnection, kubeconfigConnection } = await import('@switchyard/core/kubernetes');
+  const { KubernetesSource, SourceMetrics, inClusterConnection, kubeconfigConnection } =
+    await import('@switchyard/core/kubernetes');
   const connection =
     config.kind === 'inCluster'
       ? await inClusterConnection({ env: config.env, clock })
       : await kubeconfigConnection(config.file, clock);
   const userAgent = `switchyard-agent/${version}`;
-  return new KubernetesSource({ connection, nodes: { kind: 'one', name: nodeName }, clock, random, log, userAgent });
+  const { metrics } = metricsPage;
+  const sourceMetrics = new SourceMetrics(metrics, clock);
+  metricsPage.addCollector(() => [lagFamily(sourceMetrics.lags())]);
+  const nodes = { kind: 'one', name: nodeName } as const;
+  return new KubernetesSource({ connection, nodes, clock, random, log, userAgent, metrics, sourceMetrics });
+}
+
+function lagFamily(lags: ReadonlyMap<ResourceKind, Millis>): MetricFamily {
+  return collectedFamily(
+    'switchyard_source_lag_seconds',
+    [...lags].map(([resource, lag]) => [lag / 1000, resource] as const),
+  );
 }
 
 /** The source itself would complain only after the start. */

@@ -5,9 +5,11 @@ import type { NodeName } from '../records/keys.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { ClusterStateSource } from '../state/cluster-state-source.ts';
-import { everythingDirty } from '../state/dirty.ts';
+import { everythingDirty, isNothingDirty } from '../state/dirty.ts';
 import { type Clock, type Millis, millis, seconds } from '../time.ts';
+import { ChangeCounts } from './change-counts.ts';
 import { FamilyLane, type FamilyOptions, type ReconcileTiming } from './family-lane.ts';
+import type { ChangeTrigger } from './programming-latency.ts';
 import type { ReconcilerStatus } from './reconcile-status.ts';
 
 /** Something to wait for after in-sync and before the first apply, for a bounded time. */
@@ -60,6 +62,7 @@ class ClusterReconciler implements Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #lanes: readonly FamilyLane[];
   readonly #startedAt: Millis;
+  readonly #changes: ChangeCounts;
   /** Resolved by the first batch that leaves the state in sync, or the start condition met. */
   readonly #inSync = Promise.withResolvers<void>();
   readonly #conditionMet = Promise.withResolvers<void>();
@@ -68,7 +71,10 @@ class ClusterReconciler implements Reconciler {
     const { state, clock, logger, metrics, timing } = options;
     this.#options = options;
     this.#startedAt = clock.monotonic();
-    this.#lanes = options.families.map((family) => new FamilyLane(family, { state, clock, logger, metrics, timing }));
+    const ipFamilies = options.families.map(({ backend }) => backend.ipFamily);
+    this.#changes = new ChangeCounts(metrics, ipFamilies);
+    const context = { state, clock, logger, metrics, changes: this.#changes, timing };
+    this.#lanes = options.families.map((family) => new FamilyLane(family, context));
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -125,7 +131,8 @@ class ClusterReconciler implements Reconciler {
   #accept(batch: readonly ClusterEvent[]): void {
     const { state, startCondition } = this.#options;
     const dirty = state.apply(batch);
-    for (const lane of this.#lanes) lane.mark(dirty, this.#changeTimes(batch, lane.ipFamily));
+    this.#changes.note(batch, !isNothingDirty(dirty));
+    for (const lane of this.#lanes) lane.mark(dirty, this.#triggers(batch, lane.ipFamily));
     if (!state.isInSync) return;
     this.#inSync.resolve();
     if (startCondition === undefined || startCondition.isMet()) this.#conditionMet.resolve();
@@ -135,15 +142,16 @@ class ClusterReconciler implements Reconciler {
    * When the changes were made, by our monotonic clock. Those older than this process say nothing about it; those from
    * the future, or from before a clock was set, nothing at all.
    */
-  #changeTimes(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly Millis[] {
+  #triggers(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly ChangeTrigger[] {
     const { clock } = this.#options;
     const now = clock.monotonic();
     return batch.flatMap((event) => {
       if (event.resource !== 'EndpointSlice' || event.kind !== 'upsert') return [];
-      const { lastChangeTriggerTime: time, ipFamily: family } = event.item;
-      if (time === undefined || family !== ipFamily) return [];
-      const age = clock.now() - time;
-      return age >= -maxClockSkew && age <= now - this.#startedAt ? [millis(now - Math.max(0, age))] : [];
+      const { lastChangeTriggerTime: triggerTime, ipFamily: family, service } = event.item;
+      if (triggerTime === undefined || family !== ipFamily) return [];
+      const age = clock.now() - triggerTime;
+      if (age < -maxClockSkew || age > now - this.#startedAt) return [];
+      return [{ service, triggerTime, changed: millis(now - Math.max(0, age)) }];
     });
   }
 
