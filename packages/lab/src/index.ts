@@ -28,3 +28,9 @@ export * from './apiserver/listen-in-namespace.ts';
 export { type ClusterOptions, type LabCluster, startCluster } from './lab-cluster.ts';
 export { type AgentOptions, startAgent, waitForAgents } from './agent-program.ts';
 export type { ClusterRecord } from './cluster-record.ts';
+export {
+  type DockerEngine,
+  type DockerEngineOptions,
+  dockerPackages,
+  startDockerEngine,
+} from './docker/docker-engine.ts';
