@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { runProgram } from '../debian/run-program.ts';
 
 /** How the Docker CLI is called: `docker` of the PATH and its environment, or a certain engine's. */
@@ -19,10 +20,11 @@ export interface DockerBuild {
   readonly args: Readonly<Record<string, string>>;
 }
 
-/** One layer, or one setting, of an image. */
+/** One layer of an image. */
 export interface ImageLayer {
-  readonly createdBy: string;
-  /** Bytes; 0 for a setting. */
+  /** Folder of the build context that it is a copy of, or `base`. */
+  readonly name: string;
+  /** Bytes, unpacked. */
   readonly size: number;
 }
 
@@ -32,7 +34,7 @@ export interface BuiltImage {
   readonly id: string;
   /** Bytes, unpacked, of all layers. */
   readonly size: number;
-  /** The last first, those of the base too. */
+  /** From the bottom up; those of the base first. */
   readonly layers: readonly ImageLayer[];
 }
 
@@ -42,22 +44,26 @@ export async function dockerBuild(docker: DockerCli, build: DockerBuild, signal:
   const platform = ['--platform', `linux/${build.architecture}`];
   const command = ['build', ...platform, '--file', build.dockerfile, '--tag', build.tag, ...settings, build.context];
   await runProgram(docker.file, command, { env: docker.env, signal });
-  return describeImage(docker, build.tag, signal);
+  const copies = [...(await readFile(build.dockerfile, 'utf8')).matchAll(/^COPY (?:--\S+ )*(\w+)\//gm)];
+  const names = copies.map(([, name = '']) => name);
+  return describeImage(docker, { tag: build.tag, names }, signal);
 }
 
-async function describeImage(docker: DockerCli, tag: string, signal: AbortSignal): Promise<BuiltImage> {
+async function describeImage(
+  docker: DockerCli,
+  { tag, names }: { readonly tag: string; readonly names: readonly string[] },
+  signal: AbortSignal,
+): Promise<BuiltImage> {
   const run = async (args: readonly string[]): Promise<string> =>
     (await runProgram(docker.file, args, { env: docker.env, signal })).stdout.trim();
   const [id = '', size = ''] = (await run(['image', 'inspect', '--format', '{{.Id}} {{.Size}}', tag])).split(' ');
-  const history = await run(['history', '--no-trunc', '--human=false', '--format', '{{.Size}}\t{{.CreatedBy}}', tag]);
-  return { tag, id, size: Number(size), layers: history.split('\n').map(parseLayer) };
+  const history = await run(['history', '--human=false', '--format', '{{.Size}}', tag]);
+  return { tag, id, size: Number(size), layers: nameLayers(history.split('\n').map(Number), names) };
 }
 
-/** Takes away what the builders of Docker put before an instruction. */
-function parseLayer(line: string): ImageLayer {
-  const [size = '0', createdBy = ''] = line.split('\t');
-  return {
-    size: Number(size),
-    createdBy: createdBy.replace(/^\/bin\/sh -c #\(nop\)\s+/, '').replace(/ # buildkit$/, ''),
-  };
+/** `sizes` are those of the image's history, the last instruction first; settings have no size and are no layers. */
+export function nameLayers(sizes: readonly number[], names: readonly string[]): readonly ImageLayer[] {
+  const layers = sizes.filter((size) => size > 0).toReversed();
+  const own = layers.length - names.length;
+  return layers.map((size, index) => ({ name: index < own ? 'base' : (names[index - own] ?? 'base'), size }));
 }
