@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir } from 'node:fs/promises';
+import { cp, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { debianRoot } from '../debian/debian-root.ts';
 import type { BackendImage } from './backends.ts';
@@ -35,6 +35,16 @@ export async function addPrograms(
     await copyMatching(join(tree, from), programs, backend.programs);
   }
   await copyLicences(tree, layer);
+  await addLockFile(layer);
+}
+
+/**
+ * iptables-legacy opens this file for creation; one that exists it opens on a read-only root too. A lock that really keeps others
+ * out is the node's own file, which kubeadm's DaemonSet mounts over this one.
+ */
+async function addLockFile(layer: string): Promise<void> {
+  await mkdir(join(layer, 'run'), { recursive: true });
+  await writeFile(join(layer, 'run/xtables.lock'), '', { mode: 0o600 });
 }
 
 /** The files that say under which terms each package in `tree` may be passed on. */

@@ -2,7 +2,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { HostError, millis, type Millis, systemClock, UsageError } from '@switchyard/core';
 import { findCgroup2Mount, killCgroup, removeCgroup } from '../cgroup.ts';
 import type { Lab, LabCommandOptions, LabCommandResult, LabHost, LabProcess } from '../lab.ts';
-import { checkHostName, labDiskFolder, labsRoot } from '../names.ts';
+import { checkHostName, labsRoot } from '../names.ts';
 import { runProgram } from '../run-program.ts';
 import { engineScript, firstProcessScript, socketPath } from './engine-script.ts';
 
@@ -66,7 +66,7 @@ export async function startDockerEngine(options: DockerEngineOptions, signal: Ab
   if (cgroupMount === undefined) {
     throw new HostError('docker.cgroup', 'a Docker Engine needs cgroup v2, and none is mounted on this machine');
   }
-  const data = `${labDiskFolder(lab.name)}/docker-${host.name}`;
+  const data = `${lab.diskFolder}/docker-${host.name}`;
   await mkdir(`${data}/cli`, { recursive: true, mode: 0o700 });
   await writeFile(`${data}/first-process`, firstProcessScript);
   await writeFile(`${data}/daemon.json`, '{}\n');

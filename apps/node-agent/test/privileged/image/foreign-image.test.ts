@@ -1,4 +1,4 @@
-import { chmod, copyFile, mkdtemp, open, readdir, rm } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { millis } from '@switchyard/core';
 import {
@@ -45,14 +45,14 @@ beforeAll(async () => {
     docker,
     signal,
   });
-  tree = await mkdtemp('/var/tmp/swy-foreign-');
+  tree = join(lab.diskFolder, 'image');
+  await mkdir(tree, { recursive: true });
   await unpackImage();
   await copyFile(join(emulators, `usr/bin/qemu-${target.qemu}-static`), join(tree, 'qemu'));
   await chmod(join(tree, 'qemu'), 0o755);
 }, 600_000);
 
 afterAll(async () => {
-  if (tree !== undefined) await rm(tree, { recursive: true, force: true });
   await engine?.[Symbol.asyncDispose]();
   await lab?.[Symbol.asyncDispose]();
 });

@@ -77,6 +77,20 @@ function runOnce(entryPoint: string, args: readonly string[]): ReturnType<Docker
   return engine.cli(['run', ...options, image.tag, ...args]);
 }
 
+/** Adds a chain to the table nat of the node, and removes it; returns what the program said, nothing if all went well. */
+async function addAndRemoveChain(restore: string, rightsToo: readonly string[]): Promise<readonly string[]> {
+  const options = ['--rm', '--interactive', '--network', 'host', ...rights, ...rightsToo, '--entrypoint', restore];
+  const chain = `SWY-${restore.toUpperCase()}`;
+  const rule = `-A ${chain} -m comment --comment "of a test" -m conntrack --ctstate NEW -j RETURN`;
+  const said: string[] = [];
+  for (const lines of [`:${chain} - [0:0]\n${rule}`, `-F ${chain}\n-X ${chain}`]) {
+    const command = ['run', ...options, image.tag, '--wait', '--noflush'];
+    const { exitCode, stderr } = await engine.cli(command, { stdin: `*nat\n${lines}\nCOMMIT\n` });
+    said.push(exitCode === 0 ? stderr : `${exitCode}: ${stderr}`);
+  }
+  return said;
+}
+
 describe('the image', () => {
   test('has the layers base, programs, node and agent, and is smaller than 160 MB', () => {
     process.stdout.write(`${describeImage(image)}\n`);
@@ -97,6 +111,16 @@ describe('the image', () => {
       exitCode: 0,
       stdout: expect.stringMatching(output) as string,
     });
+  });
+
+  test('iptables-nft-restore changes rules of the node on a read-only root', async () => {
+    expect(await addAndRemoveChain('iptables-nft-restore', [])).toEqual(['', '']);
+  });
+
+  test('iptables-legacy-restore does too, with CAP_NET_RAW for its raw socket, if the kernel still has legacy iptables', async () => {
+    for (const said of await addAndRemoveChain('iptables-legacy-restore', ['--cap-add', 'NET_RAW'])) {
+      expect(said).toMatch(/^$|Table does not exist/);
+    }
   });
 
   test.each(['/bin/sh', '/bin/bash', '/usr/bin/apt-get', '/usr/bin/env'])('has no %s', async (program) => {
