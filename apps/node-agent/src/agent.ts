@@ -17,17 +17,21 @@ import {
   type Reconciler,
   seconds,
   ServiceHealth,
-  type StartCondition,
 } from '@switchyard/core';
 import { flowCleaner, type FlowHost } from './clean-flows.ts';
+import type { Removal } from './cleanup/removal.ts';
 import type { RunConfig } from './config.ts';
+import { startingEvent } from './events/agent-events.ts';
 import { type AddressHost, followAddresses } from './follow-addresses.ts';
 import type { DebugState } from './http/debug-state.ts';
 import { serveEndpoints } from './http/endpoints.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
+import { TakeOver } from './host/take-over.ts';
 import { addMetrics } from './metrics/add-metrics.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
-import { areNodeAddressesKnown, healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
+import { OwnNode } from './node/own-node.ts';
+import { startConditionsOf } from './node/start-conditions.ts';
+import { healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
 /** The machine, as far as the agent needs it. */
 export interface AgentHost extends FlowHost, AddressHost {
@@ -42,6 +46,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly interfaceAddresses: () => readonly IpAddress[];
   /** What the metrics server tells besides the state of the reconciler. */
   readonly views: EndpointViews;
+  /** Removes what a stopped kube-proxy left. Rejects only when aborted. */
+  readonly removeKubeProxyRules: (signal: AbortSignal) => Promise<Removal>;
   /** Called once, when the cluster was applied in every family for the first time. */
   readonly onForwarding: () => void;
 }
@@ -54,8 +60,6 @@ export interface AgentParts {
   readonly host: AgentHost;
 }
 
-/** kube-proxy waits as long for its Node's addresses. */
-const nodeAddressTimeout = seconds(30);
 const resyncInterval = seconds(3600);
 const firstRetry = seconds(1);
 
@@ -67,19 +71,25 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   const { config, source, backends, host } = parts;
   const { clock, logger, metrics } = host;
   const state = new ClusterState({ nodeName: config.nodeName });
+  const node = new OwnNode({ config, state, logger });
   const health = (): ProxyHealth => healthOf(reconciler, config);
-  const serviceHealths = serviceHealthsOf(parts, state, () => health().isLive);
+  const serviceHealths = serviceHealthsOf(parts, node, () => health().isLive);
+  const { nodeName } = config;
+  const removeRules = host.removeKubeProxyRules;
+  await using takeOver =
+    config.kubeProxyRules === 'keep' ? undefined : new TakeOver({ nodeName, removeRules, logger, events: host.events });
   const starting = new Set(backends.map(({ ipFamily }) => ipFamily));
   const noteApplied = (ipFamily: IpFamily): void => {
     if (starting.delete(ipFamily) && starting.size === 0) host.onForwarding();
   };
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
-    tableOptions: () => tableOptionsOf(config, state, backend.ipFamily),
+    tableOptions: () => tableOptionsOf(config, node, backend.ipFamily),
     afterApply: {
       syncHealth: async (checks) => {
         await serviceHealths[index]?.sync(checks);
         noteApplied(backend.ipFamily);
+        takeOver?.noteApplied(reconciler.status());
       },
       cleanStaleFlows: flowCleaner(backend.ipFamily, host),
     },
@@ -89,7 +99,11 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     state,
     nodeName: config.nodeName,
     families,
-    startCondition: startConditionOf(config, state),
+    startConditions: startConditionsOf(
+      config,
+      node,
+      backends.map(({ ipFamily }) => ipFamily),
+    ),
     timing: {
       minSyncPeriod: config.minSyncPeriod,
       retry: { first: millis(Math.min(firstRetry, config.syncPeriod)), max: config.syncPeriod },
@@ -98,7 +112,9 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     clock,
     logger,
     metrics,
+    events: host.events,
   });
+  host.events.record(startingEvent(config.nodeName));
   const stop = new AbortController();
   addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints = serveEndpoints({ config, health, debug: debugState(parts, reconciler), ...host }, stop.signal);
@@ -119,13 +135,13 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
 
 function serviceHealthsOf(
   { config, backends, host }: AgentParts,
-  state: ClusterState,
+  node: OwnNode,
   isProxyLive: () => boolean,
 ): readonly ServiceHealth[] {
   const { listener, clock, logger, metrics, events } = host;
   return backends.map(({ ipFamily }) => {
     const addresses = (): readonly (IpAddress | 'any')[] => {
-      const { nodePortCidrs } = tableOptionsOf(config, state, ipFamily);
+      const { nodePortCidrs } = tableOptionsOf(config, node, ipFamily);
       return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
     };
     const { nodeName } = config;
@@ -148,14 +164,4 @@ function debugState({ config, backends, host }: AgentParts, reconciler: Reconcil
 function healthOf(reconciler: Reconciler, config: RunConfig): ProxyHealth {
   const { families, isNodeEligible } = reconciler.status();
   return proxyHealth({ families, isNodeEligible, timeout: millis(2 * config.syncPeriod) });
-}
-
-/** The Node may be created after us; manifests that lack it will not change their mind. */
-function startConditionOf(config: RunConfig, state: ClusterState): StartCondition | undefined {
-  if (config.nodePortAddresses.kind !== 'primary') return undefined;
-  return {
-    what: `the addresses of Node ${config.nodeName}, on which NodePorts are to answer`,
-    isMet: () => areNodeAddressesKnown(config, state),
-    timeout: config.source.kind === 'manifests' ? millis(0) : nodeAddressTimeout,
-  };
 }
