@@ -1,5 +1,5 @@
-import type { ForwardingTable } from '../forwarding/forwarding-table.ts';
 import { type EventRecorder, noopEvents } from '../events.ts';
+import type { ForwardingTable } from '../forwarding/forwarding-table.ts';
 import type { IpFamily } from '../ip/address.ts';
 import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
