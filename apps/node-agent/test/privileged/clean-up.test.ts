@@ -61,7 +61,7 @@ describe('a second agent on a node', () => {
     await waitForAgents(cluster.lab, [first, elsewhere], signal);
     const second = cluster.startAgent(node);
     expect(await second.ended).toBe(1);
-    const [line] = (await readLog(second)).filter(({ level }) => level === 'text');
+    const line = (await readLog(second)).find(({ level }) => level === 'text');
     expect(line?.msg).toMatch(
       new RegExp(
         `^switchyard-agent: another agent runs on this node: pid ${first.pid} in pod kube-system/switchyard-first on \\S+, ` +
