@@ -1,15 +1,6 @@
 import { cpus } from 'node:os';
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import {
-  HostError,
-  httpListener,
-  type IpFamily,
-  type Logger,
-  noopEvents,
-  noopMetrics,
-  seconds,
-  systemClock,
-} from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, noopEvents, seconds, systemClock } from '@switchyard/core';
 import {
   allButForward,
   collectGarbage,
@@ -17,9 +8,12 @@ import {
   createJsonLogger,
   hostIpFamilies,
   kernelFiles,
+  type LeveledLogger,
+  logLevelOf,
   nodeAddresses,
   releaseMemoryLater,
   runApp,
+  watchProcess,
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
@@ -28,6 +22,7 @@ import { removeKubeProxyRules } from './cleanup/kube-proxy-rules.ts';
 import { removalText } from './cleanup/removal.ts';
 import { type Config, parseConfig, type RunConfig } from './config.ts';
 import { helpText } from './flags.ts';
+import { createMetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
 import { dumpText } from './host/dump-text.ts';
 import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
@@ -35,6 +30,8 @@ import { setUpHost } from './host/set-up-host.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
+
+const startTime = systemClock.now();
 
 /** Loaded when it is needed: the agent must start without the addon. */
 const native = () => import('@switchyard/native');
@@ -69,7 +66,7 @@ interface Run {
   readonly config: RunConfig;
   readonly backendHost: NftablesHost;
   readonly ipFamilies: readonly IpFamily[];
-  readonly logger: Logger;
+  readonly logger: LeveledLogger;
 }
 
 /** What the host can do is asked while the cluster is already being listed. */
@@ -80,22 +77,37 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
   opening.catch(() => undefined); // told below, unless the source is the first to fail
   try {
     const { nodeName } = config;
-    const needs = { nodeName, clock: systemClock, random: Math.random, logger };
-    const source = readAhead(await openSource(config.source, needs), running);
+    const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
+    using watched = watchProcess();
+    metricsPage.addCollector(() => watched.collect());
+    const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
+    const opened = await openSource(config.source, needs);
+    await using events = opened.events;
+    const source = readAhead(opened.source, running);
     const backends = await opening;
     logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
     const host = {
       clock: systemClock,
       logger,
-      metrics: noopMetrics,
+      metrics: metricsPage.metrics,
+      metricsPage,
       listener: httpListener,
-      events: noopEvents,
+      events,
       interfaceAddresses: () => nodeAddresses(),
+      views: {
+        configz: () => ({ kind: 'KubeProxyConfiguration', apiVersion: 'kubeproxy.config.k8s.io/v1alpha1' }),
+        flagz: () => new Map(),
+        setVerbosity: (verbosity: number) => logger.setLevel(logLevelOf(verbosity)),
+        process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
+      },
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       removeKubeProxyRules: (stop: AbortSignal) =>
         removeKubeProxyRules({ runner: backendHost.runner, ipFamilies, wish: allButForward }, stop),
       // Listing and the first apply leave more garbage than all that follows.
-      onForwarding: () => void setImmediate(collectGarbage),
+      onForwarding: () => {
+        metricsPage.metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);
+        setImmediate(collectGarbage);
+      },
       addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
     };
     await releaseFreedMemory();
