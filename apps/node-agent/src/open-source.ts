@@ -7,6 +7,7 @@ import {
   type NodeName,
   type Random,
 } from '@switchyard/core';
+import type { ApiServerConnection } from '@switchyard/core/kubernetes';
 import type { SourceConfig } from './config.ts';
 import { version } from './version.ts';
 
@@ -26,13 +27,29 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
     const { ManifestSource } = await import('@switchyard/core/manifests');
     return new ManifestSource({ folder: config.folder, clock, log });
   }
-  const { KubernetesSource, inClusterConnection, kubeconfigConnection } = await import('@switchyard/core/kubernetes');
-  const connection =
-    config.kind === 'inCluster'
-      ? await inClusterConnection({ env: config.env, clock })
-      : await kubeconfigConnection(config.file, clock);
+  const { KubernetesSource } = await import('@switchyard/core/kubernetes');
+  const connection = await openConnection(config, clock);
   const userAgent = `switchyard-agent/${version}`;
   return new KubernetesSource({ connection, nodes: { kind: 'one', name: nodeName }, clock, random, log, userAgent });
+}
+
+/** How to reach the API server. Rejects with `ConfigError` when it cannot be told. */
+export async function openConnection(
+  config: Exclude<SourceConfig, { readonly kind: 'manifests' }>,
+  clock: Clock,
+): Promise<ApiServerConnection> {
+  const { anonymousConnection, inClusterConnection, kubeconfigConnection } =
+    await import('@switchyard/core/kubernetes');
+  switch (config.kind) {
+    case 'inCluster':
+      return inClusterConnection({ env: config.env, clock });
+    case 'server':
+      return anonymousConnection(config.server);
+    case 'kubeconfig': {
+      const connection = await kubeconfigConnection(config.file, clock);
+      return config.server === undefined ? connection : { ...connection, url: config.server };
+    }
+  }
 }
 
 /** The source itself would complain only after the start. */

@@ -1,20 +1,14 @@
-import type { LogFields, Logger } from '@switchyard/core';
+import type { LogFields } from '@switchyard/core';
 import { pino } from 'pino';
-
-/** Levels from least to most talkative. */
-export type LogLevel = 'error' | 'warn' | 'info' | 'debug' | 'trace';
-
-/** Where finished lines go, newline included. */
-export interface LogSink {
-  write(line: string): void;
-}
+import type { AdjustableLogger } from './create-logger.ts';
+import type { LogLevel, LogSink } from './log-level.ts';
 
 /**
  * One JSON object per line on stderr (or `sink`): `level`, `time` (wall clock, milliseconds since the
  * Unix epoch), `msg`, then the fields. Lines are written at once, without a worker, so nothing is lost
  * when the process ends. Errors among the fields are printed as name, code, message and cause.
  */
-export function createJsonLogger(level: LogLevel, sink?: LogSink): Logger {
+export function createJsonLogger(level: LogLevel, sink?: LogSink): AdjustableLogger {
   const destination = sink ?? pino.destination({ fd: 2, sync: true });
   const inner = pino({ level, base: null, formatters: { level: (label) => ({ level: label }) } }, destination);
   const logAt =
@@ -28,6 +22,9 @@ export function createJsonLogger(level: LogLevel, sink?: LogSink): Logger {
     info: logAt('info'),
     debug: logAt('debug'),
     trace: logAt('trace'),
+    setLevel: (next) => {
+      inner.level = next;
+    },
   };
 }
 
