@@ -32,6 +32,9 @@ const owners: Readonly<Record<string, readonly string[]>> = {
 /** Inside core, in dependency order: a folder may import itself and what stands before it. */
 const coreOrder = ['', 'ip', 'records', 'state', 'policy', 'forwarding', 'loss', 'conntrack', 'reconcile', 'health'];
 
+/** Tools that the tests of packages may import: they bring programs that are not installed on this machine. */
+const toolsForTests: readonly string[] = ['tools/debian/', 'tools/images/'];
+
 const importPattern =
   /(?:^|\n)[ \t]*(import\s+type\b|import\b|export\b)(?:[^;'"]*?\bfrom)?\s*(['"])([^'"\s]+)\2|\bimport\s*\(\s*(['"])([^'"\s]+)\4/g;
 
@@ -98,7 +101,12 @@ function relativeFault(
   { specifier, isTypeOnly }: RelativeImport,
 ): string | undefined {
   const target = join(file.path, '..', specifier);
-  if (target === 'vitest.config.base.ts' && isTestFile(file.path)) return undefined;
+  if (
+    isTestFile(file.path) &&
+    (target === 'vitest.config.base.ts' || toolsForTests.some((one) => target.startsWith(one)))
+  ) {
+    return undefined;
+  }
   if (!target.startsWith(`${workspace.folder}/`)) return 'leaves the package; import it by its package name';
   if (isTestFile(file.path)) return undefined;
   if (isTypeOnly || workspace.layer !== 'core' || !file.path.startsWith('packages/core/src/')) return undefined;

@@ -21,6 +21,7 @@ import {
 } from '@switchyard/core';
 import { flowCleaner, type FlowHost } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
+import { type ConfigFollower, fixedConfig } from './config/config-follower.ts';
 import { type AddressHost, followAddresses } from './follow-addresses.ts';
 import { serveHttpEndpoints } from './http-endpoints.ts';
 import { areNodeAddressesKnown, healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
@@ -41,6 +42,8 @@ export interface AgentHost extends FlowHost, AddressHost {
 /** What an agent is made of. One backend per IP family; the caller disposes them afterwards. */
 export interface AgentParts {
   readonly config: RunConfig;
+  /** Tells of changes of `config`. Default: there are none. */
+  readonly follower?: ConfigFollower;
   readonly source: ClusterStateSource;
   readonly backends: readonly DataplaneBackend[];
   readonly host: AgentHost;
@@ -53,17 +56,19 @@ const firstRetry = seconds(1);
 
 /** Runs the agent until aborted. Forwarding stays in the kernel, however it ends. */
 export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<void> {
-  const { config, source, backends, host } = parts;
+  const { config, source, backends, host, follower = fixedConfig(parts.config) } = parts;
+  const now = (): RunConfig => follower.current();
   const { clock, logger, metrics, listener } = host;
   const state = new ClusterState({ nodeName: config.nodeName });
-  const health = (): ProxyHealth => healthOf(reconciler, config);
+  const health = (): ProxyHealth => healthOf(reconciler, now());
   const serviceHealths = backends.map(
     ({ ipFamily }) =>
       new ServiceHealth({
         ipFamily,
+        nodeName: config.nodeName,
         listener,
         addresses: () => {
-          const { nodePortCidrs } = tableOptionsOf(config, state, ipFamily);
+          const { nodePortCidrs } = tableOptionsOf(now(), state, ipFamily);
           return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
         },
         isProxyLive: () => health().isLive,
@@ -79,7 +84,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   };
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
-    tableOptions: () => tableOptionsOf(config, state, backend.ipFamily),
+    tableOptions: () => tableOptionsOf(now(), state, backend.ipFamily),
     afterApply: {
       syncHealth: async (checks) => {
         await serviceHealths[index]?.sync(checks);
@@ -95,14 +100,20 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     families,
     startCondition: startConditionOf(config, state),
     timing: {
-      minSyncPeriod: config.minSyncPeriod,
-      retry: { first: millis(Math.min(firstRetry, config.syncPeriod)), max: config.syncPeriod },
+      get minSyncPeriod() {
+        return now().minSyncPeriod;
+      },
+      get retry() {
+        const { syncPeriod } = now();
+        return { first: millis(Math.min(firstRetry, syncPeriod)), max: syncPeriod };
+      },
       resyncInterval,
     },
     clock,
     logger,
     metrics,
   });
+  follower.onChange(() => reconciler.rebuild('the configuration changed'));
   const stop = new AbortController();
   const endpoints =
     config.healthz === undefined

@@ -3,7 +3,6 @@ import {
   HostError,
   httpListener,
   type IpFamily,
-  type Logger,
   noopEvents,
   noopMetrics,
   seconds,
@@ -12,7 +11,8 @@ import {
 import {
   collectGarbage,
   createCommandRunner,
-  createJsonLogger,
+  createLogger,
+  type AdjustableLogger,
   hostIpFamilies,
   nodeAddresses,
   releaseMemoryLater,
@@ -20,8 +20,11 @@ import {
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
-import { type Config, parseConfig, type RunConfig } from './config.ts';
-import { helpText } from './flags.ts';
+import { type Config, loadConfig, type RunConfig } from './config.ts';
+import { versionText, writeConfig } from './config/commands.ts';
+import { ConfigWatch } from './config/config-follower.ts';
+import { helpText } from './config/flags/help.ts';
+import { logNotes } from './config/notes.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
@@ -31,8 +34,10 @@ const native = () => import('@switchyard/native');
 
 async function main(config: Config, signal: AbortSignal): Promise<void> {
   if (config.kind === 'help') return print(helpText());
-  if (config.kind === 'version') return print(`switchyard-agent ${version}\n`);
-  const logger = createJsonLogger(config.logLevel);
+  if (config.kind === 'version') return print(versionText(config.form));
+  const logger = createLogger({ format: config.logFormat, level: config.logLevel });
+  logNotes(config.notes, logger);
+  if (config.kind === 'write') return writeConfig(config, logger);
   const ipFamilies = hostIpFamilies();
   const backendHost = { runner: createCommandRunner(), transport: config.nftTransport, logger };
   if (config.kind !== 'run') {
@@ -51,7 +56,7 @@ interface Run {
   readonly config: RunConfig;
   readonly backendHost: NftablesHost;
   readonly ipFamilies: readonly IpFamily[];
-  readonly logger: Logger;
+  readonly logger: AdjustableLogger;
 }
 
 /** What the host can do is asked while the cluster is already being listed. */
@@ -60,6 +65,12 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
   const running = AbortSignal.any([signal, stop.signal]);
   const opening = openBackends(backendHost, ipFamilies, running);
   opening.catch(() => undefined); // told below, unless the source is the first to fail
+  const follower = followConfig(config, logger);
+  let changed: unknown;
+  const following = follower.run(running).catch((error: unknown) => {
+    changed = error;
+    stop.abort(error);
+  });
   try {
     const { nodeName } = config;
     const needs = { nodeName, clock: systemClock, random: Math.random, logger };
@@ -79,11 +90,21 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
     };
     await releaseFreedMemory();
-    await runAgent({ config, source, backends, host }, running);
+    await runAgent({ config, follower, source, backends, host }, running);
+    if (changed !== undefined) throw changed;
   } finally {
     stop.abort();
+    await following;
     for (const backend of await opening.catch(() => [])) await backend[Symbol.asyncDispose]();
   }
+}
+
+/** What is taken over here; the rest is the agent's. */
+function followConfig(config: RunConfig, logger: AdjustableLogger): ConfigWatch {
+  const load = (): Promise<Config> => loadConfig(process.argv.slice(2));
+  const follower = new ConfigWatch({ config, load, clock: systemClock, logger, metrics: noopMetrics });
+  follower.onChange(() => logger.setLevel(follower.current().logLevel));
+  return follower;
 }
 
 /** Without the addon memory stays as it is. */
@@ -110,5 +131,5 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
 await runApp({
   name: 'switchyard-agent',
   exitGrace: seconds(5),
-  main: async (signal) => main(parseConfig(process.argv.slice(2)), signal),
+  main: async (signal) => main(await loadConfig(process.argv.slice(2)), signal),
 });

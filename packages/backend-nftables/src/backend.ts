@@ -9,6 +9,7 @@ import {
   InvariantError,
   type IpFamily,
   type Logger,
+  type Millis,
   millis,
   type ServiceCounters,
   type ServicePortKey,
@@ -24,7 +25,7 @@ import { type ChangeGroup, commitGroups, type CommitResult } from './commit.ts';
 import { dumpKernel } from './dump.ts';
 import type { ElementId } from './elements.ts';
 import { leftoverGroups } from './leftovers.ts';
-import { suffixOf, type TableName } from './names.ts';
+import { suffixOf, type TableName, tableNames } from './names.ts';
 import { NftError } from './nft-error.ts';
 import { orderChanges } from './order-changes.ts';
 import { exactSlotCounts, preloadedSlotCounts } from './slots.ts';
@@ -142,6 +143,25 @@ export class NftablesBackend implements DataplaneBackend {
     const reading = await readCounts(this.#transport, table, suffixOf(this.ipFamily), signal);
     if (reading === undefined) return this.#counts.latest;
     return this.#counts.update(this.#services.placed(), reading, (key) => this.#services.has(key));
+  }
+
+  /** A heartbeat that fails is one less: whatever is wrong with the table, drift and applies find it. */
+  async markReconciled(signal: AbortSignal): Promise<void> {
+    const table = this.#table;
+    if (table === undefined) throw new HostError('nftables.heartbeat', 'cannot mark the rules as right: no apply yet');
+    const heartbeat = { table, suffix: suffixOf(this.ipFamily), now: this.#clock.now() };
+    await this.#transport.writeHeartbeat(heartbeat, signal);
+  }
+
+  async unreconciledFor(signal: AbortSignal): Promise<Millis | undefined> {
+    const suffix = suffixOf(this.ipFamily);
+    let youngest: Millis | undefined;
+    // Also tables of other builds: they are what forwards until the first apply.
+    for (const table of tableNames) {
+      const age = await this.#transport.readHeartbeat({ table, suffix }, signal);
+      if (age !== undefined && (youngest === undefined || age < youngest)) youngest = age;
+    }
+    return youngest;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

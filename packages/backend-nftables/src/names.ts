@@ -1,4 +1,4 @@
-import type { IpFamily, Protocol, TrafficPolicy } from '@switchyard/core';
+import { type IpFamily, type Millis, type Protocol, seconds, type TrafficPolicy } from '@switchyard/core';
 
 /**
  * Every name this backend has in the kernel, and how a process with no memory recognises it.
@@ -54,7 +54,15 @@ export const elementObjects = [
 export type ElementObject = (typeof elementObjects)[number];
 
 /** Interval sets, written as a whole: they are small, and nft cannot change single intervals safely. */
-export const intervalObjects = ['pod-cidrs', 'nodeport-ips', 'service-cidrs'] as const;
+export const intervalObjects = ['pod-cidrs', 'pod-interfaces', 'nodeport-ips', 'service-cidrs'] as const;
+
+/** Bytes of the longest name of a network interface; the kernel stores one more. */
+export const maxInterfaceNameLength = 15;
+
+/** What the content of an interval set is made of, by its name without suffix. */
+export function intervalKind(object: string): 'address' | 'interface' {
+  return object === 'pod-interfaces' ? 'interface' : 'address';
+}
 
 /** An interval set of the table's settings, without its suffix. */
 export type IntervalObject = (typeof intervalObjects)[number];
@@ -90,6 +98,15 @@ export const affinityMap = 'affinity';
 
 /** How many clients keep their endpoints, over all Services of a family; the ones that come later are balanced. */
 export const affinityMapSize = 262_144;
+
+/**
+ * The set that says when the rules of a family were last known to be right, without its suffix. Its one element is that
+ * time, for people, and has a timeout, for programs: what is gone of it is the age, by the kernel's own clock.
+ */
+export const heartbeatSet = 'heartbeat';
+
+/** How long the element of the heartbeat set lives; after that the age is not known any more. */
+export const heartbeatTimeout: Millis = seconds(1000 * 24 * 3600);
 
 /** nft's word for the object in `list`, `flush` and `add`. */
 export function objectKind(object: ElementObject | IntervalObject): 'map' | 'set' {

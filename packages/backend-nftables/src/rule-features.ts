@@ -41,6 +41,11 @@ export const ruleFeatures: readonly RuleFeature[] = [
     rules: 'set s { typeof ip daddr . meta l4proto . th dport . ip saddr; flags interval; }',
   },
   {
+    name: 'intervals of interface names in sets',
+    since: 'Linux 4.1, nft 1.0.1',
+    rules: 'set s { typeof iifname; flags interval; }',
+  },
+  {
     name: 'counters in elements of maps',
     since: 'Linux 5.7, nft 1.0.1',
     rules: 'map m { typeof meta l4proto . th dport : meta priority; counter; }',

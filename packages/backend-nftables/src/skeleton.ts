@@ -18,6 +18,7 @@ import {
   dropSets,
   dropSetSize,
   type FamilySuffix,
+  heartbeatSet,
   masqueradeMark,
   ruleMarksSet,
   ruleMarksSize,
@@ -98,6 +99,7 @@ function familyObjects({ suffix, ip }: Family): string[] {
     `  set hairpin${suffix} { typeof ${ip} saddr . ${tuple(ip)}; }`,
     `  set cluster-ips${suffix} { typeof ${ip} daddr; }`,
     `  set pod-cidrs${suffix} { typeof ${ip} saddr; flags interval; }`,
+    `  set pod-interfaces${suffix} { typeof iifname; flags interval; }`,
     `  set nodeport-ips${suffix} { typeof ${ip} daddr; flags interval; }`,
     `  set service-cidrs${suffix} { typeof ${ip} daddr; flags interval; }`,
     `  set fw-allow${suffix} { typeof ${tuple(ip)} . ${ip} saddr; flags interval; }`,
@@ -108,6 +110,8 @@ function familyObjects({ suffix, ip }: Family): string[] {
     ...dropSets.map(
       (set) => `  set ${set}${suffix} { typeof meta priority; size ${dropSetSize}; flags dynamic; counter; }`,
     ),
+    `  set ${heartbeatSet}${suffix} { typeof meta time; size 16; flags timeout; gc-interval 1h; ` +
+      `comment "last known to be right, age = timeout - expires"; }`,
   ];
 }
 
@@ -189,6 +193,7 @@ function commonChains({ suffix, ip }: Family): string[] {
     '  }',
     `  chain by-pod${suffix} {`,
     `    ${ip} saddr @pod-cidrs${suffix} goto set-cluster${suffix}`,
+    `    iifname @pod-interfaces${suffix} goto set-cluster${suffix}`,
     `    goto masq-cluster${suffix}`,
     '  }',
   ];
@@ -196,8 +201,9 @@ function commonChains({ suffix, ip }: Family): string[] {
 
 /**
  * Any row. The sources of a restricted frontend are asked for before anything else is decided; its bit keeps it out of
- * the common rows. The three rules after that leave one of three codes, at its own place: pod's if there is one and
- * the source is a pod; else node's if there is one and the source is this node; else outside's. Drop
+ * the common rows. The four rules after that leave one of three codes, at its own place: pod's if there is one and
+ * the source is a pod, told by its address or by the interface it came in (what this node sends itself has none);
+ * else node's if there is one and the source is this node; else outside's. Drop
  * is code 4 alone, which reads as 0 without its masquerade bit and so matches nothing.
  */
 function dispatchChain({ suffix, ip }: Family): string[] {
@@ -212,6 +218,7 @@ function dispatchChain({ suffix, ip }: Family): string[] {
     `    meta priority and ${hex(classMask)} vmap { ${common.join(', ')} }`,
     `    ${isAsked(bits(restrictedClass))} ${tuple(ip)} . ${ip} saddr != @fw-allow${suffix} goto bad-source${suffix}`,
     `    ${isAsked(podBits)} ${ip} saddr @pod-cidrs${suffix} ${keep(podBits)}`,
+    `    ${isAsked(podBits)} iifname @pod-interfaces${suffix} ${keep(podBits)}`,
     `    ${isAsked(nodeBits)} fib saddr type local ${keep(nodeBits)}`,
     `    ${isAsked(outsideBits)} ${keep(outsideBits)}`,
     `    ${isAsked(masqueradeBits)} meta mark set meta mark or ${hex(masqueradeMark)}`,

@@ -1,4 +1,4 @@
-import type { Clock, Drift } from '@switchyard/core';
+import type { Clock, Drift, Millis } from '@switchyard/core';
 import type { Change, Element } from './elements.ts';
 import type { CountedObject, DropSet, ElementObject, FamilySuffix, IntervalObject, TableName } from './names.ts';
 
@@ -29,6 +29,10 @@ export interface NftTransport extends AsyncDisposable {
     object: KernelObject<CountedObject | DropSet>,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, number> | undefined>;
+  /** Replaces the element of a family's heartbeat set. `now` is wall-clock time, for people. Throws `NftError`. */
+  writeHeartbeat(heartbeat: Heartbeat & { readonly now: Millis }, signal: AbortSignal): Promise<void>;
+  /** How long ago the heartbeat was written, by the kernel's clock; undefined when there is none. */
+  readHeartbeat(heartbeat: Heartbeat, signal: AbortSignal): Promise<Millis | undefined>;
   /** The load-balancing chains there are: class to the name of its chain. */
   readClasses(table: TableName, suffix: FamilySuffix, signal: AbortSignal): Promise<ReadonlyMap<number, string>>;
   /** Every map and set of a table, of any version, and whether it holds elements. */
@@ -48,6 +52,12 @@ export interface WriteRequest {
 export interface FoundTable {
   /** The elements of its set `birthmark`; undefined when it has no such set. */
   readonly birthmarks: readonly number[] | undefined;
+}
+
+/** The heartbeat of one family, in a table of any version. */
+export interface Heartbeat {
+  readonly table: string;
+  readonly suffix: FamilySuffix;
 }
 
 /** A map or set of one family in one of our tables. */

@@ -15,6 +15,10 @@ export const counters = {
     labels: ['ip_family', 'kind'],
   },
   switchyard_apply_writes_total: { help: 'Kernel objects written or removed', labels: ['ip_family'] },
+  switchyard_config_reloads_total: {
+    help: 'Changed configuration files that were taken over (kind applied) or found broken (kind refused)',
+    labels: ['kind'],
+  },
   switchyard_health_check_listen_failures_total: {
     help: 'healthCheckNodePort servers that could not listen',
     labels: ['ip_family'],
@@ -29,6 +33,10 @@ export const gauges = {
   },
   kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds: {
     help: 'Time at which an apply was last asked for since the Unix epoch',
+    labels: ['ip_family'],
+  },
+  switchyard_unreconciled_seconds: {
+    help: 'For how long nobody had reconciled the rules when this process found them, by the clock of the kernel',
     labels: ['ip_family'],
   },
   switchyard_failed_services: { help: 'Service ports whose last apply failed', labels: ['ip_family'] },

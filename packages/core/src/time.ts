@@ -25,9 +25,20 @@ export interface Clock {
   sleep(duration: Millis, signal: AbortSignal): Promise<void>;
 }
 
+/** What `performance.now` is to be added to for the wall clock; follows its jumps. */
+let wallOrigin = performance.timeOrigin;
+
+/** The wall clock, finer than Date.now tells it. */
+function wallClock(): number {
+  const monotonic = performance.now();
+  const ahead = wallOrigin + monotonic - Date.now(); // 0 to 1 while nobody has set the clock: Date.now cuts fractions off
+  if (ahead < -1 || ahead > 2) wallOrigin -= ahead;
+  return wallOrigin + monotonic;
+}
+
 /** The machine's clock. */
 export const systemClock: Clock = {
-  now: () => millis(performance.timeOrigin + performance.now()),
+  now: () => millis(wallClock()),
   monotonic: () => millis(performance.now()),
   sleep: (duration, signal) =>
     new Promise((resolve, reject) => {

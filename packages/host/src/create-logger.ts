@@ -1,7 +1,7 @@
 import { type Logger, systemClock } from '@switchyard/core';
-import { writeSync } from 'node:fs';
 import { createJsonLogger } from './json-logger.ts';
-import type { LogLevel, LogSink } from './log-level.ts';
+import type { LogLevel } from './log-level.ts';
+import { stderrSink } from './stderr-sink.ts';
 import { createTextLogger } from './text-logger.ts';
 
 /** `text`: lines as klog writes them. `json`: one object per line. */
@@ -18,31 +18,14 @@ export interface AdjustableLogger extends Logger {
   setLevel(level: LogLevel): void;
 }
 
-/** Logs to stderr, each line at once and complete. */
+/** Logs to stderr, each line at once. What cannot be written is lost, and said later how much that was. */
 export function createLogger({ format, level: first }: LogOptions): AdjustableLogger {
   let level = first;
   const setLevel = (next: LogLevel): void => {
     level = next;
   };
-  if (format === 'text') {
-    return { ...createTextLogger({ level: () => level, sink: standardError, now: () => systemClock.now() }), setLevel };
-  }
-  return createJsonLogger(first);
+  if (format === 'json') return createJsonLogger(first);
+  const sink = stderrSink((lost, error) => logger.warn('log lines were lost', { lost, error }));
+  const logger = { ...createTextLogger({ level: () => level, sink, now: () => systemClock.now() }), setLevel };
+  return logger;
 }
-
-const pause = new Int32Array(new SharedArrayBuffer(4));
-
-/** Synchronous, so that nothing is lost when the process ends. A full pipe is waited for, but not for ever. */
-const standardError: LogSink = {
-  write: (line) => {
-    let rest = Buffer.from(line);
-    for (let tries = 0; rest.length > 0 && tries < 100; tries++) {
-      try {
-        rest = rest.subarray(writeSync(2, rest));
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return; // nobody reads it; that must not end the agent
-        Atomics.wait(pause, 0, 0, 10);
-      }
-    }
-  },
-};

@@ -2,21 +2,25 @@ import type { LogFields } from '@switchyard/core';
 import { pino } from 'pino';
 import type { AdjustableLogger } from './create-logger.ts';
 import type { LogLevel, LogSink } from './log-level.ts';
+import { stderrSink } from './stderr-sink.ts';
 
 /**
  * One JSON object per line on stderr (or `sink`): `level`, `time` (wall clock, milliseconds since the
  * Unix epoch), `msg`, then the fields. Lines are written at once, without a worker, so nothing is lost
- * when the process ends. Errors among the fields are printed as name, code, message and cause.
+ * when the process ends. A full disk, or a reader that is slow or gone, neither stops nor ends the process; how many lines
+ * that has cost is said afterwards. Errors among the fields are printed as name, code, message and cause.
  */
 export function createJsonLogger(level: LogLevel, sink?: LogSink): AdjustableLogger {
-  const destination = sink ?? pino.destination({ fd: 2, sync: true });
-  const inner = pino({ level, base: null, formatters: { level: (label) => ({ level: label }) } }, destination);
+  const inner = pino(
+    { level, base: null, formatters: { level: (label) => ({ level: label }) } },
+    sink ?? stderrSink((lost, error) => logger.warn('log lines were lost', { lost, error })),
+  );
   const logAt =
     (method: LogLevel) =>
     (message: string, fields: LogFields = {}): void => {
       if (inner.isLevelEnabled(method)) inner[method](withPlainErrors(fields), message);
     };
-  return {
+  const logger: AdjustableLogger = {
     error: logAt('error'),
     warn: logAt('warn'),
     info: logAt('info'),
@@ -26,6 +30,7 @@ export function createJsonLogger(level: LogLevel, sink?: LogSink): AdjustableLog
       inner.level = next;
     },
   };
+  return logger;
 }
 
 function withPlainErrors(fields: LogFields): Record<string, unknown> {

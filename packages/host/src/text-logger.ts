@@ -1,5 +1,5 @@
 import type { LogFields, Logger } from '@switchyard/core';
-import { isLevelEnabled, type LogLevel, type LogSink, type LoggerSource } from './log-level.ts';
+import { isLevelEnabled, type LogLevel, type LoggerSource } from './log-level.ts';
 
 /** What stands at the beginning of a line, as klog's. */
 const letters: Readonly<Record<LogLevel, string>> = { error: 'E', warn: 'W', info: 'I', debug: 'I', trace: 'I' };

@@ -16,6 +16,7 @@ import {
   altitudes,
   type Expectation,
   type Scenario,
+  type ScenarioDetection,
   type ScenarioEndpoint,
   type ScenarioFlow,
   type ScenarioService,
@@ -61,6 +62,15 @@ function lineOfPath(document: Document, lineCounter: LineCounter, path: readonly
   return 1;
 }
 
+function detectionOf({ detectsPods, detectLocal = 'ClusterCIDR' }: FileAgent): ScenarioDetection {
+  if (detectsPods === false) return { kind: 'none' };
+  if (typeof detectLocal === 'string') return { kind: detectLocal === 'NodeCIDR' ? 'nodeCIDR' : 'clusterCIDR' };
+  return 'bridgeInterface' in detectLocal
+    ? { kind: 'bridgeInterface', name: detectLocal.bridgeInterface }
+    : { kind: 'interfaceNamePrefix', prefix: detectLocal.interfaceNamePrefix };
+}
+
+type FileAgent = ScenarioFile['given']['agent'];
 type FileService = ScenarioFile['given']['services'][number];
 type FileEndpoint = ScenarioFile['given']['endpoints'][number];
 type FileStep = ScenarioFile['steps'][number];
@@ -93,7 +103,7 @@ class Reader {
       isDualStack: file.dualStack,
       altitudes: file.altitudes ?? { run: altitudes, because: undefined },
       agent: {
-        detectsPods: given.agent.detectsPods ?? true,
+        detectLocal: detectionOf(given.agent),
         masqueradeAll: given.agent.masqueradeAll ?? false,
         terminatingFallback: given.agent.terminatingFallback ?? 'on',
         nodePortAddresses: this.#nodePortAddresses(given.agent.nodePortAddresses),

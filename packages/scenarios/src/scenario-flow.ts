@@ -1,4 +1,4 @@
-import { type Flow, type IpAddress, type IpFamily, ipFamilyOf, parseIp } from '@switchyard/core';
+import { assertNever, type Flow, type IpAddress, type IpFamily, ipFamilyOf, parseIp } from '@switchyard/core';
 import { nodeAddresses, secondNodeAddresses } from './cluster-objects.ts';
 import type { Scenario, ScenarioFlow } from './scenario.ts';
 
@@ -29,13 +29,45 @@ export function sourceOf(flow: ScenarioFlow): IpAddress {
   }
 }
 
-/** The scenario's flow as the oracle and the tracers take it. Without a pod detector a pod is `outside`. */
+/** In the lab the pod that is nobody's endpoint is behind this bridge; the others have cables of their own. */
+export const clientPodBridge = 'cni0';
+/** How the node's ends of the pods' cables are called in the lab, with a number behind. */
+export const podInterfacePrefix = 'pod';
+
+/** The interface by which the node under test gets a flow; undefined for what it sends itself. */
+function incomingInterfaceOf({ from, fromEndpoint }: ScenarioFlow): string | undefined {
+  if (from === 'node') return undefined;
+  if (from === 'outside') return 'eth0';
+  return fromEndpoint === undefined ? clientPodBridge : `${podInterfacePrefix}1`;
+}
+
+/** Whether the agent can tell that this sender, a pod or not, is one. */
+function isSeenAsPod({ agent }: Scenario, flow: ScenarioFlow): boolean {
+  const { detectLocal } = agent;
+  const incoming = incomingInterfaceOf(flow) ?? '';
+  switch (detectLocal.kind) {
+    case 'none':
+      return false;
+    case 'clusterCIDR':
+    case 'nodeCIDR': // all senders are on the node under test
+      return flow.from === 'pod';
+    case 'bridgeInterface':
+      return incoming === detectLocal.name;
+    case 'interfaceNamePrefix':
+      return incoming.startsWith(detectLocal.prefix);
+    default:
+      return assertNever(detectLocal);
+  }
+}
+
+/** The scenario's flow as the oracle and the tracers take it. A pod that nobody can tell is `outside`. */
 export function coreFlow(scenario: Scenario, flow: ScenarioFlow): Flow {
   const isLoopback = flow.to === '127.0.0.1' || flow.to === '::1';
   const ipFamily = ipFamilyOf(flow.to);
   const own = [nodeAddresses[ipFamily]['node1'], secondNodeAddresses[ipFamily]];
   return {
-    from: flow.from === 'pod' && !scenario.agent.detectsPods ? 'outside' : flow.from,
+    from: isSeenAsPod(scenario, flow) ? 'pod' : flow.from === 'pod' ? 'outside' : flow.from,
+    incomingInterface: incomingInterfaceOf(flow),
     source: isLoopback ? flow.to : sourceOf(flow),
     destination: flow.to,
     destinationPort: flow.port,

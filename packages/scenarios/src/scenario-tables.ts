@@ -1,6 +1,8 @@
 import {
+  assertNever,
   buildTable,
   type Cidr,
+  cidrFamilyOf,
   type ClusterEvent,
   ClusterState,
   type ClusterStateView,
@@ -12,6 +14,7 @@ import {
   ipFamilyOf,
   nodeName,
   parseCidr,
+  type PodDetector,
   type TableOptions,
 } from '@switchyard/core';
 import { clusterCidrs, familiesOf } from './cluster-objects.ts';
@@ -30,9 +33,30 @@ export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily, state: Cl
     masqueradeAll: agent.masqueradeAll,
     terminatingFallback: agent.terminatingFallback,
     externalIps: 'forward',
-    podDetector: agent.detectsPods ? { kind: 'cidr', cidr: parseCidr(clusterCidrs[ipFamily]) } : { kind: 'none' },
+    podDetector: podDetectorOf(scenario, ipFamily, state),
     nodePortCidrs: nodePortCidrsOf(scenario, ipFamily, state),
   };
+}
+
+function podDetectorOf({ agent }: Scenario, ipFamily: IpFamily, state: ClusterStateView): PodDetector {
+  const { detectLocal } = agent;
+  switch (detectLocal.kind) {
+    case 'none':
+      return detectLocal;
+    case 'clusterCIDR':
+      return { kind: 'cidr', cidr: parseCidr(clusterCidrs[ipFamily]) };
+    case 'nodeCIDR': {
+      const podCidrs = state.nodes.get(nodeName('node1'))?.podCidrs ?? [];
+      const cidr = podCidrs.find((one) => cidrFamilyOf(one) === ipFamily);
+      return cidr === undefined ? { kind: 'none' } : { kind: 'cidr', cidr };
+    }
+    case 'bridgeInterface':
+      return { kind: 'interface', name: detectLocal.name };
+    case 'interfaceNamePrefix':
+      return { kind: 'interfacePrefix', prefix: detectLocal.prefix };
+    default:
+      return assertNever(detectLocal);
+  }
 }
 
 /** A list is of the scenario's own family and leaves the other one open, as in the agent. */

@@ -1,9 +1,16 @@
 import type { IpAddress, IpFamily, Port, Protocol, SourceClass, TrafficPolicy } from '@switchyard/core';
 
+/** How the agent tells pods of its node: `detectLocalMode` and what belongs to it. */
+export type ScenarioDetection =
+  /** No `--cluster-cidr`, so pods cannot be told from the outside. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'clusterCIDR' | 'nodeCIDR' }
+  | { readonly kind: 'bridgeInterface'; readonly name: string }
+  | { readonly kind: 'interfaceNamePrefix'; readonly prefix: string };
+
 /** What the agent on the node under test was started with. */
 export interface ScenarioAgent {
-  /** `false`: no `--cluster-cidr`, so pods cannot be told from the outside. */
-  readonly detectsPods: boolean;
+  readonly detectLocal: ScenarioDetection;
   readonly masqueradeAll: boolean;
   readonly terminatingFallback: 'on' | 'off';
   /** CIDRs for `--nodeport-addresses`; empty means every local address. `primary`: our Node's first address. */

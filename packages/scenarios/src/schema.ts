@@ -111,6 +111,14 @@ export const scenarioSchema = v.strictObject({
     agent: v.optional(
       v.strictObject({
         detectsPods: v.optional(v.boolean(), true),
+        detectLocal: v.optional(
+          v.union([
+            v.picklist(['ClusterCIDR', 'NodeCIDR']),
+            v.strictObject({ bridgeInterface: v.string() }),
+            v.strictObject({ interfaceNamePrefix: v.string() }),
+          ]),
+          'ClusterCIDR',
+        ),
         masqueradeAll: v.optional(v.boolean(), false),
         terminatingFallback: v.optional(v.picklist(['on', 'off']), 'on'),
         nodePortAddresses: v.optional(v.union([v.literal('primary'), v.array(v.string())]), []),

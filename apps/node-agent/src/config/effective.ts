@@ -1,5 +1,6 @@
 import { tryParseIp } from '@switchyard/core';
 import type { DecodedFile } from './decode-file.ts';
+import type { FlagTarget } from './flags/flag.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import type { FieldValue } from './schema/field.ts';
 import { kubeProxySchema } from './schema/kube-proxy-fields.ts';
@@ -46,12 +47,15 @@ function kubeProxyFlags(flags: FlagValues, hasFile: boolean): GivenSettings {
   for (const { flag, setting } of flags.values()) {
     const { target } = flag;
     if (hasFile && !flag.isKeptWithFile) continue;
+    if (setting.value === '' && !servers.some(({ path }) => isFieldOf(target, path))) continue; // says nothing
     if (target.kind === 'field') given.set(target.path, setting);
     if (target.kind === 'fieldOfMode') given.set(mode === 'nftables' ? target.nftables : target.other, setting);
   }
-  const hostname = given.get('hostnameOverride');
-  if (hostname !== undefined && hostname.value === '') given.delete('hostnameOverride'); // an empty flag says nothing
   return given;
+}
+
+function isFieldOf(target: FlagTarget, path: string): boolean {
+  return target.kind === 'field' && target.path === path;
 }
 
 function ownFlags(flags: FlagValues): GivenSettings {

@@ -1,4 +1,4 @@
-import type { LogFields } from '@switchyard/core';
+import type { LogFields, Logger } from '@switchyard/core';
 import type { ConfigFiles, EffectiveSettings } from './effective.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import { type Settings, valueText } from './settings.ts';
@@ -18,6 +18,11 @@ export function notesOf(flags: FlagValues, files: ConfigFiles, settings: Effecti
     ...ignoredSettings(settings.kubeProxy),
     ...ignoredSettings(settings.switchyard),
   ];
+}
+
+/** Logs notes, each on a line. */
+export function logNotes(notes: readonly ConfigNote[], logger: Logger): void {
+  for (const { level, message, fields } of notes) logger[level](message, fields);
 }
 
 function fileNotes(flags: FlagValues, files: ConfigFiles): readonly ConfigNote[] {

@@ -4,7 +4,7 @@ import { type Problem, problemAt, type Settings } from './settings.ts';
 /** What the process is to do with the configuration; only running needs a mode that exists here. */
 export type Purpose = 'run' | 'other';
 
-const kubeProxyModes = ['', 'iptables', 'ipvs', 'nftables'];
+const kubeProxyModes = new Set(['', 'iptables', 'ipvs', 'nftables']);
 
 /** Everything that is wrong with a configuration, not only the first. */
 export function problemsOf({ kubeProxy, switchyard }: EffectiveSettings, purpose: Purpose): readonly Problem[] {
@@ -29,7 +29,7 @@ function fieldProblems(settings: Settings): readonly Problem[] {
 function modeProblems(settings: Settings, purpose: Purpose): readonly Problem[] {
   const setting = settings.at('mode');
   const mode = settings.text('mode');
-  if (mode === 'nftables' || (purpose === 'other' && kubeProxyModes.includes(mode))) return [];
+  if (mode === 'nftables' || (purpose === 'other' && kubeProxyModes.has(mode))) return [];
   return [problemAt(settings.schema, 'mode', setting, modeRefusal(mode))];
 }
 

@@ -1,5 +1,5 @@
-import { open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { appendFile, open, realpath, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import { HostError } from '@switchyard/core';
 
 /**
@@ -9,17 +9,21 @@ import { HostError } from '@switchyard/core';
  */
 export async function writeWhole(file: string, text: string): Promise<void> {
   try {
-    const target = await realpath(file).catch(() => file); // the file a link points to, not the link
-    const isSpecial = await stat(target).then(
-      (found) => !found.isFile(),
-      () => false,
-    );
-    if (isSpecial) await writeFile(target, text);
-    else await replaceFile(target, text);
+    if (await isSpecial(file)) await appendFile(file, text);
+    else await replaceFile(await realpath(file).catch(() => file), text); // the file a link points to, not the link
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new HostError('host.writeFile', `cannot write ${file}: ${reason}; what was there is still there`, { cause });
   }
+}
+
+/** Also when it leads to a regular file, as /dev/stdout may: that file is somebody else's. */
+async function isSpecial(file: string): Promise<boolean> {
+  if (/^\/(?:dev|proc)\//.test(resolve(file))) return true;
+  return stat(file).then(
+    (found) => !found.isFile(),
+    () => false,
+  );
 }
 
 async function replaceFile(target: string, text: string): Promise<void> {

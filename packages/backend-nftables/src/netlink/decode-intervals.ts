@@ -15,11 +15,15 @@ export function boundaryOf(bytes: Uint8Array, { key, keyLength, flags }: Readonl
   return { address, isEnd: (flags & NFT_SET_ELEM_INTERVAL_END) !== 0 };
 }
 
+/** What a set's intervals are of; names of interfaces are 16 bytes, padded with zeros. */
+export type IntervalForm = 'ipv4' | 'ipv6' | 'interface';
+
 /**
- * The intervals between boundaries as CIDRs, sorted by their text. What is no CIDR, and so not ours, looks as nft's
- * JSON has it.
+ * The intervals between boundaries as `render-settings.ts` writes them, sorted by their text: CIDRs, or names of
+ * interfaces in quotes. What is neither, and so not ours, looks as nft's JSON has it.
  */
-export function intervalTexts(boundaries: readonly ReadBoundary[], bits: 32 | 128): readonly string[] {
+export function intervalTexts(boundaries: readonly ReadBoundary[], form: IntervalForm): readonly string[] {
+  const bits = form === 'ipv4' ? 32 : 128;
   // Where one interval ends and the next begins, the end comes first.
   const ordered = [...boundaries].sort((left, right) => {
     if (left.address !== right.address) return left.address < right.address ? -1 : 1;
@@ -28,23 +32,34 @@ export function intervalTexts(boundaries: readonly ReadBoundary[], bits: 32 | 12
   const texts: string[] = [];
   let first: bigint | undefined;
   for (const { address, isEnd } of ordered) {
-    if (first !== undefined) texts.push(intervalText(first, address - 1n, bits));
+    if (first !== undefined) texts.push(intervalText(first, address - 1n, form));
     first = isEnd ? undefined : address;
   }
-  if (first !== undefined) texts.push(intervalText(first, (1n << BigInt(bits)) - 1n, bits));
+  if (first !== undefined) texts.push(intervalText(first, (1n << BigInt(bits)) - 1n, form));
   return texts.sort();
 }
 
-function intervalText(first: bigint, last: bigint, bits: 32 | 128): string {
+function intervalText(first: bigint, last: bigint, form: IntervalForm): string {
   const size = last - first + 1n;
-  const isCidr = (size & (size - 1n)) === 0n && first % size === 0n;
-  if (!isCidr) return JSON.stringify({ range: [addressText(first, bits), addressText(last, bits)] });
-  return `${addressText(first, bits)}/${bits - (size.toString(2).length - 1)}`;
+  const isAligned = (size & (size - 1n)) === 0n && first % size === 0n;
+  const length = (form === 'ipv4' ? 32 : 128) - (size.toString(2).length - 1);
+  const text = form === 'interface' ? nameText : addressText;
+  const range = (): string => JSON.stringify({ range: [text(first, form), text(last, form)] });
+  if (!isAligned) return range();
+  if (form !== 'interface') return `${addressText(first, form)}/${length}`;
+  if (length === 128) return JSON.stringify(nameText(first));
+  return length % 8 === 0 ? JSON.stringify(`${nameText(first)}*`) : range();
 }
 
-function addressText(address: bigint, bits: 32 | 128): string {
-  const bytes = Uint8Array.from({ length: bits / 8 }, (_, index) =>
-    Number((address >> BigInt(bits - 8 * (index + 1))) & 0xffn),
-  );
-  return bits === 32 ? ipv4Text(bytes, 0) : ipv6Text(bytes, 0);
+function addressText(address: bigint, form: IntervalForm): string {
+  return form === 'ipv4' ? ipv4Text(bytesOf(address, 4), 0) : ipv6Text(bytesOf(address, 16), 0);
+}
+
+/** Without the zeros behind it. */
+function nameText(name: bigint): string {
+  return Buffer.from(bytesOf(name, 16)).toString('utf8').replace(/\0+$/, '');
+}
+
+function bytesOf(value: bigint, length: number): Uint8Array {
+  return Uint8Array.from({ length }, (_, index) => Number((value >> BigInt(8 * (length - 1 - index))) & 0xffn));
 }

@@ -1,7 +1,7 @@
 import { ipToBytes, parseIp, tryParseIp, ipv4Text, ipv6Text } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { elementOf, type RawElement } from './decode-elements.ts';
-import { intervalTexts, type ReadBoundary } from './decode-intervals.ts';
+import { type IntervalForm, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
 import { objectLayout } from './object-layout.ts';
 
 describe('addresses from bytes are spelled as core spells them', () => {
@@ -47,35 +47,49 @@ describe('intervals', () => {
     address: BigInt(`0x${Buffer.from(ipToBytes(parseIp(address))).toString('hex')}`),
     isEnd,
   });
-  test.each<[string, readonly ReadBoundary[], 32 | 128, readonly string[]]>([
-    ['nothing', [], 32, []],
-    ['the stretch below the first one', [at('0.0.0.0', true)], 32, []],
-    ['one, in the kernel’s order', [at('11.0.0.0', true), at('10.0.0.0'), at('0.0.0.0', true)], 32, ['10.0.0.0/8']],
-    ['one address', [at('10.0.0.2', true), at('10.0.0.1')], 32, ['10.0.0.1/32']],
+  /** A name, its last byte counted up by `more`. */
+  const name = (text: string, isEnd = false, more = 0n): ReadBoundary => ({
+    address: BigInt(`0x${Buffer.from(text.padEnd(16, '\0')).toString('hex')}`) + more,
+    isEnd,
+  });
+  test.each<[string, readonly ReadBoundary[], IntervalForm, readonly string[]]>([
+    ['nothing', [], 'ipv4', []],
+    ['the stretch below the first one', [at('0.0.0.0', true)], 'ipv4', []],
+    ['one, in the kernel’s order', [at('11.0.0.0', true), at('10.0.0.0'), at('0.0.0.0', true)], 'ipv4', ['10.0.0.0/8']],
+    ['one address', [at('10.0.0.2', true), at('10.0.0.1')], 'ipv4', ['10.0.0.1/32']],
     [
       'neighbours stay two',
       [at('11.0.0.0', true), at('10.128.0.0'), at('10.128.0.0', true), at('10.0.0.0')],
-      32,
+      'ipv4',
       ['10.0.0.0/9', '10.128.0.0/9'],
     ],
     [
       'neighbours without an end between them',
       [at('10.0.0.0'), at('10.128.0.0'), at('11.0.0.0', true)],
-      32,
+      'ipv4',
       ['10.0.0.0/9', '10.128.0.0/9'],
     ],
-    ['one without an end', [at('255.0.0.0')], 32, ['255.0.0.0/8']],
-    ['everything', [at('::')], 128, ['::/0']],
-    ['the upper half', [at('8000::')], 128, ['8000::/1']],
-    ['no CIDR', [at('10.0.0.1'), at('10.0.0.4', true)], 32, ['{"range":["10.0.0.1","10.0.0.3"]}']],
+    ['one without an end', [at('255.0.0.0')], 'ipv4', ['255.0.0.0/8']],
+    ['everything', [at('::')], 'ipv6', ['::/0']],
+    ['the upper half', [at('8000::')], 'ipv6', ['8000::/1']],
+    ['no CIDR', [at('10.0.0.1'), at('10.0.0.4', true)], 'ipv4', ['{"range":["10.0.0.1","10.0.0.3"]}']],
+    ['an interface', [name('\0', true), name('cni0'), name('cni0', true, 1n)], 'interface', ['"cni0"']],
+    ['all that begin with veth', [name('veth'), name('veti', true)], 'interface', ['"veth*"']],
+    [
+      'the longest name',
+      [name('a23456789012345'), name('a23456789012345\x01', true)],
+      'interface',
+      ['"a23456789012345"'],
+    ],
+    ['names from one to another', [name('a'), name('c', true)], 'interface', [expect.stringContaining('range')]],
     [
       'sorted as text',
       [at('9.0.0.0'), at('10.0.0.0', true), at('10.0.0.0'), at('11.0.0.0', true)],
-      32,
+      'ipv4',
       ['10.0.0.0/8', '9.0.0.0/8'],
     ],
-  ])('%s', (_, boundaries, bits, texts) => {
-    expect(intervalTexts(boundaries, bits)).toEqual(texts);
+  ])('%s', (_, boundaries, form, texts) => {
+    expect(intervalTexts(boundaries, form)).toEqual(texts);
   });
 });
 

@@ -1,7 +1,7 @@
 import { HostError, ipv4Text, ipv6Text } from '@switchyard/core';
 import { readUint32 } from '@switchyard/native';
 import { hex } from '../handles.ts';
-import { birthmarkSet, intervalObjects, ruleMarksSet } from '../names.ts';
+import { birthmarkSet, intervalKind, intervalObjects, ruleMarksSet } from '../names.ts';
 import { schemas } from '../schemas.ts';
 import { skeletonDigest } from '../skeleton.ts';
 import { ElementReader, elementOf, type RawElement } from './decode-elements.ts';
@@ -34,11 +34,18 @@ function keyText(set: string, bytes: Uint8Array, raw: Readonly<RawElement>): str
   const object = set.slice(0, -1);
   if (object in schemas) return serviceText(set, bytes, raw);
   if ((intervalObjects as readonly string[]).includes(object)) {
+    if (intervalKind(object) === 'interface') return interfaceText(bytes, raw);
     return raw.keyLength === 16 ? ipv6Text(bytes, raw.key) : ipv4Text(bytes, raw.key);
   }
   if (/^lb[46]-classes$/.test(set)) return hex(readUint32(bytes, raw.key));
   if (set !== birthmarkSet && set !== ruleMarksSet) return undefined;
   return Buffer.from(bytes.subarray(raw.key, raw.key + raw.keyLength)).toString('hex');
+}
+
+function interfaceText(bytes: Uint8Array, { key, keyLength }: Readonly<RawElement>): string {
+  return Buffer.from(bytes.subarray(key, key + keyLength))
+    .toString('utf8')
+    .replace(/\0.*$/s, '');
 }
 
 /** A stranger may have written what does not fit our objects' shape. */

@@ -1,6 +1,7 @@
 import { NLM_F } from '@switchyard/native';
 import { type IpAddress, ipToBytes } from '@switchyard/core';
 import type { Change } from '../elements.ts';
+import { intervalKind, maxInterfaceNameLength } from '../names.ts';
 import { maxListLength, NFT_MSG, NFT_SET_ELEM_INTERVAL_END, NFTA } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
 
@@ -10,21 +11,22 @@ import type { BatchTarget } from './encode-batch.ts';
  */
 const openIntervalUserdata = Uint8Array.of(1, 4, 1, 0, 0, 0);
 
-/** One boundary: from this address on, addresses are in the set, or no longer. */
+/** One boundary: from this address (or name) on, addresses are in the set, or no longer. */
 interface Boundary {
   readonly address: Uint8Array;
   readonly isEnd: boolean;
   readonly isOpen: boolean;
 }
 
-/** Replaces the content of an interval set: CIDRs that do not overlap. Boundaries are those that nft writes. */
+/** Replaces the content of an interval set: CIDRs, or names of interfaces, that do not overlap. Boundaries are those that nft writes. */
 export function writeIntervals(target: BatchTarget, change: Extract<Change, { readonly kind: 'replace' }>): void {
   const { writer, table, begin } = target;
   begin(NFT_MSG.DELSETELEM, 0, change.object);
   writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
   writer.attributeText(NFTA.ELEM_LIST.SET, change.object);
   writer.endMessage();
-  const boundaries = boundariesOf(change.content);
+  const intervalOf = intervalKind(change.object.slice(0, -1)) === 'interface' ? interfaceInterval : cidrInterval;
+  const boundaries = boundariesOf(change.content.map(intervalOf));
   for (let next = 0; next < boundaries.length;) next = writeSome(target, change.object, { boundaries, next });
 }
 
@@ -54,8 +56,14 @@ function writeSome(
   return index;
 }
 
-function boundariesOf(cidrs: readonly string[]): readonly Boundary[] {
-  const intervals = cidrs.map(intervalOf).sort((left, right) => Buffer.compare(left.first, right.first));
+interface Interval {
+  readonly first: Uint8Array;
+  /** Undefined: it reaches the highest address. */
+  readonly behind: Uint8Array | undefined;
+}
+
+function boundariesOf(unsorted: readonly Interval[]): readonly Boundary[] {
+  const intervals = unsorted.toSorted((left, right) => Buffer.compare(left.first, right.first));
   const boundaries = intervals.flatMap(({ first, behind }): Boundary[] => [
     { address: first, isEnd: false, isOpen: behind === undefined },
     ...(behind === undefined ? [] : [{ address: behind, isEnd: true, isOpen: false }]),
@@ -66,10 +74,19 @@ function boundariesOf(cidrs: readonly string[]): readonly Boundary[] {
   return [{ address: new Uint8Array(lowest.address.length), isEnd: true, isOpen: false }, ...boundaries];
 }
 
-function intervalOf(cidr: string): { readonly first: Uint8Array; readonly behind: Uint8Array | undefined } {
+function cidrInterval(cidr: string): Interval {
   const slash = cidr.indexOf('/');
   const first = ipToBytes(cidr.slice(0, slash) as IpAddress); // canonical: it was a Cidr
   return { first, behind: addAt(first, Number(cidr.slice(slash + 1))) };
+}
+
+/** `"cni0"`, or `"veth*"` for all names that begin so. The kernel compares names as it does addresses, padded with zeros. */
+function interfaceInterval(quoted: string): Interval {
+  const isPrefix = quoted.endsWith('*"');
+  const name = Buffer.from(quoted.slice(1, isPrefix ? -2 : -1), 'utf8');
+  const first = new Uint8Array(maxInterfaceNameLength + 1);
+  first.set(name);
+  return { first, behind: addAt(first, (isPrefix ? name.length : first.length) * 8) };
 }
 
 /** The address that is higher by one in bit `length`; undefined when there is none. */

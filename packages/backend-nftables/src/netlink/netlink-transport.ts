@@ -1,3 +1,4 @@
+import { type Millis, millis } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import {
   type NetlinkMessage,
@@ -15,13 +16,23 @@ import {
   type DropSet,
   type ElementObject,
   type FamilySuffix,
+  intervalKind,
+  heartbeatSet,
   type IntervalObject,
   type TableName,
 } from '../names.ts';
 import { createNftClient, type NftClient } from '../nft-cli/nft-client.ts';
 import { NftError } from '../nft-error.ts';
 import { type OwnChanges, ownChanges } from '../own-changes.ts';
-import type { FoundTable, KernelObject, ListedObject, NftTransport, RulesKeeper, WriteRequest } from '../transport.ts';
+import type {
+  FoundTable,
+  Heartbeat,
+  KernelObject,
+  ListedObject,
+  NftTransport,
+  RulesKeeper,
+  WriteRequest,
+} from '../transport.ts';
 import { NFT_MSG, NFTA } from './constants.ts';
 import { explainRefusal, refusedRead } from './decode-ack.ts';
 import { packetsOf } from './decode-counter.ts';
@@ -30,6 +41,7 @@ import { boundaryOf, intervalTexts, type ReadBoundary } from './decode-intervals
 import { readSet } from './decode-set.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch, type Sent } from './encode-batch.ts';
 import { type Dump, Exchange, isTooLarge } from './exchange.ts';
+import { encodeHeartbeat, heartbeatAges } from './heartbeat.ts';
 import { objectLayout } from './object-layout.ts';
 import { requestElements, requestSets, requestTable } from './requests.ts';
 
@@ -152,7 +164,27 @@ class NetlinkTransport implements NftTransport {
       items.push(boundaryOf(bytes, raw));
     };
     const isThere = await this.#elements({ table, name: `${object}${suffix}`, items, visit }, signal);
-    return isThere ? intervalTexts(items, suffix === '4' ? 32 : 128) : undefined;
+    const addresses = suffix === '4' ? 'ipv4' : 'ipv6';
+    return isThere ? intervalTexts(items, intervalKind(object) === 'interface' ? 'interface' : addresses) : undefined;
+  }
+
+  async writeHeartbeat({ table, suffix, now }: WrittenHeartbeat, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
+    const batch = this.#encoder.custom(table, (target) => encodeHeartbeat(target, suffix, now));
+    this.#send(`cannot write the heartbeat of table inet ${table}`, table, { batch, changes: [] });
+  }
+
+  async readHeartbeat({ table, suffix }: Heartbeat, signal: AbortSignal): Promise<Millis | undefined> {
+    const name = `${heartbeatSet}${suffix}`;
+    const ages: Millis[] = [];
+    const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
+      ages.push(...heartbeatAges(bytes, start + netfilterHeaderLength, end));
+    };
+    const makeRequest = (): Sent => requestElements(this.#encoder, table, name);
+    const errno = await this.#dump({ makeRequest, visit, items: ages }, signal);
+    if (errno !== 0) return this.#absent(`cannot list ${name} of table inet ${table}`, errno);
+    return ages.length === 0 ? undefined : millis(Math.min(...ages));
   }
 
   async readClasses(table: TableName, suffix: FamilySuffix, signal: AbortSignal): Promise<ReadonlyMap<number, string>> {
@@ -274,6 +306,8 @@ function newChains(changes: readonly Change[]): readonly string[] {
   }
   return names;
 }
+
+type WrittenHeartbeat = Parameters<NftTransport['writeHeartbeat']>[0];
 
 /** What a dump fills: emptied before each attempt. */
 interface Filled {

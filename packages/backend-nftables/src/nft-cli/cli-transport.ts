@@ -1,9 +1,16 @@
 import type { CommandRunner } from '@switchyard/host';
-import { birthmarkSet, objectKind, isCountedMap } from '../names.ts';
+import { birthmarkSet, heartbeatSet, heartbeatTimeout, isCountedMap, objectKind } from '../names.ts';
 import { ownChanges } from '../own-changes.ts';
 import type { NftTransport } from '../transport.ts';
 import { createNftClient, type NftClient } from './nft-client.ts';
-import { parseClasses, parseCounters, parseElements, parseIntervals, parseMarks } from './parse-elements.ts';
+import {
+  parseClasses,
+  parseCounters,
+  parseElements,
+  parseHeartbeat,
+  parseIntervals,
+  parseMarks,
+} from './parse-elements.ts';
 import { printChanges } from './print.ts';
 
 /** Everything through short-lived nft processes: needs no native code, and every step can be repeated by hand. */
@@ -17,6 +24,13 @@ export function createCliTransport(runner: CommandRunner, netns?: string): NftTr
     loadRules: (attempt, script, signal) => client.apply(attempt, script, signal),
     write: (attempt, { table, changes }, signal) => client.apply(attempt, printChanges(table, changes), signal),
     ...readers(client),
+    writeHeartbeat: ({ table, suffix, now }, signal) => {
+      const set = `inet ${table} ${heartbeatSet}${suffix}`;
+      // nft reads a bare number of this type as seconds.
+      const element = `${Math.floor(now / 1000)} timeout ${heartbeatTimeout / 1000}s`;
+      const script = `flush set ${set}\nadd element ${set} { ${element} }\n`;
+      return client.apply(`cannot write the heartbeat of table inet ${table}`, script, signal);
+    },
     flushObjects: (table, objects, signal) => {
       const script = objects.map(({ kind, name }) => `flush ${kind} inet ${table} ${name}\n`).join('');
       return client.apply(`cannot empty ${objects.length} objects of table inet ${table}`, script, signal);
@@ -27,7 +41,14 @@ export function createCliTransport(runner: CommandRunner, netns?: string): NftTr
   };
 }
 
-type Reader = 'findTable' | 'readElements' | 'readCounters' | 'readIntervals' | 'readClasses' | 'listObjects';
+type Reader =
+  | 'findTable'
+  | 'readElements'
+  | 'readCounters'
+  | 'readIntervals'
+  | 'readHeartbeat'
+  | 'readClasses'
+  | 'listObjects';
 
 function readers(client: NftClient): Pick<NftTransport, Reader> {
   return {
@@ -43,12 +64,16 @@ function readers(client: NftClient): Pick<NftTransport, Reader> {
     },
     readIntervals: async ({ table, object, suffix }, signal) => {
       const listed = await client.elements({ table, kind: 'set', name: `${object}${suffix}` }, signal);
-      return listed && parseIntervals(listed);
+      return listed && parseIntervals(object, listed);
     },
     readCounters: async ({ table, object, suffix }, signal) => {
       const kind = isCountedMap(object) ? 'map' : 'set';
       const listed = await client.elements({ table, kind, name: `${object}${suffix}` }, signal);
       return listed && parseCounters(object, listed);
+    },
+    readHeartbeat: async ({ table, suffix }, signal) => {
+      const listed = await client.elements({ table, kind: 'set', name: `${heartbeatSet}${suffix}` }, signal);
+      return listed && parseHeartbeat(listed);
     },
     readClasses: async (table, suffix, signal) => {
       const listed = await client.elements({ table, kind: 'map', name: `lb${suffix}-classes` }, signal);

@@ -104,11 +104,16 @@ test('parseIntervals gives CIDRs, sorted', () => {
     'fd00::1',
     { prefix: { addr: '0.0.0.0', len: 0 } },
   ];
-  expect(parseIntervals(listed)).toEqual(['0.0.0.0/0', '10.0.0.1/32', '192.0.2.0/24', 'fd00::1/128']);
+  expect(parseIntervals('pod-cidrs', listed)).toEqual(['0.0.0.0/0', '10.0.0.1/32', '192.0.2.0/24', 'fd00::1/128']);
 });
 
 test('a range in an interval set is something we never write', () => {
-  expect(parseIntervals([{ range: ['10.0.0.1', '10.0.0.9'] }])).toEqual(['{"range":["10.0.0.1","10.0.0.9"]}']);
+  const listed = [{ range: ['10.0.0.1', '10.0.0.9'] }];
+  expect(parseIntervals('pod-cidrs', listed)).toEqual(['{"range":["10.0.0.1","10.0.0.9"]}']);
+});
+
+test('parseIntervals gives names of interfaces in quotes, also one that looks like an address', () => {
+  expect(parseIntervals('pod-interfaces', ['veth*', '10.0.0.1', 'cni0'])).toEqual(['"10.0.0.1"', '"cni0"', '"veth*"']);
 });
 
 describe('NftClient', () => {

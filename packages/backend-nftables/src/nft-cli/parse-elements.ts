@@ -1,7 +1,14 @@
-import { HostError, tryParseIp } from '@switchyard/core';
+import { HostError, type Millis, seconds, tryParseIp } from '@switchyard/core';
 import { type Element, elementId } from '../elements.ts';
 import { handleClass, hex } from '../handles.ts';
-import type { CountedObject, DropSet, ElementObject, FamilySuffix } from '../names.ts';
+import {
+  type CountedObject,
+  type DropSet,
+  type ElementObject,
+  type FamilySuffix,
+  intervalKind,
+  type IntervalObject,
+} from '../names.ts';
 import { countedSchema, type Part, schemas } from '../schemas.ts';
 
 /** Elements of one of our maps or sets from nft's JSON, in the canonical text that `elements.ts` writes. */
@@ -87,6 +94,16 @@ export function parseMarks(listed: readonly unknown[]): readonly number[] {
   return listed.map((item) => (typeof item === 'number' ? item : Number.NaN));
 }
 
+/** How long ago the youngest element of a heartbeat set was written, in whole seconds; undefined for none. */
+export function parseHeartbeat(listed: readonly unknown[]): Millis | undefined {
+  const ages = listed.flatMap((item) => {
+    const elem = (item as { readonly elem?: { readonly timeout?: unknown; readonly expires?: unknown } } | null)?.elem;
+    const { timeout, expires } = elem ?? {};
+    return typeof timeout === 'number' && typeof expires === 'number' ? [Math.max(0, timeout - expires)] : [];
+  });
+  return ages.length === 0 ? undefined : seconds(Math.min(...ages));
+}
+
 /** A map of load-balancing classes: class to the name of its chain. */
 export function parseClasses(listed: readonly unknown[]): ReadonlyMap<number, string> {
   return new Map(
@@ -98,9 +115,11 @@ export function parseClasses(listed: readonly unknown[]): ReadonlyMap<number, st
   );
 }
 
-/** The content of an interval set, as `render-settings.ts` writes it: CIDRs, sorted. */
-export function parseIntervals(listed: readonly unknown[]): readonly string[] {
-  return listed.map(parseInterval).sort();
+/** The content of an interval set, as `render-settings.ts` writes it, sorted. */
+export function parseIntervals(object: IntervalObject, listed: readonly unknown[]): readonly string[] {
+  // Names of interfaces are text, with `*` for any rest: in quotes that is what we write.
+  const parse = intervalKind(object) === 'interface' ? JSON.stringify : parseInterval;
+  return listed.map((item) => parse(item)).sort();
 }
 
 function parseInterval(item: unknown): string {

@@ -72,10 +72,18 @@ function objectOf(table: FakeTable, kind: string, name: string): FakeObject | un
 /** As nft 1.0.6 prints it: no `elem` when there is none, `classid` numbers as `major:minor`. */
 function listed(name: string, object: FakeObject): unknown {
   const elem = [...object.elements].map(([key, data]) => {
-    const left = withCounter(value(key, object.key), object, key);
+    const left = withTimeout(key) ?? withCounter(value(key, object.key), object, key);
     return object.kind === 'map' ? [left, value(data, object.data)] : left;
   });
   return { [object.kind]: { family: 'inet', name, ...(elem.length === 0 ? {} : { elem }) } };
+}
+
+/** No time passes in the fake. */
+function withTimeout(key: string): unknown {
+  const match = /^(\d+) timeout (\d+)s$/.exec(key);
+  if (match === null) return undefined;
+  const timeout = Number(match[2]);
+  return { elem: { val: new Date(Number(match[1]) * 1000).toISOString(), timeout, expires: timeout } };
 }
 
 function withCounter(val: unknown, object: FakeObject, key: string): unknown {
@@ -94,6 +102,7 @@ function partValue(part: string, type: PartType | undefined): unknown {
     return `${Math.floor(number / 0x10000).toString(16)}:${(number % 0x10000).toString(16)}`;
   }
   if (type === 'th dport' || type === 'mark' || type?.startsWith('numgen') === true) return Number(part);
+  if (type === 'iifname') return JSON.parse(part);
   if (type === 'verdict') return { goto: { target: part.replace(/^goto /, '') } };
   const [addr = '', length] = part.split('/');
   return length === undefined ? part : { prefix: { addr, len: Number(length) } };

@@ -8,6 +8,7 @@ export type Field =
   | 'ip6 daddr'
   | 'meta l4proto'
   | 'th dport'
+  | 'iifname'
   | 'meta priority'
   | `meta priority and ${string}`
   | `numgen random mod ${number}`;
@@ -34,7 +35,7 @@ export type Statement =
   | { readonly kind: 'reject' }
   | { readonly kind: 'masquerade' };
 
-const field = String.raw`(?:ip6? [sd]addr|meta l4proto|th dport|meta priority(?: and 0x[0-9a-f]+)?|numgen random mod \d+)`;
+const field = String.raw`(?:ip6? [sd]addr|iifname|meta l4proto|th dport|meta priority(?: and 0x[0-9a-f]+)?|numgen random mod \d+)`;
 const key = String.raw`(${field}(?: \. ${field})*)`;
 const number = '(0x[0-9a-f]+)';
 

@@ -2,7 +2,7 @@ import { ipToBytes, parseCidr, parseIp, UsageError } from '@switchyard/core';
 import { type Field, parseFields, parseRule, type Statement } from './nft-rule.ts';
 
 /** A part of an element's key or data. */
-export type PartType = Field | 'verdict' | 'mark';
+export type PartType = Field | 'verdict' | 'mark' | 'meta time';
 
 /** A map or set of the fake. */
 export interface FakeObject {
@@ -103,7 +103,7 @@ export class FakeRuleset {
   #declare(tableName: string, line: string): FakeChain | undefined {
     const table = this.#table(tableName, line);
     const object =
-      /^(map|set) (\S+) { (type|typeof) ([^:;]+?)(?: : ([^;]+))?;(?: size \d+;)?( flags [a-z,]+;)?( counter;)?(?: elements = { (.+) })? }$/.exec(
+      /^(map|set) (\S+) { (type|typeof) ([^:;]+?)(?: : ([^;]+))?;(?: size \d+;)?( flags [a-z,]+;)?( counter;)?(?: gc-interval \d+h;)?(?: comment "[^"]+";)?(?: elements = { (.+) })? }$/.exec(
         line,
       );
     if (object !== null) {
@@ -202,7 +202,7 @@ function unknown(line: string): UsageError {
 
 function parseParts(text: string): readonly PartType[] {
   const parts = text.split(' . ');
-  const plain = parts.filter((part) => part === 'verdict' || part === 'mark');
+  const plain = parts.filter((part) => part === 'verdict' || part === 'mark' || part === 'meta time');
   return plain.length === parts.length ? plain : parseFields(text);
 }
 
@@ -218,6 +218,7 @@ function checkParts(text: string, parts: readonly PartType[], line: string): voi
 
 /** Whether the last parts overlap where all others are equal. */
 function overlaps(object: FakeObject, key: string): boolean {
+  if (key.startsWith('"')) return false; // there is never more than one interface
   const [place, source] = splitLast(key);
   const [start, end] = range(source);
   return [...object.elements.keys()].some((other) => {

@@ -255,8 +255,13 @@ function inSet(table: FakeTable, statement: Extract<Statement, { kind: 'inSet' }
 
 /** In a concatenation the last part is the interval. */
 function isInInterval(elements: readonly string[], key: string): boolean {
-  const [place, address] = splitLast(key);
-  return elements.map(splitLast).some(([at, cidr]) => at === place && cidrContains(parseCidr(cidr), parseIp(address)));
+  const [place, value] = splitLast(key);
+  return elements.map(splitLast).some(([at, interval]) => at === place && covers(interval, value));
+}
+
+function covers(interval: string, value: string): boolean {
+  if (!interval.startsWith('"')) return cidrContains(parseCidr(interval), parseIp(value));
+  return interval.endsWith('*"') ? value.startsWith(interval.slice(0, -2)) : value === interval;
 }
 
 function count(table: FakeTable, { fields, set }: Extract<Statement, { kind: 'count' }>, packet: Packet): Step {
@@ -295,6 +300,8 @@ function valueOf(field: Field, packet: Packet): string | undefined {
   }
   if (field === 'meta l4proto') return nftProtocols[packet.flow.protocol];
   if (field === 'th dport') return packet.port;
+  // What the node sends itself came in nowhere: the kernel compares an empty name.
+  if (field === 'iifname') return JSON.stringify(packet.flow.incomingInterface ?? '');
   if (field.startsWith('numgen')) return String(packet.pick(Number(field.slice('numgen random mod '.length))));
   const mask = /^meta priority and (0x[0-9a-f]+)$/.exec(field)?.[1];
   const priority = mask === undefined ? packet.priority : packet.priority & Number(mask);

@@ -50,6 +50,8 @@ const everyKind: readonly Element[] = [
 const settings: readonly Change[] = [
   { kind: 'replace', object: 'pod-cidrs4', content: ['10.0.0.0/9', '10.128.0.0/9', '192.0.2.1/32', '255.0.0.0/8'] },
   { kind: 'replace', object: 'pod-cidrs6', content: ['::/0'] },
+  { kind: 'replace', object: 'pod-interfaces4', content: ['"cni0"', '"veth*"'] },
+  { kind: 'replace', object: 'pod-interfaces6', content: ['"a23456789012345"', '"b2345678901234*"'] },
   { kind: 'replace', object: 'nodeport-ips4', content: ['0.0.0.0/0'] },
   { kind: 'replace', object: 'nodeport-ips6', content: ['2001:db8::/32', 'fd00::1/128', 'ff00::/8'] },
   { kind: 'replace', object: 'service-cidrs4', content: [] },
@@ -126,6 +128,8 @@ describe('tables', () => {
       'nodeport-ips6',
       'pod-cidrs4',
       'pod-cidrs6',
+      'pod-interfaces4',
+      'pod-interfaces6',
       'to-cluster6',
     ]);
     await site.netlink.flushObjects(table, inUse, signal);

@@ -61,6 +61,25 @@ describe('settings', () => {
     );
   });
 
+  test.each([
+    [{ kind: 'interface', name: 'cni0' }, '"cni0"'],
+    [{ kind: 'interfacePrefix', prefix: 'veth' }, '"veth*"'],
+    [{ kind: 'interfacePrefix', prefix: 'a23456789012345' }, '"a23456789012345"'],
+  ] as const)('pods told by %j instead of by CIDR replace two sets and no rule', async (podDetector, content) => {
+    const driven = await Driven.open();
+    await driven.full(situation({}));
+    expect(await driven.next(situation({}, { podDetector }))).toEqual({ status: 'applied', writes: 2 });
+    expect(driven.script).toBe(
+      `flush set inet switchyard pod-cidrs4
+flush set inet switchyard pod-interfaces4
+add element inet switchyard pod-interfaces4 { ${content} }
+`,
+    );
+    const again = await Driven.open(driven.nft);
+    expect(await again.full(situation({}, { podDetector }))).toEqual({ status: 'applied', writes: 0 });
+    expect(await again.dump()).toContain(`pod-interfaces4: ${content}\n`);
+  });
+
   test('so do changed NodePort addresses and an added ServiceCIDR', async () => {
     const driven = await Driven.open();
     await driven.full(situation({}, { nodePortCidrs: ['192.0.2.1/32'], serviceCidrs: ['10.96.0.0/16'] }));

@@ -50,6 +50,10 @@ const situations: Readonly<Record<string, ForwardingTable>> = {
       serviceCidrs: ['10.96.0.0/12'],
     },
   ),
+  'external-local-pod-interface': situation(
+    { cart: { ...external, external: 'Local' } },
+    { podDetector: { kind: 'interfacePrefix', prefix: 'veth' } },
+  ),
   'ipv6-external-local': situation(
     {
       cart: {

@@ -19,6 +19,8 @@ export type Fate = 'taken' | 'refused' | 'lost' | 'flushed';
 /** A kernel in memory as netlink shows it, with classes made at run time. Several transports may look at one. */
 export class MemoryKernel {
   readonly tables = new Map<string, Table>();
+  /** When each family's heartbeat was written, by table and suffix. */
+  readonly heartbeats = new Map<string, number>();
   /** The fates of the transactions to come; then all are taken. */
   fates: Fate[] = [];
 
@@ -40,6 +42,8 @@ export class MemoryKernel {
       },
       readIntervals: async (object) => [...(at(object)?.keys() ?? [])].sort(),
       readCounters: () => absent,
+      writeHeartbeat: async ({ table, suffix, now }) => void this.heartbeats.set(`${table} ${suffix}`, now),
+      readHeartbeat: async () => undefined,
       readClasses: async (table, suffix) => new Map(this.tables.get(table)?.classes.get(suffix)),
       listObjects: async () => [],
       flushObjects: async () => undefined,

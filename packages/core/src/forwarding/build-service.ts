@@ -47,7 +47,7 @@ export function buildContext(state: ClusterStateView, options: TableOptions): Bu
     state,
     options,
     here: { name: options.nodeName, zone: node?.zone ?? '' },
-    nodeIp: node?.addresses.find((address) => ipFamilyOf(address) === options.ipFamily),
+    nodeIp: options.nodeIp ?? node?.addresses.find((address) => ipFamilyOf(address) === options.ipFamily),
     canDetectPods: detector.kind !== 'none',
   };
 }

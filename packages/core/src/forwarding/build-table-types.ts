@@ -1,4 +1,4 @@
-import type { IpFamily } from '../ip/address.ts';
+import type { IpAddress, IpFamily } from '../ip/address.ts';
 import type { Cidr } from '../ip/cidr.ts';
 import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
 import type { NodeName, ServiceKey } from '../records/keys.ts';
@@ -17,6 +17,8 @@ export interface TableOptions {
   /** `ignore`: external IPs of Services get no frontends (feature gate `AllowServiceExternalIPs` off). */
   readonly externalIps: 'forward' | 'ignore';
   readonly podDetector: PodDetector;
+  /** Our Node's address of the family as the operator wants it; undefined: the first one that the Node names. */
+  readonly nodeIp?: IpAddress | undefined;
   /** See `ForwardingTable.nodePortCidrs`. */
   readonly nodePortCidrs: readonly Cidr[];
 }

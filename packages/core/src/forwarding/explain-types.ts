@@ -8,6 +8,8 @@ import type { ReasonCode } from './reason-codes.ts';
 export interface Flow {
   /** What the kernel can tell of the source; `sourceClassOf` says what that is. */
   readonly from: SourceClass;
+  /** Name of the interface it came in by; undefined for what this node sends itself, and where nobody asks. */
+  readonly incomingInterface?: string | undefined;
   readonly source: IpAddress;
   readonly destination: IpAddress;
   readonly destinationPort: Port;

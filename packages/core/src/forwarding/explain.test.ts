@@ -203,6 +203,30 @@ test.each([
   expect(sourceClassOf(table, parseIp(source), isNodeAddress)).toBe(expected);
 });
 
+const byInterface = { ...table, podDetector: { kind: 'interface', name: 'cni0' } } as const;
+const byPrefix = { ...table, podDetector: { kind: 'interfacePrefix', prefix: 'veth' } } as const;
+test.each([
+  ['cni0', 'cni0', byInterface, '10.244.9.9', false, 'pod'],
+  ['cni0', 'cni0, whatever its address', byInterface, '203.0.113.9', false, 'pod'],
+  ['cni0', 'cni01', byInterface, '10.244.9.9', false, 'outside'],
+  ['cni0', 'eth0, though a pod of another node', byInterface, '10.244.9.9', false, 'outside'],
+  ['cni0', undefined, byInterface, '10.244.1.1', true, 'node'],
+  ['veth*', 'veth', byPrefix, '10.244.9.9', false, 'pod'],
+  ['veth*', 'veth12ab', byPrefix, '10.244.9.9', false, 'pod'],
+  ['veth*', 'eth0', byPrefix, '10.244.9.9', false, 'outside'],
+  ['veth*', undefined, byPrefix, '192.0.2.1', true, 'node'],
+] as const)('pods come in by %s: what came in by %s', (_, incoming, one, source, isNodeAddress, expected) => {
+  expect(sourceClassOf(one, parseIp(source), isNodeAddress, incoming?.split(',')[0])).toBe(expected);
+});
+
+test.each([
+  [byInterface, 'masqueraded: the source is not a pod, as far as this node can tell (pods come in by cni0)'],
+  [byPrefix, 'masqueraded: the source is not a pod, as far as this node can tell (pods come in by veth*)'],
+] as const)('the reason of masquerading names the interface', (one, expected) => {
+  const { reasons } = explain(one, flow('outside', '10.96.0.10:80'));
+  expect(reasons.map((reason) => reason.text)).toContain(expected);
+});
+
 test('without a pod detector no source is taken for a pod', () => {
   expect(sourceClassOf(masqueradeAll, parseIp('10.244.9.9'), false)).toBe('outside');
 });

@@ -8,6 +8,7 @@ import type {
   Endpoint,
   ForwardingTable,
   Frontend,
+  PodDetector,
   ServiceForwarding,
   SourceClass,
 } from './forwarding-table.ts';
@@ -43,17 +44,38 @@ export function explain(table: ForwardingTable, flow: Flow): Explanation {
   const decision = frontend.decisions[flow.from];
   return answer(
     verdictOf(decision, service),
-    decisionReasons(decision, match, { flow, canDetectPods: table.podDetector.kind !== 'none' }),
+    decisionReasons(decision, match, { flow, podDetector: table.podDetector }),
   );
 }
 
 /**
  * The class the kernel gives to a source address: the pod detector is asked first, so the node's own
- * address on the pod bridge counts as a pod.
+ * address on the pod bridge counts as a pod. `incomingInterface` is where the packet came in: none for what the node
+ * sends itself, which therefore is no pod when pods are told by interface.
  */
-export function sourceClassOf(table: ForwardingTable, source: IpAddress, isNodeAddress: boolean): SourceClass {
-  if (table.podDetector.kind === 'cidr' && cidrContains(table.podDetector.cidr, source)) return 'pod';
+export function sourceClassOf(
+  table: ForwardingTable,
+  source: IpAddress,
+  isNodeAddress: boolean,
+  incomingInterface?: string,
+): SourceClass {
+  if (isFromPod(table.podDetector, source, incomingInterface ?? '')) return 'pod';
   return isNodeAddress ? 'node' : 'outside';
+}
+
+function isFromPod(detector: PodDetector, source: IpAddress, incomingInterface: string): boolean {
+  switch (detector.kind) {
+    case 'none':
+      return false;
+    case 'cidr':
+      return cidrContains(detector.cidr, source);
+    case 'interface':
+      return incomingInterface === detector.name;
+    case 'interfacePrefix':
+      return incomingInterface.startsWith(detector.prefix);
+    default:
+      return assertNever(detector);
+  }
 }
 
 interface Match {
@@ -63,7 +85,7 @@ interface Match {
 
 interface Sender {
   readonly flow: Flow;
-  readonly canDetectPods: boolean;
+  readonly podDetector: PodDetector;
 }
 
 /** An address of its own beats a NodePort, so a VIP that is also a local address wins. */
@@ -211,7 +233,7 @@ function shortCircuitReason(from: SourceClass): Reason {
 
 function sourceReason(
   masquerade: boolean,
-  { flow, canDetectPods }: Sender,
+  { flow, podDetector }: Sender,
   rule: { readonly isInternal: boolean; readonly policy: 'Cluster' | 'Local' },
 ): Reason {
   if (!masquerade) return reason('sourceKept', `the endpoint sees ${flow.source}`);
@@ -220,9 +242,18 @@ function sourceReason(
       ? reason('masqueradeNode', "masqueraded: the node's own address may be one the endpoint cannot answer to")
       : reason('masqueradeExternal', 'masqueraded: with policy Cluster the answer must come back through this node');
   }
-  return flow.from === 'pod' || !canDetectPods
+  return flow.from === 'pod' || podDetector.kind === 'none'
     ? reason('masqueradeAll', 'masqueraded: all traffic to cluster IPs is (masqueradeAll)')
-    : reason('masqueradeOffCluster', 'masqueraded: the source is not a pod, as far as this node can tell');
+    : reason(
+        'masqueradeOffCluster',
+        `masqueraded: the source is not a pod, as far as this node can tell${detectorText(podDetector)}`,
+      );
+}
+
+/** An address is plain to see; where a packet came in is not. */
+function detectorText(detector: PodDetector): string {
+  if (detector.kind === 'interface') return ` (pods come in by ${detector.name})`;
+  return detector.kind === 'interfacePrefix' ? ` (pods come in by ${detector.prefix}*)` : '';
 }
 
 function hairpinReason(endpoints: readonly Endpoint[], flow: Flow): readonly Reason[] {

@@ -1,18 +1,14 @@
-import { createServer, get, type Server } from 'node:http';
+import { Agent, createServer, get, type IncomingMessage, request, type Server } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseIp } from '../ip/address.ts';
 import { parsePort } from '../ip/port.ts';
-import { jsonAnswer } from './http-answer.ts';
-import { type HttpHandler, httpListener, type ListenTarget } from './http-listener.ts';
+import { jsonAnswer, textAnswer } from './http-answer.ts';
+import { type HttpHandler, httpListener, type HttpSocket, type ListenTarget } from './http-listener.ts';
 
 const loopback = { ipFamily: 'IPv4', address: parseIp('127.0.0.1') } as const;
 
-async function listen(
-  target: Omit<ListenTarget, 'port'>,
-  port: number,
-  handler: HttpHandler,
-): Promise<AsyncDisposable> {
+async function listen(target: Omit<ListenTarget, 'port'>, port: number, handler: HttpHandler): Promise<HttpSocket> {
   const socket = await httpListener.listen({ ...target, port: parsePort(port) }, handler);
   onTestFinished(() => socket[Symbol.asyncDispose]());
   return socket;
@@ -103,4 +99,135 @@ describe('httpListener', () => {
     await new Promise((resolve) => client.once('close', resolve));
     expect((await fetchFrom(port, '/')).status).toBe(200);
   });
+
+  test('HEAD has the length of the body and no body', async () => {
+    const port = await freePort();
+    await listen(loopback, port, () => textAnswer(503, 'twelve bytes'));
+    const answer = await raw(port, 'HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    expect(answer).toMatch(/^HTTP\/1.1 503 /);
+    expect(answer).toContain('Content-Length: 12\r\n');
+    expect(answer.endsWith('\r\n\r\n')).toBe(true);
+  });
+
+  test.each(['//', '//x?y', '*', 'http://[', '/%zz', '/?%zz'])(
+    'a target such as %s is no reason to fail',
+    async (target) => {
+      const port = await freePort();
+      await listen(loopback, port, ({ path }) => textAnswer(200, path));
+      const answer = await raw(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      expect(answer.endsWith(`\r\n\r\n${target.split('?')[0]}`)).toBe(true);
+    },
+  );
+
+  test('the body of a request is read, up to a limit', async () => {
+    const port = await freePort();
+    await listen(loopback, port, ({ method, body }) => textAnswer(200, `${method} ${body.length}`));
+    const put = (length: number): Promise<string> =>
+      raw(
+        port,
+        `PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n${'x'.repeat(length)}`,
+      );
+    expect(await put(10)).toMatch(/^HTTP\/1.1 200 [^]*PUT 10$/);
+    expect(await put(65_537)).toMatch(/^HTTP\/1.1 413 /);
+  });
+
+  test('a stream is sent piece by piece, at the pace of the client', async () => {
+    const port = await freePort();
+    let made = 0;
+    async function* pieces(): AsyncGenerator<string> {
+      for (; made < 200; made++) yield 'x'.repeat(100_000);
+    }
+    await listen(loopback, port, () => ({ status: 200, headers: {}, pieces: pieces() }));
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      get({ host: '127.0.0.1', port, agent: false }, resolve).on('error', reject);
+    });
+    await new Promise((resolve) => setTimeout(resolve, 200)); // nobody reads
+    expect(made).toBeLessThan(150);
+    let bytes = 0;
+    for await (const chunk of response as AsyncIterable<Buffer>) bytes += chunk.length;
+    expect(bytes).toBe(20_000_000);
+  });
+
+  test('a stream that fails is cut, not ended', async () => {
+    const port = await freePort();
+    async function* pieces(): AsyncGenerator<string> {
+      yield 'some';
+      throw new Error('no more');
+    }
+    await listen(loopback, port, () => ({ status: 200, headers: {}, pieces: pieces() }));
+    const answer = await raw(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect(answer.endsWith('\r\n4\r\nsome\r\n')).toBe(true); // without the last piece, of length 0
+  });
+
+  test('the signal of a request aborts when its client goes away', async () => {
+    const port = await freePort();
+    const gone = Promise.withResolvers<void>();
+    await listen(loopback, port, async (_, signal) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      gone.resolve();
+      return textAnswer(200, '');
+    });
+    const client = request({ host: '127.0.0.1', port, agent: false });
+    client.on('error', () => undefined);
+    client.end();
+    await new Promise((resolve) => client.once('socket', (socket) => socket.once('connect', resolve)));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    client.destroy();
+    await gone.promise;
+  });
 });
+
+describe('a released socket', () => {
+  test('frees its port at once, answers whoever is connected once more, and says that it closes', async () => {
+    const port = await freePort();
+    const socket = await listen(loopback, port, () => textAnswer(503, ''));
+    await using client = keptAlive(port);
+    expect(await client.ask()).toEqual({ status: 503, connection: 'keep-alive' });
+    const ended = socket.release();
+    const successor = await listen(loopback, port, () => textAnswer(200, ''));
+    expect(await client.ask()).toEqual({ status: 503, connection: 'close' });
+    await ended;
+    expect(await client.ask()).toEqual({ status: 200, connection: 'keep-alive' });
+    await successor[Symbol.asyncDispose]();
+  });
+
+  test('is ended by disposing, whoever is connected', async () => {
+    const port = await freePort();
+    const socket = await listen(loopback, port, () => textAnswer(200, ''));
+    await using client = keptAlive(port);
+    await client.ask();
+    const ended = socket.release();
+    await socket[Symbol.asyncDispose]();
+    await ended;
+  });
+});
+
+/** What comes back for these bytes until the other side closes. */
+function raw(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const client = connect(port, '127.0.0.1', () => client.write(text));
+    client.on('data', (chunk) => (answer += chunk.toString()));
+    client.on('end', () => resolve(answer));
+    client.on('error', reject);
+  });
+}
+
+/** A client that uses one connection for as long as it is let. */
+function keptAlive(
+  port: number,
+): AsyncDisposable & { ask(): Promise<{ status: number; connection: string | undefined }> } {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  return {
+    ask: () =>
+      new Promise((resolve, reject) => {
+        get({ host: '127.0.0.1', port, agent }, (response) => {
+          response.resume();
+          response.on('end', () =>
+            setImmediate(() => resolve({ status: response.statusCode ?? 0, connection: response.headers.connection })),
+          );
+        }).on('error', reject);
+      }),
+    [Symbol.asyncDispose]: async () => agent.destroy(),
+  };
+}

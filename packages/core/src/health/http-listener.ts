@@ -1,8 +1,9 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { Server as NetServer } from 'node:net';
 import { HostError } from '../errors.ts';
 import type { IpAddress, IpFamily } from '../ip/address.ts';
 import type { Port } from '../ip/port.ts';
-import type { HttpAnswer } from './http-answer.ts';
+import { type HttpAnswer, type HttpStream, textAnswer } from './http-answer.ts';
 
 /**
  * One socket to listen on. `any` is every address of the family, and only of that family; of `both`
@@ -18,7 +19,7 @@ export interface ListenTarget {
 export interface HttpRequest {
   /** In upper case. */
   readonly method: string;
-  /** Without the query. */
+  /** As sent: neither decoded nor normalised, without the query. */
   readonly path: string;
   readonly query: URLSearchParams;
   /** Names in lower case; of a repeated header the first. */
@@ -27,19 +28,38 @@ export interface HttpRequest {
   readonly body: string;
 }
 
-/** Answers one request. Must neither throw nor reject. `HEAD` is answered as `GET`; the listener leaves the body out. */
-export type HttpHandler = (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>;
+/** What a handler may answer. */
+export type HttpReply = HttpAnswer | HttpStream;
 
-/** Opens HTTP servers. Disposing what `listen` returned closes the socket and every connection at once. */
+/**
+ * Answers one request. Must neither throw nor reject. `HEAD` is answered as `GET`; the listener leaves the body out.
+ * `signal` aborts when the client has gone away, and with the server.
+ */
+export type HttpHandler = (request: HttpRequest, signal: AbortSignal) => HttpReply | Promise<HttpReply>;
+
+/** An open socket. Disposing closes it and every connection at once. */
+export interface HttpSocket extends AsyncDisposable {
+  /**
+   * Gives the address and port back, at once. Connections that are open get one more answer and are closed with it; a
+   * silent one ends after five seconds. Resolves when all have ended, at the latest when the socket is disposed.
+   */
+  release(): Promise<void>;
+}
+
+/** Opens HTTP servers. */
 export interface HttpListener {
   /** Rejects with `HostError` when the address or port cannot be had. */
-  listen(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposable>;
+  listen(target: ListenTarget, handler: HttpHandler): Promise<HttpSocket>;
 }
 
 /** The listener on this machine's network. */
 export const httpListener: HttpListener = { listen };
 
-async function listen(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposable> {
+/** More than any request of ours needs. */
+const maxBodyBytes = 64 * 1024;
+const silentConnectionMs = 5000;
+
+async function listen(target: ListenTarget, handler: HttpHandler): Promise<HttpSocket> {
   if (target.ipFamily !== 'both') return open(target, handler);
   try {
     return await open(target, handler);
@@ -49,21 +69,16 @@ async function listen(target: ListenTarget, handler: HttpHandler): Promise<Async
   }
 }
 
-function open(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposable> {
-  const server = createServer((request, response) => {
+function open(target: ListenTarget, handler: HttpHandler): Promise<HttpSocket> {
+  const server = createServer({ keepAliveTimeout: silentConnectionMs }, (request, response) => {
     void answer(request, response, handler);
   });
-  const close = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => reject(listenFailed(target, cause)));
     server.once('listening', () => {
       server.removeAllListeners('error');
       server.on('error', () => undefined); // a failed accept concerns one client, which sees it itself
-      resolve({ [Symbol.asyncDispose]: close });
+      resolve(socketOf(server));
     });
     server.listen({
       host: hostOf(target),
@@ -74,36 +89,95 @@ function open(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposab
   });
 }
 
-/** More than any request of ours needs. */
-const maxBodyBytes = 64 * 1024;
+function socketOf(server: Server): HttpSocket {
+  const ended = Promise.withResolvers<void>();
+  let isReleased = false;
+  /** Not the method of the HTTP server, which would cut every idle connection. */
+  const release = (): void => {
+    if (isReleased) return;
+    isReleased = true;
+    server.prependListener('request', (_, response: ServerResponse) => {
+      response.shouldKeepAlive = false;
+    });
+    NetServer.prototype.close.call(server, () => ended.resolve());
+  };
+  return {
+    release: () => {
+      release();
+      return ended.promise;
+    },
+    [Symbol.asyncDispose]: () => {
+      release();
+      server.closeAllConnections();
+      server.close(() => undefined); // ends the timer that looks for slow requests
+      return ended.promise;
+    },
+  };
+}
 
 async function answer(request: IncomingMessage, response: ServerResponse, handler: HttpHandler): Promise<void> {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
   const body = await readBody(request);
-  if (body === undefined) return void request.socket.destroy();
-  const url = new URL(request.url ?? '/', 'http://unused');
-  const { method = 'GET' } = request;
+  if (body === 'gone') return void request.socket.destroy();
+  const reply = body === 'tooLong' ? tooLong : await handler(parse(request, body.text), gone.signal);
+  const isHead = request.method === 'HEAD';
+  if ('body' in reply) {
+    response.writeHead(reply.status, { ...reply.headers, 'Content-Length': Buffer.byteLength(reply.body) });
+    response.end(isHead ? undefined : reply.body);
+    return;
+  }
+  response.writeHead(reply.status, reply.headers);
+  if (isHead) return void response.end();
+  try {
+    for await (const piece of reply.pieces) {
+      await send(response, piece);
+      if (gone.signal.aborted) return;
+    }
+    response.end();
+  } catch {
+    response.destroy(); // whoever made the pieces knows why; the client must not take this for a whole answer
+  }
+}
+
+/** Closing the connection, because the rest of the body is still on its way. */
+const tooLong: HttpAnswer = textAnswer(413, `the body is longer than ${maxBodyBytes} bytes\n`, { Connection: 'close' });
+
+function parse(request: IncomingMessage, body: string): HttpRequest {
+  const { method = 'GET', url = '/' } = request;
+  const at = url.indexOf('?');
   const headers = Object.fromEntries(
     Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
   );
-  const given = await handler({ method, path: url.pathname, query: url.searchParams, headers, body });
-  response.writeHead(given.status, { ...given.headers, 'Content-Length': Buffer.byteLength(given.body) });
-  response.end(method === 'HEAD' ? undefined : given.body);
+  return {
+    method,
+    path: at < 0 ? url : url.slice(0, at),
+    query: new URLSearchParams(at < 0 ? '' : url.slice(at)),
+    headers,
+    body,
+  };
 }
 
-/** Undefined: it is too long, or its sender went away. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
+/** Resolves when the kernel has taken the piece, or the client has gone away, and others have had their turn. */
+function send(response: ServerResponse, piece: string): Promise<void> {
+  return new Promise((resolve) => {
+    response.write(piece, () => void setImmediate(resolve));
+  });
+}
+
+async function readBody(request: IncomingMessage): Promise<{ readonly text: string } | 'tooLong' | 'gone'> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       bytes += chunk.length;
-      if (bytes > maxBodyBytes) return undefined;
+      if (bytes > maxBodyBytes) return 'tooLong';
       chunks.push(chunk);
     }
   } catch {
-    return undefined;
+    return 'gone';
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return { text: Buffer.concat(chunks).toString('utf8') };
 }
 
 function hostOf(target: ListenTarget): string {

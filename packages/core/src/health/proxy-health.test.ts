@@ -42,7 +42,11 @@ describe('healthz and livez', () => {
 
   test.each<readonly [string, ReturnType<typeof healthOf>, number | string]>([
     ['fact 39: on success lastUpdated is now, however long nothing happened', healthOf(idle, idle), now],
-    ['fact 39: on failure it is the time of the late family', healthOf(late, { ...idle, lastApplied: now }), earlier],
+    [
+      'fact 39: on failure it is the latest apply of any family',
+      healthOf(late, { ...idle, lastApplied: earliest }),
+      earlier,
+    ],
     [
       'on an ineligible node it is the latest apply',
       healthOf({ ...idle, lastApplied: earliest }, idle, false),
@@ -72,6 +76,16 @@ describe('healthz and livez', () => {
 
   test('the body of /livez says nothing of the node', () => {
     expect(JSON.parse(livezAnswer(healthOf(idle, idle, false), now).body)).not.toHaveProperty('nodeEligible');
+  });
+
+  test.each([
+    ['a node that goes away has a healthy proxy', healthOf(idle, idle, false), true, true],
+    ['before the first apply the proxy is live, not healthy', healthOf(starting, idle), false, true],
+    ['a proxy that is behind is neither', healthOf(late, idle), false, false],
+  ])('"healthy" is about the proxy alone: %s', (...row) => {
+    const [, health, inHealthz, inLivez] = row;
+    expect(JSON.parse(healthzAnswer(health, now).body)).toMatchObject({ healthy: inHealthz });
+    expect(JSON.parse(livezAnswer(health, now).body)).toMatchObject({ healthy: inLivez });
   });
 });
 

@@ -35,7 +35,9 @@ export interface ProxyHealth {
    * apply yet. This is what healthCheckNodePort servers ask, and /livez.
    */
   readonly isLive: boolean;
-  /** Live, every family was applied at least once, and load balancers may use this node: /healthz. */
+  /** Every family was applied at least once: before that, this node refuses what it should forward. */
+  readonly isProgrammed: boolean;
+  /** Live, programmed, and load balancers may use this node: /healthz. */
   readonly isReady: boolean;
   readonly isNodeEligible: boolean;
   readonly families: ReadonlyMap<IpFamily, FamilyHealth>;
@@ -54,6 +56,7 @@ export function proxyHealth(input: ProxyHealthInput): ProxyHealth {
   const isProgrammed = all.every((one) => one.lastApplied !== undefined);
   return {
     isLive,
+    isProgrammed,
     isReady: isLive && isProgrammed && input.isNodeEligible,
     isNodeEligible: input.isNodeEligible,
     families,
@@ -62,26 +65,27 @@ export function proxyHealth(input: ProxyHealthInput): ProxyHealth {
 
 /** /healthz, for load balancers: with node eligibility. */
 export function healthzAnswer(health: ProxyHealth, now: Millis): HttpAnswer {
-  return answer(health.isReady, health, now, { nodeEligible: health.isNodeEligible });
+  const { isReady, isNodeEligible } = health;
+  return answer(isReady, health, now, { nodeEligible: isNodeEligible, healthy: health.isLive && health.isProgrammed });
 }
 
 /** /livez, for whoever restarts this process: a node that goes away is no reason to. */
 export function livezAnswer(health: ProxyHealth, now: Millis): HttpAnswer {
-  return answer(health.isLive, health, now, {});
+  return answer(health.isLive, health, now, { healthy: health.isLive });
 }
 
+/** `verdict.healthy` is about the proxy alone, as in kube-proxy: on a node that goes away it is true beside a 503. */
 function answer(
   isGood: boolean,
   health: ProxyHealth,
   now: Millis,
-  extra: Readonly<Record<string, unknown>>,
+  verdict: { readonly nodeEligible?: boolean; readonly healthy: boolean },
 ): HttpAnswer {
   return jsonAnswer(isGood ? 200 : 503, {
     // On success "now", on failure the truth: an idle proxy would look dead otherwise.
     lastUpdated: timeText(isGood ? now : lastUpdated(health)),
     currentTime: timeText(now),
-    ...extra,
-    healthy: isGood,
+    ...verdict,
     status: Object.fromEntries(
       [...health.families].map(([family, one]) => [
         family,
@@ -91,12 +95,9 @@ function answer(
   });
 }
 
-/** Of a family that is behind, else of the family applied last. */
+/** Of the family applied last; those that are behind say it themselves. */
 function lastUpdated(health: ProxyHealth): Millis | undefined {
-  const all = [...health.families.values()];
-  const behind = all.find((one) => !one.isHealthy);
-  if (behind !== undefined) return behind.lastApplied;
-  return all
+  return [...health.families.values()]
     .map((one) => one.lastApplied)
     .reduce((a, b) => (a === undefined || (b !== undefined && b > a) ? b : a), undefined);
 }

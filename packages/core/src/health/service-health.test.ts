@@ -4,9 +4,9 @@ import { type IpAddress, type IpFamily, parseIp } from '../ip/address.ts';
 import { parsePort } from '../ip/port.ts';
 import type { LogFields, Logger } from '../log.ts';
 import { noopLogger } from '../log.ts';
-import { noopEvents } from '../events.ts';
+import type { RecordedEvent } from '../events.ts';
 import { noopMetrics } from '../metrics.ts';
-import { type ServiceKey, serviceKey } from '../records/keys.ts';
+import { nodeName, type ServiceKey, serviceKey } from '../records/keys.ts';
 import { ManualClock } from '../testing/manual-clock.ts';
 import { getRequest, MemoryHttpListener } from '../testing/memory-http-listener.ts';
 import { ServiceHealth } from './service-health.ts';
@@ -28,19 +28,21 @@ function bench(addresses: readonly (IpAddress | 'any')[] = ['any'], ipFamily: Ip
   const listener = new MemoryHttpListener();
   const state = { isProxyLive: true, addresses };
   const warnings: LogFields[] = [];
+  const events: RecordedEvent[] = [];
   const logger: Logger = { ...noopLogger, warn: (_, fields) => warnings.push(fields ?? {}) };
   const health = new ServiceHealth({
     ipFamily,
+    nodeName: nodeName('n1'),
     listener,
     addresses: () => state.addresses,
     isProxyLive: () => state.isProxyLive,
     clock,
     logger,
     metrics: noopMetrics,
-    events: noopEvents,
+    events: { record: (event) => void events.push(event) },
   });
   onTestFinished(() => health[Symbol.asyncDispose]());
-  return { clock, listener, health, warnings, state };
+  return { clock, listener, health, warnings, events, state };
 }
 
 describe('the answer of a healthCheckNodePort', () => {
@@ -86,7 +88,7 @@ describe('the answer of a healthCheckNodePort', () => {
     await health.sync(checks([cart, 30001, 1]));
     const open = listener.handler('any-IPv4:30001');
     await health.sync(checks());
-    expect(open?.(getRequest('/'))).toMatchObject({
+    expect(open?.(getRequest('/'), new AbortController().signal)).toMatchObject({
       status: 503,
       headers: { 'X-Load-Balancing-Endpoint-Weight': '0' },
     });
@@ -169,6 +171,26 @@ describe('a port in use', () => {
     await health.sync(checks([cart, 30001, 1], [pay, 30002, 1]));
     expect(listener.places).toEqual(['any-IPv4:30002']);
     expect(warnings).toEqual([expect.objectContaining({ service: cart, port: 30001, ipFamily: 'IPv4' })]);
+  });
+
+  test('fact 37: is told once by a Warning Event on the Service, and again when it fails anew', async () => {
+    const { health, listener, clock, events } = bench();
+    listener.setTaken('any-IPv4:30001', true);
+    await health.sync(checks([cart, 30001, 1], [pay, 30002, 1]));
+    await clock.advance(20_000);
+    const event: RecordedEvent = {
+      type: 'Warning',
+      reason: 'FailedToStartServiceHealthcheck',
+      action: 'Listen',
+      regarding: { kind: 'Service', namespace: 'shop', name: 'cart', uid: '' },
+      note:
+        'node n1 does not answer the healthCheckNodePort of shop/cart, will retry: ' +
+        'cannot listen on any-IPv4:30001: address already in use',
+    };
+    expect(events).toEqual([event]);
+    await health.sync(checks());
+    await health.sync(checks([cart, 30001, 1]));
+    expect(events).toEqual([event, event]);
   });
 
   test('fact 37: is tried again at the next sync', async () => {

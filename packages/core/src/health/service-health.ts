@@ -4,14 +4,16 @@ import type { IpAddress, IpFamily } from '../ip/address.ts';
 import type { Port } from '../ip/port.ts';
 import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
-import type { ServiceKey } from '../records/keys.ts';
+import type { NodeName, ServiceKey } from '../records/keys.ts';
 import { type Clock, type Millis, seconds } from '../time.ts';
 import { type HttpAnswer, jsonAnswer } from './http-answer.ts';
-import type { HttpListener } from './http-listener.ts';
+import type { HttpListener, HttpSocket } from './http-listener.ts';
 
 /** What the healthCheckNodePort servers of one family need. */
 export interface ServiceHealthOptions {
   readonly ipFamily: IpFamily;
+  /** Ours, for events. */
+  readonly nodeName: NodeName;
   readonly listener: HttpListener;
   /**
    * The NodePort addresses of the family at this moment: `['any']` when NodePorts answer everywhere.
@@ -29,7 +31,7 @@ export interface ServiceHealthOptions {
 /** The server of one Service: a socket per address, one answer for all of them. */
 interface Instance {
   readonly port: Port;
-  readonly sockets: Map<IpAddress | 'any', AsyncDisposable>;
+  readonly sockets: Map<IpAddress | 'any', HttpSocket>;
   localEndpoints: number;
   isClosed: boolean;
   hasFailed: boolean;
@@ -42,8 +44,8 @@ const retryInterval: Millis = seconds(5);
  * the proxy keeps up, else 503, whatever the path. To be synced after a successful apply, never
  * before: we do not announce what the kernel does not do yet.
  *
- * A port that cannot be had costs only its own Service: a warning when it begins to fail, then a new
- * attempt at every sync and every five seconds.
+ * A port that cannot be had costs only its own Service: a warning and an Event on the Service when it begins to fail,
+ * then a new attempt at every sync and every five seconds.
  */
 export class ServiceHealth implements AsyncDisposable {
   readonly #options: ServiceHealthOptions;
@@ -52,6 +54,8 @@ export class ServiceHealth implements AsyncDisposable {
   /** Everything that opens or closes sockets, one after the other. */
   #work: Promise<void> = Promise.resolve();
   #retry: Promise<void> | undefined;
+  /** Sockets that listen no more and still have connections to answer. */
+  readonly #released = new Set<HttpSocket>();
 
   constructor(options: ServiceHealthOptions) {
     this.#options = options;
@@ -83,6 +87,7 @@ export class ServiceHealth implements AsyncDisposable {
     this.#stop.abort();
     await this.#retry;
     await this.#enqueue(() => this.#closeStale(new Map()));
+    await Promise.all([...this.#released].map((socket) => socket[Symbol.asyncDispose]()));
   }
 
   #enqueue(task: () => Promise<void>): Promise<void> {
@@ -91,12 +96,18 @@ export class ServiceHealth implements AsyncDisposable {
     return result;
   }
 
+  /** The port is free at once; whoever is connected still gets an answer. */
+  #release(socket: HttpSocket): void {
+    this.#released.add(socket);
+    void socket.release().then(() => this.#released.delete(socket));
+  }
+
   async #closeStale(checks: ReadonlyMap<ServiceKey, HealthCheck>): Promise<void> {
     for (const [service, instance] of this.#instances) {
       if (checks.get(service)?.port === instance.port) continue;
       instance.isClosed = true;
       this.#instances.delete(service);
-      await Promise.all([...instance.sockets.values()].map((socket) => socket[Symbol.asyncDispose]()));
+      for (const socket of instance.sockets.values()) this.#release(socket);
       this.#options.logger.info('health check closed', { service, port: instance.port });
     }
   }
@@ -109,7 +120,7 @@ export class ServiceHealth implements AsyncDisposable {
       for (const [address, socket] of instance.sockets) {
         if (addresses.includes(address)) continue;
         instance.sockets.delete(address);
-        await socket[Symbol.asyncDispose]();
+        this.#release(socket);
       }
       const error = await this.#open(service, instance, addresses);
       if (error !== undefined) hasFailed = true;
@@ -141,7 +152,23 @@ export class ServiceHealth implements AsyncDisposable {
     if ((error !== undefined) === instance.hasFailed) return;
     instance.hasFailed = error !== undefined;
     if (error === undefined) logger.info('health check listens after all', { service, port, ipFamily });
-    else logger.warn('health check cannot listen, will retry', { service, port, ipFamily, error });
+    else {
+      logger.warn('health check cannot listen, will retry', { service, port, ipFamily, error });
+      this.#recordFailure(service, error);
+    }
+  }
+
+  #recordFailure(service: ServiceKey, error: unknown): void {
+    const { nodeName, events } = this.#options;
+    const [namespace = '', name = ''] = service.split('/');
+    const what = error instanceof Error ? error.message : String(error);
+    events.record({
+      type: 'Warning',
+      reason: 'FailedToStartServiceHealthcheck',
+      action: 'Listen',
+      regarding: { kind: 'Service', namespace, name, uid: '' },
+      note: `node ${nodeName} does not answer the healthCheckNodePort of ${service}, will retry: ${what}`,
+    });
   }
 
   #retryLater(): void {

@@ -228,6 +228,31 @@ describe('network programming latency', () => {
     expect(bench.latencies).toEqual([]);
   });
 
+  test.each([
+    ['forwards', 86_400_000],
+    ['backwards', -86_400_000],
+  ])('is right when the wall clock jumps %s while a change waits', async (_, jump) => {
+    await using bench = new ReconcilerBench({ minSyncPeriod: 500 });
+    await bench.push(cluster);
+    await bench.push(timed(1000));
+    bench.clock.jump(jump);
+    await bench.clock.advance(500);
+    expect(bench.latencies).toEqual([0.5]);
+  });
+
+  test.each([
+    ['is ahead of the other by a day', 86_400_000, []],
+    ['is behind the other by a day', -86_400_000, []],
+    ['is behind the other by a little', -900, [0.5]],
+  ])('is not told of changes whose age makes no sense, as when our clock %s', async (_, jump, expected) => {
+    await using bench = new ReconcilerBench({ minSyncPeriod: 500 });
+    await bench.push(cluster);
+    bench.clock.jump(jump);
+    await bench.push(timed(1000));
+    await bench.clock.advance(500);
+    expect(bench.latencies).toEqual(expected);
+  });
+
   test('a failed apply adds to it', async () => {
     await using bench = new ReconcilerBench({ faults: [undefined, { kind: 'refused' }] });
     await bench.push(cluster);

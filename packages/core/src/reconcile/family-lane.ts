@@ -21,6 +21,7 @@ import { type Clock, type Millis, millis } from '../time.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-backend.ts';
 import { DriftWatch } from './drift-watch.ts';
+import { Heartbeat } from './heartbeat.ts';
 import { FlowCleaning, type FlowCriteria } from './flow-cleaning.ts';
 import { MissingFeatureLog } from './missing-features.ts';
 import { announcedChecks, withFailed } from './partial-apply.ts';
@@ -63,7 +64,7 @@ export interface LaneContext {
 }
 
 /** More trigger times than this between two applies add nothing to a distribution. */
-const maxTriggerTimes = 1000;
+const maxChangeTimes = 1000;
 /** More service names than this in one debug line help nobody. */
 const maxLoggedServices = 1000;
 
@@ -79,6 +80,7 @@ export class FamilyLane {
   readonly #missing: MissingFeatureLog;
   readonly #cleaning: FlowCleaning | undefined;
   readonly #drift: DriftWatch;
+  readonly #heartbeat: Heartbeat;
   #dirty: Dirty = everythingDirty;
   #isNextFull = true;
   /** The newest table, applied or not: the base of the next build. */
@@ -91,7 +93,8 @@ export class FamilyLane {
   /** Monotonic times of the oldest change that waits, and of the oldest one the apply in flight is about. */
   #pendingSince: Millis | undefined;
   #inFlightSince: Millis | undefined;
-  #triggerTimes: Millis[] = [];
+  /** Monotonic times at which the changes that wait were made. */
+  #changeTimes: Millis[] = [];
 
   constructor(family: FamilyOptions, context: LaneContext) {
     const { clock, logger, metrics, timing } = context;
@@ -103,6 +106,7 @@ export class FamilyLane {
     this.#cleaning = this.#flowCleaning();
     const requestFullResync = (): void => this.requestFullResync();
     this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, requestFullResync });
+    this.#heartbeat = new Heartbeat({ backend: family.backend, status: () => this.status(), clock, logger, metrics });
     this.#runner = new BoundedRunner({
       clock,
       get minGap() {
@@ -120,12 +124,12 @@ export class FamilyLane {
     return this.#family.backend.ipFamily;
   }
 
-  /** Notes what must be rebuilt. `triggerTimes` are the API's, for the latency metric. */
-  mark(dirty: Dirty, triggerTimes: readonly Millis[]): void {
+  /** Notes what must be rebuilt. `changeTimes`: when that was changed, monotonic, for the latency metric. */
+  mark(dirty: Dirty, changeTimes: readonly Millis[]): void {
     if (isNothingDirty(dirty)) return;
     this.#dirty = mergeDirty(this.#dirty, dirty);
     if (!this.#isRunning) return; // the first run builds everything anyway, and nothing is late yet
-    this.#triggerTimes.push(...triggerTimes.slice(0, maxTriggerTimes - this.#triggerTimes.length));
+    this.#changeTimes.push(...changeTimes.slice(0, maxChangeTimes - this.#changeTimes.length));
     this.#notePending();
     this.#runner.poke();
   }
@@ -147,6 +151,16 @@ export class FamilyLane {
   /** Removes stale flows after applies, beside `run`, until aborted. */
   async cleanFlows(signal: AbortSignal): Promise<void> {
     await this.#cleaning?.run(signal);
+  }
+
+  /** Keeps the age of the rules in the kernel until aborted; runs beside `run`. */
+  async keepHeartbeat(signal: AbortSignal): Promise<void> {
+    await this.#heartbeat.run(signal);
+  }
+
+  /** Logs for how long nobody reconciled; reads only. */
+  async tellAge(signal: AbortSignal): Promise<void> {
+    await this.#heartbeat.tellAge(signal);
   }
 
   /** Answers foreign changes in the kernel until aborted; runs beside `run`. */
@@ -239,9 +253,10 @@ export class FamilyLane {
     const failed = this.#log.failedServices;
     this.#inFlightSince = undefined;
     this.#lastApplied = clock.now();
+    this.#heartbeat.noteApplied();
     this.#set('kubeproxy_sync_proxy_rules_last_timestamp_seconds');
-    for (const time of this.#triggerTimes.splice(0)) {
-      const latency = Math.max(0, clock.now() - time) / 1000;
+    for (const time of this.#changeTimes.splice(0)) {
+      const latency = (clock.monotonic() - time) / 1000;
       metrics.observe('kubeproxy_network_programming_duration_seconds', { ip_family: this.ipFamily }, latency);
     }
     this.#missing.note(delta);

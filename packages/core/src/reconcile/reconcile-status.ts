@@ -52,6 +52,8 @@ export interface ApplyLogOptions {
 export class ApplyLog {
   readonly #options: ApplyLogOptions;
   #failure: Failure | undefined;
+  /** Monotonic: the wall clock may be set meanwhile. */
+  #failedSince: number | undefined;
   #failedServices: ReadonlyMap<ServicePortKey, Failure> = new Map();
 
   constructor(options: ApplyLogOptions) {
@@ -70,9 +72,10 @@ export class ApplyLog {
   noteApplied(failed: ReadonlyMap<ServicePortKey, Error>): void {
     const { logger, clock, metrics, ipFamily } = this.#options;
     if (this.#failure !== undefined) {
-      const failedForMs = clock.now() - this.#failure.since;
+      const failedForMs = clock.monotonic() - (this.#failedSince ?? clock.monotonic());
       logger.info('apply works again', { ipFamily, failedForMs });
       this.#failure = undefined;
+      this.#failedSince = undefined;
     }
     const next = new Map<ServicePortKey, Failure>();
     for (const [key, error] of failed) {
@@ -94,6 +97,7 @@ export class ApplyLog {
   noteFailed(error: Error): void {
     const { logger, clock, metrics, ipFamily } = this.#options;
     metrics.add('switchyard_apply_failures_total', { ip_family: ipFamily });
+    this.#failedSince ??= clock.monotonic();
     if (this.#failure?.text === error.message) return;
     logger.warn('apply failed, will retry in full', { ipFamily, error });
     this.#failure = { text: error.message, since: this.#failure?.since ?? clock.now() };

@@ -6,7 +6,7 @@ import type { ClusterEvent } from '../state/cluster-event.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { ClusterStateSource } from '../state/cluster-state-source.ts';
 import { everythingDirty } from '../state/dirty.ts';
-import type { Clock, Millis } from '../time.ts';
+import { type Clock, type Millis, millis, seconds } from '../time.ts';
 import { FamilyLane, type FamilyOptions, type ReconcileTiming } from './family-lane.ts';
 import type { ReconcilerStatus } from './reconcile-status.ts';
 
@@ -53,10 +53,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   return new ClusterReconciler(options);
 }
 
+/** A change from the future by more than this says that a clock is wrong. */
+const maxClockSkew = seconds(1);
+
 class ClusterReconciler implements Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #lanes: readonly FamilyLane[];
-  readonly #started: Millis;
+  readonly #startedAt: Millis;
   /** Resolved by the first batch that leaves the state in sync, or the start condition met. */
   readonly #inSync = Promise.withResolvers<void>();
   readonly #conditionMet = Promise.withResolvers<void>();
@@ -64,7 +67,7 @@ class ClusterReconciler implements Reconciler {
   constructor(options: ReconcilerOptions) {
     const { state, clock, logger, metrics, timing } = options;
     this.#options = options;
-    this.#started = clock.now();
+    this.#startedAt = clock.monotonic();
     this.#lanes = options.families.map((family) => new FamilyLane(family, { state, clock, logger, metrics, timing }));
   }
 
@@ -84,7 +87,8 @@ class ClusterReconciler implements Reconciler {
         stop.abort(error);
       }
     };
-    await Promise.all([guarded(this.#follow(stop.signal)), guarded(this.#drive(stop.signal, guarded))]);
+    const ages = this.#lanes.map((lane) => guarded(lane.tellAge(stop.signal)));
+    await Promise.all([...ages, guarded(this.#follow(stop.signal)), guarded(this.#drive(stop.signal, guarded))]);
     signal.removeEventListener('abort', onAbort);
     if (failure !== undefined) throw failure.error;
   }
@@ -121,18 +125,25 @@ class ClusterReconciler implements Reconciler {
   #accept(batch: readonly ClusterEvent[]): void {
     const { state, startCondition } = this.#options;
     const dirty = state.apply(batch);
-    for (const lane of this.#lanes) lane.mark(dirty, this.#triggerTimes(batch, lane.ipFamily));
+    for (const lane of this.#lanes) lane.mark(dirty, this.#changeTimes(batch, lane.ipFamily));
     if (!state.isInSync) return;
     this.#inSync.resolve();
     if (startCondition === undefined || startCondition.isMet()) this.#conditionMet.resolve();
   }
 
-  /** Changes older than this process say nothing about it. */
-  #triggerTimes(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly Millis[] {
+  /**
+   * When the changes were made, by our monotonic clock. Those older than this process say nothing about it; those from
+   * the future, or from before a clock was set, nothing at all.
+   */
+  #changeTimes(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly Millis[] {
+    const { clock } = this.#options;
+    const now = clock.monotonic();
     return batch.flatMap((event) => {
       if (event.resource !== 'EndpointSlice' || event.kind !== 'upsert') return [];
       const { lastChangeTriggerTime: time, ipFamily: family } = event.item;
-      return time !== undefined && time >= this.#started && family === ipFamily ? [time] : [];
+      if (time === undefined || family !== ipFamily) return [];
+      const age = clock.now() - time;
+      return age >= -maxClockSkew && age <= now - this.#startedAt ? [millis(now - Math.max(0, age))] : [];
     });
   }
 
@@ -142,7 +153,12 @@ class ClusterReconciler implements Reconciler {
     await unlessAborted(this.#inSync.promise, signal);
     logger.info('in sync', { services: this.#options.state.services.size });
     await this.#awaitStartCondition(signal);
-    const tasks = this.#lanes.flatMap((lane) => [lane.run(signal), lane.watchDrift(signal), lane.cleanFlows(signal)]);
+    const tasks = this.#lanes.flatMap((lane) => [
+      lane.run(signal),
+      lane.watchDrift(signal),
+      lane.cleanFlows(signal),
+      lane.keepHeartbeat(signal),
+    ]);
     await Promise.all(tasks.map(guarded));
   }
 

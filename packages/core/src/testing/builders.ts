@@ -151,6 +151,8 @@ export interface OptionsSpec {
   readonly externalIps?: TableOptions['externalIps'];
   /** Default: a detector for 10.244.0.0/16 or fd00:10:244::/56; `none` for no detector. */
   readonly podCidr?: string;
+  /** Instead of `podCidr`. */
+  readonly podDetector?: TableOptions['podDetector'];
   /** Default: every address of the family. */
   readonly nodePortCidrs?: readonly string[];
 }
@@ -165,7 +167,8 @@ export function tableOptions(spec: OptionsSpec = {}): TableOptions {
     masqueradeAll: spec.masqueradeAll ?? false,
     terminatingFallback: spec.terminatingFallback ?? 'on',
     externalIps: spec.externalIps ?? 'forward',
-    podDetector: podCidr === 'none' ? { kind: 'none' } : { kind: 'cidr', cidr: parseCidr(podCidr) },
+    podDetector:
+      spec.podDetector ?? (podCidr === 'none' ? { kind: 'none' } : { kind: 'cidr', cidr: parseCidr(podCidr) }),
     nodePortCidrs: (spec.nodePortCidrs ?? [ipFamily === 'IPv4' ? '0.0.0.0/0' : '::/0']).map(parseCidr),
   };
 }

@@ -32,6 +32,8 @@ export interface FaultPlan {
 /** A real backend (or an honest fake) on a bad day: everything passes through but what the plan spoils. */
 export class FaultyBackend implements DataplaneBackend {
   readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
+  readonly markReconciled?: NonNullable<DataplaneBackend['markReconciled']>;
+  readonly unreconciledFor?: NonNullable<DataplaneBackend['unreconciledFor']>;
   readonly #inner: DataplaneBackend;
   readonly #plan: FaultPlan;
   #calls = 0;
@@ -41,6 +43,10 @@ export class FaultyBackend implements DataplaneBackend {
     this.#plan = plan;
     const watch = inner.watchDrift?.bind(inner);
     if (watch !== undefined) this.watchDrift = watch;
+    const mark = inner.markReconciled?.bind(inner);
+    if (mark !== undefined) this.markReconciled = mark;
+    const age = inner.unreconciledFor?.bind(inner);
+    if (age !== undefined) this.unreconciledFor = age;
   }
 
   get name(): string {

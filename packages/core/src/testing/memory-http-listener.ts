@@ -1,6 +1,13 @@
 import { HostError, UsageError } from '../errors.ts';
 import type { HttpAnswer } from '../health/http-answer.ts';
-import type { HttpHandler, HttpListener, HttpRequest, ListenTarget } from '../health/http-listener.ts';
+import type {
+  HttpHandler,
+  HttpListener,
+  HttpReply,
+  HttpRequest,
+  HttpSocket,
+  ListenTarget,
+} from '../health/http-listener.ts';
 
 /** Listens without sockets. As on a machine, a port is had once per address, or once for `any`. */
 export class MemoryHttpListener implements HttpListener {
@@ -9,18 +16,17 @@ export class MemoryHttpListener implements HttpListener {
   /** Every attempt that failed, as `address:port`. */
   readonly refused: string[] = [];
 
-  async listen(target: ListenTarget, handler: HttpHandler): Promise<AsyncDisposable> {
+  async listen(target: ListenTarget, handler: HttpHandler): Promise<HttpSocket> {
     const place = placeOf(target);
     if (this.#handlers.has(place) || this.#taken.has(place)) {
       this.refused.push(place);
       throw new HostError('host.listen', `cannot listen on ${place}: address already in use`);
     }
     this.#handlers.set(place, handler);
-    return {
-      [Symbol.asyncDispose]: async () => {
-        this.#handlers.delete(place);
-      },
+    const close = async (): Promise<void> => {
+      if (this.#handlers.get(place) === handler) this.#handlers.delete(place);
     };
+    return { release: close, [Symbol.asyncDispose]: close };
   }
 
   /** Another program has (or no longer has) `address:port`. */
@@ -32,13 +38,13 @@ export class MemoryHttpListener implements HttpListener {
   /** The answer at `address:port` to a GET, or undefined when nobody listens. For handlers that answer at once. */
   get(place: string, path = '/'): HttpAnswer | undefined {
     const answer = this.request(place, getRequest(path));
-    if (answer instanceof Promise) throw new UsageError('testing.http', `${place}${path} answers later: use request()`);
-    return answer;
+    if (answer === undefined || 'body' in answer) return answer;
+    throw new UsageError('testing.http', `${place}${path} answers later or in pieces: use request()`);
   }
 
   /** The answer at `address:port`, now or later, or undefined when nobody listens. */
-  request(place: string, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> | undefined {
-    return this.#handlers.get(place)?.(request);
+  request(place: string, request: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
+    return this.#handlers.get(place)?.(request, new AbortController().signal);
   }
 
   /** The handler at `address:port`, as a connection that stays open keeps it. */
@@ -52,10 +58,20 @@ export class MemoryHttpListener implements HttpListener {
   }
 }
 
-/** A GET of `path`, which may have a query. */
-export function getRequest(path: string): HttpRequest {
-  const url = new URL(path, 'http://unused');
-  return { method: 'GET', path: url.pathname, query: url.searchParams, headers: {}, body: '' };
+/** A GET of `path`, which may have a query; `more` replaces parts of it. */
+export function getRequest(path: string, more: Partial<HttpRequest> = {}): HttpRequest {
+  const [name = '', query = ''] = path.split('?');
+  return { method: 'GET', path: name, query: new URLSearchParams(query), headers: {}, body: '', ...more };
+}
+
+/** A reply with its body whole, however it is made. */
+export async function wholeAnswer(reply: HttpReply | Promise<HttpReply> | undefined): Promise<HttpAnswer> {
+  const given = await reply;
+  if (given === undefined) throw new UsageError('testing.http', 'nobody listens there');
+  if ('body' in given) return given;
+  let body = '';
+  for await (const piece of given.pieces) body += piece;
+  return { status: given.status, headers: given.headers, body };
 }
 
 function placeOf({ ipFamily, address, port }: ListenTarget): string {

@@ -9,7 +9,7 @@ import type {
   DataplaneBackend,
   Drift,
 } from '../reconcile/dataplane-backend.ts';
-import { millis } from '../time.ts';
+import { type Millis, millis } from '../time.ts';
 
 /** What a recording backend claims to be. */
 export interface RecordingBackendOptions {
@@ -21,6 +21,8 @@ export interface RecordingBackendOptions {
   readonly canWatch?: boolean;
   /** What the first calls of `watchDrift` reject with. */
   readonly watchFailures?: readonly Error[];
+  /** It keeps a heartbeat: how old it is at the start (undefined: there is none), and what the first marks reject with. */
+  readonly heartbeat?: { readonly age?: Millis | Error; readonly failures?: readonly (Error | undefined)[] };
 }
 
 /**
@@ -34,6 +36,10 @@ export class RecordingBackend implements DataplaneBackend {
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities;
   readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
+  readonly markReconciled?: NonNullable<DataplaneBackend['markReconciled']>;
+  readonly unreconciledFor?: NonNullable<DataplaneBackend['unreconciledFor']>;
+  /** How many applies there had been at each heartbeat that reached the kernel. */
+  readonly heartbeats: number[] = [];
   /** Every request, in order, with what became of it. */
   readonly applies: { readonly request: ApplyRequest; readonly outcome: ApplyOutcome }[] = [];
   readonly #during: RecordingBackendOptions['during'];
@@ -55,6 +61,11 @@ export class RecordingBackend implements DataplaneBackend {
     };
     this.#during = options.during;
     if (options.canWatch !== false) this.watchDrift = (report, signal) => this.#watch(report, signal);
+    if (options.heartbeat !== undefined) {
+      const failures = [...(options.heartbeat.failures ?? [])];
+      this.markReconciled = (signal) => this.#mark(failures, signal);
+      this.unreconciledFor = (signal) => ageOf(options.heartbeat?.age, signal);
+    }
     this.#watchFailures = [...(options.watchFailures ?? [])];
   }
 
@@ -79,6 +90,14 @@ export class RecordingBackend implements DataplaneBackend {
     if (this.#watcher === undefined) throw breach('drift that nobody watches for');
     for (const key of lost) this.#kernel.delete(key);
     this.#watcher(drift);
+  }
+
+  async #mark(failures: (Error | undefined)[], signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.#state === 'disposed') throw breach('a heartbeat after disposal');
+    const failure = failures.shift();
+    if (failure !== undefined) throw failure;
+    this.heartbeats.push(this.applies.length);
   }
 
   async #watch(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
@@ -168,6 +187,12 @@ export class RecordingBackend implements DataplaneBackend {
       if (differs && !named.has(key)) throw breach(`the delta lacks ${key}`);
     }
   }
+}
+
+async function ageOf(age: Millis | Error | undefined, signal: AbortSignal): Promise<Millis | undefined> {
+  signal.throwIfAborted();
+  if (age instanceof Error) throw age;
+  return age;
 }
 
 function breach(what: string): UsageError {

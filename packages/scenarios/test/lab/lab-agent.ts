@@ -1,8 +1,8 @@
 import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
+import { assertNever, type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
 import type { LabNode, LabProcess } from '@switchyard/lab';
-import { clusterCidrs, type ClusterObject, type Scenario } from '../../src/index.ts';
+import { clusterCidrs, type ClusterObject, type Scenario, type ScenarioDetection } from '../../src/index.ts';
 
 const program = fileURLToPath(new URL('../../../../apps/node-agent/bin/switchyard-agent', import.meta.url));
 const patience = 20_000;
@@ -136,7 +136,7 @@ function marker(name: string): ClusterObject {
 
 /** The agent flags that correspond to a scenario's `agent`. */
 function flagsOf(scenario: Scenario, folder: string): readonly string[] {
-  const { detectsPods, masqueradeAll, nodePortAddresses, terminatingFallback } = scenario.agent;
+  const { detectLocal, masqueradeAll, nodePortAddresses, terminatingFallback } = scenario.agent;
   // A list of one family leaves the other open.
   const listed = nodePortAddresses.length > 0 ? nodePortAddresses : ['0.0.0.0/0', '::/0'];
   const nodePorts = nodePortAddresses === 'primary' ? nodePortAddresses : [...listed].join(',');
@@ -144,11 +144,29 @@ function flagsOf(scenario: Scenario, folder: string): readonly string[] {
     `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
     '--proxy-mode=nftables',
-    ...(detectsPods ? [`--cluster-cidr=${clusterCidrs.IPv4},${clusterCidrs.IPv6}`] : []),
+    '--logging-format=json',
+    ...detectionFlags(detectLocal),
     ...(masqueradeAll ? ['--masquerade-all'] : []),
     `--nodeport-addresses=${nodePorts}`,
     `--switchyard-terminating-fallback=${terminatingFallback}`,
     '--healthz-bind-address=0.0.0.0:10256',
     '-v=4',
   ];
+}
+
+function detectionFlags(detectLocal: ScenarioDetection): readonly string[] {
+  switch (detectLocal.kind) {
+    case 'none':
+      return [];
+    case 'clusterCIDR':
+      return [`--cluster-cidr=${clusterCidrs.IPv4},${clusterCidrs.IPv6}`];
+    case 'nodeCIDR':
+      return ['--detect-local-mode=NodeCIDR'];
+    case 'bridgeInterface':
+      return ['--detect-local-mode=BridgeInterface', `--pod-bridge-interface=${detectLocal.name}`];
+    case 'interfaceNamePrefix':
+      return ['--detect-local-mode=InterfaceNamePrefix', `--pod-interface-name-prefix=${detectLocal.prefix}`];
+    default:
+      return assertNever(detectLocal);
+  }
 }

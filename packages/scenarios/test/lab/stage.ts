@@ -11,6 +11,7 @@ import {
 import { type IpAddress, ipFamilies, ipFamilyOf, millis, parseIp, systemClock } from '@switchyard/core';
 import {
   clientPodAddresses,
+  clientPodBridge,
   endpointPods,
   nodeAddresses,
   type Scenario,
@@ -129,6 +130,7 @@ export class Stage implements AsyncDisposable {
     const own = [...Object.values(nodeSource), ...calledByItself(scenarios)];
     for (const address of own) await addBehindOthers(node1, address);
     this.#clientPod = await this.lab.addPod(node1, 'client-pod', clientPodAddresses);
+    await putBehindBridge(this.#clientPod);
     await this.lab.routeToNode([...externalAddresses(scenarios)], node1);
     const hosts: readonly LabHost[] = [this.lab.client, node1, this.#clientPod];
     await Promise.all(hosts.map((host) => this.proberIn(host, signal)));
@@ -176,6 +178,25 @@ async function addBehindOthers(node: LabNode, address: string): Promise<void> {
   const lengthAndFlags = address.includes(':') ? '/128 nodad preferred_lft 0' : '/32';
   const added = await node.run('sh', ['-c', `ip addr add ${address}${lengthAndFlags} dev eth0`]);
   if (added.exitCode !== 0) throw new Error(`cannot add ${address} to ${node.name}: ${added.stderr}`);
+}
+
+/** As with a bridge plug-in: what the pod sends comes in by the bridge, not by the pod's own cable. */
+async function putBehindBridge({ node, addresses }: LabPod): Promise<void> {
+  const { IPv4: v4 = '', IPv6: v6 = '' } = addresses;
+  const script = [
+    'set -e',
+    `cable=$(ip -4 route show ${v4}/32 | sed 's/.* dev \\([^ ]*\\).*/\\1/')`,
+    `ip link add dev ${clientPodBridge} type bridge stp_state 0 forward_delay 0 mcast_snooping 0`,
+    `ip -6 addr add fe80::1/64 dev ${clientPodBridge} nodad`,
+    `ip link set ${clientPodBridge} up`,
+    `ip -6 addr del fe80::1/64 dev "$cable"`,
+    `ip link set dev "$cable" master ${clientPodBridge}`,
+    `ip -4 route replace ${v4}/32 dev ${clientPodBridge} src ${node.addresses.IPv4}`,
+    `ip -6 route del ${v6}/128 dev "$cable"`,
+    `ip -6 route add ${v6}/128 dev ${clientPodBridge} src ${node.addresses.IPv6}`,
+  ];
+  const done = await node.run('sh', ['-c', script.join('\n')]);
+  if (done.exitCode !== 0) throw new Error(`cannot put the client pod behind ${clientPodBridge}: ${done.stderr}`);
 }
 
 /** Addresses of Services that are to be node1's own as well. */

@@ -9,7 +9,18 @@ export type Fault =
   /** Answers after a pause. */
   | { readonly kind: 'delay'; readonly duration: Millis }
   /** Never answers; the connection stays open. */
-  | { readonly kind: 'stall' };
+  | { readonly kind: 'stall' }
+  /** Answers, watch events included, with a body that is slow from its first byte to its last. */
+  | ({ readonly kind: 'slow' } & SlowBody);
+
+/** How a body trickles. */
+export interface SlowBody {
+  /** What the server writes leaves it this much later. */
+  readonly latency: Millis;
+  /** Bytes that leave at once, wherever that cuts a line or a character, and the pause after them. */
+  readonly bytes: number;
+  readonly pause: Millis;
+}
 
 /** Which requests a fault is for. Absent fields match everything. */
 export interface FaultMatch {
@@ -17,6 +28,16 @@ export interface FaultMatch {
   /** Matched against path and query. */
   readonly target?: RegExp;
   readonly isWatch?: boolean;
+  /** Matched against the `Authorization` header; a request without one has an empty text. */
+  readonly authorization?: RegExp;
+}
+
+/** What of a request decides about its fault. */
+export interface FaultCandidate {
+  readonly method: string;
+  readonly target: string;
+  readonly isWatch: boolean;
+  readonly authorization: string;
 }
 
 /** How often and to which requests a fault happens. */
@@ -49,12 +70,13 @@ export class FaultList {
   }
 
   /** The fault for this request, counted as used; undefined for a request that goes well. */
-  take(request: { readonly method: string; readonly target: string; readonly isWatch: boolean }): Fault | undefined {
+  take(request: FaultCandidate): Fault | undefined {
     for (const entry of this.#entries) {
-      const { method, target, isWatch } = entry.options;
+      const { method, target, isWatch, authorization } = entry.options;
       if (method !== undefined && method !== request.method) continue;
       if (target !== undefined && !target.test(request.target)) continue;
       if (isWatch !== undefined && isWatch !== request.isWatch) continue;
+      if (authorization !== undefined && !authorization.test(request.authorization)) continue;
       entry.left--;
       if (entry.left <= 0) this.#entries.delete(entry);
       return entry.fault;

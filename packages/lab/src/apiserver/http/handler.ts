@@ -10,6 +10,7 @@ import { type RenderOptions, renderList, renderObject } from './representation.t
 import { parseResourcePath, type RequestInfo } from './request-info.ts';
 import { type Answer, answerForError, jsonAnswer, sendAnswer, textAnswer } from './respond.ts';
 import { scaleOf } from './scale.ts';
+import { slowDown } from './slow-body.ts';
 import { WatchSession } from './watch.ts';
 import {
   handleBinding,
@@ -34,7 +35,8 @@ export async function handleRequest(
   try {
     const url = new URL(request.url ?? '/', 'http://server');
     const isWatch = ['1', 'true'].includes(url.searchParams.get('watch') ?? '') || url.pathname.includes('/watch/');
-    const fault = context.faults.take({ method: request.method ?? 'GET', target: request.url ?? '', isWatch });
+    const { method = 'GET', url: target = '', headers } = request;
+    const fault = context.faults.take({ method, target, isWatch, authorization: headers.authorization ?? '' });
     if (fault !== undefined && !(await passes(fault, context, { request, response, signal: aborted.signal }))) return;
     const answer = await answerRequest(context, { url, request, response, signal: aborted.signal });
     if (answer !== undefined) sendAnswer(request, response, answer);
@@ -63,6 +65,9 @@ async function passes(fault: Fault, context: ServerContext, exchange: Exchange):
       return false;
     case 'stall':
       return false;
+    case 'slow':
+      slowDown(response, fault, context.clock, signal);
+      return true;
     case 'status': {
       const headers = fault.retryAfter === undefined ? {} : { 'Retry-After': String(fault.retryAfter) };
       const answer = textAnswer(fault.status, fault.body ?? 'Too many requests, please try again later.\n');

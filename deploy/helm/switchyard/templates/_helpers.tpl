@@ -1,0 +1,54 @@
+{{- define "switchyard.selectorLabels" -}}
+app.kubernetes.io/name: {{ .Release.Name }}
+app.kubernetes.io/component: node-agent
+{{- end }}
+
+{{- define "switchyard.labels" -}}
+{{ include "switchyard.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "switchyard.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ default .Release.Name .Values.serviceAccount.name }}
+{{- else -}}
+{{ required "serviceAccount.create is false: give serviceAccount.name" .Values.serviceAccount.name }}
+{{- end -}}
+{{- end }}
+
+{{- define "switchyard.image" -}}
+{{ .Values.image.repository }}:{{ default (printf "%s-%s" .Chart.AppVersion .Values.dataplane) .Values.image.tag }}
+{{- end }}
+
+{{- /* The container's command, the same for both containers. */ -}}
+{{- define "switchyard.command" -}}
+- /usr/local/bin/kube-proxy
+- --config=/var/lib/kube-proxy/config.conf
+- --hostname-override=$(NODE_NAME)
+{{- if .Values.settings }}
+- --switchyard-config=/etc/switchyard/config.yaml
+{{- end }}
+{{- with .Values.extraArgs }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "switchyard.env" -}}
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+{{- end }}
+
+{{- define "switchyard.configMounts" -}}
+- name: kube-proxy
+  mountPath: /var/lib/kube-proxy
+  readOnly: true
+{{- if .Values.settings }}
+- name: switchyard
+  mountPath: /etc/switchyard
+  readOnly: true
+{{- end }}
+{{- end }}
