@@ -17,20 +17,26 @@ import {
   type Reconciler,
   seconds,
   ServiceHealth,
-  type StartCondition,
 } from '@switchyard/core';
 import { flowCleaner, type FlowHost } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
 import { type ConfigFollower, fixedConfig } from './config/config-follower.ts';
+import { startingEvent } from './events/agent-events.ts';
 import { type AddressHost, followAddresses } from './follow-addresses.ts';
 import { serveHttpEndpoints } from './http-endpoints.ts';
-import { areNodeAddressesKnown, healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
+import { addMetrics } from './metrics/add-metrics.ts';
+import type { MetricsPage } from './metrics/metrics-page.ts';
+import { OwnNode } from './node/own-node.ts';
+import { startConditionsOf } from './node/start-conditions.ts';
+import { healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
 /** The machine, as far as the agent needs it. */
 export interface AgentHost extends FlowHost, AddressHost {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** What /metrics says; the agent adds what only it knows. */
+  readonly metricsPage: MetricsPage;
   readonly listener: HttpListener;
   readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
@@ -49,8 +55,6 @@ export interface AgentParts {
   readonly host: AgentHost;
 }
 
-/** kube-proxy waits as long for its Node's addresses. */
-const nodeAddressTimeout = seconds(30);
 const resyncInterval = seconds(3600);
 const firstRetry = seconds(1);
 
@@ -60,6 +64,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   const now = (): RunConfig => follower.current();
   const { clock, logger, metrics, listener } = host;
   const state = new ClusterState({ nodeName: config.nodeName });
+  const node = new OwnNode({ config, state, logger });
   const health = (): ProxyHealth => healthOf(reconciler, now());
   const serviceHealths = backends.map(
     ({ ipFamily }) =>
@@ -68,7 +73,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
         nodeName: config.nodeName,
         listener,
         addresses: () => {
-          const { nodePortCidrs } = tableOptionsOf(now(), state, ipFamily);
+          const { nodePortCidrs } = tableOptionsOf(now(), node, ipFamily);
           return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
         },
         isProxyLive: () => health().isLive,
@@ -84,7 +89,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   };
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
-    tableOptions: () => tableOptionsOf(now(), state, backend.ipFamily),
+    tableOptions: () => tableOptionsOf(now(), node, backend.ipFamily),
     afterApply: {
       syncHealth: async (checks) => {
         await serviceHealths[index]?.sync(checks);
@@ -98,7 +103,11 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     state,
     nodeName: config.nodeName,
     families,
-    startCondition: startConditionOf(config, state),
+    startConditions: startConditionsOf(
+      config,
+      node,
+      backends.map(({ ipFamily }) => ipFamily),
+    ),
     timing: {
       get minSyncPeriod() {
         return now().minSyncPeriod;
@@ -112,9 +121,12 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     clock,
     logger,
     metrics,
+    events: host.events,
   });
   follower.onChange(() => reconciler.rebuild('the configuration changed'));
+  host.events.record(startingEvent(config.nodeName));
   const stop = new AbortController();
+  addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints =
     config.healthz === undefined
       ? Promise.resolve()
@@ -136,14 +148,4 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
 function healthOf(reconciler: Reconciler, config: RunConfig): ProxyHealth {
   const { families, isNodeEligible } = reconciler.status();
   return proxyHealth({ families, isNodeEligible, timeout: millis(2 * config.syncPeriod) });
-}
-
-/** The Node may be created after us; manifests that lack it will not change their mind. */
-function startConditionOf(config: RunConfig, state: ClusterState): StartCondition | undefined {
-  if (config.nodePortAddresses.kind !== 'primary') return undefined;
-  return {
-    what: `the addresses of Node ${config.nodeName}, on which NodePorts are to answer`,
-    isMet: () => areNodeAddressesKnown(config, state),
-    timeout: config.source.kind === 'manifests' ? millis(0) : nodeAddressTimeout,
-  };
 }

@@ -1,13 +1,5 @@
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import {
-  HostError,
-  httpListener,
-  type IpFamily,
-  noopEvents,
-  noopMetrics,
-  seconds,
-  systemClock,
-} from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, type Metrics, seconds, systemClock } from '@switchyard/core';
 import {
   collectGarbage,
   createCommandRunner,
@@ -17,6 +9,7 @@ import {
   nodeAddresses,
   releaseMemoryLater,
   runApp,
+  watchProcess,
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
@@ -25,6 +18,7 @@ import { versionText, writeConfig } from './config/commands.ts';
 import { ConfigWatch } from './config/config-follower.ts';
 import { helpText } from './config/flags/help.ts';
 import { logNotes } from './config/notes.ts';
+import { createMetricsPage } from './metrics/metrics-page.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
@@ -65,7 +59,8 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
   const running = AbortSignal.any([signal, stop.signal]);
   const opening = openBackends(backendHost, ipFamilies, running);
   opening.catch(() => undefined); // told below, unless the source is the first to fail
-  const follower = followConfig(config, logger);
+  const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
+  const follower = followConfig(config, logger, metricsPage.metrics);
   let changed: unknown;
   const following = follower.run(running).catch((error: unknown) => {
     changed = error;
@@ -73,20 +68,28 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
   });
   try {
     const { nodeName } = config;
-    const needs = { nodeName, clock: systemClock, random: Math.random, logger };
-    const source = readAhead(await openSource(config.source, needs), running);
+    using watched = watchProcess();
+    metricsPage.addCollector(() => watched.collect());
+    const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
+    const opened = await openSource(config.source, needs);
+    await using events = opened.events;
+    const source = readAhead(opened.source, running);
     const backends = await opening;
     logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
     const host = {
       clock: systemClock,
       logger,
-      metrics: noopMetrics,
+      metrics: metricsPage.metrics,
+      metricsPage,
       listener: httpListener,
-      events: noopEvents,
+      events,
       interfaceAddresses: () => nodeAddresses(),
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       // Listing and the first apply leave more garbage than all that follows.
-      onForwarding: () => void setImmediate(collectGarbage),
+      onForwarding: () => {
+        metricsPage.metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);
+        setImmediate(collectGarbage);
+      },
       addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
     };
     await releaseFreedMemory();
@@ -100,9 +103,9 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
 }
 
 /** What is taken over here; the rest is the agent's. */
-function followConfig(config: RunConfig, logger: AdjustableLogger): ConfigWatch {
+function followConfig(config: RunConfig, logger: AdjustableLogger, metrics: Metrics): ConfigWatch {
   const load = (): Promise<Config> => loadConfig(process.argv.slice(2));
-  const follower = new ConfigWatch({ config, load, clock: systemClock, logger, metrics: noopMetrics });
+  const follower = new ConfigWatch({ config, load, clock: systemClock, logger, metrics });
   follower.onChange(() => logger.setLevel(follower.current().logLevel));
   return follower;
 }

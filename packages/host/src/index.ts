@@ -8,3 +8,7 @@ export * from './run-app.ts';
 export * from './log-level.ts';
 export * from './text-logger.ts';
 export * from './create-logger.ts';
+export * from './prometheus-text.ts';
+export * from './prometheus-metrics.ts';
+export * from './collected-family.ts';
+export * from './process-metrics.ts';

@@ -95,19 +95,23 @@ export class ConfigWatch implements ConfigFollower {
       if (!(error instanceof ConfigError)) throw error;
       const files = [...this.#current.files.keys()];
       this.#options.logger.error('the changed configuration is broken, the old one stays in force', { files, error });
-      this.#count('refused');
+      this.#count('rejected');
       return undefined;
     }
   }
 
   #take(next: RunConfig): void {
-    const { logger } = this.#options;
+    const { clock, logger, metrics } = this.#options;
     const changes = settingChanges(this.#current.settings, next.settings);
     const restarts = changes.filter(({ change }) => change === 'restart');
-    if (restarts.length > 0) throw restartNeeded([...next.files.keys()], restarts);
+    if (restarts.length > 0) {
+      this.#count('restart');
+      throw restartNeeded([...next.files.keys()], restarts);
+    }
     const known = new Set(this.#current.notes.map((note) => JSON.stringify(note)));
     this.#current = next;
     this.#count('applied');
+    metrics.set('switchyard_config_last_reload_timestamp_seconds', {}, clock.now() / 1000);
     logger.info('the configuration changed', { settings: changes.map(changeText) });
     logNotes(
       next.notes.filter((note) => !known.has(JSON.stringify(note))),
@@ -116,8 +120,8 @@ export class ConfigWatch implements ConfigFollower {
     if (changes.length > 0) for (const listener of this.#listeners) listener();
   }
 
-  #count(kind: 'applied' | 'refused'): void {
-    this.#options.metrics.add('switchyard_config_reloads_total', { kind });
+  #count(result: 'applied' | 'rejected' | 'restart'): void {
+    this.#options.metrics.add('switchyard_config_reloads_total', { result });
   }
 }
 
