@@ -15,6 +15,7 @@ import {
   type ProxyHealth,
   proxyHealth,
   type Reconciler,
+  type ReconcileTiming,
   seconds,
   ServiceHealth,
 } from '@switchyard/core';
@@ -108,16 +109,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
       node,
       backends.map(({ ipFamily }) => ipFamily),
     ),
-    timing: {
-      get minSyncPeriod() {
-        return now().minSyncPeriod;
-      },
-      get retry() {
-        const { syncPeriod } = now();
-        return { first: millis(Math.min(firstRetry, syncPeriod)), max: syncPeriod };
-      },
-      resyncInterval,
-    },
+    timing: timingOf(now),
     clock,
     logger,
     metrics,
@@ -143,6 +135,20 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     await addresses;
     await Promise.all(serviceHealths.map((one) => one[Symbol.asyncDispose]()));
   }
+}
+
+/** Periods may change while the agent runs. */
+function timingOf(now: () => RunConfig): ReconcileTiming {
+  return {
+    get minSyncPeriod() {
+      return now().minSyncPeriod;
+    },
+    get retry() {
+      const { syncPeriod } = now();
+      return { first: millis(Math.min(firstRetry, syncPeriod)), max: syncPeriod };
+    },
+    resyncInterval,
+  };
 }
 
 function healthOf(reconciler: Reconciler, config: RunConfig): ProxyHealth {
