@@ -39,10 +39,9 @@ function resolve(flags: FlagValues, files: ConfigFiles, { env, texts }: Around):
   const settings = effectiveSettings(flags, files);
   const writeTo = flags.get('write-config-to')?.texts.at(-1) ?? '';
   const isRun = writeTo === '' && !isOn('switchyard-dump') && !isOn('cleanup');
-  const problems = [
-    ...[files.kubeProxy, files.switchyard].flatMap((file) => file?.problems ?? []),
-    ...problemsOf(settings, isRun ? 'run' : 'other'),
-  ].map(problemText);
+  const inFiles = [files.kubeProxy, files.switchyard].flatMap((file) => file?.problems ?? []);
+  const isReadable = inFiles.every(({ value }) => value !== undefined); // otherwise the rest would only follow from that
+  const problems = [...inFiles, ...(isReadable ? problemsOf(settings, isRun ? 'run' : 'other') : [])].map(problemText);
   if (isOn('switchyard-dump') && isOn('cleanup'))
     problems.push('--switchyard-dump and --cleanup exclude each other; give one');
   if (problems.length > 0) throw new ConfigError('config.invalid', problems.join('\n'));

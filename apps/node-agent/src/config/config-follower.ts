@@ -43,6 +43,8 @@ export class ConfigWatch implements ConfigFollower {
   #seen: string;
   /** What is known already: in force, or refused. */
   #handled: string;
+  /** The files are worse than what is in force. */
+  #isBroken = false;
 
   constructor(options: ConfigWatchOptions) {
     this.#options = options;
@@ -96,6 +98,7 @@ export class ConfigWatch implements ConfigFollower {
       const files = [...this.#current.files.keys()];
       this.#options.logger.error('the changed configuration is broken, the old one stays in force', { files, error });
       this.#count('rejected');
+      this.#isBroken = true;
       return undefined;
     }
   }
@@ -109,7 +112,12 @@ export class ConfigWatch implements ConfigFollower {
       throw restartNeeded([...next.files.keys()], restarts);
     }
     const known = new Set(this.#current.notes.map((note) => JSON.stringify(note)));
+    if (this.#isBroken && changes.length === 0) {
+      logger.info('the configuration file is in order again, and says what is in force');
+    }
+    this.#isBroken = false;
     this.#current = next;
+    if (changes.length === 0) return;
     this.#count('applied');
     metrics.set('switchyard_config_last_reload_timestamp_seconds', {}, clock.now() / 1000);
     logger.info('the configuration changed', { settings: changes.map(changeText) });
@@ -117,7 +125,7 @@ export class ConfigWatch implements ConfigFollower {
       next.notes.filter((note) => !known.has(JSON.stringify(note))),
       logger,
     );
-    if (changes.length > 0) for (const listener of this.#listeners) listener();
+    if (changes.some(({ change }) => change === 'live')) for (const listener of this.#listeners) listener();
   }
 
   #count(result: 'applied' | 'rejected' | 'restart'): void {
