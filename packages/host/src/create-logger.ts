@@ -1,6 +1,6 @@
-import { type Logger, systemClock } from '@switchyard/core';
+import { systemClock } from '@switchyard/core';
 import { createJsonLogger } from './json-logger.ts';
-import type { LogLevel } from './log-level.ts';
+import type { LeveledLogger, LogLevel } from './log-level.ts';
 import { stderrSink } from './stderr-sink.ts';
 import { createTextLogger } from './text-logger.ts';
 
@@ -13,13 +13,8 @@ export interface LogOptions {
   readonly level: LogLevel;
 }
 
-/** A logger whose level can be changed. */
-export interface AdjustableLogger extends Logger {
-  setLevel(level: LogLevel): void;
-}
-
 /** Logs to stderr, each line at once. What cannot be written is lost, and said later how much that was. */
-export function createLogger({ format, level: first }: LogOptions): AdjustableLogger {
+export function createLogger({ format, level: first }: LogOptions): LeveledLogger {
   let level = first;
   const setLevel = (next: LogLevel): void => {
     level = next;

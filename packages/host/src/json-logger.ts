@@ -1,7 +1,6 @@
 import type { LogFields } from '@switchyard/core';
 import { pino } from 'pino';
-import type { AdjustableLogger } from './create-logger.ts';
-import type { LogLevel, LogSink } from './log-level.ts';
+import type { LeveledLogger, LogLevel, LogSink } from './log-level.ts';
 import { stderrSink } from './stderr-sink.ts';
 
 /**
@@ -10,7 +9,7 @@ import { stderrSink } from './stderr-sink.ts';
  * when the process ends. A full disk, or a reader that is slow or gone, neither stops nor ends the process; how many lines
  * that has cost is said afterwards. Errors among the fields are printed as name, code, message and cause.
  */
-export function createJsonLogger(level: LogLevel, sink?: LogSink): AdjustableLogger {
+export function createJsonLogger(level: LogLevel, sink?: LogSink): LeveledLogger {
   const inner = pino(
     { level, base: null, formatters: { level: (label) => ({ level: label }) } },
     sink ?? stderrSink((lost, error) => logger.warn('log lines were lost', { lost, error })),
@@ -20,7 +19,7 @@ export function createJsonLogger(level: LogLevel, sink?: LogSink): AdjustableLog
     (message: string, fields: LogFields = {}): void => {
       if (inner.isLevelEnabled(method)) inner[method](withPlainErrors(fields), message);
     };
-  const logger: AdjustableLogger = {
+  const logger: LeveledLogger = {
     error: logAt('error'),
     warn: logAt('warn'),
     info: logAt('info'),

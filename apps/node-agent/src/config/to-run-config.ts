@@ -11,7 +11,7 @@ import {
   parseCidr,
   parseIp,
 } from '@switchyard/core';
-import type { LogLevel } from '@switchyard/host';
+import { logLevelOf } from '@switchyard/host';
 import type { EffectiveSettings } from './effective.ts';
 import { effectiveFeatureGates } from './feature-gates.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
@@ -74,8 +74,7 @@ export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig,
 
 /** How to log. */
 export function logConfigOf(kubeProxy: Settings): LogConfig {
-  const verbosity = kubeProxy.number('logging.verbosity');
-  const logLevel: LogLevel = verbosity < 4 ? 'info' : verbosity < 6 ? 'debug' : 'trace';
+  const logLevel = logLevelOf(kubeProxy.number('logging.verbosity'));
   return { logLevel, logFormat: kubeProxy.text('logging.format') === 'json' ? 'json' : 'text' };
 }
 
