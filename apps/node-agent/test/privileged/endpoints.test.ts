@@ -186,7 +186,7 @@ describe('ours, beside the kernel', () => {
       },
     ]);
     const dump = await ask('/debug/dump');
-    expect(dump.body).toMatch(/^# IPv4\n/);
+    expect(dump.body).toMatch(/^# IPv4: rules last known to be right \d+ s ago\n/);
     expect(dump.body).toContain(`frontend ${clusterIp}:80/TCP\n`);
     for (const ip of ips) expect(dump.body).toContain(`${ip}:8080`);
   });
