@@ -23,6 +23,7 @@ import {
 } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { runAgent } from './agent.ts';
+import { noopMetricsPage } from './metrics/metrics-page.ts';
 import { parseConfig, type RunConfig } from './config.ts';
 
 function configOf(...args: readonly string[]): RunConfig {
@@ -70,6 +71,7 @@ class AgentBench implements AsyncDisposable {
       clock: this.clock,
       logger: { ...noopLogger, warn: (message: string) => void this.warnings.push(message) },
       metrics: noopMetrics,
+      metricsPage: noopMetricsPage,
       listener: this.listener,
       events: noopEvents,
       interfaceAddresses: () => this.interfaceAddresses.map(parseIp),

@@ -23,6 +23,8 @@ import type { RunConfig } from './config.ts';
 import { startingEvent } from './events/agent-events.ts';
 import { type AddressHost, followAddresses } from './follow-addresses.ts';
 import { serveHttpEndpoints } from './http-endpoints.ts';
+import { addMetrics } from './metrics/add-metrics.ts';
+import type { MetricsPage } from './metrics/metrics-page.ts';
 import { OwnNode } from './node/own-node.ts';
 import { startConditionsOf } from './node/start-conditions.ts';
 import { healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
@@ -32,6 +34,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** What /metrics says; the agent adds what only it knows. */
+  readonly metricsPage: MetricsPage;
   readonly listener: HttpListener;
   readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
@@ -112,6 +116,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   });
   host.events.record(startingEvent(config.nodeName));
   const stop = new AbortController();
+  addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints =
     config.healthz === undefined
       ? Promise.resolve()

@@ -1,13 +1,5 @@
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import {
-  HostError,
-  httpListener,
-  type IpFamily,
-  type Logger,
-  noopMetrics,
-  seconds,
-  systemClock,
-} from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, type Logger, seconds, systemClock } from '@switchyard/core';
 import {
   collectGarbage,
   createCommandRunner,
@@ -16,11 +8,13 @@ import {
   nodeAddresses,
   releaseMemoryLater,
   runApp,
+  watchProcess,
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
 import { type Config, parseConfig, type RunConfig } from './config.ts';
 import { helpText } from './flags.ts';
+import { createMetricsPage } from './metrics/metrics-page.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
@@ -61,7 +55,10 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
   opening.catch(() => undefined); // told below, unless the source is the first to fail
   try {
     const { nodeName } = config;
-    const needs = { nodeName, clock: systemClock, random: Math.random, logger };
+    const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
+    using watched = watchProcess();
+    metricsPage.addCollector(() => watched.collect());
+    const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
     const opened = await openSource(config.source, needs);
     await using events = opened.events;
     const source = readAhead(opened.source, running);
@@ -70,13 +67,17 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
     const host = {
       clock: systemClock,
       logger,
-      metrics: noopMetrics,
+      metrics: metricsPage.metrics,
+      metricsPage,
       listener: httpListener,
       events,
       interfaceAddresses: () => nodeAddresses(),
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       // Listing and the first apply leave more garbage than all that follows.
-      onForwarding: () => void setImmediate(collectGarbage),
+      onForwarding: () => {
+        metricsPage.metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);
+        setImmediate(collectGarbage);
+      },
       addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
     };
     await releaseFreedMemory();

@@ -6,9 +6,11 @@ import type { NodeName } from '../records/keys.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { ClusterStateSource } from '../state/cluster-state-source.ts';
-import { everythingDirty } from '../state/dirty.ts';
+import { everythingDirty, isNothingDirty } from '../state/dirty.ts';
 import { type Clock, type Millis, millis, seconds } from '../time.ts';
+import { ChangeCounts } from './change-counts.ts';
 import { FamilyLane, type FamilyOptions, type ReconcileTiming } from './family-lane.ts';
+import type { ChangeTrigger } from './programming-latency.ts';
 import type { ReconcilerStatus } from './reconcile-status.ts';
 import { type StartCondition, StartWait } from './start-condition.ts';
 
@@ -56,6 +58,7 @@ class ClusterReconciler implements Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #lanes: readonly FamilyLane[];
   readonly #startedAt: Millis;
+  readonly #changes: ChangeCounts;
   /** Resolved by the first batch that leaves the state in sync. */
   readonly #inSync = Promise.withResolvers<void>();
   readonly #conditions: readonly StartWait[];
@@ -66,7 +69,9 @@ class ClusterReconciler implements Reconciler {
     this.#startedAt = clock.monotonic();
     this.#conditions = (options.startConditions ?? []).map((one) => new StartWait(one, { clock, logger }));
     const { nodeName, events = noopEvents } = options;
-    const context = { state, clock, logger, metrics, timing, nodeName, events };
+    const ipFamilies = options.families.map(({ backend }) => backend.ipFamily);
+    this.#changes = new ChangeCounts(metrics, ipFamilies);
+    const context = { state, clock, logger, metrics, changes: this.#changes, timing, nodeName, events };
     this.#lanes = options.families.map((family) => new FamilyLane(family, context));
   }
 
@@ -124,7 +129,8 @@ class ClusterReconciler implements Reconciler {
   #accept(batch: readonly ClusterEvent[]): void {
     const { state } = this.#options;
     const dirty = state.apply(batch);
-    for (const lane of this.#lanes) lane.mark(dirty, this.#changeTimes(batch, lane.ipFamily));
+    this.#changes.note(batch, !isNothingDirty(dirty));
+    for (const lane of this.#lanes) lane.mark(dirty, this.#triggers(batch, lane.ipFamily));
     if (!state.isInSync) return;
     this.#inSync.resolve();
     for (const condition of this.#conditions) condition.check();
@@ -134,15 +140,16 @@ class ClusterReconciler implements Reconciler {
    * When the changes were made, by our monotonic clock. Those older than this process say nothing about it; those from
    * the future, or from before a clock was set, nothing at all.
    */
-  #changeTimes(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly Millis[] {
+  #triggers(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly ChangeTrigger[] {
     const { clock } = this.#options;
     const now = clock.monotonic();
     return batch.flatMap((event) => {
       if (event.resource !== 'EndpointSlice' || event.kind !== 'upsert') return [];
-      const { lastChangeTriggerTime: time, ipFamily: family } = event.item;
-      if (time === undefined || family !== ipFamily) return [];
-      const age = clock.now() - time;
-      return age >= -maxClockSkew && age <= now - this.#startedAt ? [millis(now - Math.max(0, age))] : [];
+      const { lastChangeTriggerTime: triggerTime, ipFamily: family, service } = event.item;
+      if (triggerTime === undefined || family !== ipFamily) return [];
+      const age = clock.now() - triggerTime;
+      if (age < -maxClockSkew || age > now - this.#startedAt) return [];
+      return [{ service, triggerTime, changed: millis(now - Math.max(0, age)) }];
     });
   }
 
