@@ -75,6 +75,7 @@ class AgentBench implements AsyncDisposable {
       listener: this.listener,
       events: noopEvents,
       interfaceAddresses: () => this.interfaceAddresses.map(parseIp),
+      removeKubeProxyRules: async () => ({ removed: [], kept: [], skipped: [], failures: [] }),
       onForwarding: () => void this.forwarding++,
       openFlowTable: () => Promise.reject(new InvariantError('there is no UDP service here')),
       addressChanges: async (signal: AbortSignal) => this.#addressChanges(signal),

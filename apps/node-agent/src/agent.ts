@@ -19,9 +19,11 @@ import {
   ServiceHealth,
 } from '@switchyard/core';
 import { flowCleaner, type FlowHost } from './clean-flows.ts';
+import type { Removal } from './cleanup/removal.ts';
 import type { RunConfig } from './config.ts';
 import { startingEvent } from './events/agent-events.ts';
 import { type AddressHost, followAddresses } from './follow-addresses.ts';
+import { TakeOver } from './host/take-over.ts';
 import { serveHttpEndpoints } from './http-endpoints.ts';
 import { addMetrics } from './metrics/add-metrics.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
@@ -40,6 +42,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
   readonly interfaceAddresses: () => readonly IpAddress[];
+  /** Removes what a stopped kube-proxy left. Rejects only when aborted. */
+  readonly removeKubeProxyRules: (signal: AbortSignal) => Promise<Removal>;
   /** Called once, when the cluster was applied in every family for the first time. */
   readonly onForwarding: () => void;
 }
@@ -79,6 +83,10 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
         events: host.events,
       }),
   );
+  const { nodeName } = config;
+  const removeRules = host.removeKubeProxyRules;
+  await using takeOver =
+    config.kubeProxyRules === 'keep' ? undefined : new TakeOver({ nodeName, removeRules, logger, events: host.events });
   const starting = new Set(backends.map(({ ipFamily }) => ipFamily));
   const noteApplied = (ipFamily: IpFamily): void => {
     if (starting.delete(ipFamily) && starting.size === 0) host.onForwarding();
@@ -90,6 +98,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
       syncHealth: async (checks) => {
         await serviceHealths[index]?.sync(checks);
         noteApplied(backend.ipFamily);
+        takeOver?.noteApplied(reconciler.status());
       },
       cleanStaleFlows: flowCleaner(backend.ipFamily, host),
     },

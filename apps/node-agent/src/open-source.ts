@@ -12,9 +12,9 @@ import {
 } from '@switchyard/core';
 import { collectedFamily, type MetricFamily } from '@switchyard/host';
 import type { SourceConfig } from './config.ts';
+import type { MetricsPage } from './metrics/metrics-page.ts';
 import { ApiEventRecorder } from './events/api-events.ts';
 import { logEvents } from './events/log-events.ts';
-import type { MetricsPage } from './metrics/metrics-page.ts';
 import { version } from './version.ts';
 
 /** What a source may need of this process. */

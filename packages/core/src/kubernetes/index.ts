@@ -9,5 +9,5 @@ export * from './load-kubeconfig.ts';
 export * from './api-client.ts';
 export * from './reflector.ts';
 export type { ResourceQuery } from './resources.ts';
-export * from './send-json.ts';
 export * from './source-metrics.ts';
+export * from './send-json.ts';

@@ -68,9 +68,9 @@ class ClusterReconciler implements Reconciler {
     this.#options = options;
     this.#startedAt = clock.monotonic();
     this.#conditions = (options.startConditions ?? []).map((one) => new StartWait(one, { clock, logger }));
-    const { nodeName, events = noopEvents } = options;
     const ipFamilies = options.families.map(({ backend }) => backend.ipFamily);
     this.#changes = new ChangeCounts(metrics, ipFamilies);
+    const { nodeName, events = noopEvents } = options;
     const context = { state, clock, logger, metrics, changes: this.#changes, timing, nodeName, events };
     this.#lanes = options.families.map((family) => new FamilyLane(family, context));
   }
