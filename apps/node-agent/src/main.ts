@@ -1,6 +1,14 @@
 import { cpus } from 'node:os';
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import { HostError, httpListener, type IpFamily, type Logger, seconds, systemClock } from '@switchyard/core';
+import {
+  HostError,
+  httpListener,
+  type IpFamily,
+  type Logger,
+  noopEvents,
+  seconds,
+  systemClock,
+} from '@switchyard/core';
 import {
   allButForward,
   collectGarbage,
