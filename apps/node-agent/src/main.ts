@@ -1,6 +1,6 @@
 import { cpus } from 'node:os';
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import { HostError, httpListener, type IpFamily, type Logger, seconds, systemClock } from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, seconds, systemClock } from '@switchyard/core';
 import {
   allButForward,
   collectGarbage,
@@ -8,6 +8,8 @@ import {
   createJsonLogger,
   hostIpFamilies,
   kernelFiles,
+  type LeveledLogger,
+  logLevelOf,
   nodeAddresses,
   releaseMemoryLater,
   runApp,
@@ -29,6 +31,8 @@ import { setUpHost } from './host/set-up-host.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
+
+const startTime = systemClock.now();
 
 /** Loaded when it is needed: the agent must start without the addon. */
 const native = () => import('@switchyard/native');
@@ -64,7 +68,7 @@ interface Run {
   readonly config: RunConfig;
   readonly backendHost: NftablesHost;
   readonly ipFamilies: readonly IpFamily[];
-  readonly logger: Logger;
+  readonly logger: LeveledLogger;
   readonly earlyEvents: EarlyEvents;
 }
 
@@ -95,6 +99,12 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
       listener: httpListener,
       events,
       interfaceAddresses: () => nodeAddresses(),
+      views: {
+        configz: () => ({ kind: 'KubeProxyConfiguration', apiVersion: 'kubeproxy.config.k8s.io/v1alpha1' }),
+        flagz: () => new Map(),
+        setVerbosity: (verbosity: number) => logger.setLevel(logLevelOf(verbosity)),
+        process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
+      },
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       removeKubeProxyRules: (stop: AbortSignal) =>
         removeKubeProxyRules({ runner: backendHost.runner, ipFamilies, wish: allButForward }, stop),
