@@ -9,25 +9,3 @@ export function nodeSubject(nodeName: NodeName): EventSubject {
 export function startingEvent(nodeName: NodeName): RecordedEvent {
   return { type: 'Normal', reason: 'Starting', action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note: '' };
 }
-
-/** As kube-proxy's, when a server of its own cannot listen. */
-export function failedServerEvent(
-  nodeName: NodeName,
-  reason: 'FailedToStartProxierHealthcheck' | 'FailedToStartMetricServer',
-  error: unknown,
-): RecordedEvent {
-  const note = error instanceof Error ? error.message : String(error);
-  return { type: 'Warning', reason, action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note };
-}
-
-/** What a stopped kube-proxy left in the kernel was removed. `what` names it, for people. */
-export function kubeProxyRulesRemovedEvent(nodeName: NodeName, what: string): RecordedEvent {
-  const note = `removed what kube-proxy left in the kernel: ${what}`;
-  return {
-    type: 'Normal',
-    reason: 'KubeProxyRulesRemoved',
-    action: 'RemoveKubeProxyRules',
-    regarding: nodeSubject(nodeName),
-    note,
-  };
-}
