@@ -1,14 +1,6 @@
 import { cpus } from 'node:os';
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import {
-  HostError,
-  httpListener,
-  type IpFamily,
-  type Logger,
-  noopEvents,
-  seconds,
-  systemClock,
-} from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, noopEvents, seconds, systemClock } from '@switchyard/core';
 import {
   allButForward,
   collectGarbage,
@@ -16,6 +8,8 @@ import {
   createJsonLogger,
   hostIpFamilies,
   kernelFiles,
+  type LeveledLogger,
+  logLevelOf,
   nodeAddresses,
   releaseMemoryLater,
   runApp,
@@ -36,6 +30,8 @@ import { setUpHost } from './host/set-up-host.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
+
+const startTime = systemClock.now();
 
 /** Loaded when it is needed: the agent must start without the addon. */
 const native = () => import('@switchyard/native');
@@ -70,7 +66,7 @@ interface Run {
   readonly config: RunConfig;
   readonly backendHost: NftablesHost;
   readonly ipFamilies: readonly IpFamily[];
-  readonly logger: Logger;
+  readonly logger: LeveledLogger;
 }
 
 /** What the host can do is asked while the cluster is already being listed. */
@@ -98,6 +94,12 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       listener: httpListener,
       events,
       interfaceAddresses: () => nodeAddresses(),
+      views: {
+        configz: () => ({ kind: 'KubeProxyConfiguration', apiVersion: 'kubeproxy.config.k8s.io/v1alpha1' }),
+        flagz: () => new Map(),
+        setVerbosity: (verbosity: number) => logger.setLevel(logLevelOf(verbosity)),
+        process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
+      },
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       removeKubeProxyRules: (stop: AbortSignal) =>
         removeKubeProxyRules({ runner: backendHost.runner, ipFamilies, wish: allButForward }, stop),
