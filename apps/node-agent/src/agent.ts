@@ -17,15 +17,19 @@ import {
   type Reconciler,
   seconds,
   ServiceHealth,
-  type StartCondition,
 } from '@switchyard/core';
 import { flowCleaner, type FlowHost } from './clean-flows.ts';
+import type { Removal } from './cleanup/removal.ts';
 import type { RunConfig } from './config.ts';
+import { startingEvent } from './events/agent-events.ts';
 import { type AddressHost, followAddresses } from './follow-addresses.ts';
+import { TakeOver } from './host/take-over.ts';
 import { serveHttpEndpoints } from './http-endpoints.ts';
 import { addMetrics } from './metrics/add-metrics.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
-import { areNodeAddressesKnown, healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
+import { OwnNode } from './node/own-node.ts';
+import { startConditionsOf } from './node/start-conditions.ts';
+import { healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
 /** The machine, as far as the agent needs it. */
 export interface AgentHost extends FlowHost, AddressHost {
@@ -38,6 +42,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
   readonly interfaceAddresses: () => readonly IpAddress[];
+  /** Removes what a stopped kube-proxy left. Rejects only when aborted. */
+  readonly removeKubeProxyRules: (signal: AbortSignal) => Promise<Removal>;
   /** Called once, when the cluster was applied in every family for the first time. */
   readonly onForwarding: () => void;
 }
@@ -50,8 +56,6 @@ export interface AgentParts {
   readonly host: AgentHost;
 }
 
-/** kube-proxy waits as long for its Node's addresses. */
-const nodeAddressTimeout = seconds(30);
 const resyncInterval = seconds(3600);
 const firstRetry = seconds(1);
 
@@ -60,6 +64,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   const { config, source, backends, host } = parts;
   const { clock, logger, metrics, listener } = host;
   const state = new ClusterState({ nodeName: config.nodeName });
+  const node = new OwnNode({ config, state, logger });
   const health = (): ProxyHealth => healthOf(reconciler, config);
   const serviceHealths = backends.map(
     ({ ipFamily }) =>
@@ -68,7 +73,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
         nodeName: config.nodeName,
         listener,
         addresses: () => {
-          const { nodePortCidrs } = tableOptionsOf(config, state, ipFamily);
+          const { nodePortCidrs } = tableOptionsOf(config, node, ipFamily);
           return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
         },
         isProxyLive: () => health().isLive,
@@ -78,17 +83,22 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
         events: host.events,
       }),
   );
+  const { nodeName } = config;
+  const removeRules = host.removeKubeProxyRules;
+  await using takeOver =
+    config.kubeProxyRules === 'keep' ? undefined : new TakeOver({ nodeName, removeRules, logger, events: host.events });
   const starting = new Set(backends.map(({ ipFamily }) => ipFamily));
   const noteApplied = (ipFamily: IpFamily): void => {
     if (starting.delete(ipFamily) && starting.size === 0) host.onForwarding();
   };
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
-    tableOptions: () => tableOptionsOf(config, state, backend.ipFamily),
+    tableOptions: () => tableOptionsOf(config, node, backend.ipFamily),
     afterApply: {
       syncHealth: async (checks) => {
         await serviceHealths[index]?.sync(checks);
         noteApplied(backend.ipFamily);
+        takeOver?.noteApplied(reconciler.status());
       },
       cleanStaleFlows: flowCleaner(backend.ipFamily, host),
     },
@@ -98,7 +108,11 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     state,
     nodeName: config.nodeName,
     families,
-    startCondition: startConditionOf(config, state),
+    startConditions: startConditionsOf(
+      config,
+      node,
+      backends.map(({ ipFamily }) => ipFamily),
+    ),
     timing: {
       minSyncPeriod: config.minSyncPeriod,
       retry: { first: millis(Math.min(firstRetry, config.syncPeriod)), max: config.syncPeriod },
@@ -107,7 +121,9 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     clock,
     logger,
     metrics,
+    events: host.events,
   });
+  host.events.record(startingEvent(config.nodeName));
   const stop = new AbortController();
   addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints =
@@ -131,14 +147,4 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
 function healthOf(reconciler: Reconciler, config: RunConfig): ProxyHealth {
   const { families, isNodeEligible } = reconciler.status();
   return proxyHealth({ families, isNodeEligible, timeout: millis(2 * config.syncPeriod) });
-}
-
-/** The Node may be created after us; manifests that lack it will not change their mind. */
-function startConditionOf(config: RunConfig, state: ClusterState): StartCondition | undefined {
-  if (config.nodePortAddresses.kind !== 'primary') return undefined;
-  return {
-    what: `the addresses of Node ${config.nodeName}, on which NodePorts are to answer`,
-    isMet: () => areNodeAddressesKnown(config, state),
-    timeout: config.source.kind === 'manifests' ? millis(0) : nodeAddressTimeout,
-  };
 }

@@ -1,3 +1,4 @@
+import { cpus } from 'node:os';
 import type { NftablesHost } from '@switchyard/backend-nftables';
 import {
   HostError,
@@ -9,10 +10,12 @@ import {
   systemClock,
 } from '@switchyard/core';
 import {
+  allButForward,
   collectGarbage,
   createCommandRunner,
   createJsonLogger,
   hostIpFamilies,
+  kernelFiles,
   nodeAddresses,
   releaseMemoryLater,
   runApp,
@@ -20,9 +23,16 @@ import {
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
+import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
+import { removeKubeProxyRules } from './cleanup/kube-proxy-rules.ts';
+import { removalText } from './cleanup/removal.ts';
 import { type Config, parseConfig, type RunConfig } from './config.ts';
 import { helpText } from './flags.ts';
 import { createMetricsPage } from './metrics/metrics-page.ts';
+import { agentIdentity } from './host/agent-identity.ts';
+import { dumpText } from './host/dump-text.ts';
+import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
+import { setUpHost } from './host/set-up-host.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
@@ -36,14 +46,22 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
   const logger = createJsonLogger(config.logLevel);
   const ipFamilies = hostIpFamilies();
   const backendHost = { runner: createCommandRunner(), transport: config.nftTransport, logger };
-  if (config.kind !== 'run') {
-    for (const backend of await openBackends(backendHost, ipFamilies, signal)) {
-      if (config.kind === 'dump') print(await backend.dump(signal));
-      else await backend.cleanup(signal);
-      await backend[Symbol.asyncDispose]();
-    }
+  if (config.kind === 'dump') return print(await dumpText(await openBackends(backendHost, ipFamilies, signal), signal));
+  if (config.kind === 'cleanup') {
+    await refuseWhileRunning(systemClock, signal);
+    const kubeProxy = config.ofKubeProxyToo;
+    const removal = await cleanUp({ backendHost, files: kernelFiles(), kubeProxy }, signal);
+    print(removalText(removal));
+    if (removal.failures.length > 0) throw cleanUpFailed(removal);
     return;
   }
+  const setUp = { files: kernelFiles(), cores: cpus().length, logger, events: noopEvents };
+  if (config.purpose === 'set-up') {
+    for (const backend of await openBackends(backendHost, ipFamilies, signal)) await backend[Symbol.asyncDispose]();
+    return setUpHost(config, setUp);
+  }
+  await using _ = await claimNode(agentIdentity(config.nodeName, process.env), { clock: systemClock }, signal);
+  setUpHost(config, setUp);
   await runUntilStopped({ config, backendHost, ipFamilies, logger }, signal);
   logger.info('stopped, forwarding stays in place', { reason: String(signal.reason) });
 }
@@ -67,7 +85,9 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
     using watched = watchProcess();
     metricsPage.addCollector(() => watched.collect());
     const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
-    const source = readAhead(await openSource(config.source, needs), running);
+    const opened = await openSource(config.source, needs);
+    await using events = opened.events;
+    const source = readAhead(opened.source, running);
     const backends = await opening;
     logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
     const host = {
@@ -76,9 +96,11 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       metrics: metricsPage.metrics,
       metricsPage,
       listener: httpListener,
-      events: noopEvents,
+      events,
       interfaceAddresses: () => nodeAddresses(),
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
+      removeKubeProxyRules: (stop: AbortSignal) =>
+        removeKubeProxyRules({ runner: backendHost.runner, ipFamilies, wish: allButForward }, stop),
       // Listing and the first apply leave more garbage than all that follows.
       onForwarding: () => {
         metricsPage.metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);

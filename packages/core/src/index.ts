@@ -49,3 +49,4 @@ export type { FlowCriteria } from './reconcile/flow-cleaning.ts';
 export * from './metric-declaration.ts';
 export * from './metrics-kube-proxy.ts';
 export * from './metrics-own.ts';
+export type { StartCondition } from './reconcile/start-condition.ts';

@@ -28,3 +28,12 @@ export * from './apiserver/listen-in-namespace.ts';
 export { type ClusterOptions, type LabCluster, startCluster } from './lab-cluster.ts';
 export { type AgentOptions, startAgent, waitForAgents } from './agent-program.ts';
 export type { ClusterRecord } from './cluster-record.ts';
+export type { Access, ApiUser, AuditEntry } from './apiserver/access/access.ts';
+export type { ApiRequest, OtherRequest, ResourceRequest } from './apiserver/access/api-request.ts';
+export * from './apiserver/access/policy-rule.ts';
+export {
+  type DockerEngine,
+  type DockerEngineOptions,
+  dockerPackages,
+  startDockerEngine,
+} from './docker/docker-engine.ts';

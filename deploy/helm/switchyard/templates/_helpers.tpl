@@ -19,7 +19,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "switchyard.image" -}}
-{{ .Values.image.repository }}:{{ default (printf "%s-%s" .Chart.AppVersion .Values.dataplane) .Values.image.tag }}
+{{ default (printf "switchyard/agent-%s" .Values.dataplane) .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}
 
 {{- /* The container's command, the same for both containers. */ -}}

@@ -10,3 +10,4 @@ export * from './api-client.ts';
 export * from './reflector.ts';
 export type { ResourceQuery } from './resources.ts';
 export * from './source-metrics.ts';
+export * from './send-json.ts';

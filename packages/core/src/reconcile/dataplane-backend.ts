@@ -62,8 +62,11 @@ export interface DataplaneBackend extends AsyncDisposable {
   readonly capabilities: BackendCapabilities;
   /** Make the kernel match the table. Idempotent; safe to abort; must not throw for kernel refusals. */
   apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome>;
-  /** Remove all state any version of this backend may have left in this family. Needs no table and no memory. */
-  cleanup(signal: AbortSignal): Promise<void>;
+  /**
+   * Remove all state any version of this backend may have left in this family. Needs no table and no memory. Returns what
+   * was removed, in words; nothing for nothing.
+   */
+  cleanup(signal: AbortSignal): Promise<readonly string[]>;
   /** Canonical, sorted, id-free text of what is in the kernel: for people and golden tests. */
   dump(signal: AbortSignal): Promise<string>;
   /** Counters of every service in the kernel. Absent where the backend cannot count. */

@@ -1,6 +1,7 @@
 import { canLeaveStaleFlows } from '../conntrack/stale-flows.ts';
 import { isEqual } from '../equal.ts';
 import { HostError, InvariantError } from '../errors.ts';
+import type { EventRecorder } from '../events.ts';
 import { buildTable } from '../forwarding/build-table.ts';
 import type { ClusterStateView, TableOptions } from '../forwarding/build-table-types.ts';
 import { diffTables, isEmptyDelta } from '../forwarding/diff-tables.ts';
@@ -8,7 +9,7 @@ import type { ForwardingTable, HealthCheck, TableDelta } from '../forwarding/for
 import type { IpFamily } from '../ip/address.ts';
 import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
-import type { ServiceKey } from '../records/keys.ts';
+import type { NodeName, ServiceKey } from '../records/keys.ts';
 import {
   type Dirty,
   dirtyServices,
@@ -26,6 +27,7 @@ import { Heartbeat } from './heartbeat.ts';
 import { FlowCleaning, type FlowCriteria } from './flow-cleaning.ts';
 import { LaneMetrics } from './lane-metrics.ts';
 import { MissingFeatureLog } from './missing-features.ts';
+import { ReconcileEvents } from './reconcile-events.ts';
 import { announcedChecks, withFailed } from './partial-apply.ts';
 import { type ChangeTrigger, ProgrammingLatency } from './programming-latency.ts';
 import { ApplyLog, type FamilyStatus } from './reconcile-status.ts';
@@ -65,6 +67,8 @@ export interface LaneContext {
   readonly metrics: Metrics;
   readonly changes: ChangeCounts;
   readonly timing: ReconcileTiming;
+  readonly nodeName: NodeName;
+  readonly events: EventRecorder;
 }
 
 /** More service names than this in one debug line help nobody. */
@@ -101,18 +105,19 @@ export class FamilyLane {
   #seen: SeenChanges;
 
   constructor(family: FamilyOptions, context: LaneContext) {
-    const { clock, logger, metrics, timing } = context;
+    const { clock, logger, metrics, timing, nodeName } = context;
     const { ipFamily, capabilities } = family.backend;
+    const events = new ReconcileEvents({ ipFamily, nodeName, events: context.events });
     this.#family = family;
     this.#context = context;
-    this.#log = new ApplyLog({ ipFamily, clock, logger, metrics });
+    this.#log = new ApplyLog({ ipFamily, clock, logger, metrics, events });
     this.#measured = new LaneMetrics(metrics, family.backend);
     this.#latency = new ProgrammingLatency({ ipFamily, clock, logger, metrics });
     this.#seen = context.changes.seen;
     this.#missing = new MissingFeatureLog({ ipFamily, capabilities, logger });
     this.#cleaning = this.#flowCleaning();
     const requestFullResync = (): void => this.requestFullResync();
-    this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, requestFullResync });
+    this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, events, requestFullResync });
     this.#heartbeat = new Heartbeat({ backend: family.backend, status: () => this.status(), clock, logger, metrics });
     this.#runner = new BoundedRunner({
       clock,

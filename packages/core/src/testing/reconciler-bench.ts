@@ -1,3 +1,4 @@
+import type { RecordedEvent } from '../events.ts';
 import type { IpFamily } from '../ip/address.ts';
 import { type LogFields, type Logger, noopLogger } from '../log.ts';
 import type { MetricLabels, Metrics } from '../metrics.ts';
@@ -5,7 +6,8 @@ import { nodeName, serviceKey, servicePortKey, type ServicePortKey } from '../re
 import type { DataplaneBackend } from '../reconcile/dataplane-backend.ts';
 import type { AfterApply, FamilyOptions } from '../reconcile/family-lane.ts';
 import type { FamilyStatus } from '../reconcile/reconcile-status.ts';
-import { createReconciler, type Reconciler, type StartCondition } from '../reconcile/reconciler.ts';
+import { createReconciler, type Reconciler } from '../reconcile/reconciler.ts';
+import type { StartCondition } from '../reconcile/start-condition.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
 import { ClusterState } from '../state/cluster-state.ts';
 import { millis } from '../time.ts';
@@ -44,7 +46,7 @@ export interface ReconcilerBenchOptions {
   /** What goes wrong with the first applies of the IPv4 backend. */
   readonly faults?: readonly (Fault | undefined)[];
   readonly minSyncPeriod?: number;
-  readonly startCondition?: (state: ClusterState) => StartCondition;
+  readonly startConditions?: (state: ClusterState) => readonly StartCondition[];
   /** The backend of a second family. */
   readonly other?: DataplaneBackend;
   readonly cleanStaleFlows?: AfterApply['cleanStaleFlows'];
@@ -65,6 +67,8 @@ export class ReconcilerBench implements AsyncDisposable {
   readonly metrics: MemoryMetrics = new MemoryMetrics();
   /** Foreign changes counted, by kind. */
   readonly drifts: string[] = [];
+  /** What the cluster was told. */
+  readonly events: RecordedEvent[] = [];
   /** Settles with the reconciler's `run`. */
   readonly ended: Promise<void>;
   readonly #controller = new AbortController();
@@ -79,7 +83,7 @@ export class ReconcilerBench implements AsyncDisposable {
       state,
       nodeName: nodeName('n1'),
       families: backends.map((backend) => this.#family(backend, options)),
-      startCondition: options.startCondition?.(state),
+      startConditions: options.startConditions?.(state) ?? [],
       timing: {
         minSyncPeriod: options.minSyncPeriod === undefined ? undefined : millis(options.minSyncPeriod),
         retry: { first: millis(1000), max: millis(30_000) },
@@ -88,6 +92,7 @@ export class ReconcilerBench implements AsyncDisposable {
       clock: this.clock,
       logger: this.#logger(),
       metrics: this.#measure(),
+      events: { record: (event) => void this.events.push(event) },
     });
     this.ended = this.reconciler.run(this.#controller.signal);
     this.ended.catch(() => undefined); // the test that cares awaits it

@@ -11,6 +11,7 @@ import {
   systemClock,
   UsageError,
 } from '@switchyard/core';
+import { type Access, createAccess } from './access/access.ts';
 import { createAllocations } from './allocations.ts';
 import { createInitialObjects } from './bootstrap.ts';
 import type { ServerContext } from './http/context.ts';
@@ -21,6 +22,7 @@ import type { WatchSession } from './http/watch.ts';
 import { kubeconfigFor } from './kubeconfig.ts';
 import { Lifecycle } from './registry/lifecycle.ts';
 import { createRegistry, type Registry } from './registry/registry.ts';
+import { addOnResources } from './resources/add-ons.ts';
 import { namespaces } from './resources/namespaces.ts';
 import { nodes } from './resources/nodes.ts';
 import { resourceTable } from './resources/resource-table.ts';
@@ -41,6 +43,8 @@ export interface ApiServerOptions {
   readonly tls?: { readonly key: string; readonly cert: string };
   /** Plays the namespace controller and the garbage collector (owner references). Default true. */
   readonly hasLifecycle?: boolean;
+  /** Also serves the kinds of an add-on's manifests: ConfigMap, ServiceAccount, DaemonSet, ClusterRole... Default false. */
+  readonly hasAddOnKinds?: boolean;
 }
 
 /** Where to listen: an address, or a listening socket, for example one received from another process. */
@@ -53,6 +57,8 @@ export interface ApiServer extends AsyncDisposable {
   /** For writing without HTTP, with all of the server's rules. */
   readonly registry: Registry;
   readonly faults: Faults;
+  /** Who may do what, and who did. */
+  readonly access: Access;
   /** May be called several times: one server, several addresses. The url has no trailing slash. */
   listen(target: ListenTarget): Promise<{ readonly url: string }>;
   /** A kubeconfig file for clients that reach the server at `url`. */
@@ -64,29 +70,30 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const clock = options.clock ?? systemClock;
   const random = options.random ?? Math.random;
   const cidrs = options.serviceCidrs ?? [parseCidr('10.96.0.0/12')];
+  const resources = options.hasAddOnKinds === true ? [...resourceTable, ...addOnResources] : resourceTable;
   const allocations = createAllocations(cidrs, random);
   const store = createStore({ allocations, historyLimit: options.historyLimit ?? 100_000 });
   const registry = createRegistry({ store, allocations, clock, random, namespaces, nodes });
   createInitialObjects(registry, cidrs);
   const lifecycle =
-    options.hasLifecycle === false
-      ? undefined
-      : new Lifecycle({ store, registry, resources: resourceTable, namespaces });
+    options.hasLifecycle === false ? undefined : new Lifecycle({ store, registry, resources, namespaces });
   const context: ServerContext = {
     store,
     registry,
-    resources: resourceTable,
+    resources,
     clock,
     bookmarkInterval: options.bookmarkInterval ?? millis(60_000),
     faults: new FaultList(),
+    access: createAccess(),
     sessions: new Set(),
-    documents: createDocuments(resourceTable),
+    documents: createDocuments(resources),
   };
   const listeners = new Listeners((request, response) => void handleRequest(context, request, response), options.tls);
   return {
     store,
     registry,
     faults: createFaults(context, listeners),
+    access: context.access,
     listen: (target) => listeners.open(target),
     kubeconfig: (url) => kubeconfigFor(url, 'lab-token'),
     [Symbol.asyncDispose]: async () => {
@@ -108,10 +115,7 @@ function createFaults(context: ServerContext, listeners: Listeners): Faults {
       each((session) => session.hold());
       return { [Symbol.dispose]: () => each((session) => session.resume()) };
     },
-    stop: () => {
-      listeners.refuse(true);
-      return { [Symbol.dispose]: () => listeners.refuse(false) };
-    },
+    stop: (port) => listeners.refuse(port),
   };
 }
 
@@ -120,7 +124,8 @@ class Listeners {
   readonly #servers: Server[] = [];
   readonly #onRequest: RequestListener;
   readonly #tls: ApiServerOptions['tls'];
-  #isRefusing = false;
+  /** One entry per `refuse` in force. */
+  readonly #refused = new Set<{ readonly port: number | undefined }>();
 
   constructor(onRequest: RequestListener, tls: ApiServerOptions['tls']) {
     this.#onRequest = onRequest;
@@ -133,7 +138,7 @@ class Listeners {
       tls === undefined ? createHttpServer(this.#onRequest) : createHttpsServer({ ...tls }, this.#onRequest);
     server.keepAliveTimeout = 120_000;
     server.on('connection', (socket: Socket) => {
-      if (this.#isRefusing) socket.destroy();
+      if (this.#isRefused(server)) socket.destroy();
       else socket.setNoDelay(true);
     });
     this.#servers.push(server);
@@ -147,9 +152,17 @@ class Listeners {
     return { url: `${tls === undefined ? 'http' : 'https'}://${host}:${port}` };
   }
 
-  refuse(isRefusing: boolean): void {
-    this.#isRefusing = isRefusing;
-    if (isRefusing) for (const server of this.#servers) server.closeAllConnections();
+  refuse(port: number | undefined): Disposable {
+    const entry = { port };
+    this.#refused.add(entry);
+    for (const server of this.#servers) if (this.#isRefused(server)) server.closeAllConnections();
+    return { [Symbol.dispose]: () => void this.#refused.delete(entry) };
+  }
+
+  #isRefused(server: Server): boolean {
+    if (this.#refused.size === 0) return false;
+    const { port } = addressOf(server);
+    return [...this.#refused].some((one) => one.port === undefined || one.port === port);
   }
 
   async close(): Promise<void> {

@@ -1,3 +1,4 @@
+import type { ResourceRequest } from './access/api-request.ts';
 import type { Json, JsonObject } from './json.ts';
 import { type FieldError, fieldErrorText } from './field-error.ts';
 
@@ -63,6 +64,21 @@ export function notFound(resource: NamedResource, name: string): StatusError {
 export function noSuchResource(): StatusError {
   const message = 'the server could not find the requested resource';
   return new StatusError({ code: 404, reason: 'NotFound', message, details: {} });
+}
+
+/** 403 because nothing grants it. The resource may have a subresource. */
+export function notAuthorized(user: string, request: Omit<ResourceRequest, 'kind'>): StatusError {
+  const { verb, group, resource, namespace, name } = request;
+  const [plural = ''] = resource.split('/');
+  const who = name === '' ? '' : ` "${name}"`;
+  const where = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`;
+  const what = `cannot ${verb} resource "${resource}" in API group "${group}" ${where}`;
+  return new StatusError({
+    code: 403,
+    reason: 'Forbidden',
+    message: `${group === '' ? plural : `${plural}.${group}`}${who} is forbidden: User "${user}" ${what}`,
+    details: { ...(who === '' ? {} : { name }), ...(group === '' ? {} : { group }), kind: plural },
+  });
 }
 
 /** 405. */

@@ -1,4 +1,5 @@
 import type { Clock, Millis } from '@switchyard/core';
+import type { AccessCheck } from '../access/access.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { ResourceDefinition } from '../resource.ts';
 import type { Store } from '../store/store.ts';
@@ -14,6 +15,7 @@ export interface ServerContext {
   readonly clock: Clock;
   readonly bookmarkInterval: Millis;
   readonly faults: FaultList;
+  readonly access: AccessCheck;
   /** Open watches. */
   readonly sessions: Set<WatchSession>;
   readonly documents: Documents;

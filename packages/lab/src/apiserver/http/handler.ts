@@ -38,6 +38,7 @@ export async function handleRequest(
     const { method = 'GET', url: target = '', headers } = request;
     const fault = context.faults.take({ method, target, isWatch, authorization: headers.authorization ?? '' });
     if (fault !== undefined && !(await passes(fault, context, { request, response, signal: aborted.signal }))) return;
+    context.access.check(request.method ?? 'GET', url, request.headers.authorization);
     const answer = await answerRequest(context, { url, request, response, signal: aborted.signal });
     if (answer !== undefined) sendAnswer(request, response, answer);
   } catch (error) {

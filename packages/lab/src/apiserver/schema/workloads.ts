@@ -107,7 +107,8 @@ const podSpec = openObject('PodSpec', {
   topologySpreadConstraints: listByKey('topologyKey', openObject('TopologySpreadConstraint', { topologyKey: text })),
 });
 
-const podTemplate = object('PodTemplateSpec', { metadata: objectMeta, spec: podSpec });
+/** `spec.template` of whatever makes pods. */
+export const podTemplate: ObjectSchema = object('PodTemplateSpec', { metadata: objectMeta, spec: podSpec });
 
 /** v1 Pod. Fields of its spec and status that are not listed are kept as they come. */
 export const podSchema: ObjectSchema = topLevel('Pod', {

@@ -1,0 +1,84 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startApiServer } from '@switchyard/lab';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { debianKubectlFolder, shell } from './kubectl.ts';
+import { objectOf, renderOverlay } from './rendered.ts';
+
+// The real kubectl puts the manifests into an API server: the one in PATH, and Debian's, which is the oldest there is.
+
+const kubeadm = fileURLToPath(new URL('kubeadm.yaml', import.meta.url));
+const path = process.env['PATH'] ?? '';
+let debian: string;
+
+beforeAll(async () => {
+  debian = await debianKubectlFolder();
+});
+
+/** A cluster of API objects only, and kubectl for it. */
+async function startBench(kubectl: 'in PATH' | "Debian's") {
+  await using stack = new AsyncDisposableStack();
+  const server = stack.use(await startApiServer({ hasAddOnKinds: true }));
+  const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
+  const folder = await mkdtemp(join(tmpdir(), 'swy-kubectl-'));
+  stack.defer(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, 'kubeconfig'), server.kubeconfig(url));
+  const env = {
+    KUBECONFIG: join(folder, 'kubeconfig'),
+    HOME: folder,
+    PATH: kubectl === 'in PATH' ? path : `${debian}:${path}`,
+  };
+  const owned = stack.move();
+  return {
+    run: async (commands: string): Promise<string> => {
+      const { exitCode, output } = await shell(commands, env);
+      return exitCode === 0 ? output : `!${exitCode} ${output}`;
+    },
+    get: async (what: string) => JSON.parse((await shell(`kubectl -n kube-system get ${what} -o json`, env)).output),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+describe.each(['in PATH', "Debian's"] as const)('kubectl %s', (kubectl) => {
+  test.each(['nftables', 'custom-settings', 'standalone'])(
+    'applies overlay %s, and again without a change',
+    async (overlay) => {
+      await using bench = await startBench(kubectl);
+      const apply = `kubectl apply -k deploy/kustomize/overlays/${overlay}`;
+      const objects = await renderOverlay(overlay);
+      const first = await bench.run(apply);
+      expect(first.match(/ created$/gm)).toHaveLength(objects.length);
+      expect(first).toContain('daemonset.apps/switchyard created');
+      const again = await bench.run(apply);
+      expect(again.match(/ unchanged$/gm)).toHaveLength(objects.length);
+      const stored = await bench.get('ds/switchyard');
+      expect(stored.spec.template.spec).toMatchObject(objectOf(objects, 'DaemonSet').spec.template.spec);
+      expect(await bench.run('kubectl -n kube-system get ds switchyard --no-headers')).toMatch(/^switchyard +0 +0 /);
+      expect(await bench.run(`kubectl delete -k deploy/kustomize/overlays/${overlay}`)).toContain(
+        '"switchyard" deleted',
+      );
+    },
+  );
+
+  test("overlay replace-kubeadm changes the image of kubeadm's DaemonSet and nothing else of its spec", async () => {
+    await using bench = await startBench(kubectl);
+    await bench.run(`kubectl create -f ${kubeadm}`);
+    const before = await bench.get('ds/kube-proxy');
+    expect(await bench.run('kubectl apply -k deploy/kustomize/overlays/replace-kubeadm')).toContain(
+      'daemonset.apps/kube-proxy configured',
+    );
+    const after = await bench.get('ds/kube-proxy');
+    expect(after.spec.template.spec.containers[0].image).toBe('switchyard/agent-nftables:0.0.0');
+    after.spec.template.spec.containers[0].image = before.spec.template.spec.containers[0].image;
+    expect(after.spec).toEqual(before.spec);
+  });
+
+  test("overlay replace-kubeadm is refused where there is no kubeadm's DaemonSet", async () => {
+    await using bench = await startBench(kubectl);
+    expect(await bench.run('kubectl apply -k deploy/kustomize/overlays/replace-kubeadm')).toMatch(
+      /^!1 [^]*`selector` does not match template `labels`/,
+    );
+  });
+});

@@ -1,0 +1,118 @@
+import { writeFile } from 'node:fs/promises';
+import {
+  apiResources,
+  type AuditEntry,
+  isGranted,
+  type LabCluster,
+  type LabNode,
+  type LabProcess,
+  type PolicyRule,
+  startCluster,
+  waitForAgents,
+  zeroapp,
+} from '@switchyard/lab';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readLog, until } from '../agent-log.ts';
+import { objectOf, renderOverlay } from './rendered.ts';
+
+// The real agent, with the rights of the rendered ClusterRole and no others; every request is recorded.
+
+const { signal } = new AbortController();
+const user = 'system:serviceaccount:kube-system:switchyard';
+const token = 'token-of-the-service-account';
+
+/** Rights, as `verb resource.group`, that no run of these tests uses; each with the reason why it is granted all the same. */
+const reasons: Readonly<Record<string, string>> = {
+  'create events.events.k8s.io': 'the agent does not write Events yet',
+  'patch events.events.k8s.io': 'the agent does not write Events yet',
+};
+
+/** What ClusterRole system:node-proxier grants in Kubernetes 1.36, which kubeadm's kube-proxy runs with. */
+const nodeProxier: readonly PolicyRule[] = [
+  { verbs: ['list', 'watch'], apiGroups: [''], resources: ['services', 'endpoints'] },
+  { verbs: ['get', 'list', 'watch'], apiGroups: [''], resources: ['nodes'] },
+  { verbs: ['create', 'patch', 'update'], apiGroups: ['', 'events.k8s.io'], resources: ['events'] },
+  { verbs: ['list', 'watch'], apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'] },
+  { verbs: ['list', 'watch'], apiGroups: ['networking.k8s.io'], resources: ['servicecidrs'] },
+];
+
+let cluster: LabCluster;
+let node: LabNode;
+let rules: readonly PolicyRule[];
+let kubeconfig: string;
+const entries: AuditEntry[] = [];
+
+beforeAll(async () => {
+  rules = objectOf(await renderOverlay('nftables'), 'ClusterRole').rules;
+  cluster = await startCluster({ name: 'rbac', nodes: 1, ipFamilies: ['IPv4', 'IPv6'] }, signal);
+  [node] = cluster.lab.nodes as [LabNode];
+  kubeconfig = `${cluster.lab.folder}/kubeconfig-agent`;
+  const config = JSON.parse(cluster.server.kubeconfig(cluster.insideUrl));
+  await writeFile(`${cluster.lab.folder}/token`, token);
+  config.users[0].user = { tokenFile: `${cluster.lab.folder}/token` };
+  await writeFile(kubeconfig, JSON.stringify(config));
+  cluster.server.access.audit((entry) => {
+    if (entry.user === user) entries.push(entry);
+  });
+  await cluster.api.create(apiResources.services, zeroapp({ port: 8080 }).service, signal);
+});
+
+afterAll(() => cluster?.[Symbol.asyncDispose]());
+
+function start(): LabProcess {
+  return cluster.startAgent(node, { args: [`--kubeconfig=${kubeconfig}`] });
+}
+
+/** What was asked for, each once, as `verb resource.group`; a document by its path. */
+function asked(): readonly string[] {
+  return [...new Set(entries.map(({ request }) => `${request.verb} ${placeOf(request)}`))].toSorted();
+}
+
+function placeOf(request: AuditEntry['request']): string {
+  if (request.kind === 'other') return request.path;
+  return request.group === '' ? request.resource : `${request.resource}.${request.group}`;
+}
+
+describe('an agent with the rights of the ClusterRole', () => {
+  test('runs, also where the API server cannot stream lists, and is refused nothing', async () => {
+    using _user = cluster.server.access.addUser({ name: user, token, rules });
+    const first = start();
+    await waitForAgents(cluster.lab, [first], signal);
+    await first.stop();
+    const streaming = { isWatch: true, target: /sendInitialEvents/ };
+    using _old = cluster.server.faults.inject({ kind: 'status', status: 400, body: '{}' }, streaming);
+    const second = start();
+    await waitForAgents(cluster.lab, [second], signal);
+    await second.stop();
+    expect(entries.filter(({ isAllowed }) => !isAllowed).map(({ request }) => request)).toEqual([]);
+  });
+
+  test('uses every right, or there is a reason for it', () => {
+    const rights = rules.flatMap(({ verbs, apiGroups = [], resources = [] }) =>
+      apiGroups.flatMap((group) =>
+        resources.flatMap((resource) =>
+          verbs.map((verb) => `${verb} ${group === '' ? resource : `${resource}.${group}`}`),
+        ),
+      ),
+    );
+    expect(rights.filter((right) => !asked().includes(right)).toSorted()).toEqual(Object.keys(reasons).toSorted());
+  });
+
+  test('asks for nothing that kubeadm does not grant to kube-proxy, so an image swap needs no new right', () => {
+    expect(entries.length).toBeGreaterThan(0);
+    const missing = entries.filter(({ request }) => !nodeProxier.some((rule) => isGranted(rule, request)));
+    expect(missing.map(({ request }) => request)).toEqual([]);
+  });
+});
+
+test('an agent that may not read EndpointSlices writes nothing, and says what it may not', async () => {
+  const fewer = rules.filter(({ resources }) => !resources?.includes('endpointslices'));
+  expect(fewer).toHaveLength(rules.length - 1);
+  using _user = cluster.server.access.addUser({ name: user, token, rules: fewer });
+  await node.run('nft', ['flush', 'ruleset']);
+  const agent = start();
+  const refusal = `endpointslices.discovery.k8s.io is forbidden: User "${user}" cannot watch resource`;
+  await until(async () => (await readLog(agent)).some((line) => Object.values(line).join(' ').includes(refusal)));
+  expect((await node.run('nft', ['list', 'ruleset'])).stdout).toBe('');
+  await agent.stop();
+});

@@ -1,0 +1,64 @@
+import { listAt, objectAt, stringAt } from '../json.ts';
+import { defineResource, type ResourceDefinition } from '../resource.ts';
+import {
+  clusterRoleBindingSchema,
+  clusterRoleSchema,
+  configMapSchema,
+  serviceAccountSchema,
+} from '../schema/add-ons.ts';
+import { ageColumn, column, nameColumn, numberColumn } from './common.ts';
+import { controllerRevisions, daemonSets } from './daemon-sets.ts';
+
+const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1', isNamespaced: false, nameRule: 'any' } as const;
+
+/**
+ * Kinds that an add-on's manifests consist of. Stored, defaulted a little, and without effect: no DaemonSet makes pods,
+ * no ClusterRole grants anything.
+ */
+export const addOnResources: readonly ResourceDefinition[] = [
+  defineResource({
+    group: '',
+    version: 'v1',
+    plural: 'configmaps',
+    singular: 'configmap',
+    kind: 'ConfigMap',
+    shortNames: ['cm'],
+    isNamespaced: true,
+    schema: configMapSchema,
+    columns: [nameColumn, numberColumn('Data', (object) => Object.keys(objectAt(object, 'data')).length), ageColumn],
+  }),
+  defineResource({
+    group: '',
+    version: 'v1',
+    plural: 'serviceaccounts',
+    singular: 'serviceaccount',
+    kind: 'ServiceAccount',
+    shortNames: ['sa'],
+    isNamespaced: true,
+    schema: serviceAccountSchema,
+    returnsDeleted: true,
+    columns: [nameColumn, numberColumn('Secrets', (object) => listAt(object, 'secrets').length), ageColumn],
+  }),
+  daemonSets,
+  controllerRevisions,
+  defineResource({
+    ...rbac,
+    plural: 'clusterroles',
+    singular: 'clusterrole',
+    kind: 'ClusterRole',
+    schema: clusterRoleSchema,
+    columns: [nameColumn, column('Created At', (object) => stringAt(object, 'metadata', 'creationTimestamp'))],
+  }),
+  defineResource({
+    ...rbac,
+    plural: 'clusterrolebindings',
+    singular: 'clusterrolebinding',
+    kind: 'ClusterRoleBinding',
+    schema: clusterRoleBindingSchema,
+    columns: [
+      nameColumn,
+      column('Role', (object) => `${stringAt(object, 'roleRef', 'kind')}/${stringAt(object, 'roleRef', 'name')}`),
+      ageColumn,
+    ],
+  }),
+];

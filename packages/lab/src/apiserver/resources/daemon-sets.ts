@@ -1,0 +1,74 @@
+import { type JsonObject, numberAt, objectAt, stringAt } from '../json.ts';
+import { defineResource, type ResourceDefinition } from '../resource.ts';
+import { controllerRevisionSchema, daemonSetSchema } from '../schema/add-ons.ts';
+import { ageColumn, column, containersText, nameColumn, numberColumn, pairsText, selectorText } from './common.ts';
+import { setTemplateDefaults, validateTemplateOwner } from './deployments.ts';
+
+const count = (name: string, field: string): ReturnType<typeof numberColumn> =>
+  numberColumn(name, (object) => numberAt(object, 'status', field) ?? 0);
+
+/** apps/v1 DaemonSet. The lab has no controller for it: tests write its status. */
+export const daemonSets: ResourceDefinition = defineResource({
+  group: 'apps',
+  version: 'v1',
+  plural: 'daemonsets',
+  singular: 'daemonset',
+  kind: 'DaemonSet',
+  shortNames: ['ds'],
+  categories: ['all'],
+  isNamespaced: true,
+  subresources: ['status'],
+  hasGeneration: true,
+  schema: daemonSetSchema,
+  setDefaults,
+  validate: validateTemplateOwner,
+  initialStatus: () => ({
+    currentNumberScheduled: 0,
+    numberMisscheduled: 0,
+    desiredNumberScheduled: 0,
+    numberReady: 0,
+  }),
+  columns: [
+    nameColumn,
+    count('Desired', 'desiredNumberScheduled'),
+    count('Current', 'currentNumberScheduled'),
+    count('Ready', 'numberReady'),
+    count('Up-to-date', 'updatedNumberScheduled'),
+    count('Available', 'numberAvailable'),
+    column('Node Selector', (object) => pairsText(objectAt(object, 'spec', 'template', 'spec', 'nodeSelector'))),
+    ageColumn,
+    column('Containers', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'name'), 1),
+    column('Images', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'image'), 1),
+    column('Selector', (object) => selectorText(objectAt(object, 'spec', 'selector')), 1),
+  ],
+});
+
+/** apps/v1 ControllerRevision, from which `kubectl rollout undo` takes a DaemonSet's earlier template. */
+export const controllerRevisions: ResourceDefinition = defineResource({
+  group: 'apps',
+  version: 'v1',
+  plural: 'controllerrevisions',
+  singular: 'controllerrevision',
+  kind: 'ControllerRevision',
+  isNamespaced: true,
+  schema: controllerRevisionSchema,
+  columns: [nameColumn, numberColumn('Revision', (object) => numberAt(object, 'revision') ?? 0), ageColumn],
+});
+
+function setDefaults(object: JsonObject): JsonObject {
+  const spec = objectAt(object, 'spec');
+  const strategy = objectAt(spec, 'updateStrategy');
+  const type = stringAt(strategy, 'type') || 'RollingUpdate';
+  const rolling = objectAt(strategy, 'rollingUpdate');
+  const { maxUnavailable = 1, maxSurge = 0 } = rolling;
+  return {
+    ...object,
+    spec: {
+      ...spec,
+      template: setTemplateDefaults(objectAt(spec, 'template')),
+      updateStrategy: type === 'RollingUpdate' ? { type, rollingUpdate: { maxUnavailable, maxSurge } } : strategy,
+      revisionHistoryLimit: spec['revisionHistoryLimit'] ?? 10,
+    },
+    status: objectAt(object, 'status'),
+  };
+}

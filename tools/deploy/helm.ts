@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { debianRoot } from '../debian/debian-root.ts';
+import { withFileLock } from '../debian/file-lock.ts';
+import { runProgram } from '../debian/run-program.ts';
+import { root } from '../workspace.ts';
+import { type KubeObject, parseManifests } from './kube-object.ts';
+
+/** The chart's folder. */
+export const chart: string = join(root, 'deploy/helm/switchyard');
+
+/** What `helm template` is told. */
+export interface HelmOptions {
+  /** Default: `switchyard`, as the README says. */
+  readonly name?: string;
+  /** Default: `kube-system`, as the README says. */
+  readonly namespace?: string;
+  /** Over those of values.yaml. */
+  readonly values?: object;
+}
+
+/** What a chart makes. */
+export interface Rendered {
+  readonly objects: readonly KubeObject[];
+  /** What the user is told after an installation. */
+  readonly notes: string;
+}
+
+/**
+ * Renders our chart by Go's template engine and sprig, which are what Helm renders with; Helm itself is not on this
+ * machine. Rejects with the engine's message, where Helm would refuse.
+ */
+export async function renderHelm(options: HelmOptions, signal: AbortSignal): Promise<Rendered> {
+  const { name = 'switchyard', namespace = 'kube-system', values = {} } = options;
+  const input = JSON.stringify({ name, namespace, values });
+  const { stdout } = await runProgram(await helmRenderer(signal), [chart], { input, signal });
+  const files = JSON.parse(stdout) as Readonly<Record<string, string>>;
+  const manifests = Object.entries(files).filter(([file]) => file.endsWith('.yaml'));
+  const texts = manifests.map(([file, text]) => `---\n# Source: ${file}\n${text}`);
+  return { objects: parseManifests(texts.join('\n')), notes: files['templates/NOTES.txt'] ?? '' };
+}
+
+/** The compiled renderer; made when it is missing, with a Go that is unpacked for it and not installed. */
+async function helmRenderer(signal: AbortSignal): Promise<string> {
+  const source = join(import.meta.dirname, 'helm-render/main.go');
+  const key = createHash('sha256')
+    .update(await readFile(source))
+    .digest('hex')
+    .slice(0, 16);
+  const cache = join(root, 'node_modules/.cache/switchyard-deploy');
+  const program = join(cache, `helm-render-${key}`);
+  if (existsSync(program)) return program;
+  await mkdir(cache, { recursive: true });
+  await withFileLock(join(cache, 'lock'), () => compile(source, program, signal), signal);
+  return program;
+}
+
+async function compile(source: string, program: string, signal: AbortSignal): Promise<void> {
+  if (existsSync(program)) return;
+  const packages = ['golang-go', 'golang-github-masterminds-sprig-dev', 'golang-gopkg-yaml.v2-dev'];
+  const debian = await debianRoot({ packages, exclude: ['libc6', 'perl'], signal });
+  const env = {
+    GOROOT: join(debian, 'usr/lib/go'),
+    GOPATH: join(debian, 'usr/share/gocode'),
+    GO111MODULE: 'off',
+    GOCACHE: `${program}.cache`,
+    GOFLAGS: '',
+    GOTOOLCHAIN: 'local',
+    CGO_ENABLED: '0',
+  };
+  await runProgram(join(debian, 'usr/bin/go'), ['build', '-o', `${program}.partial`, source], { env, signal });
+  await rm(env.GOCACHE, { recursive: true, force: true });
+  await rename(`${program}.partial`, program);
+}
