@@ -23,6 +23,7 @@ import {
 } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { runAgent } from './agent.ts';
+import { noopMetricsPage } from './metrics/metrics-page.ts';
 import { parseConfig, type RunConfig } from './config.ts';
 
 function configOf(...args: readonly string[]): RunConfig {
@@ -70,6 +71,7 @@ class AgentBench implements AsyncDisposable {
       clock: this.clock,
       logger: { ...noopLogger, warn: (message: string) => void this.warnings.push(message) },
       metrics: noopMetrics,
+      metricsPage: noopMetricsPage,
       listener: this.listener,
       events: noopEvents,
       interfaceAddresses: () => this.interfaceAddresses.map(parseIp),
@@ -200,6 +202,53 @@ describe('our Node', () => {
     await bench.clock.advance(30_000);
     expect(bench.backends.IPv4.table?.nodePortCidrs).toEqual([]);
     expect(bench.warnings).toEqual(['went on without what was waited for']);
+  });
+
+  test('in NodeCIDR mode its pod ranges are waited for, used, and followed when they change', async () => {
+    await using bench = new AgentBench({
+      ...configOf('--nodeport-addresses=0.0.0.0/0'),
+      detectLocal: { kind: 'nodeCIDR' },
+    });
+    await bench.push(withoutNode);
+    await bench.clock.advance(299_999);
+    expect(bench.backends.IPv4.applies).toHaveLength(0);
+    const put = async (podCidrs: readonly string[]): Promise<unknown> => {
+      await bench.push([{ kind: 'upsert', resource: 'Node', item: node('n1', { podCidrs }) }]);
+      return bench.backends.IPv4.table?.podDetector;
+    };
+    expect(await put(['10.244.1.0/24', 'fd00:10:244:1::/64'])).toEqual({ kind: 'cidr', cidr: '10.244.1.0/24' });
+    expect(bench.backends.IPv6.table?.podDetector).toEqual({ kind: 'cidr', cidr: 'fd00:10:244:1::/64' });
+    expect(await put(['10.244.9.0/24'])).toEqual({ kind: 'cidr', cidr: '10.244.9.0/24' });
+    expect(await put([])).toEqual({ kind: 'cidr', cidr: '10.244.9.0/24' });
+  });
+
+  test('in NodeCIDR mode the agent ends when there are no pod ranges in five minutes, and writes nothing', async () => {
+    await using bench = new AgentBench({ ...configOf(), detectLocal: { kind: 'nodeCIDR' } });
+    await bench.push(withoutNode);
+    await bench.clock.advance(300_000);
+    await expect(bench.ended).rejects.toThrow('Node n1 has no spec.podCIDRs after 300 s');
+    expect(bench.backends.IPv4.applies).toHaveLength(0);
+  });
+
+  test('fact 48: its zone decides on topology anew when it changes, its other labels do not', async () => {
+    await using bench = new AgentBench(configOf());
+    const hinted = slice('shop/cart', {
+      endpoints: [
+        { ip: '10.244.1.1', node: 'n1', zoneHints: ['a'] },
+        { ip: '10.244.2.1', node: 'n2', zoneHints: ['b'] },
+      ],
+    });
+    const put = async (zone: string): Promise<unknown> => {
+      await bench.push([{ kind: 'upsert', resource: 'Node', item: { ...here, zone } }]);
+      const [forwarding] = bench.backends.IPv4.kernel.values();
+      return forwarding?.endpoints.Cluster.map((one) => one.address);
+    };
+    await bench.push(replaceAll({ services: [service('shop/cart')], slices: [hinted], nodes: [here] }));
+    expect(await put('a')).toEqual(['10.244.1.1']);
+    expect(await put('b')).toEqual(['10.244.2.1']);
+    const { length } = bench.backends.IPv4.applies;
+    await put('b');
+    expect(bench.backends.IPv4.applies).toHaveLength(length);
   });
 
   test.each([

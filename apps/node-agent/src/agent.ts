@@ -17,19 +17,25 @@ import {
   type Reconciler,
   seconds,
   ServiceHealth,
-  type StartCondition,
 } from '@switchyard/core';
 import { flowCleaner, type FlowHost } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
+import { startingEvent } from './events/agent-events.ts';
 import { type AddressHost, followAddresses } from './follow-addresses.ts';
 import { serveHttpEndpoints } from './http-endpoints.ts';
-import { areNodeAddressesKnown, healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
+import { addMetrics } from './metrics/add-metrics.ts';
+import type { MetricsPage } from './metrics/metrics-page.ts';
+import { OwnNode } from './node/own-node.ts';
+import { startConditionsOf } from './node/start-conditions.ts';
+import { healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
 /** The machine, as far as the agent needs it. */
 export interface AgentHost extends FlowHost, AddressHost {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** What /metrics says; the agent adds what only it knows. */
+  readonly metricsPage: MetricsPage;
   readonly listener: HttpListener;
   readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
@@ -46,8 +52,6 @@ export interface AgentParts {
   readonly host: AgentHost;
 }
 
-/** kube-proxy waits as long for its Node's addresses. */
-const nodeAddressTimeout = seconds(30);
 const resyncInterval = seconds(3600);
 const firstRetry = seconds(1);
 
@@ -56,6 +60,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   const { config, source, backends, host } = parts;
   const { clock, logger, metrics, listener } = host;
   const state = new ClusterState({ nodeName: config.nodeName });
+  const node = new OwnNode({ config, state, logger });
   const health = (): ProxyHealth => healthOf(reconciler, config);
   const serviceHealths = backends.map(
     ({ ipFamily }) =>
@@ -64,7 +69,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
         nodeName: config.nodeName,
         listener,
         addresses: () => {
-          const { nodePortCidrs } = tableOptionsOf(config, state, ipFamily);
+          const { nodePortCidrs } = tableOptionsOf(config, node, ipFamily);
           return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
         },
         isProxyLive: () => health().isLive,
@@ -80,7 +85,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   };
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
-    tableOptions: () => tableOptionsOf(config, state, backend.ipFamily),
+    tableOptions: () => tableOptionsOf(config, node, backend.ipFamily),
     afterApply: {
       syncHealth: async (checks) => {
         await serviceHealths[index]?.sync(checks);
@@ -94,7 +99,11 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     state,
     nodeName: config.nodeName,
     families,
-    startCondition: startConditionOf(config, state),
+    startConditions: startConditionsOf(
+      config,
+      node,
+      backends.map(({ ipFamily }) => ipFamily),
+    ),
     timing: {
       minSyncPeriod: config.minSyncPeriod,
       retry: { first: millis(Math.min(firstRetry, config.syncPeriod)), max: config.syncPeriod },
@@ -103,8 +112,11 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     clock,
     logger,
     metrics,
+    events: host.events,
   });
+  host.events.record(startingEvent(config.nodeName));
   const stop = new AbortController();
+  addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints =
     config.healthz === undefined
       ? Promise.resolve()
@@ -126,14 +138,4 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
 function healthOf(reconciler: Reconciler, config: RunConfig): ProxyHealth {
   const { families, isNodeEligible } = reconciler.status();
   return proxyHealth({ families, isNodeEligible, timeout: millis(2 * config.syncPeriod) });
-}
-
-/** The Node may be created after us; manifests that lack it will not change their mind. */
-function startConditionOf(config: RunConfig, state: ClusterState): StartCondition | undefined {
-  if (config.nodePortAddresses.kind !== 'primary') return undefined;
-  return {
-    what: `the addresses of Node ${config.nodeName}, on which NodePorts are to answer`,
-    isMet: () => areNodeAddressesKnown(config, state),
-    timeout: config.source.kind === 'manifests' ? millis(0) : nodeAddressTimeout,
-  };
 }

@@ -1,14 +1,5 @@
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import {
-  HostError,
-  httpListener,
-  type IpFamily,
-  type Logger,
-  noopEvents,
-  noopMetrics,
-  seconds,
-  systemClock,
-} from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, type Logger, seconds, systemClock } from '@switchyard/core';
 import {
   collectGarbage,
   createCommandRunner,
@@ -17,11 +8,13 @@ import {
   nodeAddresses,
   releaseMemoryLater,
   runApp,
+  watchProcess,
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
 import { type Config, parseConfig, type RunConfig } from './config.ts';
 import { helpText } from './flags.ts';
+import { createMetricsPage } from './metrics/metrics-page.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
@@ -62,20 +55,29 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
   opening.catch(() => undefined); // told below, unless the source is the first to fail
   try {
     const { nodeName } = config;
-    const needs = { nodeName, clock: systemClock, random: Math.random, logger };
-    const source = readAhead(await openSource(config.source, needs), running);
+    const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
+    using watched = watchProcess();
+    metricsPage.addCollector(() => watched.collect());
+    const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
+    const opened = await openSource(config.source, needs);
+    await using events = opened.events;
+    const source = readAhead(opened.source, running);
     const backends = await opening;
     logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
     const host = {
       clock: systemClock,
       logger,
-      metrics: noopMetrics,
+      metrics: metricsPage.metrics,
+      metricsPage,
       listener: httpListener,
-      events: noopEvents,
+      events,
       interfaceAddresses: () => nodeAddresses(),
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       // Listing and the first apply leave more garbage than all that follows.
-      onForwarding: () => void setImmediate(collectGarbage),
+      onForwarding: () => {
+        metricsPage.metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);
+        setImmediate(collectGarbage);
+      },
       addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
     };
     await releaseFreedMemory();

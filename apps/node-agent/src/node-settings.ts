@@ -1,31 +1,31 @@
 import {
   type Cidr,
   cidrFamilyOf,
-  type ClusterStateView,
   hostCidr,
   type IpAddress,
   type IpFamily,
-  ipFamilyOf,
   isEverything,
   parseCidr,
   type TableOptions,
 } from '@switchyard/core';
 import { nodePortAddresses } from '@switchyard/host';
 import type { RunConfig } from './config.ts';
+import type { OwnNode } from './node/own-node.ts';
+import { podDetectorOf } from './node/pod-detector.ts';
 
 const everything: Readonly<Record<IpFamily, Cidr>> = { IPv4: parseCidr('0.0.0.0/0'), IPv6: parseCidr('::/0') };
 
 /** What the tables of a family depend on besides the cluster, as the flags and our Node say now. */
-export function tableOptionsOf(config: RunConfig, state: ClusterStateView, ipFamily: IpFamily): TableOptions {
-  const podCidr = config.detectLocal.kind === 'clusterCIDR' ? config.detectLocal.cidrs[ipFamily] : undefined;
+export function tableOptionsOf(config: RunConfig, node: OwnNode, ipFamily: IpFamily): TableOptions {
   return {
     ipFamily,
     nodeName: config.nodeName,
     masqueradeAll: config.masqueradeAll,
     terminatingFallback: config.terminatingFallback,
     externalIps: config.featureGates.get('AllowServiceExternalIPs') === false ? 'ignore' : 'forward',
-    podDetector: podCidr === undefined ? { kind: 'none' } : { kind: 'cidr', cidr: podCidr },
-    nodePortCidrs: nodePortCidrsOf(config, state, ipFamily),
+    podDetector: podDetectorOf(config.detectLocal, node, ipFamily),
+    nodeIp: node.addressOf(ipFamily),
+    nodePortCidrs: nodePortCidrsOf(config, node, ipFamily),
   };
 }
 
@@ -38,18 +38,10 @@ export function healthCheckAddresses(
   return cidrs.some(isEverything) ? ['any'] : nodePortAddresses(interfaceAddresses(), ipFamily, cidrs);
 }
 
-/** Whether the cluster told our Node's addresses. */
-export function areNodeAddressesKnown(config: RunConfig, state: ClusterStateView): boolean {
-  return (state.nodes.get(config.nodeName)?.addresses.length ?? 0) > 0;
-}
-
-function nodePortCidrsOf(config: RunConfig, state: ClusterStateView, ipFamily: IpFamily): readonly Cidr[] {
+function nodePortCidrsOf(config: RunConfig, node: OwnNode, ipFamily: IpFamily): readonly Cidr[] {
   if (config.nodePortAddresses.kind === 'primary') {
-    const addresses = state.nodes.get(config.nodeName)?.addresses ?? [];
-    return addresses
-      .filter((ip) => ipFamilyOf(ip) === ipFamily)
-      .slice(0, 1)
-      .map(hostCidr);
+    const address = node.addressOf(ipFamily);
+    return address === undefined ? [] : [hostCidr(address)];
   }
   const listed = config.nodePortAddresses.cidrs.filter((cidr) => cidrFamilyOf(cidr) === ipFamily);
   // A list of one family leaves the other open, as in kube-proxy.

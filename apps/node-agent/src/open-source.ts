@@ -3,11 +3,18 @@ import {
   type Clock,
   type ClusterStateSource,
   ConfigError,
+  type EventRecorder,
   type Logger,
+  type Millis,
   type NodeName,
   type Random,
+  type ResourceKind,
 } from '@switchyard/core';
+import { collectedFamily, type MetricFamily } from '@switchyard/host';
 import type { SourceConfig } from './config.ts';
+import type { MetricsPage } from './metrics/metrics-page.ts';
+import { ApiEventRecorder } from './events/api-events.ts';
+import { logEvents } from './events/log-events.ts';
 import { version } from './version.ts';
 
 /** What a source may need of this process. */
@@ -16,23 +23,48 @@ export interface SourceNeeds {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  readonly metricsPage: MetricsPage;
+}
+
+/** Where the cluster is read, and where it is told something. */
+export interface OpenedSource {
+  readonly source: ClusterStateSource;
+  /** To be disposed at the end: it sends what waits. */
+  readonly events: EventRecorder & AsyncDisposable;
 }
 
 /** The source the flags ask for. Rejects with `ConfigError` when it cannot be used at all. */
-export async function openSource(config: SourceConfig, needs: SourceNeeds): Promise<ClusterStateSource> {
-  const { nodeName, clock, random, logger: log } = needs;
+export async function openSource(config: SourceConfig, needs: SourceNeeds): Promise<OpenedSource> {
+  const { nodeName, clock, random, logger: log, metricsPage } = needs;
   if (config.kind === 'manifests') {
     await checkFolder(config.folder);
     const { ManifestSource } = await import('@switchyard/core/manifests');
-    return new ManifestSource({ folder: config.folder, clock, log });
+    const events = { ...logEvents(log), [Symbol.asyncDispose]: () => Promise.resolve() };
+    return { source: new ManifestSource({ folder: config.folder, clock, log }), events };
   }
-  const { KubernetesSource, inClusterConnection, kubeconfigConnection } = await import('@switchyard/core/kubernetes');
+  const { KubernetesSource, SourceMetrics, inClusterConnection, kubeconfigConnection, sendJson } =
+    await import('@switchyard/core/kubernetes');
   const connection =
     config.kind === 'inCluster'
       ? await inClusterConnection({ env: config.env, clock })
       : await kubeconfigConnection(config.file, clock);
   const userAgent = `switchyard-agent/${version}`;
-  return new KubernetesSource({ connection, nodes: { kind: 'one', name: nodeName }, clock, random, log, userAgent });
+  const { metrics } = metricsPage;
+  const sourceMetrics = new SourceMetrics(metrics, clock);
+  metricsPage.addCollector(() => [lagFamily(sourceMetrics.lags())]);
+  const nodes = { kind: 'one', name: nodeName } as const;
+  const send = sendJson.bind(undefined, { connection, clock, userAgent });
+  return {
+    source: new KubernetesSource({ connection, nodes, clock, random, log, userAgent, metrics, sourceMetrics }),
+    events: new ApiEventRecorder({ send, nodeName, clock, logger: log }),
+  };
+}
+
+function lagFamily(lags: ReadonlyMap<ResourceKind, Millis>): MetricFamily {
+  return collectedFamily(
+    'switchyard_source_lag_seconds',
+    [...lags].map(([resource, lag]) => [lag / 1000, resource] as const),
+  );
 }
 
 /** The source itself would complain only after the start. */

@@ -46,3 +46,7 @@ export type { AfterApply, FamilyOptions, ReconcileTiming } from './reconcile/fam
 export * from './reconcile/reconciler.ts';
 export * from './conntrack/stale-flows.ts';
 export type { FlowCriteria } from './reconcile/flow-cleaning.ts';
+export * from './metric-declaration.ts';
+export * from './metrics-kube-proxy.ts';
+export * from './metrics-own.ts';
+export type { StartCondition } from './reconcile/start-condition.ts';

@@ -5,3 +5,7 @@ export * from './node-addresses.ts';
 export * from './ip-families.ts';
 export * from './release-memory.ts';
 export * from './run-app.ts';
+export * from './prometheus-text.ts';
+export * from './prometheus-metrics.ts';
+export * from './collected-family.ts';
+export * from './process-metrics.ts';

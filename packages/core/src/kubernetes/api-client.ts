@@ -3,6 +3,8 @@ import * as https from 'node:https';
 import { type Clock, type Millis, seconds } from '../time.ts';
 import { brokenOff, cutOff, failureFrom, fellSilent } from './api-failure.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
+import { type RequestMeasure, RequestMetrics } from './request-metrics.ts';
+import type { Metrics } from '../metrics.ts';
 import { inactive, startInactivityTimer, type InactivityTimer } from './inactivity.ts';
 
 /** What a GET asks for. */
@@ -39,6 +41,8 @@ export interface ApiClientOptions {
   readonly clock: Clock;
   /** Sent as `User-Agent`. */
   readonly userAgent: string;
+  /** Where requests are measured. Default: nowhere. */
+  readonly metrics?: Metrics;
 }
 
 /** No answer and no byte of a list for this long: the connection is dead. */
@@ -64,14 +68,16 @@ export function newApiClient(connection: ApiServerConnection, options: ApiClient
           rejectUnauthorized: !tls.insecureSkipVerify,
         })
       : new http.Agent(settings);
+  const measured = new RequestMetrics(url, options);
   return {
     async get(request, use, signal) {
       signal.throwIfAborted();
+      const measure = measured.begin('GET', request.query.get('watch') === 'true');
       using timer = startInactivityTimer(options.clock, answerLimit);
       const target = `${url.pathname.replace(/\/$/, '')}${request.path}?${request.query.toString()}`;
       const name = `GET ${target}`;
       const response = await fetchOnce(
-        { connection, agent, target, name, timer, userAgent: options.userAgent },
+        { connection, agent, target, name, timer, measure, userAgent: options.userAgent },
         signal,
       );
       try {
@@ -82,6 +88,7 @@ export function newApiClient(connection: ApiServerConnection, options: ApiClient
           setInactivity: (limit) => timer.restart(limit),
         });
       } finally {
+        measure.ended();
         if (!response.complete) response.destroy();
       }
     },
@@ -98,6 +105,7 @@ interface Call {
   readonly target: string;
   readonly name: string;
   readonly timer: InactivityTimer;
+  readonly measure: RequestMeasure;
   readonly userAgent: string;
 }
 
@@ -108,9 +116,12 @@ async function fetchOnce(call: Call, signal: AbortSignal): Promise<http.Incoming
     let request: http.ClientRequest | undefined;
     try {
       request = start(call, authorization, AbortSignal.any([signal, call.timer.signal]));
-      return await answer(request);
+      const response = await answer(request);
+      call.measure.answered(response.statusCode);
+      return response;
     } catch (error) {
       if (signal.aborted) throw signal.reason;
+      call.measure.answered(undefined);
       if (call.timer.signal.aborted) throw brokenOff(call.name, `no answer within ${answerLimit / 1000} s`);
       if (request?.reusedSocket === true && isReset(error)) continue;
       throw brokenOff(call.name, 'no answer', error);

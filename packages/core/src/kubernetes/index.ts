@@ -9,3 +9,5 @@ export * from './load-kubeconfig.ts';
 export * from './api-client.ts';
 export * from './reflector.ts';
 export type { ResourceQuery } from './resources.ts';
+export * from './source-metrics.ts';
+export * from './send-json.ts';

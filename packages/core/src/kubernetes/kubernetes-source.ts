@@ -1,4 +1,5 @@
 import type { Logger } from '../log.ts';
+import { type Metrics, noopMetrics } from '../metrics.ts';
 import type { ClusterEvent, Records, ResourceKind } from '../state/cluster-event.ts';
 import type { ClusterStateSource } from '../state/cluster-state-source.ts';
 import type { Clock, Random } from '../time.ts';
@@ -9,6 +10,7 @@ import { OutageWaits } from './outage-waits.ts';
 import { Reflector } from './reflector.ts';
 import { defaultTimings, type ReflectorTimings } from './reflector-timings.ts';
 import { resourceQueries, type NodeScope, type ResourceQuery } from './resources.ts';
+import type { SourceMetrics } from './source-metrics.ts';
 import { newSkippedLog } from './skipped-log.ts';
 import {
   newProjectionContext,
@@ -28,6 +30,10 @@ export interface KubernetesSourceOptions {
   readonly log: Logger;
   /** Sent as `User-Agent`, for example `switchyard-agent/1.0`. */
   readonly userAgent?: string;
+  /** Where requests are measured. Default: nowhere. */
+  readonly metrics?: Metrics;
+  /** Told what the watches hear. Default: nobody. */
+  readonly sourceMetrics?: SourceMetrics;
   readonly timings?: Partial<ReflectorTimings>;
   readonly merge?: Partial<Omit<MergeOptions, 'clock'>>;
 }
@@ -47,7 +53,7 @@ export class KubernetesSource implements ClusterStateSource {
   /** Starts reflectors of its own; leaving the loop stops them and closes their connections. */
   async *batches(signal: AbortSignal): AsyncGenerator<readonly ClusterEvent[]> {
     if (signal.aborted) return;
-    const { clock, connection, log, merge, nodes, userAgent = 'switchyard' } = this.#options;
+    const { clock, connection, log, merge, metrics = noopMetrics, nodes, userAgent = 'switchyard' } = this.#options;
     const merger = newBatchMerger({ ...defaultMerge, ...merge, clock });
     const context = newProjectionContext(newSkippedLog(log));
     const waits = new OutageWaits(clock);
@@ -55,7 +61,7 @@ export class KubernetesSource implements ClusterStateSource {
     const stop = new AbortController();
     const stopped = AbortSignal.any([signal, stop.signal]);
     const broken = new AbortController();
-    await using client = newApiClient(connection, { clock, userAgent });
+    await using client = newApiClient(connection, { clock, metrics, userAgent });
     const reflectors = [queries.Service, queries.EndpointSlice, queries.Node, queries.ServiceCIDR].map((query) =>
       this.#reflect(
         query as ResourceQuery<ResourceKind>,
@@ -80,7 +86,7 @@ export class KubernetesSource implements ClusterStateSource {
     parts: ReflectorParts,
     signal: AbortSignal,
   ): Promise<never> {
-    const { clock, log, random, timings } = this.#options;
+    const { clock, log, random, sourceMetrics, timings } = this.#options;
     const project = (raw: RawObject): Projected<Records[K]> => {
       const projected = projections[query.kind](raw as RawObjects[K], parts.context); // the path says what it is
       // The other reasons are everyday: objects that are somebody else's business.
@@ -98,6 +104,7 @@ export class KubernetesSource implements ClusterStateSource {
       random,
       log,
       timings: { ...defaultTimings, ...timings },
+      sourceMetrics,
       waits: parts.waits,
     });
     return reflector.run(signal);

@@ -9,6 +9,7 @@ import { OutageLog } from './outage-log.ts';
 import { OutageWaits } from './outage-waits.ts';
 import type { ReflectorTimings } from './reflector-timings.ts';
 import type { ResourceQuery } from './resources.ts';
+import type { SourceMetrics } from './source-metrics.ts';
 import type { Projected } from './to-records.ts';
 import { parseWatchLine, splitLines, type RawObject, type WatchEvent } from './watch-stream.ts';
 
@@ -23,6 +24,8 @@ export interface ReflectorOptions<K extends ResourceKind> {
   readonly random: Random;
   readonly log: Logger;
   readonly timings: ReflectorTimings;
+  /** Told what happens. Default: nobody. */
+  readonly sourceMetrics?: SourceMetrics | undefined;
   /** Shared by the reflectors of one API server. Default: nobody to share with. */
   readonly waits?: OutageWaits;
 }
@@ -85,6 +88,7 @@ export class Reflector<K extends ResourceKind> {
   async #attempt(signal: AbortSignal): Promise<Pause> {
     const { clock, timings } = this.#options;
     const startedFrom = this.#resourceVersion;
+    const isWatch = startedFrom !== undefined || this.#hasWatchList;
     let failure: ApiFailure | undefined;
     this.#openedAt = undefined;
     try {
@@ -96,6 +100,8 @@ export class Reflector<K extends ResourceKind> {
       if (!(error instanceof ApiFailure)) throw error;
       failure = error;
     }
+    // A list that came to its end is no trouble, and no watch.
+    if (isWatch || failure !== undefined) this.#options.sourceMetrics?.ended(this.#options.query.kind, failure);
     const lasted = this.#openedAt === undefined ? -1 : clock.monotonic() - this.#openedAt;
     const hasMoved = startedFrom !== undefined && this.#resourceVersion !== startedFrom;
     const hasSynced = startedFrom === undefined && this.#openedAt !== undefined;
@@ -244,6 +250,7 @@ export class Reflector<K extends ResourceKind> {
   /** Lines of one chunk are handled without giving way, so that what arrives together stays together. */
   async #eachEvent(body: ApiBody, handle: (event: WatchEvent) => void): Promise<void> {
     for await (const lines of splitLines(body.chunks(), body.request)) {
+      this.#options.sourceMetrics?.heard(this.#options.query.kind);
       for (const line of lines) handle(parseWatchLine(line, body.request));
     }
   }
@@ -278,6 +285,7 @@ export class Reflector<K extends ResourceKind> {
       objects: items.length,
       resourceVersion,
     });
+    this.#options.sourceMetrics?.listed(this.#options.query.kind);
     this.#replace(items);
     this.#recovered();
   }

@@ -48,6 +48,26 @@ describe('drift', () => {
     expect(bench.messages('drift healed')).toMatchObject([{ ipFamily: 'IPv4', durationMs: 1000 }]);
   });
 
+  test('is told to the cluster when it is healed, with the first of what was changed', async () => {
+    await using bench = new ReconcilerBench({ faults: [undefined, { kind: 'refused' }] });
+    await bench.push(cluster);
+    await damage(bench);
+    expect(bench.events.map(({ reason }) => reason)).toEqual(['FailedToApply']);
+    await damage(bench, 'chain');
+    await bench.clock.advance(1000);
+    expect(bench.events.slice(1)).toEqual([
+      {
+        type: 'Warning',
+        reason: 'ForwardingRulesRepaired',
+        action: 'RepairForwardingRules',
+        regarding: { kind: 'Node', namespace: '', name: 'n1', uid: '' },
+        note:
+          'IPv4: nft (pid 4711) changed our forwarding rules in the kernel (element 10.96.0.10 . tcp . 80 of frontends4 ' +
+          'deleted); they are repaired after 1000 ms',
+      },
+    ]);
+  });
+
   test('that comes during an apply is healed by the next one: this one may have read the kernel before', async () => {
     let isSlow = false;
     const { promise: go, resolve } = Promise.withResolvers<undefined>();

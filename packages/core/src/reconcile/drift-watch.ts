@@ -3,6 +3,7 @@ import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
 import { type Clock, type Millis, millis, seconds } from '../time.ts';
 import type { DataplaneBackend, Drift } from './dataplane-backend.ts';
+import type { ReconcileEvents } from './reconcile-events.ts';
 
 /** Who watches, and who is told. */
 export interface DriftWatchOptions {
@@ -10,6 +11,7 @@ export interface DriftWatchOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  readonly events: ReconcileEvents;
   /** Asks for an apply that reads the kernel back, at once. */
   readonly requestFullResync: () => void;
 }
@@ -35,6 +37,8 @@ export class DriftWatch {
   /** Monotonic times of the oldest drift not yet healed: one that no apply has begun to heal, and one that an apply did. */
   #reportedAt: Millis | undefined;
   #healingSince: Millis | undefined;
+  /** The first of the drifts that are not yet healed. */
+  #drift: Drift | undefined;
 
   constructor(options: DriftWatchOptions) {
     this.#options = options;
@@ -78,14 +82,18 @@ export class DriftWatch {
   /** The last apply that began succeeded. */
   noteApplied(): void {
     if (this.#healingSince === undefined) return;
-    const { backend, clock, logger } = this.#options;
+    const { backend, clock, logger, events } = this.#options;
     const durationMs = Math.round((clock.monotonic() - this.#healingSince) * 1000) / 1000;
     this.#healingSince = undefined;
     const log = this.#isFight ? logger.debug : logger.info;
     log.call(logger, 'drift healed', { ipFamily: backend.ipFamily, durationMs });
+    if (this.#drift !== undefined) events.driftHealed(this.#drift, durationMs);
+    this.#drift = undefined;
   }
 
-  #note({ kind, changes, process }: Drift, signal: AbortSignal): void {
+  #note(drift: Drift, signal: AbortSignal): void {
+    const { kind, changes, process } = drift;
+    this.#drift ??= drift;
     const { backend, clock, logger, metrics } = this.#options;
     const { ipFamily } = backend;
     const now = clock.monotonic();

@@ -112,6 +112,15 @@ describe('a partial apply', () => {
     await bench.push(cluster);
     await bench.clock.advance(10_000);
     expect(bench.family()?.failedServices).toEqual(new Map([[cart, { text: 'element rejected', since: 1000 }]]));
+    expect(bench.events).toEqual([
+      {
+        type: 'Warning',
+        reason: 'FailedToApply',
+        action: 'Apply',
+        regarding: { kind: 'Service', namespace: 'shop', name: 'cart', uid: '' },
+        note: `node n1, IPv4: ${cart} is not forwarded as it should be, will be tried again: element rejected`,
+      },
+    ]);
     expect(bench.family()).toMatchObject({ pendingFor: undefined, failure: undefined });
     bench.recording.refuse(cart, undefined);
     await bench.clock.advance(30_000);

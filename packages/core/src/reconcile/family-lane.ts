@@ -1,6 +1,7 @@
 import { canLeaveStaleFlows } from '../conntrack/stale-flows.ts';
 import { isEqual } from '../equal.ts';
 import { HostError, InvariantError } from '../errors.ts';
+import type { EventRecorder } from '../events.ts';
 import { buildTable } from '../forwarding/build-table.ts';
 import type { ClusterStateView, TableOptions } from '../forwarding/build-table-types.ts';
 import { diffTables, isEmptyDelta } from '../forwarding/diff-tables.ts';
@@ -8,7 +9,7 @@ import type { ForwardingTable, HealthCheck, TableDelta } from '../forwarding/for
 import type { IpFamily } from '../ip/address.ts';
 import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
-import type { ServiceKey } from '../records/keys.ts';
+import type { NodeName, ServiceKey } from '../records/keys.ts';
 import {
   type Dirty,
   dirtyServices,
@@ -20,11 +21,15 @@ import {
 import { type Clock, type Millis, millis } from '../time.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-backend.ts';
+import type { ChangeCounts, SeenChanges } from './change-counts.ts';
 import { DriftWatch } from './drift-watch.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { FlowCleaning, type FlowCriteria } from './flow-cleaning.ts';
+import { LaneMetrics } from './lane-metrics.ts';
 import { MissingFeatureLog } from './missing-features.ts';
+import { ReconcileEvents } from './reconcile-events.ts';
 import { announcedChecks, withFailed } from './partial-apply.ts';
+import { type ChangeTrigger, ProgrammingLatency } from './programming-latency.ts';
 import { ApplyLog, type FamilyStatus } from './reconcile-status.ts';
 
 /** What follows a successful apply, never precedes it. */
@@ -60,11 +65,12 @@ export interface LaneContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  readonly changes: ChangeCounts;
   readonly timing: ReconcileTiming;
+  readonly nodeName: NodeName;
+  readonly events: EventRecorder;
 }
 
-/** More trigger times than this between two applies add nothing to a distribution. */
-const maxChangeTimes = 1000;
 /** More service names than this in one debug line help nobody. */
 const maxLoggedServices = 1000;
 
@@ -80,6 +86,8 @@ export class FamilyLane {
   readonly #missing: MissingFeatureLog;
   readonly #cleaning: FlowCleaning | undefined;
   readonly #drift: DriftWatch;
+  readonly #measured: LaneMetrics;
+  readonly #latency: ProgrammingLatency;
   readonly #heartbeat: Heartbeat;
   #dirty: Dirty = everythingDirty;
   #isNextFull = true;
@@ -93,19 +101,23 @@ export class FamilyLane {
   /** Monotonic times of the oldest change that waits, and of the oldest one the apply in flight is about. */
   #pendingSince: Millis | undefined;
   #inFlightSince: Millis | undefined;
-  /** Monotonic times at which the changes that wait were made. */
-  #changeTimes: Millis[] = [];
+  /** What the run in flight, or the last one, contains. */
+  #seen: SeenChanges;
 
   constructor(family: FamilyOptions, context: LaneContext) {
-    const { clock, logger, metrics, timing } = context;
+    const { clock, logger, metrics, timing, nodeName } = context;
     const { ipFamily, capabilities } = family.backend;
+    const events = new ReconcileEvents({ ipFamily, nodeName, events: context.events });
     this.#family = family;
     this.#context = context;
-    this.#log = new ApplyLog({ ipFamily, clock, logger, metrics });
+    this.#log = new ApplyLog({ ipFamily, clock, logger, metrics, events });
+    this.#measured = new LaneMetrics(metrics, family.backend);
+    this.#latency = new ProgrammingLatency({ ipFamily, clock, logger, metrics });
+    this.#seen = context.changes.seen;
     this.#missing = new MissingFeatureLog({ ipFamily, capabilities, logger });
     this.#cleaning = this.#flowCleaning();
     const requestFullResync = (): void => this.requestFullResync();
-    this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, requestFullResync });
+    this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, events, requestFullResync });
     this.#heartbeat = new Heartbeat({ backend: family.backend, status: () => this.status(), clock, logger, metrics });
     this.#runner = new BoundedRunner({
       clock,
@@ -124,12 +136,12 @@ export class FamilyLane {
     return this.#family.backend.ipFamily;
   }
 
-  /** Notes what must be rebuilt. `changeTimes`: when that was changed, monotonic, for the latency metric. */
-  mark(dirty: Dirty, changeTimes: readonly Millis[]): void {
+  /** Notes what must be rebuilt. `triggers` are the API's, for the latency metric. */
+  mark(dirty: Dirty, triggers: readonly ChangeTrigger[]): void {
     if (isNothingDirty(dirty)) return;
     this.#dirty = mergeDirty(this.#dirty, dirty);
     if (!this.#isRunning) return; // the first run builds everything anyway, and nothing is late yet
-    this.#changeTimes.push(...changeTimes.slice(0, maxChangeTimes - this.#changeTimes.length));
+    this.#latency.accept(triggers);
     this.#notePending();
     this.#runner.poke();
   }
@@ -186,7 +198,9 @@ export class FamilyLane {
   }
 
   async #runOnce(reason: RunReason, signal: AbortSignal): Promise<RunOutcome> {
-    const { state } = this.#context;
+    const { state, changes } = this.#context;
+    this.#seen = changes.seen;
+    this.#latency.beginRun();
     this.#inFlightSince = this.#pendingSince;
     this.#pendingSince = undefined; // what is marked from here on waits for the next run
     const table = buildTable(state, dirtyServices(this.#dirty), this.#built, this.#family.tableOptions());
@@ -223,16 +237,15 @@ export class FamilyLane {
     { table, delta }: { readonly table: ForwardingTable; readonly delta: TableDelta },
     signal: AbortSignal,
   ): Promise<ApplyOutcome> {
-    const { clock, metrics } = this.#context;
+    const { clock } = this.#context;
     const scope: ApplyRequest['scope'] = this.#isNextFull ? { kind: 'full' } : { kind: 'delta', delta };
     if (scope.kind === 'full') this.#drift.noteFullApply();
+    this.#latency.beginApply();
     const start = clock.monotonic();
     const outcome = await this.#applyOrFail({ table, scope }, signal);
     const durationMs = clock.monotonic() - start;
-    const labels = { ip_family: this.ipFamily };
-    metrics.observe('kubeproxy_sync_proxy_rules_duration_seconds', labels, durationMs / 1000);
+    this.#measured.noteApply({ scope: scope.kind, durationMs, outcome });
     if (outcome.status === 'failed') return outcome;
-    metrics.add('switchyard_apply_writes_total', labels, outcome.writes);
     this.#logApplied({ table, delta, outcome, scope: scope.kind, reason, durationMs });
     return outcome;
   }
@@ -249,16 +262,15 @@ export class FamilyLane {
 
   /** What may be said and done only now that the kernel matches the table. */
   async #finish(table: ForwardingTable, delta: TableDelta): Promise<void> {
-    const { clock, metrics } = this.#context;
+    const { clock, changes } = this.#context;
     const failed = this.#log.failedServices;
     this.#inFlightSince = undefined;
     this.#lastApplied = clock.now();
     this.#heartbeat.noteApplied();
     this.#set('kubeproxy_sync_proxy_rules_last_timestamp_seconds');
-    for (const time of this.#changeTimes.splice(0)) {
-      const latency = (clock.monotonic() - time) / 1000;
-      metrics.observe('kubeproxy_network_programming_duration_seconds', { ip_family: this.ipFamily }, latency);
-    }
+    this.#latency.finishRun();
+    this.#measured.noteTable(table, delta);
+    changes.noteApplied(this.ipFamily, this.#seen);
     this.#missing.note(delta);
     this.#announced = announcedChecks(this.#announced, table, failed);
     await this.#family.afterApply.syncHealth(this.#announced);
@@ -311,7 +323,7 @@ export class FamilyLane {
     });
   }
 
-  #set(name: Parameters<Metrics['set']>[0]): void {
+  #set(name: `kubeproxy_sync_proxy_rules_last_${'queued_' | ''}timestamp_seconds`): void {
     this.#context.metrics.set(name, { ip_family: this.ipFamily }, this.#context.clock.now() / 1000);
   }
 }

@@ -4,6 +4,7 @@ import type { Metrics } from '../metrics.ts';
 import type { ServicePortKey } from '../records/keys.ts';
 import type { ResourceKind } from '../state/cluster-event.ts';
 import type { Clock, Millis } from '../time.ts';
+import type { ReconcileEvents } from './reconcile-events.ts';
 
 /** Something that does not work, and since when (wall clock). */
 export interface Failure {
@@ -43,11 +44,12 @@ export interface ApplyLogOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  readonly events: ReconcileEvents;
 }
 
 /**
  * What works and what does not in one family. Writes a log line when something begins to fail, when
- * it fails for another reason, and when it works again; never for a repetition.
+ * it fails for another reason, and when it works again, and an event when it begins; never for a repetition.
  */
 export class ApplyLog {
   readonly #options: ApplyLogOptions;
@@ -70,7 +72,7 @@ export class ApplyLog {
 
   /** The kernel matches the table, but for the services in `failed`. */
   noteApplied(failed: ReadonlyMap<ServicePortKey, Error>): void {
-    const { logger, clock, metrics, ipFamily } = this.#options;
+    const { logger, clock, metrics, ipFamily, events } = this.#options;
     if (this.#failure !== undefined) {
       const failedForMs = clock.monotonic() - (this.#failedSince ?? clock.monotonic());
       logger.info('apply works again', { ipFamily, failedForMs });
@@ -84,6 +86,7 @@ export class ApplyLog {
       else {
         next.set(key, { text: error.message, since: before?.since ?? clock.now() });
         logger.warn('service not applied, will retry', { ipFamily, service: key, error });
+        events.serviceFailed(key, error);
       }
     }
     for (const key of this.#failedServices.keys()) {
@@ -95,11 +98,12 @@ export class ApplyLog {
 
   /** Nothing, or something unknown, was applied. */
   noteFailed(error: Error): void {
-    const { logger, clock, metrics, ipFamily } = this.#options;
+    const { logger, clock, metrics, ipFamily, events } = this.#options;
     metrics.add('switchyard_apply_failures_total', { ip_family: ipFamily });
     this.#failedSince ??= clock.monotonic();
     if (this.#failure?.text === error.message) return;
     logger.warn('apply failed, will retry in full', { ipFamily, error });
+    events.applyFailed(error);
     this.#failure = { text: error.message, since: this.#failure?.since ?? clock.now() };
   }
 }

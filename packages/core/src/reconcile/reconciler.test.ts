@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { InvariantError } from '../errors.ts';
-import { nodeName } from '../records/keys.ts';
+import { ConfigError, InvariantError } from '../errors.ts';
+import { nodeName, type ServiceKey } from '../records/keys.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import { node, service, serviceCidr, slice } from '../testing/builders.ts';
 import { replaceAll } from '../testing/expand-states.ts';
@@ -8,7 +8,7 @@ import { settle } from '../testing/manual-clock.ts';
 import { cart, cartSlice, cluster, hang, pay, ReconcilerBench } from '../testing/reconciler-bench.ts';
 import { RecordingBackend } from '../testing/recording-backend.ts';
 import { millis } from '../time.ts';
-import type { StartCondition } from './reconciler.ts';
+import type { StartCondition } from './start-condition.ts';
 
 describe('before in-sync', () => {
   test.each([
@@ -41,23 +41,21 @@ describe('before in-sync', () => {
 
 describe('a start condition', () => {
   const nodeKnown =
-    (timeout: number) =>
-    (state: ClusterState): StartCondition => ({
-      what: 'our Node',
-      isMet: () => state.nodes.has(nodeName('n1')),
-      timeout: millis(timeout),
-    });
+    (timeout: number, more: Partial<StartCondition> = {}) =>
+    (state: ClusterState): readonly StartCondition[] => [
+      { what: 'our Node', isMet: () => state.nodes.has(nodeName('n1')), timeout: millis(timeout), ...more },
+    ];
   const nodeless = replaceAll({ services: [service('shop/cart')] });
 
   test('that is met with in-sync delays nothing', async () => {
-    await using bench = new ReconcilerBench({ startCondition: nodeKnown(30_000) });
+    await using bench = new ReconcilerBench({ startConditions: nodeKnown(30_000) });
     await bench.push(cluster);
     expect(bench.applies).toEqual(['full']);
     expect(bench.clock.sleeping).toBe(2); // the lane and its look for stale flows, not the condition's
   });
 
   test('that is met later delays the first apply until then', async () => {
-    await using bench = new ReconcilerBench({ startCondition: nodeKnown(30_000) });
+    await using bench = new ReconcilerBench({ startConditions: nodeKnown(30_000) });
     await bench.push(nodeless);
     await bench.clock.advance(10_000);
     expect(bench.backend.calls).toBe(0);
@@ -67,13 +65,55 @@ describe('a start condition', () => {
   });
 
   test('that is never met is given up with a warning', async () => {
-    await using bench = new ReconcilerBench({ startCondition: nodeKnown(30_000) });
+    await using bench = new ReconcilerBench({ startConditions: nodeKnown(30_000) });
     await bench.push(nodeless);
     await bench.clock.advance(29_999);
     expect(bench.backend.calls).toBe(0);
     await bench.clock.advance(1);
     expect(bench.applies).toEqual(['full']);
     expect(bench.messages('went on without what was waited for')).toMatchObject([{ what: 'our Node' }]);
+  });
+
+  test('that is never met and must be ends the reconciler with its error, and nothing was written', async () => {
+    const failure = new ConfigError('test', 'no Node');
+    await using bench = new ReconcilerBench({ startConditions: nodeKnown(90_000, { failure: () => failure }) });
+    await bench.push(nodeless);
+    await bench.clock.advance(89_999);
+    expect(bench.messages('still waiting')).toEqual([
+      { message: 'still waiting', what: 'our Node', waitedMs: 30_000, timeoutMs: 90_000 },
+      { message: 'still waiting', what: 'our Node', waitedMs: 60_000, timeoutMs: 90_000 },
+    ]);
+    await bench.clock.advance(1);
+    await expect(bench.ended).rejects.toBe(failure);
+    expect(bench.backend.calls).toBe(0);
+  });
+
+  test('that says it can never be met ends the reconciler at once', async () => {
+    const failure = new ConfigError('test', 'an impossible Node');
+    const isMet = (): boolean => {
+      throw failure;
+    };
+    await using bench = new ReconcilerBench({ startConditions: nodeKnown(90_000, { isMet }) });
+    await bench.push(nodeless);
+    await expect(bench.ended).rejects.toBe(failure);
+    expect(bench.clock.sleeping).toBe(0);
+  });
+
+  test('does not hide another one: all of them are waited for', async () => {
+    const both = (state: ClusterState): readonly StartCondition[] => [
+      ...nodeKnown(1000)(state),
+      { what: 'pay', isMet: () => state.services.has('shop/pay' as ServiceKey), timeout: millis(5000) },
+    ];
+    await using bench = new ReconcilerBench({ startConditions: both });
+    await bench.push(nodeless);
+    await bench.clock.advance(4999);
+    expect(bench.backend.calls).toBe(0);
+    await bench.clock.advance(1);
+    expect(bench.applies).toEqual(['full']);
+    expect(bench.messages('went on without what was waited for')).toMatchObject([
+      { what: 'our Node' },
+      { what: 'pay' },
+    ]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { type EventRecorder, noopEvents } from '../events.ts';
 import type { IpFamily } from '../ip/address.ts';
 import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
@@ -5,19 +6,13 @@ import type { NodeName } from '../records/keys.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { ClusterStateSource } from '../state/cluster-state-source.ts';
-import { everythingDirty } from '../state/dirty.ts';
+import { everythingDirty, isNothingDirty } from '../state/dirty.ts';
 import { type Clock, type Millis, millis, seconds } from '../time.ts';
+import { ChangeCounts } from './change-counts.ts';
 import { FamilyLane, type FamilyOptions, type ReconcileTiming } from './family-lane.ts';
+import type { ChangeTrigger } from './programming-latency.ts';
 import type { ReconcilerStatus } from './reconcile-status.ts';
-
-/** Something to wait for after in-sync and before the first apply, for a bounded time. */
-export interface StartCondition {
-  /** For the log. */
-  readonly what: string;
-  /** Asked after each batch. */
-  readonly isMet: () => boolean;
-  readonly timeout: Millis;
-}
+import { type StartCondition, StartWait } from './start-condition.ts';
 
 /** What a reconciler drives, and with what. */
 export interface ReconcilerOptions {
@@ -27,11 +22,14 @@ export interface ReconcilerOptions {
   readonly nodeName: NodeName;
   /** One entry per IP family of this node. */
   readonly families: readonly FamilyOptions[];
-  readonly startCondition?: StartCondition | undefined;
+  /** All of them are waited for, at once. */
+  readonly startConditions?: readonly StartCondition[];
   readonly timing: ReconcileTiming;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Absent: nobody is told. */
+  readonly events?: EventRecorder;
 }
 
 /** Keeps the kernel equal to what the cluster asks of this node. */
@@ -60,15 +58,21 @@ class ClusterReconciler implements Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #lanes: readonly FamilyLane[];
   readonly #startedAt: Millis;
-  /** Resolved by the first batch that leaves the state in sync, or the start condition met. */
+  readonly #changes: ChangeCounts;
+  /** Resolved by the first batch that leaves the state in sync. */
   readonly #inSync = Promise.withResolvers<void>();
-  readonly #conditionMet = Promise.withResolvers<void>();
+  readonly #conditions: readonly StartWait[];
 
   constructor(options: ReconcilerOptions) {
     const { state, clock, logger, metrics, timing } = options;
     this.#options = options;
     this.#startedAt = clock.monotonic();
-    this.#lanes = options.families.map((family) => new FamilyLane(family, { state, clock, logger, metrics, timing }));
+    this.#conditions = (options.startConditions ?? []).map((one) => new StartWait(one, { clock, logger }));
+    const ipFamilies = options.families.map(({ backend }) => backend.ipFamily);
+    this.#changes = new ChangeCounts(metrics, ipFamilies);
+    const { nodeName, events = noopEvents } = options;
+    const context = { state, clock, logger, metrics, changes: this.#changes, timing, nodeName, events };
+    this.#lanes = options.families.map((family) => new FamilyLane(family, context));
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -123,27 +127,29 @@ class ClusterReconciler implements Reconciler {
   }
 
   #accept(batch: readonly ClusterEvent[]): void {
-    const { state, startCondition } = this.#options;
+    const { state } = this.#options;
     const dirty = state.apply(batch);
-    for (const lane of this.#lanes) lane.mark(dirty, this.#changeTimes(batch, lane.ipFamily));
+    this.#changes.note(batch, !isNothingDirty(dirty));
+    for (const lane of this.#lanes) lane.mark(dirty, this.#triggers(batch, lane.ipFamily));
     if (!state.isInSync) return;
     this.#inSync.resolve();
-    if (startCondition === undefined || startCondition.isMet()) this.#conditionMet.resolve();
+    for (const condition of this.#conditions) condition.check();
   }
 
   /**
    * When the changes were made, by our monotonic clock. Those older than this process say nothing about it; those from
    * the future, or from before a clock was set, nothing at all.
    */
-  #changeTimes(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly Millis[] {
+  #triggers(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly ChangeTrigger[] {
     const { clock } = this.#options;
     const now = clock.monotonic();
     return batch.flatMap((event) => {
       if (event.resource !== 'EndpointSlice' || event.kind !== 'upsert') return [];
-      const { lastChangeTriggerTime: time, ipFamily: family } = event.item;
-      if (time === undefined || family !== ipFamily) return [];
-      const age = clock.now() - time;
-      return age >= -maxClockSkew && age <= now - this.#startedAt ? [millis(now - Math.max(0, age))] : [];
+      const { lastChangeTriggerTime: triggerTime, ipFamily: family, service } = event.item;
+      if (triggerTime === undefined || family !== ipFamily) return [];
+      const age = clock.now() - triggerTime;
+      if (age < -maxClockSkew || age > now - this.#startedAt) return [];
+      return [{ service, triggerTime, changed: millis(now - Math.max(0, age)) }];
     });
   }
 
@@ -152,7 +158,7 @@ class ClusterReconciler implements Reconciler {
     const { logger } = this.#options;
     await unlessAborted(this.#inSync.promise, signal);
     logger.info('in sync', { services: this.#options.state.services.size });
-    await this.#awaitStartCondition(signal);
+    await Promise.all(this.#conditions.map((condition) => condition.wait(signal)));
     const tasks = this.#lanes.flatMap((lane) => [
       lane.run(signal),
       lane.watchDrift(signal),
@@ -160,25 +166,6 @@ class ClusterReconciler implements Reconciler {
       lane.keepHeartbeat(signal),
     ]);
     await Promise.all(tasks.map(guarded));
-  }
-
-  async #awaitStartCondition(signal: AbortSignal): Promise<void> {
-    const { startCondition: condition, clock, logger } = this.#options;
-    if (condition === undefined) return;
-    const enough = new AbortController();
-    const onAbort = (): void => enough.abort(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    const timeout = clock.sleep(condition.timeout, enough.signal).then(
-      () => 'timeout' as const,
-      () => 'met' as const,
-    );
-    const result = await Promise.race([this.#conditionMet.promise.then(() => 'met' as const), timeout]);
-    signal.removeEventListener('abort', onAbort);
-    enough.abort();
-    signal.throwIfAborted();
-    if (result === 'timeout') {
-      logger.warn('went on without what was waited for', { what: condition.what, waitedMs: condition.timeout });
-    }
   }
 }
 

@@ -20,6 +20,28 @@ export function servicePortKey(service: ServiceKey, portName: string, protocol: 
   return `${service}:${portName}/${protocol}` as ServicePortKey;
 }
 
+/** What a Service port's key is made of. */
+export interface ServicePortParts {
+  readonly namespace: string;
+  readonly name: string;
+  /** Empty for an unnamed port. */
+  readonly portName: string;
+  readonly protocol: Protocol;
+}
+
+/** Takes a key apart. No name in it can contain a slash or a colon. */
+export function servicePortParts(key: ServicePortKey): ServicePortParts {
+  const slash = key.indexOf('/');
+  const colon = key.indexOf(':', slash);
+  const lastSlash = key.indexOf('/', colon);
+  return {
+    namespace: key.slice(0, slash),
+    name: key.slice(slash + 1, colon),
+    portName: key.slice(colon + 1, lastSlash),
+    protocol: key.slice(lastSlash + 1) as Protocol, // the only function that makes keys puts it there
+  };
+}
+
 /** The key of an EndpointSlice. */
 export function sliceKey(namespace: string, name: string): SliceKey {
   return `${namespace}/${name}` as SliceKey;

@@ -10,3 +10,4 @@ export * from './faulty-backend.ts';
 export * from './scripted-api-server.ts';
 export * from './recording-clock.ts';
 export * from './memory-logger.ts';
+export * from './memory-metrics.ts';

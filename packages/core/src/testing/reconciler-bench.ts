@@ -1,11 +1,13 @@
+import type { RecordedEvent } from '../events.ts';
 import type { IpFamily } from '../ip/address.ts';
 import { type LogFields, type Logger, noopLogger } from '../log.ts';
-import { type Metrics, noopMetrics } from '../metrics.ts';
+import type { MetricLabels, Metrics } from '../metrics.ts';
 import { nodeName, serviceKey, servicePortKey, type ServicePortKey } from '../records/keys.ts';
 import type { DataplaneBackend } from '../reconcile/dataplane-backend.ts';
 import type { AfterApply, FamilyOptions } from '../reconcile/family-lane.ts';
 import type { FamilyStatus } from '../reconcile/reconcile-status.ts';
-import { createReconciler, type Reconciler, type StartCondition } from '../reconcile/reconciler.ts';
+import { createReconciler, type Reconciler } from '../reconcile/reconciler.ts';
+import type { StartCondition } from '../reconcile/start-condition.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
 import { ClusterState } from '../state/cluster-state.ts';
 import { millis } from '../time.ts';
@@ -13,6 +15,7 @@ import { node, service, slice, tableOptions } from './builders.ts';
 import { replaceAll } from './expand-states.ts';
 import { type Fault, FaultyBackend } from './faulty-backend.ts';
 import { ManualClock, settle } from './manual-clock.ts';
+import { MemoryMetrics } from './memory-metrics.ts';
 import { MemorySource } from './memory-source.ts';
 import { RecordingBackend, type RecordingBackendOptions } from './recording-backend.ts';
 
@@ -43,7 +46,7 @@ export interface ReconcilerBenchOptions {
   /** What goes wrong with the first applies of the IPv4 backend. */
   readonly faults?: readonly (Fault | undefined)[];
   readonly minSyncPeriod?: number;
-  readonly startCondition?: (state: ClusterState) => StartCondition;
+  readonly startConditions?: (state: ClusterState) => readonly StartCondition[];
   /** The backend of a second family. */
   readonly other?: DataplaneBackend;
   readonly cleanStaleFlows?: AfterApply['cleanStaleFlows'];
@@ -61,8 +64,11 @@ export class ReconcilerBench implements AsyncDisposable {
   readonly logged: (LogFields & { readonly message: string })[] = [];
   /** Observed network programming latencies in seconds. */
   readonly latencies: number[] = [];
+  readonly metrics: MemoryMetrics = new MemoryMetrics();
   /** Foreign changes counted, by kind. */
   readonly drifts: string[] = [];
+  /** What the cluster was told. */
+  readonly events: RecordedEvent[] = [];
   /** Settles with the reconciler's `run`. */
   readonly ended: Promise<void>;
   readonly #controller = new AbortController();
@@ -77,7 +83,7 @@ export class ReconcilerBench implements AsyncDisposable {
       state,
       nodeName: nodeName('n1'),
       families: backends.map((backend) => this.#family(backend, options)),
-      startCondition: options.startCondition?.(state),
+      startConditions: options.startConditions?.(state) ?? [],
       timing: {
         minSyncPeriod: options.minSyncPeriod === undefined ? undefined : millis(options.minSyncPeriod),
         retry: { first: millis(1000), max: millis(30_000) },
@@ -85,7 +91,8 @@ export class ReconcilerBench implements AsyncDisposable {
       },
       clock: this.clock,
       logger: this.#logger(),
-      metrics: this.#metrics(),
+      metrics: this.#measure(),
+      events: { record: (event) => void this.events.push(event) },
     });
     this.ended = this.reconciler.run(this.#controller.signal);
     this.ended.catch(() => undefined); // the test that cares awaits it
@@ -152,13 +159,15 @@ export class ReconcilerBench implements AsyncDisposable {
     return { ...noopLogger, info: note, warn: note, debug: note };
   }
 
-  #metrics(): Metrics {
+  #measure(): Metrics {
     return {
-      ...noopMetrics,
-      add: (name, labels) => {
-        if (name === 'switchyard_drift_total') this.drifts.push(`${labels.ip_family} ${labels.kind}`);
+      set: (name, labels, value) => this.metrics.set(name, labels, value),
+      add: (name, labels: MetricLabels, amount) => {
+        this.metrics.add(name, labels, amount);
+        if (name === 'switchyard_drift_total') this.drifts.push(`${labels['ip_family']} ${labels['kind']}`);
       },
-      observe: (name, _, value) => {
+      observe: (name, labels, value) => {
+        this.metrics.observe(name, labels, value);
         if (name === 'kubeproxy_network_programming_duration_seconds') this.latencies.push(value);
       },
     };

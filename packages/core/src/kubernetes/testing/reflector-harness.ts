@@ -1,6 +1,7 @@
 import { nodeName } from '../../records/keys.ts';
 import type { ClusterEvent, ResourceKind } from '../../state/cluster-event.ts';
 import { MemoryLogger } from '../../testing/memory-logger.ts';
+import { MemoryMetrics } from '../../testing/memory-metrics.ts';
 import { RecordingClock } from '../../testing/recording-clock.ts';
 import { type Exchange, ScriptedApiServer, serveWatchList } from '../../testing/scripted-api-server.ts';
 import { millis, seconds, systemClock } from '../../time.ts';
@@ -10,6 +11,7 @@ import { OutageWaits } from '../outage-waits.ts';
 import { Reflector } from '../reflector.ts';
 import { defaultTimings, type ReflectorTimings } from '../reflector-timings.ts';
 import { type ResourceQuery, resourceQueries } from '../resources.ts';
+import { SourceMetrics } from '../source-metrics.ts';
 import { projections, type RawObjects } from '../to-records.ts';
 
 /** One reflector, of Services unless said otherwise, against a scripted server; and everything it says. */
@@ -17,6 +19,8 @@ export class ReflectorHarness implements AsyncDisposable {
   readonly server: ScriptedApiServer;
   readonly clock: RecordingClock = new RecordingClock();
   readonly log: MemoryLogger = new MemoryLogger();
+  readonly metrics: MemoryMetrics = new MemoryMetrics();
+  readonly sourceMetrics: SourceMetrics = new SourceMetrics(this.metrics, this.clock);
   readonly events: ClusterEvent[] = [];
   readonly #client: ApiClient;
   #stop = new AbortController();
@@ -29,7 +33,7 @@ export class ReflectorHarness implements AsyncDisposable {
     this.#kind = kind;
     this.#client = newApiClient(
       { url: server.url, tls: defaultTls, credentials: fixedCredentials(undefined) },
-      { clock: this.clock, userAgent: 'test' },
+      { clock: this.clock, metrics: this.metrics, userAgent: 'test' },
     );
   }
 
@@ -50,6 +54,7 @@ export class ReflectorHarness implements AsyncDisposable {
         random: () => random,
         log: this.log,
         timings: { ...defaultTimings, initialInactivity: seconds(90), ...timings },
+        sourceMetrics: this.sourceMetrics,
         waits,
       }).run(signal);
     this.#stop = new AbortController();

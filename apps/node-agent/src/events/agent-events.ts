@@ -1,0 +1,33 @@
+import type { EventSubject, NodeName, RecordedEvent } from '@switchyard/core';
+
+/** Our Node as the subject of an event. */
+export function nodeSubject(nodeName: NodeName): EventSubject {
+  return { kind: 'Node', namespace: '', name: nodeName, uid: '' };
+}
+
+/** As kube-proxy's, when it begins to work. */
+export function startingEvent(nodeName: NodeName): RecordedEvent {
+  return { type: 'Normal', reason: 'Starting', action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note: '' };
+}
+
+/** As kube-proxy's, when a server of its own cannot listen. */
+export function failedServerEvent(
+  nodeName: NodeName,
+  reason: 'FailedToStartProxierHealthcheck' | 'FailedToStartMetricServer',
+  error: unknown,
+): RecordedEvent {
+  const note = error instanceof Error ? error.message : String(error);
+  return { type: 'Warning', reason, action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note };
+}
+
+/** What a stopped kube-proxy left in the kernel was removed. `what` names it, for people. */
+export function kubeProxyRulesRemovedEvent(nodeName: NodeName, what: string): RecordedEvent {
+  const note = `removed what kube-proxy left in the kernel: ${what}`;
+  return {
+    type: 'Normal',
+    reason: 'KubeProxyRulesRemoved',
+    action: 'RemoveKubeProxyRules',
+    regarding: nodeSubject(nodeName),
+    note,
+  };
+}

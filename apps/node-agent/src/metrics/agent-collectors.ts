@@ -1,0 +1,54 @@
+import type { ProxyHealth, ReconcilerStatus } from '@switchyard/core';
+import { collectedFamily, type CollectedSample, type MetricFamily } from '@switchyard/host';
+import { version } from '../version.ts';
+import { stageOf } from './feature-stages.ts';
+import type { MetricsPage } from './metrics-page.ts';
+
+/** What the page says of a running agent. */
+export interface AgentView {
+  readonly backend: string;
+  readonly featureGates: ReadonlyMap<string, boolean>;
+  readonly status: () => Pick<ReconcilerStatus, 'families'>;
+  readonly health: () => ProxyHealth;
+}
+
+/** The kube-proxy this agent stands in for: whose configuration it reads and whose metrics it serves. */
+const kubernetes = { major: '1', minor: '36' };
+
+/** Adds what only the running agent knows. */
+export function addAgentCollectors(page: MetricsPage, view: AgentView): void {
+  page.addCollector(() => [
+    buildInfo(),
+    collectedFamily('switchyard_build_info', [[1, view.backend, process.version, version]]),
+    collectedFamily('kubernetes_feature_enabled', [...view.featureGates].map(featureSample)),
+    healthFamily(view.health()),
+    pendingFamily(view.status()),
+  ]);
+}
+
+function buildInfo(): MetricFamily {
+  const { major, minor } = kubernetes;
+  const gitVersion = `v${major}.${minor}.0+switchyard-${version}`;
+  const platform = `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`;
+  return collectedFamily('kubernetes_build_info', [
+    [1, '', 'v8', '', '', gitVersion, process.version, major, minor, platform],
+  ]);
+}
+
+function featureSample([name, isOn]: readonly [string, boolean]): CollectedSample {
+  return [isOn ? 1 : 0, name, stageOf(name)];
+}
+
+function healthFamily({ isLive, isReady }: ProxyHealth): MetricFamily {
+  return collectedFamily('switchyard_health', [
+    [isReady ? 1 : 0, 'healthz'],
+    [isLive ? 1 : 0, 'livez'],
+  ]);
+}
+
+function pendingFamily({ families }: Pick<ReconcilerStatus, 'families'>): MetricFamily {
+  return collectedFamily(
+    'switchyard_oldest_pending_change_seconds',
+    [...families].map(([ipFamily, { pendingFor = 0 }]) => [pendingFor / 1000, ipFamily] as const),
+  );
+}

@@ -1,0 +1,101 @@
+import {
+  type Clock,
+  type IpFamily,
+  metricDeclarations,
+  type Metrics,
+  millis,
+  noopMetrics,
+  UsageError,
+} from '@switchyard/core';
+import {
+  contentTypes,
+  createPrometheusMetrics,
+  familyText,
+  formatFor,
+  type MetricFamily,
+  type MetricsFormat,
+  pageEnd,
+} from '@switchyard/host';
+
+/** Works out families when a page is asked for. A name must have one collector. */
+export type Collector = (signal: AbortSignal) => readonly MetricFamily[] | Promise<readonly MetricFamily[]>;
+
+/** A page as it is sent. */
+export interface MetricsText {
+  /** For the header of this name. */
+  readonly contentType: string;
+  /** Iterated at most once. Other work runs between two pieces; all of them together are the body. */
+  readonly pieces: AsyncIterable<string>;
+}
+
+/** What `/metrics` says. */
+export interface MetricsPage {
+  /** Where the agent's parts measure. */
+  readonly metrics: Metrics;
+  /** Adds what is to be worked out when the page is asked for. */
+  addCollector(collector: Collector): void;
+  /** The text of the page, in the format that an `Accept` header asks for. Rejects with what a collector rejects with. */
+  metricsText(accept: string | undefined, signal: AbortSignal): Promise<MetricsText>;
+}
+
+/** What a page is about. */
+export interface MetricsPageOptions {
+  readonly ipFamilies: readonly IpFamily[];
+  readonly clock: Clock;
+}
+
+/** The page of a process that has not measured anything yet. */
+export function createMetricsPage({ ipFamilies, clock }: MetricsPageOptions): MetricsPage {
+  const metrics = createPrometheusMetrics({ declarations: Object.values(metricDeclarations), ipFamilies });
+  const collectors: Collector[] = [() => metrics.families()];
+  return {
+    metrics,
+    addCollector: (collector) => void collectors.push(collector),
+    async metricsText(accept, signal) {
+      const format = formatFor(accept);
+      const collected = await Promise.all(collectors.map((collect) => collect(signal)));
+      const families = collected.flat().sort((a, b) => (a.name < b.name ? -1 : 1));
+      return { contentType: contentTypes[format], pieces: write(families, { format, clock }, signal) };
+    },
+  };
+}
+
+/** The whole body, for whoever has no use for pieces. */
+export async function joinPieces({ pieces }: MetricsText): Promise<string> {
+  let body = '';
+  for await (const piece of pieces) body += piece;
+  return body;
+}
+
+/** Says nothing, for tests of other things. */
+export const noopMetricsPage: MetricsPage = {
+  metrics: noopMetrics,
+  addCollector: () => undefined,
+  metricsText: () => Promise.reject(new UsageError('metrics.none', 'this agent was started without a page of metrics')),
+};
+
+interface Writing {
+  readonly format: MetricsFormat;
+  readonly clock: Clock;
+}
+
+/** Gives way after so many characters: a millisecond or two of writing. */
+const pieceLength = 250_000;
+
+async function* write(
+  families: readonly MetricFamily[],
+  { format, clock }: Writing,
+  signal: AbortSignal,
+): AsyncGenerator<string, void, undefined> {
+  let piece = '';
+  for (const family of families) {
+    for (const text of familyText(family, format)) {
+      piece += text;
+      if (piece.length < pieceLength) continue;
+      yield piece;
+      piece = '';
+      await clock.sleep(millis(0), signal);
+    }
+  }
+  yield piece + pageEnd[format];
+}

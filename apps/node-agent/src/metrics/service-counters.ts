@@ -1,0 +1,90 @@
+import type { Clock, DataplaneBackend, IpFamily, Millis, ServiceCounters, ServicePortKey } from '@switchyard/core';
+
+/** What `BoundedCounters` reads, and how often. */
+export interface BoundedCountersOptions {
+  readonly backend: Pick<DataplaneBackend, 'ipFamily' | 'counters'>;
+  readonly clock: Clock;
+  /** Service ports with series of their own, at most. */
+  readonly limit: number;
+  /** So long a reading is served again. */
+  readonly maxAge: Millis;
+}
+
+/** The counters of some services. */
+export interface CountersReading {
+  readonly ipFamily: IpFamily;
+  /** In key order; at most `limit`. */
+  readonly services: ReadonlyMap<ServicePortKey, ServiceCounters>;
+  /** Service ports that are left out because of the limit. */
+  readonly omitted: number;
+}
+
+/**
+ * The kernel's counters of Services behind a limit. The kernel is read when somebody asks, once for all who ask meanwhile, and not
+ * again before `maxAge` has passed.
+ *
+ * Which services are shown: those shown before that have ever counted keep their place, so that a graph does not break off;
+ * the other places go to the busiest, then to the first by key.
+ */
+export class BoundedCounters {
+  readonly #options: BoundedCountersOptions;
+  #shown: ReadonlySet<ServicePortKey> = new Set();
+  #latest: { readonly reading: CountersReading; readonly at: Millis } | undefined;
+  #inFlight: Promise<CountersReading> | undefined;
+
+  constructor(options: BoundedCountersOptions) {
+    this.#options = options;
+  }
+
+  /** The last reading, however old; empty before the first. */
+  get latest(): CountersReading {
+    const { ipFamily } = this.#options.backend;
+    return this.#latest?.reading ?? { ipFamily, services: new Map(), omitted: 0 };
+  }
+
+  /** Rejects with `HostError` when the kernel cannot be read. The signal is that of the process: others wait as well. */
+  read(signal: AbortSignal): Promise<CountersReading> {
+    const { clock, maxAge } = this.#options;
+    if (this.#latest !== undefined && clock.monotonic() - this.#latest.at < maxAge) {
+      return Promise.resolve(this.#latest.reading);
+    }
+    this.#inFlight ??= this.#readKernel(signal).finally(() => (this.#inFlight = undefined));
+    return this.#inFlight;
+  }
+
+  async #readKernel(signal: AbortSignal): Promise<CountersReading> {
+    const { backend, clock, limit } = this.#options;
+    const all = (await backend.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
+    this.#shown = choose(all, this.#shown, limit);
+    const services = new Map<ServicePortKey, ServiceCounters>();
+    for (const key of [...this.#shown].sort()) {
+      const counters = all.get(key);
+      if (counters !== undefined) services.set(key, counters);
+    }
+    const reading = { ipFamily: backend.ipFamily, services, omitted: all.size - services.size };
+    this.#latest = { reading, at: clock.monotonic() };
+    return reading;
+  }
+}
+
+function choose(
+  all: ReadonlyMap<ServicePortKey, ServiceCounters>,
+  shown: ReadonlySet<ServicePortKey>,
+  limit: number,
+): ReadonlySet<ServicePortKey> {
+  if (all.size <= limit) return new Set(all.keys());
+  const chosen = new Set<ServicePortKey>();
+  const rest: { readonly key: ServicePortKey; readonly total: number }[] = [];
+  for (const [key, counters] of all) {
+    const total = totalOf(counters);
+    if (total > 0 && shown.has(key) && chosen.size < limit) chosen.add(key);
+    else rest.push({ key, total });
+  }
+  rest.sort((a, b) => b.total - a.total || (a.key < b.key ? -1 : 1));
+  for (const { key } of rest.slice(0, limit - chosen.size)) chosen.add(key);
+  return chosen;
+}
+
+function totalOf({ connections, drops }: ServiceCounters): number {
+  return connections + drops.noLocalEndpoint + drops.noEndpoints + drops.sourceRange;
+}

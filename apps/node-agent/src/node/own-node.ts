@@ -1,0 +1,100 @@
+import {
+  type Cidr,
+  cidrFamilyOf,
+  type ClusterStateView,
+  type IpAddress,
+  type IpFamily,
+  ipFamilyOf,
+  isEqual,
+  type Logger,
+  type NodeRecord,
+} from '@switchyard/core';
+import type { RunConfig } from '../config/run-config.ts';
+
+/** What `OwnNode` looks at. */
+export interface OwnNodeOptions {
+  readonly config: Pick<RunConfig, 'nodeName' | 'bindAddress'>;
+  readonly state: ClusterStateView;
+  readonly logger: Logger;
+}
+
+/**
+ * Our own Node as the cluster last described it. What it once said is kept while it says nothing: a Node that is
+ * deleted, or registers anew and has no addresses yet, takes nothing from this machine. `bindAddress` takes
+ * the place of the address of its family, and makes that family the primary one.
+ */
+export class OwnNode {
+  readonly #options: OwnNodeOptions;
+  #seen: NodeRecord | undefined;
+  #addresses: readonly IpAddress[] = [];
+  #podCidrs: readonly Cidr[] = [];
+
+  constructor(options: OwnNodeOptions) {
+    this.#options = options;
+  }
+
+  /** Whether an address of the Node is known, by itself or because the operator gave it. */
+  get hasAddress(): boolean {
+    this.#look();
+    return this.#bindAddress !== undefined || this.#addresses.length > 0;
+  }
+
+  /** Whether the Node has pod ranges, of whatever family. */
+  get hasPodCidrs(): boolean {
+    this.#look();
+    return this.#podCidrs.length > 0;
+  }
+
+  /** As `spec.podCIDRs` has them. */
+  get podCidrs(): readonly Cidr[] {
+    this.#look();
+    return this.#podCidrs;
+  }
+
+  /** The family of the Node's first address; undefined while none is known. */
+  get primaryFamily(): IpFamily | undefined {
+    this.#look();
+    const first = this.#bindAddress ?? this.#addresses[0];
+    return first === undefined ? undefined : ipFamilyOf(first);
+  }
+
+  /** The Node's address of a family: the first InternalIP, else the first ExternalIP; undefined when it has none. */
+  addressOf(ipFamily: IpFamily): IpAddress | undefined {
+    this.#look();
+    const given = this.#bindAddress;
+    if (given !== undefined && ipFamilyOf(given) === ipFamily) return given;
+    return this.#addresses.find((address) => ipFamilyOf(address) === ipFamily);
+  }
+
+  /** The Node's first pod range of a family. */
+  podCidrOf(ipFamily: IpFamily): Cidr | undefined {
+    this.#look();
+    return this.#podCidrs.find((cidr) => cidrFamilyOf(cidr) === ipFamily);
+  }
+
+  /** As in kube-proxy, every address of a family means that none was given. */
+  get #bindAddress(): IpAddress | undefined {
+    const { bindAddress } = this.#options.config;
+    return bindAddress === '0.0.0.0' || bindAddress === '::' ? undefined : bindAddress;
+  }
+
+  /** Takes over what the Node says now, if it says something. Cheap: records that did not change are the same objects. */
+  #look(): void {
+    const { config, state, logger } = this.#options;
+    const node = state.nodes.get(config.nodeName);
+    if (node === this.#seen) return;
+    if (node === undefined)
+      logger.warn('our Node is gone; its last addresses and pod ranges stay', { node: config.nodeName });
+    this.#seen = node;
+    const addresses = node?.addresses ?? [];
+    if (addresses.length > 0 && !isEqual(addresses, this.#addresses)) {
+      logger.info('addresses of our Node', { addresses, before: this.#addresses });
+      this.#addresses = addresses;
+    }
+    const podCidrs = node?.podCidrs ?? [];
+    if (podCidrs.length > 0 && !isEqual(podCidrs, this.#podCidrs)) {
+      logger.info('pod ranges of our Node', { podCidrs, before: this.#podCidrs });
+      this.#podCidrs = podCidrs;
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import { ConfigError, HostError, type IpFamily, millis, seconds, type StartCondition } from '@switchyard/core';
+import type { RunConfig } from '../config/run-config.ts';
+import type { OwnNode } from './own-node.ts';
+
+/** kube-proxy waits as long for its Node's addresses, and for its pod ranges. */
+const addressTimeout = seconds(30);
+const podCidrTimeout = seconds(300);
+
+/**
+ * What the first apply waits for. The Node may be created, and be given its addresses and pod ranges, after we
+ * started; manifests that lack something will not change their mind. Addresses are done without when the time is over,
+ * and followed when they come; without pod ranges nobody could tell pods, so that ends the agent. `supported` are
+ * the IP families of this machine: it must have the Node's primary one (kube-proxy fact 77).
+ */
+export function startConditionsOf(
+  config: RunConfig,
+  node: OwnNode,
+  supported: readonly IpFamily[],
+): readonly StartCondition[] {
+  checkPrimaryFamily(node, supported); // of --bind-address: nothing need be waited for
+  checkClusterCidrs(config, supported);
+  const isFixed = config.source.kind === 'manifests';
+  const conditions: StartCondition[] = [];
+  if (config.detectLocal.kind === 'nodeCIDR') {
+    conditions.push({
+      what: `spec.podCIDRs of Node ${config.nodeName}, by which pods are told (detectLocalMode NodeCIDR)`,
+      isMet: () => {
+        checkPrimaryFamily(node, supported);
+        if (node.hasPodCidrs) checkPodCidrs(node);
+        return node.hasPodCidrs;
+      },
+      timeout: isFixed ? millis(0) : podCidrTimeout,
+      failure: () => noPodCidrs(config),
+    });
+  }
+  if (config.nodePortAddresses.kind === 'primary') {
+    conditions.push({
+      what: `the addresses of Node ${config.nodeName}, on which NodePorts are to answer`,
+      isMet: () => {
+        checkPrimaryFamily(node, supported);
+        return node.hasAddress;
+      },
+      timeout: isFixed ? millis(0) : addressTimeout,
+    });
+  }
+  return conditions;
+}
+
+function checkPrimaryFamily({ primaryFamily }: OwnNode, supported: readonly IpFamily[]): void {
+  if (primaryFamily === undefined || supported.includes(primaryFamily)) return;
+  throw new HostError(
+    'host.ipFamily',
+    `our Node's primary address is ${primaryFamily}, and this machine's kernel has no ${primaryFamily} (missing, or ` +
+      'disabled for all interfaces); enable it, or give an address of the other family with --bind-address',
+  );
+}
+
+/** Ranges of a family that this machine does not have tell nobody. */
+function checkClusterCidrs({ detectLocal }: RunConfig, supported: readonly IpFamily[]): void {
+  if (detectLocal.kind !== 'clusterCIDR') return;
+  const families = Object.keys(detectLocal.cidrs) as readonly IpFamily[]; // the keys of this record
+  if (families.length === 0 || families.some((family) => supported.includes(family))) return;
+  throw new ConfigError(
+    'config.clusterCidr',
+    `--cluster-cidr has only ${families.join()} ranges, and this machine has only ${supported.join()}; give the range ` +
+      'of the pods of this family, or none',
+  );
+}
+
+/** kube-proxy refuses as well: pods could not be told in the family that matters most. */
+function checkPodCidrs(node: OwnNode): void {
+  const { primaryFamily } = node;
+  if (primaryFamily === undefined || node.podCidrOf(primaryFamily) !== undefined) return;
+  throw new ConfigError(
+    'node.podCidrs',
+    `--detect-local-mode=NodeCIDR: our Node's primary address is ${primaryFamily}, and its spec.podCIDRs has none of ` +
+      `that family: ${node.podCidrs.join(', ')}; give the Node such a range, or choose another mode`,
+  );
+}
+
+function noPodCidrs({ nodeName, source }: RunConfig): ConfigError {
+  const when = source.kind === 'manifests' ? 'in the manifests' : `after ${podCidrTimeout / 1000} s`;
+  return new ConfigError(
+    'node.podCidrs',
+    `--detect-local-mode=NodeCIDR: Node ${nodeName} has no spec.podCIDRs ${when}; let the controller manager allocate ` +
+      'them (--allocate-node-cidrs), check --hostname-override, or choose another mode',
+  );
+}

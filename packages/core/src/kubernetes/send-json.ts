@@ -1,0 +1,124 @@
+import * as http from 'node:http';
+import * as https from 'node:https';
+import { type Clock, type Millis, seconds } from '../time.ts';
+import { brokenOff } from './api-failure.ts';
+import type { ApiServerConnection } from './api-server-connection.ts';
+import { startInactivityTimer } from './inactivity.ts';
+
+/** One request that writes, or asks for something small. */
+export interface JsonRequest {
+  readonly method: 'GET' | 'POST' | 'PATCH';
+  /** With its query, below the server's own prefix. */
+  readonly path: string;
+  /** Sent as JSON; a PATCH is a merge patch. Undefined for a GET. */
+  readonly body?: unknown;
+}
+
+/** What the server said, whatever it said. */
+export interface JsonAnswer {
+  readonly status: number;
+  /** Empty when there was none. */
+  readonly body: string;
+  /** From the `Retry-After` header in seconds; undefined when there is none, or when it is a date. */
+  readonly retryAfter: Millis | undefined;
+}
+
+/** With what requests are sent. */
+export interface SendOptions {
+  readonly connection: ApiServerConnection;
+  readonly clock: Clock;
+  /** Sent as `User-Agent`. */
+  readonly userAgent: string;
+}
+
+const answerLimit = seconds(30);
+const maxAnswerBytes = 1 << 20;
+
+/**
+ * Sends one request on a connection of its own, for what is rare. Rejects with `ApiFailure` when there is no answer,
+ * and with `signal.reason` when aborted. After a 401 the credentials are read again next time.
+ */
+export async function sendJson(
+  { connection, clock, userAgent }: SendOptions,
+  request: JsonRequest,
+  signal: AbortSignal,
+): Promise<JsonAnswer> {
+  signal.throwIfAborted();
+  using timer = startInactivityTimer(clock, answerLimit);
+  const name = `${request.method} ${request.path}`;
+  try {
+    const authorization = await connection.credentials.authorization(signal);
+    const stop = AbortSignal.any([signal, timer.signal]);
+    const sent = open(connection, request, { authorization, userAgent, stop });
+    const response = await answerOf(sent, request.body);
+    if (response.statusCode === 401) connection.credentials.forget();
+    return { status: response.statusCode ?? 0, body: await textOf(response), retryAfter: retryAfterOf(response) };
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    if (timer.signal.aborted) throw brokenOff(name, `no answer within ${answerLimit / 1000} s`);
+    throw brokenOff(name, 'no answer', error);
+  }
+}
+
+interface Headers {
+  readonly authorization: string | undefined;
+  readonly userAgent: string;
+  readonly stop: AbortSignal;
+}
+
+function open(
+  { url, tls }: ApiServerConnection,
+  request: JsonRequest,
+  { authorization, userAgent, stop }: Headers,
+): http.ClientRequest {
+  const type = request.method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+  const options: https.RequestOptions = {
+    protocol: url.protocol,
+    hostname: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port,
+    path: `${url.pathname.replace(/\/$/, '')}${request.path}`,
+    method: request.method,
+    agent: false,
+    signal: stop,
+    headers: {
+      accept: 'application/json',
+      'user-agent': userAgent,
+      ...(request.body === undefined ? {} : { 'content-type': type }),
+      ...(authorization === undefined ? {} : { authorization }),
+    },
+  };
+  if (url.protocol !== 'https:') return http.request(options);
+  return https.request({
+    ...options,
+    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
+    ...(tls.cert === undefined ? {} : { cert: tls.cert }),
+    ...(tls.key === undefined ? {} : { key: tls.key }),
+    ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
+    rejectUnauthorized: !tls.insecureSkipVerify,
+  });
+}
+
+function answerOf(request: http.ClientRequest, body: unknown): Promise<http.IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    // The error listener stays: an abort after the answer must not end the process.
+    request.on('error', reject).on('response', resolve);
+    request.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+async function textOf(response: http.IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) {
+    text += chunk as string; // setEncoding makes it text
+    if (text.length > maxAnswerBytes) break;
+  }
+  return text;
+}
+
+/** A longer wait than this is a mistake of somebody between us and the server. */
+const longestRetryAfter = 300;
+
+function retryAfterOf({ headers }: http.IncomingMessage): Millis | undefined {
+  const text = headers['retry-after'] ?? '';
+  return /^\d+$/.test(text) ? seconds(Math.min(Number(text), longestRetryAfter)) : undefined;
+}

@@ -1,0 +1,66 @@
+import type { EventRecorder } from '../events.ts';
+import type { IpFamily } from '../ip/address.ts';
+import type { NodeName, ServicePortKey } from '../records/keys.ts';
+import type { Drift } from './dataplane-backend.ts';
+
+/** Who tells, and of which family. */
+export interface ReconcileEventsOptions {
+  readonly ipFamily: IpFamily;
+  readonly nodeName: NodeName;
+  readonly events: EventRecorder;
+}
+
+/** What a lane tells the cluster about, in the words of events. Repetitions are the recorder's business. */
+export class ReconcileEvents {
+  readonly #options: ReconcileEventsOptions;
+
+  constructor(options: ReconcileEventsOptions) {
+    this.#options = options;
+  }
+
+  /** Somebody changed what is ours in the kernel, and it is as it was again. */
+  driftHealed({ kind, changes, process }: Drift, durationMs: number): void {
+    const who = process === undefined ? 'somebody' : `${process.name} (pid ${process.pid})`;
+    this.#onNode({
+      type: 'Warning',
+      reason: 'ForwardingRulesRepaired',
+      action: 'RepairForwardingRules',
+      note: `${who} changed our forwarding rules in the kernel (${changes.join(', ') || kind}); they are repaired after ${durationMs} ms`,
+    });
+  }
+
+  /** Nothing could be applied, and this is new. */
+  applyFailed(error: Error): void {
+    this.#onNode({
+      type: 'Warning',
+      reason: 'FailedToApply',
+      action: 'Apply',
+      note: `will be tried again: ${error.message}`,
+    });
+  }
+
+  /** A Service's forwarding is not in the kernel as it should be, and this is new. */
+  serviceFailed(service: ServicePortKey, error: Error): void {
+    const { events, ipFamily, nodeName } = this.#options;
+    const key = service.slice(0, service.indexOf(':'));
+    const [namespace = '', name = ''] = key.split('/');
+    events.record({
+      type: 'Warning',
+      reason: 'FailedToApply',
+      action: 'Apply',
+      regarding: { kind: 'Service', namespace, name, uid: '' },
+      note: `node ${nodeName}, ${ipFamily}: ${service} is not forwarded as it should be, will be tried again: ${error.message}`,
+    });
+  }
+
+  #onNode(event: {
+    readonly type: 'Normal' | 'Warning';
+    readonly reason: string;
+    readonly action: string;
+    readonly note: string;
+  }): void {
+    const { events, ipFamily, nodeName } = this.#options;
+    const regarding = { kind: 'Node', namespace: '', name: nodeName, uid: '' } as const;
+    events.record({ ...event, regarding, note: `${ipFamily}: ${event.note}` });
+  }
+}

@@ -1,0 +1,28 @@
+import {
+  type CollectedDeclaration,
+  type CollectedName,
+  InvariantError,
+  kubeProxyMetrics,
+  ownMetrics,
+} from '@switchyard/core';
+import { labelText, type MetricFamily, type Series } from './prometheus-text.ts';
+
+/** One value with those of its labels, in the order in which the metric declares them. */
+export type CollectedSample = readonly [value: number, ...labels: readonly string[]];
+
+const declared: Readonly<Record<CollectedName, CollectedDeclaration>> = {
+  ...kubeProxyMetrics.collected,
+  ...ownMetrics.collected,
+};
+
+/** The family of a metric that is worked out when it is asked for. Samples are read when it is written. */
+export function collectedFamily(name: CollectedName, samples: Iterable<CollectedSample>): MetricFamily {
+  const { type, help, labels: names } = declared[name];
+  function* series(): Generator<Series, void, undefined> {
+    for (const [value, ...labels] of samples) {
+      if (labels.length === names.length) yield { labels: labelText(names, labels), value };
+      else throw new InvariantError(`metric ${name} has the labels ${names.join(', ')}, not ${labels.length} of them`);
+    }
+  }
+  return { name, type, help, series: { [Symbol.iterator]: series } };
+}

@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { collectedFamily } from './collected-family.ts';
+import type { MetricFamily } from './prometheus-text.ts';
+
+/** Milliseconds between two looks at the event loop: ten wake-ups a second, none of which runs JavaScript. */
+const resolution = 100;
+
+/** What this process uses, by the names every Prometheus client gives it, and what Node adds. Linux only. */
+export interface ProcessMetrics extends Disposable {
+  /** Delays and utilization are those since the last call. */
+  collect(): readonly MetricFamily[];
+}
+
+/** Begins to watch the event loop. */
+export function watchProcess(): ProcessMetrics {
+  const delays = monitorEventLoopDelay({ resolution });
+  delays.enable();
+  let past = performance.eventLoopUtilization();
+  return {
+    collect() {
+      const now = performance.eventLoopUtilization();
+      const { utilization } = performance.eventLoopUtilization(now, past);
+      past = now;
+      const families = [...processFamilies(), ...memoryFamilies(), ...loopFamilies(delays, utilization)];
+      delays.reset();
+      return families;
+    },
+    [Symbol.dispose]: () => void delays.disable(),
+  };
+}
+
+function processFamilies(): readonly MetricFamily[] {
+  const { user, system } = process.cpuUsage();
+  const virtual = /^VmSize:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1];
+  const maxFds = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
+  return [
+    collectedFamily('process_cpu_seconds_total', [[(user + system) / 1e6]]),
+    collectedFamily('process_max_fds', [[Number(maxFds ?? Infinity)]]),
+    collectedFamily('process_open_fds', [[readdirSync('/proc/self/fd').length - 1]]), // one is that of this look
+    collectedFamily('process_resident_memory_bytes', [[process.memoryUsage.rss()]]),
+    collectedFamily('process_start_time_seconds', [[performance.timeOrigin / 1000]]),
+    collectedFamily('process_virtual_memory_bytes', [[Number(virtual ?? 0) * 1024]]),
+  ];
+}
+
+function memoryFamilies(): readonly MetricFamily[] {
+  const { heapTotal, heapUsed, external } = process.memoryUsage();
+  const [major = '', minor = '', patch = ''] = process.versions.node.split('.');
+  return [
+    collectedFamily('nodejs_external_memory_bytes', [[external]]),
+    collectedFamily('nodejs_heap_size_total_bytes', [[heapTotal]]),
+    collectedFamily('nodejs_heap_size_used_bytes', [[heapUsed]]),
+    collectedFamily('nodejs_version_info', [[1, major, minor, patch, process.version]]),
+  ];
+}
+
+function loopFamilies(delays: ReturnType<typeof monitorEventLoopDelay>, utilization: number): readonly MetricFamily[] {
+  // What is recorded is the time between two looks; without any since the last call it is made up.
+  const seconds = (nanoseconds: number): number =>
+    delays.count === 0 ? 0 : Math.max(0, nanoseconds / 1e9 - resolution / 1000);
+  return [
+    collectedFamily('nodejs_eventloop_lag_max_seconds', [[seconds(delays.max)]]),
+    collectedFamily('nodejs_eventloop_lag_mean_seconds', [[seconds(delays.mean)]]),
+    collectedFamily('nodejs_eventloop_lag_p99_seconds', [[seconds(delays.percentile(99))]]),
+    collectedFamily('nodejs_eventloop_utilization', [[utilization]]),
+  ];
+}

@@ -1,0 +1,144 @@
+import {
+  bucketBounds,
+  InvariantError,
+  type IpFamily,
+  type MetricDeclaration,
+  type MetricDeclarations,
+  type MetricLabels,
+  type Metrics,
+} from '@switchyard/core';
+import { labelText, type MetricFamily } from './prometheus-text.ts';
+
+/** What is to be measured. */
+export interface PrometheusMetricsOptions {
+  readonly declarations: readonly MetricDeclarations[];
+  /** The families of this node: the values of every label `ip_family`. */
+  readonly ipFamilies: readonly IpFamily[];
+}
+
+/** Keeps what is measured, for `familyText`. Nothing here waits, and a known series costs no memory. */
+export interface PrometheusMetrics extends Metrics {
+  /** Every family by name, also those without series. A live view. */
+  families(): readonly MetricFamily[];
+}
+
+/** Series that are known beforehand are there from the start, as 0. */
+export function createPrometheusMetrics(options: PrometheusMetricsOptions): PrometheusMetrics {
+  const views: MetricFamily[] = [];
+  const values = new Map<string, SeriesByLabels<Value>>();
+  const distributions = new Map<string, SeriesByLabels<Distribution>>();
+  for (const { counters, gauges, histograms } of options.declarations) {
+    for (const [type, declared] of [['counter', counters] as const, ['gauge', gauges] as const]) {
+      for (const [name, one] of Object.entries(declared)) {
+        const series = new SeriesByLabels<Value>(name, one.labels, (labels) => ({ labels, value: 0 }));
+        knownLabels(one, options.ipFamilies).forEach((labels) => series.of(labels));
+        values.set(name, series);
+        views.push({ type, name, help: one.help, series });
+      }
+    }
+    for (const [name, one] of Object.entries(histograms)) {
+      const bounds = bucketBounds[one.buckets];
+      const series = new SeriesByLabels<Distribution>(name, one.labels, (labels) => emptyDistribution(labels, bounds));
+      knownLabels(one, options.ipFamilies).forEach((labels) => series.of(labels));
+      distributions.set(name, series);
+      views.push({ type: 'histogram', name, help: one.help, bounds, series });
+    }
+  }
+  views.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return {
+    add(name, labels, amount = 1) {
+      seriesOf(values, name, labels).value += amount;
+    },
+    set(name, labels, value) {
+      seriesOf(values, name, labels).value = value;
+    },
+    observe(name, labels, value) {
+      const series = seriesOf(distributions, name, labels);
+      const index = bucketOf(series.bounds, value);
+      series.counts[index] = (series.counts[index] ?? 0) + 1;
+      series.sum += value;
+    },
+    families: () => views,
+  };
+}
+
+interface Value {
+  readonly labels: string;
+  value: number;
+}
+
+interface Distribution {
+  readonly labels: string;
+  readonly bounds: readonly number[];
+  readonly counts: Float64Array;
+  sum: number;
+}
+
+function emptyDistribution(labels: string, bounds: readonly number[]): Distribution {
+  return { labels, bounds, counts: new Float64Array(bounds.length + 1), sum: 0 };
+}
+
+/** The series of one name, by the values of their labels; iterated in the order in which they came. */
+class SeriesByLabels<S> {
+  readonly #name: string;
+  readonly #labels: readonly string[];
+  readonly #create: (labels: string) => S;
+  readonly #series = new Map<string, S>();
+
+  constructor(name: string, labels: readonly string[], create: (labels: string) => S) {
+    this.#name = name;
+    this.#labels = labels;
+    this.#create = create;
+  }
+
+  [Symbol.iterator](): Iterator<S> {
+    return this.#series.values();
+  }
+
+  of(labels: MetricLabels): S {
+    const names = this.#labels;
+    const first = names[0] === undefined ? '' : labels[names[0]];
+    const key = names.length < 2 ? (first ?? '') : names.map((name) => labels[name]).join('\0');
+    return this.#series.get(key) ?? this.#add(key, labels);
+  }
+
+  #add(key: string, labels: MetricLabels): S {
+    const values = this.#labels.map((label) => {
+      const value = labels[label];
+      if (value !== undefined) return value;
+      throw new InvariantError(`metric ${this.#name} is measured without its label ${label}`);
+    });
+    const series = this.#create(labelText(this.#labels, values));
+    this.#series.set(key, series);
+    return series;
+  }
+}
+
+function seriesOf<S>(all: ReadonlyMap<string, SeriesByLabels<S>>, name: string, labels: MetricLabels): S {
+  const series = all.get(name);
+  if (series === undefined) throw new InvariantError(`metric ${name} is not declared`);
+  return series.of(labels);
+}
+
+/** Index of the first bucket whose bound is not below `value`. */
+function bucketOf(bounds: readonly number[], value: number): number {
+  let low = 0;
+  let high = bounds.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((bounds[middle] ?? Infinity) < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Every combination of label values, if all of them are known; else none. */
+function knownLabels(declaration: MetricDeclaration, ipFamilies: readonly IpFamily[]): readonly MetricLabels[] {
+  if (declaration.isAbsentFirst === true) return [];
+  let combinations: readonly MetricLabels[] = [{}];
+  for (const label of declaration.labels) {
+    const values = label === 'ip_family' ? ipFamilies : (declaration.values?.[label] ?? []);
+    combinations = combinations.flatMap((one) => values.map((value) => ({ ...one, [label]: value })));
+  }
+  return combinations;
+}

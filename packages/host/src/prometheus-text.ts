@@ -1,0 +1,135 @@
+/** The two texts a Prometheus reads: format 0.0.4, and OpenMetrics 1.0. */
+export type MetricsFormat = 'text' | 'openmetrics';
+
+/** One value with its labels, as `labelText` made them. */
+export interface Series {
+  readonly labels: string;
+  readonly value: number;
+}
+
+/** A distribution: how often a value fell into each bucket alone, the last one being that of +Inf. */
+export interface HistogramSeries {
+  readonly labels: string;
+  readonly counts: Float64Array;
+  readonly sum: number;
+}
+
+/** All series of one name. */
+export type MetricFamily =
+  | {
+      readonly type: 'counter' | 'gauge';
+      readonly name: string;
+      readonly help: string;
+      readonly series: Iterable<Series>;
+    }
+  | {
+      readonly type: 'histogram';
+      readonly name: string;
+      readonly help: string;
+      /** Upper bounds, ascending, without +Inf. */
+      readonly bounds: readonly number[];
+      readonly series: Iterable<HistogramSeries>;
+    };
+
+/** `Content-Type` of a format. */
+export const contentTypes: Readonly<Record<MetricsFormat, string>> = {
+  text: 'text/plain; version=0.0.4; charset=utf-8',
+  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+};
+
+/** What ends a page. */
+export const pageEnd: Readonly<Record<MetricsFormat, string>> = { text: '', openmetrics: '# EOF\n' };
+
+/** So many series are written at a time: a millisecond or less. */
+const seriesPerChunk = 1000;
+
+/** `a="x",b="y"`, escaped. Names and values in the same order. */
+export function labelText(names: readonly string[], values: readonly string[]): string {
+  let text = '';
+  for (let index = 0; index < names.length; index++) {
+    text += `${index === 0 ? '' : ','}${names[index] ?? ''}="${escapeLabel(values[index] ?? '')}"`;
+  }
+  return text;
+}
+
+/**
+ * The text of a family in pieces, so that whoever writes many can give way in between. A family without series has no text.
+ * The bounds in `le` are spelled alike in both formats (OpenMetrics recommends `1.0`): a series must not depend on who asks.
+ */
+export function* familyText(family: MetricFamily, format: MetricsFormat): Generator<string, void, undefined> {
+  let text = headOf(family, format);
+  let pending = 0;
+  let isEmpty = true;
+  const write = family.type === 'histogram' ? histogramWriter(family.name, family.bounds) : undefined;
+  for (const series of family.series) {
+    isEmpty = false;
+    if (write !== undefined) text += write(series as HistogramSeries); // the type says which series they are
+    else text += line(family.name, series.labels, (series as Series).value);
+    if (++pending < seriesPerChunk) continue;
+    yield text;
+    text = '';
+    pending = 0;
+  }
+  if (!isEmpty && text !== '') yield text;
+}
+
+/** The format to answer with; `text` unless the other one is asked for. An `Accept` header as HTTP defines it, or undefined. */
+export function formatFor(accept: string | undefined): MetricsFormat {
+  let best: { readonly format: MetricsFormat; readonly quality: number } = { format: 'text', quality: 0 };
+  for (const item of (accept ?? '').split(',')) {
+    const [type = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase());
+    const valueOf = (name: string): string | undefined =>
+      parameters.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1);
+    const version = valueOf('version');
+    const format = formatOf(type, version);
+    const quality = Number(valueOf('q') ?? 1);
+    if (format !== undefined && quality > best.quality) best = { format, quality };
+  }
+  return best.format;
+}
+
+function formatOf(type: string, version: string | undefined): MetricsFormat | undefined {
+  if (type === 'application/openmetrics-text') return (version ?? '1.0.0') === '1.0.0' ? 'openmetrics' : undefined;
+  if (type === 'text/plain') return (version ?? '0.0.4') === '0.0.4' ? 'text' : undefined;
+  return type === '*/*' || type === 'text/*' ? 'text' : undefined;
+}
+
+function headOf({ name, type, help }: MetricFamily, format: MetricsFormat): string {
+  if (format === 'text') {
+    return `# HELP ${name} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}\n# TYPE ${name} ${type}\n`;
+  }
+  const family = type === 'counter' ? name.replace(/_total$/, '') : name;
+  const unit = /_(seconds|bytes)$/.exec(family)?.[1];
+  const unitLine = unit === undefined ? '' : `# UNIT ${family} ${unit}\n`;
+  return `# HELP ${family} ${escapeLabel(help)}\n# TYPE ${family} ${type}\n${unitLine}`;
+}
+
+function histogramWriter(name: string, bounds: readonly number[]): (series: HistogramSeries) => string {
+  const bounded = [...bounds.map(numberText), '+Inf'];
+  return ({ labels, counts, sum }) => {
+    const separator = labels === '' ? '' : ',';
+    let text = '';
+    let total = 0;
+    for (const [index, bound] of bounded.entries()) {
+      total += counts[index] ?? 0;
+      text += `${name}_bucket{${labels}${separator}le="${bound}"} ${total}\n`;
+    }
+    return text + line(`${name}_sum`, labels, sum) + line(`${name}_count`, labels, total);
+  };
+}
+
+function line(name: string, labels: string, value: number): string {
+  return labels === '' ? `${name} ${numberText(value)}\n` : `${name}{${labels}} ${numberText(value)}\n`;
+}
+
+function numberText(value: number): string {
+  if (value === Infinity) return '+Inf';
+  return value === -Infinity ? '-Inf' : String(value); // NaN and exponents are spelled as Prometheus reads them
+}
+
+const needsEscape = /["\\\n]/;
+
+function escapeLabel(value: string): string {
+  if (!needsEscape.test(value)) return value;
+  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
+}
