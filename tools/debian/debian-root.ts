@@ -50,7 +50,7 @@ export async function debianRoot(options: DebianRootOptions): Promise<string> {
     join(cache, 'lock'),
     async () => {
       if (existsSync(folder)) return;
-      const progress = options.progress ?? ((line) => console.error(line));
+      const progress = options.progress ?? ((line) => void process.stderr.write(`${line}\n`));
       progress(`debian: fetching ${packages.join(' ')} for ${architecture}, and what they depend on`);
       const apt = await openApt({ folder: join(cache, `apt-${architecture}`), architecture, exclude });
       await fetchAndUnpack({ apt, packages, folder, progress, signal: options.signal });

@@ -24,7 +24,12 @@ export type { NftTransportKind, NodePortAddresses, RunConfig, SourceConfig };
 export type Config =
   | RunConfig
   | { readonly kind: 'dump'; readonly nftTransport: NftTransportKind; readonly logLevel: LogLevel }
-  | { readonly kind: 'cleanup'; readonly nftTransport: NftTransportKind; readonly logLevel: LogLevel }
+  | {
+      readonly kind: 'cleanup';
+      readonly ofKubeProxyToo: boolean;
+      readonly nftTransport: NftTransportKind;
+      readonly logLevel: LogLevel;
+    }
   | { readonly kind: 'help' }
   | { readonly kind: 'version' };
 
@@ -70,7 +75,8 @@ export function parseConfig(
     throw new ConfigError('config.command', '--switchyard-dump and --cleanup exclude each other; give one');
   }
   if (isOn('switchyard-dump')) return { kind: 'dump', nftTransport, logLevel };
-  if (isOn('cleanup')) return { kind: 'cleanup', nftTransport, logLevel };
+  if (isOn('cleanup'))
+    return { kind: 'cleanup', ofKubeProxyToo: isOn('switchyard-cleanup-kube-proxy'), nftTransport, logLevel };
   checkProxyMode(values);
   return {
     kind: 'run',
@@ -78,6 +84,15 @@ export function parseConfig(
     nodeName: parseNodeName(values),
     detectLocal: { kind: 'clusterCIDR', cidrs: parsePodCidrs(values) },
     ...unset,
+    purpose: isOn('init-only') ? 'set-up' : 'run',
+    conntrack: {
+      ...unset.conntrack,
+      maxPerCore: Number(values.get('conntrack-max-per-core') ?? 0),
+      min: Number(values.get('conntrack-min') ?? 0),
+      tcpEstablishedTimeout: parsePeriod(values, 'conntrack-tcp-timeout-established') ?? seconds(0),
+    },
+    oomScoreAdj: values.has('oom-score-adj') ? Number(values.get('oom-score-adj')) : undefined,
+    kubeProxyRules: values.get('switchyard-kube-proxy-rules') === 'keep' ? 'keep' : 'remove',
     masqueradeAll: isOn('masquerade-all'),
     nodePortAddresses: parseNodePortAddresses(values),
     healthz: parseHealthz(values.get('healthz-bind-address') ?? defaultHealthz),

@@ -63,6 +63,16 @@ export const flags: readonly Flag[] = [
     help: 'longest wait before a retry; /healthz fails when a change waits twice as long (default 30s)',
   },
   { name: 'cleanup', kind: 'switch', help: 'remove everything this dataplane left in the kernel, and exit' },
+  { name: 'init-only', kind: 'switch', help: 'do what needs more rights than CAP_NET_ADMIN, and exit' },
+  { name: 'conntrack-max-per-core', kind: 'text', value: 'N', help: 'flows tracked per core; 0 leaves the limit' },
+  { name: 'conntrack-min', kind: 'text', value: 'N', help: 'flows tracked at least' },
+  {
+    name: 'conntrack-tcp-timeout-established',
+    kind: 'text',
+    value: 'DURATION',
+    help: 'how long idle TCP flows are tracked; 0 leaves it',
+  },
+  { name: 'oom-score-adj', kind: 'text', value: 'N', help: 'how likely the kernel ends this process first' },
   {
     name: 'v',
     kind: 'text',
@@ -89,6 +99,13 @@ export const flags: readonly Flag[] = [
     value: 'on|off',
     help: 'off: never send to terminating endpoints, as Kubernetes up to 1.25 (default on)',
   },
+  {
+    name: 'switchyard-kube-proxy-rules',
+    kind: 'text',
+    value: 'remove|keep',
+    help: 'what a stopped kube-proxy left, once ours is in place (default remove)',
+  },
+  { name: 'switchyard-cleanup-kube-proxy', kind: 'switch', help: 'with --cleanup: remove what kube-proxy left too' },
   { name: 'switchyard-dump', kind: 'switch', help: 'print what is in the kernel, and exit' },
 ];
 

@@ -1,10 +1,15 @@
+import { cpus } from 'node:os';
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import { HostError, httpListener, type IpFamily, type Logger, seconds, systemClock } from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, noopEvents, seconds, systemClock } from '@switchyard/core';
 import {
+  allButForward,
   collectGarbage,
   createCommandRunner,
   createJsonLogger,
   hostIpFamilies,
+  kernelFiles,
+  type LeveledLogger,
+  logLevelOf,
   nodeAddresses,
   releaseMemoryLater,
   runApp,
@@ -12,12 +17,21 @@ import {
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import { openBackends } from './backends.ts';
+import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
+import { removeKubeProxyRules } from './cleanup/kube-proxy-rules.ts';
+import { removalText } from './cleanup/removal.ts';
 import { type Config, parseConfig, type RunConfig } from './config.ts';
 import { helpText } from './flags.ts';
 import { createMetricsPage } from './metrics/metrics-page.ts';
+import { agentIdentity } from './host/agent-identity.ts';
+import { dumpText } from './host/dump-text.ts';
+import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
+import { setUpHost } from './host/set-up-host.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
+
+const startTime = systemClock.now();
 
 /** Loaded when it is needed: the agent must start without the addon. */
 const native = () => import('@switchyard/native');
@@ -28,14 +42,22 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
   const logger = createJsonLogger(config.logLevel);
   const ipFamilies = hostIpFamilies();
   const backendHost = { runner: createCommandRunner(), transport: config.nftTransport, logger };
-  if (config.kind !== 'run') {
-    for (const backend of await openBackends(backendHost, ipFamilies, signal)) {
-      if (config.kind === 'dump') print(await backend.dump(signal));
-      else await backend.cleanup(signal);
-      await backend[Symbol.asyncDispose]();
-    }
+  if (config.kind === 'dump') return print(await dumpText(await openBackends(backendHost, ipFamilies, signal), signal));
+  if (config.kind === 'cleanup') {
+    await refuseWhileRunning(systemClock, signal);
+    const kubeProxy = config.ofKubeProxyToo;
+    const removal = await cleanUp({ backendHost, files: kernelFiles(), kubeProxy }, signal);
+    print(removalText(removal));
+    if (removal.failures.length > 0) throw cleanUpFailed(removal);
     return;
   }
+  const setUp = { files: kernelFiles(), cores: cpus().length, logger, events: noopEvents };
+  if (config.purpose === 'set-up') {
+    for (const backend of await openBackends(backendHost, ipFamilies, signal)) await backend[Symbol.asyncDispose]();
+    return setUpHost(config, setUp);
+  }
+  await using _ = await claimNode(agentIdentity(config.nodeName, process.env), { clock: systemClock }, signal);
+  setUpHost(config, setUp);
   await runUntilStopped({ config, backendHost, ipFamilies, logger }, signal);
   logger.info('stopped, forwarding stays in place', { reason: String(signal.reason) });
 }
@@ -44,7 +66,7 @@ interface Run {
   readonly config: RunConfig;
   readonly backendHost: NftablesHost;
   readonly ipFamilies: readonly IpFamily[];
-  readonly logger: Logger;
+  readonly logger: LeveledLogger;
 }
 
 /** What the host can do is asked while the cluster is already being listed. */
@@ -72,7 +94,15 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       listener: httpListener,
       events,
       interfaceAddresses: () => nodeAddresses(),
+      views: {
+        configz: () => ({ kind: 'KubeProxyConfiguration', apiVersion: 'kubeproxy.config.k8s.io/v1alpha1' }),
+        flagz: () => new Map(),
+        setVerbosity: (verbosity: number) => logger.setLevel(logLevelOf(verbosity)),
+        process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
+      },
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
+      removeKubeProxyRules: (stop: AbortSignal) =>
+        removeKubeProxyRules({ runner: backendHost.runner, ipFamilies, wish: allButForward }, stop),
       // Listing and the first apply leave more garbage than all that follows.
       onForwarding: () => {
         metricsPage.metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);

@@ -118,12 +118,15 @@ export class NftablesBackend implements DataplaneBackend {
     }
   }
 
-  async cleanup(signal: AbortSignal): Promise<void> {
+  async cleanup(signal: AbortSignal): Promise<readonly string[]> {
     this.#table = undefined;
     const { current, others } = await findTables(this.#transport, signal);
+    const removed: string[] = [];
     for (const table of current === undefined ? others : [current, ...others]) {
-      await removeFamily(this.#transport, table, this.ipFamily, signal);
+      const what = await removeFamily(this.#transport, table, this.ipFamily, signal);
+      if (what !== undefined) removed.push(what);
     }
+    return removed;
   }
 
   async dump(signal: AbortSignal): Promise<string> {

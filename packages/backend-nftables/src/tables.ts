@@ -1,5 +1,5 @@
 import type { IpFamily } from '@switchyard/core';
-import { type FamilySuffix, suffixOf, type TableName, tableNames } from './names.ts';
+import { suffixOf, type TableName, tableNames } from './names.ts';
 import { NftError } from './nft-error.ts';
 import { skeleton, skeletonDigest } from './skeleton.ts';
 import type { NftTransport } from './transport.ts';
@@ -71,32 +71,38 @@ async function ensureAlone(transport: NftTransport, signal: AbortSignal): Promis
 
 /**
  * Takes one IP family out of a table of any version, and the table itself when the other family is not in
- * it. One transaction. A table that is not there is a table without the family.
+ * it. One transaction. A table that is not there is a table without the family. Returns what was removed, in words.
  */
 export function removeFamily(
   transport: NftTransport,
   table: TableName,
   family: IpFamily,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<string | undefined> {
   return transport.exclusively(async () => {
     try {
-      await removeAlone(transport, { table, suffix: suffixOf(family) }, signal);
+      return await removeAlone(transport, { table, family }, signal);
     } catch (error) {
       if (!(error instanceof NftError) || error.refusal !== 'missing') throw error;
       if ((await transport.findTable(table, signal)) !== undefined) throw error;
+      return undefined;
     }
   });
 }
 
 async function removeAlone(
   transport: NftTransport,
-  { table, suffix }: { readonly table: TableName; readonly suffix: FamilySuffix },
+  { table, family }: { readonly table: TableName; readonly family: IpFamily },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<string | undefined> {
+  const suffix = suffixOf(family);
   const inUse = (await transport.listObjects(table, signal)).filter(({ isEmpty }) => !isEmpty);
   const isOtherFamilyInUse = inUse.some(({ name }) => /[46]$/.test(name) && !name.endsWith(suffix));
-  if (!isOtherFamilyInUse) return transport.deleteTable(table, signal);
+  if (!isOtherFamilyInUse) {
+    await transport.deleteTable(table, signal);
+    return `nftables table inet ${table}`;
+  }
   const ours = inUse.filter(({ name }) => name.endsWith(suffix));
-  return transport.flushObjects(table, ours, signal);
+  await transport.flushObjects(table, ours, signal);
+  return ours.length === 0 ? undefined : `everything of ${family} in nftables table inet ${table}`;
 }

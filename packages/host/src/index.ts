@@ -9,3 +9,8 @@ export * from './prometheus-text.ts';
 export * from './prometheus-metrics.ts';
 export * from './collected-family.ts';
 export * from './process-metrics.ts';
+export * from './kernel-files.ts';
+export * from './iptables/parse-save.ts';
+export * from './iptables/plan-removal.ts';
+export * from './iptables/remove-chains.ts';
+export * from './iptables/kube-proxy-chains.ts';

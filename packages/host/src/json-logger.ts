@@ -10,13 +10,24 @@ export interface LogSink {
   write(line: string): void;
 }
 
+/** A logger whose level can be changed while it is used. */
+export interface LeveledLogger extends Logger {
+  /** Counts from the next line on. */
+  setLevel(level: LogLevel): void;
+}
+
+/** The level of a `-v` number: changes of services from 4 on, transactions from 6 on. */
+export function logLevelOf(verbosity: number): LogLevel {
+  return verbosity < 4 ? 'info' : verbosity < 6 ? 'debug' : 'trace';
+}
+
 /**
  * One JSON object per line on stderr (or `sink`): `level`, `time` (wall clock, milliseconds since the
  * Unix epoch), `msg`, then the fields. Lines are written at once, without a worker, so nothing is lost
  * when the process ends. A full disk, or a reader that is slow or gone, neither stops nor ends the process; how many lines
  * that has cost is said afterwards. Errors among the fields are printed as name, code, message and cause.
  */
-export function createJsonLogger(level: LogLevel, sink?: LogSink): Logger {
+export function createJsonLogger(level: LogLevel, sink?: LogSink): LeveledLogger {
   const inner = pino(
     { level, base: null, formatters: { level: (label) => ({ level: label }) } },
     sink ?? stderrSink((lost, error) => logger.warn('log lines were lost', { lost, error })),
@@ -26,12 +37,15 @@ export function createJsonLogger(level: LogLevel, sink?: LogSink): Logger {
     (message: string, fields: LogFields = {}): void => {
       if (inner.isLevelEnabled(method)) inner[method](withPlainErrors(fields), message);
     };
-  const logger: Logger = {
+  const logger: LeveledLogger = {
     error: logAt('error'),
     warn: logAt('warn'),
     info: logAt('info'),
     debug: logAt('debug'),
     trace: logAt('trace'),
+    setLevel: (next) => {
+      inner.level = next;
+    },
   };
   return logger;
 }

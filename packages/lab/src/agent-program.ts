@@ -28,6 +28,10 @@ export function startAgent(node: LabNode, kubeconfig: string, options: AgentOpti
     '--proxy-mode=nftables',
     `--cluster-cidr=${families.map((family) => clusterCidrs[family]).join(',')}`,
     `--healthz-bind-address=${bindAddress}`,
+    // The machine is shared: these are not a network namespace's own.
+    '--conntrack-max-per-core=0',
+    '--conntrack-min=0',
+    '--oom-score-adj=0',
     ...(options.args ?? []),
   ];
   const program = options.program ?? repositoryAgent;

@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink, rm, stat } from 'node:fs/promises';
 import { HostError, millis, systemClock } from '@switchyard/core';
 import { findCgroup2Mount, killCgroup, removeCgroup, tryKill } from './cgroup.ts';
-import { checkLabName, labCgroup, labFolder, labOfNamespace, namespacesRoot } from './names.ts';
+import { checkLabName, labCgroup, labDiskFolder, labFolder, labOfNamespace, namespacesRoot } from './names.ts';
 import { runProgram } from './run-program.ts';
 
 /**
@@ -17,6 +17,7 @@ export async function destroyLab(name: string): Promise<void> {
   await removeNamespaces(await labNamespaces(name));
   await unmountBelow(labFolder(name));
   if (cgroup !== undefined) await removeCgroup(cgroup);
+  await rm(labDiskFolder(name), { recursive: true, force: true });
   await rm(labFolder(name), { recursive: true, force: true });
 }
 

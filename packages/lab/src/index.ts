@@ -31,3 +31,9 @@ export type { ClusterRecord } from './cluster-record.ts';
 export type { Access, ApiUser, AuditEntry } from './apiserver/access/access.ts';
 export type { ApiRequest, OtherRequest, ResourceRequest } from './apiserver/access/api-request.ts';
 export * from './apiserver/access/policy-rule.ts';
+export {
+  type DockerEngine,
+  type DockerEngineOptions,
+  dockerPackages,
+  startDockerEngine,
+} from './docker/docker-engine.ts';

@@ -99,6 +99,8 @@ export interface Lab extends AsyncDisposable {
   readonly apiServer: LabHost;
   /** For scratch files of this lab; removed with it. Logs of spawned programs are in `logs` below it. */
   readonly folder: string;
+  /** For large scratch files: on disk, while `folder` may lie in memory. Not there until someone makes it; removed with the lab. */
+  readonly diskFolder: string;
   /** What this machine could not give the lab, one sentence each. Empty on a full machine. */
   readonly limitations: readonly string[];
   /** The client, the load balancer, the API server's host, and the nodes, in this order. */

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { findCgroup2Mount } from './cgroup.ts';
 import { labNamespaces } from './destroy-lab.ts';
 import { isAlive, type LabRecord, readLabRecord } from './lab-record.ts';
-import { labOfNamespace, labPrefix, labsRoot, namespacesRoot } from './names.ts';
+import { labOfNamespace, labPrefix, labsDiskRoot, labsRoot, namespacesRoot } from './names.ts';
 
 /** A lab of this machine, whoever made it. */
 export interface LabListing {
@@ -18,12 +18,12 @@ export interface LabListing {
 /** All labs of this machine, by name. Finds remains by namespace, cgroup or folder, whichever is left. */
 export async function listLabs(): Promise<readonly LabListing[]> {
   const mount = await findCgroup2Mount();
-  const [namespaces, folders, cgroups] = await Promise.all(
-    [namespacesRoot, labsRoot, mount ?? '/nonexistent'].map((folder) => readdir(folder).catch(() => [])),
+  const [namespaces, folders, diskFolders, cgroups] = await Promise.all(
+    [namespacesRoot, labsRoot, labsDiskRoot, mount ?? '/nonexistent'].map((folder) => readdir(folder).catch(() => [])),
   );
   const names = new Set([
     ...(namespaces ?? []).flatMap((namespace) => labOfNamespace(namespace) ?? []),
-    ...(folders ?? []).filter(isLabName),
+    ...[...(folders ?? []), ...(diskFolders ?? [])].filter(isLabName),
     ...(cgroups ?? []).filter((name) => name.startsWith(labPrefix)).map((name) => name.slice(labPrefix.length)),
   ]);
   return Promise.all([...names].filter(isLabName).sort().map(describeLab));

@@ -4,6 +4,8 @@ import { UsageError } from '@switchyard/core';
 export const labPrefix = 'swy-';
 /** Where labs keep their folders. */
 export const labsRoot = '/run/switchyard';
+/** Where labs keep what is too large for /run, which may lie in memory. */
+export const labsDiskRoot = '/var/tmp/switchyard-labs';
 /** Where `ip netns` keeps its names. */
 export const namespacesRoot = '/run/netns';
 
@@ -32,6 +34,11 @@ export function labOfNamespace(namespace: string): string | undefined {
 /** The lab's folder: its record, logs, BPF mounts and scratch files. */
 export function labFolder(lab: string): string {
   return `${labsRoot}/${lab}`;
+}
+
+/** The lab's folder for large files; it exists only if something made it. Removed with the lab. */
+export function labDiskFolder(lab: string): string {
+  return `${labsDiskRoot}/${lab}`;
 }
 
 /** The folder of the lab's cgroups below the cgroup v2 mount at `mount`. */

@@ -3,7 +3,7 @@ import { nextPodNumber, podAddresses } from './address-plan.ts';
 import { killCgroup, removeCgroup, tryMakeCgroup } from './cgroup.ts';
 import { destroyLab, removeNamespaces } from './destroy-lab.ts';
 import type { Lab, LabHost, LabNode, LabOptions, LabPod, PerFamily } from './lab.ts';
-import { checkHostName, namespaceName } from './names.ts';
+import { checkHostName, labDiskFolder, namespaceName } from './names.ts';
 import { NamespaceHost } from './namespace-host.ts';
 import { renderPod, switchName } from './render-network.ts';
 import { runScript } from './run-program.ts';
@@ -32,6 +32,7 @@ export class NamespaceLab implements Lab {
   readonly loadBalancer: LabHost;
   readonly apiServer: LabHost;
   readonly folder: string;
+  readonly diskFolder: string;
   readonly limitations: readonly string[];
   readonly hosts: readonly LabHost[];
   readonly #podsByName = new Map<string, PodRecord>();
@@ -49,6 +50,7 @@ export class NamespaceLab implements Lab {
     this.name = parts.options.name;
     this.ipFamilies = parts.options.ipFamilies;
     this.folder = parts.folder;
+    this.diskFolder = labDiskFolder(this.name);
     this.limitations = parts.limitations;
     this.hosts = parts.hosts;
     this.client = byName('client');

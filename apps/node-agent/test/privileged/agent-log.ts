@@ -11,7 +11,11 @@ export interface LogLine {
 
 /** The agent's log so far, with what is no JSON as `msg` of level `text`. */
 export async function readLog(agent: LabProcess): Promise<readonly LogLine[]> {
-  const text = await readFile(agent.logFile, 'utf8');
+  return parseLog(await readFile(agent.logFile, 'utf8'));
+}
+
+/** The lines of a log, with what is no JSON as `msg` of level `text`. */
+export function parseLog(text: string): readonly LogLine[] {
   return text
     .split('\n')
     .filter((line) => line !== '')

@@ -55,16 +55,22 @@ export interface Drift {
   readonly process: { readonly pid: number; readonly name: string } | undefined;
 }
 
-/** One instance drives one IP family. Calls never overlap. Disposal leaves forwarding in place. */
+/** One instance drives one IP family. Calls never overlap but where it is said. Disposal leaves forwarding in place. */
 export interface DataplaneBackend extends AsyncDisposable {
   readonly name: string;
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities;
   /** Make the kernel match the table. Idempotent; safe to abort; must not throw for kernel refusals. */
   apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome>;
-  /** Remove all state any version of this backend may have left in this family. Needs no table and no memory. */
-  cleanup(signal: AbortSignal): Promise<void>;
-  /** Canonical, sorted, id-free text of what is in the kernel: for people and golden tests. */
+  /**
+   * Remove all state any version of this backend may have left in this family. Needs no table and no memory. Returns what
+   * was removed, in words; nothing for nothing.
+   */
+  cleanup(signal: AbortSignal): Promise<readonly string[]>;
+  /**
+   * Canonical, sorted, id-free text of what is in the kernel: for people and golden tests. May be called while an apply
+   * is under way; it then shows a state in between.
+   */
   dump(signal: AbortSignal): Promise<string>;
   /** Counters of every service in the kernel. Absent where the backend cannot count. */
   counters?(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>>;

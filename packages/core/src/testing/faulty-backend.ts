@@ -84,7 +84,7 @@ export class FaultyBackend implements DataplaneBackend {
     }
   }
 
-  cleanup(signal: AbortSignal): Promise<void> {
+  cleanup(signal: AbortSignal): Promise<readonly string[]> {
     return this.#inner.cleanup(signal);
   }
 

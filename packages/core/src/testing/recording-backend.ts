@@ -127,11 +127,13 @@ export class RecordingBackend implements DataplaneBackend {
     }
   }
 
-  async cleanup(signal: AbortSignal): Promise<void> {
+  async cleanup(signal: AbortSignal): Promise<readonly string[]> {
     signal.throwIfAborted();
     if (this.#state !== 'idle') throw breach(`cleanup while ${this.#state}`);
+    const removed = [...this.#kernel.keys()];
     this.#kernel.clear();
     this.#table = undefined;
+    return removed;
   }
 
   async dump(signal: AbortSignal): Promise<string> {

@@ -1,1 +1,2 @@
 export * from './scripted-runner.ts';
+export * from './kube-proxy-save.ts';

@@ -115,10 +115,7 @@ function createFaults(context: ServerContext, listeners: Listeners): Faults {
       each((session) => session.hold());
       return { [Symbol.dispose]: () => each((session) => session.resume()) };
     },
-    stop: () => {
-      listeners.refuse(true);
-      return { [Symbol.dispose]: () => listeners.refuse(false) };
-    },
+    stop: (port) => listeners.refuse(port),
   };
 }
 
@@ -127,7 +124,8 @@ class Listeners {
   readonly #servers: Server[] = [];
   readonly #onRequest: RequestListener;
   readonly #tls: ApiServerOptions['tls'];
-  #isRefusing = false;
+  /** One entry per `refuse` in force. */
+  readonly #refused = new Set<{ readonly port: number | undefined }>();
 
   constructor(onRequest: RequestListener, tls: ApiServerOptions['tls']) {
     this.#onRequest = onRequest;
@@ -140,7 +138,7 @@ class Listeners {
       tls === undefined ? createHttpServer(this.#onRequest) : createHttpsServer({ ...tls }, this.#onRequest);
     server.keepAliveTimeout = 120_000;
     server.on('connection', (socket: Socket) => {
-      if (this.#isRefusing) socket.destroy();
+      if (this.#isRefused(server)) socket.destroy();
       else socket.setNoDelay(true);
     });
     this.#servers.push(server);
@@ -154,9 +152,17 @@ class Listeners {
     return { url: `${tls === undefined ? 'http' : 'https'}://${host}:${port}` };
   }
 
-  refuse(isRefusing: boolean): void {
-    this.#isRefusing = isRefusing;
-    if (isRefusing) for (const server of this.#servers) server.closeAllConnections();
+  refuse(port: number | undefined): Disposable {
+    const entry = { port };
+    this.#refused.add(entry);
+    for (const server of this.#servers) if (this.#isRefused(server)) server.closeAllConnections();
+    return { [Symbol.dispose]: () => void this.#refused.delete(entry) };
+  }
+
+  #isRefused(server: Server): boolean {
+    if (this.#refused.size === 0) return false;
+    const { port } = addressOf(server);
+    return [...this.#refused].some((one) => one.port === undefined || one.port === port);
   }
 
   async close(): Promise<void> {

@@ -2,7 +2,13 @@ import { readdir, readFile } from 'node:fs/promises';
 
 /** Everything by which lab `name` can be seen on this machine: empty when it is gone. */
 export async function labTraces(name: string): Promise<readonly string[]> {
-  const folders = ['/run/netns', '/run/switchyard', '/sys/fs/cgroup/unified', '/sys/fs/cgroup'];
+  const folders = [
+    '/run/netns',
+    '/run/switchyard',
+    '/var/tmp/switchyard-labs',
+    '/sys/fs/cgroup/unified',
+    '/sys/fs/cgroup',
+  ];
   const lists = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])));
   const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n');
   const names = new Set([name, `swy-${name}`, `daemon-${name}.log`]);

@@ -54,8 +54,8 @@ export interface Faults {
   endWatches(how: 'clean' | 'reset'): void;
   /** Keeps the events of all watches open now back until disposed: the streams stay open and silent. */
   holdWatches(): Disposable;
-  /** Cuts all connections, and every new one at once, until disposed. */
-  stop(): Disposable;
+  /** Cuts all connections, and every new one at once, until disposed; with `port` only those to this port. */
+  stop(port?: number): Disposable;
 }
 
 /** The list of pending faults. */

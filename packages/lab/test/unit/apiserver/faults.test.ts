@@ -38,3 +38,13 @@ test('a fault for one token leaves the others alone', async () => {
   fault[Symbol.dispose]();
   expect(await status('Bearer old')).toBe(200);
 });
+
+test('a server that is away at one of its ports answers at the other', async () => {
+  await using api = await startHarness();
+  const { url } = await api.server.listen({ host: '127.0.0.1', port: 0 });
+  const stopped = api.server.faults.stop(Number(new URL(url).port));
+  await expect(fetch(`${url}${services}`)).rejects.toThrow('fetch failed');
+  expect((await api.get(services)).status).toBe(200);
+  stopped[Symbol.dispose]();
+  expect((await fetch(`${url}${services}`)).status).toBe(200);
+});

@@ -1,0 +1,44 @@
+import type { Millis } from '@switchyard/core';
+import { sysctlPath } from '@switchyard/host';
+import type { ConntrackConfig } from '../config/run-config.ts';
+
+/** One setting of the kernel, and what it is to be. */
+export interface WantedSetting {
+  readonly path: string;
+  readonly value: number;
+  /** `atLeast`: a larger value stays. */
+  readonly rule: 'exactly' | 'atLeast';
+}
+
+/** More flows than this the kernel is not asked for, however many cores there are; as kube-proxy. */
+export const largestConntrackMax = 1_048_576;
+
+const hashsize = '/sys/module/nf_conntrack/parameters/hashsize';
+
+/**
+ * What kube-proxy would set, in its order. `maxPerCore` 0 leaves the number of flows as it is, whatever `min` says. The hash
+ * table gets a bucket for four flows, and is never made smaller.
+ */
+export function conntrackSettings(config: ConntrackConfig, cores: number): readonly WantedSetting[] {
+  const max = conntrackMax(config, cores);
+  const timeout = (name: string, value: Millis): readonly WantedSetting[] =>
+    value > 0 ? [exactly(name, Math.floor(value / 1000))] : [];
+  return [
+    ...(max === 0 ? [] : [exactly('nf_conntrack_max', max)]),
+    ...(max === 0 ? [] : [{ path: hashsize, value: Math.floor(max / 4), rule: 'atLeast' as const }]),
+    ...timeout('nf_conntrack_tcp_timeout_established', config.tcpEstablishedTimeout),
+    ...timeout('nf_conntrack_tcp_timeout_close_wait', config.tcpCloseWaitTimeout),
+    ...(config.tcpBeLiberal ? [exactly('nf_conntrack_tcp_be_liberal', 1)] : []),
+    ...timeout('nf_conntrack_udp_timeout', config.udpTimeout),
+    ...timeout('nf_conntrack_udp_timeout_stream', config.udpStreamTimeout),
+  ];
+}
+
+function conntrackMax({ maxPerCore, min }: ConntrackConfig, cores: number): number {
+  if (maxPerCore <= 0) return 0;
+  return Math.max(min, Math.min(maxPerCore * cores, largestConntrackMax));
+}
+
+function exactly(name: string, value: number): WantedSetting {
+  return { path: sysctlPath(`net.netfilter.${name}`), value, rule: 'exactly' };
+}

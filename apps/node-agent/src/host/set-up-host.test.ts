@@ -1,0 +1,123 @@
+import { type Logger, millis, nodeName, noopLogger, type RecordedEvent, seconds } from '@switchyard/core';
+import { KernelFileError, type KernelFiles } from '@switchyard/host';
+import { describe, expect, test } from 'vitest';
+import type { ConntrackConfig } from '../config/run-config.ts';
+import { conntrackSettings } from './conntrack-settings.ts';
+import { setUpHost } from './set-up-host.ts';
+
+const nothing: ConntrackConfig = {
+  maxPerCore: 0,
+  min: 0,
+  tcpEstablishedTimeout: millis(0),
+  tcpCloseWaitTimeout: millis(0),
+  tcpBeLiberal: false,
+  udpTimeout: millis(0),
+  udpStreamTimeout: millis(0),
+};
+const max = '/proc/sys/net/netfilter/nf_conntrack_max';
+const hashsize = '/sys/module/nf_conntrack/parameters/hashsize';
+const oom = '/proc/self/oom_score_adj';
+
+describe('conntrack settings', () => {
+  test.each([
+    ['32768 for each of 4 cores, as kube-proxy by default', { maxPerCore: 32_768, min: 131_072 }, 4, 131_072],
+    ['the minimum where there are few cores', { maxPerCore: 32_768, min: 131_072 }, 2, 131_072],
+    ['more than the minimum where there are many', { maxPerCore: 32_768, min: 131_072 }, 16, 524_288],
+    ['no more than a million for 96 cores', { maxPerCore: 32_768, min: 131_072 }, 96, 1_048_576],
+    ['a minimum above a million, which somebody wants', { maxPerCore: 1, min: 2_000_000 }, 96, 2_000_000],
+  ])('the number of flows is %s', (_, config, cores, value) => {
+    expect(conntrackSettings({ ...nothing, ...config }, cores)).toEqual([
+      { path: max, value, rule: 'exactly' },
+      { path: hashsize, value: value / 4, rule: 'atLeast' },
+    ]);
+  });
+
+  test('maxPerCore 0 leaves the number of flows alone, whatever the minimum', () => {
+    expect(conntrackSettings({ ...nothing, min: 131_072 }, 4)).toEqual([]);
+  });
+
+  test('timeouts are whole seconds, 0 leaves them alone, and liberal is only ever switched on', () => {
+    const config: ConntrackConfig = {
+      ...nothing,
+      tcpEstablishedTimeout: seconds(86_400),
+      tcpCloseWaitTimeout: seconds(3600),
+      tcpBeLiberal: true,
+      udpTimeout: millis(30_900),
+      udpStreamTimeout: seconds(120),
+    };
+    expect(conntrackSettings(config, 4).map(({ path, value }) => `${path.split('/').at(-1)} ${value}`)).toEqual([
+      'nf_conntrack_tcp_timeout_established 86400',
+      'nf_conntrack_tcp_timeout_close_wait 3600',
+      'nf_conntrack_tcp_be_liberal 1',
+      'nf_conntrack_udp_timeout 30',
+      'nf_conntrack_udp_timeout_stream 120',
+    ]);
+  });
+});
+
+describe('the set-up of the host', () => {
+  const config = { conntrack: { ...nothing, maxPerCore: 32_768, min: 131_072 }, nodeName: nodeName('n1') };
+
+  /** A kernel with these settings, of which some are refused. */
+  function kernel(settings: Record<string, string>, refused: Readonly<Record<string, string>> = {}) {
+    const logged: string[] = [];
+    const events: RecordedEvent[] = [];
+    const files: KernelFiles = {
+      read: (path) => settings[path],
+      write: (path, value) => {
+        const code = refused[path];
+        if (code !== undefined)
+          throw new KernelFileError(`cannot write ${value} to ${path}: ${code}`, { code } as never);
+        settings[path] = value;
+      },
+    };
+    const log =
+      (level: string): Logger['info'] =>
+      (message, fields) =>
+        logged.push(`${level}: ${message} ${JSON.stringify(fields)}`);
+    const logger: Logger = { ...noopLogger, info: log('info'), warn: log('warn') };
+    const host = { files, cores: 4, logger, events: { record: (event: RecordedEvent) => events.push(event) } };
+    return { settings, logged, events, host };
+  }
+
+  test('changes what differs, says so once, and the next start changes nothing', () => {
+    const { settings, logged, host } = kernel({ [max]: '262144', [hashsize]: '8192', [oom]: '0' });
+    setUpHost({ ...config, oomScoreAdj: -999 }, host);
+    expect(settings).toEqual({ [max]: '131072', [hashsize]: '32768', [oom]: '-999' });
+    expect(logged).toEqual([
+      `info: kernel settings changed {"changed":["${oom}: 0 -> -999"]}`,
+      `info: kernel settings changed {"changed":["${max}: 262144 -> 131072","${hashsize}: 8192 -> 32768"]}`,
+    ]);
+    logged.length = 0;
+    setUpHost({ ...config, oomScoreAdj: -999 }, host);
+    expect(logged).toEqual([]);
+  });
+
+  test('a hash table that is larger stays', () => {
+    const { settings, host } = kernel({ [max]: '131072', [hashsize]: '65536' });
+    setUpHost({ ...config, oomScoreAdj: undefined }, host);
+    expect(settings).toEqual({ [max]: '131072', [hashsize]: '65536' });
+  });
+
+  test('what is refused is one warning each, and the rest is done', () => {
+    const conntrack = { ...config.conntrack, tcpBeLiberal: true };
+    const liberal = '/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal';
+    const { settings, logged, events, host } = kernel(
+      { [max]: '262144', [hashsize]: '8192', [oom]: '0', [liberal]: '0' },
+      { [max]: 'EACCES', [hashsize]: 'EROFS', [oom]: 'EACCES' },
+    );
+    setUpHost({ ...config, conntrack, oomScoreAdj: -999 }, host);
+    expect(settings[liberal]).toBe('1');
+    expect(logged.filter((line) => line.startsWith('warn'))).toEqual([
+      expect.stringContaining('oom_score_adj stays as it is'),
+      expect.stringMatching(/conntrack settings stay.*nf_conntrack_max: EACCES.*hashsize: EROFS.*--init-only/),
+    ]);
+    expect(events).toMatchObject([{ reason: 'readOnlySysFS', regarding: { kind: 'Node', name: 'n1' } }]);
+  });
+
+  test('a kernel without connection tracking is a warning that says so', () => {
+    const { logged, host } = kernel({});
+    setUpHost({ ...config, oomScoreAdj: undefined }, host);
+    expect(logged).toEqual([expect.stringContaining('this kernel has no such setting')]);
+  });
+});

@@ -1,0 +1,77 @@
+import { type EventRecorder, HostError, type Logger, type NodeName } from '@switchyard/core';
+import type { KernelFiles } from '@switchyard/host';
+import type { RunConfig } from '../config/run-config.ts';
+import { conntrackSettings, type WantedSetting } from './conntrack-settings.ts';
+
+/** The machine, as far as it is set up before anything else. */
+export interface SetUpHost {
+  readonly files: KernelFiles;
+  /** Processor cores of the machine. */
+  readonly cores: number;
+  readonly logger: Logger;
+  readonly events: EventRecorder;
+}
+
+/** What the set-up is about. */
+export type SetUpConfig = Pick<RunConfig, 'conntrack' | 'oomScoreAdj' | 'nodeName'>;
+
+/**
+ * Makes the settings of the kernel that need more than CAP_NET_ADMIN, where they are not as wanted already. What the kernel
+ * refuses is one warning for each of the two, and no reason to end: forwarding works without.
+ */
+export function setUpHost({ conntrack, oomScoreAdj, nodeName }: SetUpConfig, host: SetUpHost): void {
+  const { logger } = host;
+  for (const error of make(oomSetting(oomScoreAdj), host)) {
+    logger.warn('oom_score_adj stays as it is; lower values need CAP_SYS_RESOURCE', { error: error.message });
+  }
+  const refused = make(conntrackSettings(conntrack, host.cores), host);
+  if (refused.length === 0) return;
+  const advice = 'run once with --init-only and full rights, or set them to 0 to leave them to the machine';
+  logger.warn('conntrack settings stay as they are', { refused: refused.map(({ message }) => message), advice });
+  const ofSys = refused.find(({ message }) => message.includes(' /sys/'));
+  if (ofSys !== undefined) noteReadOnlySys(nodeName, host.events, ofSys);
+}
+
+/** What was refused. */
+function make(settings: readonly WantedSetting[], { files, logger }: SetUpHost): readonly HostError[] {
+  const refused: HostError[] = [];
+  const changed: string[] = [];
+  for (const setting of settings) {
+    try {
+      const before = setIfNeeded(files, setting);
+      if (before !== undefined) changed.push(`${setting.path}: ${before} -> ${setting.value}`);
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+      refused.push(error);
+    }
+  }
+  if (changed.length > 0) logger.info('kernel settings changed', { changed });
+  return refused;
+}
+
+/** Returns what was there before it was changed; undefined when nothing had to be. Throws `HostError`. */
+function setIfNeeded(files: KernelFiles, { path, value, rule }: WantedSetting): string | undefined {
+  const before = files.read(path);
+  if (before === undefined) {
+    throw new HostError('host.setting', `cannot set ${path} to ${value}: this kernel has no such setting`);
+  }
+  const isRight = rule === 'exactly' ? Number(before) === value : Number(before) >= value;
+  if (isRight) return undefined;
+  files.write(path, String(value));
+  return before;
+}
+
+function oomSetting(value: number | undefined): readonly WantedSetting[] {
+  return value === undefined ? [] : [{ path: '/proc/self/oom_score_adj', value, rule: 'exactly' }];
+}
+
+/** kube-proxy's words, which people search for. */
+function noteReadOnlySys(nodeName: NodeName, events: EventRecorder, error: HostError): void {
+  events.record({
+    type: 'Warning',
+    reason: 'readOnlySysFS',
+    action: 'StartKubeProxy',
+    regarding: { kind: 'Node', namespace: '', name: nodeName, uid: '' },
+    note: `cannot modify conntrack limits, problems may arise later: ${error.message}`,
+  });
+}

@@ -1,0 +1,186 @@
+import { readFile, readlink } from 'node:fs/promises';
+import {
+  apiResources,
+  createProber,
+  type DockerEngine,
+  dockerPackages,
+  type LabCluster,
+  type LabNode,
+  type Prober,
+  startCluster,
+  startDockerEngine,
+  zeroapp,
+} from '@switchyard/lab';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { debianRoot, machineArchitecture } from '../../../../../tools/debian/debian-root.ts';
+import { buildAgentImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
+import { describeImage } from '../../../../../tools/images/describe.ts';
+import type { BuiltImage } from '../../../../../tools/images/docker.ts';
+import { until } from '../agent-log.ts';
+import { residentMegabytes, stopContainer, succeed, writeConfigMap } from './container.ts';
+
+// The production Dockerfile, built by a real Docker Engine on a base made of this machine's Debian packages, and run in the
+// network of a lab node with the rights and the command line of kubeadm's DaemonSet, or less.
+
+const signal = AbortSignal.timeout(600_000);
+const architecture = machineArchitecture();
+const kubeProxy = '/usr/local/bin/kube-proxy';
+const configFolder = '/var/lib/kube-proxy';
+const rights = ['--read-only', '--cap-drop', 'ALL', '--cap-add', 'NET_ADMIN', '--security-opt', 'no-new-privileges'];
+
+let cluster: LabCluster;
+let node: LabNode;
+let client: Prober;
+let engine: DockerEngine;
+let image: BuiltImage;
+let nodePort: number;
+
+beforeAll(async () => {
+  const programs = await debianRoot({ ...dockerPackages, signal });
+  cluster = await startCluster({ name: 'image', nodes: 1, ipFamilies: ['IPv4', 'IPv6'] }, signal);
+  [node] = cluster.lab.nodes as [LabNode];
+  client = await createProber(cluster.lab.client, signal);
+  engine = await startDockerEngine({ lab: cluster.lab, host: node, programs, networks: 'host' }, signal);
+  const docker = engine.command;
+  const base = await buildLocalBase({ architecture, tag: 'base:test', docker, signal });
+  image = await buildAgentImage({
+    backend: 'nftables',
+    architecture,
+    tag: 'agent:test',
+    base: base.tag,
+    docker,
+    signal,
+  });
+  await writeConfigMap(`${cluster.lab.folder}/kube-proxy`, {
+    'kubeconfig.conf': await readFile(cluster.insideKubeconfig, 'utf8'),
+  });
+  const { deployment, service } = zeroapp({ delayShutdown: 0, terminationGracePeriod: 1 });
+  const spec = { ...service.spec, ipFamilyPolicy: 'PreferDualStack' as const };
+  const created = await cluster.api.create(apiResources.services, { ...service, spec }, signal);
+  nodePort = created.spec?.ports?.[0]?.nodePort ?? 0;
+  await cluster.api.create(apiResources.deployments, deployment, signal);
+}, 600_000);
+
+afterAll(async () => {
+  await client?.[Symbol.asyncDispose]();
+  await engine?.[Symbol.asyncDispose]();
+  await cluster?.[Symbol.asyncDispose]();
+});
+
+async function isAnswering(family: 'IPv4' | 'IPv6'): Promise<boolean> {
+  const address = node.addresses[family] ?? '';
+  return (await client.probe({ protocol: 'http', address, port: nodePort, path: '/' })).status === 'answered';
+}
+
+function runOnce(entryPoint: string, args: readonly string[]): ReturnType<DockerEngine['cli']> {
+  const options = ['--rm', '--network', 'host', ...rights, '--entrypoint', entryPoint];
+  return engine.cli(['run', ...options, image.tag, ...args]);
+}
+
+/** Adds a chain to the table nat of the node, and removes it; returns what the program said, nothing if all went well. */
+async function addAndRemoveChain(restore: string, rightsToo: readonly string[]): Promise<readonly string[]> {
+  const options = ['--rm', '--interactive', '--network', 'host', ...rights, ...rightsToo, '--entrypoint', restore];
+  const chain = `SWY-${restore.toUpperCase()}`;
+  const rule = `-A ${chain} -m comment --comment "of a test" -m conntrack --ctstate NEW -j RETURN`;
+  const said: string[] = [];
+  for (const lines of [`:${chain} - [0:0]\n${rule}`, `-F ${chain}\n-X ${chain}`]) {
+    const command = ['run', ...options, image.tag, '--wait', '--noflush'];
+    const { exitCode, stderr } = await engine.cli(command, { stdin: `*nat\n${lines}\nCOMMIT\n` });
+    said.push(exitCode === 0 ? stderr : `${exitCode}: ${stderr}`);
+  }
+  return said;
+}
+
+describe('the image', () => {
+  test('has the layers base, programs, node and agent, and is smaller than 160 MB', () => {
+    process.stdout.write(`${describeImage(image)}\n`);
+    expect(image.layers.map((layer) => layer.name)).toEqual(['base', 'programs', 'node', 'agent']);
+    expect(image.size).toBeLessThan(160e6);
+  });
+
+  test.each([
+    [kubeProxy, ['--version'], /^switchyard-agent /],
+    ['/usr/local/bin/switchyard-agent', ['--version'], /^switchyard-agent /],
+    ['nft', ['--version'], /^nftables v/],
+    ['nft', ['list', 'ruleset'], /^$/],
+    ['iptables-nft-save', ['--version'], /nf_tables/],
+    ['ip6tables-nft-save', [], /^$/],
+    ['iptables-legacy-restore', ['--version'], /legacy/],
+  ])('runs %s %j with CAP_NET_ADMIN only', async (program, args, output) => {
+    expect(await runOnce(program, args)).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(output) as string,
+    });
+  });
+
+  test('iptables-nft-restore changes rules of the node on a read-only root', async () => {
+    expect(await addAndRemoveChain('iptables-nft-restore', [])).toEqual(['', '']);
+  });
+
+  test('iptables-legacy-restore does too, with CAP_NET_RAW for its raw socket, if the kernel still has legacy iptables', async () => {
+    for (const said of await addAndRemoveChain('iptables-legacy-restore', ['--cap-add', 'NET_RAW'])) {
+      expect(said).toMatch(/^$|Table does not exist/);
+    }
+  });
+
+  test.each(['/bin/sh', '/bin/bash', '/usr/bin/apt-get', '/usr/bin/env'])('has no %s', async (program) => {
+    expect(await runOnce(program, [])).toMatchObject({ exitCode: 127 });
+  });
+});
+
+describe("the agent in a container with kubeadm's command line", () => {
+  let pid: number;
+
+  beforeAll(async () => {
+    const mounts = ['--volume', `${cluster.lab.folder}/kube-proxy:${configFolder}:ro`];
+    const options = ['--detach', '--name', 'kube-proxy', '--network', 'host', ...rights, ...mounts];
+    const flags = [`--kubeconfig=${configFolder}/kubeconfig.conf`, '--proxy-mode=nftables'];
+    const command = [kubeProxy, ...flags, `--hostname-override=${node.nodeName}`];
+    await succeed(engine, ['run', ...options, '--entrypoint', '', image.tag, ...command]);
+    await until(() => isAnswering('IPv4'));
+    [pid = 0] = await engine.pidsOf('kube-proxy');
+  });
+
+  test.each(['IPv4', 'IPv6'] as const)('forwards a NodePort of %s', async (family) => {
+    await until(() => isAnswering(family));
+    const answer = await client.probe({
+      protocol: 'http',
+      address: node.addresses[family] ?? '',
+      port: 10_256,
+      path: '/healthz',
+    });
+    expect(answer).toMatchObject({ status: 'answered', httpStatus: 200 });
+  });
+
+  test('is one process, with small memory settings, and below 80 MB', async () => {
+    expect(await engine.pidsOf('kube-proxy')).toEqual([pid]);
+    expect(await readlink(`/proc/${pid}/ns/net`)).toBe(
+      (await node.run('readlink', ['/proc/self/ns/net'])).stdout.trim(),
+    );
+    expect((await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0').slice(0, 5)).toEqual([
+      '/usr/local/bin/node',
+      '--max-semi-space-size=1',
+      '--heap-growing-percent=25',
+      '--expose-gc',
+      '/usr/local/lib/switchyard/main.mjs',
+    ]);
+    expect(await readFile(`/proc/${pid}/environ`, 'utf8')).toContain('MALLOC_ARENA_MAX=1');
+    const resident = await residentMegabytes(pid);
+    process.stdout.write(`resident in the container: ${resident.toFixed(0)} MB\n`);
+    expect(resident).toBeLessThan(80);
+  });
+
+  test('ends at SIGTERM with exit code 0, and its rules stay', async () => {
+    const started = performance.now();
+    expect(await stopContainer(engine, 'kube-proxy', 20)).toEqual({ exitCode: 0, isOutOfMemory: false });
+    expect(performance.now() - started).toBeLessThan(10_000);
+    const log = await engine.cli(['logs', 'kube-proxy']);
+    expect(log.stdout + log.stderr).toContain('forwarding stays in place');
+    for (const family of ['IPv4', 'IPv6'] as const) expect(await isAnswering(family)).toBe(true);
+  });
+
+  test('says what is wrong with its flags and ends, as a container of the same image', async () => {
+    const wrong = await runOnce(kubeProxy, ['--no-such-flag']);
+    expect(wrong).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('no-such-flag') as string });
+  });
+});

@@ -1,0 +1,45 @@
+import type { IptablesTable } from './parse-save.ts';
+import type { RemovalWish } from './plan-removal.ts';
+
+/** Chains with one name, of every version and mode of kube-proxy; those from KUBE-NODE-PORT on are of its ipvs mode. */
+const names: ReadonlySet<string> = new Set([
+  'KUBE-SERVICES',
+  'KUBE-EXTERNAL-SERVICES',
+  'KUBE-NODEPORTS',
+  'KUBE-POSTROUTING',
+  'KUBE-MARK-MASQ',
+  'KUBE-FORWARD',
+  'KUBE-PROXY-FIREWALL',
+  'KUBE-PROXY-CANARY',
+  'KUBE-NODE-PORT',
+  'KUBE-LOAD-BALANCER',
+  'KUBE-SOURCE-RANGES-FIREWALL',
+  'KUBE-IPVS-FILTER',
+  'KUBE-IPVS-OUT-FILTER',
+]);
+
+/** Chains per Service port or endpoint. KUBE-XLB is of releases before 1.24. */
+const perService = /^KUBE-(?:SVC|SVL|EXT|FW|SEP|XLB)-[A-Z2-7]{16}$/;
+
+/**
+ * Whether a chain is kube-proxy's. The kubelet's (KUBE-FIREWALL, KUBE-MARK-DROP, KUBE-KUBELET-CANARY, KUBE-IPTABLES-HINT) and
+ * those of other programs that begin with KUBE- are not.
+ */
+export function isKubeProxyChain(chain: string): boolean {
+  return names.has(chain) || perService.test(chain);
+}
+
+/** Everything of kube-proxy goes. */
+export const allOfKubeProxy: RemovalWish = { isUnwanted: isKubeProxyChain };
+
+/**
+ * Everything of kube-proxy goes, but for KUBE-FORWARD where the policy of FORWARD is to drop: it accepts what is marked for
+ * masquerading and the replies, and no other rule may. It needs nothing of kube-proxy, and the mark is ours as well.
+ */
+export const allButForward: RemovalWish = {
+  isUnwanted: isKubeProxyChain,
+  keep: (chain: string, table: IptablesTable) =>
+    chain === 'KUBE-FORWARD' && table.chains.get('FORWARD') === 'DROP'
+      ? 'the policy of FORWARD is DROP, and it lets Service traffic pass'
+      : undefined,
+};

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import { CommandError } from '../command-error.ts';
+import { ScriptedRunner, type ScriptedCommand } from '../testing/index.ts';
+import { allOfKubeProxy } from './kube-proxy-chains.ts';
+import { type PlaceRemoval, removeChains } from './remove-chains.ts';
+
+const { signal } = new AbortController();
+const place = { ipFamily: 'IPv4', variant: 'nft' } as const;
+const missing = new CommandError('notFound', 'cannot run it', { file: 'x', args: [] });
+const found: ScriptedCommand = { file: 'iptables-nft', args: ['--version'] };
+const table = '*nat\n:PREROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A PREROUTING -j KUBE-SERVICES\nCOMMIT\n';
+const script = '*nat\n:KUBE-SERVICES - [0:0]\n-D PREROUTING -j KUBE-SERVICES\n-X KUBE-SERVICES\nCOMMIT\n';
+const save = (stdout: string): ScriptedCommand => ({ file: 'iptables-nft-save', args: [], answer: { stdout } });
+const restore = (answer: ScriptedCommand['answer'] = {}): ScriptedCommand => ({
+  file: 'iptables-nft-restore',
+  args: ['--noflush', '-w', '10'],
+  stdin: script,
+  answer,
+});
+const refused = { exitCode: 1, stderr: 'iptables-restore: line 3 failed\n' };
+
+async function run(...commands: readonly ScriptedCommand[]): Promise<PlaceRemoval> {
+  const runner = new ScriptedRunner(commands);
+  const result = await removeChains(runner, place, allOfKubeProxy, signal);
+  runner.assertDone();
+  return result;
+}
+
+describe('chains are removed', () => {
+  test('in one transaction per table', async () => {
+    expect(await run(found, save(table), restore())).toMatchObject({
+      status: 'looked',
+      tables: [{ table: 'nat', chains: ['KUBE-SERVICES'] }],
+    });
+  });
+
+  test('with nothing written where there is nothing', async () => {
+    expect(await run(found, save(''))).toMatchObject({ status: 'looked', tables: [] });
+  });
+
+  test('after another look when somebody changed the rules in between', async () => {
+    expect(await run(found, save(table), restore(refused), save(''))).toMatchObject({ status: 'looked', tables: [] });
+  });
+
+  test('or it is said what was attempted, on what, and what came back', async () => {
+    const once = [save(table), restore(refused)];
+    const result = await run(found, ...once, ...once, ...once);
+    expect(result).toMatchObject({ status: 'failed', tables: [] });
+    expect(result.status === 'failed' && result.error.message).toBe(
+      'cannot remove 1 chains from table nat of iptables-nft; it is as before: ' +
+        'iptables-nft-restore exited with 1 and said: iptables-restore: line 3 failed',
+    );
+  });
+
+  test.each([
+    [
+      'the program is not installed',
+      [
+        { ...found, answer: missing },
+        { file: 'iptables', args: ['--version'], answer: missing },
+      ],
+      'iptables-nft is not installed',
+    ],
+    [
+      'the only iptables is of the other variant',
+      [
+        { ...found, answer: missing },
+        { file: 'iptables', args: ['--version'], answer: { stdout: 'iptables v1.8.9 (legacy)\n' } },
+      ],
+      'iptables-nft is not installed',
+    ],
+    [
+      'the kernel has no such tables',
+      [
+        found,
+        { file: 'iptables-nft-save', args: [], answer: { exitCode: 3, stderr: "can't initialize iptables table" } },
+      ],
+      'the kernel has no iptables-nft tables',
+    ],
+  ])('nowhere, with the reason, when %s', async (_, commands, reason) => {
+    expect(await run(...(commands as ScriptedCommand[]))).toEqual({ ...place, status: 'skipped', reason });
+  });
+
+  test('by plain iptables where it is of this variant', async () => {
+    const plain = { file: 'iptables', args: ['--version'], answer: { stdout: 'iptables v1.8.9 (nf_tables)\n' } };
+    const commands = [{ ...found, answer: missing }, plain, { ...save(''), file: 'iptables-save' }];
+    expect(await run(...commands)).toMatchObject({ status: 'looked' });
+  });
+});

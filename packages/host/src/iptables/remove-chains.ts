@@ -1,0 +1,145 @@
+import { type IpFamily, type Millis, millis, seconds } from '@switchyard/core';
+import { commandFailed, isProgramMissing } from '../command-error.ts';
+import type { CommandResult, CommandRunner } from '../command-runner.ts';
+import { parseIptablesSave } from './parse-save.ts';
+import { planRemoval, type RemovalWish, type TableRemoval } from './plan-removal.ts';
+
+/** Which of the kernel's two iptables a program speaks to. A machine may have rules in both. */
+export type IptablesVariant = 'nft' | 'legacy';
+
+/** Whose rules are looked at. */
+export interface IptablesPlace {
+  readonly ipFamily: IpFamily;
+  readonly variant: IptablesVariant;
+}
+
+/** What became of one place. */
+export type PlaceRemoval = IptablesPlace &
+  (
+    | {
+        readonly status: 'looked';
+        readonly tables: readonly TableRemoval[];
+        /** Tables that iptables does not touch, because nft wrote into them what it cannot express. */
+        readonly incompatible: readonly string[];
+      }
+    /** Nothing was looked at, which is no failure: the program is not installed, or the kernel has no such tables. */
+    | { readonly status: 'skipped'; readonly reason: string }
+    /** `tables` are those that were done before. */
+    | { readonly status: 'failed'; readonly error: Error; readonly tables: readonly TableRemoval[] }
+  );
+
+/** Every place there can be in these families. */
+export function iptablesPlaces(ipFamilies: readonly IpFamily[]): readonly IptablesPlace[] {
+  return ipFamilies.flatMap((ipFamily) => (['nft', 'legacy'] as const).map((variant) => ({ ipFamily, variant })));
+}
+
+/** Tens of thousands of rules take iptables minutes. */
+const timeout: Millis = seconds(180);
+/** For a lock that another iptables holds, in seconds. */
+const lockWait = 10;
+const attempts = 3;
+
+/**
+ * Removes unwanted chains of one place, one transaction per table. Never throws for what the machine refuses. When the
+ * rules change between reading and writing, it reads again.
+ */
+export async function removeChains(
+  runner: CommandRunner,
+  place: IptablesPlace,
+  wish: RemovalWish,
+  signal: AbortSignal,
+): Promise<PlaceRemoval> {
+  const tables: TableRemoval[] = [];
+  try {
+    const program = await findProgram(runner, place, signal);
+    if (program === undefined) return { ...place, status: 'skipped', reason: `${nameOf(place)} is not installed` };
+    for (let attempt = 1; ; attempt++) {
+      const saved = await runner.run(`${program}-save`, [], { timeout, signal });
+      if (saved.exitCode !== 0) {
+        if (isAbsent(saved))
+          return { ...place, status: 'skipped', reason: `the kernel has no ${nameOf(place)} tables` };
+        throw commandFailed(`cannot read the rules of ${nameOf(place)}`, { file: `${program}-save`, args: [] }, saved);
+      }
+      const { incompatible, plans } = planned(saved.stdout, wish);
+      const refused = await writeTables({ runner, program, place }, plans, tables, signal);
+      if (refused === undefined) return { ...place, status: 'looked', tables, incompatible };
+      if (attempt === attempts) throw refused;
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    return { ...place, status: 'failed', error: error instanceof Error ? error : new Error(String(error)), tables };
+  }
+}
+
+interface Program {
+  readonly runner: CommandRunner;
+  readonly program: string;
+  readonly place: IptablesPlace;
+}
+
+/** Adds to `done`; returns why a table could not be written. */
+async function writeTables(
+  { runner, program, place }: Program,
+  plans: readonly TableRemoval[],
+  done: TableRemoval[],
+  signal: AbortSignal,
+): Promise<Error | undefined> {
+  const file = `${program}-restore`;
+  const args = ['--noflush', '-w', String(lockWait)];
+  for (const plan of plans) {
+    if (plan.chains.length === 0 && done.some(({ table }) => table === plan.table)) continue; // told before
+    if (plan.script !== '') {
+      const result = await runner.run(file, args, { stdin: plan.script, timeout, signal });
+      if (result.exitCode !== 0) {
+        const attempt = `cannot remove ${plan.chains.length} chains from table ${plan.table} of ${nameOf(place)}; it is as before`;
+        return commandFailed(attempt, { file, args }, result);
+      }
+    }
+    done.push(plan);
+  }
+  return undefined;
+}
+
+interface Planned {
+  readonly incompatible: readonly string[];
+  readonly plans: readonly TableRemoval[];
+}
+
+function planned(saved: string, wish: RemovalWish): Planned {
+  const { tables, incompatible } = parseIptablesSave(saved);
+  const plans = tables.map((table) => planRemoval(table, wish));
+  return { incompatible, plans: plans.filter(({ chains, kept }) => chains.length > 0 || kept.size > 0) };
+}
+
+/** `iptables-nft`, or `iptables` where that is the only name and turns out to be of this variant. */
+async function findProgram(
+  runner: CommandRunner,
+  place: IptablesPlace,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const plain = place.ipFamily === 'IPv4' ? 'iptables' : 'ip6tables';
+  if ((await version(runner, `${plain}-${place.variant}`, signal)) !== undefined) return `${plain}-${place.variant}`;
+  const said = await version(runner, plain, signal);
+  if (said === undefined) return undefined;
+  // `iptables v1.8.9 (nf_tables)`; releases before 1.8 say nothing and are legacy.
+  const variant = said.includes('nf_tables') ? 'nft' : 'legacy';
+  return variant === place.variant ? plain : undefined;
+}
+
+async function version(runner: CommandRunner, program: string, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    const result = await runner.run(program, ['--version'], { timeout: millis(10_000), signal });
+    return result.exitCode === 0 ? result.stdout : undefined;
+  } catch (error) {
+    if (isProgramMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+function isAbsent({ stderr }: CommandResult): boolean {
+  return /can't initialize|Table does not exist|No such file or directory|Address family not supported/.test(stderr);
+}
+
+function nameOf({ ipFamily, variant }: IptablesPlace): string {
+  return `${ipFamily === 'IPv4' ? 'iptables' : 'ip6tables'}-${variant}`;
+}

@@ -1,0 +1,172 @@
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { HostError, millis, type Millis, systemClock, UsageError } from '@switchyard/core';
+import { findCgroup2Mount, killCgroup, removeCgroup } from '../cgroup.ts';
+import type { Lab, LabCommandOptions, LabCommandResult, LabHost, LabProcess } from '../lab.ts';
+import { checkHostName, labsRoot } from '../names.ts';
+import { runProgram } from '../run-program.ts';
+import { engineScript, firstProcessScript, socketPath } from './engine-script.ts';
+
+/** Debian packages a Docker Engine needs, and what they can do without inside a lab; for `tools/debian`. */
+export const dockerPackages: { readonly packages: readonly string[]; readonly exclude: readonly string[] } = {
+  packages: ['docker.io'],
+  exclude:
+    'adduser debconf dpkg init-system-helpers libc6 lsb-base netbase passwd perl perl-base systemd sysvinit-utils udev'.split(
+      ' ',
+    ),
+};
+
+/** Where a Docker Engine runs. */
+export interface DockerEngineOptions {
+  readonly lab: Lab;
+  /** `docker run --network host` is this host's network. The engine ends with the lab, also when that is swept after a crash. */
+  readonly host: LabHost;
+  /** Folder in which `dockerPackages` are unpacked. */
+  readonly programs: string;
+  /**
+   * Networks that containers can have. `host`: the lab host's, or none; the engine programs no rules, links or addresses.
+   */
+  readonly networks: 'host';
+}
+
+/** A real Docker Engine of a lab. Disposing it kills its containers and removes everything it stored. */
+export interface DockerEngine extends AsyncDisposable {
+  /** Path of the API's unix socket. */
+  readonly socket: string;
+  /** The process whose end is the engine's end, as this machine sees it. */
+  readonly pid: number;
+  /** For example `20.10.24+dfsg1`. */
+  readonly version: string;
+  /** `overlay2`, or `vfs` where the kernel or the disk does not do overlays. */
+  readonly storageDriver: string;
+  /** What the engine logs. */
+  readonly logFile: string;
+  /** Where the Docker CLI is, and the environment with which it talks to this engine: for tools that run it. */
+  readonly command: { readonly file: string; readonly env: Readonly<Record<string, string>> };
+  /** Runs the Docker CLI of the same version. A non-zero exit is a result; the time limit is 60 s unless given. */
+  cli(args: readonly string[], options?: LabCommandOptions): Promise<LabCommandResult>;
+  /**
+   * The processes of a running container, named or by id, as this machine sees them; Docker itself tells the numbers of
+   * its own process namespace. Empty when it does not run.
+   */
+  pidsOf(container: string): Promise<readonly number[]>;
+}
+
+const startLimit = millis(30_000);
+const commandLimit = millis(60_000);
+
+/**
+ * Starts a Docker Engine inside a lab host and waits until it answers. It touches nothing of this machine: see
+ * `engineScript`. One engine per host. Rejects with the end of its log when it does not come up within 30 s.
+ */
+export async function startDockerEngine(options: DockerEngineOptions, signal: AbortSignal): Promise<DockerEngine> {
+  const { lab, host, programs } = options;
+  checkHostName(host.name);
+  if (/['\n]/.test(programs)) throw new UsageError('docker.programs', `not a usable folder: ${programs}`);
+  const cgroupMount = await findCgroup2Mount();
+  if (cgroupMount === undefined) {
+    throw new HostError('docker.cgroup', 'a Docker Engine needs cgroup v2, and none is mounted on this machine');
+  }
+  const data = `${lab.diskFolder}/docker-${host.name}`;
+  await mkdir(`${data}/cli`, { recursive: true, mode: 0o700 });
+  await writeFile(`${data}/first-process`, firstProcessScript);
+  await writeFile(`${data}/daemon.json`, '{}\n');
+  const script = engineScript({ cgroupMount, cgroup: 'docker', data, programs, shared: labsRoot });
+  const running = host.spawn('sh', ['-c', script], { logName: 'docker' });
+  const engine: StartedEngine = { running, data, programs, cgroup: undefined };
+  try {
+    const { version, storageDriver } = await untilAnswering(engine, signal);
+    const cgroup = await engineCgroup(running.pid, cgroupMount);
+    const ready: StartedEngine = { ...engine, cgroup };
+    return {
+      socket: socketPath(data),
+      pid: running.pid,
+      version,
+      storageDriver,
+      logFile: running.logFile,
+      command: cliCommand(engine),
+      cli: (args, commandOptions) => runCli(engine, args, commandOptions),
+      pidsOf: (container) => containerPids(ready, container),
+      [Symbol.asyncDispose]: () => stop(ready),
+    };
+  } catch (error) {
+    await stop(engine);
+    throw error;
+  }
+}
+
+interface StartedEngine {
+  readonly running: LabProcess;
+  readonly data: string;
+  readonly programs: string;
+  /** Absolute path of the engine's cgroup; undefined while it is not known. */
+  readonly cgroup: string | undefined;
+}
+
+function cliCommand({ data, programs }: StartedEngine): DockerEngine['command'] {
+  return {
+    file: `${programs}/usr/bin/docker`,
+    env: { DOCKER_HOST: `unix://${socketPath(data)}`, DOCKER_CONFIG: `${data}/cli`, DOCKER_BUILDKIT: '0' },
+  };
+}
+
+function runCli(
+  engine: StartedEngine,
+  args: readonly string[],
+  options: LabCommandOptions = {},
+): Promise<LabCommandResult> {
+  const { file, env } = cliCommand(engine);
+  return runProgram(file, args, { timeout: commandLimit, ...options, env: { ...env, ...options.env } });
+}
+
+async function untilAnswering(
+  engine: StartedEngine,
+  signal: AbortSignal,
+): Promise<{ readonly version: string; readonly storageDriver: string }> {
+  const deadline = Date.now() + startLimit;
+  const info = ['info', '--format', '{{.ServerVersion}} {{.Driver}}'];
+  let ended: number | string | undefined;
+  void engine.running.ended.then((how) => (ended = how));
+  for (;;) {
+    signal.throwIfAborted();
+    const { exitCode, stdout, stderr } = await runCli(engine, info);
+    const [version, storageDriver] = stdout.trim().split(' ');
+    if (exitCode === 0 && version !== undefined && storageDriver !== undefined) return { version, storageDriver };
+    if (ended !== undefined || Date.now() > deadline) {
+      const what = ended === undefined ? `does not answer after ${startLimit / 1000} s` : `ended with ${ended}`;
+      throw new HostError('docker.start', `the Docker Engine ${what}: ${stderr.trim()}\n${await logTail(engine)}`);
+    }
+    await systemClock.sleep(pollInterval, signal);
+  }
+}
+
+const pollInterval: Millis = millis(100);
+
+async function logTail(engine: StartedEngine): Promise<string> {
+  const log = await readFile(engine.running.logFile, 'utf8').catch(() => '');
+  return log.trim().split('\n').slice(-15).join('\n');
+}
+
+/** The spawned process sits in the folder `engine` of the engine's cgroup. */
+async function engineCgroup(pid: number, mount: string): Promise<string> {
+  const text = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
+  const path = /^0::(.*)\/engine$/m.exec(text)?.[1];
+  if (path !== undefined) return `${mount}${path}`;
+  throw new HostError(
+    'docker.cgroup',
+    `the Docker Engine is not in the cgroup it was put into, but in: ${text.trim()}`,
+  );
+}
+
+async function containerPids(engine: StartedEngine, container: string): Promise<readonly number[]> {
+  const { stdout } = await runCli(engine, ['inspect', '--format', '{{.Id}}', container]);
+  const procs = await readFile(`${engine.cgroup}/docker/${stdout.trim()}/cgroup.procs`, 'utf8').catch(() => '');
+  return procs.split('\n').filter(Boolean).map(Number);
+}
+
+/** By force: all that could be lost is about to be removed. */
+async function stop({ running, data, cgroup }: StartedEngine): Promise<void> {
+  if (cgroup !== undefined) await killCgroup(cgroup);
+  await running.stop(millis(0));
+  if (cgroup !== undefined) await removeCgroup(cgroup);
+  await rm(data, { recursive: true, force: true, maxRetries: 5 });
+}

@@ -1,0 +1,135 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { debianRoot } from '../../../../tools/debian/debian-root.ts';
+import {
+  createLab,
+  destroyLab,
+  type DockerEngine,
+  dockerPackages,
+  type Lab,
+  startDockerEngine,
+} from '../../src/index.ts';
+import { labTraces } from './lab-traces.ts';
+
+const signal = AbortSignal.timeout(300_000);
+let programs: string;
+
+beforeAll(async () => {
+  programs = await debianRoot({ ...dockerPackages, signal });
+}, 300_000);
+
+function engineIn(lab: Lab): Promise<DockerEngine> {
+  return startDockerEngine({ lab, host: lab.nodes[0]!, programs, networks: 'host' }, signal);
+}
+
+/** An image without a program; its containers get those of this machine, read-only. */
+async function importEmptyImage(lab: Lab, engine: DockerEngine): Promise<void> {
+  await mkdir(`${lab.folder}/empty/usr`, { recursive: true });
+  execFileSync('tar', ['-C', `${lab.folder}/empty`, '-cf', `${lab.folder}/empty.tar`, '.']);
+  expect(await engine.cli(['import', `${lab.folder}/empty.tar`, 'empty:1'])).toMatchObject({ exitCode: 0 });
+}
+
+const machinePrograms = ['/usr', '/bin', '/lib', '/lib64'].flatMap((path) =>
+  existsSync(path) ? ['--volume', `${path}:${path}:ro`] : [],
+);
+
+function run(
+  engine: DockerEngine,
+  options: readonly string[],
+  command: readonly string[],
+): ReturnType<DockerEngine['cli']> {
+  return engine.cli(['run', '--network', 'host', '--read-only', ...machinePrograms, ...options, 'empty:1', ...command]);
+}
+
+function isRunning(pid: number): boolean {
+  return existsSync(`/proc/${pid}`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+}
+
+/** What a Docker Engine changes on the machine it is installed on. */
+function machine(): string {
+  const rules = execFileSync('nft', ['list', 'ruleset'], { encoding: 'utf8' });
+  const links = execFileSync('ip', ['-o', 'address'], { encoding: 'utf8' });
+  const mounts = readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .filter((line) => /docker|overlay/.test(line));
+  const settings = ['kernel/keys/root_maxkeys', 'net/ipv4/ip_forward'].map((name) =>
+    readFileSync(`/proc/sys/${name}`, 'utf8'),
+  );
+  const sockets = ['/run/docker.sock', '/run/containerd', '/run/docker'].filter((path) => existsSync(path));
+  return JSON.stringify({ rules, links, mounts, settings, sockets }).replaceAll(/valid_lft \w+/g, '');
+}
+
+describe('a Docker Engine in a lab host', () => {
+  let before: string;
+  let lab: Lab;
+  let engine: DockerEngine;
+
+  beforeAll(async () => {
+    before = machine();
+    lab = await createLab({ name: 'engine', nodes: 1, ipFamilies: ['IPv4'] }, signal);
+    engine = await engineIn(lab);
+    await importEmptyImage(lab, engine);
+  });
+
+  afterAll(async () => {
+    await lab[Symbol.asyncDispose]();
+  });
+
+  test("runs containers in the host's network", async () => {
+    const inside = await run(engine, ['--rm'], ['ip', '-o', 'address']);
+    expect(inside.exitCode).toBe(0);
+    expect(inside.stdout).toContain(`${lab.nodes[0]!.addresses.IPv4}/`);
+    expect(inside.stdout).toBe((await lab.nodes[0]!.run('ip', ['-o', 'address'])).stdout);
+  });
+
+  test('gives a container the capabilities it was granted, and tells how it ended', async () => {
+    const add = ['--rm', '--cap-drop', 'ALL'];
+    const link = ['ip', 'link', 'add', 'cable7', 'type', 'veth', 'peer', 'name', 'cable8'];
+    expect(await run(engine, add, link)).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('not permitted') as string,
+    });
+    expect(await run(engine, [...add, '--cap-add', 'NET_ADMIN'], link)).toMatchObject({ exitCode: 0, stderr: '' });
+    expect((await lab.nodes[0]!.run('ip', ['link', 'delete', 'cable7'])).exitCode).toBe(0);
+  });
+
+  test('leaves the machine as it was', () => {
+    expect(machine()).toBe(before);
+  });
+
+  test('ends with its containers, whoever removes the lab, and leaves nothing behind', async () => {
+    await run(engine, ['--detach', '--name', 'sleeper'], ['sleep', '600']);
+    const sleepers = await engine.pidsOf('sleeper');
+    expect(sleepers).toHaveLength(1);
+    expect(readFileSync(`/proc/${sleepers[0]}/comm`, 'utf8')).toBe('sleep\n');
+    await destroyLab('engine');
+    expect([...sleepers, engine.pid].filter(isRunning)).toEqual([]);
+    expect(await labTraces('engine')).toEqual([]);
+    expect(machine()).toBe(before);
+  });
+});
+
+test('a second engine starts where the first was disposed, and knows nothing of it', async () => {
+  await using lab = await createLab({ name: 'engine2', nodes: 1, ipFamilies: ['IPv4'] }, signal);
+  for (const _ of ['first', 'second']) {
+    await using engine = await engineIn(lab);
+    expect((await engine.cli(['images', '--quiet'])).stdout).toBe('');
+    await importEmptyImage(lab, engine);
+    await run(engine, ['--detach', '--name', 'sleeper'], ['sleep', '600']);
+    expect(await engine.pidsOf('sleeper')).toHaveLength(1);
+  }
+  const left = execFileSync('ip', ['netns', 'pids', lab.nodes[0]!.namespace], { encoding: 'utf8' });
+  expect(left).toBe('');
+});
+
+test('an engine that cannot start says why, and is gone', async () => {
+  await using lab = await createLab({ name: 'engine3', nodes: 1, ipFamilies: ['IPv4'] }, signal);
+  const host = lab.nodes[0]!;
+  const nowhere = { lab, host, programs: '/nonexistent', networks: 'host' } as const;
+  await expect(startDockerEngine(nowhere, signal)).rejects.toThrow('/nonexistent/usr/bin/docker');
+  const aborted = AbortSignal.abort(new Error('no longer wanted'));
+  await expect(startDockerEngine({ ...nowhere, programs }, aborted)).rejects.toThrow('no longer wanted');
+  expect(execFileSync('ip', ['netns', 'pids', host.namespace], { encoding: 'utf8' })).toBe('');
+});

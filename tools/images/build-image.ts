@@ -1,0 +1,58 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DebianArchitecture } from '../debian/debian-root.ts';
+import { root } from '../workspace.ts';
+import { fillAgentContext } from './agent-context.ts';
+import type { ImageBackend } from './backends.ts';
+import { withScratchFolder } from './cache.ts';
+import { type BuiltImage, dockerBuild, type DockerCli } from './docker.ts';
+import { fillLocalBase } from './local-base.ts';
+import { targets } from './target.ts';
+
+/** Which image of the node agent to build, and with which Docker. */
+export interface AgentImageOptions {
+  readonly backend: ImageBackend;
+  readonly architecture: DebianArchitecture;
+  readonly tag: string;
+  /** Name of the image below; must bring glibc and libstdc++ of the Debian release this machine's packages are of. */
+  readonly base: string;
+  readonly docker: DockerCli;
+  readonly signal: AbortSignal;
+}
+
+/** Builds the node agent's image from this checkout's bundle, which must be there. */
+export function buildAgentImage(options: AgentImageOptions): Promise<BuiltImage> {
+  const { backend, architecture, tag, base, docker, signal } = options;
+  return withScratchFolder(async (context) => {
+    await fillAgentContext(context, { backend, target: targets[architecture], signal });
+    const dockerfile = join(root, `images/agent-${backend}/Dockerfile`);
+    const args = { BASE: base, VERSION: agentVersion() };
+    return dockerBuild(docker, { dockerfile, context, tag, architecture, args }, signal);
+  });
+}
+
+/** Which base to build. */
+export type LocalBaseOptions = Pick<AgentImageOptions, 'architecture' | 'tag' | 'docker' | 'signal'>;
+
+/** Builds a base from this machine's Debian packages: for tests, and where no registry can be reached. */
+export function buildLocalBase({ architecture, tag, docker, signal }: LocalBaseOptions): Promise<BuiltImage> {
+  return withScratchFolder(async (context) => {
+    await fillLocalBase(context, targets[architecture], signal);
+    const dockerfile = join(root, 'images/local-base/Dockerfile');
+    return dockerBuild(docker, { dockerfile, context, tag, architecture, args: {} }, signal);
+  });
+}
+
+/** The public base that fits the packages of this machine, or undefined if there is none. */
+export function publicBase(): string | undefined {
+  if (!existsSync('/etc/os-release')) return undefined;
+  const release = readFileSync('/etc/os-release', 'utf8');
+  const version = /^VERSION_ID="?(\d+)"?$/m.exec(release)?.[1];
+  return /^ID=debian$/m.test(release) && version !== undefined ? `gcr.io/distroless/cc-debian${version}` : undefined;
+}
+
+/** The version of the node agent in this checkout. */
+export function agentVersion(): string {
+  const manifest = readFileSync(join(root, 'apps/node-agent/package.json'), 'utf8');
+  return (JSON.parse(manifest) as { readonly version: string }).version;
+}

@@ -1,0 +1,69 @@
+import { readFile } from 'node:fs/promises';
+import { runProgram } from '../debian/run-program.ts';
+
+/** How the Docker CLI is called: `docker` of the PATH and its environment, or a certain engine's. */
+export interface DockerCli {
+  readonly file: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The CLI as a user of this machine would call it. */
+export const machineDocker: DockerCli = { file: 'docker', env: {} };
+
+/** What is to be built. */
+export interface DockerBuild {
+  readonly dockerfile: string;
+  readonly context: string;
+  readonly tag: string;
+  /** Debian's name, which is Docker's. */
+  readonly architecture: string;
+  readonly args: Readonly<Record<string, string>>;
+}
+
+/** One layer of an image. */
+export interface ImageLayer {
+  /** Folder of the build context that it is a copy of, or `base`. */
+  readonly name: string;
+  /** Bytes, unpacked. */
+  readonly size: number;
+}
+
+/** An image of the engine. */
+export interface BuiltImage {
+  readonly tag: string;
+  readonly id: string;
+  /** Bytes, unpacked, of all layers. */
+  readonly size: number;
+  /** From the bottom up; those of the base first. */
+  readonly layers: readonly ImageLayer[];
+}
+
+/** Builds an image with the Docker CLI and describes it. */
+export async function dockerBuild(docker: DockerCli, build: DockerBuild, signal: AbortSignal): Promise<BuiltImage> {
+  const settings = Object.entries(build.args).flatMap(([name, value]) => ['--build-arg', `${name}=${value}`]);
+  const platform = ['--platform', `linux/${build.architecture}`];
+  const command = ['build', ...platform, '--file', build.dockerfile, '--tag', build.tag, ...settings, build.context];
+  await runProgram(docker.file, command, { env: docker.env, signal });
+  const copies = [...(await readFile(build.dockerfile, 'utf8')).matchAll(/^COPY (?:--\S+ )*(\w+)\//gm)];
+  const names = copies.map(([, name = '']) => name);
+  return describeImage(docker, { tag: build.tag, names }, signal);
+}
+
+async function describeImage(
+  docker: DockerCli,
+  { tag, names }: { readonly tag: string; readonly names: readonly string[] },
+  signal: AbortSignal,
+): Promise<BuiltImage> {
+  const run = async (args: readonly string[]): Promise<string> =>
+    (await runProgram(docker.file, args, { env: docker.env, signal })).stdout.trim();
+  const [id = '', size = ''] = (await run(['image', 'inspect', '--format', '{{.Id}} {{.Size}}', tag])).split(' ');
+  const history = await run(['history', '--human=false', '--format', '{{.Size}}', tag]);
+  return { tag, id, size: Number(size), layers: nameLayers(history.split('\n').map(Number), names) };
+}
+
+/** `sizes` are those of the image's history, the last instruction first; settings have no size and are no layers. */
+export function nameLayers(sizes: readonly number[], names: readonly string[]): readonly ImageLayer[] {
+  const layers = sizes.filter((size) => size > 0).toReversed();
+  const own = layers.length - names.length;
+  return layers.map((size, index) => ({ name: index < own ? 'base' : (names[index - own] ?? 'base'), size }));
+}

@@ -1,0 +1,65 @@
+import { parseArgs } from 'node:util';
+import { type DebianArchitecture, machineArchitecture } from '../debian/debian-root.ts';
+import { imageBackends, isImageBackend } from './backends.ts';
+import { agentVersion, buildAgentImage, buildLocalBase, publicBase } from './build-image.ts';
+import { describeImage } from './describe.ts';
+import { machineDocker } from './docker.ts';
+
+const usage = `usage: ./dev image [--backend ${Object.keys(imageBackends).join('|')}] [--arch amd64|arm64] [--tag NAME] [--base IMAGE | --local-base]
+
+Builds the node agent's container image with the Docker CLI of this machine and prints its size.
+
+  --backend BACKEND  which dataplane backend's image (nftables)
+  --arch ARCH        the nodes' architecture (this machine's); both are built on either
+  --tag NAME         name of the image (switchyard/agent-BACKEND:VERSION-ARCH)
+  --base IMAGE       image below (distroless of this machine's Debian release)
+  --local-base       make the base from Debian packages instead: needs no registry`;
+
+async function main(signal: AbortSignal): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      backend: { type: 'string', default: 'nftables' },
+      arch: { type: 'string', default: machineArchitecture() },
+      tag: { type: 'string' },
+      base: { type: 'string' },
+      'local-base': { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return console.log(usage);
+  const { backend } = values;
+  const architecture = parseArchitecture(values.arch);
+  if (!isImageBackend(backend)) {
+    throw new Error(`there is no image for backend '${backend}', only for ${Object.keys(imageBackends).join(', ')}`);
+  }
+  if (values.base !== undefined && values['local-base']) throw new Error('--base and --local-base exclude each other');
+  const common = { architecture, docker: machineDocker, signal };
+  const localBase = `switchyard/local-base:${architecture}`;
+  if (values['local-base']) console.log(describeImage(await buildLocalBase({ ...common, tag: localBase })));
+  const base = values['local-base'] ? localBase : (values.base ?? requiredPublicBase());
+  const tag = values.tag ?? `switchyard/agent-${backend}:${agentVersion()}-${architecture}`;
+  console.log(describeImage(await buildAgentImage({ ...common, backend, tag, base })));
+}
+
+function parseArchitecture(text: string): DebianArchitecture {
+  if (text === 'amd64' || text === 'arm64') return text;
+  throw new Error(`--arch is amd64 or arm64, not '${text}'`);
+}
+
+function requiredPublicBase(): string {
+  const base = publicBase();
+  if (base !== undefined) return base;
+  throw new Error(
+    'the programs in the image come from the packages of this machine, which is no Debian: no public base has their libraries; use --local-base, or --base',
+  );
+}
+
+const stop = new AbortController();
+process.once('SIGINT', () => stop.abort(new Error('interrupted')));
+process.once('SIGTERM', () => stop.abort(new Error('terminated')));
+try {
+  await main(stop.signal);
+} catch (error) {
+  console.error(`image: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { root } from '../workspace.ts';
+import { describeImage } from './describe.ts';
+import { nameLayers } from './docker.ts';
+
+test("the image's launcher gives Node the flags and the setting of the checkout's launcher", () => {
+  const shell = readFileSync(join(root, 'apps/node-agent/bin/switchyard-agent'), 'utf8');
+  const native = readFileSync(join(root, 'packages/native/cpp/image_launcher.cc'), 'utf8');
+  const wanted = /exec "\$node" (--.*) "\$bundle" "\$@"/.exec(shell)?.[1]?.split(' ');
+  const found = /kFlags\[\] = \{(.*?)\}/s.exec(native)?.[1]?.match(/--[\w=-]+/g);
+  assert.ok(wanted !== undefined && wanted.length > 0);
+  assert.deepEqual([...(found ?? [])], wanted);
+  assert.match(shell, /MALLOC_ARENA_MAX=1/);
+  assert.match(native, /"MALLOC_ARENA_MAX", "1"/);
+});
+
+test('layers are named from the top, and what lies below is the base', () => {
+  assert.deepEqual(nameLayers([0, 30, 0, 20, 0, 10, 5], ['node', 'agent']), [
+    { name: 'base', size: 5 },
+    { name: 'base', size: 10 },
+    { name: 'node', size: 20 },
+    { name: 'agent', size: 30 },
+  ]);
+});
+
+test('an image is described by its size and its layers', () => {
+  const layers = nameLayers([1_500_000, 126_000_000], ['node', 'agent']);
+  assert.equal(
+    describeImage({ tag: 'a:1', id: `sha256:${'0'.repeat(64)}`, size: 127_500_000, layers }),
+    'a:1 (sha256:000000000000): 127.5 MB, unpacked\n   126.0 MB  node\n     1.5 MB  agent',
+  );
+});

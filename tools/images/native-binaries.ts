@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto';
+import { globSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { debianRoot, machineArchitecture } from '../debian/debian-root.ts';
+import { runProgram } from '../debian/run-program.ts';
+import { root } from '../workspace.ts';
+import { cachedFolder } from './cache.ts';
+import { type Target, targets } from './target.ts';
+
+const source = join(root, 'packages/native');
+
+/**
+ * Folder with `switchyard_native.node` and the launcher `switchyard-agent` for the target. Another architecture's are made by
+ * Debian's cross compiler, which is unpacked for that, not installed.
+ */
+export async function nativeBinaries(target: Target, signal: AbortSignal): Promise<string> {
+  const compiler = target.architecture === machineArchitecture() ? undefined : await unpackCompiler(target, signal);
+  const fill = async (folder: string): Promise<void> => {
+    const build = join(folder, 'build');
+    const env = compiler === undefined ? {} : { LD_LIBRARY_PATH: compiler.libraries };
+    const configure = ['-S', source, '-B', build, '-G', 'Ninja', '-DCMAKE_BUILD_TYPE=Release'];
+    const cross = compiler === undefined ? [] : crossSettings(target, compiler.folder);
+    await runProgram('cmake', [...configure, ...cross], { cwd: source, env, signal });
+    const names = ['switchyard_native', 'switchyard-agent'];
+    await runProgram('cmake', ['--build', build, '--target', ...names], { cwd: source, env, signal });
+    await runProgram('cp', [join(build, 'switchyard_native.node'), join(build, 'switchyard-agent'), folder], {
+      signal,
+    });
+    await runProgram('rm', ['-r', build], { signal });
+  };
+  return cachedFolder(`native-${target.architecture}-${await sourceKey()}`, fill, signal);
+}
+
+interface CrossCompiler {
+  readonly folder: string;
+  /** Where the compiler's own libraries are. */
+  readonly libraries: string;
+}
+
+async function unpackCompiler(target: Target, signal: AbortSignal): Promise<CrossCompiler> {
+  const exclude = ['perl', 'libc6'];
+  const folder = await debianRoot({ packages: [target.crossCompiler], exclude, signal });
+  return { folder, libraries: join(folder, 'usr/lib', targets[machineArchitecture()].triplet) };
+}
+
+function crossSettings(target: Target, folder: string): readonly string[] {
+  return ['-DCMAKE_TOOLCHAIN_FILE=cross.cmake', `-DCROSS_ROOT=${folder}`, `-DCROSS_TRIPLE=${target.triplet}`];
+}
+
+/** Everything the compiler reads that is ours or npm's. */
+async function sourceKey(): Promise<string> {
+  const hash = createHash('sha256');
+  const files = globSync(['CMakeLists.txt', 'cross.cmake', 'cpp/**/*.{cc,h}'], { cwd: source }).sort();
+  for (const file of files) hash.update(file).update(await readFile(join(source, file)));
+  for (const name of ['node-api-headers', 'node-addon-api']) {
+    hash.update(await readFile(join(root, 'node_modules', name, 'package.json')));
+  }
+  return hash.digest('hex').slice(0, 12);
+}

@@ -1,0 +1,66 @@
+import { existsSync } from 'node:fs';
+import { cp, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { debianRoot } from '../debian/debian-root.ts';
+import type { BackendImage } from './backends.ts';
+import type { Target } from './target.ts';
+
+/** What the base image brings. */
+const baseLibraries = ['libc6', 'libgcc-s1', 'gcc-12-base', 'gcc-14-base', 'libstdc++6'];
+/** Text files such as /etc/protocols, which nobody asks. */
+const unneeded = ['netbase'];
+
+/**
+ * Puts the backend's programs and their libraries into `layer`, all below /usr: some bases have a link /lib there, which a
+ * folder must not replace. Each package's licence comes along.
+ */
+export async function addPrograms(
+  layer: string,
+  backend: BackendImage,
+  target: Target,
+  signal: AbortSignal,
+): Promise<void> {
+  const tree = await debianRoot({
+    packages: backend.packages,
+    exclude: [...baseLibraries, ...unneeded],
+    architecture: target.architecture,
+    signal,
+  });
+  const [libraries, programs] = [join(layer, 'usr/lib', target.triplet), join(layer, 'usr/sbin')];
+  for (const from of ['lib', 'usr/lib']) {
+    await copyMatching(join(tree, from, target.triplet), libraries, /\.so(\.|$)/);
+  }
+  await copyMatching(join(tree, 'usr/lib', target.triplet, 'xtables'), join(libraries, 'xtables'), /^lib(xt|ip6?t)_/);
+  for (const from of ['sbin', 'bin', 'usr/sbin', 'usr/bin']) {
+    await copyMatching(join(tree, from), programs, backend.programs);
+  }
+  await copyLicences(tree, layer);
+  await addLockFile(layer);
+}
+
+/**
+ * iptables-legacy opens this file for creation; one that exists it opens on a read-only root too. A lock that really keeps others
+ * out is the node's own file, which kubeadm's DaemonSet mounts over this one.
+ */
+async function addLockFile(layer: string): Promise<void> {
+  await mkdir(join(layer, 'run'), { recursive: true });
+  await writeFile(join(layer, 'run/xtables.lock'), '', { mode: 0o600 });
+}
+
+/** The files that say under which terms each package in `tree` may be passed on. */
+export async function copyLicences(tree: string, layer: string): Promise<void> {
+  const documents = 'usr/share/doc';
+  for (const name of await readdir(join(tree, documents))) {
+    await copyMatching(join(tree, documents, name), join(layer, documents, name), /^copyright$/);
+  }
+}
+
+/** Copies the files and links of a folder whose names match; a folder that is not there is an empty one. */
+export async function copyMatching(from: string, to: string, pattern: RegExp): Promise<void> {
+  if (!existsSync(from)) return;
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    if (entry.isDirectory() || !pattern.test(entry.name)) continue;
+    await mkdir(to, { recursive: true });
+    await cp(join(from, entry.name), join(to, entry.name), { verbatimSymlinks: true });
+  }
+}
