@@ -19,7 +19,7 @@ export interface PodFiles {
 
 /**
  * Hides /var, /etc and /usr/local/bin behind file systems of its own, puts the volumes where the manifest says, makes
- * everything read-only and becomes the container's command. $MOUNTS: pairs of mount path and folder, one on a line.
+ * everything read-only (/sys too: parameters of kernel modules are the machine's) and becomes the container's command. $MOUNTS: pairs of mount path and folder, one on a line.
  */
 const script = `
 cache=$(cat /etc/ld.so.cache | base64 -w0)
@@ -31,7 +31,7 @@ echo "$MOUNTS" | while read -r path folder; do
   mount --bind "$folder" "$path"
 done
 mount -t tmpfs -o ro tmpfs /tmp
-for place in /usr/local/bin /etc /var /; do mount -o remount,bind,ro "$place"; done
+for place in /usr/local/bin /etc /var /sys /; do mount -o remount,bind,ro "$place"; done
 exec "$@"
 `;
 
