@@ -63,7 +63,7 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   const { commandLine } = views.process;
   const profiling = { profiler, commandLine, setVerbosity: views.setVerbosity, logger };
   const routes: readonly Route[] = [
-    ...healthAndSliRoutes(),
+    ...healthAndSliRoutes(views.process.startTime),
     { path: '/proxyMode', methods: ['GET'], answer: () => textAnswer(200, proxyMode) },
     { path: '/metrics', methods: ['GET'], answer: (request, signal) => metricsAnswer(metricsPage, request, signal) },
     { path: '/configz', methods: ['GET'], answer: () => jsonAnswer(200, views.configz()) },
