@@ -1,4 +1,4 @@
-import { noopLogger } from '@switchyard/core';
+import { millis, noopLogger } from '@switchyard/core';
 import { ManualClock, MemoryLogger } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { metricsRoutes, type MetricsRoutesOptions } from './metrics-routes.ts';
@@ -199,7 +199,7 @@ describe('profiling', () => {
   test('a profile ends when its client goes away', async () => {
     const gone = new AbortController();
     const started = Date.now();
-    const profile = inspectorProfiler.cpu(60_000 as never, gone.signal);
+    const profile = inspectorProfiler.cpu(millis(60_000), gone.signal);
     gone.abort();
     await profile;
     expect(Date.now() - started).toBeLessThan(10_000);
