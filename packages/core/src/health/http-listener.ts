@@ -161,7 +161,7 @@ function parse(request: IncomingMessage, body: string): HttpRequest {
 }
 
 /** Resolves when the kernel has taken the piece, or the client has gone away, and others have had their turn. */
-function send(response: ServerResponse, piece: string): Promise<void> {
+function send(response: ServerResponse, piece: string | Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     response.write(piece, () => void setImmediate(resolve));
   });
