@@ -185,13 +185,13 @@ describe('what it refuses, with one line and exit code 1', () => {
       'a bad CIDR',
       program,
       ['--proxy-mode=nftables', '--cluster-cidr=10.0.0.0/99'],
-      /^--cluster-cidr .* is not a CIDR/,
+      /^KubeProxyConfiguration\.clusterCIDR \(--cluster-cidr\): .* is not a CIDR/,
     ],
     [
       'another mode',
       program,
       ['--proxy-mode=iptables'],
-      /^--proxy-mode "iptables": this agent has only 'nftables'; give/,
+      /^KubeProxyConfiguration\.mode \(--proxy-mode\): Invalid value: "iptables": this agent does not have/,
     ],
     [
       'an unreadable kubeconfig',
