@@ -52,6 +52,15 @@ describe('chains are removed', () => {
     );
   });
 
+  test('or it is said which right is missing for the legacy variant', async () => {
+    const stderr = 'iptables-save v1.8.9 (legacy): Cannot initialize: Permission denied (you must be root)\n';
+    const runner = new ScriptedRunner([{ file: 'iptables-legacy-save', args: [], answer: { exitCode: 2, stderr } }]);
+    const result = await removeChains(runner, { ...place, variant: 'legacy' }, allOfKubeProxy, signal);
+    expect(result.status === 'failed' && result.error.message).toMatch(
+      /^cannot read the rules of iptables-legacy, which needs CAP_NET_RAW besides CAP_NET_ADMIN: iptables-legacy-save exited with 2/,
+    );
+  });
+
   test.each([
     [
       'the program is not installed',

@@ -1,5 +1,5 @@
 import { type IpFamily, type Millis, seconds } from '@switchyard/core';
-import { commandFailed, isProgramMissing } from '../command-error.ts';
+import { commandFailed, isPermissionDenied, isProgramMissing } from '../command-error.ts';
 import type { CommandResult, CommandRunner } from '../command-runner.ts';
 import { parseIptablesSave } from './parse-save.ts';
 import { planRemoval, type RemovalWish, type TableRemoval } from './plan-removal.ts';
@@ -58,7 +58,7 @@ export async function removeChains(
       if (saved.exitCode !== 0) {
         if (isAbsent(saved))
           return { ...place, status: 'skipped', reason: `the kernel has no ${nameOf(place)} tables` };
-        throw commandFailed(`cannot read the rules of ${nameOf(place)}`, { file: `${program}-save`, args: [] }, saved);
+        throw commandFailed(readAttempt(place, saved), { file: `${program}-save`, args: [] }, saved);
       }
       const { incompatible, plans } = planned(saved.stdout, wish);
       const refused = await writeTables({ runner, program, place }, plans, tables, signal);
@@ -138,8 +138,19 @@ async function ifInstalled(run: () => Promise<CommandResult>): Promise<CommandRe
   }
 }
 
-function isAbsent({ stderr }: CommandResult): boolean {
-  return /can't initialize|Table does not exist|No such file or directory|Address family not supported/.test(stderr);
+function isAbsent(result: CommandResult): boolean {
+  const { stderr } = result;
+  return (
+    !isPermissionDenied(result) &&
+    /can't initialize|Table does not exist|No such file or directory|Address family not supported/.test(stderr)
+  );
+}
+
+/** iptables-legacy asks the kernel over a raw socket. Where there are no tables of it, it does not ask. */
+function readAttempt(place: IptablesPlace, result: CommandResult): string {
+  const attempt = `cannot read the rules of ${nameOf(place)}`;
+  const isLacking = place.variant === 'legacy' && isPermissionDenied(result);
+  return isLacking ? `${attempt}, which needs CAP_NET_RAW besides CAP_NET_ADMIN` : attempt;
 }
 
 function nameOf({ ipFamily, variant }: IptablesPlace): string {
