@@ -16,6 +16,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LogLine, readLog, until } from './agent-log.ts';
 
+/** The only setting of the kernel that is asked for. */
+const established7200 = ['--conntrack-tcp-timeout-established=7200s', '--conntrack-tcp-timeout-close-wait=0s'];
 const program = fileURLToPath(new URL('../../bin/switchyard-agent', import.meta.url));
 const { signal } = new AbortController();
 let cluster: LabCluster;
@@ -105,7 +107,7 @@ async function serves(): Promise<void> {
 
 describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
   test('the agent does everything, and what it cannot set is one warning each', async () => {
-    const args = ['--conntrack-tcp-timeout-established=7200s', '--oom-score-adj=-999'];
+    const args = [...established7200, '--oom-score-adj=-999'];
     const before = await run('cat', established);
     const agent = cluster.startAgent(node, { program: netAdminOnly, args });
     await waitForAgents(cluster.lab, [agent], signal);
@@ -131,7 +133,14 @@ describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
 
   test('nothing is left to warn of after --init-only with full rights, which changes no rule', async () => {
     await run('nft', 'flush', 'ruleset');
-    const flags = ['--proxy-mode=nftables', '--kubeconfig=/nowhere', '--conntrack-tcp-timeout-established=7200s'];
+    const flags = [
+      '--proxy-mode=nftables',
+      '--kubeconfig=/nowhere',
+      '--logging-format=json',
+      '--conntrack-max-per-core=0',
+      '--oom-score-adj=0',
+      ...established7200,
+    ];
     const result = await node.run(program, [...flags, '--init-only']);
     expect(result.exitCode, result.stderr).toBe(0);
     expect(
@@ -144,7 +153,7 @@ describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
     expect(await run('nft', 'list', 'tables')).toBe('');
     const agent = cluster.startAgent(node, {
       program: netAdminOnly,
-      args: ['--conntrack-tcp-timeout-established=7200s'],
+      args: established7200,
     });
     await waitForAgents(cluster.lab, [agent], signal);
     await serves();
