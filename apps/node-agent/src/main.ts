@@ -1,14 +1,6 @@
 import { cpus } from 'node:os';
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import {
-  HostError,
-  httpListener,
-  type IpFamily,
-  type Metrics,
-  noopEvents,
-  seconds,
-  systemClock,
-} from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, type Metrics, seconds, systemClock } from '@switchyard/core';
 import {
   allButForward,
   collectGarbage,
@@ -34,6 +26,7 @@ import { ConfigWatch } from './config/config-follower.ts';
 import { configzDocument, flagzValues } from './config/documents.ts';
 import { helpText } from './config/flags/help.ts';
 import { logNotes } from './config/notes.ts';
+import { EarlyEvents } from './events/early-events.ts';
 import { createMetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
 import { dumpText } from './host/dump-text.ts';
@@ -65,14 +58,15 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
     if (removal.failures.length > 0) throw cleanUpFailed(removal);
     return;
   }
-  const setUp = { files: kernelFiles(), cores: cpus().length, logger, events: noopEvents };
+  const earlyEvents = new EarlyEvents();
+  const setUp = { files: kernelFiles(), cores: cpus().length, logger, events: earlyEvents };
   if (config.purpose === 'set-up') {
     for (const backend of await openBackends(backendHost, ipFamilies, signal)) await backend[Symbol.asyncDispose]();
     return setUpHost(config, setUp);
   }
   await using _ = await claimNode(agentIdentity(config.nodeName, process.env), { clock: systemClock }, signal);
   setUpHost(config, setUp);
-  await runUntilStopped({ config, backendHost, ipFamilies, logger }, signal);
+  await runUntilStopped({ config, backendHost, ipFamilies, logger, earlyEvents }, signal);
   logger.info('stopped, forwarding stays in place', { reason: String(signal.reason) });
 }
 
@@ -81,10 +75,12 @@ interface Run {
   readonly backendHost: NftablesHost;
   readonly ipFamilies: readonly IpFamily[];
   readonly logger: LeveledLogger;
+  readonly earlyEvents: EarlyEvents;
 }
 
 /** What the host can do is asked while the cluster is already being listed. */
-async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run, signal: AbortSignal): Promise<void> {
+async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
+  const { config, backendHost, ipFamilies, logger } = run;
   const stop = new AbortController();
   const running = AbortSignal.any([signal, stop.signal]);
   const opening = openBackends(backendHost, ipFamilies, running);
@@ -103,6 +99,7 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
     const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
     const opened = await openSource(config.source, needs);
     await using events = opened.events;
+    run.earlyEvents.connect(events);
     const source = readAhead(opened.source, running);
     const backends = await opening;
     logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
