@@ -1,5 +1,6 @@
 import { configReference } from './config-reference.ts';
 import { flagsReference } from './flags-reference.ts';
+import { metricsReference } from './metrics-reference.ts';
 
 /** A page of docs/generated. */
 export interface GeneratedPage {
@@ -12,4 +13,5 @@ export interface GeneratedPage {
 export const pages: readonly GeneratedPage[] = [
   { path: 'docs/generated/config.md', text: configReference },
   { path: 'docs/generated/flags.md', text: flagsReference },
+  { path: 'docs/generated/metrics.md', text: metricsReference },
 ];
