@@ -9,7 +9,7 @@ import { configReference } from './config-reference.ts';
 import { flagsReference } from './flags-reference.ts';
 import { stalePages, writePages } from './generate.ts';
 
-test('the pages in docs/generated are fresh; else run: nx generate node-agent', async () => {
+test('the pages in docs/generated are fresh; else run: nx run node-agent:generate', async () => {
   expect(await stalePages()).toEqual([]);
 });
 
