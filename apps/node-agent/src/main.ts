@@ -141,7 +141,12 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
 function followConfig(config: RunConfig, logger: LeveledLogger, metrics: Metrics): ConfigWatch {
   const load = (): Promise<Config> => loadConfig(process.argv.slice(2));
   const follower = new ConfigWatch({ config, load, clock: systemClock, logger, metrics });
-  follower.onChange(() => logger.setLevel(follower.current().logLevel));
+  let { logLevel } = config;
+  follower.onChange(() => {
+    if (follower.current().logLevel === logLevel) return; // somebody may have set another meanwhile, over HTTP
+    logLevel = follower.current().logLevel;
+    logger.setLevel(logLevel);
+  });
   return follower;
 }
 
