@@ -1,6 +1,6 @@
-import { flagText } from '../config/documents.ts';
+import { defaultText } from '../config/flags/flag-field.ts';
 import { featureGates } from '../config/feature-gates.ts';
-import { type Field, type FieldType, type Schema } from '../config/schema/field.ts';
+import type { FieldType, Schema } from '../config/schema/field.ts';
 import { kubeProxySchema } from '../config/schema/kube-proxy-fields.ts';
 import { switchyardSchema } from '../config/schema/switchyard-fields.ts';
 import { code, countText, meaningText, table } from './markdown.ts';
@@ -63,7 +63,7 @@ ${table(
   switchyardSchema.fields.map((field) => [
     code(field.path),
     typeTexts[field.type],
-    defaultText(field),
+    code(defaultText(field)),
     changeTexts[field.change],
     field.help,
   ]),
@@ -84,17 +84,11 @@ function fieldTable({ fields }: Schema): string {
     fields.map((field) => [
       code(field.path),
       typeTexts[field.type],
-      defaultText(field),
+      code(defaultText(field)),
       field.modes,
       meaningText(field.meaning),
       changeTexts[field.change],
       field.help,
     ]),
   );
-}
-
-/** Empty for nothing. */
-function defaultText({ type, default: value, path }: Field): string {
-  if (path === 'nftables.minSyncPeriod') return 'unset';
-  return code(flagText(type, value));
 }

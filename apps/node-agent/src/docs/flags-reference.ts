@@ -1,13 +1,8 @@
-import { flagText } from '../config/documents.ts';
+import { defaultText, fieldOf, meaningOf } from '../config/flags/flag-field.ts';
 import { type Flag, flagGroups } from '../config/flags/flag.ts';
 import { removedFlags } from '../config/flags/logging-flags.ts';
 import { flags } from '../config/flags/table.ts';
-import { type Field, fieldAt, type Meaning } from '../config/schema/field.ts';
-import { kubeProxySchema } from '../config/schema/kube-proxy-fields.ts';
-import { switchyardSchema } from '../config/schema/switchyard-fields.ts';
 import { code, countText, meaningText, table } from './markdown.ts';
-
-const same: Meaning = { kind: 'same' };
 
 /** The text of docs/generated/flags.md: every flag, made from the tables. */
 export function flagsReference(): string {
@@ -41,14 +36,14 @@ function section(group: Flag['group']): string {
   if (group === 'Switchyard') {
     return `## ${group}\n\n${table(
       ['Flag', 'Default', 'Field', 'Meaning'],
-      own.map((flag) => [nameText(flag), defaultText(flag), code(fieldOf(flag)?.path ?? ''), flag.help]),
+      own.map((flag) => [nameText(flag), unsetText(flag), code(fieldOf(flag)?.path ?? ''), flag.help]),
     )}`;
   }
   return `## ${group}\n\n${table(
     ['Flag', 'Default', 'Beside `--config`', 'Field', 'Here', 'Meaning'],
     own.map((flag) => [
       nameText(flag),
-      defaultText(flag),
+      unsetText(flag),
       flag.isKeptWithFile ? 'counts' : '',
       code(fieldOf(flag)?.path ?? ''),
       meaningText(meaningOf(flag)),
@@ -61,28 +56,7 @@ function nameText({ name, value }: Flag): string {
   return code(`${name === 'v' ? '-v' : `--${name}`}${value === undefined ? '' : ` ${value}`}`);
 }
 
-/** A flag means what its field means; of two fields, that of our mode. */
-function meaningOf(flag: Flag): Meaning {
-  if (flag.target.kind === 'nothing') return flag.target.meaning;
-  return flag.meaning ?? fieldOf(flag)?.meaning ?? same;
-}
-
-function fieldOf({ target }: Flag): Field | undefined {
-  switch (target.kind) {
-    case 'field':
-      return fieldAt(kubeProxySchema, target.path);
-    case 'fieldOfMode':
-      return fieldAt(kubeProxySchema, target.nftables);
-    case 'own':
-      return fieldAt(switchyardSchema, target.path);
-    default:
-      return undefined;
-  }
-}
-
-function defaultText(flag: Flag): string {
+function unsetText(flag: Flag): string {
   const field = fieldOf(flag);
-  if (field === undefined) return '';
-  if (field.path === 'nftables.minSyncPeriod') return 'unset';
-  return code(flagText(field.type, field.default));
+  return field === undefined ? '' : code(defaultText(field));
 }
