@@ -5,6 +5,7 @@ import {
   createProber,
   type LabCluster,
   type LabNode,
+  type ApiObject,
   type LabProcess,
   type Prober,
   type ProbeRequest,
@@ -28,8 +29,7 @@ const events: ApiResource<RecordedEvent> = {
   isNamespaced: true,
 };
 
-interface RecordedEvent {
-  readonly metadata?: { readonly name?: string };
+interface RecordedEvent extends ApiObject {
   readonly type?: string;
   readonly reason?: string;
   readonly action?: string;
