@@ -17,7 +17,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../agent-log.ts';
 import { type PodFiles, startContainer } from './container.ts';
 import { DaemonSetPlayer, type PlayedPod } from './daemon-set-player.ts';
-import { guideCommands, guideText } from './guide.ts';
+import { guideCommands, guideText, readmeCommands } from './guide.ts';
 import { checkout, shell } from './kubectl.ts';
 import { oldChains, type OldService, writeOldRules } from './old-kube-proxy.ts';
 import { objectOf, type Rendered, renderOverlay } from './rendered.ts';
@@ -194,6 +194,28 @@ test('the roll-back: no call fails, and nothing of Switchyard stays', async () =
   expect(await tables()).not.toContain('switchyard');
 });
 
+test('the two commands of deploy/README.md install a DaemonSet of its own, set-up first', async () => {
+  const [install = ''] = await readmeCommands('install');
+  await using _player = new DaemonSetPlayer({
+    url: cluster.url,
+    name: 'switchyard',
+    start: async (spec) => {
+      const setUp = await startContainer(node, { spec, container: spec.initContainers[0] }, podFiles);
+      expect(await setUp.ended).toBe(0);
+      agent = await startContainer(node, { spec, container: spec.containers[0] }, podFiles);
+      const { stop } = agent;
+      return { ready: until(async () => (await health()) === 200), stop };
+    },
+  });
+  expect(await operator(install)).toContain('daemon set "switchyard" successfully rolled out');
+  expect((await call()).status).toBe('answered');
+  expect(await tables()).toContain('inet switchyard');
+  const { requests } = objectOf(await renderOverlay('nftables'), 'DaemonSet').spec.template.spec.containers[0]
+    .resources;
+  expect(requests.memory).toBe('100Mi');
+  await until(async () => (await residentMiB(agent)) < 100);
+});
+
 describe('a DaemonSet of its own', () => {
   test.each(['nftables', 'custom-settings', 'standalone'])(
     '%s: set-up first, then the agent with its capabilities only',
@@ -276,6 +298,11 @@ function configMapsOf(objects: readonly Rendered[]): Readonly<Record<string, Rea
 /** With --config it is kube-proxy's format: text. */
 function logOf(process: LabProcess): Promise<string> {
   return readFile(process.logFile, 'utf8');
+}
+
+async function residentMiB(process: LabProcess | undefined): Promise<number> {
+  const status = await readFile(`/proc/${process?.pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }
 
 async function tables(): Promise<string> {
