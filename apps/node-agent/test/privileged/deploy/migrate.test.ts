@@ -181,6 +181,7 @@ test('the roll-back: no call fails, and nothing of Switchyard stays', async () =
       name: 'switchyard-clean-up',
       start: async (podSpec) => {
         const [container] = podSpec.initContainers;
+        expect(await guideCommands('clean-up')).toEqual([`${container.command.join(' ')}\n`]);
         const { ended } = await startContainer(node, { spec: podSpec, container }, podFiles);
         const isClean = ended.then((status) => {
           if (status !== 0) throw new Error(`the clean-up ended with ${status}`);
