@@ -18,7 +18,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LogLine, readLog, until } from './agent-log.ts';
 
 /** The only setting of the kernel that is asked for. */
-const established7200 = ['--conntrack-tcp-timeout-established=7200s', '--conntrack-tcp-timeout-close-wait=0s'];
 const program = fileURLToPath(new URL('../../bin/switchyard-agent', import.meta.url));
 const { signal } = new AbortController();
 let cluster: LabCluster;
