@@ -61,14 +61,17 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   const isOn = (gate: string): boolean => featureGates.get(gate) ?? true;
   const { commandLine } = views.process;
   const profiling = { profiler, commandLine, setVerbosity: views.setVerbosity, logger };
+  const flagz: Route = {
+    path: '/flagz',
+    methods: ['GET'],
+    answer: (request) => flagzAnswer(views.flagz(), request),
+  };
   const routes: readonly Route[] = [
-    ...healthAndSliRoutes(),
+    ...healthAndSliRoutes(views.process.startTime),
     { path: '/proxyMode', methods: ['GET'], answer: () => textAnswer(200, proxyMode) },
     { path: '/metrics', methods: ['GET'], answer: (request, signal) => metricsAnswer(metricsPage, request, signal) },
     { path: '/configz', methods: ['GET'], answer: () => jsonAnswer(200, views.configz()) },
-    ...(isOn('ComponentFlagz')
-      ? [{ path: '/flagz', methods: ['GET'], answer: (request) => flagzAnswer(views.flagz(), request) } as Route]
-      : []),
+    ...(isOn('ComponentFlagz') ? [flagz] : []),
     ...debugRoutes(debug),
     ...(enableProfiling ? profilingRoutes(profiling) : []),
   ];
