@@ -64,7 +64,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   follower.onChange(() => reconciler.rebuild('the configuration changed'));
   events.record(startingEvent(nodeName));
   const stop = new AbortController();
-  addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
+  addMetrics({ config, now, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints = serveEndpoints({ config, health, debug: debugState(parts, reconciler), ...host }, stop.signal);
   endpoints.catch((error: unknown) => stop.abort(error)); // told below
   const followNodeAddresses = async (): Promise<void> => {

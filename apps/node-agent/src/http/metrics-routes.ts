@@ -7,6 +7,7 @@ import {
   type Millis,
   textAnswer,
 } from '@switchyard/core';
+import { kubernetesRelease } from '../config/kubernetes-version.ts';
 import { debugRoutes } from './debug-routes.ts';
 import type { DebugState } from './debug-state.ts';
 import type { MetricsPage } from '../metrics/metrics-page.ts';
@@ -51,8 +52,6 @@ export interface MetricsRoutesOptions {
   readonly logger: Logger;
 }
 
-/** The Kubernetes release whose kube-proxy we stand in for. */
-const emulationVersion = '1.36';
 /** `--proxy-mode`; there is no other yet. */
 const proxyMode = 'nftables';
 
@@ -83,7 +82,14 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
     methods: ['GET'],
     answer: (request) => {
       const { startTime, nodeVersion, version: binaryVersion } = views.process;
-      const facts = { startTime, now: clock.now(), nodeVersion, binaryVersion, emulationVersion, paths };
+      const facts = {
+        startTime,
+        now: clock.now(),
+        nodeVersion,
+        binaryVersion,
+        emulationVersion: kubernetesRelease,
+        paths,
+      };
       return statuszAnswer(facts, request);
     },
   };
