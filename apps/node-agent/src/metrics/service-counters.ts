@@ -24,7 +24,7 @@ export interface CountersReading {
  * again before `maxAge` has passed.
  *
  * Which services are shown: those shown before that have ever counted keep their place, so that a graph does not break off;
- * the other places go to the busiest, then to the first by key.
+ * the other places go to the busiest; of the idle ones those stay that were shown.
  */
 export class BoundedCounters {
   readonly #options: BoundedCountersOptions;
@@ -67,21 +67,33 @@ export class BoundedCounters {
   }
 }
 
+/** Walks everything once and sorts only what has counted and has no place yet: with 10,000 Services this must stay short. */
 function choose(
   all: ReadonlyMap<ServicePortKey, ServiceCounters>,
   shown: ReadonlySet<ServicePortKey>,
   limit: number,
 ): ReadonlySet<ServicePortKey> {
   if (all.size <= limit) return new Set(all.keys());
-  const chosen = new Set<ServicePortKey>();
-  const rest: { readonly key: ServicePortKey; readonly total: number }[] = [];
+  const kept: ServicePortKey[] = [];
+  const busy: { readonly key: ServicePortKey; readonly total: number }[] = [];
+  const idle: ServicePortKey[] = [];
   for (const [key, counters] of all) {
     const total = totalOf(counters);
-    if (total > 0 && shown.has(key) && chosen.size < limit) chosen.add(key);
-    else rest.push({ key, total });
+    if (total === 0) idle.push(key);
+    else if (shown.has(key)) kept.push(key);
+    else busy.push({ key, total });
   }
-  rest.sort((a, b) => b.total - a.total || (a.key < b.key ? -1 : 1));
-  for (const { key } of rest.slice(0, limit - chosen.size)) chosen.add(key);
+  busy.sort((a, b) => b.total - a.total || (a.key < b.key ? -1 : 1));
+  const chosen = new Set(kept.slice(0, limit));
+  const fill = (keys: Iterable<ServicePortKey>): void => {
+    for (const key of keys) {
+      if (chosen.size >= limit) return;
+      chosen.add(key);
+    }
+  };
+  fill(busy.map(({ key }) => key));
+  fill(idle.filter((key) => shown.has(key)));
+  fill(idle);
   return chosen;
 }
 
