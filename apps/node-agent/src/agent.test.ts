@@ -1,36 +1,7 @@
-import {
-  HostError,
-  InvariantError,
-  type IpFamily,
-  millis,
-  noopEvents,
-  noopLogger,
-  noopMetrics,
-  parseIp,
-  parseCidr,
-  type ServicePortKey,
-} from '@switchyard/core';
-import {
-  replaceAll,
-  ManualClock,
-  MemoryHttpListener,
-  MemorySource,
-  node,
-  RecordingBackend,
-  service,
-  settle,
-  slice,
-} from '@switchyard/core/testing';
+import { HostError, parseCidr, type IpFamily, type ServicePortKey } from '@switchyard/core';
+import { replaceAll, node, service, settle, slice } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import { runAgent } from './agent.ts';
-import { noopMetricsPage } from './metrics/metrics-page.ts';
-import { parseConfig, type RunConfig } from './config.ts';
-
-function configOf(...args: readonly string[]): RunConfig {
-  const config = parseConfig(['--hostname-override=n1', '--kubeconfig=/unused', '--proxy-mode=nftables', ...args], {});
-  if (config.kind !== 'run') throw new Error('not a run');
-  return config;
-}
+import { AgentBench, configOf } from './testing/agent-bench.ts';
 
 const exposed = service('shop/cart', {
   clusterIps: ['10.96.0.10', 'fd00:10:96::10'],
@@ -45,69 +16,6 @@ const cluster = replaceAll({
   slices: [slice('shop/cart', { endpoints: [{ ip: '10.244.1.1', node: 'n1' }] })],
   nodes: [here],
 });
-
-/** An agent that runs with everything around it in memory. */
-class AgentBench implements AsyncDisposable {
-  readonly clock = new ManualClock(Date.parse('2026-11-21T10:00:00Z'));
-  readonly source = new MemorySource();
-  readonly listener = new MemoryHttpListener();
-  readonly backends: Readonly<Record<IpFamily, RecordingBackend>>;
-  readonly warnings: string[] = [];
-  /** How often the agent said that the cluster is forwarded. */
-  forwarding = 0;
-  interfaceAddresses: readonly string[] = ['192.0.2.1', 'fd00::1', '10.0.0.1'];
-  /** What the machine says about its addresses: a step, or what it fails with. */
-  readonly addressEvents: (HostError | 'changed')[] = [];
-  readonly ended: Promise<void>;
-  readonly #stop = new AbortController();
-
-  constructor(config: RunConfig, during?: () => Promise<void>) {
-    const spec = during === undefined ? {} : { during };
-    this.backends = {
-      IPv4: new RecordingBackend({ ipFamily: 'IPv4', ...spec }),
-      IPv6: new RecordingBackend({ ipFamily: 'IPv6' }),
-    };
-    const host = {
-      clock: this.clock,
-      logger: { ...noopLogger, warn: (message: string) => void this.warnings.push(message) },
-      metrics: noopMetrics,
-      metricsPage: noopMetricsPage,
-      listener: this.listener,
-      events: noopEvents,
-      interfaceAddresses: () => this.interfaceAddresses.map(parseIp),
-      removeKubeProxyRules: async () => ({ removed: [], kept: [], skipped: [], failures: [] }),
-      onForwarding: () => void this.forwarding++,
-      openFlowTable: () => Promise.reject(new InvariantError('there is no UDP service here')),
-      addressChanges: async (signal: AbortSignal) => this.#addressChanges(signal),
-    };
-    const { source } = this;
-    this.ended = runAgent({ config, source, backends: Object.values(this.backends), host }, this.#stop.signal);
-    this.ended.catch(() => undefined);
-  }
-
-  async push(batch: ReturnType<typeof replaceAll>): Promise<void> {
-    this.source.push(batch);
-    await settle();
-  }
-
-  async *#addressChanges(signal: AbortSignal): AsyncGenerator<void, void, undefined> {
-    while (!signal.aborted) {
-      const event = this.addressEvents.shift();
-      if (event instanceof HostError) throw event;
-      if (event !== undefined) yield;
-      await this.clock.sleep(millis(250), signal).catch(() => undefined);
-    }
-  }
-
-  status(path: string): number | undefined {
-    return this.listener.get('any-both:10256', path)?.status;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort();
-    await this.ended.catch(() => undefined);
-  }
-}
 
 describe('tables', () => {
   test.each<readonly [string, readonly string[], IpFamily, object]>([
@@ -287,7 +195,7 @@ describe('healthz and livez', () => {
 
   test('both say no when a change waits for twice the sync period', async () => {
     const release = Promise.withResolvers<void>();
-    await using bench = new AgentBench(configOf('--iptables-sync-period=5s'), () => release.promise);
+    await using bench = new AgentBench(configOf('--iptables-sync-period=5s'), { during: () => release.promise });
     await bench.push(cluster);
     await bench.clock.advance(9999);
     expect(bench.status('/livez')).toBe(200);
@@ -352,7 +260,7 @@ describe('healthCheckNodePort', () => {
 
 test('that the cluster is forwarded is told once, after the first apply of the last family', async () => {
   const held = Promise.withResolvers<void>();
-  await using bench = new AgentBench(configOf(), () => held.promise);
+  await using bench = new AgentBench(configOf(), { during: () => held.promise });
   await bench.push(cluster);
   expect(bench.backends.IPv6.table?.services.size).toBe(1);
   expect(bench.forwarding).toBe(0);
@@ -361,6 +269,23 @@ test('that the cluster is forwarded is told once, after the first apply of the l
   expect(bench.forwarding).toBe(1);
   await bench.push(replaceAll({ services: [], slices: [], nodes: [here] }));
   expect(bench.forwarding).toBe(1);
+});
+
+describe('bindAddressHardFail', () => {
+  test('ends the agent when the health server cannot listen, with servers closed and the kernel left alone', async () => {
+    await using bench = new AgentBench({ ...configOf(), bindAddressHardFail: true }, { taken: ['any-both:10256'] });
+    await expect(bench.ended).rejects.toMatchObject({ code: 'host.hardFail' });
+    await bench.push(cluster);
+    expect(bench.listener.places).toEqual([]);
+    expect(bench.backends.IPv4.applies).toHaveLength(0);
+  });
+
+  test('without it the agent goes on', async () => {
+    await using bench = new AgentBench(configOf(), { taken: ['any-both:10256'] });
+    await bench.push(cluster);
+    expect(bench.backends.IPv4.applies).toHaveLength(1);
+    expect(bench.warnings).toEqual(['healthz cannot listen, will retry']);
+  });
 });
 
 describe('the end', () => {

@@ -1,147 +1,144 @@
 import {
-  type Clock,
   ClusterState,
-  type ClusterStateSource,
   createReconciler,
-  type DataplaneBackend,
-  type EventRecorder,
   type FamilyOptions,
-  type HttpListener,
   type IpAddress,
   type IpFamily,
-  type Logger,
-  type Metrics,
   millis,
   type ProxyHealth,
   proxyHealth,
   type Reconciler,
+  type ReconcileTiming,
   seconds,
   ServiceHealth,
 } from '@switchyard/core';
-import { flowCleaner, type FlowHost } from './clean-flows.ts';
-import type { Removal } from './cleanup/removal.ts';
+import type { AgentParts } from './agent-host.ts';
+import { flowCleaner } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
+import { fixedConfig } from './config/config-follower.ts';
 import { startingEvent } from './events/agent-events.ts';
-import { type AddressHost, followAddresses } from './follow-addresses.ts';
+import { followAddresses } from './follow-addresses.ts';
 import { TakeOver } from './host/take-over.ts';
-import { serveHttpEndpoints } from './http-endpoints.ts';
+import type { DebugState } from './http/debug-state.ts';
+import { serveEndpoints } from './http/endpoints.ts';
 import { addMetrics } from './metrics/add-metrics.ts';
-import type { MetricsPage } from './metrics/metrics-page.ts';
 import { OwnNode } from './node/own-node.ts';
 import { startConditionsOf } from './node/start-conditions.ts';
 import { healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
-/** The machine, as far as the agent needs it. */
-export interface AgentHost extends FlowHost, AddressHost {
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
-  /** What /metrics says; the agent adds what only it knows. */
-  readonly metricsPage: MetricsPage;
-  readonly listener: HttpListener;
-  readonly events: EventRecorder;
-  /** What is on this machine's interfaces now, loopback excluded. */
-  readonly interfaceAddresses: () => readonly IpAddress[];
-  /** Removes what a stopped kube-proxy left. Rejects only when aborted. */
-  readonly removeKubeProxyRules: (signal: AbortSignal) => Promise<Removal>;
-  /** Called once, when the cluster was applied in every family for the first time. */
-  readonly onForwarding: () => void;
-}
-
-/** What an agent is made of. One backend per IP family; the caller disposes them afterwards. */
-export interface AgentParts {
-  readonly config: RunConfig;
-  readonly source: ClusterStateSource;
-  readonly backends: readonly DataplaneBackend[];
-  readonly host: AgentHost;
-}
-
 const resyncInterval = seconds(3600);
 const firstRetry = seconds(1);
 
-/** Runs the agent until aborted. Forwarding stays in the kernel, however it ends. */
+/**
+ * Runs the agent until aborted. Rejects when the source can never recover, a backend breaks its contract, or a server
+ * cannot listen although it must. Forwarding stays in the kernel, however it ends.
+ */
 export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<void> {
-  const { config, source, backends, host } = parts;
-  const { clock, logger, metrics, listener } = host;
-  const state = new ClusterState({ nodeName: config.nodeName });
-  const node = new OwnNode({ config, state, logger });
-  const health = (): ProxyHealth => healthOf(reconciler, config);
-  const serviceHealths = backends.map(
-    ({ ipFamily }) =>
-      new ServiceHealth({
-        ipFamily,
-        nodeName: config.nodeName,
-        listener,
-        addresses: () => {
-          const { nodePortCidrs } = tableOptionsOf(config, node, ipFamily);
-          return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
-        },
-        isProxyLive: () => health().isLive,
-        clock,
-        logger,
-        metrics,
-        events: host.events,
-      }),
-  );
+  const { config, source, backends, host, follower = fixedConfig(parts.config) } = parts;
+  const now = (): RunConfig => follower.current();
+  const { clock, logger, metrics, events } = host;
   const { nodeName } = config;
-  const removeRules = host.removeKubeProxyRules;
-  await using takeOver =
-    config.kubeProxyRules === 'keep' ? undefined : new TakeOver({ nodeName, removeRules, logger, events: host.events });
-  const starting = new Set(backends.map(({ ipFamily }) => ipFamily));
-  const noteApplied = (ipFamily: IpFamily): void => {
-    if (starting.delete(ipFamily) && starting.size === 0) host.onForwarding();
-  };
+  const state = new ClusterState({ nodeName });
+  const node = new OwnNode({ config, state, logger });
+  const health = (): ProxyHealth => healthOf(reconciler, now());
+  const serviceHealths = serviceHealthsOf(parts, { node, now, isProxyLive: () => health().isLive });
+  await using takeOver = takeOverOf(parts);
+  const ipFamilies = backends.map(({ ipFamily }) => ipFamily);
+  const noteForwarding = onceForAll(ipFamilies, host.onForwarding);
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
-    tableOptions: () => tableOptionsOf(config, node, backend.ipFamily),
+    tableOptions: () => tableOptionsOf(now(), node, backend.ipFamily),
     afterApply: {
       syncHealth: async (checks) => {
         await serviceHealths[index]?.sync(checks);
-        noteApplied(backend.ipFamily);
+        noteForwarding(backend.ipFamily);
         takeOver?.noteApplied(reconciler.status());
       },
       cleanStaleFlows: flowCleaner(backend.ipFamily, host),
     },
   }));
-  const reconciler: Reconciler = createReconciler({
-    source,
-    state,
-    nodeName: config.nodeName,
-    families,
-    startConditions: startConditionsOf(
-      config,
-      node,
-      backends.map(({ ipFamily }) => ipFamily),
-    ),
-    timing: {
-      minSyncPeriod: config.minSyncPeriod,
-      retry: { first: millis(Math.min(firstRetry, config.syncPeriod)), max: config.syncPeriod },
-      resyncInterval,
-    },
-    clock,
-    logger,
-    metrics,
-    events: host.events,
-  });
-  host.events.record(startingEvent(config.nodeName));
+  const startConditions = startConditionsOf(config, node, ipFamilies);
+  const shared = { source, state, nodeName, families, startConditions, clock, logger, metrics, events };
+  const reconciler: Reconciler = createReconciler({ ...shared, timing: timingOf(now) });
+  follower.onChange(() => reconciler.rebuild('the configuration changed'));
+  events.record(startingEvent(nodeName));
   const stop = new AbortController();
   addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
-  const endpoints =
-    config.healthz === undefined
-      ? Promise.resolve()
-      : serveHttpEndpoints({ ...config.healthz, listener, health, clock, logger, metrics }, stop.signal);
+  const endpoints = serveEndpoints({ config, health, debug: debugState(parts, reconciler), ...host }, stop.signal);
+  endpoints.catch((error: unknown) => stop.abort(error)); // told below
   const followNodeAddresses = async (): Promise<void> => {
     await Promise.all(serviceHealths.map((one) => one.followAddresses()));
   };
   const addresses = followAddresses(host, followNodeAddresses, stop.signal);
   try {
-    await reconciler.run(signal);
+    await reconciler.run(AbortSignal.any([signal, stop.signal]));
   } finally {
     stop.abort();
-    await endpoints;
     await addresses;
     await Promise.all(serviceHealths.map((one) => one[Symbol.asyncDispose]()));
+    await endpoints;
   }
+}
+
+/** Calls `then` once, when the answer was called for each family. */
+function onceForAll(ipFamilies: readonly IpFamily[], then: () => void): (ipFamily: IpFamily) => void {
+  const missing = new Set(ipFamilies);
+  return (ipFamily) => {
+    if (missing.delete(ipFamily) && missing.size === 0) then();
+  };
+}
+
+function takeOverOf({ config, host }: AgentParts): TakeOver | undefined {
+  if (config.kubeProxyRules === 'keep') return undefined;
+  const { removeKubeProxyRules: removeRules, logger, events } = host;
+  return new TakeOver({ nodeName: config.nodeName, removeRules, logger, events });
+}
+
+/** Periods may change while the agent runs. */
+function timingOf(now: () => RunConfig): ReconcileTiming {
+  return {
+    get minSyncPeriod() {
+      return now().minSyncPeriod;
+    },
+    get retry() {
+      const { syncPeriod } = now();
+      return { first: millis(Math.min(firstRetry, syncPeriod)), max: syncPeriod };
+    },
+    resyncInterval,
+  };
+}
+
+interface HealthNeeds {
+  readonly node: OwnNode;
+  readonly now: () => RunConfig;
+  readonly isProxyLive: () => boolean;
+}
+
+function serviceHealthsOf(
+  { config, backends, host }: AgentParts,
+  { node, now, isProxyLive }: HealthNeeds,
+): readonly ServiceHealth[] {
+  const { listener, clock, logger, metrics, events } = host;
+  return backends.map(({ ipFamily }) => {
+    const addresses = (): readonly (IpAddress | 'any')[] => {
+      const { nodePortCidrs } = tableOptionsOf(now(), node, ipFamily);
+      return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
+    };
+    const { nodeName } = config;
+    return new ServiceHealth({ ipFamily, nodeName, listener, addresses, isProxyLive, clock, logger, metrics, events });
+  });
+}
+
+function debugState({ config, backends, host }: AgentParts, reconciler: Reconciler): DebugState {
+  return {
+    nodeName: config.nodeName,
+    ipFamilies: backends.map(({ ipFamily }) => ipFamily),
+    tables: () => reconciler.tables(),
+    status: () => reconciler.status(),
+    interfaceAddresses: host.interfaceAddresses,
+    dumps: new Map(backends.map((backend) => [backend.ipFamily, (signal) => backend.dump(signal)])),
+    now: () => host.clock.now(),
+  };
 }
 
 function healthOf(reconciler: Reconciler, config: RunConfig): ProxyHealth {

@@ -1,21 +1,15 @@
 import { cpus } from 'node:os';
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import {
-  HostError,
-  httpListener,
-  type IpFamily,
-  type Logger,
-  noopEvents,
-  seconds,
-  systemClock,
-} from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, type Metrics, seconds, systemClock } from '@switchyard/core';
 import {
   allButForward,
   collectGarbage,
   createCommandRunner,
-  createJsonLogger,
+  createLogger,
   hostIpFamilies,
   kernelFiles,
+  type LeveledLogger,
+  logLevelOf,
   nodeAddresses,
   releaseMemoryLater,
   runApp,
@@ -26,8 +20,13 @@ import { openBackends } from './backends.ts';
 import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
 import { removeKubeProxyRules } from './cleanup/kube-proxy-rules.ts';
 import { removalText } from './cleanup/removal.ts';
-import { type Config, parseConfig, type RunConfig } from './config.ts';
-import { helpText } from './flags.ts';
+import { type Config, loadConfig, type RunConfig } from './config.ts';
+import { versionText, writeConfig } from './config/commands.ts';
+import { ConfigWatch } from './config/config-follower.ts';
+import { configzDocument, flagzValues } from './config/documents.ts';
+import { helpText } from './config/flags/help.ts';
+import { logNotes } from './config/notes.ts';
+import { EarlyEvents } from './events/early-events.ts';
 import { createMetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
 import { dumpText } from './host/dump-text.ts';
@@ -37,13 +36,17 @@ import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
 
+const startTime = systemClock.now();
+
 /** Loaded when it is needed: the agent must start without the addon. */
 const native = () => import('@switchyard/native');
 
 async function main(config: Config, signal: AbortSignal): Promise<void> {
   if (config.kind === 'help') return print(helpText());
-  if (config.kind === 'version') return print(`switchyard-agent ${version}\n`);
-  const logger = createJsonLogger(config.logLevel);
+  if (config.kind === 'version') return print(versionText(config.form));
+  const logger = createLogger({ format: config.logFormat, level: config.logLevel });
+  logNotes(config.notes, logger);
+  if (config.kind === 'write') return writeConfig(config, logger);
   const ipFamilies = hostIpFamilies();
   const backendHost = { runner: createCommandRunner(), transport: config.nftTransport, logger };
   if (config.kind === 'dump') return print(await dumpText(await openBackends(backendHost, ipFamilies, signal), signal));
@@ -55,14 +58,15 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
     if (removal.failures.length > 0) throw cleanUpFailed(removal);
     return;
   }
-  const setUp = { files: kernelFiles(), cores: cpus().length, logger, events: noopEvents };
+  const earlyEvents = new EarlyEvents();
+  const setUp = { files: kernelFiles(), cores: cpus().length, logger, events: earlyEvents };
   if (config.purpose === 'set-up') {
     for (const backend of await openBackends(backendHost, ipFamilies, signal)) await backend[Symbol.asyncDispose]();
     return setUpHost(config, setUp);
   }
   await using _ = await claimNode(agentIdentity(config.nodeName, process.env), { clock: systemClock }, signal);
   setUpHost(config, setUp);
-  await runUntilStopped({ config, backendHost, ipFamilies, logger }, signal);
+  await runUntilStopped({ config, backendHost, ipFamilies, logger, earlyEvents }, signal);
   logger.info('stopped, forwarding stays in place', { reason: String(signal.reason) });
 }
 
@@ -70,23 +74,32 @@ interface Run {
   readonly config: RunConfig;
   readonly backendHost: NftablesHost;
   readonly ipFamilies: readonly IpFamily[];
-  readonly logger: Logger;
+  readonly logger: LeveledLogger;
+  readonly earlyEvents: EarlyEvents;
 }
 
 /** What the host can do is asked while the cluster is already being listed. */
-async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run, signal: AbortSignal): Promise<void> {
+async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
+  const { config, backendHost, ipFamilies, logger } = run;
   const stop = new AbortController();
   const running = AbortSignal.any([signal, stop.signal]);
   const opening = openBackends(backendHost, ipFamilies, running);
   opening.catch(() => undefined); // told below, unless the source is the first to fail
+  const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
+  const follower = followConfig(config, logger, metricsPage.metrics);
+  let changed: unknown;
+  const following = follower.run(running).catch((error: unknown) => {
+    changed = error;
+    stop.abort(error);
+  });
   try {
     const { nodeName } = config;
-    const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
     using watched = watchProcess();
     metricsPage.addCollector(() => watched.collect());
     const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
     const opened = await openSource(config.source, needs);
     await using events = opened.events;
+    run.earlyEvents.connect(events);
     const source = readAhead(opened.source, running);
     const backends = await opening;
     logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
@@ -98,6 +111,12 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       listener: httpListener,
       events,
       interfaceAddresses: () => nodeAddresses(),
+      views: {
+        configz: () => configzDocument(follower.current().settings),
+        flagz: () => flagzValues(config.flags, follower.current().settings),
+        setVerbosity: (verbosity: number) => logger.setLevel(logLevelOf(verbosity)),
+        process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
+      },
       openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
       removeKubeProxyRules: (stop: AbortSignal) =>
         removeKubeProxyRules({ runner: backendHost.runner, ipFamilies, wish: allButForward }, stop),
@@ -109,11 +128,21 @@ async function runUntilStopped({ config, backendHost, ipFamilies, logger }: Run,
       addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
     };
     await releaseFreedMemory();
-    await runAgent({ config, source, backends, host }, running);
+    await runAgent({ config, follower, source, backends, host }, running);
+    if (changed !== undefined) throw changed;
   } finally {
     stop.abort();
+    await following;
     for (const backend of await opening.catch(() => [])) await backend[Symbol.asyncDispose]();
   }
+}
+
+/** What is taken over here; the rest is the agent's. */
+function followConfig(config: RunConfig, logger: LeveledLogger, metrics: Metrics): ConfigWatch {
+  const load = (): Promise<Config> => loadConfig(process.argv.slice(2));
+  const follower = new ConfigWatch({ config, load, clock: systemClock, logger, metrics });
+  follower.onChange(() => logger.setLevel(follower.current().logLevel));
+  return follower;
 }
 
 /** Without the addon memory stays as it is. */
@@ -140,5 +169,5 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
 await runApp({
   name: 'switchyard-agent',
   exitGrace: seconds(5),
-  main: async (signal) => main(parseConfig(process.argv.slice(2)), signal),
+  main: async (signal) => main(await loadConfig(process.argv.slice(2)), signal),
 });

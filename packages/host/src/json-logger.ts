@@ -1,14 +1,7 @@
-import type { LogFields, Logger } from '@switchyard/core';
+import type { LogFields } from '@switchyard/core';
 import { pino } from 'pino';
-import { steadyOutput } from './steady-output.ts';
-
-/** Levels from least to most talkative. */
-export type LogLevel = 'error' | 'warn' | 'info' | 'debug' | 'trace';
-
-/** Where finished lines go, newline included. */
-export interface LogSink {
-  write(line: string): void;
-}
+import type { LeveledLogger, LogLevel, LogSink } from './log-level.ts';
+import { stderrSink } from './stderr-sink.ts';
 
 /**
  * One JSON object per line on stderr (or `sink`): `level`, `time` (wall clock, milliseconds since the
@@ -16,7 +9,7 @@ export interface LogSink {
  * when the process ends. A full disk, or a reader that is slow or gone, neither stops nor ends the process; how many lines
  * that has cost is said afterwards. Errors among the fields are printed as name, code, message and cause.
  */
-export function createJsonLogger(level: LogLevel, sink?: LogSink): Logger {
+export function createJsonLogger(level: LogLevel, sink?: LogSink): LeveledLogger {
   const inner = pino(
     { level, base: null, formatters: { level: (label) => ({ level: label }) } },
     sink ?? stderrSink((lost, error) => logger.warn('log lines were lost', { lost, error })),
@@ -26,20 +19,17 @@ export function createJsonLogger(level: LogLevel, sink?: LogSink): Logger {
     (message: string, fields: LogFields = {}): void => {
       if (inner.isLevelEnabled(method)) inner[method](withPlainErrors(fields), message);
     };
-  const logger: Logger = {
+  const logger: LeveledLogger = {
     error: logAt('error'),
     warn: logAt('warn'),
     info: logAt('info'),
     debug: logAt('debug'),
     trace: logAt('trace'),
+    setLevel: (next) => {
+      inner.level = next;
+    },
   };
   return logger;
-}
-
-function stderrSink(onLost: (count: number, error: Error) => void): LogSink {
-  const output = steadyOutput({ fd: 2, onLost });
-  process.once('exit', () => output.flush());
-  return output;
 }
 
 function withPlainErrors(fields: LogFields): Record<string, unknown> {

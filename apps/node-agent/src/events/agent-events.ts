@@ -19,15 +19,3 @@ export function failedServerEvent(
   const note = error instanceof Error ? error.message : String(error);
   return { type: 'Warning', reason, action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note };
 }
-
-/** What a stopped kube-proxy left in the kernel was removed. `what` names it, for people. */
-export function kubeProxyRulesRemovedEvent(nodeName: NodeName, what: string): RecordedEvent {
-  const note = `removed what kube-proxy left in the kernel: ${what}`;
-  return {
-    type: 'Normal',
-    reason: 'KubeProxyRulesRemoved',
-    action: 'RemoveKubeProxyRules',
-    regarding: nodeSubject(nodeName),
-    note,
-  };
-}

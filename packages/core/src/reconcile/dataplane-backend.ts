@@ -55,7 +55,7 @@ export interface Drift {
   readonly process: { readonly pid: number; readonly name: string } | undefined;
 }
 
-/** One instance drives one IP family. Calls never overlap. Disposal leaves forwarding in place. */
+/** One instance drives one IP family. Calls never overlap but where it is said. Disposal leaves forwarding in place. */
 export interface DataplaneBackend extends AsyncDisposable {
   readonly name: string;
   readonly ipFamily: IpFamily;
@@ -67,7 +67,10 @@ export interface DataplaneBackend extends AsyncDisposable {
    * was removed, in words; nothing for nothing.
    */
   cleanup(signal: AbortSignal): Promise<readonly string[]>;
-  /** Canonical, sorted, id-free text of what is in the kernel: for people and golden tests. */
+  /**
+   * Canonical, sorted, id-free text of what is in the kernel: for people and golden tests. May be called while an apply
+   * is under way; it then shows a state in between.
+   */
   dump(signal: AbortSignal): Promise<string>;
   /** Counters of every service in the kernel. Absent where the backend cannot count. */
   counters?(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>>;

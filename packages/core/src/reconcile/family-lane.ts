@@ -136,6 +136,11 @@ export class FamilyLane {
     return this.#family.backend.ipFamily;
   }
 
+  /** What the kernel has, but for `status().failedServices`; undefined before the first apply that was not refused. */
+  get applied(): ForwardingTable | undefined {
+    return this.#applied;
+  }
+
   /** Notes what must be rebuilt. `triggers` are the API's, for the latency metric. */
   mark(dirty: Dirty, triggers: readonly ChangeTrigger[]): void {
     if (isNothingDirty(dirty)) return;

@@ -233,6 +233,16 @@ describe('two families', () => {
     expect(bench.applies).toEqual(['full', `delta: ${cart}`]);
   });
 
+  test('tables are there for a family once something was applied to it, and are what the kernel has', async () => {
+    const ipv6 = new RecordingBackend({ ipFamily: 'IPv6' });
+    await using bench = new ReconcilerBench({ other: ipv6, faults: [{ kind: 'refused' }] });
+    expect(bench.reconciler.tables()).toEqual(new Map());
+    await bench.push(dual);
+    expect([...bench.reconciler.tables()]).toEqual([['IPv6', ipv6.table]]);
+    await bench.clock.advance(10_000);
+    expect(bench.reconciler.tables().get('IPv4')).toBe(bench.recording.table);
+  });
+
   test('a change of one family is no work for the other', async () => {
     const ipv6 = new RecordingBackend({ ipFamily: 'IPv6' });
     await using bench = new ReconcilerBench({ other: ipv6 });

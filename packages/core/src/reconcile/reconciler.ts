@@ -1,4 +1,5 @@
 import { type EventRecorder, noopEvents } from '../events.ts';
+import type { ForwardingTable } from '../forwarding/forwarding-table.ts';
 import type { IpFamily } from '../ip/address.ts';
 import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
@@ -44,6 +45,11 @@ export interface Reconciler {
   /** Reads the kernel back and repairs it, in every family, as soon as possible. */
   requestFullResync(reason: string): void;
   status(): ReconcilerStatus;
+  /**
+   * Per family what the kernel has, but for the failed services of `status()`. A family to which nothing was applied
+   * is missing.
+   */
+  tables(): ReadonlyMap<IpFamily, ForwardingTable>;
 }
 
 /** A reconciler that has not started. */
@@ -116,6 +122,12 @@ class ClusterReconciler implements Reconciler {
       isNodeEligible: areNodesListed ? (state.nodes.get(nodeName)?.isEligible ?? false) : true,
       families: new Map(this.#lanes.map((lane) => [lane.ipFamily, lane.status()])),
     };
+  }
+
+  tables(): ReadonlyMap<IpFamily, ForwardingTable> {
+    return new Map(
+      this.#lanes.flatMap(({ ipFamily, applied }) => (applied === undefined ? [] : [[ipFamily, applied] as const])),
+    );
   }
 
   /** Takes over what the source says. Cheap: map updates and marks, nothing else. */

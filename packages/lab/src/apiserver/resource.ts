@@ -22,6 +22,13 @@ export interface ResourceContext {
   readonly findNode: (name: string) => JsonObject | undefined;
 }
 
+/** The objects of another resource in other words. */
+export interface ResourceView {
+  readonly of: ResourceDefinition;
+  /** The other resource's name of each top-level field that is called otherwise there. */
+  readonly fields: Readonly<Record<string, string>>;
+}
+
 /** One row of the resource table: everything the server knows about a kind. */
 export interface ResourceDefinition {
   /** '' is the core group. */
@@ -63,6 +70,8 @@ export interface ResourceDefinition {
   readonly bookmarkShell: JsonObject;
   /** What the stored object occupies in the cluster-wide pools. */
   readonly claims: (object: JsonObject) => readonly string[];
+  /** Set when its objects are those of another resource. */
+  readonly view: ResourceView | undefined;
 }
 
 /** A row with the usual answers, so that a kind's file says only what is special about it. */
@@ -88,6 +97,7 @@ export function defineResource(
     setStatusDefaults: (object) => object,
     bookmarkShell: {},
     claims: () => [],
+    view: undefined,
     ...row,
   };
 }

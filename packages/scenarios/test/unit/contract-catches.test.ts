@@ -99,7 +99,7 @@ const defects: readonly {
   {
     title: 'does not clean up',
     breaks: 'cleans up without memory, twice if need be, and leaves nothing',
-    defect: () => ({ cleanup: async () => undefined }),
+    defect: () => ({ cleanup: async () => [] }),
   },
 ];
 

@@ -9,7 +9,10 @@ const run = promisify(execFile);
 
 /** What only Prometheus' web pages and its service need. */
 const unneeded = [
-  ...['adduser', 'fonts-glyphicons-halflings', 'init-system-helpers', 'libc6'],
+  'adduser',
+  'fonts-glyphicons-halflings',
+  'init-system-helpers',
+  'libc6',
   ...['', '-hotkeys'].map((suffix) => `libjs-jquery${suffix}`),
   ...[
     'bootstrap4',

@@ -1,3 +1,4 @@
+import { type FieldError, invalidField, requiredField } from '../field-error.ts';
 import { type JsonObject, numberAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { eventSchema, newEventSchema } from '../schema/cluster.ts';
@@ -5,7 +6,7 @@ import { column, nameColumn, since } from './common.ts';
 
 const involved = ['kind', 'namespace', 'name', 'uid', 'apiVersion', 'fieldPath'] as const;
 
-/** v1 Event. Kept apart from events.k8s.io: an event written to one group is not seen in the other. */
+/** v1 Event. */
 export const events: ResourceDefinition = defineResource({
   group: '',
   version: 'v1',
@@ -16,6 +17,7 @@ export const events: ResourceDefinition = defineResource({
   isNamespaced: true,
   schema: eventSchema,
   nameRule: 'any',
+  validate: validateEvent,
   fieldSelectors: {
     ...Object.fromEntries(
       involved.map((field) => [
@@ -35,12 +37,12 @@ export const events: ResourceDefinition = defineResource({
     column('Source', (object) => stringAt(object, 'source', 'component') || stringAt(object, 'reportingComponent'), 1),
     column('Message', (object) => stringAt(object, 'message').trim()),
     column('First Seen', (object, now) => since(stringAt(object, 'firstTimestamp') || lastSeen(object), now), 1),
-    column('Count', (object) => numberAt(object, 'count') ?? 1, 1),
+    column('Count', (object) => numberAt(object, 'series', 'count') ?? numberAt(object, 'count') ?? 1, 1),
     { ...nameColumn, priority: 1 },
   ],
 });
 
-/** events.k8s.io/v1 Event. */
+/** events.k8s.io/v1 Event: the same objects as v1 has. */
 export const newEvents: ResourceDefinition = defineResource({
   group: 'events.k8s.io',
   version: 'v1',
@@ -51,6 +53,19 @@ export const newEvents: ResourceDefinition = defineResource({
   isNamespaced: true,
   schema: newEventSchema,
   nameRule: 'any',
+  view: {
+    of: events,
+    fields: {
+      regarding: 'involvedObject',
+      note: 'message',
+      reportingController: 'reportingComponent',
+      deprecatedSource: 'source',
+      deprecatedFirstTimestamp: 'firstTimestamp',
+      deprecatedLastTimestamp: 'lastTimestamp',
+      deprecatedCount: 'count',
+    },
+  },
+  validate: validateNewEvent,
   fieldSelectors: {
     reason: (object) => stringAt(object, 'reason'),
     'regarding.name': (object) => stringAt(object, 'regarding', 'name'),
@@ -66,10 +81,47 @@ export const newEvents: ResourceDefinition = defineResource({
   ],
 });
 
+function validateEvent(object: JsonObject): readonly FieldError[] {
+  return namespaceErrors(object, 'involvedObject');
+}
+
+/** What is about something without a namespace is in `default`. */
+function namespaceErrors(object: JsonObject, subject: 'involvedObject' | 'regarding'): readonly FieldError[] {
+  const namespace = stringAt(object, 'metadata', 'namespace');
+  const wanted = stringAt(object, subject, 'namespace') || 'default';
+  if (namespace === wanted) return [];
+  return [
+    invalidField(`${subject}.namespace`, stringAt(object, subject, 'namespace'), 'does not match event.namespace'),
+  ];
+}
+
+/** Longer texts than these, in bytes, are refused. */
+const limits = { reportingInstance: 128, action: 128, reason: 128, note: 1024 } as const;
+
+/** This group is stricter; objects that were written by the other one may be changed nevertheless. */
+function validateNewEvent(object: JsonObject, previous: JsonObject | undefined): readonly FieldError[] {
+  const errors = [...namespaceErrors(object, 'regarding')];
+  if (previous !== undefined) return errors;
+  for (const field of ['eventTime', 'reportingController', 'reportingInstance', 'action', 'reason'] as const) {
+    if (stringAt(object, field) === '') errors.push(requiredField(field));
+  }
+  for (const [field, limit] of Object.entries(limits)) {
+    if (Buffer.byteLength(stringAt(object, field)) > limit) {
+      errors.push(invalidField(field, '', `can have at most ${limit} characters`));
+    }
+  }
+  const type = stringAt(object, 'type');
+  if (type !== 'Normal' && type !== 'Warning') errors.push(invalidField('type', type, 'has invalid value: '));
+  for (const field of ['deprecatedFirstTimestamp', 'deprecatedLastTimestamp', 'deprecatedCount', 'deprecatedSource']) {
+    if (object[field] !== undefined && object[field] !== null) errors.push(invalidField(field, '', 'must not be set'));
+  }
+  return errors;
+}
+
 function lastSeen(object: JsonObject): string {
   return (
-    stringAt(object, 'lastTimestamp') ||
     stringAt(object, 'series', 'lastObservedTime') ||
+    stringAt(object, 'lastTimestamp') ||
     stringAt(object, 'eventTime') ||
     stringAt(object, 'metadata', 'creationTimestamp')
   );

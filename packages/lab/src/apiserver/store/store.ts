@@ -2,6 +2,7 @@ import type { Allocations } from '../allocations.ts';
 import type { JsonObject } from '../json.ts';
 import type { ResourceDefinition } from '../resource.ts';
 import { type StoredObject, storedObject } from './stored-object.ts';
+import { withViews } from './views.ts';
 
 /** One write, as watchers and the history see it. */
 export interface StoreEvent {
@@ -66,7 +67,7 @@ interface Collection {
 
 /** Makes an empty store. */
 export function createStore(options: StoreOptions): Store {
-  return new MemoryStore(options);
+  return withViews(new MemoryStore(options));
 }
 
 class MemoryStore implements Store {

@@ -1,0 +1,46 @@
+import type {
+  Clock,
+  ClusterStateSource,
+  DataplaneBackend,
+  EventRecorder,
+  HttpListener,
+  IpAddress,
+  Logger,
+  Metrics,
+} from '@switchyard/core';
+import type { FlowHost } from './clean-flows.ts';
+import type { Removal } from './cleanup/removal.ts';
+import type { RunConfig } from './config.ts';
+import type { ConfigFollower } from './config/config-follower.ts';
+import type { AddressHost } from './follow-addresses.ts';
+import type { EndpointViews } from './http/metrics-routes.ts';
+import type { MetricsPage } from './metrics/metrics-page.ts';
+
+/** The machine, as far as the agent needs it. */
+export interface AgentHost extends FlowHost, AddressHost {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** What /metrics says; the agent adds what only it knows. */
+  readonly metricsPage: MetricsPage;
+  readonly listener: HttpListener;
+  readonly events: EventRecorder;
+  /** What is on this machine's interfaces now, loopback excluded. */
+  readonly interfaceAddresses: () => readonly IpAddress[];
+  /** Removes what a stopped kube-proxy left. Rejects only when aborted. */
+  readonly removeKubeProxyRules: (signal: AbortSignal) => Promise<Removal>;
+  /** What the metrics server tells besides the state of the reconciler. */
+  readonly views: EndpointViews;
+  /** Called once, when the cluster was applied in every family for the first time. */
+  readonly onForwarding: () => void;
+}
+
+/** What an agent is made of. One backend per IP family; the caller disposes them afterwards. */
+export interface AgentParts {
+  readonly config: RunConfig;
+  /** Tells of changes of `config`. Default: there are none. */
+  readonly follower?: ConfigFollower;
+  readonly source: ClusterStateSource;
+  readonly backends: readonly DataplaneBackend[];
+  readonly host: AgentHost;
+}

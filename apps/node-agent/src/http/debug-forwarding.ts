@@ -1,0 +1,158 @@
+import {
+  type Endpoint,
+  type Failure,
+  type ForwardingTable,
+  type HttpReply,
+  type HttpRequest,
+  type IpFamily,
+  jsonAnswer,
+  type ServiceForwarding,
+  type ServicePortKey,
+  textAnswer,
+} from '@switchyard/core';
+import { type DebugState, familySummary, optional, timeText } from './debug-state.ts';
+
+/** Services in one piece of the answer: a few milliseconds of work at 10 endpoints each. */
+const servicesPerPiece = 50;
+const usage = 'usage: /debug/forwarding[?service=NAMESPACE/NAME[:PORT-NAME/PROTOCOL]]\n';
+
+/** One Service, or one port of it, or everything. */
+type Filter =
+  | { readonly kind: 'everything' }
+  | { readonly kind: 'service'; readonly name: string }
+  | { readonly kind: 'port'; readonly name: string };
+
+/**
+ * `/debug/forwarding`: what this node does for which Service, in every family, as it is in the kernel; in key order, one
+ * Service port per line, so that `grep` and `jq` both work.
+ */
+export function forwardingAnswer(state: DebugState, { query }: HttpRequest): HttpReply {
+  const filter = filterOf(query);
+  if (filter === undefined) return textAnswer(400, usage);
+  const families = state.ipFamilies.map((ipFamily) => selection(state, ipFamily, filter));
+  if (filter.kind !== 'everything' && !families.some(isAnythingThere)) {
+    return jsonAnswer(404, {
+      error:
+        `nothing of ${filter.name} is in the kernel or failed to get there: it does not exist, is headless or of type ` +
+        'ExternalName, is meant for another proxy, has no ports, or was not applied yet',
+      families: state.ipFamilies.map((ipFamily) => familySummary(state, ipFamily)),
+    });
+  }
+  const headers = { 'Content-Type': 'application/json', 'X-Content-Type-Options': 'nosniff' };
+  return { status: 200, headers, pieces: pieces(state, families) };
+}
+
+function filterOf(query: URLSearchParams): Filter | undefined {
+  const names = query.getAll('service');
+  const [name] = names;
+  if ([...query.keys()].some((key) => key !== 'service') || names.length > 1) return undefined;
+  if (name === undefined) return { kind: 'everything' };
+  if (/^[^/:]+\/[^/:]+$/.test(name)) return { kind: 'service', name };
+  return /^[^/:]+\/[^/:]+:[^/:]*\/(?:TCP|UDP|SCTP)$/.test(name) ? { kind: 'port', name } : undefined;
+}
+
+/** What is to be told of one family; tables are immutable, so it stays as it was when the request came. */
+interface Selection {
+  readonly ipFamily: IpFamily;
+  readonly table: ForwardingTable | undefined;
+  readonly failed: ReadonlyMap<ServicePortKey, Failure>;
+  readonly has: (key: string) => boolean;
+}
+
+function selection({ tables, status }: DebugState, ipFamily: IpFamily, filter: Filter): Selection {
+  const table = tables().get(ipFamily);
+  const failed = status().families.get(ipFamily)?.failedServices ?? new Map<ServicePortKey, Failure>();
+  const has = (key: string): boolean =>
+    filter.kind === 'everything' ||
+    key === filter.name ||
+    (filter.kind === 'service' && key.startsWith(`${filter.name}:`));
+  return { ipFamily, table, failed, has };
+}
+
+function isAnythingThere({ table, failed, has }: Selection): boolean {
+  for (const key of table?.services.keys() ?? []) if (has(key)) return true;
+  return [...failed.keys()].some(has);
+}
+
+async function* pieces(state: DebugState, families: readonly Selection[]): AsyncGenerator<string, void, undefined> {
+  const head = JSON.stringify({ nodeName: state.nodeName, time: timeText(state.now()) }).slice(0, -1);
+  yield `${head},"families":[`;
+  for (const [index, family] of families.entries()) {
+    yield `${index > 0 ? ',' : ''}\n${familyHead(state, family)},"services":[`;
+    yield* servicePieces(family);
+    yield '\n]}';
+  }
+  yield '\n]}\n';
+}
+
+function familyHead(state: DebugState, { ipFamily, table, has }: Selection): string {
+  const summary = {
+    ...familySummary(state, ipFamily),
+    ...optional('table', table, ({ podDetector, nodePortCidrs, serviceCidrs }) => ({
+      podDetector,
+      nodePortCidrs,
+      serviceCidrs,
+    })),
+    healthChecks: [...(table?.healthChecks.values() ?? [])].filter(({ service }) => has(service)),
+  };
+  return JSON.stringify(summary).slice(0, -1);
+}
+
+function* servicePieces({ table, failed, has }: Selection): Generator<string, void, undefined> {
+  let lines: string[] = [];
+  let separator = '';
+  const flush = (): string => {
+    const piece = `${separator}\n${lines.join(',\n')}`;
+    separator = ',';
+    lines = [];
+    return piece;
+  };
+  for (const service of table?.services.values() ?? []) {
+    if (!has(service.key)) continue;
+    lines.push(JSON.stringify(serviceView(service, failed.get(service.key))));
+    if (lines.length === servicesPerPiece) yield flush();
+  }
+  for (const [key, failure] of failed) {
+    if (has(key) && table?.services.has(key) !== true) lines.push(JSON.stringify({ key, status: statusView(failure) }));
+  }
+  if (lines.length > 0) yield flush();
+}
+
+/** Each endpoint once, with the policies that may use it; durations in seconds. */
+function serviceView(service: ServiceForwarding, failure: Failure | undefined): Readonly<Record<string, unknown>> {
+  const { key, protocol, frontends, lostFrontends, policies, topology, sessionAffinity } = service;
+  return {
+    key,
+    status: statusView(failure),
+    protocol,
+    policies,
+    topology,
+    sessionAffinity:
+      sessionAffinity.kind === 'none'
+        ? sessionAffinity
+        : { kind: sessionAffinity.kind, timeoutSeconds: sessionAffinity.timeout / 1000 },
+    frontends,
+    ...(lostFrontends.length === 0 ? {} : { lostFrontends }),
+    endpoints: endpointViews(service),
+  };
+}
+
+function endpointViews({ endpoints, knownEndpoints }: ServiceForwarding): readonly unknown[] {
+  const cluster = new Set(endpoints.Cluster.map(placeOf));
+  const local = new Set(endpoints.Local.map(placeOf));
+  return knownEndpoints.map((endpoint) => {
+    const place = placeOf(endpoint);
+    const usedBy = [...(cluster.has(place) ? ['Cluster'] : []), ...(local.has(place) ? ['Local'] : [])];
+    return { ...endpoint, usedBy };
+  });
+}
+
+function placeOf({ address, port }: Endpoint): string {
+  return `${address} ${port}`;
+}
+
+/** A failed Service port may be as it was before, or partly as it should be. */
+function statusView(failure: Failure | undefined): Readonly<Record<string, unknown>> {
+  if (failure === undefined) return { kind: 'applied' };
+  return { kind: 'failed', text: failure.text, since: timeText(failure.since) };
+}

@@ -1,0 +1,26 @@
+import { type HttpAnswer, textAnswer } from '@switchyard/core';
+import { explainAnswer } from './debug-explain.ts';
+import { forwardingAnswer } from './debug-forwarding.ts';
+import type { DebugState } from './debug-state.ts';
+import { oneAtATime } from './one-at-a-time.ts';
+import type { Route } from './route.ts';
+
+/** Ours: `/debug/forwarding`, `/debug/explain`, `/debug/dump`. They read and change nothing. */
+export function debugRoutes(state: DebugState): readonly Route[] {
+  return [
+    { path: '/debug/forwarding', methods: ['GET'], answer: (request) => forwardingAnswer(state, request) },
+    { path: '/debug/explain', methods: ['GET'], answer: (request) => explainAnswer(state, request) },
+    {
+      path: '/debug/dump',
+      methods: ['GET'],
+      answer: oneAtATime((_, signal) => dumpAnswer(state, signal)),
+    },
+  ];
+}
+
+/** What is in the kernel, read from it now: the same text as `--switchyard-dump`, by family. */
+async function dumpAnswer({ dumps }: DebugState, signal: AbortSignal): Promise<HttpAnswer> {
+  const texts: string[] = [];
+  for (const [ipFamily, dump] of dumps) texts.push(`# ${ipFamily}\n${await dump(signal)}`);
+  return textAnswer(200, texts.join('\n'));
+}

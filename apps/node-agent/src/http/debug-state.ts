@@ -1,0 +1,43 @@
+import type { ForwardingTable, IpAddress, IpFamily, Millis, NodeName, ReconcilerStatus } from '@switchyard/core';
+
+/** What the debugging endpoints read. Every call gives the state of that moment. */
+export interface DebugState {
+  readonly nodeName: NodeName;
+  /** Every family of this node, whether anything was applied to it or not. */
+  readonly ipFamilies: readonly IpFamily[];
+  /** What the kernel has, per family; see `Reconciler.tables`. */
+  readonly tables: () => ReadonlyMap<IpFamily, ForwardingTable>;
+  readonly status: () => ReconcilerStatus;
+  /** What is on this machine's interfaces now, loopback excluded. */
+  readonly interfaceAddresses: () => readonly IpAddress[];
+  /** Text of what is in the kernel, by family. Rejects with `HostError`. */
+  readonly dumps: ReadonlyMap<IpFamily, (signal: AbortSignal) => Promise<string>>;
+  /** Wall clock. */
+  readonly now: () => Millis;
+}
+
+/** Where a family stands, for JSON: what does not apply is left out. */
+export function familySummary({ tables, status }: DebugState, ipFamily: IpFamily): Readonly<Record<string, unknown>> {
+  const family = status().families.get(ipFamily);
+  return {
+    ipFamily,
+    ...optional('generation', tables().get(ipFamily)?.generation),
+    ...optional('lastApplied', family?.lastApplied, timeText),
+    ...optional('pendingMs', family?.pendingFor, Math.round),
+    ...optional('failure', family?.failure, ({ text, since }) => ({ text, since: timeText(since) })),
+  };
+}
+
+/** `{ [name]: value }`, or nothing for undefined. */
+export function optional<T>(
+  name: string,
+  value: T | undefined,
+  render: (value: T) => unknown = (same) => same,
+): Readonly<Record<string, unknown>> {
+  return value === undefined ? {} : { [name]: render(value) };
+}
+
+/** RFC 3339. */
+export function timeText(time: Millis): string {
+  return new Date(time).toISOString();
+}

@@ -1,0 +1,80 @@
+import type { Clock, EventRecorder, HttpListener, Logger, Metrics, ProxyHealth } from '@switchyard/core';
+import type { BindTarget, RunConfig } from '../config/run-config.ts';
+import { failedServerEvent } from '../events/agent-events.ts';
+import type { DebugState } from './debug-state.ts';
+import { healthRoutes } from './health-routes.ts';
+import { type EndpointViews, metricsRoutes, type MetricsRoutesOptions } from './metrics-routes.ts';
+import { type Route, router } from './route.ts';
+import { serve } from './serve.ts';
+
+/** What both servers of the agent need. */
+export interface EndpointsOptions {
+  readonly config: Pick<
+    RunConfig,
+    'nodeName' | 'healthz' | 'metricsServer' | 'bindAddressHardFail' | 'enableProfiling' | 'featureGates'
+  >;
+  readonly health: () => ProxyHealth;
+  readonly metricsPage: MetricsRoutesOptions['metricsPage'];
+  readonly views: EndpointViews;
+  readonly debug: DebugState;
+  readonly listener: HttpListener;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Runs the health server and the metrics server until aborted. Rejects with `HostError` when one of them cannot listen
+ * and `bindAddressHardFail` is set.
+ */
+export async function serveEndpoints(options: EndpointsOptions, signal: AbortSignal): Promise<void> {
+  const { config, clock, metrics, health } = options;
+  const ofHealth = { target: config.healthz, routes: () => healthRoutes({ health, clock, metrics }) };
+  const ofMetrics = { target: config.metricsServer, routes: () => routesOfMetrics(options) };
+  await Promise.all([
+    serveOne(options, { ...healthServer, ...ofHealth }, signal),
+    serveOne(options, { ...metricsServer, ...ofMetrics }, signal),
+  ]);
+}
+
+interface ServerKind {
+  readonly name: string;
+  readonly flag: string;
+  /** Of the Event on the Node when it cannot listen. */
+  readonly reason: Parameters<typeof failedServerEvent>[1];
+}
+
+interface ServerContent {
+  readonly target: BindTarget | undefined;
+  readonly routes: () => readonly Route[];
+}
+
+const healthServer: ServerKind = {
+  name: 'healthz',
+  flag: '--healthz-bind-address',
+  reason: 'FailedToStartProxierHealthcheck',
+};
+const metricsServer: ServerKind = {
+  name: 'metrics',
+  flag: '--metrics-bind-address',
+  reason: 'FailedToStartMetricServer',
+};
+
+async function serveOne(
+  { config, listener, events, clock, logger }: EndpointsOptions,
+  { name, flag, reason, target, routes }: ServerKind & ServerContent,
+  signal: AbortSignal,
+): Promise<void> {
+  if (target === undefined) return;
+  const { nodeName, bindAddressHardFail: hardFail } = config;
+  const onFailure = (error: Error): void => events.record(failedServerEvent(nodeName, reason, error));
+  const handler = router(routes(), logger);
+  await serve({ name, target, flag, handler, hardFail, onFailure, listener, clock, logger }, signal);
+}
+
+function routesOfMetrics({ config, metricsPage, views, debug, clock, logger }: EndpointsOptions): readonly Route[] {
+  const { enableProfiling, featureGates } = config;
+  const profiler = async () => (await import('./profiler.ts')).inspectorProfiler;
+  return metricsRoutes({ metricsPage, views, debug, enableProfiling, featureGates, profiler, clock, logger });
+}

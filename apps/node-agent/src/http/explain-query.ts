@@ -1,0 +1,78 @@
+import {
+  type IpAddress,
+  ipFamilyOf,
+  type Port,
+  type Protocol,
+  type SourceClass,
+  sourceClasses,
+  tryParseIp,
+  tryParsePort,
+  tryParseProtocol,
+} from '@switchyard/core';
+
+/** What `/debug/explain` is asked. */
+export interface ExplainQuery {
+  readonly from: IpAddress;
+  readonly to: IpAddress;
+  readonly port: Port;
+  readonly protocol: Protocol;
+  /** As given; undefined: to be told from the address. */
+  readonly source: SourceClass | undefined;
+  readonly format: 'text' | 'json' | undefined;
+}
+
+/** The query, or what is wrong with it. */
+export type ParsedExplainQuery =
+  | { readonly status: 'ok'; readonly query: ExplainQuery }
+  | { readonly status: 'bad'; readonly why: string };
+
+/** How `/debug/explain` is asked. */
+export const explainUsage: string = [
+  'usage: /debug/explain?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&source=pod|node|outside][&format=text|json]',
+  '  from    who sends, such as 10.244.1.7',
+  '  to      what it sends to, such as 10.96.0.10:80/TCP or [fd00:10:96::10]:53/UDP; TCP unless said otherwise',
+  '  source  what the sender is; without it, what this node can tell from its address',
+  '',
+].join('\n');
+
+const names: ReadonlySet<string> = new Set(['from', 'to', 'source', 'format']);
+
+/** Reads the parameters; each at most once, and no other. */
+export function parseExplainQuery(parameters: URLSearchParams): ParsedExplainQuery {
+  for (const name of parameters.keys()) {
+    if (!names.has(name)) return bad(`unknown parameter ${JSON.stringify(name)}`);
+    if (parameters.getAll(name).length > 1) return bad(`${name} is given more than once`);
+  }
+  const [fromText, toText] = [parameters.get('from'), parameters.get('to')];
+  if (fromText === null) return bad('from is missing');
+  if (toText === null) return bad('to is missing');
+  const from = tryParseIp(fromText);
+  if (from === undefined) return bad(`from ${JSON.stringify(fromText)} is not an IP address`);
+  const target = parseTarget(toText);
+  if (target === undefined) return bad(`to ${JSON.stringify(toText)} is not ADDRESS:PORT/PROTOCOL`);
+  if (ipFamilyOf(from) !== ipFamilyOf(target.to)) return bad(`${from} and ${target.to} are of different IP families`);
+  const source = parameters.get('source') ?? undefined;
+  if (source !== undefined && !isSourceClass(source)) return bad(`source ${JSON.stringify(source)} is no source`);
+  const format = parameters.get('format') ?? undefined;
+  if (format !== undefined && format !== 'text' && format !== 'json') {
+    return bad(`format ${JSON.stringify(format)} is neither text nor json`);
+  }
+  return { status: 'ok', query: { from, ...target, source, format } };
+}
+
+function parseTarget(text: string): Pick<ExplainQuery, 'to' | 'port' | 'protocol'> | undefined {
+  const match = /^(?:\[(?<ipv6>[^\]]+)\]|(?<ipv4>[^:]+)):(?<port>\d{1,5})(?:\/(?<protocol>\w+))?$/.exec(text);
+  const groups = match?.groups ?? {};
+  const to = tryParseIp(groups['ipv6'] ?? groups['ipv4'] ?? '');
+  const port = tryParsePort(Number(groups['port']));
+  const protocol = tryParseProtocol((groups['protocol'] ?? 'TCP').toUpperCase());
+  return to === undefined || port === undefined || protocol === undefined ? undefined : { to, port, protocol };
+}
+
+function isSourceClass(text: string): text is SourceClass {
+  return sourceClasses.some((one) => one === text);
+}
+
+function bad(why: string): ParsedExplainQuery {
+  return { status: 'bad', why };
+}

@@ -1,0 +1,33 @@
+import { type Clock, healthzAnswer, livezAnswer, type Metrics, type ProxyHealth } from '@switchyard/core';
+import type { Route } from './route.ts';
+
+/** What the endpoints of the health server need. */
+export interface HealthRoutesOptions {
+  readonly health: () => ProxyHealth;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+}
+
+/** `/healthz` for load balancers and `/livez` for whoever restarts this process; each answer is counted by its code. */
+export function healthRoutes({ health, clock, metrics }: HealthRoutesOptions): readonly Route[] {
+  return [
+    {
+      path: '/healthz',
+      methods: 'any',
+      answer: () => {
+        const answer = healthzAnswer(health(), clock.now());
+        metrics.add('kubeproxy_proxy_healthz_total', { code: String(answer.status) });
+        return answer;
+      },
+    },
+    {
+      path: '/livez',
+      methods: 'any',
+      answer: () => {
+        const answer = livezAnswer(health(), clock.now());
+        metrics.add('kubeproxy_proxy_livez_total', { code: String(answer.status) });
+        return answer;
+      },
+    },
+  ];
+}

@@ -1,0 +1,53 @@
+import { type HttpAnswer, type HttpRequest, textAnswer } from '@switchyard/core';
+import type { Route } from './route.ts';
+
+/** Prometheus' text format. */
+const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
+
+/**
+ * `/healthz` of the metrics server, which says only that the process answers, and `/metrics/slis`, which counts those
+ * answers (`kubernetes_healthcheck`, `kubernetes_healthchecks_total`). DELETE of the latter starts counting anew.
+ */
+export function healthAndSliRoutes(): readonly Route[] {
+  let answered = 0;
+  const ping = (): HttpAnswer => {
+    answered++;
+    return textAnswer(200, 'ok');
+  };
+  return [
+    {
+      path: '/healthz',
+      methods: ['GET'],
+      answer: (request) => verboseAnswer(ping(), request),
+    },
+    { path: '/healthz/ping', methods: ['GET'], answer: () => ping() },
+    {
+      path: '/metrics/slis',
+      methods: ['GET', 'DELETE'],
+      answer: ({ method }) => {
+        if (method !== 'DELETE') return textAnswer(200, sliText(answered), { 'Content-Type': metricsContentType });
+        answered = 0;
+        return textAnswer(200, 'metrics reset\n');
+      },
+    },
+  ];
+}
+
+function verboseAnswer(answer: HttpAnswer, { query }: HttpRequest): HttpAnswer {
+  if (!query.has('verbose')) return answer;
+  const check = query.getAll('exclude').includes('ping') ? '[+]ping excluded: ok' : '[+]ping ok';
+  return { ...answer, body: `${check}\nhealthz check passed\n` };
+}
+
+function sliText(answered: number): string {
+  if (answered === 0) return '';
+  return [
+    '# HELP kubernetes_healthcheck [STABLE] Result of a health check: 1 for success, 0 for failure',
+    '# TYPE kubernetes_healthcheck gauge',
+    'kubernetes_healthcheck{name="ping",type="healthz"} 1',
+    '# HELP kubernetes_healthchecks_total [STABLE] Results of a health check, by status',
+    '# TYPE kubernetes_healthchecks_total counter',
+    `kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} ${answered}`,
+    '',
+  ].join('\n');
+}

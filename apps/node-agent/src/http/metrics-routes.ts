@@ -1,0 +1,97 @@
+import {
+  type Clock,
+  type HttpRequest,
+  type HttpStream,
+  jsonAnswer,
+  type Logger,
+  type Millis,
+  textAnswer,
+} from '@switchyard/core';
+import { debugRoutes } from './debug-routes.ts';
+import type { DebugState } from './debug-state.ts';
+import type { MetricsPage } from '../metrics/metrics-page.ts';
+import { healthAndSliRoutes } from './health-slis.ts';
+import type { Profiler } from './profiler.ts';
+import { profilingRoutes } from './profiling-routes.ts';
+import type { Route } from './route.ts';
+import { flagzAnswer, statuszAnswer } from './zpages.ts';
+
+/** What other parts of the agent tell through the metrics server. */
+export interface EndpointViews {
+  /** The configuration in force, by the name of its API group: `kubeproxy.config.k8s.io`, and ours. */
+  readonly configz: () => Readonly<Record<string, unknown>>;
+  /** Every flag and its value in force. */
+  readonly flagz: () => ReadonlyMap<string, string>;
+  /** Changes the verbosity of the log at once, as `-v`. */
+  readonly setVerbosity: (verbosity: number) => void;
+  readonly process: ProcessFacts;
+}
+
+/** This process. */
+export interface ProcessFacts {
+  /** Wall clock. */
+  readonly startTime: Millis;
+  /** Of the runtime, such as `v24.21.0`. */
+  readonly nodeVersion: string;
+  readonly version: string;
+  /** Its name first. */
+  readonly commandLine: readonly string[];
+}
+
+/** What the endpoints of the metrics server need. */
+export interface MetricsRoutesOptions {
+  readonly metricsPage: Pick<MetricsPage, 'metricsText'>;
+  readonly views: EndpointViews;
+  readonly debug: DebugState;
+  readonly enableProfiling: boolean;
+  /** Gates `ComponentStatusz` and `ComponentFlagz` count here; a gate that is not named is on. */
+  readonly featureGates: ReadonlyMap<string, boolean>;
+  readonly profiler: () => Promise<Profiler>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The Kubernetes release whose kube-proxy we stand in for. */
+const emulationVersion = '1.36';
+/** `--proxy-mode`; there is no other yet. */
+const proxyMode = 'nftables';
+
+/** Everything the metrics server answers: kube-proxy's endpoints, then ours. */
+export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
+  const { metricsPage, views, debug, enableProfiling, featureGates, profiler, clock, logger } = options;
+  const isOn = (gate: string): boolean => featureGates.get(gate) ?? true;
+  const { commandLine } = views.process;
+  const profiling = { profiler, commandLine, setVerbosity: views.setVerbosity, logger };
+  const routes: readonly Route[] = [
+    ...healthAndSliRoutes(),
+    { path: '/proxyMode', methods: ['GET'], answer: () => textAnswer(200, proxyMode) },
+    { path: '/metrics', methods: ['GET'], answer: (request, signal) => metricsAnswer(metricsPage, request, signal) },
+    { path: '/configz', methods: ['GET'], answer: () => jsonAnswer(200, views.configz()) },
+    ...(isOn('ComponentFlagz')
+      ? [{ path: '/flagz', methods: ['GET'], answer: (request) => flagzAnswer(views.flagz(), request) } as Route]
+      : []),
+    ...debugRoutes(debug),
+    ...(enableProfiling ? profilingRoutes(profiling) : []),
+  ];
+  if (!isOn('ComponentStatusz')) return routes;
+  const paths = [...routes.map(({ path }) => path), '/statusz'];
+  const statusz: Route = {
+    path: '/statusz',
+    methods: ['GET'],
+    answer: (request) => {
+      const { startTime, nodeVersion, version: binaryVersion } = views.process;
+      const facts = { startTime, now: clock.now(), nodeVersion, binaryVersion, emulationVersion, paths };
+      return statuszAnswer(facts, request);
+    },
+  };
+  return [...routes, statusz];
+}
+
+async function metricsAnswer(
+  page: MetricsRoutesOptions['metricsPage'],
+  { headers }: HttpRequest,
+  signal: AbortSignal,
+): Promise<HttpStream> {
+  const { contentType, pieces } = await page.metricsText(headers['accept'], signal);
+  return { status: 200, headers: { 'Content-Type': contentType, 'X-Content-Type-Options': 'nosniff' }, pieces };
+}

@@ -1,0 +1,71 @@
+import type { HttpHandler, HttpReply, HttpRequest, Logger } from '@switchyard/core';
+import { textAnswer } from '@switchyard/core';
+
+/** Methods that an endpoint of ours may take. */
+export type HttpMethod = 'GET' | 'PUT' | 'DELETE';
+
+/** One endpoint. */
+export interface Route {
+  /** Compared as it is; no trailing slash is added or taken away. */
+  readonly path: string;
+  /** `any` for endpoints that load balancers ask in whatever way. `GET` includes `HEAD`. */
+  readonly methods: 'any' | readonly HttpMethod[];
+  readonly answer: HttpHandler;
+}
+
+/**
+ * Answers by path and method: 404 for an unknown path, 405 for a method that the path does not take, 500 for an
+ * endpoint that fails, which is logged and costs nothing else.
+ */
+export function router(routes: readonly Route[], logger: Logger): HttpHandler {
+  const byPath = new Map(routes.map((route) => [route.path, route]));
+  return (request, signal) => {
+    const route = byPath.get(request.path);
+    if (route === undefined) return textAnswer(404, '404 page not found\n');
+    const methods = allowedMethods(route);
+    if (methods !== 'any' && !methods.includes(request.method)) {
+      const allow = methods.join(', ');
+      return textAnswer(405, `405 ${request.path} takes ${allow}\n`, { Allow: allow });
+    }
+    return answerSafely(route, { request, logger }, signal);
+  };
+}
+
+function allowedMethods({ methods }: Route): 'any' | readonly string[] {
+  return methods === 'any' ? 'any' : methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+}
+
+/** At once if the endpoint answers at once. */
+function answerSafely(
+  route: Route,
+  { request, logger }: { readonly request: HttpRequest; readonly logger: Logger },
+  signal: AbortSignal,
+): HttpReply | Promise<HttpReply> {
+  const note = (error: unknown): void => {
+    if (!signal.aborted) logger.error('endpoint failed', { path: route.path, error });
+  };
+  const failed = (error: unknown): HttpReply => {
+    note(error);
+    return textAnswer(500, `500 ${error instanceof Error ? error.message : String(error)}\n`);
+  };
+  const watched = (reply: HttpReply): HttpReply =>
+    'body' in reply ? reply : { ...reply, pieces: notingFailure(reply.pieces, note) };
+  try {
+    const reply = route.answer(request, signal);
+    return reply instanceof Promise ? reply.then(watched, failed) : watched(reply);
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+async function* notingFailure(
+  pieces: AsyncIterable<string>,
+  note: (error: unknown) => void,
+): AsyncGenerator<string, void, undefined> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    note(error);
+    throw error;
+  }
+}

@@ -1,0 +1,103 @@
+import { type HttpAnswer, type HttpRequest, jsonAnswer, type Millis, textAnswer } from '@switchyard/core';
+import { includesType, parseAccept } from './accept.ts';
+
+/** What `/statusz` tells of this process. */
+export interface StatuszFacts {
+  /** Wall clock. */
+  readonly startTime: Millis;
+  readonly now: Millis;
+  /** Of the runtime, such as `v24.21.0`. */
+  readonly nodeVersion: string;
+  readonly binaryVersion: string;
+  /** Of the Kubernetes release whose kube-proxy we stand in for, such as `1.36`. */
+  readonly emulationVersion: string;
+  /** Endpoints worth a look; only the first part of each is told. */
+  readonly paths: readonly string[];
+}
+
+const component = 'kube-proxy';
+const warning =
+  'Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.';
+/** Newest first. */
+const versions = ['v1beta1', 'v1alpha1'];
+
+/** `/statusz` (KEP-4827): text, or the object `Statusz` of `config.k8s.io` for those who ask for it by name. */
+export function statuszAnswer(facts: StatuszFacts, request: HttpRequest): HttpAnswer {
+  const uptime = Math.max(0, Math.floor((facts.now - facts.startTime) / 1000));
+  const paths = [...new Set(facts.paths.map((path) => `/${path.split('/')[1]}`))].sort();
+  return negotiated('Statusz', request, {
+    text: () =>
+      [
+        '',
+        `${component} statusz`,
+        warning,
+        '',
+        `Started: ${unixDate(facts.startTime)}`,
+        `Up: ${hours(uptime)}`,
+        `Node.js version: ${facts.nodeVersion}`,
+        `Binary version: ${facts.binaryVersion}`,
+        `Emulation version: ${facts.emulationVersion}`,
+        `Paths: ${paths.join(' ')}`,
+        '',
+      ].join('\n'),
+    fields: () => ({
+      startTime: new Date(facts.startTime).toISOString().replace(/\.\d+Z$/, 'Z'),
+      uptimeSeconds: uptime,
+      binaryVersion: facts.binaryVersion,
+      emulationVersion: facts.emulationVersion,
+      paths,
+    }),
+  });
+}
+
+/** `/flagz` (KEP-4828): each flag and its value, sorted by name; text, or the object `Flagz` of `config.k8s.io`. */
+export function flagzAnswer(flags: ReadonlyMap<string, string>, request: HttpRequest): HttpAnswer {
+  const sorted = [...flags].sort(([a], [b]) => (a < b ? -1 : 1));
+  return negotiated('Flagz', request, {
+    text: () =>
+      ['', `${component} flagz`, warning, '', ...sorted.map(([name, value]) => `${name}=${value}`), ''].join('\n'),
+    fields: () => ({ flags: Object.fromEntries(sorted) }),
+  });
+}
+
+interface Forms {
+  readonly text: () => string;
+  readonly fields: () => object;
+}
+
+/** 406 for whoever takes neither text nor the object by its full name, as in Kubernetes. */
+function negotiated(kind: string, { headers }: HttpRequest, { text, fields }: Forms): HttpAnswer {
+  const plain = (): HttpAnswer => textAnswer(200, text());
+  const accept = headers['accept'] ?? '';
+  if (accept.trim() === '') return plain();
+  for (const range of parseAccept(accept)) {
+    const version = range.parameters.get('v') ?? '';
+    const isObject =
+      range.parameters.get('as') === kind &&
+      range.parameters.get('g') === 'config.k8s.io' &&
+      versions.includes(version);
+    const type = ['application/json', 'application/yaml'].find((one) => includesType(range, one));
+    if (isObject && type !== undefined) {
+      const object = { kind, apiVersion: `config.k8s.io/${version}`, metadata: { name: component }, ...fields() };
+      return jsonAnswer(200, object, { 'Content-Type': type, ...deprecation(version) }); // JSON is YAML
+    }
+    if (includesType(range, 'text/plain') && !range.parameters.has('as')) return plain();
+  }
+  const wanted = `application/json;g=config.k8s.io;v=${versions[0]};as=${kind}`;
+  return textAnswer(406, `406 ${kind.toLowerCase()} is text/plain, or ${wanted}, or the same with application/yaml\n`);
+}
+
+function deprecation(version: string): Readonly<Record<string, string>> {
+  return version === versions[0] ? {} : { Warning: `299 - "${version} is deprecated; ask for ${versions[0]}"` };
+}
+
+/** Such as `Sat Nov 21 10:00:00 UTC 2026`. */
+function unixDate(time: Millis): string {
+  const [weekday = '', day = '', month = '', year = '', clock = ''] = new Date(time).toUTCString().split(/,? /);
+  return `${weekday} ${month} ${day.replace(/^0/, ' ')} ${clock} UTC ${year}`;
+}
+
+function hours(uptime: number): string {
+  const two = (value: number): string => String(value).padStart(2, '0');
+  return `${Math.floor(uptime / 3600)} hr ${two(Math.floor(uptime / 60) % 60)} min ${two(uptime % 60)} sec`;
+}

@@ -1,0 +1,119 @@
+import {
+  HostError,
+  InvariantError,
+  type IpFamily,
+  millis,
+  noopEvents,
+  noopLogger,
+  noopMetrics,
+  parseIp,
+} from '@switchyard/core';
+import {
+  ManualClock,
+  MemoryHttpListener,
+  MemorySource,
+  RecordingBackend,
+  type replaceAll,
+  settle,
+} from '@switchyard/core/testing';
+import { runAgent } from '../agent.ts';
+import { parseConfig, type RunConfig } from '../config.ts';
+import { noopMetricsPage } from '../metrics/metrics-page.ts';
+
+/** What the agent of Node n1 makes of further flags. */
+export function configOf(...args: readonly string[]): RunConfig {
+  const config = parseConfig(
+    ['--hostname-override=n1', '--kubeconfig=/unused', '--proxy-mode=nftables', '--metrics-bind-address=', ...args],
+    {},
+  );
+  if (config.kind !== 'run') throw new Error('not a run');
+  return config;
+}
+
+/** An agent that runs with everything around it in memory. */
+export class AgentBench implements AsyncDisposable {
+  readonly clock: ManualClock = new ManualClock(Date.parse('2026-11-21T10:00:00Z'));
+  readonly source: MemorySource = new MemorySource();
+  readonly listener: MemoryHttpListener = new MemoryHttpListener();
+  readonly backends: Readonly<Record<IpFamily, RecordingBackend>>;
+  readonly warnings: string[] = [];
+  /** How often the agent said that the cluster is forwarded. */
+  forwarding = 0;
+  interfaceAddresses: readonly string[] = ['192.0.2.1', 'fd00::1', '10.0.0.1'];
+  /** What the machine says about its addresses: a step, or what it fails with. */
+  readonly addressEvents: (HostError | 'changed')[] = [];
+  readonly ended: Promise<void>;
+  readonly #stop = new AbortController();
+  #config: RunConfig;
+  readonly #configListeners: (() => void)[] = [];
+
+  constructor(
+    config: RunConfig,
+    { during, taken = [] }: { readonly during?: () => Promise<void>; readonly taken?: readonly string[] } = {},
+  ) {
+    this.#config = config;
+    const spec = during === undefined ? {} : { during };
+    for (const place of taken) this.listener.setTaken(place, true);
+    this.backends = {
+      IPv4: new RecordingBackend({ ipFamily: 'IPv4', ...spec }),
+      IPv6: new RecordingBackend({ ipFamily: 'IPv6' }),
+    };
+    const host = {
+      clock: this.clock,
+      logger: { ...noopLogger, warn: (message: string) => void this.warnings.push(message) },
+      metrics: noopMetrics,
+      metricsPage: noopMetricsPage,
+      listener: this.listener,
+      events: noopEvents,
+      interfaceAddresses: () => this.interfaceAddresses.map(parseIp),
+      removeKubeProxyRules: async () => ({ removed: [], kept: [], skipped: [], failures: [] }),
+      views: {
+        configz: () => ({}),
+        flagz: () => new Map(),
+        setVerbosity: () => undefined,
+        process: { startTime: millis(0), nodeVersion: 'v0', version: '0', commandLine: [] },
+      },
+      onForwarding: () => void this.forwarding++,
+      openFlowTable: () => Promise.reject(new InvariantError('there is no UDP service here')),
+      addressChanges: async (signal: AbortSignal) => this.#addressChanges(signal),
+    };
+    const { source } = this;
+    const follower = {
+      current: () => this.#config,
+      onChange: (listener: () => void) => void this.#configListeners.push(listener),
+    };
+    const backends = Object.values(this.backends);
+    this.ended = runAgent({ config, follower, source, backends, host }, this.#stop.signal);
+    this.ended.catch(() => undefined);
+  }
+
+  async push(batch: ReturnType<typeof replaceAll>): Promise<void> {
+    this.source.push(batch);
+    await settle();
+  }
+
+  async *#addressChanges(signal: AbortSignal): AsyncGenerator<void, void, undefined> {
+    while (!signal.aborted) {
+      const event = this.addressEvents.shift();
+      if (event instanceof HostError) throw event;
+      if (event !== undefined) yield;
+      await this.clock.sleep(millis(250), signal).catch(() => undefined);
+    }
+  }
+
+  /** Another configuration from now on. */
+  async reconfigure(config: RunConfig): Promise<void> {
+    this.#config = config;
+    for (const listener of this.#configListeners) listener();
+    await settle();
+  }
+
+  status(path: string): number | undefined {
+    return this.listener.get('any-both:10256', path)?.status;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.ended.catch(() => undefined);
+  }
+}
