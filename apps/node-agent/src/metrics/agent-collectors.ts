@@ -1,7 +1,7 @@
 import type { ProxyHealth, ReconcilerStatus } from '@switchyard/core';
 import { collectedFamily, type CollectedSample, type MetricFamily } from '@switchyard/host';
+import { featureGates } from '../config/feature-gates.ts';
 import { version } from '../version.ts';
-import { stageOf } from './feature-stages.ts';
 import type { MetricsPage } from './metrics-page.ts';
 
 /** What the page says of a running agent. */
@@ -35,8 +35,10 @@ function buildInfo(): MetricFamily {
   ]);
 }
 
+/** General availability is spelled as nothing. */
 function featureSample([name, isOn]: readonly [string, boolean]): CollectedSample {
-  return [isOn ? 1 : 0, name, stageOf(name)];
+  const stage = featureGates.find((gate) => gate.name === name)?.stage ?? 'GA';
+  return [isOn ? 1 : 0, name, stage === 'GA' ? '' : stage];
 }
 
 function healthFamily({ isLive, isReady }: ProxyHealth): MetricFamily {

@@ -1,4 +1,12 @@
-import type { Clock, DataplaneBackend, IpFamily, Millis, ServiceCounters, ServicePortKey } from '@switchyard/core';
+import {
+  type Clock,
+  type DataplaneBackend,
+  type IpFamily,
+  type Millis,
+  millis,
+  type ServiceCounters,
+  type ServicePortKey,
+} from '@switchyard/core';
 
 /** What `BoundedCounters` reads, and how often. */
 export interface BoundedCountersOptions {
@@ -13,7 +21,7 @@ export interface BoundedCountersOptions {
 /** The counters of some services. */
 export interface CountersReading {
   readonly ipFamily: IpFamily;
-  /** In key order; at most `limit`. */
+  /** In no particular order; at most `limit`. */
   readonly services: ReadonlyMap<ServicePortKey, ServiceCounters>;
   /** Service ports that are left out because of the limit. */
   readonly omitted: number;
@@ -55,15 +63,25 @@ export class BoundedCounters {
   async #readKernel(signal: AbortSignal): Promise<CountersReading> {
     const { backend, clock, limit } = this.#options;
     const all = (await backend.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
-    this.#shown = choose(all, this.#shown, limit);
-    const services = new Map<ServicePortKey, ServiceCounters>();
-    for (const key of [...this.#shown].sort()) {
-      const counters = all.get(key);
-      if (counters !== undefined) services.set(key, counters);
-    }
+    const services = all.size <= limit ? all : await this.#choose(all, signal);
     const reading = { ipFamily: backend.ipFamily, services, omitted: all.size - services.size };
     this.#latest = { reading, at: clock.monotonic() };
     return reading;
+  }
+
+  async #choose(
+    all: ReadonlyMap<ServicePortKey, ServiceCounters>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
+    const { clock, limit } = this.#options;
+    await clock.sleep(millis(0), signal); // to add up the reading was a piece of work by itself
+    this.#shown = choose(all, this.#shown, limit);
+    const services = new Map<ServicePortKey, ServiceCounters>();
+    for (const key of this.#shown) {
+      const counters = all.get(key);
+      if (counters !== undefined) services.set(key, counters);
+    }
+    return services;
   }
 }
 
@@ -73,7 +91,6 @@ function choose(
   shown: ReadonlySet<ServicePortKey>,
   limit: number,
 ): ReadonlySet<ServicePortKey> {
-  if (all.size <= limit) return new Set(all.keys());
   const kept: ServicePortKey[] = [];
   const busy: { readonly key: ServicePortKey; readonly total: number }[] = [];
   const idle: ServicePortKey[] = [];
