@@ -105,7 +105,6 @@ const absent: Readonly<Record<string, string>> = {
   kubernetes_healthcheck: 'on /metrics/slis',
   kubernetes_healthchecks_total: 'on /metrics/slis',
   switchyard_config_last_reload_timestamp_seconds: 'the configuration file has not changed',
-  rest_client_request_duration_seconds: 'the lab streams its lists, which are watches',
 };
 
 describe('the page', () => {
