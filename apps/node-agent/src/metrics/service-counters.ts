@@ -28,8 +28,8 @@ export interface CountersReading {
 }
 
 /**
- * The kernel's counters of Services behind a limit. The kernel is read when somebody asks, once for all who ask meanwhile, and not
- * again before `maxAge` has passed.
+ * The kernel's counters of Services behind a limit. The kernel is read when somebody asks, once for all who ask meanwhile,
+ * and not again before `maxAge` has passed.
  *
  * Which services are shown: those shown before that have ever counted keep their place, so that a graph does not break off;
  * the other places go to the busiest; of the idle ones those stay that were shown.
