@@ -32,3 +32,18 @@ test('a source that can never recover tells it to the reader, not to the process
   await Promise.resolve();
   await expect(source.batches(never)[Symbol.asyncIterator]().next()).rejects.toThrow('no such folder');
 });
+
+test('a reader that stops is not kept waiting for a source that has nothing to say', async () => {
+  const quiet: ClusterStateSource = {
+    async *batches(signal) {
+      yield gone('a');
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    },
+  };
+  const stop = new AbortController();
+  const batches = readAhead(quiet, never).batches(stop.signal)[Symbol.asyncIterator]();
+  expect(await batches.next()).toMatchObject({ value: gone('a') });
+  const next = batches.next();
+  stop.abort(new Error('enough'));
+  expect(await next).toMatchObject({ done: true });
+});
