@@ -11,6 +11,7 @@ import type {
 import type { FlowHost } from './clean-flows.ts';
 import type { Removal } from './cleanup/removal.ts';
 import type { RunConfig } from './config.ts';
+import type { ConfigFollower } from './config/config-follower.ts';
 import type { AddressHost } from './follow-addresses.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
@@ -37,6 +38,8 @@ export interface AgentHost extends FlowHost, AddressHost {
 /** What an agent is made of. One backend per IP family; the caller disposes them afterwards. */
 export interface AgentParts {
   readonly config: RunConfig;
+  /** Tells of changes of `config`. Default: there are none. */
+  readonly follower?: ConfigFollower;
   readonly source: ClusterStateSource;
   readonly backends: readonly DataplaneBackend[];
   readonly host: AgentHost;

@@ -15,6 +15,7 @@ import {
 import type { AgentParts } from './agent-host.ts';
 import { flowCleaner } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
+import { fixedConfig } from './config/config-follower.ts';
 import { startingEvent } from './events/agent-events.ts';
 import { followAddresses } from './follow-addresses.ts';
 import { TakeOver } from './host/take-over.ts';
@@ -33,19 +34,20 @@ const firstRetry = seconds(1);
  * cannot listen although it must. Forwarding stays in the kernel, however it ends.
  */
 export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<void> {
-  const { config, source, backends, host } = parts;
+  const { config, source, backends, host, follower = fixedConfig(parts.config) } = parts;
+  const now = (): RunConfig => follower.current();
   const { clock, logger, metrics, events } = host;
   const { nodeName } = config;
   const state = new ClusterState({ nodeName });
   const node = new OwnNode({ config, state, logger });
-  const health = (): ProxyHealth => healthOf(reconciler, config);
-  const serviceHealths = serviceHealthsOf(parts, node, () => health().isLive);
+  const health = (): ProxyHealth => healthOf(reconciler, now());
+  const serviceHealths = serviceHealthsOf(parts, { node, now, isProxyLive: () => health().isLive });
   await using takeOver = takeOverOf(parts);
   const ipFamilies = backends.map(({ ipFamily }) => ipFamily);
   const noteForwarding = onceForAll(ipFamilies, host.onForwarding);
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
-    tableOptions: () => tableOptionsOf(config, node, backend.ipFamily),
+    tableOptions: () => tableOptionsOf(now(), node, backend.ipFamily),
     afterApply: {
       syncHealth: async (checks) => {
         await serviceHealths[index]?.sync(checks);
@@ -57,7 +59,8 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   }));
   const startConditions = startConditionsOf(config, node, ipFamilies);
   const shared = { source, state, nodeName, families, startConditions, clock, logger, metrics, events };
-  const reconciler: Reconciler = createReconciler({ ...shared, timing: timingOf(config) });
+  const reconciler: Reconciler = createReconciler({ ...shared, timing: timingOf(now) });
+  follower.onChange(() => reconciler.rebuild('the configuration changed'));
   events.record(startingEvent(nodeName));
   const stop = new AbortController();
   addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
@@ -91,19 +94,34 @@ function takeOverOf({ config, host }: AgentParts): TakeOver | undefined {
   return new TakeOver({ nodeName: config.nodeName, removeRules, logger, events });
 }
 
-function timingOf({ minSyncPeriod, syncPeriod }: RunConfig): ReconcileTiming {
-  return { minSyncPeriod, retry: { first: millis(Math.min(firstRetry, syncPeriod)), max: syncPeriod }, resyncInterval };
+/** Periods may change while the agent runs. */
+function timingOf(now: () => RunConfig): ReconcileTiming {
+  return {
+    get minSyncPeriod() {
+      return now().minSyncPeriod;
+    },
+    get retry() {
+      const { syncPeriod } = now();
+      return { first: millis(Math.min(firstRetry, syncPeriod)), max: syncPeriod };
+    },
+    resyncInterval,
+  };
+}
+
+interface HealthNeeds {
+  readonly node: OwnNode;
+  readonly now: () => RunConfig;
+  readonly isProxyLive: () => boolean;
 }
 
 function serviceHealthsOf(
   { config, backends, host }: AgentParts,
-  node: OwnNode,
-  isProxyLive: () => boolean,
+  { node, now, isProxyLive }: HealthNeeds,
 ): readonly ServiceHealth[] {
   const { listener, clock, logger, metrics, events } = host;
   return backends.map(({ ipFamily }) => {
     const addresses = (): readonly (IpAddress | 'any')[] => {
-      const { nodePortCidrs } = tableOptionsOf(config, node, ipFamily);
+      const { nodePortCidrs } = tableOptionsOf(now(), node, ipFamily);
       return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
     };
     const { nodeName } = config;

@@ -1,7 +1,8 @@
 import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { type Config, parseConfig, type RunConfig } from './config.ts';
-import { flags, helpText } from './flags.ts';
+import { helpText } from './config/flags/help.ts';
+import { flags } from './config/flags/table.ts';
 
 function run(...args: readonly string[]): RunConfig {
   const config: Config = parseConfig(['--proxy-mode=nftables', ...args], {});
@@ -31,7 +32,7 @@ describe('defaults', () => {
 describe('flags', () => {
   test.each<readonly [string, readonly string[], Partial<RunConfig>]>([
     ['a value after =', ['--hostname-override=n1'], { nodeName: run('--hostname-override=n1').nodeName }],
-    ['a kubeconfig', ['--kubeconfig', '/x'], { source: { kind: 'kubeconfig', file: '/x' } }],
+    ['a kubeconfig', ['--kubeconfig', '/x'], { source: { kind: 'kubeconfig', file: '/x', server: undefined } }],
     ['manifests', ['--switchyard-manifests', '/x'], { source: { kind: 'manifests', folder: '/x' } }],
     ['a bare switch', ['--masquerade-all'], { masqueradeAll: true }],
     ['a switch that is true', ['--masquerade-all=true'], { masqueradeAll: true }],
@@ -65,7 +66,6 @@ describe('flags', () => {
     ['10.244.0.0/16', { IPv4: '10.244.0.0/16' }],
     ['10.244.0.0/16,fd00:10:244::/56', { IPv4: '10.244.0.0/16', IPv6: 'fd00:10:244::/56' }],
     ['fd00:10:244::/56, 10.244.0.0/16', { IPv4: '10.244.0.0/16', IPv6: 'fd00:10:244::/56' }],
-    ['10.244.0.0/16,10.245.0.0/16', { IPv4: '10.244.0.0/16' }],
     ['', {}],
   ])('--cluster-cidr %j', (text, expected) => {
     expect(run('--cluster-cidr', text).detectLocal).toEqual({ kind: 'clusterCIDR', cidrs: expected });
@@ -103,62 +103,136 @@ describe('flags', () => {
   });
 });
 
-describe('what is refused, in one line', () => {
+describe('what is refused', () => {
   test.each([
     [['--no-such-flag'], 'unknown flag --no-such-flag; see --help'],
     [['--no-such-flag=1'], 'unknown flag --no-such-flag; see --help'],
-    [['-x'], 'unknown flag -x; see --help'],
+    [['--no-such-flag', '1', '-x'], 'unknown flag --no-such-flag\nunknown flag -x; see --help'],
+    [['--logtostderr'], '--logtostderr was removed in Kubernetes 1.26: leave it out; see --help'],
     [['status'], 'unexpected argument "status"; see --help'],
     [['--', 'status'], 'unexpected argument "status"; see --help'],
     [['--masquerade-all', 'false'], 'unexpected argument "false"; see --help'],
-    [['--masquerade-all=maybe'], '--masquerade-all is true or false, not "maybe"; see --help'],
+    [['--masquerade-all=maybe'], '--masquerade-all "maybe": must be true or false; see --help'],
     [['--kubeconfig'], '--kubeconfig needs a value: FILE; see --help'],
     [
-      ['--proxy-mode=iptables'],
-      '--proxy-mode "iptables": this agent has only \'nftables\'; give --proxy-mode=nftables',
+      ['--iptables-sync-period=soon'],
+      '--iptables-sync-period "soon": must be a duration, such as 30s or 1m30s; see --help',
     ],
-    [
-      ['--proxy-mode='],
-      `--proxy-mode "": unset means 'iptables', as in kube-proxy, and this agent has only 'nftables'; give --proxy-mode=nftables`,
-    ],
-    [['--cluster-cidr=10.0.0.0'], '--cluster-cidr "10.0.0.0": "10.0.0.0" is not a CIDR such as 10.0.0.0/8'],
-    [['--cluster-cidr=10.0.0.0/8,x'], '--cluster-cidr "10.0.0.0/8,x": "x" is not a CIDR such as 10.0.0.0/8'],
-    [['--cluster-cidr=10.0.0.0/33'], '--cluster-cidr "10.0.0.0/33": "10.0.0.0/33" is not a CIDR such as 10.0.0.0/8'],
-    [
-      ['--nodeport-addresses=primary,10.0.0.0/8'],
-      '--nodeport-addresses "primary,10.0.0.0/8": \'primary\' cannot be mixed with CIDRs',
-    ],
-    [
-      ['--healthz-bind-address=localhost'],
-      '--healthz-bind-address "localhost": it is an IP address, with or without a port, such as 0.0.0.0:10256',
-    ],
-    [
-      ['--healthz-bind-address=0.0.0.0:70000'],
-      '--healthz-bind-address "0.0.0.0:70000": it is an IP address, with or without a port, such as 0.0.0.0:10256',
-    ],
-    [['--iptables-sync-period=soon'], '--iptables-sync-period "soon": it is a duration such as 30s or 1m30s'],
-    [['--switchyard-dump', '--cleanup'], '--switchyard-dump and --cleanup exclude each other; give one'],
-    [['--switchyard-nft-transport=libnftables'], `--switchyard-nft-transport "libnftables": it is 'netlink' or 'cli'`],
-    [['--iptables-sync-period=0'], '--iptables-sync-period "0": it must be more than 0'],
-    [['--iptables-min-sync-period=1m'], '--iptables-min-sync-period "1m": it is longer than --iptables-sync-period'],
-    [['--switchyard-terminating-fallback=maybe'], '--switchyard-terminating-fallback "maybe": it is on or off'],
-    [['-v=loud'], '--v "loud": it is a number such as 2'],
-    [
-      ['--kubeconfig=/x', '--switchyard-manifests=/y'],
-      '--kubeconfig and --switchyard-manifests exclude each other; give one',
-    ],
-    [['--hostname-override= '], '--hostname-override is empty; give the name of our Node'],
-  ])('%j', (args, message) => {
+    [['-v=loud'], '--v "loud": must be a whole number; see --help'],
+    [['--conntrack-min=4294967296'], '--conntrack-min "4294967296": must fit in 32 bits; see --help'],
+    [['--feature-gates=X'], '--feature-gates "X": "X" must be NAME=true or NAME=false; see --help'],
+    [['--version=2'], '--version "2": must be true or raw; see --help'],
+  ])('flags %j', (args, message) => {
     expect(errorOf(() => parseConfig(['--proxy-mode=nftables', ...args], {}))).toMatchObject({
       name: 'ConfigError',
       message,
     });
   });
+
+  test.each([
+    [
+      '--proxy-mode=iptables',
+      'mode',
+      '"iptables"',
+      'this agent does not have the iptables mode yet; set mode: nftables',
+    ],
+    ['--proxy-mode=ipvs', 'mode', '"ipvs"', 'this agent has no ipvs mode, which is deprecated'],
+    ['--proxy-mode=kernelspace', 'mode', '"kernelspace"', 'kernelspace is for Windows'],
+    ['--proxy-mode=userspace', 'mode', '"userspace"', 'kube-proxy has iptables, ipvs and nftables'],
+    ['--cluster-cidr=10.0.0.0', 'clusterCIDR', '"10.0.0.0"', '"10.0.0.0" is not a CIDR'],
+    ['--cluster-cidr=10.0.0.0/8,x', 'clusterCIDR', '"10.0.0.0/8,x"', '"x" is not a CIDR'],
+    ['--cluster-cidr=10.0.0.0/33', 'clusterCIDR', '"10.0.0.0/33"', '"10.0.0.0/33" is not a CIDR'],
+    [
+      '--cluster-cidr=10.0.0.0/9,10.128.0.0/9',
+      'clusterCIDR',
+      '"10.0.0.0/9,10.128.0.0/9"',
+      'must be one CIDR, or one of each',
+    ],
+    [
+      '--nodeport-addresses=primary,10.0.0.0/8',
+      'nodePortAddresses',
+      '["primary","10.0.0.0/8"]',
+      "'primary' cannot be mixed",
+    ],
+    ['--nodeport-addresses=10.0.0.1', 'nodePortAddresses', '["10.0.0.1"]', '[0] must be a CIDR'],
+    ['--healthz-bind-address=localhost', 'healthzBindAddress', '"localhost"', 'must be IP:port'],
+    ['--healthz-bind-address=0.0.0.0:70000', 'healthzBindAddress', '"0.0.0.0:70000"', 'must be IP:port'],
+    ['--metrics-bind-address=x', 'metricsBindAddress', '"x"', 'must be IP:port'],
+    ['--bind-address=x', 'bindAddress', '"x"', 'must be an IP address'],
+    ['--iptables-sync-period=0', 'nftables.syncPeriod', '0', 'must be greater than 0'],
+    ['--iptables-min-sync-period=-1s', 'nftables.minSyncPeriod', '-1000', 'must be greater than or equal to 0'],
+    ['--config-sync-period=0s', 'configSyncPeriod', '0', 'must be greater than 0'],
+    ['--iptables-masquerade-bit=32', 'iptables.masqueradeBit', '32', 'must be within the range [0, 31]'],
+    ['--oom-score-adj=-1001', 'oomScoreAdj', '-1001', 'must be within the range [-1000, 1000]'],
+    ['--conntrack-min=-1', 'conntrack.min', '-1', 'must be greater than or equal to 0'],
+    ['--conntrack-max-per-core=-1', 'conntrack.maxPerCore', '-1', 'must be greater than or equal to 0'],
+    ['--conntrack-udp-timeout=-1s', 'conntrack.udpTimeout', '-1000', 'must be greater than or equal to 0'],
+    ['--kube-api-burst=-1', 'clientConnection.burst', '-1', 'must be greater than or equal to 0'],
+    ['--detect-local-mode=Guess', 'detectLocalMode', '"Guess"', 'must be one of ClusterCIDR, NodeCIDR'],
+    ['--hostname-override= ', 'hostnameOverride', '" "', 'must not be blank'],
+    ['--show-hidden-metrics-for-version=1.34', 'showHiddenMetricsForVersion', '"1.34"', 'must be 1.35'],
+    ['--logging-format=xml', 'logging.format', '"xml"', 'must be one of text, json'],
+    ['--vmodule=a=1,=2', undefined, '', '"=2" must be PATTERN=N'],
+    ['--feature-gates=Nothing=true', 'featureGates', '{"Nothing":true}', 'unrecognized feature gate: Nothing'],
+    [
+      '--feature-gates=NFTablesProxyMode=false',
+      'featureGates',
+      '{"NFTablesProxyMode":false}',
+      'cannot set feature gate NFTablesProxyMode to false, feature is locked to true',
+    ],
+  ])('%s', (arg, path, value, why) => {
+    const { message } = errorOf(() => parseConfig(['--proxy-mode=nftables', arg], {})) as Error;
+    const [flag = ''] = arg.split('=');
+    const begin = path === undefined ? '' : `KubeProxyConfiguration.${path} (${flag}): Invalid value: ${value}: `;
+    expect(message.startsWith(begin)).toBe(true);
+    expect(message.slice(begin.length)).toContain(why);
+    expect(message).not.toContain('\n');
+  });
+
+  test.each([
+    [[], 'KubeProxyConfiguration.mode: Invalid value: "": unset means iptables, which this agent does not have yet'],
+    [['--proxy-mode='], 'KubeProxyConfiguration.mode: Invalid value: "": unset means iptables'],
+    [
+      ['--proxy-mode=nftables', '--iptables-min-sync-period=1m'],
+      'must be greater than or equal to KubeProxyConfiguration.nftables.minSyncPeriod',
+    ],
+    [
+      ['--proxy-mode=nftables', '--detect-local-mode=BridgeInterface'],
+      'KubeProxyConfiguration.detectLocal.bridgeInterface: Invalid value: "": must not be empty: detectLocalMode is BridgeInterface',
+    ],
+    [
+      ['--proxy-mode=nftables', '--detect-local-mode=InterfaceNamePrefix', '--pod-interface-name-prefix=a b'],
+      'must be 1 to 15 characters',
+    ],
+    [
+      ['--proxy-mode=nftables', '--switchyard-nft-transport=libnftables'],
+      'SwitchyardConfiguration.nftTransport (--switchyard-nft-transport): Invalid value: "libnftables": must be one of netlink, cli',
+    ],
+    [['--proxy-mode=nftables', '--switchyard-terminating-fallback=maybe'], '"maybe": must be one of on, off'],
+    [['--proxy-mode=nftables', '--switchyard-service-metrics-limit=0'], 'must be greater than 0'],
+    [
+      ['--proxy-mode=nftables', '--kubeconfig=/x', '--switchyard-manifests=/y'],
+      'SwitchyardConfiguration.manifests (--switchyard-manifests): Invalid value: "/y": excludes a kubeconfig',
+    ],
+    [['--proxy-mode=nftables', '--master=ftp://x'], '--master "ftp://x": must be a URL'],
+    [['--switchyard-dump', '--cleanup'], '--switchyard-dump and --cleanup exclude each other; give one'],
+  ])('%j', (args, message) => {
+    expect((errorOf(() => parseConfig(args, {})) as Error).message).toContain(message);
+  });
+
+  test('everything at once', () => {
+    const { message } = errorOf(() => parseConfig(['--oom-score-adj=2000', '--conntrack-min=-1'], {})) as Error;
+    expect(message.split('\n').map((line) => line.split(' ')[0])).toEqual([
+      'KubeProxyConfiguration.oomScoreAdj',
+      'KubeProxyConfiguration.conntrack.min',
+      'KubeProxyConfiguration.mode:',
+    ]);
+  });
 });
 
 describe('helpText', () => {
   test.each(flags.map(({ name }) => name))('names --%s', (name) => {
-    expect(helpText()).toContain(`  --${name}`);
+    expect(helpText()).toMatch(new RegExp(`^  (?:-\\w, )?--${name}\\b`, 'm'));
   });
 });
 

@@ -1,11 +1,11 @@
 import { cpus } from 'node:os';
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import { HostError, httpListener, type IpFamily, seconds, systemClock } from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, type Metrics, seconds, systemClock } from '@switchyard/core';
 import {
   allButForward,
   collectGarbage,
   createCommandRunner,
-  createJsonLogger,
+  createLogger,
   hostIpFamilies,
   kernelFiles,
   type LeveledLogger,
@@ -20,9 +20,13 @@ import { openBackends } from './backends.ts';
 import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
 import { removeKubeProxyRules } from './cleanup/kube-proxy-rules.ts';
 import { removalText } from './cleanup/removal.ts';
-import { type Config, parseConfig, type RunConfig } from './config.ts';
+import { type Config, loadConfig, type RunConfig } from './config.ts';
+import { versionText, writeConfig } from './config/commands.ts';
+import { ConfigWatch } from './config/config-follower.ts';
+import { configzDocument, flagzValues } from './config/documents.ts';
+import { helpText } from './config/flags/help.ts';
+import { logNotes } from './config/notes.ts';
 import { EarlyEvents } from './events/early-events.ts';
-import { helpText } from './flags.ts';
 import { createMetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
 import { dumpText } from './host/dump-text.ts';
@@ -39,8 +43,10 @@ const native = () => import('@switchyard/native');
 
 async function main(config: Config, signal: AbortSignal): Promise<void> {
   if (config.kind === 'help') return print(helpText());
-  if (config.kind === 'version') return print(`switchyard-agent ${version}\n`);
-  const logger = createJsonLogger(config.logLevel);
+  if (config.kind === 'version') return print(versionText(config.form));
+  const logger = createLogger({ format: config.logFormat, level: config.logLevel });
+  logNotes(config.notes, logger);
+  if (config.kind === 'write') return writeConfig(config, logger);
   const ipFamilies = hostIpFamilies();
   const backendHost = { runner: createCommandRunner(), transport: config.nftTransport, logger };
   if (config.kind === 'dump') return print(await dumpText(await openBackends(backendHost, ipFamilies, signal), signal));
@@ -79,9 +85,15 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   const running = AbortSignal.any([signal, stop.signal]);
   const opening = openBackends(backendHost, ipFamilies, running);
   opening.catch(() => undefined); // told below, unless the source is the first to fail
+  const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
+  const follower = followConfig(config, logger, metricsPage.metrics);
+  let changed: unknown;
+  const following = follower.run(running).catch((error: unknown) => {
+    changed = error;
+    stop.abort(error);
+  });
   try {
     const { nodeName } = config;
-    const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
     using watched = watchProcess();
     metricsPage.addCollector(() => watched.collect());
     const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
@@ -100,8 +112,8 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
       events,
       interfaceAddresses: () => nodeAddresses(),
       views: {
-        configz: () => ({ kind: 'KubeProxyConfiguration', apiVersion: 'kubeproxy.config.k8s.io/v1alpha1' }),
-        flagz: () => new Map(),
+        configz: () => configzDocument(follower.current().settings),
+        flagz: () => flagzValues(config.flags, follower.current().settings),
         setVerbosity: (verbosity: number) => logger.setLevel(logLevelOf(verbosity)),
         process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
       },
@@ -116,11 +128,21 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
       addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
     };
     await releaseFreedMemory();
-    await runAgent({ config, source, backends, host }, running);
+    await runAgent({ config, follower, source, backends, host }, running);
+    if (changed !== undefined) throw changed;
   } finally {
     stop.abort();
+    await following;
     for (const backend of await opening.catch(() => [])) await backend[Symbol.asyncDispose]();
   }
+}
+
+/** What is taken over here; the rest is the agent's. */
+function followConfig(config: RunConfig, logger: LeveledLogger, metrics: Metrics): ConfigWatch {
+  const load = (): Promise<Config> => loadConfig(process.argv.slice(2));
+  const follower = new ConfigWatch({ config, load, clock: systemClock, logger, metrics });
+  follower.onChange(() => logger.setLevel(follower.current().logLevel));
+  return follower;
 }
 
 /** Without the addon memory stays as it is. */
@@ -147,5 +169,5 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
 await runApp({
   name: 'switchyard-agent',
   exitGrace: seconds(5),
-  main: async (signal) => main(parseConfig(process.argv.slice(2)), signal),
+  main: async (signal) => main(await loadConfig(process.argv.slice(2)), signal),
 });

@@ -10,6 +10,7 @@ import {
   type Random,
   type ResourceKind,
 } from '@switchyard/core';
+import type { ApiServerConnection } from '@switchyard/core/kubernetes';
 import { collectedFamily, type MetricFamily } from '@switchyard/host';
 import type { SourceConfig } from './config.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
@@ -42,12 +43,8 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
     const events = { ...logEvents(log), [Symbol.asyncDispose]: () => Promise.resolve() };
     return { source: new ManifestSource({ folder: config.folder, clock, log }), events };
   }
-  const { KubernetesSource, SourceMetrics, inClusterConnection, kubeconfigConnection, sendJson } =
-    await import('@switchyard/core/kubernetes');
-  const connection =
-    config.kind === 'inCluster'
-      ? await inClusterConnection({ env: config.env, clock })
-      : await kubeconfigConnection(config.file, clock);
+  const { KubernetesSource, SourceMetrics, sendJson } = await import('@switchyard/core/kubernetes');
+  const connection = await openConnection(config, clock);
   const userAgent = `switchyard-agent/${version}`;
   const { metrics } = metricsPage;
   const sourceMetrics = new SourceMetrics(metrics, clock);
@@ -65,6 +62,25 @@ function lagFamily(lags: ReadonlyMap<ResourceKind, Millis>): MetricFamily {
     'switchyard_source_lag_seconds',
     [...lags].map(([resource, lag]) => [lag / 1000, resource] as const),
   );
+}
+
+/** How to reach the API server. Rejects with `ConfigError` when it cannot be told. */
+export async function openConnection(
+  config: Exclude<SourceConfig, { readonly kind: 'manifests' }>,
+  clock: Clock,
+): Promise<ApiServerConnection> {
+  const { anonymousConnection, inClusterConnection, kubeconfigConnection } =
+    await import('@switchyard/core/kubernetes');
+  switch (config.kind) {
+    case 'inCluster':
+      return inClusterConnection({ env: config.env, clock });
+    case 'server':
+      return anonymousConnection(config.server);
+    case 'kubeconfig': {
+      const connection = await kubeconfigConnection(config.file, clock);
+      return config.server === undefined ? connection : { ...connection, url: config.server };
+    }
+  }
 }
 
 /** The source itself would complain only after the start. */

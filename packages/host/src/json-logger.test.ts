@@ -1,6 +1,7 @@
 import { HostError } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { createJsonLogger, type LogLevel } from './json-logger.ts';
+import { createJsonLogger } from './json-logger.ts';
+import type { LogLevel } from './log-level.ts';
 
 function linesOf(level: LogLevel, log: (logger: ReturnType<typeof createJsonLogger>) => void): unknown[] {
   const lines: string[] = [];
@@ -32,6 +33,15 @@ describe('createJsonLogger', () => {
       for (const method of ['error', 'warn', 'info', 'debug', 'trace'] as const) logger[method]('x');
     });
     expect(lines).toEqual(printed.map((label) => expect.objectContaining({ level: label })));
+  });
+
+  test('the level may change', () => {
+    const lines: string[] = [];
+    const logger = createJsonLogger('info', { write: (line) => lines.push(line) });
+    logger.debug('before');
+    logger.setLevel('debug');
+    logger.debug('after');
+    expect(lines).toEqual([expect.stringContaining('"after"')]);
   });
 
   test('an error among the fields is printed with its cause, without a stack', () => {

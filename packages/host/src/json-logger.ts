@@ -1,25 +1,7 @@
-import type { LogFields, Logger } from '@switchyard/core';
+import type { LogFields } from '@switchyard/core';
 import { pino } from 'pino';
-import { steadyOutput } from './steady-output.ts';
-
-/** Levels from least to most talkative. */
-export type LogLevel = 'error' | 'warn' | 'info' | 'debug' | 'trace';
-
-/** Where finished lines go, newline included. */
-export interface LogSink {
-  write(line: string): void;
-}
-
-/** A logger whose level can be changed while it is used. */
-export interface LeveledLogger extends Logger {
-  /** Counts from the next line on. */
-  setLevel(level: LogLevel): void;
-}
-
-/** The level of a `-v` number: changes of services from 4 on, transactions from 6 on. */
-export function logLevelOf(verbosity: number): LogLevel {
-  return verbosity < 4 ? 'info' : verbosity < 6 ? 'debug' : 'trace';
-}
+import type { LeveledLogger, LogLevel, LogSink } from './log-level.ts';
+import { stderrSink } from './stderr-sink.ts';
 
 /**
  * One JSON object per line on stderr (or `sink`): `level`, `time` (wall clock, milliseconds since the
@@ -48,12 +30,6 @@ export function createJsonLogger(level: LogLevel, sink?: LogSink): LeveledLogger
     },
   };
   return logger;
-}
-
-function stderrSink(onLost: (count: number, error: Error) => void): LogSink {
-  const output = steadyOutput({ fd: 2, onLost });
-  process.once('exit', () => output.flush());
-  return output;
 }
 
 function withPlainErrors(fields: LogFields): Record<string, unknown> {

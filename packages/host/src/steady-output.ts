@@ -1,5 +1,5 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
-import type { LogSink } from './json-logger.ts';
+import type { LogSink } from './log-level.ts';
 
 /** Lines to a descriptor, without ever waiting for it or failing because of it. */
 export interface SteadyOutput extends LogSink {

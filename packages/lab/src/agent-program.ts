@@ -26,6 +26,7 @@ export function startAgent(node: LabNode, kubeconfig: string, options: AgentOpti
     `--kubeconfig=${kubeconfig}`,
     `--hostname-override=${node.nodeName}`,
     '--proxy-mode=nftables',
+    '--logging-format=json',
     `--cluster-cidr=${families.map((family) => clusterCidrs[family]).join(',')}`,
     `--healthz-bind-address=${bindAddress}`,
     // The machine is shared: these are not a network namespace's own.

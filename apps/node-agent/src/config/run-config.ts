@@ -1,9 +1,16 @@
 import type { Cidr, IpAddress, IpFamily, Millis, NodeName, Port, TableOptions } from '@switchyard/core';
-import type { LogLevel } from '@switchyard/host';
+import type { LogFormat, LogLevel } from '@switchyard/host';
+import type { EffectiveSettings } from './effective.ts';
+import type { FlagValues } from './flags/parse-flags.ts';
+import type { ConfigNote } from './notes.ts';
+import type { Settings } from './settings.ts';
 
 /** Where cluster state comes from. */
 export type SourceConfig =
-  | { readonly kind: 'kubeconfig'; readonly file: string }
+  /** `server` (`--master`) is taken in place of the file's, if given. */
+  | { readonly kind: 'kubeconfig'; readonly file: string; readonly server: URL | undefined }
+  /** Without credentials: `--master` and no kubeconfig. */
+  | { readonly kind: 'server'; readonly server: URL }
   | { readonly kind: 'inCluster'; readonly env: Readonly<Record<string, string | undefined>> }
   | { readonly kind: 'manifests'; readonly folder: string };
 
@@ -54,8 +61,14 @@ export interface KubeApiConfig {
 /** Whether metrics name single Services, and how many of them at most. */
 export type ServiceMetricsConfig = { readonly kind: 'off' } | { readonly kind: 'on'; readonly limit: number };
 
+/** How to log. */
+export interface LogConfig {
+  readonly logFormat: LogFormat;
+  readonly logLevel: LogLevel;
+}
+
 /** What the operator asked for, validated: kube-proxy's settings and ours. */
-export interface RunConfig {
+export interface RunConfig extends LogConfig {
   readonly kind: 'run';
   /** `set-up`: do what needs privileges, then end (`--init-only`). */
   readonly purpose: 'run' | 'set-up';
@@ -82,7 +95,6 @@ export interface RunConfig {
   readonly oomScoreAdj: number | undefined;
   /** Every gate we know, with its state. */
   readonly featureGates: ReadonlyMap<string, boolean>;
-  readonly logLevel: LogLevel;
 
   // Ours, from --switchyard-* and SwitchyardConfiguration.
   readonly terminatingFallback: TableOptions['terminatingFallback'];
@@ -90,4 +102,30 @@ export interface RunConfig {
   /** What a stopped kube-proxy left in the kernel goes once ours is in place, or stays. */
   readonly kubeProxyRules: 'remove' | 'keep';
   readonly serviceMetrics: ServiceMetricsConfig;
+
+  /** Every setting by its path; `/configz` shows them. */
+  readonly settings: EffectiveSettings;
+  /** The flags that were given; `/flagz` shows them. */
+  readonly flags: FlagValues;
+  /** To be logged when the process begins. */
+  readonly notes: readonly ConfigNote[];
+  /** The configuration files as they were read: text by path. */
+  readonly files: ReadonlyMap<string, string>;
 }
+
+/** What commands other than running need. */
+interface CommandConfig extends LogConfig {
+  readonly nftTransport: NftTransportKind;
+  readonly notes: readonly ConfigNote[];
+}
+
+/** What this process is to do. */
+export type Config =
+  | RunConfig
+  | ({ readonly kind: 'dump' } & CommandConfig)
+  /** `ofKubeProxyToo`: kube-proxy's own objects as well. */
+  | ({ readonly kind: 'cleanup'; readonly ofKubeProxyToo: boolean } & CommandConfig)
+  /** Write kube-proxy's part of the configuration to a file. */
+  | ({ readonly kind: 'write'; readonly file: string; readonly settings: Settings } & CommandConfig)
+  | { readonly kind: 'help' }
+  | { readonly kind: 'version'; readonly form: 'line' | 'raw' };

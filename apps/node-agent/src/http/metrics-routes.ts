@@ -18,7 +18,7 @@ import { flagzAnswer, statuszAnswer } from './zpages.ts';
 
 /** What other parts of the agent tell through the metrics server. */
 export interface EndpointViews {
-  /** The running `KubeProxyConfiguration`, as it would stand in a file. */
+  /** The running configurations as they would stand in files, by the name of their API group. */
   readonly configz: () => object;
   /** Every flag and its value in force. */
   readonly flagz: () => ReadonlyMap<string, string>;
@@ -69,7 +69,7 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
     {
       path: '/configz',
       methods: ['GET'],
-      answer: () => jsonAnswer(200, { 'kubeproxy.config.k8s.io': views.configz() }),
+      answer: () => jsonAnswer(200, views.configz()),
     },
     ...(isOn('ComponentFlagz')
       ? [{ path: '/flagz', methods: ['GET'], answer: (request) => flagzAnswer(views.flagz(), request) } as Route]

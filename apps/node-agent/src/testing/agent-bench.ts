@@ -22,7 +22,10 @@ import { noopMetricsPage } from '../metrics/metrics-page.ts';
 
 /** What the agent of Node n1 makes of further flags. */
 export function configOf(...args: readonly string[]): RunConfig {
-  const config = parseConfig(['--hostname-override=n1', '--kubeconfig=/unused', '--proxy-mode=nftables', ...args], {});
+  const config = parseConfig(
+    ['--hostname-override=n1', '--kubeconfig=/unused', '--proxy-mode=nftables', '--metrics-bind-address=', ...args],
+    {},
+  );
   if (config.kind !== 'run') throw new Error('not a run');
   return config;
 }
@@ -41,11 +44,14 @@ export class AgentBench implements AsyncDisposable {
   readonly addressEvents: (HostError | 'changed')[] = [];
   readonly ended: Promise<void>;
   readonly #stop = new AbortController();
+  #config: RunConfig;
+  readonly #configListeners: (() => void)[] = [];
 
   constructor(
     config: RunConfig,
     { during, taken = [] }: { readonly during?: () => Promise<void>; readonly taken?: readonly string[] } = {},
   ) {
+    this.#config = config;
     const spec = during === undefined ? {} : { during };
     for (const place of taken) this.listener.setTaken(place, true);
     this.backends = {
@@ -72,7 +78,12 @@ export class AgentBench implements AsyncDisposable {
       addressChanges: async (signal: AbortSignal) => this.#addressChanges(signal),
     };
     const { source } = this;
-    this.ended = runAgent({ config, source, backends: Object.values(this.backends), host }, this.#stop.signal);
+    const follower = {
+      current: () => this.#config,
+      onChange: (listener: () => void) => void this.#configListeners.push(listener),
+    };
+    const backends = Object.values(this.backends);
+    this.ended = runAgent({ config, follower, source, backends, host }, this.#stop.signal);
     this.ended.catch(() => undefined);
   }
 
@@ -88,6 +99,13 @@ export class AgentBench implements AsyncDisposable {
       if (event !== undefined) yield;
       await this.clock.sleep(millis(250), signal).catch(() => undefined);
     }
+  }
+
+  /** Another configuration from now on. */
+  async reconfigure(config: RunConfig): Promise<void> {
+    this.#config = config;
+    for (const listener of this.#configListeners) listener();
+    await settle();
   }
 
   status(path: string): number | undefined {

@@ -43,6 +43,7 @@ beforeAll(async () => {
   for (const family of ipFamilies) await writeFile(`${folder}/${family}.json`, JSON.stringify(sliceOf(family)));
   node.spawn(program, [
     '--proxy-mode=nftables',
+    '--logging-format=json',
     `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
     '--cluster-cidr=10.244.0.0/16,fd00:10:244::/48',

@@ -15,6 +15,7 @@ import {
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readLog, until } from './agent-log.ts';
+import { rulesetOf } from './ruleset.ts';
 
 const program = fileURLToPath(new URL('../../bin/switchyard-agent', import.meta.url));
 const { signal } = new AbortController();
@@ -53,8 +54,8 @@ function ask(port: number, path = '/', family: 'IPv4' | 'IPv6' = 'IPv4'): Promis
   return client.probe({ protocol: 'http', address: node.addresses[family] ?? '', port, path });
 }
 
-async function ruleset(): Promise<string> {
-  return (await node.run('nft', ['list', 'ruleset'])).stdout;
+function ruleset(): Promise<string> {
+  return rulesetOf(node);
 }
 
 async function scale(replicas: number): Promise<void> {
@@ -155,6 +156,9 @@ describe('one-shot commands, through a symlink and from another folder', () => {
     const result = await node.run('sh', ['-c', 'cd / && exec "$0" --switchyard-dump', link]);
     expect(result).toMatchObject({ exitCode: 0 });
     expect(result.stdout).toContain(String(nodePort));
+    expect(result.stdout).toMatch(
+      /^# IPv4: rules last known to be right \d+ s ago\n# IPv6: rules last known to be right \d+ s ago\n/,
+    );
   });
 
   test('--switchyard-dump ends quietly when its reader has gone, as behind head', async () => {
@@ -181,13 +185,13 @@ describe('what it refuses, with one line and exit code 1', () => {
       'a bad CIDR',
       program,
       ['--proxy-mode=nftables', '--cluster-cidr=10.0.0.0/99'],
-      /^--cluster-cidr .* is not a CIDR/,
+      /^KubeProxyConfiguration\.clusterCIDR \(--cluster-cidr\): .* is not a CIDR/,
     ],
     [
       'another mode',
       program,
       ['--proxy-mode=iptables'],
-      /^--proxy-mode "iptables": this agent has only 'nftables'; give/,
+      /^KubeProxyConfiguration\.mode \(--proxy-mode\): Invalid value: "iptables": this agent does not have/,
     ],
     [
       'an unreadable kubeconfig',

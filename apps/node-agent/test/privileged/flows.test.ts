@@ -208,6 +208,7 @@ describe('a client that sends every millisecond from one port', () => {
       `--kubeconfig=${cluster.insideKubeconfig}`,
       '--hostname-override=node1',
       '--proxy-mode=nftables',
+      '--logging-format=json',
       '--switchyard-nft-transport=cli',
       '-v=4',
     ];

@@ -36,6 +36,7 @@ beforeAll(async () => {
   await writeFile(`${folder}/slice.json`, sliceTo(pods[0]));
   agent = node.spawn(program, [
     '--proxy-mode=nftables',
+    '--logging-format=json',
     `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
     '--cluster-cidr=10.244.0.0/16',

@@ -37,6 +37,11 @@ export const defaultTls: TlsSettings = {
   insecureSkipVerify: false,
 };
 
+/** A connection without credentials. */
+export function anonymousConnection(url: URL): ApiServerConnection {
+  return { url, tls: defaultTls, credentials: fixedCredentials(undefined) };
+}
+
 /** Credentials that never change; undefined sends no header. */
 export function fixedCredentials(authorization: string | undefined): Credentials {
   return { authorization: () => Promise.resolve(authorization), forget: () => undefined };

@@ -156,6 +156,7 @@ function flagsOf(scenario: Scenario, folder: string): readonly string[] {
     `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
     '--proxy-mode=nftables',
+    '--logging-format=json',
     ...detectionFlags(detectLocal),
     ...(masqueradeAll ? ['--masquerade-all'] : []),
     `--nodeport-addresses=${nodePorts}`,

@@ -6,7 +6,7 @@ import { now } from './debug-bench.ts';
 /** Views of an agent that started an hour, two minutes and three seconds ago. */
 export function testViews(more: Partial<EndpointViews> = {}): EndpointViews {
   return {
-    configz: () => ({ kind: 'KubeProxyConfiguration', mode: 'nftables' }),
+    configz: () => ({ 'kubeproxy.config.k8s.io': { kind: 'KubeProxyConfiguration', mode: 'nftables' } }),
     flagz: () =>
       new Map([
         ['v', '2'],

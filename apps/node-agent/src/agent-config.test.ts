@@ -1,0 +1,65 @@
+import { node, replaceAll, service, settle, slice } from '@switchyard/core/testing';
+import { describe, expect, test } from 'vitest';
+import { AgentBench, configOf } from './testing/agent-bench.ts';
+
+const cluster = replaceAll({
+  services: [
+    service('shop/cart', {
+      clusterIps: ['10.96.0.10', 'fd00:10:96::10'],
+      external: 'Local',
+      loadBalancerIps: ['198.51.100.7'],
+      healthCheckNodePort: 30001,
+      ports: [{ nodePort: 30080 }],
+    }),
+  ],
+  slices: [slice('shop/cart', { endpoints: [{ ip: '10.244.1.1', node: 'n1' }] })],
+  nodes: [node('n1', { addresses: ['192.0.2.1', 'fd00::1', '203.0.113.1'] })],
+});
+
+describe('a configuration that changes', () => {
+  test.each<readonly [string, readonly string[], object]>([
+    ['where NodePorts answer', ['--nodeport-addresses=10.0.0.0/8'], { nodePortCidrs: ['10.0.0.0/8'] }],
+    ['where pods are', ['--cluster-cidr=10.244.0.0/16'], { podDetector: { kind: 'cidr', cidr: '10.244.0.0/16' } }],
+  ])('%s', async (_, args, expected) => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(cluster);
+    expect(bench.backends.IPv4.table).not.toMatchObject(expected);
+    await bench.reconfigure(configOf(...args));
+    expect(bench.backends.IPv4.table).toMatchObject(expected);
+  });
+
+  test('health checks move with the NodePorts', async () => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(cluster);
+    await bench.reconfigure(configOf('--nodeport-addresses=10.0.0.0/8'));
+    expect(bench.listener.places).toEqual(['10.0.0.1:30001', 'any-IPv6:30001', 'any-both:10256']);
+  });
+
+  test('masquerading, and the fallback', async () => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(cluster);
+    await bench.reconfigure(configOf('--masquerade-all', '--switchyard-terminating-fallback=off'));
+    const [forwarding] = bench.backends.IPv4.kernel.values();
+    expect(forwarding?.frontends[0]?.decisions.pod).toMatchObject({ kind: 'forward', masquerade: true });
+  });
+
+  test('a sync period counts at once for health', async () => {
+    const release = Promise.withResolvers<void>();
+    await using bench = new AgentBench(configOf(), { during: () => release.promise });
+    await bench.push(cluster);
+    await bench.clock.advance(10_000);
+    expect(bench.status('/livez')).toBe(200);
+    await bench.reconfigure(configOf('--iptables-sync-period=5s'));
+    expect(bench.status('/livez')).toBe(503);
+    release.resolve();
+    await settle();
+    expect(bench.status('/livez')).toBe(200);
+  });
+
+  test('one that says the same writes nothing', async () => {
+    await using bench = new AgentBench(configOf());
+    await bench.push(cluster);
+    await bench.reconfigure(configOf('-v=4'));
+    expect(bench.backends.IPv4.applies).toHaveLength(1);
+  });
+});

@@ -1,0 +1,21 @@
+import type { Logger } from '@switchyard/core';
+import { version } from '../version.ts';
+import { toDocument } from './documents.ts';
+import { kubernetesVersion } from './kubernetes-version.ts';
+import type { Config } from './run-config.ts';
+import { toYaml } from './to-yaml.ts';
+import { writeWhole } from './write-file.ts';
+
+/** `--write-config-to`: kube-proxy's part of the configuration, complete, as YAML. Rejects with `HostError`. */
+export async function writeConfig(config: Extract<Config, { readonly kind: 'write' }>, logger: Logger): Promise<void> {
+  await writeWhole(config.file, toYaml(toDocument(config.settings)));
+  logger.info('wrote configuration', { file: config.file });
+}
+
+/** `--version`: one line, or with `raw` all that is known, as JSON. */
+export function versionText(form: 'line' | 'raw'): string {
+  if (form === 'line') return `switchyard-agent ${version}\n`;
+  const { major, minor } = kubernetesVersion;
+  const kubeProxy = `${major}.${minor}`;
+  return `${JSON.stringify({ version, kubeProxy, node: process.version, platform: process.platform, arch: process.arch })}\n`;
+}

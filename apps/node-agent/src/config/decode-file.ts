@@ -1,0 +1,91 @@
+import type { YamlDocument } from '@switchyard/core/manifests';
+import { valueOfData } from './read-value.ts';
+import { type Field, fieldAt, type Schema } from './schema/field.ts';
+import type { GivenSettings, Problem, Setting } from './settings.ts';
+
+/** What a file says. */
+export interface DecodedFile {
+  readonly given: GivenSettings;
+  /** Unknown fields and duplicates: strict decoding would have failed. With path and line, one sentence part each. */
+  readonly leniencies: readonly string[];
+  readonly problems: readonly Problem[];
+}
+
+interface Decoding {
+  readonly schema: Schema;
+  readonly file: string;
+  readonly document: YamlDocument;
+  readonly given: Map<string, Setting>;
+  readonly leniencies: string[];
+  readonly problems: Problem[];
+}
+
+/** Decodes a file strictly, and leniently where that fails; `documents` is what the YAML reader found in it. */
+export function decodeFile(schema: Schema, file: string, documents: readonly YamlDocument[]): DecodedFile {
+  const given = new Map<string, Setting>();
+  const problems: Problem[] = [];
+  const leniencies: string[] = [];
+  const whole = (line: number, why: string): DecodedFile => ({
+    given,
+    leniencies,
+    problems: [{ path: schema.kind, origin: { kind: 'file', file, line }, value: undefined, why }],
+  });
+  const errors = documents.flatMap((document) => document.errors);
+  if (errors[0] !== undefined) return whole(errors[0].line, `not YAML: ${errors[0].message}`);
+  const [document, ...others] = documents.filter(({ value }) => value !== null && value !== undefined);
+  if (document === undefined) return whole(1, `the file is empty; it needs apiVersion: ${schema.apiVersion}`);
+  const second = others[0];
+  if (second !== undefined) return whole(second.locate([]).line, 'a second document; the file must hold one');
+  if (!isObject(document.value)) return whole(document.locate([]).line, 'it is not one object');
+  const wrongType = typeProblem(schema, document);
+  if (wrongType !== undefined) return whole(document.locate([]).line, wrongType);
+  for (const { line, message } of document.duplicates) leniencies.push(`${message} (line ${line}; the last counts)`);
+  const { apiVersion: _, kind: __, ...body } = document.value;
+  decodeObject({ schema, file, document, given, leniencies, problems }, [], body);
+  return { given, leniencies, problems };
+}
+
+type Data = Readonly<Record<string, unknown>>;
+
+function decodeObject(decoding: Decoding, path: readonly string[], data: Data): void {
+  const { schema, document } = decoding;
+  for (const [key, value] of Object.entries(data)) {
+    const here = [...path, key];
+    const name = here.join('.');
+    const { line } = document.locate(here);
+    const field = fieldAt(schema, name);
+    if (field !== undefined) {
+      decodeField(decoding, field, { value, line });
+    } else if (schema.fields.some((one) => one.path.startsWith(`${name}.`))) {
+      if (isObject(value)) decodeObject(decoding, here, value);
+      else if (value !== null) refuse(decoding, name, { value, line, why: 'must be an object' });
+    } else {
+      decoding.leniencies.push(`unknown field "${name}" (line ${line})`);
+    }
+  }
+}
+
+function decodeField(decoding: Decoding, field: Field, { value, line }: { value: unknown; line: number }): void {
+  if (value === null) return; // says nothing, as kubeadm's own file does with many
+  const { path, type } = field;
+  const result = valueOfData(type, value);
+  if (result.status === 'refused') refuse(decoding, path, { value, line, why: result.why });
+  else decoding.given.set(path, { value: result.value, origin: { kind: 'file', file: decoding.file, line } });
+}
+
+function refuse(decoding: Decoding, path: string, fault: { value: unknown; line: number; why: string }): void {
+  const { schema, file, problems } = decoding;
+  const origin = { kind: 'file', file, line: fault.line } as const;
+  problems.push({ path: `${schema.kind}.${path}`, origin, value: fault.value, why: fault.why });
+}
+
+function typeProblem({ apiVersion, kind }: Schema, document: YamlDocument): string | undefined {
+  const found = document.value as Data;
+  if (found['apiVersion'] === apiVersion && found['kind'] === kind) return undefined;
+  const said = `apiVersion ${JSON.stringify(found['apiVersion'])}, kind ${JSON.stringify(found['kind'])}`;
+  return `it says ${said}; it must be apiVersion: ${apiVersion}, kind: ${kind}`;
+}
+
+function isObject(value: unknown): value is Data {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

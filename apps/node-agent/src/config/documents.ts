@@ -1,0 +1,87 @@
+import { formatDuration } from './duration.ts';
+import type { EffectiveSettings } from './effective.ts';
+import type { FlagValues } from './flags/parse-flags.ts';
+import type { Flag } from './flags/flag.ts';
+import { flags } from './flags/table.ts';
+import type { FieldType, FieldValue } from './schema/field.ts';
+import type { Settings } from './settings.ts';
+
+/** Plain data, as JSON has it. */
+export type Plain = string | number | boolean | null | readonly Plain[] | PlainObject;
+
+/** An object of plain data. */
+export interface PlainObject {
+  readonly [key: string]: Plain;
+}
+
+/**
+ * Every field of a configuration with its value, as in a file. The mode's own least period is written as 0s, which
+ * means unset, here and in kube-proxy.
+ */
+export function toDocument(settings: Settings): PlainObject {
+  const { apiVersion, kind } = settings.schema;
+  const document: Record<string, Plain> = { apiVersion, kind };
+  for (const [{ path, type }, { value }] of settings.entries()) put(document, path.split('.'), toPlain(type, value));
+  return sortedKeys(document);
+}
+
+/** What `/configz` answers, by the name of the configuration group. */
+export function configzDocument({ kubeProxy, switchyard }: EffectiveSettings): PlainObject {
+  return { 'kubeproxy.config.k8s.io': toDocument(kubeProxy), 'switchyard.dev': toDocument(switchyard) };
+}
+
+/** What `/flagz` answers: every flag with its value; flags that were not given have the field's value or default. */
+export function flagzValues(given: FlagValues, settings: EffectiveSettings): ReadonlyMap<string, string> {
+  const sorted = flags.map(({ name }) => name).sort();
+  return new Map(
+    sorted.map((name) => {
+      const flag = flags.find((one) => one.name === name);
+      return [name, given.get(name)?.texts.join(',') ?? (flag === undefined ? '' : unsetText(flag, settings))];
+    }),
+  );
+}
+
+/** The value of a field as text, as a flag takes it. */
+export function flagText(type: FieldType, value: FieldValue): string {
+  if (value instanceof Map) return [...value].map(([name, on]) => `${name}=${on}`).join(',');
+  const plain = type === 'nanoseconds' ? formatDuration(Number(value)) : toPlain(type, value);
+  if (Array.isArray(plain)) return plain.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))).join(',');
+  return plain === null ? '' : String(plain);
+}
+
+function unsetText({ target, type }: Flag, { kubeProxy, switchyard }: EffectiveSettings): string {
+  switch (target.kind) {
+    case 'field':
+      return flagText(type, kubeProxy.at(target.path).value);
+    case 'fieldOfMode':
+      return flagText(type, kubeProxy.at(target.nftables).value);
+    case 'own':
+      return flagText(type, switchyard.at(target.path).value);
+    default:
+      return type === 'boolean' ? 'false' : '';
+  }
+}
+
+function toPlain(type: FieldType, value: FieldValue): Plain {
+  if (typeof value === 'object') {
+    if (value instanceof Map) return Object.fromEntries(value);
+    const list = value as readonly Plain[]; // texts, or rules of two plain fields
+    return list.length === 0 ? null : list;
+  }
+  if (type === 'duration') return formatDuration(Number(value));
+  return type === 'nanoseconds' ? Number(value) * 1e6 : value;
+}
+
+function put(object: Record<string, Plain>, [key = '', ...rest]: readonly string[], value: Plain): void {
+  if (rest.length === 0) object[key] = value;
+  else put((object[key] ??= {}) as Record<string, Plain>, rest, value); // made here, by an earlier field
+}
+
+function sortedKeys(value: PlainObject): PlainObject {
+  const isObject = (one: Plain): one is PlainObject => typeof one === 'object' && one !== null && !Array.isArray(one);
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, one]) => [key, isObject(one) ? sortedKeys(one) : one]),
+  );
+}

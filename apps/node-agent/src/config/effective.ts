@@ -1,0 +1,102 @@
+import { tryParseIp } from '@switchyard/core';
+import type { DecodedFile } from './decode-file.ts';
+import type { FlagTarget } from './flags/flag.ts';
+import type { FlagValues } from './flags/parse-flags.ts';
+import type { FieldValue } from './schema/field.ts';
+import { kubeProxySchema } from './schema/kube-proxy-fields.ts';
+import { switchyardSchema } from './schema/switchyard-fields.ts';
+import { type GivenSettings, type Setting, Settings } from './settings.ts';
+
+/** Everything that was configured, with defaults: what kube-proxy knows, and ours. */
+export interface EffectiveSettings {
+  readonly kubeProxy: Settings;
+  readonly switchyard: Settings;
+}
+
+/** The files that flags name, decoded. */
+export interface ConfigFiles {
+  readonly kubeProxy: DecodedFile | undefined;
+  readonly switchyard: DecodedFile | undefined;
+}
+
+/** No file. */
+export const noFiles: ConfigFiles = { kubeProxy: undefined, switchyard: undefined };
+
+const servers = [
+  { path: 'healthzBindAddress', port: 10_256, portFlag: 'healthz-port' },
+  { path: 'metricsBindAddress', port: 10_249, portFlag: 'metrics-port' },
+] as const;
+
+/**
+ * Flags and files as one. As in kube-proxy, a file replaces all flags but those for logging, the host name and the API
+ * server's address; our own flags win over our own file.
+ */
+export function effectiveSettings(flags: FlagValues, files: ConfigFiles): EffectiveSettings {
+  const given = new Map([...(files.kubeProxy?.given ?? []), ...kubeProxyFlags(flags, files.kubeProxy !== undefined)]);
+  if (files.kubeProxy === undefined) applyPortFlags(given, flags);
+  completeAddresses(given);
+  return {
+    kubeProxy: new Settings(kubeProxySchema, given, addressDefaults(given)),
+    switchyard: new Settings(switchyardSchema, new Map([...(files.switchyard?.given ?? []), ...ownFlags(flags)])),
+  };
+}
+
+function kubeProxyFlags(flags: FlagValues, hasFile: boolean): GivenSettings {
+  const mode = flags.get('proxy-mode')?.setting.value;
+  const given = new Map<string, Setting>();
+  for (const { flag, setting } of flags.values()) {
+    const { target } = flag;
+    if (hasFile && !flag.isKeptWithFile) continue;
+    if (setting.value === '' && !servers.some(({ path }) => isFieldOf(target, path))) continue; // says nothing
+    if (target.kind === 'field') given.set(target.path, setting);
+    if (target.kind === 'fieldOfMode') given.set(mode === 'nftables' ? target.nftables : target.other, setting);
+  }
+  return given;
+}
+
+function isFieldOf(target: FlagTarget, path: string): boolean {
+  return target.kind === 'field' && target.path === path;
+}
+
+function ownFlags(flags: FlagValues): GivenSettings {
+  const given = new Map<string, Setting>();
+  for (const { flag, setting } of flags.values()) {
+    if (flag.target.kind === 'own') given.set(flag.target.path, setting);
+  }
+  return given;
+}
+
+/** The deprecated port flags: 0 is no server, anything else the port of an address that has none. */
+function applyPortFlags(given: Map<string, Setting>, flags: FlagValues): void {
+  for (const { path, portFlag } of servers) {
+    const setting = flags.get(portFlag)?.setting;
+    if (setting === undefined) continue;
+    const address = given.get(path)?.value;
+    if (setting.value === 0) given.set(path, { ...setting, value: '' });
+    else if (typeof address === 'string')
+      given.set(path, { ...setting, value: withPort(address, Number(setting.value)) });
+  }
+}
+
+/** A bare IP address gets the server's usual port. */
+function completeAddresses(given: Map<string, Setting>): void {
+  for (const { path, port } of servers) {
+    const setting = given.get(path);
+    if (typeof setting?.value === 'string') given.set(path, { ...setting, value: withPort(setting.value, port) });
+  }
+}
+
+function withPort(address: string, port: number): string {
+  if (tryParseIp(address) === undefined) return address;
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+}
+
+/** Servers listen in the family of `bindAddress`. */
+function addressDefaults(given: GivenSettings): ReadonlyMap<string, FieldValue> {
+  const bindAddress = String(given.get('bindAddress')?.value ?? '');
+  if (tryParseIp(bindAddress) === undefined || !bindAddress.includes(':')) return new Map();
+  return new Map([
+    ['healthzBindAddress', '[::]:10256'],
+    ['metricsBindAddress', '[::1]:10249'],
+  ]);
+}

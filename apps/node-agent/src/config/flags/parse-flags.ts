@@ -1,0 +1,77 @@
+import { ConfigError } from '@switchyard/core';
+import { valueOfTexts } from '../read-value.ts';
+import type { Setting } from '../settings.ts';
+import type { Flag } from './flag.ts';
+import { removedFlags } from './logging-flags.ts';
+import { flags } from './table.ts';
+
+/** A flag that was given. */
+export interface GivenFlag {
+  readonly flag: Flag;
+  readonly setting: Setting;
+  /** As it was written, one text per time. */
+  readonly texts: readonly string[];
+}
+
+/** Flags that were given, by name. */
+export type FlagValues = ReadonlyMap<string, GivenFlag>;
+
+const shortNames: Readonly<Record<string, string>> = { v: 'v', h: 'help' };
+
+/**
+ * Reads flags as Go's pflag: `--flag=value`, `--flag value`, `--switch`, `-v 4`, `-v4`, underscores for dashes. The last
+ * one wins; gates add up. Throws one `ConfigError` for everything that is wrong.
+ */
+export function parseFlags(args: readonly string[]): FlagValues {
+  const texts = new Map<Flag, string[]>();
+  const faults: string[] = [];
+  const rest = [...args];
+  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
+    const given = readArgument(arg, rest);
+    if (typeof given === 'string') faults.push(given);
+    else if (given.flag !== undefined) texts.set(given.flag, [...(texts.get(given.flag) ?? []), given.text]);
+  }
+  const values = new Map<string, GivenFlag>();
+  for (const [flag, own] of texts) {
+    const result = valueOfTexts(flag.type, own);
+    if (result.status === 'refused') {
+      faults.push(`--${flag.name} ${JSON.stringify(own.join(','))}: ${result.why}`);
+    } else {
+      const setting: Setting = { value: result.value, origin: { kind: 'flag', flag: flag.name } };
+      values.set(flag.name, { flag, setting, texts: own });
+    }
+  }
+  if (faults.length > 0) throw new ConfigError('flags.invalid', `${faults.join('\n')}; see --help`);
+  return values;
+}
+
+/** A flag with its text; or what is wrong. Takes the next argument too if it is the value. */
+function readArgument(
+  arg: string,
+  rest: string[],
+): { readonly flag: Flag; readonly text: string } | { readonly flag: undefined } | string {
+  if (arg === '--') {
+    const [first] = rest.splice(0);
+    return first === undefined ? { flag: undefined } : `unexpected argument ${JSON.stringify(first)}`;
+  }
+  if (!arg.startsWith('-') || arg === '-') return `unexpected argument ${JSON.stringify(arg)}`;
+  const { written, name, text } = split(arg);
+  const flag = flags.find((one) => one.name === name);
+  if (flag === undefined) {
+    if (text === undefined && rest[0]?.startsWith('-') === false) rest.shift(); // most likely its value
+    const isRemoved = removedFlags.includes(name);
+    return isRemoved ? `${written} was removed in Kubernetes 1.26: leave it out` : `unknown flag ${written}`;
+  }
+  const value = text ?? flag.bare ?? rest.shift();
+  return value === undefined ? `${written} needs a value: ${flag.value}` : { flag, text: value };
+}
+
+/** `written` is the flag as it stands there, without the value. */
+function split(arg: string): { readonly written: string; readonly name: string; readonly text: string | undefined } {
+  const [, written = '', text] = /^([^=]*)(?:=(.*))?$/s.exec(arg) ?? [];
+  if (written.startsWith('--')) return { written, name: written.slice(2).replaceAll('_', '-'), text };
+  const name = shortNames[written.slice(1, 2)];
+  if (name === undefined) return { written, name: '', text };
+  const attached = written.length > 2 ? written.slice(2) + (text === undefined ? '' : `=${text}`) : text;
+  return { written: written.slice(0, 2), name, text: attached };
+}

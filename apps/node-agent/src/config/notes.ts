@@ -1,0 +1,63 @@
+import type { LogFields, Logger } from '@switchyard/core';
+import type { ConfigFiles, EffectiveSettings } from './effective.ts';
+import type { FlagValues } from './flags/parse-flags.ts';
+import { type Settings, valueText } from './settings.ts';
+
+/** Something an operator should know about a configuration that is in order. */
+export interface ConfigNote {
+  readonly level: 'info' | 'warn';
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** All of it: lenient decoding, flags and settings without effect, deprecated flags. */
+export function notesOf(flags: FlagValues, files: ConfigFiles, settings: EffectiveSettings): readonly ConfigNote[] {
+  return [
+    ...fileNotes(flags, files),
+    ...flagNotes(flags),
+    ...ignoredSettings(settings.kubeProxy),
+    ...ignoredSettings(settings.switchyard),
+  ];
+}
+
+/** Logs notes, each on a line. */
+export function logNotes(notes: readonly ConfigNote[], logger: Logger): void {
+  for (const { level, message, fields } of notes) logger[level](message, fields);
+}
+
+function fileNotes(flags: FlagValues, files: ConfigFiles): readonly ConfigNote[] {
+  const notes: ConfigNote[] = [];
+  const file = flags.get('config')?.texts.at(-1);
+  const ignored = [...flags.values()].filter(({ flag }) => !flag.isKeptWithFile).map(({ flag }) => `--${flag.name}`);
+  if (files.kubeProxy !== undefined && ignored.length > 0) {
+    notes.push({ level: 'warn', message: 'flags have no effect beside --config', fields: { flags: ignored, file } });
+  }
+  for (const [name, decoded] of [
+    [file, files.kubeProxy],
+    [flags.get('switchyard-config')?.texts.at(-1), files.switchyard],
+  ] as const) {
+    if (decoded === undefined || decoded.leniencies.length === 0) continue;
+    const fields = { file: name, findings: decoded.leniencies };
+    notes.push({ level: 'warn', message: 'using lenient decoding as strict decoding failed', fields });
+  }
+  return notes;
+}
+
+function flagNotes(flags: FlagValues): readonly ConfigNote[] {
+  return [...flags.values()].flatMap(({ flag }): readonly ConfigNote[] => {
+    const name = `--${flag.name}`;
+    if (flag.deprecated !== undefined) {
+      return [{ level: 'warn', message: 'flag is deprecated', fields: { flag: name, instead: flag.deprecated } }];
+    }
+    if (flag.target.kind !== 'nothing' || flag.target.meaning.kind !== 'ignored') return [];
+    return [{ level: 'info', message: 'flag has no effect', fields: { flag: name, why: flag.target.meaning.why } }];
+  });
+}
+
+function ignoredSettings(settings: Settings): readonly ConfigNote[] {
+  return settings.entries().flatMap(([{ path, meaning, default: usual }, { value, origin }]): readonly ConfigNote[] => {
+    if (meaning.kind !== 'ignored' || origin.kind === 'default' || valueText(value) === valueText(usual)) return [];
+    const fields = { setting: path, value: value instanceof Map ? Object.fromEntries(value) : value, why: meaning.why };
+    return [{ level: 'info', message: 'setting has no effect', fields }];
+  });
+}

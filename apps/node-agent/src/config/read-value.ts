@@ -1,0 +1,140 @@
+import { tryParseDuration } from './duration.ts';
+import type { FieldType, FieldValue, VModuleRule } from './schema/field.ts';
+
+/** A value, or why it is none of its type. */
+export type ReadValue =
+  | { readonly status: 'read'; readonly value: FieldValue }
+  | { readonly status: 'refused'; readonly why: string };
+
+const read = (value: FieldValue): ReadValue => ({ status: 'read', value });
+const refuse = (why: string): ReadValue => ({ status: 'refused', why });
+
+const durationHint = 'must be a duration, such as 30s or 1m30s';
+const quantity = /^\+?\d+(?:\.\d+)?(?:m|k|K|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei)?$/;
+
+/** A value of plain data out of a file. YAML 1.1's words for booleans are taken, as Go's reader does. */
+export function valueOfData(type: FieldType, data: unknown): ReadValue {
+  switch (type) {
+    case 'boolean':
+      return readBoolean(data);
+    case 'integer':
+      return readInteger(data);
+    case 'number':
+      return typeof data === 'number' && Number.isFinite(data) ? read(data) : refuse('must be a number');
+    case 'text':
+      return typeof data === 'string' ? read(data) : refuse('must be a string');
+    case 'nanoseconds':
+      return typeof data === 'number' && Number.isSafeInteger(data) ? read(data / 1e6) : readDuration(data);
+    case 'duration':
+      return readDuration(data);
+    case 'quantity':
+      return typeof data === 'number' || (typeof data === 'string' && quantity.test(data))
+        ? read(String(data))
+        : refuse('must be a quantity, such as 4096 or 4Ki');
+    case 'list':
+      return Array.isArray(data) && data.every((one) => typeof one === 'string')
+        ? read(data)
+        : refuse('must be a list of strings');
+    case 'gates':
+      return readGates(data);
+    case 'vmodule':
+      return readRules(data);
+  }
+}
+
+/** A value out of the texts a flag was given, in their order. */
+export function valueOfTexts(type: FieldType, texts: readonly string[]): ReadValue {
+  const text = texts.at(-1) ?? '';
+  switch (type) {
+    case 'boolean':
+      return readSwitch(text);
+    case 'integer':
+      return /^[+-]?(?:\d+|0x[\da-f]+)$/i.test(text) ? readInteger(Number(text)) : refuse('must be a whole number');
+    case 'number':
+      return text.trim() === '' || !Number.isFinite(Number(text)) ? refuse('must be a number') : read(Number(text));
+    case 'text':
+      return read(text);
+    case 'nanoseconds':
+    case 'duration':
+      return readDuration(text);
+    case 'quantity':
+      return valueOfData('quantity', text);
+    case 'list':
+      return read(texts.flatMap((one) => (one === '' ? [] : one.split(',').map((part) => part.trim()))));
+    case 'gates':
+      return readGateTexts(texts);
+    case 'vmodule':
+      return readRuleTexts(texts);
+  }
+}
+
+function readBoolean(data: unknown): ReadValue {
+  if (typeof data === 'boolean') return read(data);
+  if (typeof data === 'string' && /^(?:yes|on)$/i.test(data)) return read(true);
+  if (typeof data === 'string' && /^(?:no|off)$/i.test(data)) return read(false);
+  return refuse('must be true or false');
+}
+
+/** As Go's strconv reads booleans. */
+function readSwitch(text: string): ReadValue {
+  if (/^(?:1|t|true)$/i.test(text)) return read(true);
+  return /^(?:0|f|false)$/i.test(text) ? read(false) : refuse('must be true or false');
+}
+
+function readInteger(data: unknown): ReadValue {
+  if (typeof data !== 'number' || !Number.isInteger(data)) return refuse('must be a whole number');
+  return Math.abs(data) < 2 ** 31 ? read(data) : refuse('must fit in 32 bits');
+}
+
+function readDuration(data: unknown): ReadValue {
+  const value = typeof data === 'string' ? tryParseDuration(data) : undefined;
+  return value === undefined ? refuse(durationHint) : read(value);
+}
+
+function readGates(data: unknown): ReadValue {
+  if (typeof data !== 'object' || data === null || Array.isArray(data))
+    return refuse('must map names to true or false');
+  const gates = new Map<string, boolean>();
+  for (const [name, raw] of Object.entries(data)) {
+    const gate = readBoolean(raw);
+    if (gate.status === 'refused') return refuse(`${name} ${gate.why}`);
+    gates.set(name, gate.value === true);
+  }
+  return read(gates);
+}
+
+function readGateTexts(texts: readonly string[]): ReadValue {
+  const gates = new Map<string, boolean>();
+  for (const part of texts.flatMap((text) => text.split(','))) {
+    if (part === '') continue;
+    const [name = '', ...rest] = part.split('=');
+    if (rest.length === 0) return refuse(`${JSON.stringify(part)} must be NAME=true or NAME=false`);
+    const gate = readSwitch(rest.join('=').trim());
+    if (gate.status === 'refused') return refuse(`${name.trim()} ${gate.why}`);
+    gates.set(name.trim(), gate.value === true);
+  }
+  return read(gates);
+}
+
+function readRules(data: unknown): ReadValue {
+  const rules: VModuleRule[] = [];
+  for (const raw of Array.isArray(data) ? data : [undefined]) {
+    const { filePattern, verbosity } = (raw ?? {}) as Readonly<Record<string, unknown>>;
+    if (typeof filePattern !== 'string' || !Number.isInteger(verbosity)) {
+      return refuse('must be a list of filePattern and verbosity');
+    }
+    rules.push({ filePattern, verbosity: Number(verbosity) });
+  }
+  return read(rules);
+}
+
+function readRuleTexts(texts: readonly string[]): ReadValue {
+  const rules: VModuleRule[] = [];
+  for (const part of texts.flatMap((text) => text.split(','))) {
+    if (part === '') continue;
+    const [, filePattern, verbosity] = /^([^=]+)=(\d+)$/.exec(part) ?? [];
+    if (filePattern === undefined) return refuse(`${JSON.stringify(part)} must be PATTERN=N`);
+    rules.push({ filePattern, verbosity: Number(verbosity) });
+  }
+  return read(rules);
+}

@@ -1,0 +1,88 @@
+/** One entry of `logging.vmodule`. */
+export interface VModuleRule {
+  readonly filePattern: string;
+  readonly verbosity: number;
+}
+
+/** A setting's value. Durations are milliseconds. */
+export type FieldValue =
+  | boolean
+  | number
+  | string
+  | readonly string[]
+  | ReadonlyMap<string, boolean>
+  | readonly VModuleRule[];
+
+/**
+ * How a value is written. `duration` is Go's (`30s`); `nanoseconds` is that or a whole number of nanoseconds;
+ * `quantity` is a number of bytes such as `4Ki`; `gates` maps names to booleans.
+ */
+export type FieldType =
+  | 'boolean'
+  | 'integer'
+  | 'number'
+  | 'text'
+  | 'duration'
+  | 'nanoseconds'
+  | 'quantity'
+  | 'list'
+  | 'gates'
+  | 'vmodule';
+
+/** What a setting means here, next to kube-proxy. */
+export type Meaning =
+  | { readonly kind: 'same' }
+  /** Honoured, and more than that. */
+  | { readonly kind: 'better'; readonly how: string }
+  /** Accepted and checked, without effect. */
+  | { readonly kind: 'ignored'; readonly why: string }
+  /** Some values that kube-proxy takes are refused. */
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** What a change of the file does to the running process. `none`: the setting has no effect anyway. */
+export type ChangeClass = 'live' | 'restart' | 'none';
+
+/** One setting of a configuration file. */
+export interface Field {
+  /** As in the file: `conntrack.min`. */
+  readonly path: string;
+  readonly type: FieldType;
+  /** What counts when the field is missing, null, or the zero value of its type (but see `isZeroKept`). */
+  readonly default: FieldValue;
+  /** Zero and false are values of their own; only a missing or null field is unset. */
+  readonly isZeroKept?: true;
+  /** Which proxy modes of kube-proxy read it. */
+  readonly modes: string;
+  readonly meaning: Meaning;
+  readonly change: ChangeClass;
+  /** One sentence without a full stop. */
+  readonly help: string;
+  /** What is wrong with a value, as the end of "Invalid value: x: ...". Asked for values other than the default. */
+  readonly check?: (value: FieldValue) => string | undefined;
+}
+
+/** Everything one kind of configuration file may say. */
+export interface Schema {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly fields: readonly Field[];
+}
+
+const fieldsByPath = new WeakMap<Schema, ReadonlyMap<string, Field>>();
+
+/** The field at a path, if the schema has one. */
+export function fieldAt(schema: Schema, path: string): Field | undefined {
+  let byPath = fieldsByPath.get(schema);
+  if (byPath === undefined) {
+    byPath = new Map(schema.fields.map((field) => [field.path, field]));
+    fieldsByPath.set(schema, byPath);
+  }
+  return byPath.get(path);
+}
+
+/** Whether `value` is the zero value of Go for its type: nothing was said. */
+export function isZero(value: FieldValue): boolean {
+  if (value instanceof Map) return value.size === 0;
+  if (Array.isArray(value)) return value.length === 0;
+  return value === 0 || value === '' || value === false;
+}

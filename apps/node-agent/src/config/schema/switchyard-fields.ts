@@ -1,0 +1,73 @@
+import { oneOf, positive } from './checks.ts';
+import type { Field, Meaning, Schema } from './field.ts';
+
+const ours: Meaning = { kind: 'same' };
+
+const fields: readonly Field[] = [
+  {
+    path: 'manifests',
+    type: 'text',
+    default: '',
+    modes: 'all',
+    meaning: ours,
+    change: 'restart',
+    help: 'folder with YAML and JSON files to follow instead of an API server',
+  },
+  {
+    path: 'nftTransport',
+    type: 'text',
+    default: 'netlink',
+    modes: 'nftables',
+    meaning: ours,
+    change: 'restart',
+    help: 'how elements reach the kernel: netlink, or cli (the nft program)',
+    check: oneOf('netlink', 'cli'),
+  },
+  {
+    path: 'terminatingFallback',
+    type: 'text',
+    default: 'on',
+    modes: 'all',
+    meaning: ours,
+    change: 'live',
+    help: 'off: never send to terminating endpoints, as Kubernetes up to 1.25; for experiments',
+    check: oneOf('on', 'off'),
+  },
+  {
+    path: 'kubeProxyRules',
+    type: 'text',
+    default: 'remove',
+    modes: 'all',
+    meaning: ours,
+    change: 'restart',
+    help: 'what a stopped kube-proxy left in the kernel: remove it once ours is in place, or keep it',
+    check: oneOf('remove', 'keep'),
+  },
+  {
+    path: 'serviceMetrics.enabled',
+    type: 'boolean',
+    default: true,
+    isZeroKept: true,
+    modes: 'all',
+    meaning: ours,
+    change: 'restart',
+    help: 'metrics of single Services',
+  },
+  {
+    path: 'serviceMetrics.limit',
+    type: 'integer',
+    default: 1000,
+    modes: 'all',
+    meaning: ours,
+    change: 'restart',
+    help: 'how many Services have metrics of their own at most',
+    check: positive,
+  },
+];
+
+/** Our own configuration file. */
+export const switchyardSchema: Schema = {
+  apiVersion: 'switchyard.dev/v1alpha1',
+  kind: 'SwitchyardConfiguration',
+  fields,
+};

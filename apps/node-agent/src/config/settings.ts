@@ -1,0 +1,110 @@
+import { InvariantError } from '@switchyard/core';
+import { type Field, fieldAt, type FieldValue, isZero, type Schema } from './schema/field.ts';
+
+/** Where a value comes from. */
+export type Origin =
+  | { readonly kind: 'default' }
+  | { readonly kind: 'flag'; readonly flag: string }
+  | { readonly kind: 'file'; readonly file: string; readonly line: number };
+
+/** A value and where it comes from. */
+export interface Setting {
+  readonly value: FieldValue;
+  readonly origin: Origin;
+}
+
+/** What was said, by path, before defaulting. */
+export type GivenSettings = ReadonlyMap<string, Setting>;
+
+/** Something that is wrong with one setting. */
+export interface Problem {
+  /** Kind and path, such as `KubeProxyConfiguration.conntrack.min`. */
+  readonly path: string;
+  readonly origin: Origin;
+  /** As it was written; undefined when it is about more than a value. */
+  readonly value: unknown;
+  readonly why: string;
+}
+
+const defaultOrigin: Origin = { kind: 'default' };
+
+/** Every field of a schema with its value. */
+export class Settings {
+  readonly schema: Schema;
+  readonly #values: ReadonlyMap<string, Setting>;
+
+  /** `defaults` are defaults that depend on other settings, by path. */
+  constructor(schema: Schema, given: GivenSettings, defaults: ReadonlyMap<string, FieldValue> = new Map()) {
+    this.schema = schema;
+    this.#values = new Map(
+      schema.fields.map((field) => {
+        const fallback = { value: defaults.get(field.path) ?? field.default, origin: defaultOrigin };
+        const setting = given.get(field.path);
+        return [field.path, setting === undefined || isUnset(field, setting) ? fallback : setting];
+      }),
+    );
+  }
+
+  /** The value of a field and where it comes from. */
+  at(path: string): Setting {
+    const setting = this.#values.get(path);
+    if (setting === undefined) throw new InvariantError(`${this.schema.kind} has no field ${path}`);
+    return setting;
+  }
+
+  /** A text. */
+  text(path: string): string {
+    return String(this.at(path).value);
+  }
+
+  /** A number, or a duration in milliseconds. */
+  number(path: string): number {
+    return Number(this.at(path).value);
+  }
+
+  isOn(path: string): boolean {
+    return this.at(path).value === true;
+  }
+
+  /** A list of texts. */
+  list(path: string): readonly string[] {
+    return this.at(path).value as readonly string[]; // the type of the field, checked when it was read
+  }
+
+  /** Gates by name. */
+  gates(path: string): ReadonlyMap<string, boolean> {
+    return this.at(path).value as ReadonlyMap<string, boolean>; // as above
+  }
+
+  /** Fields with their settings, in the order of the schema. */
+  entries(): readonly (readonly [Field, Setting])[] {
+    return this.schema.fields.map((field) => [field, this.at(field.path)]);
+  }
+}
+
+/** Go cannot tell a zero from nothing, except behind a pointer; a flag was given in any case. */
+function isUnset(field: Field, { value, origin }: Setting): boolean {
+  return origin.kind !== 'flag' && field.isZeroKept !== true && isZero(value);
+}
+
+/** A problem with the setting at a path of a schema. */
+export function problemAt(schema: Schema, path: string, { value, origin }: Setting, why: string): Problem {
+  if (fieldAt(schema, path) === undefined) throw new InvariantError(`${schema.kind} has no field ${path}`);
+  return { path: `${schema.kind}.${path}`, origin, value, why };
+}
+
+/** One line, as kube-proxy words it, and where the value was said. */
+export function problemText({ path, origin, value, why }: Problem): string {
+  const said = value === undefined ? '' : `Invalid value: ${valueText(value)}: `;
+  return `${path}${originText(origin)}: ${said}${why}`;
+}
+
+function originText(origin: Origin): string {
+  if (origin.kind === 'flag') return ` (--${origin.flag})`;
+  return origin.kind === 'file' ? ` (${origin.file}:${origin.line})` : '';
+}
+
+/** A value for a person to read. */
+export function valueText(value: unknown): string {
+  return value instanceof Map ? JSON.stringify(Object.fromEntries(value)) : JSON.stringify(value);
+}

@@ -1,0 +1,184 @@
+import { hostname } from 'node:os';
+import {
+  type Cidr,
+  cidrFamilyOf,
+  ConfigError,
+  type IpFamily,
+  type Millis,
+  millis,
+  nodeName,
+  type NodeName,
+  parseCidr,
+  parseIp,
+} from '@switchyard/core';
+import { logLevelOf } from '@switchyard/host';
+import type { EffectiveSettings } from './effective.ts';
+import { effectiveFeatureGates } from './feature-gates.ts';
+import type { FlagValues } from './flags/parse-flags.ts';
+import type {
+  DetectLocal,
+  LogConfig,
+  NftTransportKind,
+  NodePortAddresses,
+  RunConfig,
+  SourceConfig,
+} from './run-config.ts';
+import { parseBindAddress } from './schema/checks.ts';
+import type { Settings } from './settings.ts';
+
+/** Environment variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What a run configuration is made from: settings without problems. */
+export interface RunParts {
+  readonly settings: EffectiveSettings;
+  readonly flags: FlagValues;
+  readonly env: Environment;
+}
+
+/** Settings as the rest of the agent reads them, without what is about files. */
+export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig, 'notes' | 'files'> {
+  const { kubeProxy, switchyard } = settings;
+  const master = flags.get('master')?.texts.at(-1) ?? '';
+  return {
+    kind: 'run',
+    purpose: flags.get('init-only')?.setting.value === true ? 'set-up' : 'run',
+    source: sourceOf(settings, serverUrl(flags), env),
+    kubeApi: {
+      master,
+      contentType: kubeProxy.text('clientConnection.contentType'),
+      qps: kubeProxy.number('clientConnection.qps'),
+      burst: kubeProxy.number('clientConnection.burst'),
+    },
+    nodeName: nodeNameOf(kubeProxy),
+    bindAddress: bindAddressOf(kubeProxy),
+    detectLocal: detectLocalOf(kubeProxy),
+    masqueradeAll: kubeProxy.isOn('nftables.masqueradeAll'),
+    nodePortAddresses: nodePortAddressesOf(kubeProxy),
+    healthz: parseBindAddress(kubeProxy.text('healthzBindAddress')),
+    metricsServer: parseBindAddress(kubeProxy.text('metricsBindAddress')),
+    bindAddressHardFail: kubeProxy.isOn('bindAddressHardFail'),
+    enableProfiling: kubeProxy.isOn('enableProfiling'),
+    minSyncPeriod: minSyncPeriodOf(kubeProxy),
+    syncPeriod: duration(kubeProxy, 'nftables.syncPeriod'),
+    configSyncPeriod: duration(kubeProxy, 'configSyncPeriod'),
+    conntrack: conntrackOf(kubeProxy),
+    oomScoreAdj: kubeProxy.number('oomScoreAdj'),
+    featureGates: effectiveFeatureGates(kubeProxy.gates('featureGates')),
+    ...logConfigOf(kubeProxy),
+    ...ownOf(switchyard),
+    settings,
+    flags,
+  };
+}
+
+/** How to log. */
+export function logConfigOf(kubeProxy: Settings): LogConfig {
+  const logLevel = logLevelOf(kubeProxy.number('logging.verbosity'));
+  return { logLevel, logFormat: kubeProxy.text('logging.format') === 'json' ? 'json' : 'text' };
+}
+
+/** How nftables elements reach the kernel. */
+export function nftTransportOf(switchyard: Settings): NftTransportKind {
+  return switchyard.text('nftTransport') === 'cli' ? 'cli' : 'netlink';
+}
+
+function ownOf(
+  switchyard: Settings,
+): Pick<RunConfig, 'terminatingFallback' | 'nftTransport' | 'kubeProxyRules' | 'serviceMetrics'> {
+  return {
+    terminatingFallback: switchyard.text('terminatingFallback') === 'off' ? 'off' : 'on',
+    nftTransport: nftTransportOf(switchyard),
+    kubeProxyRules: switchyard.text('kubeProxyRules') === 'keep' ? 'keep' : 'remove',
+    serviceMetrics: switchyard.isOn('serviceMetrics.enabled')
+      ? { kind: 'on', limit: switchyard.number('serviceMetrics.limit') }
+      : { kind: 'off' },
+  };
+}
+
+/** The URL of `--master`, if given; as in client-go a scheme may be missing. Throws `ConfigError`. */
+export function serverUrl(flags: FlagValues): URL | undefined {
+  const text = flags.get('master')?.texts.at(-1) ?? '';
+  if (text === '') return undefined;
+  const url = URL.parse(text.includes('://') ? text : `http://${text}`);
+  if (url !== null && ['http:', 'https:'].includes(url.protocol)) return url;
+  throw new ConfigError(
+    'config.invalid',
+    `--master ${JSON.stringify(text)}: must be a URL such as https://10.96.0.1:443`,
+  );
+}
+
+function duration(settings: Settings, path: string): Millis {
+  return millis(settings.number(path));
+}
+
+/** As kube-proxy: neither a kubeconfig nor a server means that we run in a pod. */
+function sourceOf(
+  { kubeProxy, switchyard }: EffectiveSettings,
+  server: URL | undefined,
+  env: Environment,
+): SourceConfig {
+  const folder = switchyard.text('manifests');
+  if (folder !== '') return { kind: 'manifests', folder };
+  const file = kubeProxy.text('clientConnection.kubeconfig');
+  if (file !== '') return { kind: 'kubeconfig', file, server };
+  return server === undefined ? { kind: 'inCluster', env } : { kind: 'server', server };
+}
+
+function nodeNameOf(settings: Settings): NodeName {
+  const override = settings.text('hostnameOverride').trim();
+  return nodeName((override === '' ? hostname().trim() : override).toLowerCase());
+}
+
+/** The unspecified address of either family asks for the Node's own. */
+function bindAddressOf(settings: Settings): RunConfig['bindAddress'] {
+  const address = parseIp(settings.text('bindAddress'));
+  return address === '0.0.0.0' || address === '::' ? undefined : address;
+}
+
+function detectLocalOf(settings: Settings): DetectLocal {
+  switch (settings.text('detectLocalMode')) {
+    case 'NodeCIDR':
+      return { kind: 'nodeCIDR' };
+    case 'BridgeInterface':
+      return { kind: 'bridgeInterface', name: settings.text('detectLocal.bridgeInterface') };
+    case 'InterfaceNamePrefix':
+      return { kind: 'interfaceNamePrefix', prefix: settings.text('detectLocal.interfaceNamePrefix') };
+    default:
+      return { kind: 'clusterCIDR', cidrs: podCidrsOf(settings.text('clusterCIDR')) };
+  }
+}
+
+function podCidrsOf(text: string): Readonly<Partial<Record<IpFamily, Cidr>>> {
+  const cidrs: Partial<Record<IpFamily, Cidr>> = {};
+  for (const part of text === '' ? [] : text.split(',')) {
+    const cidr = parseCidr(part);
+    cidrs[cidrFamilyOf(cidr)] ??= cidr;
+  }
+  return cidrs;
+}
+
+/** Nothing listed means `primary`, as in kube-proxy's nftables mode. */
+function nodePortAddressesOf(settings: Settings): NodePortAddresses {
+  const listed = settings.list('nodePortAddresses');
+  if (listed.length === 0 || listed[0] === 'primary') return { kind: 'primary' };
+  return { kind: 'cidrs', cidrs: listed.map((one) => parseCidr(one.trim())) };
+}
+
+/** Unset is the dataplane's own; a flag may say 0, which a file cannot. */
+function minSyncPeriodOf(settings: Settings): Millis | undefined {
+  const { value, origin } = settings.at('nftables.minSyncPeriod');
+  return origin.kind === 'default' ? undefined : millis(Number(value));
+}
+
+function conntrackOf(settings: Settings): RunConfig['conntrack'] {
+  return {
+    maxPerCore: settings.number('conntrack.maxPerCore'),
+    min: settings.number('conntrack.min'),
+    tcpEstablishedTimeout: duration(settings, 'conntrack.tcpEstablishedTimeout'),
+    tcpCloseWaitTimeout: duration(settings, 'conntrack.tcpCloseWaitTimeout'),
+    tcpBeLiberal: settings.isOn('conntrack.tcpBeLiberal'),
+    udpTimeout: duration(settings, 'conntrack.udpTimeout'),
+    udpStreamTimeout: duration(settings, 'conntrack.udpStreamTimeout'),
+  };
+}

@@ -1,0 +1,92 @@
+import type { EffectiveSettings } from './effective.ts';
+import { type Problem, problemAt, type Settings } from './settings.ts';
+
+/** What the process is to do with the configuration; only running needs a mode that exists here. */
+export type Purpose = 'run' | 'other';
+
+const kubeProxyModes = new Set(['', 'iptables', 'ipvs', 'nftables']);
+
+/** Everything that is wrong with a configuration, not only the first. */
+export function problemsOf({ kubeProxy, switchyard }: EffectiveSettings, purpose: Purpose): readonly Problem[] {
+  return [
+    ...fieldProblems(kubeProxy),
+    ...fieldProblems(switchyard),
+    ...modeProblems(kubeProxy, purpose),
+    ...periodProblems(kubeProxy),
+    ...detectLocalProblems(kubeProxy),
+    ...hostnameProblems(kubeProxy),
+    ...sourceProblems(kubeProxy, switchyard),
+  ];
+}
+
+function fieldProblems(settings: Settings): readonly Problem[] {
+  return settings.entries().flatMap(([field, setting]) => {
+    const why = setting.origin.kind === 'default' ? undefined : field.check?.(setting.value);
+    return why === undefined ? [] : [problemAt(settings.schema, field.path, setting, why)];
+  });
+}
+
+function modeProblems(settings: Settings, purpose: Purpose): readonly Problem[] {
+  const setting = settings.at('mode');
+  const mode = settings.text('mode');
+  if (mode === 'nftables' || (purpose === 'other' && kubeProxyModes.has(mode))) return [];
+  return [problemAt(settings.schema, 'mode', setting, modeRefusal(mode))];
+}
+
+function modeRefusal(mode: string): string {
+  const cure = 'set mode: nftables (--proxy-mode=nftables)';
+  switch (mode) {
+    case '':
+      return `unset means iptables, which this agent does not have yet; ${cure}`;
+    case 'iptables':
+      return `this agent does not have the iptables mode yet; ${cure}`;
+    case 'ipvs':
+      return `this agent has no ipvs mode, which is deprecated in Kubernetes too; ${cure}`;
+    case 'kernelspace':
+      return `kernelspace is for Windows, and this agent is for Linux; ${cure}`;
+    default:
+      return `kube-proxy has iptables, ipvs and nftables, this agent only nftables; ${cure}`;
+  }
+}
+
+function periodProblems(settings: Settings): readonly Problem[] {
+  return ['iptables', 'ipvs', 'nftables'].flatMap((mode) => {
+    const [least, most] = [`${mode}.minSyncPeriod`, `${mode}.syncPeriod`];
+    const isFine = settings.number(least) <= settings.number(most) || settings.number(most) <= 0;
+    if (isFine) return [];
+    const why = `must be greater than or equal to ${settings.schema.kind}.${least}`;
+    return [problemAt(settings.schema, most, settings.at(most), why)];
+  });
+}
+
+const interfaceFields: Readonly<Record<string, string>> = {
+  BridgeInterface: 'detectLocal.bridgeInterface',
+  InterfaceNamePrefix: 'detectLocal.interfaceNamePrefix',
+};
+
+function detectLocalProblems(settings: Settings): readonly Problem[] {
+  const mode = settings.text('detectLocalMode');
+  const path = interfaceFields[mode];
+  if (path === undefined) return [];
+  const name = settings.text(path);
+  const why =
+    name === ''
+      ? `must not be empty: detectLocalMode is ${mode}`
+      : /^[^\s/]{1,15}$/.test(name)
+        ? undefined
+        : 'must be 1 to 15 characters without spaces and slashes, as names of interfaces are';
+  return why === undefined ? [] : [problemAt(settings.schema, path, settings.at(path), why)];
+}
+
+function hostnameProblems(settings: Settings): readonly Problem[] {
+  const setting = settings.at('hostnameOverride');
+  const text = settings.text('hostnameOverride');
+  if (setting.origin.kind === 'default' || text.trim() !== '') return [];
+  return [problemAt(settings.schema, 'hostnameOverride', setting, 'must not be blank')];
+}
+
+function sourceProblems(kubeProxy: Settings, switchyard: Settings): readonly Problem[] {
+  if (switchyard.text('manifests') === '' || kubeProxy.text('clientConnection.kubeconfig') === '') return [];
+  const why = 'excludes a kubeconfig (clientConnection.kubeconfig, --kubeconfig); give one';
+  return [problemAt(switchyard.schema, 'manifests', switchyard.at('manifests'), why)];
+}

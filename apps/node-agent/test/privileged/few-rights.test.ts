@@ -1,0 +1,161 @@
+import { ipFamilies } from '@switchyard/core';
+import {
+  apiResources,
+  createProber,
+  type LabCluster,
+  type LabNode,
+  type LabPod,
+  type LabProcess,
+  type Prober,
+  startCluster,
+  startEchoServer,
+  waitForAgents,
+} from '@switchyard/lab';
+import { writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type LogLine, readLog, until } from './agent-log.ts';
+
+const program = fileURLToPath(new URL('../../bin/switchyard-agent', import.meta.url));
+const { signal } = new AbortController();
+let cluster: LabCluster;
+let node: LabNode;
+let pod: LabPod;
+let client: Prober;
+let netAdminOnly: string;
+let healthCheckNodePort: number;
+
+/**
+ * As a container with CAP_NET_ADMIN alone and kubelet's mounts: /proc/sys and /sys read-only, no way to more rights. The
+ * first argument is the mode.
+ */
+const wrapper = `#!/bin/sh
+set -e
+exec unshare --mount sh -c '
+mount --bind /proc/sys /proc/sys
+mount -o remount,bind,ro /proc/sys
+mount --bind /sys /sys
+mount -o remount,bind,ro /sys
+exec setpriv --bounding-set=-all,+net_admin --inh-caps=-all,+net_admin --no-new-privs -- "$0" "$@"' ${program} "$@"
+`;
+
+beforeAll(async () => {
+  cluster = await startCluster({ name: 'rights', nodes: 1, ipFamilies }, signal);
+  [node] = cluster.lab.nodes as [LabNode];
+  netAdminOnly = `${cluster.lab.folder}/net-admin-only`;
+  await writeFile(netAdminOnly, wrapper, { mode: 0o755 });
+  pod = await cluster.lab.addPod(node, 'echo');
+  startEchoServer(pod, { pod: 'echo', tcp: [8080], udp: [8080] });
+  client = await createProber(cluster.lab.client, signal);
+  const spec = {
+    type: 'LoadBalancer' as const,
+    externalTrafficPolicy: 'Local' as const,
+    ipFamilyPolicy: 'PreferDualStack' as const,
+    sessionAffinity: 'ClientIP' as const,
+    ports: (['TCP', 'UDP'] as const).map((protocol) => ({
+      name: protocol.toLowerCase(),
+      port: 80,
+      nodePort: 30080,
+      protocol,
+    })),
+  };
+  const made = await cluster.api.create(
+    apiResources.services,
+    { metadata: { name: 'echo', namespace: 'default' }, spec },
+    signal,
+  );
+  healthCheckNodePort = made.spec?.healthCheckNodePort ?? 0;
+  for (const family of ipFamilies) {
+    const metadata = {
+      name: family.toLowerCase(),
+      namespace: 'default',
+      labels: { 'kubernetes.io/service-name': 'echo' },
+    };
+    const ports = (['TCP', 'UDP'] as const).map((protocol) => ({ name: protocol.toLowerCase(), port: 8080, protocol }));
+    const endpoints = [{ addresses: [pod.addresses[family]!], nodeName: node.nodeName, conditions: { ready: true } }];
+    await cluster.api.create(apiResources.endpointSlices, { metadata, addressType: family, ports, endpoints }, signal);
+  }
+}, 60_000);
+
+afterAll(async () => {
+  await client?.[Symbol.asyncDispose]();
+  await cluster?.[Symbol.asyncDispose]();
+});
+
+async function run(file: string, ...args: readonly string[]): Promise<string> {
+  const result = await node.run(file, args);
+  expect(result.exitCode, `${file} ${args.join(' ')}: ${result.stderr}`).toBe(0);
+  return result.stdout.trim();
+}
+
+const established = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established';
+const warnings = async (agent: LabProcess): Promise<readonly LogLine[]> =>
+  (await readLog(agent)).filter(({ level }) => level !== 'info' && level !== 'debug');
+
+async function serves(): Promise<void> {
+  for (const family of ipFamilies) {
+    const address = node.addresses[family] ?? '';
+    for (const protocol of ['tcp', 'udp'] as const) {
+      expect(await client.probe({ protocol, address, port: 30080 })).toMatchObject({ status: 'answered', by: 'echo' });
+    }
+    const health = await client.probe({ protocol: 'http', address, port: healthCheckNodePort });
+    expect(health).toMatchObject({ status: 'answered', httpStatus: 200 });
+  }
+}
+
+describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
+  test('the agent does everything, and what it cannot set is one warning each', async () => {
+    const args = ['--conntrack-tcp-timeout-established=7200s', '--oom-score-adj=-999'];
+    const before = await run('cat', established);
+    const agent = cluster.startAgent(node, { program: netAdminOnly, args });
+    await waitForAgents(cluster.lab, [agent], signal);
+    expect(
+      await run('sh', '-c', `grep -E "^(CapEff|CapBnd|NoNewPrivs)" /proc/${agent.pid}/status | tr -s '[:space:]' ' '`),
+    ).toBe('CapEff: 0000000000001000 CapBnd: 0000000000001000 NoNewPrivs: 1');
+    await serves();
+    // Drift is noticed, healed, and the age kept: all of it netlink.
+    await run('nft', 'flush', 'ruleset');
+    await until(async () => (await readLog(agent)).filter(({ msg }) => msg === 'drift healed').length === 2);
+    await serves();
+    expect((await warnings(agent)).filter(({ msg }) => !msg.startsWith('drift'))).toMatchObject([
+      { level: 'warn', msg: expect.stringContaining('oom_score_adj stays as it is') as string },
+      {
+        level: 'warn',
+        msg: 'conntrack settings stay as they are',
+        refused: [`cannot write 7200 to ${established}: EROFS`],
+      },
+    ]);
+    expect(await run('cat', established)).toBe(before);
+    await agent.stop();
+  }, 60_000);
+
+  test('nothing is left to warn of after --init-only with full rights, which changes no rule', async () => {
+    await run('nft', 'flush', 'ruleset');
+    const flags = ['--proxy-mode=nftables', '--kubeconfig=/nowhere', '--conntrack-tcp-timeout-established=7200s'];
+    const result = await node.run(program, [...flags, '--init-only']);
+    expect(result.exitCode, result.stderr).toBe(0);
+    expect(
+      result.stderr
+        .trim()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as LogLine).msg),
+    ).toEqual(['kernel settings changed']);
+    expect(await run('cat', established)).toBe('7200');
+    expect(await run('nft', 'list', 'tables')).toBe('');
+    const agent = cluster.startAgent(node, {
+      program: netAdminOnly,
+      args: ['--conntrack-tcp-timeout-established=7200s'],
+    });
+    await waitForAgents(cluster.lab, [agent], signal);
+    await serves();
+    expect(await warnings(agent)).toEqual([]);
+    await agent.stop();
+  }, 60_000);
+});
+
+test('a network namespace other than the first cannot change how many flows the machine tracks: agents of labs cannot either', async () => {
+  const max = '/proc/sys/net/netfilter/nf_conntrack_max';
+  const result = await node.run('sh', ['-c', `cat ${max} > ${max}`]); // the value it has, should it ever be allowed
+  expect(result.exitCode).not.toBe(0);
+  expect(result.stderr).toContain('Permission denied');
+});
