@@ -100,13 +100,6 @@ describe('what ends the agent', () => {
     expect(conditions[0]?.isMet()).toBe(true);
   });
 
-  test.each([
-    [{ kind: 'bridgeInterface', name: 'a"; drop' }, /^--pod-bridge-interface "a\\"; drop": no interface can have /],
-    [{ kind: 'interfaceNamePrefix', prefix: 'veth*' }, /^--pod-interface-name-prefix "veth\*": no interface can have /],
-  ] as const)('%j', (detectLocal, message) => {
-    expect(() => setUp({ detectLocal })).toThrow(message);
-  });
-
   test('--cluster-cidr of a family that this machine does not have', () => {
     const six = { detectLocal: { kind: 'clusterCIDR', cidrs: { IPv6: parseCidr('fd00:10:244::/48') } } } as const;
     expect(() => setUp(six, ['IPv4'])).toThrow('--cluster-cidr has only IPv6 ranges, and this machine has only IPv4');

@@ -27,7 +27,6 @@ export function startConditionsOf(
 ): readonly StartCondition[] {
   checkPrimaryFamily(node, supported); // of --bind-address: nothing need be waited for
   checkClusterCidrs(config, supported);
-  checkInterface(config);
   const isFixed = config.source.kind === 'manifests';
   const conditions: StartCondition[] = [];
   if (config.detectLocal.kind === 'nodeCIDR') {
@@ -62,16 +61,6 @@ function checkPrimaryFamily({ primaryFamily }: OwnNode, supported: readonly IpFa
     `our Node's primary address is ${primaryFamily}, and this machine's kernel has no ${primaryFamily} (missing, or ` +
       'disabled for all interfaces); enable it, or give an address of the other family with --bind-address',
   );
-}
-
-/** What no interface is called could never match, and must not reach a rule set. */
-function checkInterface({ detectLocal }: RunConfig): void {
-  if (detectLocal.kind !== 'bridgeInterface' && detectLocal.kind !== 'interfaceNamePrefix') return;
-  const isBridge = detectLocal.kind === 'bridgeInterface';
-  const flag = isBridge ? '--pod-bridge-interface' : '--pod-interface-name-prefix';
-  const name = isBridge ? detectLocal.name : detectLocal.prefix;
-  const fault = interfaceNameFault(name);
-  if (fault !== undefined) throw new ConfigError('config.interface', `${flag} ${JSON.stringify(name)}: ${fault}`);
 }
 
 /** Ranges of a family that this machine does not have tell nobody. */
