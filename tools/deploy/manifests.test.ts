@@ -53,6 +53,7 @@ const expectedNames: Readonly<Record<Overlay, readonly string[]>> = {
     'ServiceAccount kube-system/switchyard',
   ],
   'replace-kubeadm': ['DaemonSet kube-system/kube-proxy'],
+  'clean-up': ['DaemonSet kube-system/switchyard-clean-up'],
 };
 
 for (const overlay of overlays) {

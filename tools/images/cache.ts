@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withFileLock } from '../debian/file-lock.ts';
 import { root } from '../workspace.ts';
@@ -34,10 +34,15 @@ export async function cachedFolder(
   return target;
 }
 
-/** A folder of the cache that is there for the length of `use`. */
+/** A folder of the cache that is there for the length of `use`. Those of processes that were killed are removed first. */
 export async function withScratchFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
   await mkdir(folder, { recursive: true });
-  const scratch = await mkdtemp(join(folder, 'scratch-'));
+  for (const name of await readdir(folder)) {
+    const owner = /^scratch-(\d+)-/.exec(name)?.[1];
+    if (owner === undefined || existsSync(`/proc/${owner}`)) continue;
+    await rm(join(folder, name), { recursive: true, force: true });
+  }
+  const scratch = await mkdtemp(join(folder, `scratch-${process.pid}-`));
   try {
     return await use(scratch);
   } finally {

@@ -53,7 +53,6 @@ export const kubeProxyMetrics = {
       help: 'Time of the last successful apply since the Unix epoch',
       labels: ['ip_family'],
       isAbsentFirst: true,
-      difference: 'Set when something changes, and hourly; kube-proxy the same. It says nothing about health.',
     },
     kubeproxy_sync_proxy_rules_no_local_endpoints_total: {
       help: 'Service ports that drop because their policy is Local and no endpoint is on this node',

@@ -20,6 +20,8 @@ export interface ClusterOptions extends LabOptions {
   readonly onWorkloadEvent?: (event: WorkloadEvent) => void;
   /** Called with one line at each step of the start. */
   readonly onProgress?: (text: string) => void;
+  /** Also serves the kinds of an add-on's manifests, as `ApiServerOptions.hasAddOnKinds`. Default false. */
+  readonly hasAddOnKinds?: boolean;
   /** Where the controllers log. Default: `controllers.log` in the lab's log folder. */
   readonly log?: Logger;
 }
@@ -53,7 +55,9 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
   for (const limitation of lab.limitations) tell(limitation);
   tell(`network of ${lab.nodes.length} nodes is up`);
   const cidrs = lab.ipFamilies.map((family) => parseCidr(serviceCidrs[family]));
-  const server = stack.use(await startApiServer({ serviceCidrs: cidrs }));
+  const server = stack.use(
+    await startApiServer({ serviceCidrs: cidrs, hasAddOnKinds: options.hasAddOnKinds === true }),
+  );
   const record = await listen(lab, server, signal);
   tell(`API server listens at ${record.url}`);
   const api = stack.use(createApiClient({ url: record.url, name: 'lab' }));

@@ -8,7 +8,7 @@ import { setStage } from './stage.ts';
 import { verdictTable } from './targets.ts';
 import { textTable } from '../src/report/result-table.ts';
 
-const defaultSizes = [1000, 5000, 10_000];
+const defaultSizes = [0, 1000, 5000, 10_000];
 
 function roundsOf(services: number): Rounds {
   return { coldStarts: 3, adoptions: 3, changes: 1000, bursts: services === 5000 ? 5 : 0 };
@@ -41,10 +41,10 @@ async function main(): Promise<void> {
     sizes.push(await measure(services, new AbortController().signal));
   }
   console.log(textTable(verdictTable(sizes, endpointsPerService)));
-  for (const { services, changes, coldStarts, adoptions, bursts, apiServerCpuPerChange } of sizes) {
+  for (const { services, changes, coldStarts, syncs, adoptions, bursts, apiServerCpuPerChange } of sizes) {
     const shares = [0.1, 0.5, 0.9, 0.95, 0.99, 1].map((share) => `${share * 100} % ${ms(percentile(changes, share))}`);
     console.log(`${services}: ${changes.length} changes, ms: ${shares.join(', ')}`);
-    const all = { 'cold starts': coldStarts, adoptions, bursts };
+    const all = { 'cold starts': coldStarts, 'in sync after': syncs, adoptions, bursts };
     const lists = Object.entries(all).map(([name, samples]) => `${name} ${samples.map(ms).join(' ') || '-'}`);
     console.log(`${services}: ${lists.join('; ')}; CPU of the API server per change ${ms(apiServerCpuPerChange)}`);
   }

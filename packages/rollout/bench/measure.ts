@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { millis } from '@switchyard/core';
 import type { LabProcess } from '@switchyard/lab';
@@ -9,8 +10,12 @@ import type { Stage } from './stage.ts';
 export interface SizeFigures {
   readonly services: number;
   readonly coldStarts: readonly number[];
+  /** Of the same starts: until the agent knew the cluster. */
+  readonly syncs: readonly number[];
   readonly adoptions: readonly number[];
   readonly rssAfterSync: number;
+  /** When nothing has happened for `idleTime`. */
+  readonly rssIdle: number;
   readonly rssAfterChanges: number;
   readonly changes: readonly number[];
   readonly cpuPerChange: number;
@@ -25,6 +30,8 @@ type Pod = 'a' | 'b';
 const moved = 'zz-moved';
 const burstSize = 500;
 const startTimeout = 30_000;
+/** After this long all is compiled, and what the start left has been given back. */
+const idleTime = 62_000;
 
 /** How often each thing is done. */
 export interface Rounds {
@@ -52,15 +59,20 @@ export class Measurement {
 
   async run(services: number, rounds: Rounds, signal: AbortSignal): Promise<SizeFigures> {
     const coldStarts: number[] = [];
+    const syncs: number[] = [];
     for (let round = 1; round < rounds.coldStarts; round++) {
-      const { agent, took } = await this.#coldStart();
+      const { agent, took, synced } = await this.#coldStart();
       coldStarts.push(took);
+      syncs.push(synced);
       await agent.stop(millis(0));
     }
-    const { agent, took } = await this.#coldStart();
+    const { agent, took, synced } = await this.#coldStart();
     coldStarts.push(took);
+    syncs.push(synced);
     await sleep(2000);
     const rssAfterSync = rssOf(agent.pid);
+    await sleep(idleTime - 2000);
+    const rssIdle = rssOf(agent.pid);
     const { changes, cpuPerChange, apiServerCpuPerChange } = await this.#changes(agent, rounds.changes, signal);
     const rssAfterChanges = rssOf(agent.pid);
     const bursts = rounds.bursts === 0 ? [] : await this.#bursts(agent, rounds.bursts, signal);
@@ -70,8 +82,10 @@ export class Measurement {
     return {
       services,
       coldStarts,
+      syncs,
       adoptions,
       rssAfterSync,
+      rssIdle,
       rssAfterChanges,
       changes,
       cpuPerChange,
@@ -81,12 +95,13 @@ export class Measurement {
   }
 
   /** From the start of the process, in a kernel without a table, to the answer of the last Service. */
-  async #coldStart(): Promise<{ readonly agent: LabProcess; readonly took: number }> {
+  async #coldStart(): Promise<ColdStart> {
     await this.#stage.node.run('nft', ['flush', 'ruleset']);
     const start = monotonic();
+    const wallStart = Date.now();
     const agent = this.#stage.startAgent();
     const at = await this.#answer(agent, this.#pod);
-    return { agent, took: at - start };
+    return { agent, took: at - start, synced: loggedAt(agent, 'in sync') - wallStart };
   }
 
   /** The table is there, but one endpoint moved while nobody was there to see: from the start to its answer. */
@@ -160,6 +175,21 @@ export class Measurement {
     if (result.status === 'answered' && result.by === by) return at;
     throw new Error(`pod ${by} never answered (last: ${result.status}); see ${agent.logFile}`);
   }
+}
+
+/** An agent that has just started, and how long that took. */
+interface ColdStart {
+  readonly agent: LabProcess;
+  readonly took: number;
+  readonly synced: number;
+}
+
+/** Wall clock of the first line with this message. */
+function loggedAt(agent: LabProcess, message: string): number {
+  const line = readFileSync(agent.logFile, 'utf8')
+    .split('\n')
+    .find((one) => one.includes(`"msg":${JSON.stringify(message)}`));
+  return line === undefined ? Number.NaN : (JSON.parse(line) as { readonly time: number }).time;
 }
 
 /** What is not answered at once may have met no rules yet; the second SYN would come a second later. */

@@ -12,6 +12,7 @@ export interface Row {
 }
 
 const everywhere = (limit: number) => (): number => limit;
+const upTo1000 = (limit: number) => (services: number) => (services <= 1000 ? limit : undefined);
 const at5000 = (limit: number) => (services: number) => (services === 5000 ? limit : undefined);
 const memory = (services: number): number => (services <= 5000 ? 110 : 140);
 const median = (samples: readonly number[]): number => percentile(samples, 0.5);
@@ -47,10 +48,17 @@ export const rows: readonly Row[] = [
     kubeProxy: { 5000: '3000' },
   },
   {
+    what: 'start to in sync',
+    unit: 'ms',
+    of: ({ syncs }) => median(syncs),
+    target: upTo1000(1000),
+    kubeProxy: {},
+  },
+  {
     what: 'cold start',
     unit: 'ms',
     of: ({ coldStarts }) => median(coldStarts),
-    target: at5000(1500),
+    target: (services) => upTo1000(1000)(services) ?? at5000(1500)(services),
     kubeProxy: { 1000: '880', 5000: '5100-5900' },
   },
   {
@@ -58,6 +66,13 @@ export const rows: readonly Row[] = [
     unit: 'ms',
     of: ({ adoptions }) => median(adoptions),
     target: at5000(1500),
+    kubeProxy: {},
+  },
+  {
+    what: 'resident memory, idle',
+    unit: 'MB',
+    of: ({ rssIdle }) => rssIdle,
+    target: upTo1000(80),
     kubeProxy: {},
   },
   {

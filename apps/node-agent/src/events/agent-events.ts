@@ -9,3 +9,13 @@ export function nodeSubject(nodeName: NodeName): EventSubject {
 export function startingEvent(nodeName: NodeName): RecordedEvent {
   return { type: 'Normal', reason: 'Starting', action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note: '' };
 }
+
+/** As kube-proxy's, when a server of its own cannot listen. */
+export function failedServerEvent(
+  nodeName: NodeName,
+  reason: 'FailedToStartProxierHealthcheck' | 'FailedToStartMetricServer',
+  error: unknown,
+): RecordedEvent {
+  const note = error instanceof Error ? error.message : String(error);
+  return { type: 'Warning', reason, action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note };
+}

@@ -54,6 +54,11 @@ why
       '?from=203.0.113.9&to=10.244.1.1:30080',
       'nodePortAddressNotSelected',
     ],
+    [
+      'a NodePort of another node',
+      '?from=203.0.113.9&to=192.0.2.2:30080',
+      'any Service; 30080 is the NodePort of shop/cart:http/TCP, on addresses of this node\n',
+    ],
     ['a NodePort on loopback', '?from=127.0.0.1&to=127.0.0.1:30080', 'nodePortOnLoopback'],
     ['a masqueraded source', '?from=203.0.113.9&to=10.96.0.11:80', "source address replaced by this node's"],
     ['IPv6', '?from=fd00::7&to=[fd00:10:96::10]:80/TCP', 'fd00::7 (outside: not an address of this node; pods cannot'],

@@ -30,7 +30,7 @@ export function forwardingAnswer(state: DebugState, { query }: HttpRequest): Htt
   const filter = filterOf(query);
   if (filter === undefined) return textAnswer(400, usage);
   const families = state.ipFamilies.map((ipFamily) => selection(state, ipFamily, filter));
-  if (filter.kind !== 'everything' && families.every((one) => one.isEmpty)) {
+  if (filter.kind !== 'everything' && !families.some(isAnythingThere)) {
     return jsonAnswer(404, {
       error:
         `nothing of ${filter.name} is in the kernel or failed to get there: it does not exist, is headless or of type ` +
@@ -57,7 +57,6 @@ interface Selection {
   readonly table: ForwardingTable | undefined;
   readonly failed: ReadonlyMap<ServicePortKey, Failure>;
   readonly has: (key: string) => boolean;
-  readonly isEmpty: boolean;
 }
 
 function selection({ tables, status }: DebugState, ipFamily: IpFamily, filter: Filter): Selection {
@@ -67,8 +66,12 @@ function selection({ tables, status }: DebugState, ipFamily: IpFamily, filter: F
     filter.kind === 'everything' ||
     key === filter.name ||
     (filter.kind === 'service' && key.startsWith(`${filter.name}:`));
-  const isEmpty = ![...(table?.services.keys() ?? []), ...failed.keys()].some(has);
-  return { ipFamily, table, failed, has, isEmpty };
+  return { ipFamily, table, failed, has };
+}
+
+function isAnythingThere({ table, failed, has }: Selection): boolean {
+  for (const key of table?.services.keys() ?? []) if (has(key)) return true;
+  return [...failed.keys()].some(has);
 }
 
 async function* pieces(state: DebugState, families: readonly Selection[]): AsyncGenerator<string, void, undefined> {

@@ -1,5 +1,6 @@
 import type { Clock, EventRecorder, HttpListener, Logger, Metrics, ProxyHealth } from '@switchyard/core';
 import type { BindTarget, RunConfig } from '../config/run-config.ts';
+import { failedServerEvent } from '../events/agent-events.ts';
 import type { DebugState } from './debug-state.ts';
 import { healthRoutes } from './health-routes.ts';
 import { type EndpointViews, metricsRoutes, type MetricsRoutesOptions } from './metrics-routes.ts';
@@ -41,7 +42,7 @@ interface ServerKind {
   readonly name: string;
   readonly flag: string;
   /** Of the Event on the Node when it cannot listen. */
-  readonly reason: string;
+  readonly reason: Parameters<typeof failedServerEvent>[1];
 }
 
 interface ServerContent {
@@ -67,15 +68,7 @@ async function serveOne(
 ): Promise<void> {
   if (target === undefined) return;
   const { nodeName, bindAddressHardFail: hardFail } = config;
-  const onFailure = (error: Error): void => {
-    events.record({
-      type: 'Warning',
-      reason,
-      action: 'StartKubeProxy',
-      regarding: { kind: 'Node', namespace: '', name: nodeName, uid: nodeName }, // as kubelet: people look it up so
-      note: `${name} server ${hardFail ? 'failed, the agent ends' : 'does not answer, will retry'}: ${error.message}`,
-    });
-  };
+  const onFailure = (error: Error): void => events.record(failedServerEvent(nodeName, reason, error));
   const handler = router(routes(), logger);
   await serve({ name, target, flag, handler, hardFail, onFailure, listener, clock, logger }, signal);
 }

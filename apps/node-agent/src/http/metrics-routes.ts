@@ -18,8 +18,8 @@ import { flagzAnswer, statuszAnswer } from './zpages.ts';
 
 /** What other parts of the agent tell through the metrics server. */
 export interface EndpointViews {
-  /** The running configurations as they would stand in files, by the name of their API group. */
-  readonly configz: () => object;
+  /** The configuration in force, by the name of its API group: `kubeproxy.config.k8s.io`, and ours. */
+  readonly configz: () => Readonly<Record<string, unknown>>;
   /** Every flag and its value in force. */
   readonly flagz: () => ReadonlyMap<string, string>;
   /** Changes the verbosity of the log at once, as `-v`. */
@@ -66,11 +66,7 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
     ...healthAndSliRoutes(),
     { path: '/proxyMode', methods: ['GET'], answer: () => textAnswer(200, proxyMode) },
     { path: '/metrics', methods: ['GET'], answer: (request, signal) => metricsAnswer(metricsPage, request, signal) },
-    {
-      path: '/configz',
-      methods: ['GET'],
-      answer: () => jsonAnswer(200, views.configz()),
-    },
+    { path: '/configz', methods: ['GET'], answer: () => jsonAnswer(200, views.configz()) },
     ...(isOn('ComponentFlagz')
       ? [{ path: '/flagz', methods: ['GET'], answer: (request) => flagzAnswer(views.flagz(), request) } as Route]
       : []),

@@ -139,16 +139,18 @@ function explainNoService(table: ForwardingTable, flow: Flow): Explanation {
   if (range !== undefined) {
     return answer('drop', 'unallocatedClusterIp', `${target}: no Service has this address of the ServiceCIDR ${range}`);
   }
-  const hasNodePort = findByAddress(table, flow, 'anyNodePortAddress') !== undefined;
+  const nodePort = findByAddress(table, flow, 'anyNodePortAddress')?.service.key;
   const obstacle = nodePortObstacle(table, flow);
-  if (hasNodePort && obstacle === 'notSelected') {
+  if (nodePort !== undefined && obstacle === 'notSelected') {
     const list = table.nodePortCidrs.join(', ') || 'none';
     return answer('pass', 'nodePortAddressNotSelected', `${target}: NodePorts answer only on ${list}`);
   }
-  if (hasNodePort && obstacle === 'loopback') {
+  if (nodePort !== undefined && obstacle === 'loopback') {
     return answer('pass', 'nodePortOnLoopback', `${target}: NodePorts never answer on loopback addresses`);
   }
-  return answer('pass', 'notAService', `${target} is no frontend of any Service`);
+  const hint =
+    nodePort === undefined ? '' : `; ${flow.destinationPort} is the NodePort of ${nodePort}, on addresses of this node`;
+  return answer('pass', 'notAService', `${target} is no frontend of any Service${hint}`);
 }
 
 function ownerOfClusterIp(table: ForwardingTable, address: IpAddress): ServiceForwarding | undefined {

@@ -5,6 +5,7 @@ import { brokenOff, cutOff, failureFrom, fellSilent } from './api-failure.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 import { type RequestMeasure, RequestMetrics } from './request-metrics.ts';
 import type { Metrics } from '../metrics.ts';
+import { defaultTimings } from './reflector-timings.ts';
 import { inactive, startInactivityTimer, type InactivityTimer } from './inactivity.ts';
 
 /** What a GET asks for. */
@@ -43,6 +44,8 @@ export interface ApiClientOptions {
   readonly userAgent: string;
   /** Where requests are measured. Default: nowhere. */
   readonly metrics?: Metrics;
+  /** No connection for this long, name look-up included, is a failure. Default: `connect` of the default timings. */
+  readonly connectLimit?: Millis;
 }
 
 /** No answer and no byte of a list for this long: the connection is dead. */
@@ -56,6 +59,7 @@ const maxRefusalBytes = 16_384;
  */
 export function newApiClient(connection: ApiServerConnection, options: ApiClientOptions): ApiClient {
   const { url, tls } = connection;
+  const { connectLimit = defaultTimings.connect } = options;
   const settings: https.AgentOptions = { keepAlive: true, keepAliveMsecs: 30_000 };
   const agent =
     url.protocol === 'https:'
@@ -77,7 +81,7 @@ export function newApiClient(connection: ApiServerConnection, options: ApiClient
       const target = `${url.pathname.replace(/\/$/, '')}${request.path}?${request.query.toString()}`;
       const name = `GET ${target}`;
       const response = await fetchOnce(
-        { connection, agent, target, name, timer, measure, userAgent: options.userAgent },
+        { connection, agent, target, name, timer, measure, connectLimit, userAgent: options.userAgent },
         signal,
       );
       try {
@@ -106,6 +110,7 @@ interface Call {
   readonly name: string;
   readonly timer: InactivityTimer;
   readonly measure: RequestMeasure;
+  readonly connectLimit: Millis;
   readonly userAgent: string;
 }
 
@@ -114,15 +119,17 @@ async function fetchOnce(call: Call, signal: AbortSignal): Promise<http.Incoming
   const authorization = await call.connection.credentials.authorization(signal);
   for (;;) {
     let request: http.ClientRequest | undefined;
+    let connecting: Connecting | undefined;
     try {
       request = start(call, authorization, AbortSignal.any([signal, call.timer.signal]));
+      connecting = limitConnecting(request, call);
       const response = await answer(request);
       call.measure.answered(response.statusCode);
       return response;
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       call.measure.answered(undefined);
-      if (call.timer.signal.aborted) throw brokenOff(call.name, `no answer within ${answerLimit / 1000} s`);
+      if (call.timer.signal.aborted) throw brokenOff(call.name, connecting?.missing() ?? 'no answer');
       if (request?.reusedSocket === true && isReset(error)) continue;
       throw brokenOff(call.name, 'no answer', error);
     }
@@ -147,6 +154,30 @@ function start(call: Call, authorization: string | undefined, signal: AbortSigna
       },
     })
     .end();
+}
+
+/** What a request waits for. */
+interface Connecting {
+  /** In words, for when it did not come. */
+  missing(): string;
+}
+
+/** A new connection must be there soon; only then the server has its time to answer. */
+function limitConnecting(request: http.ClientRequest, { timer, connectLimit }: Call): Connecting {
+  let isConnecting = false;
+  request.once('socket', (socket) => {
+    if (!socket.connecting) return;
+    isConnecting = true;
+    timer.restart(connectLimit);
+    socket.once('connect', () => {
+      isConnecting = false;
+      timer.restart(answerLimit);
+    });
+  });
+  return {
+    missing: () =>
+      isConnecting ? `no connection within ${connectLimit / 1000} s` : `no answer within ${answerLimit / 1000} s`,
+  };
 }
 
 function answer(request: http.ClientRequest): Promise<http.IncomingMessage> {

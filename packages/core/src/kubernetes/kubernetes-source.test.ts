@@ -47,7 +47,7 @@ function start(): ClusterState {
     random: () => 0.5,
     log,
     userAgent: 'switchyard-test/1',
-    timings: { initialInactivity: seconds(90) },
+    timings: { initialInactivity: seconds(90), connect: seconds(90) },
   });
   const pull = async (): Promise<void> => {
     for await (const batch of source.batches(stop.signal)) {

@@ -56,12 +56,13 @@ export class KubernetesSource implements ClusterStateSource {
     const { clock, connection, log, merge, metrics = noopMetrics, nodes, userAgent = 'switchyard' } = this.#options;
     const merger = newBatchMerger({ ...defaultMerge, ...merge, clock });
     const context = newProjectionContext(newSkippedLog(log));
+    const connectLimit = this.#options.timings?.connect ?? defaultTimings.connect;
     const waits = new OutageWaits(clock);
     const queries = resourceQueries(nodes);
     const stop = new AbortController();
     const stopped = AbortSignal.any([signal, stop.signal]);
     const broken = new AbortController();
-    await using client = newApiClient(connection, { clock, metrics, userAgent });
+    await using client = newApiClient(connection, { clock, metrics, userAgent, connectLimit });
     const reflectors = [queries.Service, queries.EndpointSlice, queries.Node, queries.ServiceCIDR].map((query) =>
       this.#reflect(
         query as ResourceQuery<ResourceKind>,

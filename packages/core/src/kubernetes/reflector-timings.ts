@@ -4,6 +4,8 @@ import type { BackOffBounds } from './back-off.ts';
 /** How patient a reflector is. */
 export interface ReflectorTimings {
   readonly backOff: BackOffBounds;
+  /** No connection after this long: packets vanish. The kernel would try for two minutes, ever more rarely. */
+  readonly connect: Millis;
   /** What the server is asked to end a watch after; random in between, so that watches do not end together. */
   readonly watchTimeout: { readonly min: Millis; readonly max: Millis };
   /** A watch that is silent for longer is given up. Bookmarks come about once a minute. */
@@ -19,6 +21,7 @@ export interface ReflectorTimings {
 /** The timings of a node agent. */
 export const defaultTimings: ReflectorTimings = {
   backOff: { first: millis(200), max: seconds(30) },
+  connect: seconds(10),
   watchTimeout: { min: seconds(300), max: seconds(600) },
   inactivity: seconds(130),
   initialInactivity: seconds(30),

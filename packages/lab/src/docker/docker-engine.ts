@@ -22,13 +22,12 @@ export interface DockerEngineOptions {
   readonly host: LabHost;
   /** Folder in which `dockerPackages` are unpacked. */
   readonly programs: string;
-  /**
-   * Networks that containers can have. `host`: the lab host's, or none; the engine programs no rules, links or addresses.
-   */
-  readonly networks: 'host';
 }
 
-/** A real Docker Engine of a lab. Disposing it kills its containers and removes everything it stored. */
+/**
+ * A real Docker Engine of a lab. Its containers have the host's network, none, or one made with `docker network create`: a bridge
+ * in the lab host, reachable from there. It never programs rules: no bridge is there at first, nothing is masqueraded or kept apart,
+ * and published ports are carried by a process. Disposing it kills its containers and removes everything it stored. */
 export interface DockerEngine extends AsyncDisposable {
   /** Path of the API's unix socket. */
   readonly socket: string;
@@ -72,7 +71,7 @@ export async function startDockerEngine(options: DockerEngineOptions, signal: Ab
   await writeFile(`${data}/daemon.json`, '{}\n');
   const script = engineScript({ cgroupMount, cgroup: 'docker', data, programs, shared: labsRoot });
   const running = host.spawn('sh', ['-c', script], { logName: 'docker' });
-  const engine: StartedEngine = { running, data, programs, cgroup: undefined };
+  const engine: StartedEngine = { host, running, data, programs, cgroup: undefined };
   try {
     const { version, storageDriver } = await untilAnswering(engine, signal);
     const cgroup = await engineCgroup(running.pid, cgroupMount);
@@ -95,6 +94,7 @@ export async function startDockerEngine(options: DockerEngineOptions, signal: Ab
 }
 
 interface StartedEngine {
+  readonly host: LabHost;
   readonly running: LabProcess;
   readonly data: string;
   readonly programs: string;
@@ -164,9 +164,13 @@ async function containerPids(engine: StartedEngine, container: string): Promise<
 }
 
 /** By force: all that could be lost is about to be removed. */
-async function stop({ running, data, cgroup }: StartedEngine): Promise<void> {
+async function stop({ host, running, data, cgroup }: StartedEngine): Promise<void> {
   if (cgroup !== undefined) await killCgroup(cgroup);
   await running.stop(millis(0));
+  const links = (await host.run('ip', ['-o', 'link', 'show', 'type', 'bridge'])).stdout;
+  for (const [, bridge = ''] of links.matchAll(/^\d+: (br-[0-9a-f]{12}):/gm)) {
+    await host.run('ip', ['link', 'delete', bridge]);
+  }
   if (cgroup !== undefined) await removeCgroup(cgroup);
   await rm(data, { recursive: true, force: true, maxRetries: 5 });
 }

@@ -24,7 +24,7 @@ export function socketPath(data: string): string {
  *
  * - Its cgroup root is a folder below the caller's cgroup; it sits in a folder beside the containers', since cgroup v2
  *   hands controllers only to cgroups without processes.
- * - /proc/sys is read-only: dockerd raises the machine's key quota otherwise. AppArmor is hidden, or dockerd would load a
+ * - /proc/sys is read-only, but for the network namespace's own part: dockerd raises the machine's key quota otherwise. AppArmor is hidden, or dockerd would load a
  *   profile into the kernel. `modprobe` does nothing.
  */
 export function engineScript(options: EngineScriptOptions): string {
@@ -44,6 +44,7 @@ exec unshare --cgroup -- sh -euc '
 /** The script of the engine's process 1: arranges mounts and programs, then becomes \`tini\` with dockerd as its child. */
 export const firstProcessScript: string = `mount -t proc proc /proc
 mount --bind /proc/sys /proc/sys
+mount --bind /proc/sys/net /proc/sys/net
 mount -o remount,ro,bind /proc/sys
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 [ ! -d /sys/kernel/security ] || mount -t tmpfs tmpfs /sys/kernel/security
@@ -68,5 +69,5 @@ mkdir -p "$data/tmp"
 exec tini-static -s -- dockerd --host "unix://$data/docker.sock" --config-file "$data/daemon.json" \\
   --data-root "$data/root" --exec-root /run/docker --pidfile /run/docker.pid --group 0 \\
   --storage-driver "$driver" --exec-opt native.cgroupdriver=cgroupfs --oom-score-adjust 0 \\
-  --bridge none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false --userland-proxy=false
+  --bridge none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false --userland-proxy=true --userland-proxy-path "$programs/usr/sbin/docker-proxy"
 `;

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { debianRoot } from '../../../../tools/debian/debian-root.ts';
 import {
   createLab,
+  createProber,
   destroyLab,
   type DockerEngine,
   dockerPackages,
@@ -21,7 +22,7 @@ beforeAll(async () => {
 }, 300_000);
 
 function engineIn(lab: Lab): Promise<DockerEngine> {
-  return startDockerEngine({ lab, host: lab.nodes[0]!, programs, networks: 'host' }, signal);
+  return startDockerEngine({ lab, host: lab.nodes[0]!, programs }, signal);
 }
 
 /** An image without a program; its containers get those of this machine, read-only. */
@@ -40,7 +41,7 @@ function run(
   options: readonly string[],
   command: readonly string[],
 ): ReturnType<DockerEngine['cli']> {
-  return engine.cli(['run', '--network', 'host', '--read-only', ...machinePrograms, ...options, 'empty:1', ...command]);
+  return engine.cli(['run', '--read-only', ...machinePrograms, ...options, 'empty:1', ...command]);
 }
 
 function isRunning(pid: number): boolean {
@@ -78,14 +79,14 @@ describe('a Docker Engine in a lab host', () => {
   });
 
   test("runs containers in the host's network", async () => {
-    const inside = await run(engine, ['--rm'], ['ip', '-o', 'address']);
+    const inside = await run(engine, ['--rm', '--network', 'host'], ['ip', '-o', 'address']);
     expect(inside.exitCode).toBe(0);
     expect(inside.stdout).toContain(`${lab.nodes[0]!.addresses.IPv4}/`);
     expect(inside.stdout).toBe((await lab.nodes[0]!.run('ip', ['-o', 'address'])).stdout);
   });
 
   test('gives a container the capabilities it was granted, and tells how it ended', async () => {
-    const add = ['--rm', '--cap-drop', 'ALL'];
+    const add = ['--rm', '--network', 'host', '--cap-drop', 'ALL'];
     const link = ['ip', 'link', 'add', 'cable7', 'type', 'veth', 'peer', 'name', 'cable8'];
     expect(await run(engine, add, link)).toMatchObject({
       exitCode: 2,
@@ -95,12 +96,32 @@ describe('a Docker Engine in a lab host', () => {
     expect((await lab.nodes[0]!.run('ip', ['link', 'delete', 'cable7'])).exitCode).toBe(0);
   });
 
+  test('joins containers by a network of its own, and publishes their ports, without a rule', async () => {
+    const host = lab.nodes[0]!;
+    const made = ['network', 'create', '--subnet', '172.30.0.0/24', '--ipv6', '--subnet', 'fd00:172:30::/64', 'kind'];
+    expect(await engine.cli(made)).toMatchObject({ exitCode: 0, stderr: '' });
+    const serve = "require('http').createServer((q, r) => r.end('from the container')).listen(80, '::')";
+    const network = ['--network', 'kind', '--publish', '8080:80', '--volume', `${process.execPath}:/node:ro`];
+    const started = await run(engine, ['--detach', '--name', 'server', ...network], ['/node', '-e', serve]);
+    expect(started).toMatchObject({ exitCode: 0, stderr: '' });
+    await using inside = await createProber(host, signal);
+    await using outside = await createProber(lab.client, signal);
+    const answer = { status: 'answered', httpStatus: 200, body: 'from the container' };
+    const http = { protocol: 'http', path: '/', port: 80 } as const;
+    for (const address of ['172.30.0.2', 'fd00:172:30::2']) {
+      await expect.poll(() => inside.probe({ ...http, address }), { timeout: 10_000 }).toMatchObject(answer);
+    }
+    expect(await outside.probe({ ...http, address: host.addresses.IPv4 ?? '', port: 8080 })).toMatchObject(answer);
+    expect(await host.run('nft', ['list', 'ruleset'])).toMatchObject({ exitCode: 0, stdout: '' });
+    await engine.cli(['rm', '--force', 'server']);
+  });
+
   test('leaves the machine as it was', () => {
     expect(machine()).toBe(before);
   });
 
   test('ends with its containers, whoever removes the lab, and leaves nothing behind', async () => {
-    await run(engine, ['--detach', '--name', 'sleeper'], ['sleep', '600']);
+    await run(engine, ['--detach', '--network', 'host', '--name', 'sleeper'], ['sleep', '600']);
     const sleepers = await engine.pidsOf('sleeper');
     expect(sleepers).toHaveLength(1);
     expect(readFileSync(`/proc/${sleepers[0]}/comm`, 'utf8')).toBe('sleep\n');
@@ -115,9 +136,11 @@ test('a second engine starts where the first was disposed, and knows nothing of 
   await using lab = await createLab({ name: 'engine2', nodes: 1, ipFamilies: ['IPv4'] }, signal);
   for (const _ of ['first', 'second']) {
     await using engine = await engineIn(lab);
+    const network = ['network', 'create', '--subnet', '172.30.0.0/24', 'kind'];
+    expect(await engine.cli(network)).toMatchObject({ exitCode: 0, stderr: '' });
     expect((await engine.cli(['images', '--quiet'])).stdout).toBe('');
     await importEmptyImage(lab, engine);
-    await run(engine, ['--detach', '--name', 'sleeper'], ['sleep', '600']);
+    await run(engine, ['--detach', '--network', 'host', '--name', 'sleeper'], ['sleep', '600']);
     expect(await engine.pidsOf('sleeper')).toHaveLength(1);
   }
   const left = execFileSync('ip', ['netns', 'pids', lab.nodes[0]!.namespace], { encoding: 'utf8' });
@@ -127,7 +150,7 @@ test('a second engine starts where the first was disposed, and knows nothing of 
 test('an engine that cannot start says why, and is gone', async () => {
   await using lab = await createLab({ name: 'engine3', nodes: 1, ipFamilies: ['IPv4'] }, signal);
   const host = lab.nodes[0]!;
-  const nowhere = { lab, host, programs: '/nonexistent', networks: 'host' } as const;
+  const nowhere = { lab, host, programs: '/nonexistent' } as const;
   await expect(startDockerEngine(nowhere, signal)).rejects.toThrow('/nonexistent/usr/bin/docker');
   const aborted = AbortSignal.abort(new Error('no longer wanted'));
   await expect(startDockerEngine({ ...nowhere, programs }, aborted)).rejects.toThrow('no longer wanted');

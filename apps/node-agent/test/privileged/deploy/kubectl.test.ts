@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startApiServer } from '@switchyard/lab';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { guideCommands } from './guide.ts';
 import { debianKubectlFolder, shell } from './kubectl.ts';
 import { objectOf, renderOverlay } from './rendered.ts';
 
@@ -73,6 +74,35 @@ describe.each(['in PATH', "Debian's"] as const)('kubectl %s', (kubectl) => {
     expect(after.spec.template.spec.containers[0].image).toBe('switchyard/agent-nftables:0.0.0');
     after.spec.template.spec.containers[0].image = before.spec.template.spec.containers[0].image;
     expect(after.spec).toEqual(before.spec);
+  });
+
+  test('the guide’s commands for one node first do what it says', async () => {
+    await using bench = await startBench(kubectl);
+    await bench.run(`kubectl create -f ${kubeadm}`);
+    const [hold = '', go = ''] = await guideCommands('canary');
+    await bench.run(hold);
+    expect((await bench.get('ds/kube-proxy')).spec.updateStrategy).toEqual({ type: 'OnDelete' });
+    expect(await bench.run(go)).toMatch(/No resources found[^]*daemonset.apps\/kube-proxy patched/);
+    expect((await bench.get('ds/kube-proxy')).spec.updateStrategy).toEqual({
+      type: 'RollingUpdate',
+      rollingUpdate: { maxUnavailable: 1, maxSurge: 0 },
+    });
+  });
+
+  test('the guide’s commands for a DaemonSet beside kube-proxy do what it says', async () => {
+    await using bench = await startBench(kubectl);
+    await bench.run(`kubectl create -f ${kubeadm}`);
+    await bench.run(`echo '{"apiVersion":"v1","kind":"Node","metadata":{"name":"node1"}}' | kubectl create -f -`);
+    const [commands = ''] = await guideCommands('beside');
+    expect(await bench.run(commands)).toContain('node/node1 labeled');
+    const { spec } = (await bench.get('ds/kube-proxy')).spec.template;
+    const [term] = spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms;
+    expect(term.matchExpressions).toEqual([{ key: 'switchyard.dev/proxy', operator: 'DoesNotExist' }]);
+    const ours = (await bench.get('ds/switchyard')).spec.template.spec.affinity.podAntiAffinity;
+    const [wait] = ours.requiredDuringSchedulingIgnoredDuringExecution;
+    expect((await bench.get('ds/kube-proxy')).spec.template.metadata.labels).toMatchObject(
+      wait.labelSelector.matchLabels,
+    );
   });
 
   test("overlay replace-kubeadm is refused where there is no kubeadm's DaemonSet", async () => {

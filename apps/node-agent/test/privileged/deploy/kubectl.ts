@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
@@ -12,7 +11,7 @@ export interface ShellResult {
 
 const fetcher = fileURLToPath(new URL('../../../../../tools/debian/fetch.ts', import.meta.url));
 /** Where the commands of the documents are typed. */
-const checkout = fileURLToPath(new URL('../../../../..', import.meta.url));
+export const checkout: string = fileURLToPath(new URL('../../../../..', import.meta.url));
 
 /** Folder of Debian's kubectl, the oldest that the manifests are for. */
 export async function debianKubectlFolder(): Promise<string> {
@@ -21,11 +20,15 @@ export async function debianKubectlFolder(): Promise<string> {
   return `${stdout.trim()}/usr/bin`;
 }
 
-/** Runs command lines as typed at the checkout's root, stopping at the first that fails; 60 s at most. */
-export function shell(commands: string, env: Readonly<Record<string, string>>): Promise<ShellResult> {
+/** Runs command lines as typed at the checkout's root, or in `cwd`, stopping at the first that fails; 60 s at most. */
+export function shell(
+  commands: string,
+  env: Readonly<Record<string, string>>,
+  cwd: string = checkout,
+): Promise<ShellResult> {
   return new Promise((resolve, reject) => {
     const child = spawn('sh', ['-euc', commands], {
-      cwd: checkout,
+      cwd,
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: 60_000,

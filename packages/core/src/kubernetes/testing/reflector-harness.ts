@@ -33,7 +33,7 @@ export class ReflectorHarness implements AsyncDisposable {
     this.#kind = kind;
     this.#client = newApiClient(
       { url: server.url, tls: defaultTls, credentials: fixedCredentials(undefined) },
-      { clock: this.clock, metrics: this.metrics, userAgent: 'test' },
+      { clock: this.clock, metrics: this.metrics, userAgent: 'test', connectLimit: seconds(90) },
     );
   }
 

@@ -1,0 +1,123 @@
+import { Agent, get } from 'node:http';
+import { createServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { noopEvents } from '../events.ts';
+import type { HealthCheck } from '../forwarding/forwarding-table.ts';
+import type { IpAddress, IpFamily } from '../ip/address.ts';
+import { parseIp } from '../ip/address.ts';
+import { parsePort, type Port } from '../ip/port.ts';
+import { noopLogger } from '../log.ts';
+import { noopMetrics } from '../metrics.ts';
+import { nodeName, type ServiceKey, serviceKey } from '../records/keys.ts';
+import { ManualClock } from '../testing/manual-clock.ts';
+import { httpListener } from './http-listener.ts';
+import { ServiceHealth } from './service-health.ts';
+
+const cart = serviceKey('shop', 'cart');
+const pay = serviceKey('shop', 'pay');
+
+/** The servers of one family, on the machine's loopback. */
+function serviceHealth(ipFamily: IpFamily, addresses: readonly (IpAddress | 'any')[]): ServiceHealth {
+  const health = new ServiceHealth({
+    ipFamily,
+    nodeName: nodeName('n1'),
+    listener: httpListener,
+    addresses: () => addresses,
+    isProxyLive: () => true,
+    clock: new ManualClock(),
+    logger: noopLogger,
+    metrics: noopMetrics,
+    events: noopEvents,
+  });
+  onTestFinished(() => health[Symbol.asyncDispose]());
+  return health;
+}
+
+function checks(service: ServiceKey, port: Port, localReadyEndpoints: number): ReadonlyMap<ServiceKey, HealthCheck> {
+  return new Map([[service, { service, port, localReadyEndpoints }]]);
+}
+
+/** A port that was free in both families a moment ago. */
+async function freePort(): Promise<Port> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '::', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return parsePort(address.port);
+}
+
+interface Answer {
+  readonly status: number;
+  readonly weight: unknown;
+  readonly connection: unknown;
+  readonly service: unknown;
+}
+
+function ask(port: Port, { host = '127.0.0.1', agent = false as Agent | false, method = 'GET' } = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    get({ host, port, agent, method, path: '/some/path?x' }, (response) => {
+      let body = '';
+      response.on('data', (chunk) => (body += String(chunk)));
+      response.on('end', () =>
+        setImmediate(() =>
+          resolve({
+            status: response.statusCode ?? 0,
+            weight: response.headers['x-load-balancing-endpoint-weight'],
+            connection: response.headers.connection,
+            service: body === '' ? undefined : (JSON.parse(body) as { service: { name: string } }).service.name,
+          }),
+        ),
+      );
+    }).on('error', reject);
+  });
+}
+
+test('fact 33: both families answer at one port, each with its own count', async () => {
+  const port = await freePort();
+  await serviceHealth('IPv4', ['any']).sync(checks(cart, port, 2));
+  await serviceHealth('IPv6', ['any']).sync(checks(cart, port, 0));
+  expect(await ask(port)).toMatchObject({ status: 200, weight: '2' });
+  expect(await ask(port, { host: '::1' })).toMatchObject({ status: 503, weight: '0' });
+});
+
+test.each([
+  ['IPv4', '127.0.0.1', '::1'],
+  ['IPv6', '::1', '127.0.0.1'],
+] as const)('a server of %s alone is not heard in the other family', async (ipFamily, host, other) => {
+  const port = await freePort();
+  await serviceHealth(ipFamily, ['any']).sync(checks(cart, port, 1));
+  expect(await ask(port, { host })).toMatchObject({ status: 200 });
+  await expect(ask(port, { host: other })).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+});
+
+test.each(['GET', 'HEAD', 'POST', 'OPTIONS'])('%s is answered, whatever the path', async (method) => {
+  const port = await freePort();
+  await serviceHealth('IPv4', [parseIp('127.0.0.1')]).sync(checks(cart, port, 1));
+  expect(await ask(port, { method })).toMatchObject({ status: 200, weight: '1' });
+});
+
+test('who is connected when the Service goes hears 503 once, then must connect anew and is refused', async () => {
+  const port = await freePort();
+  const health = serviceHealth('IPv4', [parseIp('127.0.0.1')]);
+  await health.sync(checks(cart, port, 1));
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  expect(await ask(port, { agent })).toMatchObject({ status: 200, connection: 'keep-alive' });
+  await health.sync(new Map());
+  expect(await ask(port, { agent })).toMatchObject({ status: 503, weight: '0', connection: 'close' });
+  await expect(ask(port, { agent })).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+});
+
+test('a port that passes to another Service answers for it at once; the old connection still hears of the old one', async () => {
+  const port = await freePort();
+  const health = serviceHealth('IPv4', [parseIp('127.0.0.1')]);
+  await health.sync(checks(cart, port, 1));
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  await ask(port, { agent });
+  await health.sync(checks(pay, port, 1));
+  expect(await ask(port)).toMatchObject({ status: 200, service: 'pay' });
+  expect(await ask(port, { agent })).toMatchObject({ status: 503, service: 'cart' });
+  expect(await ask(port, { agent })).toMatchObject({ status: 200, service: 'pay' });
+});
