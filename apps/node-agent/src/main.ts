@@ -1,6 +1,14 @@
 import { cpus } from 'node:os';
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import { HostError, httpListener, type IpFamily, type Metrics, seconds, systemClock } from '@switchyard/core';
+import {
+  HostError,
+  httpListener,
+  type IpFamily,
+  type Metrics,
+  noopEvents,
+  seconds,
+  systemClock,
+} from '@switchyard/core';
 import {
   allButForward,
   collectGarbage,
@@ -16,6 +24,7 @@ import {
   watchProcess,
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
+import type { AgentHost } from './agent-host.ts';
 import { openBackends } from './backends.ts';
 import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
 import { removeKubeProxyRules } from './cleanup/kube-proxy-rules.ts';
@@ -26,8 +35,8 @@ import { ConfigWatch } from './config/config-follower.ts';
 import { configzDocument, flagzValues } from './config/documents.ts';
 import { helpText } from './config/flags/help.ts';
 import { logNotes } from './config/notes.ts';
-import { EarlyEvents } from './events/early-events.ts';
-import { createMetricsPage } from './metrics/metrics-page.ts';
+import type { EndpointViews } from './http/metrics-routes.ts';
+import { createMetricsPage, type MetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
 import { dumpText } from './host/dump-text.ts';
 import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
@@ -58,15 +67,11 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
     if (removal.failures.length > 0) throw cleanUpFailed(removal);
     return;
   }
-  const earlyEvents = new EarlyEvents();
-  const setUp = { files: kernelFiles(), cores: cpus().length, logger, events: earlyEvents };
   if (config.purpose === 'set-up') {
     for (const backend of await openBackends(backendHost, ipFamilies, signal)) await backend[Symbol.asyncDispose]();
-    return setUpHost(config, setUp);
+    return setUpHost(config, { files: kernelFiles(), cores: cpus().length, logger, events: noopEvents });
   }
-  await using _ = await claimNode(agentIdentity(config.nodeName, process.env), { clock: systemClock }, signal);
-  setUpHost(config, setUp);
-  await runUntilStopped({ config, backendHost, ipFamilies, logger, earlyEvents }, signal);
+  await runUntilStopped({ config, backendHost, ipFamilies, logger }, signal);
   logger.info('stopped, forwarding stays in place', { reason: String(signal.reason) });
 }
 
@@ -75,58 +80,35 @@ interface Run {
   readonly backendHost: NftablesHost;
   readonly ipFamilies: readonly IpFamily[];
   readonly logger: LeveledLogger;
-  readonly earlyEvents: EarlyEvents;
 }
 
-/** What the host can do is asked while the cluster is already being listed. */
+/** What cannot be read is refused before anything is touched; the host is asked what it can do while the cluster is listed. */
 async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   const { config, backendHost, ipFamilies, logger } = run;
+  const { nodeName } = config;
+  const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
+  const { metrics } = metricsPage;
+  const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
+  const opened = await openSource(config.source, needs);
+  await using events = opened.events;
+  await using _ = await claimNode(agentIdentity(nodeName, process.env), { clock: systemClock }, signal);
+  setUpHost(config, { files: kernelFiles(), cores: cpus().length, logger, events });
   const stop = new AbortController();
   const running = AbortSignal.any([signal, stop.signal]);
   const opening = openBackends(backendHost, ipFamilies, running);
-  opening.catch(() => undefined); // told below, unless the source is the first to fail
-  const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
-  const follower = followConfig(config, logger, metricsPage.metrics);
+  const source = readAhead(opened.source, running);
+  const follower = followConfig(config, logger, metrics);
   let changed: unknown;
   const following = follower.run(running).catch((error: unknown) => {
     changed = error;
     stop.abort(error);
   });
   try {
-    const { nodeName } = config;
     using watched = watchProcess();
     metricsPage.addCollector(() => watched.collect());
-    const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
-    const opened = await openSource(config.source, needs);
-    await using events = opened.events;
-    run.earlyEvents.connect(events);
-    const source = readAhead(opened.source, running);
     const backends = await opening;
     logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
-    const host = {
-      clock: systemClock,
-      logger,
-      metrics: metricsPage.metrics,
-      metricsPage,
-      listener: httpListener,
-      events,
-      interfaceAddresses: () => nodeAddresses(),
-      views: {
-        configz: () => configzDocument(follower.current().settings),
-        flagz: () => flagzValues(config.flags, follower.current().settings),
-        setVerbosity: (verbosity: number) => logger.setLevel(logLevelOf(verbosity)),
-        process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
-      },
-      openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
-      removeKubeProxyRules: (stop: AbortSignal) =>
-        removeKubeProxyRules({ runner: backendHost.runner, ipFamilies, wish: allButForward }, stop),
-      // Listing and the first apply leave more garbage than all that follows.
-      onForwarding: () => {
-        metricsPage.metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);
-        setImmediate(collectGarbage);
-      },
-      addressChanges: async (stop: AbortSignal) => (await native()).addressChanges({ clock: systemClock }, stop),
-    };
+    const host = { ...hostOf(run, metricsPage), events, views: viewsOf(run, follower) };
     await releaseFreedMemory();
     await runAgent({ config, follower, source, backends, host }, running);
     if (changed !== undefined) throw changed;
@@ -135,6 +117,39 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
     await following;
     for (const backend of await opening.catch(() => [])) await backend[Symbol.asyncDispose]();
   }
+}
+
+function hostOf(
+  { backendHost, ipFamilies, logger }: Run,
+  metricsPage: MetricsPage,
+): Omit<AgentHost, 'events' | 'views'> {
+  const { metrics } = metricsPage;
+  return {
+    clock: systemClock,
+    logger,
+    metrics,
+    metricsPage,
+    listener: httpListener,
+    interfaceAddresses: () => nodeAddresses(),
+    openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
+    removeKubeProxyRules: (stop) =>
+      removeKubeProxyRules({ runner: backendHost.runner, ipFamilies, wish: allButForward }, stop),
+    // Listing and the first apply leave more garbage than all that follows.
+    onForwarding: () => {
+      metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);
+      setImmediate(collectGarbage);
+    },
+    addressChanges: async (stop) => (await native()).addressChanges({ clock: systemClock }, stop),
+  };
+}
+
+function viewsOf({ config, logger }: Run, follower: ConfigWatch): EndpointViews {
+  return {
+    configz: () => configzDocument(follower.current().settings),
+    flagz: () => flagzValues(config.flags, follower.current().settings),
+    setVerbosity: (verbosity) => logger.setLevel(logLevelOf(verbosity)),
+    process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
+  };
 }
 
 /** What is taken over here; the rest is the agent's. */

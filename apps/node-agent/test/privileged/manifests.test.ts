@@ -88,8 +88,11 @@ async function answeredBy(): Promise<string> {
 
 describe('an agent with --switchyard-manifests', () => {
   test('serves what the folder says, health check included', async () => {
-    const health = await client.probe({ protocol: 'http', address: node.addresses.IPv4 ?? '', port: 30_081 });
-    expect(health).toMatchObject({ status: 'answered', httpStatus: 200 });
+    // It listens after the apply, so a moment later than the Service answers.
+    await until(async () => {
+      const health = await client.probe({ protocol: 'http', address: node.addresses.IPv4 ?? '', port: 30_081 });
+      return health.status === 'answered' && health.httpStatus === 200;
+    });
   });
 
   test('follows a file that changes', async () => {
