@@ -33,6 +33,7 @@ function buildInfo(): MetricFamily {
   ]);
 }
 
+/** General availability is spelled as nothing. */
 function featureSample([name, isOn]: readonly [string, boolean]): CollectedSample {
   return [isOn ? 1 : 0, name, featureStageOf(name)];
 }
