@@ -68,7 +68,7 @@ interface NodeSpec {
 /** Makes the Node anew, as a kubelet does that registers again: pod ranges of a Node cannot be changed. */
 async function putNode(spec: NodeSpec | undefined): Promise<void> {
   if ((await cluster.api.find(apiResources.nodes, { name }, signal)) !== undefined) {
-    await cluster.api.delete(apiResources.nodes, { name }, signal);
+    await cluster.api.delete(apiResources.nodes, { name }, {}, signal);
   }
   if (spec === undefined) return;
   const { addresses, podCIDRs = [] } = spec;
