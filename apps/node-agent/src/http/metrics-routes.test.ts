@@ -1,4 +1,4 @@
-import { noopLogger } from '@switchyard/core';
+import { millis, noopLogger } from '@switchyard/core';
 import { ManualClock, MemoryLogger } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { metricsRoutes, type MetricsRoutesOptions } from './metrics-routes.ts';
@@ -24,7 +24,6 @@ function handler(more: Partial<MetricsRoutesOptions> = {}) {
 
 const profiling = handler({ enableProfiling: true });
 const text = 'text/plain; charset=utf-8';
-const metrics = 'text/plain; version=0.0.4; charset=utf-8';
 const json = 'application/json';
 const zpage =
   'Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.';
@@ -37,7 +36,6 @@ describe('the metrics server, as kube-proxy', () => {
     ['/healthz/ping', text, 'ok'],
     ['/proxyMode', text, 'nftables'],
     ['/metrics', 'as usual', '# TYPE up gauge\nup 1\n'],
-    ['/metrics/slis', metrics, ''],
     ['/configz', json, '{"kubeproxy.config.k8s.io":{"kind":"KubeProxyConfiguration","mode":"nftables"}}\n'],
     ['/flagz', text, `\nkube-proxy flagz\n${zpage}\n\nconfig=/etc/config.conf\nv=2\n`],
     [
@@ -74,15 +72,22 @@ describe('the metrics server, as kube-proxy', () => {
 
   test('/metrics/slis counts the answers of /healthz, and DELETE starts anew', async () => {
     const server = handler();
+    const samples = async (): Promise<readonly string[]> => {
+      const { headers, body } = await ask(server, '/metrics/slis');
+      expect(headers['Content-Type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+      return body.split('\n').filter((line) => !line.startsWith('#'));
+    };
+    const start = ['process_start_time_seconds 1795251477', ''];
+    expect(await samples()).toEqual(start);
     await ask(server, '/healthz');
     await ask(server, '/healthz?verbose');
-    expect((await ask(server, '/metrics/slis')).body.split('\n').filter((line) => !line.startsWith('#'))).toEqual([
+    expect(await samples()).toEqual([
       'kubernetes_healthcheck{name="ping",type="healthz"} 1',
       'kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} 2',
-      '',
+      ...start,
     ]);
     expect((await ask(server, '/metrics/slis', { method: 'DELETE' })).status).toBe(200);
-    expect((await ask(server, '/metrics/slis')).body).toBe('');
+    expect(await samples()).toEqual(start);
   });
 
   test.each([
@@ -194,7 +199,7 @@ describe('profiling', () => {
   test('a profile ends when its client goes away', async () => {
     const gone = new AbortController();
     const started = Date.now();
-    const profile = inspectorProfiler.cpu(60_000 as never, gone.signal);
+    const profile = inspectorProfiler.cpu(millis(60_000), gone.signal);
     gone.abort();
     await profile;
     expect(Date.now() - started).toBeLessThan(10_000);

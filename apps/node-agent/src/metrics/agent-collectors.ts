@@ -1,6 +1,6 @@
 import type { ProxyHealth, ReconcilerStatus } from '@switchyard/core';
 import { collectedFamily, type CollectedSample, type MetricFamily } from '@switchyard/host';
-import { featureGates } from '../config/feature-gates.ts';
+import { featureStageOf } from '../config/feature-gates.ts';
 import { kubernetesVersion } from '../config/kubernetes-version.ts';
 import { version } from '../version.ts';
 import type { MetricsPage } from './metrics-page.ts';
@@ -35,8 +35,7 @@ function buildInfo(): MetricFamily {
 
 /** General availability is spelled as nothing. */
 function featureSample([name, isOn]: readonly [string, boolean]): CollectedSample {
-  const stage = featureGates.find((gate) => gate.name === name)?.stage ?? 'GA';
-  return [isOn ? 1 : 0, name, stage === 'GA' ? '' : stage];
+  return [isOn ? 1 : 0, name, featureStageOf(name)];
 }
 
 function healthFamily({ isLive, isReady }: ProxyHealth): MetricFamily {

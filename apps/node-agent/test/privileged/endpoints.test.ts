@@ -139,6 +139,25 @@ describe("kube-proxy's endpoints", () => {
   });
 });
 
+test('KEP-3836: a Node that the autoscaler is about to delete is a 503 of /healthz only, with a healthy proxy', async () => {
+  const taint = async (taints: readonly object[] | null): Promise<void> => {
+    const body = { kind: 'merge', body: { spec: { taints } } } as const;
+    await cluster.api.patch(apiResources.nodes, { name: node.nodeName }, body, signal);
+  };
+  const healthz = () => ask({ path: '/healthz', port: 10_256 });
+  await taint([{ key: 'ToBeDeletedByClusterAutoscaler', value: '1795', effect: 'NoSchedule' }]);
+  await until(async () => (await healthz()).status === 503);
+  expect(JSON.parse((await healthz()).body)).toMatchObject({
+    nodeEligible: false,
+    healthy: true,
+    status: { IPv4: { healthy: true }, IPv6: { healthy: true } },
+  });
+  expect((await ask({ path: '/livez', port: 10_256 })).status).toBe(200);
+  await taint(null);
+  await until(async () => (await healthz()).status === 200);
+  expect((await ask('/metrics')).body).toMatch(/^kubeproxy_proxy_healthz_total\{code="503"\} [1-9]/m);
+});
+
 describe('ours, beside the kernel', () => {
   /** The word that a probe has for a verdict. */
   const seen: Readonly<Record<string, string>> = { forward: 'answered', reject: 'refused', drop: 'timeout' };
@@ -186,7 +205,7 @@ describe('ours, beside the kernel', () => {
       },
     ]);
     const dump = await ask('/debug/dump');
-    expect(dump.body).toMatch(/^# IPv4\n/);
+    expect(dump.body).toMatch(/^# IPv4: rules last known to be right \d+ s ago\n/);
     expect(dump.body).toContain(`frontend ${clusterIp}:80/TCP\n`);
     for (const ip of ips) expect(dump.body).toContain(`${ip}:8080`);
   });

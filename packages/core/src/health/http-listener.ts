@@ -99,7 +99,10 @@ function socketOf(server: Server): HttpSocket {
     server.prependListener('request', (_, response: ServerResponse) => {
       response.shouldKeepAlive = false;
     });
-    NetServer.prototype.close.call(server, () => ended.resolve());
+    NetServer.prototype.close.call(server, () => {
+      server.close(() => undefined); // nothing but the timer that looks for slow requests is left
+      ended.resolve();
+    });
   };
   return {
     release: () => {
@@ -109,7 +112,6 @@ function socketOf(server: Server): HttpSocket {
     [Symbol.asyncDispose]: () => {
       release();
       server.closeAllConnections();
-      server.close(() => undefined); // ends the timer that looks for slow requests
       return ended.promise;
     },
   };

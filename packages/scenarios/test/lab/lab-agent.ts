@@ -145,6 +145,8 @@ function flagsOf(scenario: Scenario, folder: string): readonly string[] {
     '--hostname-override=node1',
     '--proxy-mode=nftables',
     '--logging-format=json',
+    '--conntrack-max-per-core=0', // it is the whole machine's
+    '--oom-score-adj=0',
     ...detectionFlags(detectLocal),
     ...(masqueradeAll ? ['--masquerade-all'] : []),
     `--nodeport-addresses=${nodePorts}`,
