@@ -13,14 +13,15 @@ export function dashboardPicture(rows: readonly RowSpec[]): string {
   for (const row of rows) {
     parts.push(text(margin, y + 18, 'row', row.title));
     y += heading;
-    for (const [index, { title, kind, queries }] of row.panels.entries()) {
+    for (const [index, { title, queries }] of row.panels.entries()) {
       const x = margin + (index % perLine) * (panel.width + margin);
       const top = y + Math.floor(index / perLine) * (panel.height + margin);
       parts.push(
         `<rect x="${x}" y="${top}" width="${panel.width}" height="${panel.height}" rx="4"/>`,
         text(x + 10, top + 20, 'title', title),
-        ...queries.slice(0, 3).map(({ legend }, at) => text(x + 10, top + 40 + at * 15, 'legend', legend)),
-        ...(kind === 'timeseries' ? [] : [text(x + panel.width - 70, top + 20, 'legend', kind)]),
+        ...queries
+          .slice(0, 3)
+          .map(({ legend }, at) => text(x + 10, top + 40 + at * 15, 'legend', legend.replaceAll(/[{}]/g, ''))),
       );
     }
     y += Math.ceil(row.panels.length / perLine) * (panel.height + margin);
