@@ -23,6 +23,8 @@ import { TakeOver } from './host/take-over.ts';
 import type { DebugState } from './http/debug-state.ts';
 import { serveEndpoints } from './http/endpoints.ts';
 import { addMetrics } from './metrics/add-metrics.ts';
+import { logNotes } from './config/notes.ts';
+import { nodeNotes } from './node/node-notes.ts';
 import { OwnNode } from './node/own-node.ts';
 import { startConditionsOf } from './node/start-conditions.ts';
 import { healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
@@ -45,7 +47,10 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   const serviceHealths = serviceHealthsOf(parts, { node, now, isProxyLive: () => health().isLive });
   await using takeOver = takeOverOf(parts);
   const ipFamilies = backends.map(({ ipFamily }) => ipFamily);
-  const noteForwarding = onceForAll(ipFamilies, host.onForwarding);
+  const noteForwarding = onceForAll(ipFamilies, () => {
+    logNotes(nodeNotes(config, node, ipFamilies), logger);
+    host.onForwarding();
+  });
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
     tableOptions: () => tableOptionsOf(now(), node, backend.ipFamily),

@@ -1,4 +1,12 @@
-import { ConfigError, HostError, type IpFamily, millis, seconds, type StartCondition } from '@switchyard/core';
+import {
+  ConfigError,
+  HostError,
+  interfaceNameFault,
+  type IpFamily,
+  millis,
+  seconds,
+  type StartCondition,
+} from '@switchyard/core';
 import type { RunConfig } from '../config/run-config.ts';
 import type { OwnNode } from './own-node.ts';
 

@@ -24,7 +24,7 @@ beforeAll(async () => {
   await setClock(0);
   await lab.agents[0].stop();
   await lab.replaceAgent(0, {
-    args: ['-v=4'],
+    args: ['-v=4', '--metrics-bind-address=0.0.0.0:10249'],
     env: {
       LD_PRELOAD: `${root}/usr/lib/${architecture}-linux-gnu/faketime/libfaketimeMT.so.1`,
       FAKETIME_TIMESTAMP_FILE: offsetFile,
@@ -44,9 +44,12 @@ async function setClock(offset: number): Promise<void> {
   await rename(`${offsetFile}.new`, offsetFile);
 }
 
-async function get(path: string): Promise<{ readonly status: number | undefined; readonly body: string }> {
+async function get(
+  path: string,
+  port = 10_256,
+): Promise<{ readonly status: number | undefined; readonly body: string }> {
   const address = lab.nodes[0].addresses.IPv4 ?? '';
-  const answer = await lab.prober.probe({ protocol: 'http', address, port: 10_256, path });
+  const answer = await lab.prober.probe({ protocol: 'http', address, port, path });
   return answer.status === 'answered'
     ? { status: answer.httpStatus, body: answer.body }
     : { status: undefined, body: '' };
@@ -84,6 +87,19 @@ test.each([
     expect(line['durationMs']).toBeLessThan(1000);
   }
   expect(Math.abs((log.at(-1)?.time ?? 0) - Date.now() - offset * 1000)).toBeLessThan(20_000);
+});
+
+test('latencies that were measured meanwhile are no days', async () => {
+  await lab.setEndpoints('d');
+  await lab.awaitAnswerOf('d');
+  const { body } = await get('/metrics', 10_249);
+  const value = (name: string): number =>
+    Number(
+      new RegExp(`^kubeproxy_network_programming_duration_seconds_${name}(?:{[^}]*})? (\\S+)$`, 'm').exec(body)?.[1],
+    );
+  expect(value('count')).toBeGreaterThan(0);
+  expect(value('sum')).toBeGreaterThan(0);
+  expect(value('sum')).toBeLessThan(value('count') * 5);
 });
 
 test('the age of the rules, read by the next agent, knows nothing of the wall clock', async () => {

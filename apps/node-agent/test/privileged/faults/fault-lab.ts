@@ -19,9 +19,6 @@ import { expect } from 'vitest';
 /** The pods that can serve: `a` and `b` on node1, `c` and `d` on node2. They run until the end. */
 export type PodName = 'a' | 'b' | 'c' | 'd';
 
-/** What a fault does, and whether it is over. */
-export type FaultAction<T> = () => Promise<T>;
-
 /** Two nodes with agents, four pods behind one Service, and clients of its cluster IP, node port and load-balancer IP. */
 export interface FaultLab extends AsyncDisposable {
   readonly cluster: LabCluster;
@@ -44,7 +41,7 @@ export interface FaultLab extends AsyncDisposable {
    * Sends requests to all three addresses while `action` runs, on a fixed schedule, each over a connection of its own.
    * Fails the test when one was lost, or when fewer were sent than the schedule has.
    */
-  underLoad<T>(action: FaultAction<T>): Promise<T>;
+  underLoad<T>(action: () => Promise<T>): Promise<T>;
 }
 
 const podPort = 8080;
@@ -150,8 +147,9 @@ class RunningLab implements FaultLab {
       return { addresses: [pod?.addresses.IPv4 ?? ''], nodeName, conditions: { ready: true } };
     });
     const labels = { 'kubernetes.io/service-name': 'stable' };
+    const annotations = { 'endpoints.kubernetes.io/last-change-trigger-time': new Date().toISOString() };
     const slice = {
-      metadata: { name: 'stable', namespace: 'default', labels },
+      metadata: { name: 'stable', namespace: 'default', labels, annotations },
       addressType: 'IPv4' as const,
       ports: [{ name: 'http', port: podPort, protocol: 'TCP' as const }],
       endpoints,
@@ -175,7 +173,7 @@ class RunningLab implements FaultLab {
     return performance.now() - start;
   }
 
-  async underLoad<T>(action: FaultAction<T>): Promise<T> {
+  async underLoad<T>(action: () => Promise<T>): Promise<T> {
     const { caller } = this.#parts;
     const { client } = this.cluster.lab;
     const targets = [
