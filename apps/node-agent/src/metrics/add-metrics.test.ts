@@ -1,5 +1,5 @@
 import { noopLogger, type ServiceCounters, type ServicePortKey, serviceKey, servicePortKey } from '@switchyard/core';
-import { ManualClock, RecordingBackend, settle } from '@switchyard/core/testing';
+import { ManualClock, RecordingBackend } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import type { ServiceMetricsConfig } from '../config/run-config.ts';
 import { addMetrics } from './add-metrics.ts';
