@@ -130,6 +130,18 @@ const imports: readonly (readonly [string, string, string, RegExp | undefined])[
     undefined,
   ],
   [
+    'a tool that brings programs may be reached by a test',
+    'packages/backend-b/test/privileged/a.test.ts',
+    "import { debianRoot } from '../../../../tools/debian/debian-root.ts';",
+    undefined,
+  ],
+  [
+    'but not by production code',
+    'packages/backend-b/src/a.ts',
+    "import { debianRoot } from '../../../tools/debian/debian-root.ts';",
+    /leaves the package/,
+  ],
+  [
     'an external package outside its owner',
     'packages/host/src/a.ts',
     "import { parse } from 'yaml';",

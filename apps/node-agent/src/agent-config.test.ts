@@ -16,6 +16,17 @@ const cluster = replaceAll({
   nodes: [node('n1', { addresses: ['192.0.2.1', 'fd00::1', '203.0.113.1'] })],
 });
 
+test.each([
+  ['on', ['clusterIP', 'externalIP']],
+  ['off', ['clusterIP']],
+])('the gate AllowServiceExternalIPs, %s, decides about external IPs', async (state, expected) => {
+  await using bench = new AgentBench(configOf(`--feature-gates=AllowServiceExternalIPs=${state === 'on'}`));
+  const cart = service('shop/cart', { externalIps: ['203.0.113.77'] });
+  await bench.push(replaceAll({ services: [cart], nodes: [node('n1', { addresses: ['192.0.2.1'] })] }));
+  const [forwarding] = bench.backends.IPv4.kernel.values();
+  expect(forwarding?.frontends.map(({ kind }) => kind)).toEqual(expected);
+});
+
 describe('a configuration that changes', () => {
   test.each<readonly [string, readonly string[], object]>([
     ['where NodePorts answer', ['--nodeport-addresses=10.0.0.0/8'], { nodePortCidrs: ['10.0.0.0/8'] }],

@@ -239,7 +239,7 @@ describe('healthCheckNodePort', () => {
   });
 
   test('follows them late, with one warning, where the machine cannot tell', async () => {
-    await using bench = new AgentBench(configOf('--nodeport-addresses=192.0.2.0/24'));
+    await using bench = new AgentBench(configOf('--nodeport-addresses=192.0.2.0/24,fd00::/8'));
     await bench.push(cluster);
     const failure = new HostError('native.missing', 'no addon');
     bench.addressEvents.push(failure, failure);

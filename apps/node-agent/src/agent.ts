@@ -18,10 +18,13 @@ import type { RunConfig } from './config.ts';
 import { fixedConfig } from './config/config-follower.ts';
 import { startingEvent } from './events/agent-events.ts';
 import { followAddresses } from './follow-addresses.ts';
+import { familyDumpText } from './host/dump-text.ts';
 import { TakeOver } from './host/take-over.ts';
 import type { DebugState } from './http/debug-state.ts';
 import { serveEndpoints } from './http/endpoints.ts';
 import { addMetrics } from './metrics/add-metrics.ts';
+import { logNotes } from './config/notes.ts';
+import { nodeNotes } from './node/node-notes.ts';
 import { OwnNode } from './node/own-node.ts';
 import { startConditionsOf } from './node/start-conditions.ts';
 import { healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
@@ -44,7 +47,10 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   const serviceHealths = serviceHealthsOf(parts, { node, now, isProxyLive: () => health().isLive });
   await using takeOver = takeOverOf(parts);
   const ipFamilies = backends.map(({ ipFamily }) => ipFamily);
-  const noteForwarding = onceForAll(ipFamilies, host.onForwarding);
+  const noteForwarding = onceForAll(ipFamilies, () => {
+    logNotes(nodeNotes(config, node, ipFamilies), logger);
+    host.onForwarding();
+  });
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
     tableOptions: () => tableOptionsOf(now(), node, backend.ipFamily),
@@ -63,7 +69,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   follower.onChange(() => reconciler.rebuild('the configuration changed'));
   events.record(startingEvent(nodeName));
   const stop = new AbortController();
-  addMetrics({ config, backends, host, status: () => reconciler.status(), health }, stop.signal);
+  addMetrics({ config, now, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints = serveEndpoints({ config, health, debug: debugState(parts, reconciler), ...host }, stop.signal);
   endpoints.catch((error: unknown) => stop.abort(error)); // told below
   const followNodeAddresses = async (): Promise<void> => {
@@ -136,7 +142,7 @@ function debugState({ config, backends, host }: AgentParts, reconciler: Reconcil
     tables: () => reconciler.tables(),
     status: () => reconciler.status(),
     interfaceAddresses: host.interfaceAddresses,
-    dumps: new Map(backends.map((backend) => [backend.ipFamily, (signal) => backend.dump(signal)])),
+    dumps: backends.map((backend) => (signal) => familyDumpText(backend, signal)),
     now: () => host.clock.now(),
   };
 }

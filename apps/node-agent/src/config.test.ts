@@ -202,7 +202,11 @@ describe('what is refused', () => {
     ],
     [
       ['--proxy-mode=nftables', '--detect-local-mode=InterfaceNamePrefix', '--pod-interface-name-prefix=a b'],
-      'must be 1 to 15 characters',
+      'cannot be the name of an interface: no interface can have " " in its name',
+    ],
+    [
+      ['--proxy-mode=nftables', '--detect-local-mode=BridgeInterface', '--pod-bridge-interface=a"; drop'],
+      'cannot be the name of an interface: no interface can have "\\"" in its name',
     ],
     [
       ['--proxy-mode=nftables', '--switchyard-nft-transport=libnftables'],

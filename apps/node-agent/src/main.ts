@@ -156,7 +156,12 @@ function viewsOf({ config, logger }: Run, follower: ConfigWatch): EndpointViews 
 function followConfig(config: RunConfig, logger: LeveledLogger, metrics: Metrics): ConfigWatch {
   const load = (): Promise<Config> => loadConfig(process.argv.slice(2));
   const follower = new ConfigWatch({ config, load, clock: systemClock, logger, metrics });
-  follower.onChange(() => logger.setLevel(follower.current().logLevel));
+  let { logLevel } = config;
+  follower.onChange(() => {
+    if (follower.current().logLevel === logLevel) return; // somebody may have set another meanwhile, over HTTP
+    logLevel = follower.current().logLevel;
+    logger.setLevel(logLevel);
+  });
   return follower;
 }
 

@@ -50,7 +50,7 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
   const sourceMetrics = new SourceMetrics(metrics, clock);
   metricsPage.addCollector(() => [lagFamily(sourceMetrics.lags())]);
   const nodes = { kind: 'one', name: nodeName } as const;
-  const send = sendJson.bind(undefined, { connection, clock, userAgent });
+  const send = sendJson.bind(undefined, { connection, clock, userAgent, metrics });
   return {
     source: new KubernetesSource({ connection, nodes, clock, random, log, userAgent, metrics, sourceMetrics }),
     events: new ApiEventRecorder({ send, nodeName, clock, logger: log }),

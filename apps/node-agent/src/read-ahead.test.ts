@@ -32,3 +32,18 @@ test('a source that can never recover tells it to the reader, not to the process
   await Promise.resolve();
   await expect(source.batches(never)[Symbol.asyncIterator]().next()).rejects.toThrow('no such folder');
 });
+
+test('a reader that stops, ends the reading of the source', async () => {
+  const source: ClusterStateSource = {
+    async *batches(signal) {
+      yield gone('a');
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+    },
+  };
+  const stop = new AbortController();
+  const batches = readAhead(source, never).batches(stop.signal)[Symbol.asyncIterator]();
+  expect(await batches.next()).toMatchObject({ value: gone('a') });
+  const next = batches.next();
+  stop.abort(new Error('enough'));
+  await expect(next).rejects.toThrow('enough');
+});

@@ -56,9 +56,6 @@ export type ElementObject = (typeof elementObjects)[number];
 /** Interval sets, written as a whole: they are small, and nft cannot change single intervals safely. */
 export const intervalObjects = ['pod-cidrs', 'pod-interfaces', 'nodeport-ips', 'service-cidrs'] as const;
 
-/** Bytes of the longest name of a network interface; the kernel stores one more. */
-export const maxInterfaceNameLength = 15;
-
 /** What the content of an interval set is made of, by its name without suffix. */
 export function intervalKind(object: string): 'address' | 'interface' {
   return object === 'pod-interfaces' ? 'interface' : 'address';

@@ -1,6 +1,6 @@
-import type { Cidr, ForwardingTable, PodDetector } from '@switchyard/core';
+import { type Cidr, type ForwardingTable, maxInterfaceNameLength, type PodDetector } from '@switchyard/core';
 import type { Change } from './elements.ts';
-import { type IntervalObject, maxInterfaceNameLength, type ObjectName, suffixOf } from './names.ts';
+import { type IntervalObject, type ObjectName, suffixOf } from './names.ts';
 import { withoutCovered } from './without-covered.ts';
 
 /**
@@ -32,7 +32,7 @@ function interfacesOf(detector: PodDetector): readonly string[] {
   if (detector.kind === 'interface') return [`"${detector.name}"`];
   if (detector.kind !== 'interfacePrefix') return [];
   const { prefix } = detector;
-  return [prefix.length < maxInterfaceNameLength ? `"${prefix}*"` : `"${prefix}"`];
+  return [Buffer.byteLength(prefix) < maxInterfaceNameLength ? `"${prefix}*"` : `"${prefix}"`];
 }
 
 /** The change that gives an interval set its wanted content. */

@@ -42,7 +42,7 @@ export const ruleFeatures: readonly RuleFeature[] = [
   },
   {
     name: 'intervals of interface names in sets',
-    since: 'Linux 4.1, nft 1.0.1',
+    since: 'nft 1.0.6 at the latest',
     rules: 'set s { typeof iifname; flags interval; }',
   },
   {

@@ -50,3 +50,4 @@ export * from './metric-declaration.ts';
 export * from './metrics-kube-proxy.ts';
 export * from './metrics-own.ts';
 export type { StartCondition } from './reconcile/start-condition.ts';
+export * from './ip/interface-name.ts';

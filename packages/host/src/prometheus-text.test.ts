@@ -139,6 +139,7 @@ describe('the format', () => {
     ['a browser', 'text/html,application/xhtml+xml,*/*;q=0.8', 'text'],
     ['Prometheus 2', prometheus2, 'openmetrics'],
     ['Prometheus 3', prometheus3, 'openmetrics'],
+    ['OpenMetrics with a quoted version', 'application/openmetrics-text; version="1.0.0"', 'openmetrics'],
     ['OpenMetrics without a version', 'application/openmetrics-text', 'openmetrics'],
     ['an older OpenMetrics only', 'application/openmetrics-text;version=0.0.1,text/plain;q=0.5', 'text'],
     ['OpenMetrics as the lesser evil', 'text/plain, application/openmetrics-text; q=0.5', 'text'],

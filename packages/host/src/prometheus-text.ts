@@ -73,11 +73,11 @@ export function* familyText(family: MetricFamily, format: MetricsFormat): Genera
   if (!isEmpty && text !== '') yield text;
 }
 
-/** The format to answer with; `text` unless the other one is asked for. An `Accept` header as HTTP defines it, or undefined. */
+/** The format to answer with: `text` unless an `Accept` header prefers the other one. */
 export function formatFor(accept: string | undefined): MetricsFormat {
   let best: { readonly format: MetricsFormat; readonly quality: number } = { format: 'text', quality: 0 };
   for (const item of (accept ?? '').split(',')) {
-    const [type = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase());
+    const [type = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase().replaceAll('"', ''));
     const valueOf = (name: string): string | undefined =>
       parameters.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1);
     const version = valueOf('version');

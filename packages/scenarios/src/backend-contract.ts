@@ -1,6 +1,7 @@
 import {
   type DataplaneBackend,
   type ForwardingTable,
+  type Millis,
   type ServiceForwarding,
   type ServicePortKey,
   UsageError,
@@ -34,6 +35,7 @@ export const backendContract: readonly ContractClause[] = [
   { promise: 'names the services the kernel refused, and writes all others', faults: partialFailure },
   { promise: 'is as good as new after an aborted apply', faults: abortedApply },
   { promise: 'cleans up without memory, twice if need be, and leaves nothing', faults: cleanup },
+  { promise: 'keeps the age of the rules for the next instance, or says that it cannot', faults: ageOfRules },
 ];
 
 async function secondApply({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
@@ -156,11 +158,33 @@ async function cleanup({ harness, scenario }: ContractSubject, signal: AbortSign
     await using writer = await kernel.open(scenario.ipFamily, signal);
     await new TableApplier(writer).apply(table, signal);
     await using cleaner = await kernel.open(scenario.ipFamily, signal);
-    await cleaner.cleanup(signal);
-    await cleaner.cleanup(signal);
+    const wasEmpty = kernel.isEmpty();
+    const removed = await cleaner.cleanup(signal);
+    const again = await cleaner.cleanup(signal);
+    if (removed.length === 0 && !wasEmpty) faults.push('a cleanup does not say what it removed');
+    if (again.length > 0) faults.push(`a second cleanup says that it removed ${again.join(', ')}`);
     if (!kernel.isEmpty()) faults.push('something is left after a cleanup');
     if ((await cleaner.dump(signal)) !== '') faults.push('the dump of a cleaned kernel is not empty');
   }
+  return faults;
+}
+
+async function ageOfRules({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+  const [table] = tablesOf(scenario);
+  const kernel = harness.createKernel();
+  await using writer = await kernel.open(scenario.ipFamily, signal);
+  if (writer.markReconciled === undefined && writer.unreconciledFor === undefined) return [];
+  const faults: string[] = [];
+  const ages: (Millis | undefined)[] = [await writer.unreconciledFor?.(signal)];
+  if (table !== undefined) await new TableApplier(writer).apply(table, signal);
+  const before = await writer.dump(signal);
+  await writer.markReconciled?.(signal);
+  await using reader = await kernel.open(scenario.ipFamily, signal);
+  ages.push(await reader.unreconciledFor?.(signal));
+  const [atFirst, marked] = ages;
+  if (atFirst !== undefined) faults.push(`an empty kernel has an age of ${atFirst} ms`);
+  if (marked === undefined || marked < 0 || marked > 60_000) faults.push(`just marked, the age is ${marked} ms`);
+  if ((await reader.dump(signal)) !== before) faults.push('a mark changed the forwarding');
   return faults;
 }
 

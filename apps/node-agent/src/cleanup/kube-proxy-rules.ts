@@ -75,7 +75,7 @@ async function lookInto({ runner, ipFamily, table }: UnreadTable, signal: AbortS
   const why = 'iptables refuses the table, because nft wrote into it what iptables cannot express; remove that first';
   throw new HostError(
     'cleanup.unreadable',
-    `cannot remove ${chains.length} chains of kube-proxy from table ${table} of ${name}: ${why}`,
+    `cannot remove ${count(chains.length, 'chain')} of kube-proxy from table ${table} of ${name}: ${why}`,
   );
 }
 
@@ -93,5 +93,12 @@ function inWords(place: PlaceRemoval): Removal {
 }
 
 function tableText(name: string, { table, chains, rules, jumps }: TableRemoval): string {
-  return `${name}, table ${table}: ${chains.length} chains of kube-proxy with ${rules} rules, and ${jumps.length} jumps to them`;
+  const what = [count(chains.length, 'chain'), count(rules, 'rule'), `${count(jumps.length, 'jump')} to them`].join(
+    ', ',
+  );
+  return `${name}, table ${table}: ${what}`;
+}
+
+function count(many: number, what: string): string {
+  return `${many} ${what}${many === 1 ? '' : 's'}`;
 }

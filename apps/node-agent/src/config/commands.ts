@@ -1,7 +1,7 @@
 import type { Logger } from '@switchyard/core';
 import { version } from '../version.ts';
 import { toDocument } from './documents.ts';
-import { kubernetesVersion } from './kubernetes-version.ts';
+import { kubernetesRelease } from './kubernetes-version.ts';
 import type { Config } from './run-config.ts';
 import { toYaml } from './to-yaml.ts';
 import { writeWhole } from './write-file.ts';
@@ -15,7 +15,6 @@ export async function writeConfig(config: Extract<Config, { readonly kind: 'writ
 /** `--version`: one line, or with `raw` all that is known, as JSON. */
 export function versionText(form: 'line' | 'raw'): string {
   if (form === 'line') return `switchyard-agent ${version}\n`;
-  const { major, minor } = kubernetesVersion;
-  const kubeProxy = `${major}.${minor}`;
-  return `${JSON.stringify({ version, kubeProxy, node: process.version, platform: process.platform, arch: process.arch })}\n`;
+  const { version: node, platform, arch } = process;
+  return `${JSON.stringify({ version, kubeProxy: kubernetesRelease, node, platform, arch })}\n`;
 }

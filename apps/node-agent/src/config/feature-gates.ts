@@ -58,6 +58,12 @@ export function effectiveFeatureGates(set: ReadonlyMap<string, boolean>): Readon
   );
 }
 
+/** The stage of a gate as metrics spell it: empty for general availability, and for a gate that is not known. */
+export function featureStageOf(name: string): 'ALPHA' | 'BETA' | '' {
+  const stage = featureGates.find((one) => one.name === name)?.stage ?? 'GA';
+  return stage === 'GA' ? '' : stage;
+}
+
 function names(): string {
   return featureGates.map(({ name }) => name).join(', ');
 }

@@ -1,5 +1,9 @@
+import { readFile } from 'node:fs/promises';
+import { ConfigError } from '@switchyard/core';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Config, loadConfig, type RunConfig } from '../config.ts';
+import { kubeProxySchema } from './schema/kube-proxy-fields.ts';
 import { ConfigFolder } from './testing/config-folder.ts';
 import { kubeadmFile } from './testing/kubeadm-file.ts';
 
@@ -33,6 +37,11 @@ async function faults(texts: Texts, ...args: readonly string[]): Promise<readonl
 }
 
 const head = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\n';
+const kindAndMode = {
+  apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+  kind: 'KubeProxyConfiguration',
+  mode: 'nftables',
+};
 const ownHead = 'apiVersion: switchyard.dev/v1alpha1\nkind: SwitchyardConfiguration\n';
 const nftables = { config: head };
 
@@ -116,6 +125,36 @@ test("k3s's flags", async () => {
     conntrack: { maxPerCore: 0, tcpCloseWaitTimeout: 0, tcpEstablishedTimeout: 0 },
     notes: [],
   });
+});
+
+describe('the files we ship', () => {
+  const shipped = (path: string): Promise<string> =>
+    readFile(new URL(`../../../../deploy/kustomize/overlays/${path}`, import.meta.url), 'utf8');
+
+  test('for kube-proxy load without a word', async () => {
+    const config = await run({ config: await shipped('standalone/config.conf') }, '--hostname-override=n1');
+    expect(config).toMatchObject({ oomScoreAdj: -997, notes: [] });
+  });
+
+  test('of our own load without a word', async () => {
+    const config = await run({ ...nftables, own: await shipped('custom-settings/config.yaml') });
+    expect(config).toMatchObject({ kubeProxyRules: 'keep', notes: [] });
+  });
+});
+
+test('whatever stands in a file, it is taken or refused with a ConfigError', async () => {
+  const paths = kubeProxySchema.fields.map(({ path }) => path);
+  const value = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constantFrom('', '0s', '1h', 'yes', -1, 2 ** 40, null));
+  await using folder = await ConfigFolder.create();
+  const check = async (path: string, one: unknown, text: string): Promise<void> => {
+    const document = path.split('.').reduceRight<unknown>((inner, key) => ({ [key]: inner }), one);
+    const file = await folder.write('config.conf', `${head}${JSON.stringify(document).slice(1, -1)}\n${text}`);
+    const flow = await folder.write('flow.conf', JSON.stringify({ ...kindAndMode, ...(document as object) }));
+    for (const name of [file, flow]) {
+      await loadConfig([`--config=${name}`], {}).catch((error: unknown) => expect(error).toBeInstanceOf(ConfigError));
+    }
+  };
+  await fc.assert(fc.asyncProperty(fc.constantFrom(...paths), value, fc.string(), check), { numRuns: 300 });
 });
 
 describe('a field', () => {

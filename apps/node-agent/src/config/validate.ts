@@ -1,3 +1,4 @@
+import { interfaceNameFault } from '@switchyard/core';
 import type { EffectiveSettings } from './effective.ts';
 import { type Problem, problemAt, type Settings } from './settings.ts';
 
@@ -69,12 +70,11 @@ function detectLocalProblems(settings: Settings): readonly Problem[] {
   const path = interfaceFields[mode];
   if (path === undefined) return [];
   const name = settings.text(path);
+  const fault = interfaceNameFault(name);
   const why =
     name === ''
       ? `must not be empty: detectLocalMode is ${mode}`
-      : /^[^\s/]{1,15}$/.test(name)
-        ? undefined
-        : 'must be 1 to 15 characters without spaces and slashes, as names of interfaces are';
+      : fault && `cannot be the name of an interface: ${fault}`;
   return why === undefined ? [] : [problemAt(settings.schema, path, settings.at(path), why)];
 }
 

@@ -12,6 +12,11 @@ export async function dumpText(backends: readonly DataplaneBackend[], signal: Ab
   return [...heads, ...bodies].join('');
 }
 
+/** What is in the kernel of one family, with the age of its rules at the head. The backend stays open, and may be applying. */
+export async function familyDumpText(backend: DataplaneBackend, signal: AbortSignal): Promise<string> {
+  return `# ${backend.ipFamily}: ${await ageText(backend, signal)}\n${await backend.dump(signal)}`;
+}
+
 async function ageText(backend: DataplaneBackend, signal: AbortSignal): Promise<string> {
   const age = await backend.unreconciledFor?.(signal);
   if (age === undefined) return 'nobody said when the rules were last known to be right';

@@ -182,7 +182,7 @@ describe('what /debug/explain refuses', () => {
 describe('/debug/dump', () => {
   test('is the text of each family', async () => {
     const answer = await ask(debugHandler(debugState()), '/debug/dump');
-    expect(answer).toMatchObject({ status: 200, body: '# IPv4\nfrontend x\n\n# IPv6\nfrontend x\n' });
+    expect(answer).toMatchObject({ status: 200, body: '# IPv4: x\nfrontend x\n\n# IPv6: x\n' });
   });
 
   test('is read from the kernel by one request at a time, and says what the kernel said', async () => {

@@ -1,4 +1,5 @@
 import {
+  assertNever,
   explain,
   type Explanation,
   type Failure,
@@ -93,6 +94,8 @@ function sourceOf(
       return { from: told, reason: 'an address of this node' };
     case 'outside':
       return { from: told, reason: outsideReason(detector) };
+    default:
+      return assertNever(told);
   }
 }
 
@@ -105,6 +108,8 @@ function outsideReason(detector: ForwardingTable['podDetector']): string {
     case 'interface':
     case 'interfacePrefix':
       return 'not an address of this node; pods are told by interface here, so add source=pod if it is one';
+    default:
+      return assertNever(detector);
   }
 }
 

@@ -18,9 +18,9 @@ export function debugRoutes(state: DebugState): readonly Route[] {
   ];
 }
 
-/** What is in the kernel, read from it now: the same text as `--switchyard-dump`, by family. */
+/** What is in the kernel, read from it now: what `--switchyard-dump` prints, family by family. */
 async function dumpAnswer({ dumps }: DebugState, signal: AbortSignal): Promise<HttpAnswer> {
   const texts: string[] = [];
-  for (const [ipFamily, dump] of dumps) texts.push(`# ${ipFamily}\n${await dump(signal)}`);
+  for (const dump of dumps) texts.push(await dump(signal));
   return textAnswer(200, texts.join('\n'));
 }

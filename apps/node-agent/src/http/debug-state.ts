@@ -10,8 +10,8 @@ export interface DebugState {
   readonly status: () => ReconcilerStatus;
   /** What is on this machine's interfaces now, loopback excluded. */
   readonly interfaceAddresses: () => readonly IpAddress[];
-  /** Text of what is in the kernel, by family. Rejects with `HostError`. */
-  readonly dumps: ReadonlyMap<IpFamily, (signal: AbortSignal) => Promise<string>>;
+  /** Text of what is in the kernel, one of each family. They reject with `HostError`. */
+  readonly dumps: readonly ((signal: AbortSignal) => Promise<string>)[];
   /** Wall clock. */
   readonly now: () => Millis;
 }

@@ -146,6 +146,7 @@ describe.each(servers)('fact 78: a port in use, of the %s server', (...server) =
     });
     expect(bench.events).toEqual([event]);
     expect(bench.listener.refused).toHaveLength(1);
+    expect(bench.listener.places).toEqual([]); // the other one, too
     expect(bench.warnings).toEqual([]);
   });
 

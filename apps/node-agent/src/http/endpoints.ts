@@ -32,10 +32,21 @@ export async function serveEndpoints(options: EndpointsOptions, signal: AbortSig
   const { config, clock, metrics, health } = options;
   const ofHealth = { target: config.healthz, routes: () => healthRoutes({ health, clock, metrics }) };
   const ofMetrics = { target: config.metricsServer, routes: () => routesOfMetrics(options) };
-  await Promise.all([
-    serveOne(options, { ...healthServer, ...ofHealth }, signal),
-    serveOne(options, { ...metricsServer, ...ofMetrics }, signal),
+  const stop = new AbortController();
+  const running = AbortSignal.any([signal, stop.signal]);
+  const guarded = async (server: ServerKind & ServerContent): Promise<void> => {
+    try {
+      await serveOne(options, server, running);
+    } catch (error) {
+      stop.abort(error); // the other one closes, too
+      throw error;
+    }
+  };
+  const ended = await Promise.allSettled([
+    guarded({ ...healthServer, ...ofHealth }),
+    guarded({ ...metricsServer, ...ofMetrics }),
   ]);
+  for (const result of ended) if (result.status === 'rejected') throw result.reason;
 }
 
 interface ServerKind {

@@ -1,4 +1,4 @@
-import { type HttpAnswer, type HttpRequest, textAnswer } from '@switchyard/core';
+import { type HttpAnswer, type HttpRequest, type Millis, textAnswer } from '@switchyard/core';
 import type { Route } from './route.ts';
 
 /** Prometheus' text format. */
@@ -6,9 +6,10 @@ const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
  * `/healthz` of the metrics server, which says only that the process answers, and `/metrics/slis`, which counts those
- * answers (`kubernetes_healthcheck`, `kubernetes_healthchecks_total`). DELETE of the latter starts counting anew.
+ * answers (`kubernetes_healthcheck`, `kubernetes_healthchecks_total`), beside the start of the process (wall clock). DELETE
+ * of the latter starts counting anew.
  */
-export function healthAndSliRoutes(): readonly Route[] {
+export function healthAndSliRoutes(startTime: Millis): readonly Route[] {
   let answered = 0;
   const ping = (): HttpAnswer => {
     answered++;
@@ -25,7 +26,8 @@ export function healthAndSliRoutes(): readonly Route[] {
       path: '/metrics/slis',
       methods: ['GET', 'DELETE'],
       answer: ({ method }) => {
-        if (method !== 'DELETE') return textAnswer(200, sliText(answered), { 'Content-Type': metricsContentType });
+        if (method !== 'DELETE')
+          return textAnswer(200, sliText(answered, startTime), { 'Content-Type': metricsContentType });
         answered = 0;
         return textAnswer(200, 'metrics reset\n');
       },
@@ -39,15 +41,20 @@ function verboseAnswer(answer: HttpAnswer, { query }: HttpRequest): HttpAnswer {
   return { ...answer, body: `${check}\nhealthz check passed\n` };
 }
 
-function sliText(answered: number): string {
-  if (answered === 0) return '';
-  return [
+function sliText(answered: number, startTime: Millis): string {
+  const checks = [
     '# HELP kubernetes_healthcheck [STABLE] Result of a health check: 1 for success, 0 for failure',
     '# TYPE kubernetes_healthcheck gauge',
     'kubernetes_healthcheck{name="ping",type="healthz"} 1',
     '# HELP kubernetes_healthchecks_total [STABLE] Results of a health check, by status',
     '# TYPE kubernetes_healthchecks_total counter',
     `kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} ${answered}`,
+  ];
+  return [
+    ...(answered === 0 ? [] : checks),
+    '# HELP process_start_time_seconds [ALPHA] Start time of the process since the Unix epoch',
+    '# TYPE process_start_time_seconds gauge',
+    `process_start_time_seconds ${startTime / 1000}`,
     '',
   ].join('\n');
 }

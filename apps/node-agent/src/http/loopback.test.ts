@@ -105,7 +105,7 @@ describe('over real sockets', () => {
     ['GET', '/debug/forwarding', /shop\/cart:http\/TCP/],
     ['GET', '/debug/explain?from=10.244.9.9&to=10.96.0.10:80/TCP', /^forward to one of 2 endpoints/m],
     ['GET', '/debug/explain?from=10.244.9.9&to=10.96.0.10%3A80%2FTCP&format=json', /"kind":"forward"/],
-    ['GET', '/debug/dump', /^# IPv6$/m],
+    ['GET', '/debug/dump', /^# IPv6: x$/m],
     ['GET', '/debug/pprof/', /profile\?seconds=N/],
     ['PUT', '/debug/flags/v', /^successfully set klog\.logging\.verbosity to 4$/m],
   ])('%s %s', async (method, path, expected) => {

@@ -7,6 +7,7 @@ import {
   type Millis,
   textAnswer,
 } from '@switchyard/core';
+import { kubernetesRelease } from '../config/kubernetes-version.ts';
 import { debugRoutes } from './debug-routes.ts';
 import type { DebugState } from './debug-state.ts';
 import type { MetricsPage } from '../metrics/metrics-page.ts';
@@ -51,8 +52,6 @@ export interface MetricsRoutesOptions {
   readonly logger: Logger;
 }
 
-/** The Kubernetes release whose kube-proxy we stand in for. */
-const emulationVersion = '1.36';
 /** `--proxy-mode`; there is no other yet. */
 const proxyMode = 'nftables';
 
@@ -62,14 +61,17 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   const isOn = (gate: string): boolean => featureGates.get(gate) ?? true;
   const { commandLine } = views.process;
   const profiling = { profiler, commandLine, setVerbosity: views.setVerbosity, logger };
+  const flagz: Route = {
+    path: '/flagz',
+    methods: ['GET'],
+    answer: (request) => flagzAnswer(views.flagz(), request),
+  };
   const routes: readonly Route[] = [
-    ...healthAndSliRoutes(),
+    ...healthAndSliRoutes(views.process.startTime),
     { path: '/proxyMode', methods: ['GET'], answer: () => textAnswer(200, proxyMode) },
     { path: '/metrics', methods: ['GET'], answer: (request, signal) => metricsAnswer(metricsPage, request, signal) },
     { path: '/configz', methods: ['GET'], answer: () => jsonAnswer(200, views.configz()) },
-    ...(isOn('ComponentFlagz')
-      ? [{ path: '/flagz', methods: ['GET'], answer: (request) => flagzAnswer(views.flagz(), request) } as Route]
-      : []),
+    ...(isOn('ComponentFlagz') ? [flagz] : []),
     ...debugRoutes(debug),
     ...(enableProfiling ? profilingRoutes(profiling) : []),
   ];
@@ -80,7 +82,14 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
     methods: ['GET'],
     answer: (request) => {
       const { startTime, nodeVersion, version: binaryVersion } = views.process;
-      const facts = { startTime, now: clock.now(), nodeVersion, binaryVersion, emulationVersion, paths };
+      const facts = {
+        startTime,
+        now: clock.now(),
+        nodeVersion,
+        binaryVersion,
+        emulationVersion: kubernetesRelease,
+        paths,
+      };
       return statuszAnswer(facts, request);
     },
   };

@@ -7,6 +7,8 @@ import { serviceMetrics } from './service-metrics.ts';
 /** A running agent, as far as its metrics need it. */
 export interface MeasuredAgent {
   readonly config: Pick<RunConfig, 'featureGates' | 'serviceMetrics'>;
+  /** The configuration as it is later. Default: always `config`. */
+  readonly now?: () => Pick<RunConfig, 'serviceMetrics'>;
   readonly backends: readonly DataplaneBackend[];
   readonly host: {
     readonly clock: Clock;
@@ -19,10 +21,18 @@ export interface MeasuredAgent {
 }
 
 /** Adds to the pages what is worked out when they are asked for. `signal`: the agent stops. */
-export function addMetrics({ config, backends, host, status, health }: MeasuredAgent, signal: AbortSignal): void {
-  const { featureGates, serviceMetrics: wanted } = config;
+export function addMetrics(agent: MeasuredAgent, signal: AbortSignal): void {
+  const { config, backends, host, status, health, now = () => config } = agent;
+  const { featureGates } = config;
   addAgentCollectors(host.metricsPage, { backend: backends[0]?.name ?? '', featureGates, status, health });
-  if (wanted.kind === 'on') {
-    host.metricsPage.addCollector(serviceMetrics({ ...host, backends, limit: wanted.limit, signal }));
-  }
+  const ofServices = serviceMetrics({
+    ...host,
+    backends,
+    signal,
+    get limit() {
+      const wanted = now().serviceMetrics;
+      return wanted.kind === 'on' ? wanted.limit : 0;
+    },
+  });
+  host.metricsPage.addCollector((asked) => (now().serviceMetrics.kind === 'on' ? ofServices(asked) : []));
 }

@@ -1,7 +1,8 @@
 import type { ProxyHealth, ReconcilerStatus } from '@switchyard/core';
 import { collectedFamily, type CollectedSample, type MetricFamily } from '@switchyard/host';
+import { featureStageOf } from '../config/feature-gates.ts';
+import { kubernetesVersion } from '../config/kubernetes-version.ts';
 import { version } from '../version.ts';
-import { stageOf } from './feature-stages.ts';
 import type { MetricsPage } from './metrics-page.ts';
 
 /** What the page says of a running agent. */
@@ -11,9 +12,6 @@ export interface AgentView {
   readonly status: () => Pick<ReconcilerStatus, 'families'>;
   readonly health: () => ProxyHealth;
 }
-
-/** The kube-proxy this agent stands in for: whose configuration it reads and whose metrics it serves. */
-const kubernetes = { major: '1', minor: '36' };
 
 /** Adds what only the running agent knows. */
 export function addAgentCollectors(page: MetricsPage, view: AgentView): void {
@@ -27,16 +25,17 @@ export function addAgentCollectors(page: MetricsPage, view: AgentView): void {
 }
 
 function buildInfo(): MetricFamily {
-  const { major, minor } = kubernetes;
+  const { major, minor } = kubernetesVersion;
   const gitVersion = `v${major}.${minor}.0+switchyard-${version}`;
   const platform = `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`;
   return collectedFamily('kubernetes_build_info', [
-    [1, '', 'v8', '', '', gitVersion, process.version, major, minor, platform],
+    [1, '', 'v8', '', '', gitVersion, process.version, String(major), String(minor), platform],
   ]);
 }
 
+/** General availability is spelled as nothing. */
 function featureSample([name, isOn]: readonly [string, boolean]): CollectedSample {
-  return [isOn ? 1 : 0, name, stageOf(name)];
+  return [isOn ? 1 : 0, name, featureStageOf(name)];
 }
 
 function healthFamily({ isLive, isReady }: ProxyHealth): MetricFamily {

@@ -80,7 +80,7 @@ interface Writing {
 }
 
 /** Gives way after so many characters: a millisecond or two of writing. */
-const pieceLength = 250_000;
+const pieceLength = 100_000;
 
 async function* write(
   families: readonly MetricFamily[],

@@ -1,4 +1,12 @@
-import type { Clock, DataplaneBackend, IpFamily, Millis, ServiceCounters, ServicePortKey } from '@switchyard/core';
+import {
+  type Clock,
+  type DataplaneBackend,
+  type IpFamily,
+  type Millis,
+  millis,
+  type ServiceCounters,
+  type ServicePortKey,
+} from '@switchyard/core';
 
 /** What `BoundedCounters` reads, and how often. */
 export interface BoundedCountersOptions {
@@ -13,18 +21,18 @@ export interface BoundedCountersOptions {
 /** The counters of some services. */
 export interface CountersReading {
   readonly ipFamily: IpFamily;
-  /** In key order; at most `limit`. */
+  /** In no particular order; at most `limit`. */
   readonly services: ReadonlyMap<ServicePortKey, ServiceCounters>;
   /** Service ports that are left out because of the limit. */
   readonly omitted: number;
 }
 
 /**
- * The kernel's counters of Services behind a limit. The kernel is read when somebody asks, once for all who ask meanwhile, and not
- * again before `maxAge` has passed.
+ * The kernel's counters of Services behind a limit. The kernel is read when somebody asks, once for all who ask meanwhile,
+ * and not again before `maxAge` has passed.
  *
  * Which services are shown: those shown before that have ever counted keep their place, so that a graph does not break off;
- * the other places go to the busiest, then to the first by key.
+ * the other places go to the busiest; of the idle ones those stay that were shown.
  */
 export class BoundedCounters {
   readonly #options: BoundedCountersOptions;
@@ -55,33 +63,54 @@ export class BoundedCounters {
   async #readKernel(signal: AbortSignal): Promise<CountersReading> {
     const { backend, clock, limit } = this.#options;
     const all = (await backend.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
-    this.#shown = choose(all, this.#shown, limit);
-    const services = new Map<ServicePortKey, ServiceCounters>();
-    for (const key of [...this.#shown].sort()) {
-      const counters = all.get(key);
-      if (counters !== undefined) services.set(key, counters);
-    }
+    const services = all.size <= limit ? all : await this.#choose(all, signal);
     const reading = { ipFamily: backend.ipFamily, services, omitted: all.size - services.size };
     this.#latest = { reading, at: clock.monotonic() };
     return reading;
   }
+
+  async #choose(
+    all: ReadonlyMap<ServicePortKey, ServiceCounters>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
+    const { clock, limit } = this.#options;
+    await clock.sleep(millis(0), signal); // to add up the reading was a piece of work by itself
+    this.#shown = choose(all, this.#shown, limit);
+    const services = new Map<ServicePortKey, ServiceCounters>();
+    for (const key of this.#shown) {
+      const counters = all.get(key);
+      if (counters !== undefined) services.set(key, counters);
+    }
+    return services;
+  }
 }
 
+/** Walks everything once and sorts only what has counted and has no place yet: with 10,000 Services this must stay short. */
 function choose(
   all: ReadonlyMap<ServicePortKey, ServiceCounters>,
   shown: ReadonlySet<ServicePortKey>,
   limit: number,
 ): ReadonlySet<ServicePortKey> {
-  if (all.size <= limit) return new Set(all.keys());
-  const chosen = new Set<ServicePortKey>();
-  const rest: { readonly key: ServicePortKey; readonly total: number }[] = [];
+  const kept: ServicePortKey[] = [];
+  const busy: { readonly key: ServicePortKey; readonly total: number }[] = [];
+  const idle: ServicePortKey[] = [];
   for (const [key, counters] of all) {
     const total = totalOf(counters);
-    if (total > 0 && shown.has(key) && chosen.size < limit) chosen.add(key);
-    else rest.push({ key, total });
+    if (total === 0) idle.push(key);
+    else if (shown.has(key)) kept.push(key);
+    else busy.push({ key, total });
   }
-  rest.sort((a, b) => b.total - a.total || (a.key < b.key ? -1 : 1));
-  for (const { key } of rest.slice(0, limit - chosen.size)) chosen.add(key);
+  busy.sort((a, b) => b.total - a.total || (a.key < b.key ? -1 : 1));
+  const chosen = new Set(kept.slice(0, limit));
+  const fill = (keys: Iterable<ServicePortKey>): void => {
+    for (const key of keys) {
+      if (chosen.size >= limit) return;
+      chosen.add(key);
+    }
+  };
+  fill(busy.map(({ key }) => key));
+  fill(idle.filter((key) => shown.has(key)));
+  fill(idle);
   return chosen;
 }
 

@@ -17,7 +17,7 @@ import { BoundedCounters, type CountersReading } from './service-counters.ts';
 /** Whose counters are shown. */
 export interface ServiceMetricsOptions {
   readonly backends: readonly DataplaneBackend[];
-  /** Service ports of a family with series of their own, at most. */
+  /** Service ports of a family with series of their own, at most. Asked for each reading, so it may change. */
   readonly limit: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -37,9 +37,19 @@ const dropReasons = {
 
 /** The families `switchyard_service_*`. A kernel that cannot be read costs nothing but their freshness. */
 export function serviceMetrics(options: ServiceMetricsOptions): Collector {
-  const { clock, limit, logger, metrics, signal } = options;
+  const { clock, logger, metrics, signal } = options;
   const countable = options.backends.filter((backend) => backend.counters !== undefined);
-  const counters = countable.map((backend) => new BoundedCounters({ backend, clock, limit, maxAge }));
+  const counters = countable.map(
+    (backend) =>
+      new BoundedCounters({
+        backend,
+        clock,
+        get limit() {
+          return options.limit;
+        },
+        maxAge,
+      }),
+  );
   const failing = new Set<BoundedCounters>();
   const read = async (one: BoundedCounters): Promise<CountersReading> => {
     try {

@@ -44,6 +44,8 @@ beforeAll(async () => {
   node.spawn(program, [
     '--proxy-mode=nftables',
     '--logging-format=json',
+    '--conntrack-max-per-core=0', // it is the whole machine's
+    '--oom-score-adj=0',
     `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
     '--cluster-cidr=10.244.0.0/16,fd00:10:244::/48',

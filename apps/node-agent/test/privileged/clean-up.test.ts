@@ -110,13 +110,9 @@ describe('the clean-up', () => {
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
     const lines = result.stdout.trim().split('\n');
     for (const name of ['iptables-nft', 'ip6tables-nft', 'iptables-legacy', 'ip6tables-legacy']) {
-      expect(lines).toContain(`removed: ${name}, table nat: 8 chains of kube-proxy with 12 rules, and 3 jumps to them`);
-      expect(lines).toContain(
-        `removed: ${name}, table filter: 6 chains of kube-proxy with 3 rules, and 9 jumps to them`,
-      );
-      expect(lines).toContain(
-        `removed: ${name}, table mangle: 1 chains of kube-proxy with 0 rules, and 0 jumps to them`,
-      );
+      expect(lines).toContain(`removed: ${name}, table nat: 8 chains, 12 rules, 3 jumps to them`);
+      expect(lines).toContain(`removed: ${name}, table filter: 6 chains, 3 rules, 9 jumps to them`);
+      expect(lines).toContain(`removed: ${name}, table mangle: 1 chain, 0 rules, 0 jumps to them`);
     }
     expect(lines).toContain('removed: nftables table ip kube-proxy');
     expect(lines).toContain('removed: nftables table ip6 kube-proxy');

@@ -102,8 +102,8 @@ describe("kube-proxy's endpoints", () => {
     ['/statusz', 200, 'text/plain; charset=utf-8', /^\nkube-proxy statusz\nWarning: .*\n\nStarted: /],
     ['/flagz', 200, 'text/plain; charset=utf-8', /^\nkube-proxy flagz\nWarning: /],
     ['/debug/pprof/', 200, 'text/plain; charset=utf-8', /profile\?seconds=N/],
-    ['/debug/pprof/profile?seconds=0.2', 200, 'application/json', /^\{"nodes":\[/],
-    ['/debug/pprof/heap?seconds=0.2', 200, 'application/json', /^\{"head":/],
+    ['/debug/pprof/profile?seconds=0.2&format=v8', 200, 'application/json', /^\{"nodes":\[/],
+    ['/debug/pprof/heap?seconds=0.2&format=v8', 200, 'application/json', /^\{"head":/],
     ['/livez', 404, 'text/plain; charset=utf-8', /^404 page not found\n$/],
     [{ path: '/metrics', method: 'POST' }, 405, 'text/plain; charset=utf-8', /^405 /],
     [{ path: '/metrics', method: 'HEAD' }, 200, 'text/plain; version=0.0.4; charset=utf-8', /^$/],
@@ -137,6 +137,25 @@ describe("kube-proxy's endpoints", () => {
     await scale(1);
     await until(async () => (await probe(inside, clusterIp, 80)) === 'answered');
   });
+});
+
+test('KEP-3836: a Node that the autoscaler is about to delete is a 503 of /healthz only, with a healthy proxy', async () => {
+  const taint = async (taints: readonly object[] | null): Promise<void> => {
+    const body = { kind: 'merge', body: { spec: { taints } } } as const;
+    await cluster.api.patch(apiResources.nodes, { name: node.nodeName }, body, signal);
+  };
+  const healthz = () => ask({ path: '/healthz', port: 10_256 });
+  await taint([{ key: 'ToBeDeletedByClusterAutoscaler', value: '1795', effect: 'NoSchedule' }]);
+  await until(async () => (await healthz()).status === 503);
+  expect(JSON.parse((await healthz()).body)).toMatchObject({
+    nodeEligible: false,
+    healthy: true,
+    status: { IPv4: { healthy: true }, IPv6: { healthy: true } },
+  });
+  expect((await ask({ path: '/livez', port: 10_256 })).status).toBe(200);
+  await taint(null);
+  await until(async () => (await healthz()).status === 200);
+  expect((await ask('/metrics')).body).toMatch(/^kubeproxy_proxy_healthz_total\{code="503"\} [1-9]/m);
 });
 
 describe('ours, beside the kernel', () => {
@@ -186,7 +205,7 @@ describe('ours, beside the kernel', () => {
       },
     ]);
     const dump = await ask('/debug/dump');
-    expect(dump.body).toMatch(/^# IPv4\n/);
+    expect(dump.body).toMatch(/^# IPv4: rules last known to be right \d+ s ago\n/);
     expect(dump.body).toContain(`frontend ${clusterIp}:80/TCP\n`);
     for (const ip of ips) expect(dump.body).toContain(`${ip}:8080`);
   });

@@ -1,4 +1,5 @@
 import { ipFamilies } from '@switchyard/core';
+import { kubeProxySave } from '@switchyard/host/testing';
 import {
   apiResources,
   createProber,
@@ -16,6 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LogLine, readLog, until } from './agent-log.ts';
 
+/** The only setting of the kernel that is asked for. */
 const program = fileURLToPath(new URL('../../bin/switchyard-agent', import.meta.url));
 const { signal } = new AbortController();
 let cluster: LabCluster;
@@ -89,6 +91,9 @@ async function run(file: string, ...args: readonly string[]): Promise<string> {
 }
 
 const established = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established';
+/** What is asked of the kernel's connection tracking. */
+const timeouts = ['--conntrack-tcp-timeout-established=7200s', '--conntrack-tcp-timeout-close-wait=0s'];
+
 const warnings = async (agent: LabProcess): Promise<readonly LogLine[]> =>
   (await readLog(agent)).filter(({ level }) => level !== 'info' && level !== 'debug');
 
@@ -105,7 +110,7 @@ async function serves(): Promise<void> {
 
 describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
   test('the agent does everything, and what it cannot set is one warning each', async () => {
-    const args = ['--conntrack-tcp-timeout-established=7200s', '--oom-score-adj=-999'];
+    const args = [...timeouts, '--oom-score-adj=-999'];
     const before = await run('cat', established);
     const agent = cluster.startAgent(node, { program: netAdminOnly, args });
     await waitForAgents(cluster.lab, [agent], signal);
@@ -131,7 +136,8 @@ describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
 
   test('nothing is left to warn of after --init-only with full rights, which changes no rule', async () => {
     await run('nft', 'flush', 'ruleset');
-    const flags = ['--proxy-mode=nftables', '--kubeconfig=/nowhere', '--conntrack-tcp-timeout-established=7200s'];
+    const limits = ['--conntrack-max-per-core=0', '--oom-score-adj=0']; // the machine's own
+    const flags = ['--proxy-mode=nftables', '--kubeconfig=/nowhere', '--logging-format=json', ...limits, ...timeouts];
     const result = await node.run(program, [...flags, '--init-only']);
     expect(result.exitCode, result.stderr).toBe(0);
     expect(
@@ -142,14 +148,44 @@ describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
     ).toEqual(['kernel settings changed']);
     expect(await run('cat', established)).toBe('7200');
     expect(await run('nft', 'list', 'tables')).toBe('');
-    const agent = cluster.startAgent(node, {
-      program: netAdminOnly,
-      args: ['--conntrack-tcp-timeout-established=7200s'],
-    });
+    const agent = cluster.startAgent(node, { program: netAdminOnly, args: timeouts });
     await waitForAgents(cluster.lab, [agent], signal);
     await serves();
     expect(await warnings(agent)).toEqual([]);
     await agent.stop();
+  }, 60_000);
+});
+
+describe('taking over from kube-proxy with CAP_NET_ADMIN alone', () => {
+  const service = { ipFamily: 'IPv4', name: 'x', clusterIp: '10.96.9.9', port: 80, nodePort: 30999 } as const;
+  const saved = kubeProxySave([{ ...service, protocol: 'tcp', endpoint: '10.244.9.9:80' }]);
+
+  async function takeOver(variant: 'nft' | 'legacy'): Promise<LabProcess> {
+    const loaded = await node.run(`iptables-${variant}-restore`, [], { stdin: saved });
+    expect(loaded.exitCode, loaded.stderr).toBe(0);
+    const agent = cluster.startAgent(node, { program: netAdminOnly, args: timeouts });
+    await waitForAgents(cluster.lab, [agent], signal);
+    await until(async () => (await readLog(agent)).some(({ msg }) => msg.includes('what kube-proxy left')));
+    await serves();
+    await agent.stop();
+    return agent;
+  }
+
+  test('rules of iptables-nft go', async () => {
+    const agent = await takeOver('nft');
+    expect(await warnings(agent)).toEqual([]);
+    expect(await run('iptables-nft-save')).not.toMatch(/^:KUBE-SERVICES/m);
+  }, 60_000);
+
+  test('rules of iptables-legacy stay, with a warning that names the right that is missing; ours work', async () => {
+    const agent = await takeOver('legacy');
+    expect(await warnings(agent)).toMatchObject([
+      {
+        msg: 'what kube-proxy left could not be removed',
+        errors: [expect.stringContaining('iptables-legacy, which needs CAP_NET_RAW besides CAP_NET_ADMIN') as string],
+      },
+    ]);
+    expect(await run('iptables-legacy-save')).toMatch(/^:KUBE-SERVICES/m);
   }, 60_000);
 });
 

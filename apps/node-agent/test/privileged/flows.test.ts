@@ -209,6 +209,8 @@ describe('a client that sends every millisecond from one port', () => {
       '--hostname-override=node1',
       '--proxy-mode=nftables',
       '--logging-format=json',
+      '--conntrack-max-per-core=0', // it is the whole machine's
+      '--oom-score-adj=0',
       '--switchyard-nft-transport=cli',
       '-v=4',
     ];

@@ -37,6 +37,8 @@ beforeAll(async () => {
   agent = node.spawn(program, [
     '--proxy-mode=nftables',
     '--logging-format=json',
+    '--conntrack-max-per-core=0', // it is the whole machine's
+    '--oom-score-adj=0',
     `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
     '--cluster-cidr=10.244.0.0/16',
@@ -112,7 +114,12 @@ describe('an agent with --switchyard-manifests', () => {
   });
 
   test('refuses a folder that is not there, with one line', async () => {
-    const result = await node.run(program, ['--proxy-mode=nftables', '--switchyard-manifests=/no/such/folder']);
+    const result = await node.run(program, [
+      '--proxy-mode=nftables',
+      '--conntrack-max-per-core=0',
+      '--oom-score-adj=0',
+      '--switchyard-manifests=/no/such/folder',
+    ]);
     expect(result).toMatchObject({ exitCode: 1, stdout: '' });
     expect(result.stderr).toMatch(/^switchyard-agent: --switchyard-manifests: cannot read the folder: .*\n$/);
   });

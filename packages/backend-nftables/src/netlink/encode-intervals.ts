@@ -1,7 +1,7 @@
 import { NLM_F } from '@switchyard/native';
-import { type IpAddress, ipToBytes } from '@switchyard/core';
+import { type IpAddress, ipToBytes, maxInterfaceNameLength } from '@switchyard/core';
 import type { Change } from '../elements.ts';
-import { intervalKind, maxInterfaceNameLength } from '../names.ts';
+import { intervalKind } from '../names.ts';
 import { maxListLength, NFT_MSG, NFT_SET_ELEM_INTERVAL_END, NFTA } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
 
@@ -84,7 +84,7 @@ function cidrInterval(cidr: string): Interval {
 function interfaceInterval(quoted: string): Interval {
   const isPrefix = quoted.endsWith('*"');
   const name = Buffer.from(quoted.slice(1, isPrefix ? -2 : -1), 'utf8');
-  const first = new Uint8Array(maxInterfaceNameLength + 1);
+  const first = new Uint8Array(maxInterfaceNameLength + 1); // a zero ends it
   first.set(name);
   return { first, behind: addAt(first, (isPrefix ? name.length : first.length) * 8) };
 }

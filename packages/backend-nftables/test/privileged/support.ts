@@ -122,3 +122,8 @@ async function waitForEcho({ near, far, self }: Omit<Site, typeof Symbol.asyncDi
 export function withoutProtocolMatch(listing: string): string {
   return listing.replaceAll(/meta l4proto \{ (?:tcp, udp, sctp|6, 17, 132) \} /g, '');
 }
+
+/** A listing without what is different at every look: how long the heartbeats still live. */
+export function withoutAges(listing: string): string {
+  return listing.replaceAll(/ expires \S+/g, '');
+}

@@ -1,4 +1,12 @@
-import { explain, type ForwardingTable, type IpFamily } from '@switchyard/core';
+import {
+  explain,
+  type Flow,
+  type ForwardingTable,
+  type IpFamily,
+  parseCidr,
+  type PodDetector,
+  sourceClassOf,
+} from '@switchyard/core';
 import { type EndpointSpec, flow } from '@switchyard/core/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -95,7 +103,12 @@ function tableArbitrary(plan: Plan): fc.Arbitrary<ForwardingTable> {
   const services = fc.tuple(fc.subarray([0, 1, 2]), ...[0, 1, 2].map((index) => serviceArbitrary(plan, index)));
   const options = fc.record({
     masqueradeAll: fc.boolean(),
-    podCidr: fc.constantFrom(plan.podCidr, 'none'),
+    podDetector: fc.constantFrom<PodDetector>(
+      { kind: 'cidr', cidr: parseCidr(plan.podCidr) },
+      { kind: 'none' },
+      { kind: 'interface', name: 'cni0' },
+      { kind: 'interfacePrefix', prefix: 'veth' },
+    ),
     nodePortCidrs: fc.subarray([plan.everything, plan.nodeCidr]),
     hasServiceCidr: fc.boolean(),
     nodeAddresses: fc.subarray([plan.node]),
@@ -135,8 +148,16 @@ function flowsOf(plan: Plan): ReturnType<typeof flow>[] {
   });
 }
 
+/** Where pods are told by interface, that decides and nothing else; what the node sends comes in nowhere. */
+function withInterface(table: ForwardingTable, one: Flow, index: number): Flow {
+  const { kind } = table.podDetector;
+  if (one.from === 'node' || (kind !== 'interface' && kind !== 'interfacePrefix')) return one;
+  const incomingInterface = ['cni0', 'veth12', 'eth0', 'cni01', 'vet'][index % 5]!;
+  return { ...one, incomingInterface, from: sourceClassOf(table, one.source, false, incomingInterface) };
+}
+
 async function expectAgreement(nft: FakeNft, table: ForwardingTable, plan: Plan): Promise<void> {
-  for (const one of flowsOf(plan)) {
+  for (const one of flowsOf(plan).map((each, index) => withInterface(table, each, index))) {
     const { verdict } = explain(table, one);
     expect({ flow: one, verdict: tracePacket(nft, one) }).toEqual({
       flow: one,

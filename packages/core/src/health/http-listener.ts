@@ -99,7 +99,10 @@ function socketOf(server: Server): HttpSocket {
     server.prependListener('request', (_, response: ServerResponse) => {
       response.shouldKeepAlive = false;
     });
-    NetServer.prototype.close.call(server, () => ended.resolve());
+    NetServer.prototype.close.call(server, () => {
+      server.close(() => undefined); // nothing but the timer that looks for slow requests is left
+      ended.resolve();
+    });
   };
   return {
     release: () => {
@@ -109,7 +112,6 @@ function socketOf(server: Server): HttpSocket {
     [Symbol.asyncDispose]: () => {
       release();
       server.closeAllConnections();
-      server.close(() => undefined); // ends the timer that looks for slow requests
       return ended.promise;
     },
   };
@@ -159,7 +161,7 @@ function parse(request: IncomingMessage, body: string): HttpRequest {
 }
 
 /** Resolves when the kernel has taken the piece, or the client has gone away, and others have had their turn. */
-function send(response: ServerResponse, piece: string): Promise<void> {
+function send(response: ServerResponse, piece: string | Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     response.write(piece, () => void setImmediate(resolve));
   });

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.ts';
+import { MemoryMetrics } from '../testing/memory-metrics.ts';
 import { systemClock } from '../time.ts';
 import { type ApiServerConnection, defaultTls } from './api-server-connection.ts';
 import { type JsonRequest, sendJson } from './send-json.ts';
@@ -128,4 +129,17 @@ test('a server that is not there is told as such', async () => {
     never,
   );
   await expect(answer).rejects.toThrow(/^GET \/x: no answer: connect ECONNREFUSED .*; will be tried again$/);
+});
+
+test.each<readonly [string, (response: ServerResponse) => void, string]>([
+  ['an answer by its status', (response) => response.writeHead(409).end('there already'), '409'],
+  ['no answer as an error', (response) => response.destroy(), '<error>'],
+])('%s is counted and timed', async (_, answer, code) => {
+  reply = answer;
+  const metrics = new MemoryMetrics();
+  const options = { connection: connection(), clock: systemClock, userAgent: 'test', metrics };
+  await sendJson(options, { method: 'POST', path: '/x', body: {} }, never).catch(() => undefined);
+  const { host } = options.connection.url;
+  expect(metrics.like('')).toEqual({ [`rest_client_requests_total{code=${code},host=${host},method=POST}`]: 1 });
+  expect([...metrics.observed.keys()]).toEqual([`rest_client_request_duration_seconds{host=${host},verb=POST}`]);
 });

@@ -3,6 +3,8 @@ import * as https from 'node:https';
 import { type Clock, type Millis, seconds } from '../time.ts';
 import { brokenOff } from './api-failure.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
+import type { Metrics } from '../metrics.ts';
+import { RequestMetrics } from './request-metrics.ts';
 import { startInactivityTimer } from './inactivity.ts';
 
 /** One request that writes, or asks for something small. */
@@ -29,6 +31,8 @@ export interface SendOptions {
   readonly clock: Clock;
   /** Sent as `User-Agent`. */
   readonly userAgent: string;
+  /** Where requests are measured. Default: nowhere. */
+  readonly metrics?: Metrics;
 }
 
 const answerLimit = seconds(30);
@@ -38,25 +42,28 @@ const maxAnswerBytes = 1 << 20;
  * Sends one request on a connection of its own, for what is rare. Rejects with `ApiFailure` when there is no answer,
  * and with `signal.reason` when aborted. After a 401 the credentials are read again next time.
  */
-export async function sendJson(
-  { connection, clock, userAgent }: SendOptions,
-  request: JsonRequest,
-  signal: AbortSignal,
-): Promise<JsonAnswer> {
+export async function sendJson(options: SendOptions, request: JsonRequest, signal: AbortSignal): Promise<JsonAnswer> {
   signal.throwIfAborted();
+  const { connection, clock, userAgent } = options;
   using timer = startInactivityTimer(clock, answerLimit);
+  const measure = new RequestMetrics(connection.url, options).begin(request.method, false);
+  let status: number | undefined;
   const name = `${request.method} ${request.path}`;
   try {
     const authorization = await connection.credentials.authorization(signal);
     const stop = AbortSignal.any([signal, timer.signal]);
     const sent = open(connection, request, { authorization, userAgent, stop });
     const response = await answerOf(sent, request.body);
-    if (response.statusCode === 401) connection.credentials.forget();
-    return { status: response.statusCode ?? 0, body: await textOf(response), retryAfter: retryAfterOf(response) };
+    status = response.statusCode;
+    if (status === 401) connection.credentials.forget();
+    return { status: status ?? 0, body: await textOf(response), retryAfter: retryAfterOf(response) };
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     if (timer.signal.aborted) throw brokenOff(name, `no answer within ${answerLimit / 1000} s`);
     throw brokenOff(name, 'no answer', error);
+  } finally {
+    if (status !== undefined || !signal.aborted) measure.answered(status);
+    measure.ended();
   }
 }
 

@@ -1,5 +1,5 @@
-import { type IpFamily, type Millis, millis, seconds } from '@switchyard/core';
-import { commandFailed, isProgramMissing } from '../command-error.ts';
+import { type IpFamily, type Millis, seconds } from '@switchyard/core';
+import { commandFailed, isPermissionDenied, isProgramMissing } from '../command-error.ts';
 import type { CommandResult, CommandRunner } from '../command-runner.ts';
 import { parseIptablesSave } from './parse-save.ts';
 import { planRemoval, type RemovalWish, type TableRemoval } from './plan-removal.ts';
@@ -51,14 +51,14 @@ export async function removeChains(
 ): Promise<PlaceRemoval> {
   const tables: TableRemoval[] = [];
   try {
-    const program = await findProgram(runner, place, signal);
-    if (program === undefined) return { ...place, status: 'skipped', reason: `${nameOf(place)} is not installed` };
     for (let attempt = 1; ; attempt++) {
-      const saved = await runner.run(`${program}-save`, [], { timeout, signal });
+      const found = await save(runner, place, signal);
+      if (found === undefined) return { ...place, status: 'skipped', reason: `${nameOf(place)} is not installed` };
+      const { program, saved } = found;
       if (saved.exitCode !== 0) {
         if (isAbsent(saved))
           return { ...place, status: 'skipped', reason: `the kernel has no ${nameOf(place)} tables` };
-        throw commandFailed(`cannot read the rules of ${nameOf(place)}`, { file: `${program}-save`, args: [] }, saved);
+        throw commandFailed(readAttempt(place, saved), { file: `${program}-save`, args: [] }, saved);
       }
       const { incompatible, plans } = planned(saved.stdout, wish);
       const refused = await writeTables({ runner, program, place }, plans, tables, signal);
@@ -91,7 +91,7 @@ async function writeTables(
     if (plan.script !== '') {
       const result = await runner.run(file, args, { stdin: plan.script, timeout, signal });
       if (result.exitCode !== 0) {
-        const attempt = `cannot remove ${plan.chains.length} chains from table ${plan.table} of ${nameOf(place)}; it is as before`;
+        const attempt = `cannot remove chains (${plan.chains.length}) from table ${plan.table} of ${nameOf(place)}; it is as before`;
         return commandFailed(attempt, { file, args }, result);
       }
     }
@@ -111,33 +111,46 @@ function planned(saved: string, wish: RemovalWish): Planned {
   return { incompatible, plans: plans.filter(({ chains, kept }) => chains.length > 0 || kept.size > 0) };
 }
 
-/** `iptables-nft`, or `iptables` where that is the only name and turns out to be of this variant. */
-async function findProgram(
+/** By `iptables-nft-save`, or `iptables-save` where that is the only name and turns out to be of this variant. */
+async function save(
   runner: CommandRunner,
-  place: IptablesPlace,
+  { ipFamily, variant }: IptablesPlace,
   signal: AbortSignal,
-): Promise<string | undefined> {
-  const plain = place.ipFamily === 'IPv4' ? 'iptables' : 'ip6tables';
-  if ((await version(runner, `${plain}-${place.variant}`, signal)) !== undefined) return `${plain}-${place.variant}`;
-  const said = await version(runner, plain, signal);
-  if (said === undefined) return undefined;
+): Promise<{ readonly program: string; readonly saved: CommandResult } | undefined> {
+  const plain = ipFamily === 'IPv4' ? 'iptables' : 'ip6tables';
+  const named = `${plain}-${variant}`;
+  const saved = await ifInstalled(() => runner.run(`${named}-save`, [], { timeout, signal }));
+  if (saved !== undefined) return { program: named, saved };
+  const version = await ifInstalled(() => runner.run(plain, ['--version'], { timeout, signal }));
+  if (version === undefined) return undefined;
   // `iptables v1.8.9 (nf_tables)`; releases before 1.8 say nothing and are legacy.
-  const variant = said.includes('nf_tables') ? 'nft' : 'legacy';
-  return variant === place.variant ? plain : undefined;
+  const isNft = version.stdout.includes('nf_tables');
+  if (isNft !== (variant === 'nft')) return undefined;
+  return { program: plain, saved: await runner.run(`${plain}-save`, [], { timeout, signal }) };
 }
 
-async function version(runner: CommandRunner, program: string, signal: AbortSignal): Promise<string | undefined> {
+async function ifInstalled(run: () => Promise<CommandResult>): Promise<CommandResult | undefined> {
   try {
-    const result = await runner.run(program, ['--version'], { timeout: millis(10_000), signal });
-    return result.exitCode === 0 ? result.stdout : undefined;
+    return await run();
   } catch (error) {
     if (isProgramMissing(error)) return undefined;
     throw error;
   }
 }
 
-function isAbsent({ stderr }: CommandResult): boolean {
-  return /can't initialize|Table does not exist|No such file or directory|Address family not supported/.test(stderr);
+function isAbsent(result: CommandResult): boolean {
+  const { stderr } = result;
+  return (
+    !isPermissionDenied(result) &&
+    /can't initialize|Table does not exist|No such file or directory|Address family not supported/.test(stderr)
+  );
+}
+
+/** iptables-legacy asks the kernel over a raw socket. Where there are no tables of it, it does not ask. */
+function readAttempt(place: IptablesPlace, result: CommandResult): string {
+  const attempt = `cannot read the rules of ${nameOf(place)}`;
+  const isLacking = place.variant === 'legacy' && isPermissionDenied(result);
+  return isLacking ? `${attempt}, which needs CAP_NET_RAW besides CAP_NET_ADMIN` : attempt;
 }
 
 function nameOf({ ipFamily, variant }: IptablesPlace): string {

@@ -2,7 +2,14 @@ import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { assertNever, type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
 import type { LabNode, LabProcess } from '@switchyard/lab';
-import { clusterCidrs, type ClusterObject, type Scenario, type ScenarioDetection } from '../../src/index.ts';
+import {
+  clusterCidrs,
+  type ClusterObject,
+  clusterObjects,
+  firstState,
+  type Scenario,
+  type ScenarioDetection,
+} from '../../src/index.ts';
 
 const program = fileURLToPath(new URL('../../../../apps/node-agent/bin/switchyard-agent', import.meta.url));
 const patience = 20_000;
@@ -33,13 +40,18 @@ export class LabAgent implements AsyncDisposable {
     return new LabAgent(node, folder);
   }
 
-  /** Makes the agent run with the scenario's flags and with nothing but the marker in its cluster. */
+  /**
+   * Makes the agent run with the scenario's flags and with nothing but the marker in its cluster; in NodeCIDR mode also the
+   * Nodes, without which it does not begin.
+   */
   async reset(scenario: Scenario, signal: AbortSignal): Promise<void> {
     const flags = flagsOf(scenario, this.#folder);
     const isRunning = this.#process !== undefined && flags.join(' ') === this.#flags.join(' ');
     if (!isRunning) {
       await this.kill();
-      await this.#write([]);
+      const isByNode = scenario.agent.detectLocal.kind === 'nodeCIDR';
+      const objects = clusterObjects(scenario, firstState(scenario));
+      await this.#write(isByNode ? objects.filter(({ kind }) => kind === 'Node') : []);
       this.#flags = flags;
       await this.start(signal);
     } else await this.deliver([], signal);
@@ -145,6 +157,8 @@ function flagsOf(scenario: Scenario, folder: string): readonly string[] {
     '--hostname-override=node1',
     '--proxy-mode=nftables',
     '--logging-format=json',
+    '--conntrack-max-per-core=0', // it is the whole machine's
+    '--oom-score-adj=0',
     ...detectionFlags(detectLocal),
     ...(masqueradeAll ? ['--masquerade-all'] : []),
     `--nodeport-addresses=${nodePorts}`,

@@ -101,6 +101,11 @@ const defects: readonly {
     breaks: 'cleans up without memory, twice if need be, and leaves nothing',
     defect: () => ({ cleanup: async () => [] }),
   },
+  {
+    title: 'forgets when the rules were right',
+    breaks: 'keeps the age of the rules for the next instance, or says that it cannot',
+    defect: () => ({ markReconciled: async () => undefined, unreconciledFor: async () => undefined }),
+  },
 ];
 
 describe('the contract suite notices a backend that', () => {

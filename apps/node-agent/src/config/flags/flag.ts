@@ -46,6 +46,6 @@ export interface Flag {
   readonly bare?: string;
   /** What to use instead. */
   readonly deprecated?: string;
-  /** How it differs from kube-proxy's, where its field does not say so. */
-  readonly difference?: string;
+  /** Next to kube-proxy's, where its field does not say so. */
+  readonly meaning?: Meaning;
 }

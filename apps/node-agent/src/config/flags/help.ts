@@ -1,4 +1,5 @@
 import { type Flag, flagGroups } from './flag.ts';
+import { defaultText, fieldOf, meaningOf } from './flag-field.ts';
 import { flags } from './table.ts';
 
 const width = 44;
@@ -17,9 +18,18 @@ configuration file it takes. docs/generated/flags.md and config.md say what each
 ${groups.join('\n')}`;
 }
 
-function lineOf({ name, value, help, deprecated }: Flag): string {
+function lineOf(flag: Flag): string {
+  const { name, value } = flag;
   const dashes = name === 'v' ? '-v, --v' : name === 'help' ? '-h, --help' : `--${name}`;
   const left = `  ${dashes}${value === undefined ? '' : ` ${value}`}`;
-  const text = deprecated === undefined ? help : `${help} (deprecated: use ${deprecated})`;
+  const text = [flag.help, ...remarksOf(flag)].join(' ');
   return left.length < width ? `${left.padEnd(width)}${text}` : `${left}\n${' '.repeat(width)}${text}`;
+}
+
+function remarksOf(flag: Flag): readonly string[] {
+  if (flag.deprecated !== undefined) return [`(deprecated: use ${flag.deprecated})`];
+  if (meaningOf(flag).kind === 'ignored') return ['(accepted, no effect)'];
+  const field = fieldOf(flag);
+  const usual = field === undefined ? '' : defaultText(field);
+  return usual === '' || usual === 'false' ? [] : [`(default ${usual})`];
 }

@@ -13,13 +13,13 @@ export const loggingFlags: readonly Flag[] = [
   logging('v', 'verbosity', {
     type: 'integer',
     value: 'LEVEL',
-    help: 'level of detail: from 4 on each Service, from 6 on each transaction (default 0)',
+    help: 'level of detail: from 4 on each Service, from 6 on each transaction',
   }),
   logging('vmodule', 'vmodule', { type: 'vmodule', value: 'PATTERN=N,...', help: 'level of single source files' }),
   logging('logging-format', 'format', {
     type: 'text',
     value: 'text|json',
-    help: 'lines as klog writes them, or one JSON object per line (default text)',
+    help: 'lines as klog writes them, or one JSON object per line',
   }),
   logging('log-flush-frequency', 'flushFrequency', {
     type: 'nanoseconds',

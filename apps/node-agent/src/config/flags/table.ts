@@ -1,6 +1,9 @@
+import type { Meaning } from '../schema/field.ts';
 import { inheritedFlags, loggingFlags } from './logging-flags.ts';
 import type { Flag, FlagGroup, FlagTarget } from './flag.ts';
 
+const better = (how: string): Meaning => ({ kind: 'better', how });
+const different = (how: string): Meaning => ({ kind: 'different', how });
 const command: FlagTarget = { kind: 'command' };
 const field = (path: string): FlagTarget => ({ kind: 'field', path });
 const ofMode = (name: string): FlagTarget => ({
@@ -9,7 +12,7 @@ const ofMode = (name: string): FlagTarget => ({
   other: `iptables.${name}`,
 });
 
-type Rest = Pick<Flag, 'value' | 'bare' | 'deprecated' | 'difference'>;
+type Rest = Pick<Flag, 'value' | 'bare' | 'deprecated' | 'meaning'>;
 type Row = readonly [name: string, type: Flag['type'], target: FlagTarget, help: string, rest?: Rest];
 
 const flagsOf = (group: FlagGroup, isKeptWithFile: boolean, rows: readonly Row[]): readonly Flag[] =>
@@ -32,8 +35,9 @@ const commands = flagsOf('Configuration files and what to do', true, [
     'configuration file (KubeProxyConfiguration); most other flags are then ignored, and named in the log',
     {
       value: 'FILE',
-      difference:
+      meaning: better(
         'a change of the file applies at once where that is safe, also through a ConfigMap; kube-proxy ends, and misses ConfigMaps',
+      ),
     },
   ],
   [
@@ -41,7 +45,7 @@ const commands = flagsOf('Configuration files and what to do', true, [
     'text',
     command,
     'write the configuration, with defaults, to a file, and exit',
-    { value: 'FILE', difference: 'the old file stays until the new one is complete' },
+    { value: 'FILE', meaning: better('the old file stays until the new one is complete') },
   ],
   [
     'hostname-override',
@@ -57,14 +61,14 @@ const commands = flagsOf('Configuration files and what to do', true, [
     'boolean',
     command,
     'remove everything this agent left in the kernel, and exit',
-    { difference: "removes what is ours; kube-proxy's own with --switchyard-cleanup-kube-proxy" },
+    { meaning: different("removes what is ours; kube-proxy's own with --switchyard-cleanup-kube-proxy") },
   ],
   [
     'version',
     'text',
     command,
     'print the version, and exit; --version=raw for all that is known, as JSON',
-    { bare: 'true', difference: 'prints our name and version, not those of Kubernetes' },
+    { bare: 'true', meaning: different('prints our name and version, not those of Kubernetes') },
   ],
   ['help', 'boolean', command, 'print this, and exit'],
 ]);
@@ -148,7 +152,7 @@ const servers = flagsOf('Servers', false, [
     {
       value: 'PORT',
       deprecated: '--metrics-bind-address',
-      difference: '0 turns the server off; kube-proxy then refuses the empty address',
+      meaning: better('0 turns the server off; kube-proxy then refuses the empty address'),
     },
   ],
 ]);

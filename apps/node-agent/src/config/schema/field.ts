@@ -34,6 +34,8 @@ export type Meaning =
   | { readonly kind: 'same' }
   /** Honoured, and more than that. */
   | { readonly kind: 'better'; readonly how: string }
+  /** Honoured, but not in every detail. */
+  | { readonly kind: 'different'; readonly how: string }
   /** Accepted and checked, without effect. */
   | { readonly kind: 'ignored'; readonly why: string }
   /** Some values that kube-proxy takes are refused. */

@@ -50,7 +50,7 @@ const fields: readonly Field[] = [
     isZeroKept: true,
     modes: 'all',
     meaning: ours,
-    change: 'restart',
+    change: 'live',
     help: 'metrics of single Services',
   },
   {
@@ -59,7 +59,7 @@ const fields: readonly Field[] = [
     default: 1000,
     modes: 'all',
     meaning: ours,
-    change: 'restart',
+    change: 'live',
     help: 'how many Services have metrics of their own at most',
     check: positive,
   },

@@ -81,7 +81,7 @@ export interface DebugBenchOptions {
 
 /** A state of node n1 with both families applied. */
 export function debugState(options: DebugBenchOptions = {}): DebugState {
-  const { failed = new Map(), dump = async () => 'frontend x\n' } = options;
+  const { failed = new Map(), dump = async () => '# IPv4: x\nfrontend x\n' } = options;
   const tables =
     options.tables ??
     new Map<IpFamily, ForwardingTable>([
@@ -109,7 +109,7 @@ export function debugState(options: DebugBenchOptions = {}): DebugState {
       families: new Map(ipFamilies.map((one) => [one, family(one)])),
     }),
     interfaceAddresses: () => [parseIp('192.0.2.1'), parseIp('10.244.1.1')],
-    dumps: new Map(ipFamilies.map((one) => [one, dump])),
+    dumps: [dump, async () => '# IPv6: x\n'],
     now: () => now,
   };
 }

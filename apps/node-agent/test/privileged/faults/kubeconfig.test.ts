@@ -64,7 +64,13 @@ describe('a kubeconfig that cannot be used ends the agent with one line; the rul
     ],
   ])('%s', async (...row) => {
     const [, write, expected] = row;
-    const args = ['--proxy-mode=nftables', '--hostname-override=node1', `--kubeconfig=${await write()}`];
+    const args = [
+      '--proxy-mode=nftables',
+      '--conntrack-max-per-core=0',
+      '--oom-score-adj=0',
+      '--hostname-override=node1',
+      `--kubeconfig=${await write()}`,
+    ];
     await lab.underLoad(async () => {
       const { exitCode, stderr } = await lab.nodes[0].run(program, args);
       expect(exitCode).toBe(1);

@@ -39,7 +39,7 @@ export interface QueryResult {
   readonly value: readonly [time: number, value: string];
 }
 
-/** A real Prometheus that scrapes one agent every second. */
+/** A real Prometheus that scrapes one agent every two seconds. */
 export interface Prometheus {
   /** GET of its API; what stands under `data`. */
   api(path: string): Promise<unknown>;
@@ -55,7 +55,7 @@ export async function startPrometheus(host: LabHost, options: { readonly folder:
   await writeFile(
     configFile,
     [
-      'global: { scrape_interval: 1s, scrape_timeout: 1s }',
+      'global: { scrape_interval: 2s, scrape_timeout: 2s }',
       'scrape_configs:',
       '  - job_name: switchyard',
       "    static_configs: [{ targets: ['127.0.0.1:10249'] }]",

@@ -1,0 +1,62 @@
+import { defaultText, fieldOf, meaningOf } from '../config/flags/flag-field.ts';
+import { type Flag, flagGroups } from '../config/flags/flag.ts';
+import { removedFlags } from '../config/flags/logging-flags.ts';
+import { flags } from '../config/flags/table.ts';
+import { code, countText, meaningText, table } from './markdown.ts';
+
+/** The text of docs/generated/flags.md: every flag, made from the tables. */
+export function flagsReference(): string {
+  const theirs = flags.filter(({ group }) => group !== 'Switchyard');
+  return `# Flags
+
+<!-- Generated from apps/node-agent/src/config/flags; see docs/design/configuration.md. Do not edit. -->
+
+Every flag of kube-proxy 1.36 on Linux, then ours. Field by field: [config](config.md).
+
+Written as for kube-proxy: \`--flag=value\` or \`--flag value\`, \`--switch\` or \`--switch=false\`, underscores as good as dashes, the
+last one counts; lists and feature gates add up. Anything that is no flag is an error, and so is an unknown flag: every fault of
+a command line is told in one line.
+
+**Beside \`--config\`** most flags have no effect, as in kube-proxy; unlike it, the agent names those in one line of its log.
+Those that count win over the file.
+
+kube-proxy's flags: ${countText(theirs.map(meaningOf))}.
+
+${flagGroups.map((group) => section(group)).join('\n\n')}
+
+## Refused
+
+${removedFlags.map((name) => code(`--${name}`)).join(', ')}: Kubernetes removed them in 1.26, and kube-proxy does not start with them
+either.
+`;
+}
+
+function section(group: Flag['group']): string {
+  const own = flags.filter((flag) => flag.group === group);
+  if (group === 'Switchyard') {
+    return `## ${group}\n\n${table(
+      ['Flag', 'Default', 'Field', 'Meaning'],
+      own.map((flag) => [nameText(flag), unsetText(flag), code(fieldOf(flag)?.path ?? ''), flag.help]),
+    )}`;
+  }
+  return `## ${group}\n\n${table(
+    ['Flag', 'Default', 'Beside `--config`', 'Field', 'Here', 'Meaning'],
+    own.map((flag) => [
+      nameText(flag),
+      unsetText(flag),
+      flag.isKeptWithFile ? 'counts' : '',
+      code(fieldOf(flag)?.path ?? ''),
+      meaningText(meaningOf(flag)),
+      flag.deprecated === undefined ? flag.help : `${flag.help}. Deprecated: use ${code(flag.deprecated)}`,
+    ]),
+  )}`;
+}
+
+function nameText({ name, value }: Flag): string {
+  return code(`${name === 'v' ? '-v' : `--${name}`}${value === undefined ? '' : ` ${value}`}`);
+}
+
+function unsetText(flag: Flag): string {
+  const field = fieldOf(flag);
+  return field === undefined ? '' : code(defaultText(field));
+}

@@ -1,0 +1,51 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ConfigFolder } from '../config/testing/config-folder.ts';
+import { flags } from '../config/flags/table.ts';
+import { kubeProxySchema } from '../config/schema/kube-proxy-fields.ts';
+import { switchyardSchema } from '../config/schema/switchyard-fields.ts';
+import { configReference } from './config-reference.ts';
+import { flagsReference } from './flags-reference.ts';
+import { stalePages, writePages } from './generate.ts';
+
+test('the pages in docs/generated are fresh; else run: nx run node-agent:generate', async () => {
+  expect(await stalePages()).toEqual([]);
+});
+
+describe('writing pages', () => {
+  test('writes what is missing or stale, and leaves the rest', async () => {
+    await using folder = await ConfigFolder.create();
+    await folder.write('b.md', 'b\n');
+    const all = [
+      { path: 'new/a.md', text: () => 'a\n' },
+      { path: 'b.md', text: () => 'b\n' },
+    ];
+    expect(await stalePages(all, folder.path)).toEqual(['new/a.md']);
+    expect(await writePages(all, folder.path)).toEqual(['new/a.md']);
+    expect(await readFile(join(folder.path, 'new/a.md'), 'utf8')).toBe('a\n');
+    expect(await stalePages(all, folder.path)).toEqual([]);
+  });
+});
+
+test.each(flags.map(({ name }) => name))('flags.md has --%s', (name) => {
+  expect(flagsReference()).toMatch(new RegExp(`^\\| \`--?${name}[\` ]`, 'm'));
+});
+
+test.each([...kubeProxySchema.fields, ...switchyardSchema.fields].map(({ path }) => path))(
+  'config.md has %s',
+  (path) => {
+    expect(configReference()).toContain(`| \`${path}\` |`);
+  },
+);
+
+test.each([
+  ['a field without effect has its reason', /\| `nftables\.masqueradeBit` .* \| ignored: our rules need no bit/],
+  ['a field that is refused says which values', /\| `mode` .*\*\*partly refused\*\*: only nftables exists here/],
+  ['a field that applies at once says so', /\| `clusterCIDR` .* \| at once \|/],
+  ['a field that needs a restart says so', /\| `oomScoreAdj` .* \| restart \|/],
+  ['defaults are as in a file', /\| `conntrack\.tcpEstablishedTimeout` \| duration \| `24h0m0s` \|/],
+  ['a locked gate says so', /\| `NFTablesProxyMode` \| GA \| on, locked \|/],
+])('config.md: %s', (_, expected) => {
+  expect(configReference()).toMatch(expected);
+});

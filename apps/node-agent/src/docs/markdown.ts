@@ -1,0 +1,38 @@
+import type { Meaning } from '../config/schema/field.ts';
+
+/** A table; cells may hold anything but line breaks. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n');
+}
+
+/** Code, or nothing for an empty text. */
+export function code(text: string): string {
+  return text === '' ? '' : `\`${text}\``;
+}
+
+/** A meaning as a cell. */
+export function meaningText(meaning: Meaning): string {
+  switch (meaning.kind) {
+    case 'same':
+      return 'same';
+    case 'better':
+      return `**better**: ${meaning.how}`;
+    case 'different':
+      return `**different**: ${meaning.how}`;
+    case 'ignored':
+      return `ignored: ${meaning.why}`;
+    case 'refused':
+      return `**partly refused**: ${meaning.why}`;
+  }
+}
+
+/** How many of each kind, as a sentence part. */
+export function countText(meanings: readonly Meaning[]): string {
+  const count = (kind: Meaning['kind']): number => meanings.filter((meaning) => meaning.kind === kind).length;
+  return (
+    `${meanings.length} in all: ${count('same')} same, ${count('better')} better, ${count('different')} different, ` +
+    `${count('ignored')} accepted without effect, ${count('refused')} of which some values are refused`
+  );
+}

@@ -1,0 +1,112 @@
+import {
+  type FamilyStatus,
+  type IpFamily,
+  type Logger,
+  millis,
+  nodeName,
+  noopLogger,
+  type ReconcilerStatus,
+  type RecordedEvent,
+  serviceKey,
+  servicePortKey,
+} from '@switchyard/core';
+import { settle } from '@switchyard/core/testing';
+import { describe, expect, test } from 'vitest';
+import { nothingRemoved, type Removal } from '../cleanup/removal.ts';
+import { TakeOver } from './take-over.ts';
+
+const failure = { text: 'refused', since: millis(0) };
+const cart = servicePortKey(serviceKey('shop', 'cart'), '', 'TCP');
+
+function family(ipFamily: IpFamily, changes: Partial<FamilyStatus> = {}): FamilyStatus {
+  const applied = { lastApplied: millis(1), generation: 1, pendingFor: undefined, failure: undefined };
+  return { ipFamily, ...applied, failedServices: new Map(), ...changes };
+}
+
+function status(...families: readonly FamilyStatus[]): ReconcilerStatus {
+  const byFamily = new Map(families.map((one) => [one.ipFamily, one]));
+  return { isInSync: true, missingResources: [], isNodeEligible: true, families: byFamily };
+}
+
+/** A take-over whose removals all end so. */
+function bench(removal: Removal | Error) {
+  const logged: string[] = [];
+  const events: RecordedEvent[] = [];
+  const calls: AbortSignal[] = [];
+  const log =
+    (level: string): Logger['info'] =>
+    (message) =>
+      void logged.push(`${level}: ${message}`);
+  const takeOver = new TakeOver({
+    nodeName: nodeName('n1'),
+    removeRules: async (signal) => {
+      calls.push(signal);
+      if (removal instanceof Error) throw removal;
+      return removal;
+    },
+    logger: { ...noopLogger, info: log('info'), warn: log('warn') },
+    events: { record: (event) => void events.push(event) },
+  });
+  return { takeOver, logged, events, calls };
+}
+
+const done = status(family('IPv4'), family('IPv6'));
+
+describe('what kube-proxy left', () => {
+  test.each<readonly [string, ReconcilerStatus]>([
+    ['a family has no apply yet', status(family('IPv4'), family('IPv6', { lastApplied: undefined }))],
+    ['the last apply of a family failed', status(family('IPv4', { failure }), family('IPv6'))],
+    ['a service is not in the kernel', status(family('IPv4', { failedServices: new Map([[cart, failure]]) }))],
+  ])('stays while %s', async (_, unready) => {
+    const { takeOver, calls } = bench(nothingRemoved);
+    takeOver.noteApplied(unready);
+    await settle();
+    expect(calls).toHaveLength(0);
+    await takeOver[Symbol.asyncDispose]();
+  });
+
+  test('goes once, when everything is in the kernel in every family, with a log line and an Event', async () => {
+    const { takeOver, calls, logged, events } = bench({ ...nothingRemoved, removed: ['nftables table ip kube-proxy'] });
+    for (let round = 0; round < 3; round++) takeOver.noteApplied(done);
+    await takeOver[Symbol.asyncDispose]();
+    expect(calls).toHaveLength(1);
+    expect(logged).toEqual(['info: removed what kube-proxy left']);
+    expect(events).toEqual([
+      {
+        type: 'Normal',
+        reason: 'KubeProxyRulesRemoved',
+        action: 'TakeOver',
+        regarding: { kind: 'Node', namespace: '', name: 'n1', uid: '' },
+        note: 'removed what kube-proxy left: nftables table ip kube-proxy',
+      },
+    ]);
+  });
+
+  test('is not spoken of where there was nothing', async () => {
+    const { takeOver, logged, events } = bench(nothingRemoved);
+    takeOver.noteApplied(done);
+    await takeOver[Symbol.asyncDispose]();
+    expect([logged, events]).toEqual([[], []]);
+  });
+
+  test('is a warning and an Event where it cannot be removed; the agent goes on', async () => {
+    const failures = [new Error('iptables-nft-restore exited with 4')];
+    const { takeOver, logged, events } = bench({ removed: [], kept: ['chain X'], skipped: ['y'], failures });
+    takeOver.noteApplied(done);
+    await takeOver[Symbol.asyncDispose]();
+    expect(logged).toEqual([
+      'info: not looked for what kube-proxy may have left',
+      'info: rules of kube-proxy stay',
+      'warn: what kube-proxy left could not be removed',
+    ]);
+    expect(events).toMatchObject([{ type: 'Warning', reason: 'FailedToRemoveKubeProxyRules' }]);
+  });
+
+  test('never ends the agent', async () => {
+    const { takeOver, logged } = bench(new Error('a surprise'));
+    takeOver.noteApplied(done);
+    await settle();
+    expect(logged).toEqual(['warn: what kube-proxy left could not be removed']);
+    await takeOver[Symbol.asyncDispose]();
+  });
+});

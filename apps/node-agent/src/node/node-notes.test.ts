@@ -1,0 +1,33 @@
+import { ClusterState, nodeName, noopLogger, parseCidr } from '@switchyard/core';
+import { node } from '@switchyard/core/testing';
+import { expect, test } from 'vitest';
+import type { RunConfig } from '../config/run-config.ts';
+import { nodeNotes } from './node-notes.ts';
+import { OwnNode } from './own-node.ts';
+
+const untold = 'info IPv6 pods cannot be told: there is no pod range of this family';
+const open = 'warn IPv6 NodePorts answer on all addresses of a family that no CIDR names';
+const dual = ['192.0.2.1', 'fd00::1'];
+const four = { kind: 'clusterCIDR', cidrs: { IPv4: parseCidr('10.244.0.0/16') } } as const;
+const interfaces = { kind: 'interfaceNamePrefix', prefix: 'veth' } as const;
+const primary = { kind: 'primary' } as const;
+const some = { kind: 'cidrs', cidrs: [parseCidr('192.0.2.0/24')] } as const;
+const all = { kind: 'cidrs', cidrs: ['0.0.0.0/0', '::/0'].map(parseCidr) } as const;
+
+test.each<[string, readonly string[], Pick<RunConfig, 'detectLocal' | 'nodePortAddresses'>, readonly string[]]>([
+  ['IPv4 throughout', ['192.0.2.1'], { detectLocal: four, nodePortAddresses: some }, []],
+  ['a dual-stack Node, a range of one family', dual, { detectLocal: four, nodePortAddresses: primary }, [untold]],
+  ['pods told by interface', dual, { detectLocal: interfaces, nodePortAddresses: all }, []],
+  ['NodePorts of one family', dual, { detectLocal: interfaces, nodePortAddresses: some }, [open]],
+  ['both', dual, { detectLocal: four, nodePortAddresses: some }, [untold, open]],
+  ['a Node that nobody knows', [], { detectLocal: four, nodePortAddresses: some }, []],
+])('%s', (_, addresses, settings, expected) => {
+  const state = new ClusterState({ nodeName: nodeName('n1') });
+  state.apply([{ kind: 'upsert', resource: 'Node', item: node('n1', { addresses }) }]);
+  const config = { ...settings, nodeName: nodeName('n1'), bindAddress: undefined } as RunConfig;
+  const own = new OwnNode({ config, state, logger: noopLogger });
+  const notes = nodeNotes(config, own, ['IPv4', 'IPv6']);
+  expect(notes.map(({ level, message, fields }) => `${level} ${String(fields['ipFamily'])} ${message}`)).toEqual(
+    expected,
+  );
+});

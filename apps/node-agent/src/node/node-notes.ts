@@ -1,0 +1,24 @@
+import { cidrFamilyOf, type IpFamily } from '@switchyard/core';
+import type { ConfigNote } from '../config/notes.ts';
+import type { RunConfig } from '../config/run-config.ts';
+import type { OwnNode } from './own-node.ts';
+import { podDetectorOf } from './pod-detector.ts';
+
+/** What does not fit together, as far as kube-proxy would say so too. Only of families in which our Node has an address. */
+export function nodeNotes(config: RunConfig, node: OwnNode, supported: readonly IpFamily[]): readonly ConfigNote[] {
+  const families = supported.filter((family) => node.addressOf(family) !== undefined);
+  return families.flatMap((ipFamily) => [...podNotes(config, node, ipFamily), ...nodePortNotes(config, ipFamily)]);
+}
+
+function podNotes({ detectLocal }: RunConfig, node: OwnNode, ipFamily: IpFamily): readonly ConfigNote[] {
+  if (podDetectorOf(detectLocal, node, ipFamily).kind !== 'none') return [];
+  const effect = 'traffic to cluster IPs is not masqueraded, and pods have no short circuit to Local services';
+  const fields = { ipFamily, detectLocalMode: detectLocal.kind, effect };
+  return [{ level: 'info', message: 'pods cannot be told: there is no pod range of this family', fields }];
+}
+
+function nodePortNotes({ nodePortAddresses: wanted }: RunConfig, ipFamily: IpFamily): readonly ConfigNote[] {
+  if (wanted.kind === 'primary' || wanted.cidrs.some((cidr) => cidrFamilyOf(cidr) === ipFamily)) return [];
+  const fields = { ipFamily, nodePortAddresses: wanted.cidrs };
+  return [{ level: 'warn', message: 'NodePorts answer on all addresses of a family that no CIDR names', fields }];
+}

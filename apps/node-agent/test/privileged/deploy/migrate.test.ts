@@ -1,0 +1,113 @@
+import { readFile } from 'node:fs/promises';
+import type { LabProcess } from '@switchyard/lab';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { until } from '../agent-log.ts';
+import { startContainer } from './container.ts';
+import { DaemonSetPlayer, type PlayedPod } from './daemon-set-player.ts';
+import { guideCommands } from './guide.ts';
+import { oldChains, writeOldRules } from './old-kube-proxy.ts';
+import { logOf, type OperatorBench, startOperatorBench } from './operator-bench.ts';
+import type { Rendered } from './rendered.ts';
+
+// Walks docs/migrate-from-kube-proxy.md: its own command lines, the real kubectl, the real agent with the command line
+// of kubeadm's DaemonSet, while a pod calls a Service all the time. Played are kube-proxy (its rules, not the program),
+// and the DaemonSet's controller.
+
+const { signal } = new AbortController();
+const stack = new AsyncDisposableStack();
+let bench: OperatorBench;
+/** Undefined while kube-proxy's image runs. */
+let agent: LabProcess | undefined;
+
+beforeAll(async () => {
+  bench = stack.use(await startOperatorBench('migrate', signal));
+  await bench.operator(`kubectl create -f ${bench.kubeadmFile}`);
+  stack.use(new DaemonSetPlayer({ url: bench.cluster.url, name: 'kube-proxy', start: startPod }));
+  await until(async () => (await bench.call()).status === 'answered');
+});
+
+afterAll(() => stack.disposeAsync());
+
+/** kubelet: the container with the ConfigMap's files; kube-proxy's own image is played by its rules. */
+async function startPod(spec: Rendered): Promise<PlayedPod> {
+  const { node, service } = bench;
+  const [container] = spec.containers;
+  agent = undefined;
+  if (container.image.startsWith('registry.k8s.io/kube-proxy:')) {
+    await writeOldRules(node, service);
+    return { ready: Promise.resolve(), stop: async () => undefined };
+  }
+  const started = await startContainer(node, { spec, container }, await bench.podFiles());
+  agent = started;
+  return { ready: until(async () => (await bench.health()) === 200), stop: () => started.stop() };
+}
+
+test('the swap in place: no call fails, kube-proxy’s rules go, the node answers as the guide says', async () => {
+  const { node, operator } = bench;
+  const [copy = '', edit = '', image = '', watch = ''] = await guideCommands('swap');
+  expect(await oldChains(node)).toContain('KUBE-SERVICES');
+  const { count, failures } = await bench.callsDuring(async () => {
+    await operator(copy);
+    expect(await operator(edit, `sed -i 's/mode: ""/mode: nftables/'`)).toMatch(/configmap\/kube-proxy edited/);
+    expect(await operator(image)).toMatch(/daemonset.apps\/kube-proxy image updated/);
+    expect(await operator(watch)).toContain('daemon set "kube-proxy" successfully rolled out');
+    await until(async () => (await oldChains(node)).length === 0);
+  });
+  expect(failures).toEqual([]);
+  expect(count).toBeGreaterThan(10);
+  const [commands = ''] = await guideCommands('node');
+  const seen = await node.run('sh', ['-euc', commands]);
+  expect(seen).toMatchObject({ exitCode: 0 });
+  expect(seen.stdout).toMatch(/^nftables/);
+  expect(seen.stdout).toMatch(/"healthy": ?true/);
+  expect(seen.stdout).toContain('table inet switchyard');
+  expect(seen.stdout).not.toContain('kube-proxy');
+});
+
+test('the agent ran with the command line of the DaemonSet, and says what it removed', async () => {
+  const command = (await readFile(`/proc/${agent?.pid}/cmdline`, 'utf8')).split('\0').filter((part) => part !== '');
+  expect(command.slice(-2)).toEqual([
+    '--config=/var/lib/kube-proxy/config.conf',
+    `--hostname-override=${bench.node.nodeName}`,
+  ]);
+  expect(await logOf(agent as LabProcess)).toMatch(/removed what kube-proxy left.*iptables-nft, table nat/);
+});
+
+test('/debug/explain answers the guide’s question', async () => {
+  const [commands = ''] = await guideCommands('explain');
+  const question = commands.replace('10.96.0.10:53/UDP', `${bench.service.clusterIp}:80`);
+  expect(question).not.toBe(commands);
+  const { stdout } = await bench.node.run('sh', ['-euc', question]);
+  expect(stdout).toContain(bench.service.endpoint);
+});
+
+test('the roll-back: no call fails, and nothing of Switchyard stays', async () => {
+  const { node, operator } = bench;
+  const [undo = '', cleanUp = ''] = await guideCommands('back');
+  const { count, failures } = await bench.callsDuring(async () => {
+    const output = await operator(undo);
+    expect(output).toContain('daemonset.apps/kube-proxy rolled back');
+    expect(output).toContain('daemon set "kube-proxy" successfully rolled out');
+    expect(await oldChains(node)).toContain('KUBE-SERVICES');
+    expect(await bench.tables()).toContain('inet switchyard');
+    await using _cleaner = new DaemonSetPlayer({
+      url: bench.cluster.url,
+      name: 'switchyard-clean-up',
+      start: startCleanUp,
+    });
+    expect(await operator(cleanUp)).toContain('daemonset.apps "switchyard-clean-up" deleted');
+  });
+  expect(failures).toEqual([]);
+  expect(count).toBeGreaterThan(10);
+  expect(await bench.tables()).not.toContain('switchyard');
+});
+
+async function startCleanUp(spec: Rendered): Promise<PlayedPod> {
+  const [container] = spec.initContainers;
+  expect(await guideCommands('clean-up')).toEqual([`${container.command.join(' ')}\n`]);
+  const { ended } = await startContainer(bench.node, { spec, container }, await bench.podFiles());
+  const ready = ended.then((status) => {
+    if (status !== 0) throw new Error(`the clean-up ended with ${status}`);
+  });
+  return { ready, stop: async () => undefined };
+}

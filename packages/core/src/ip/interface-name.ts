@@ -1,0 +1,14 @@
+/** Bytes of the longest name of a network interface. */
+export const maxInterfaceNameLength = 15;
+
+/**
+ * What is wrong with a name (or the beginning of names) of a network interface, in words; undefined when nothing is. Stricter
+ * than the kernel: names that need quoting in rule sets are refused as well.
+ */
+export function interfaceNameFault(name: string): string | undefined {
+  if (name === '') return 'it is empty';
+  if (Buffer.byteLength(name) > maxInterfaceNameLength) return `it is longer than ${maxInterfaceNameLength} bytes`;
+  if (name === '.' || name === '..') return 'no interface can be called so';
+  const bad = /[\s/:"\\*\p{Cc}]/u.exec(name)?.[0];
+  return bad === undefined ? undefined : `no interface can have ${JSON.stringify(bad)} in its name`;
+}
