@@ -17,7 +17,7 @@ import { buildAgentImage, buildLocalBase } from '../../../../../tools/images/bui
 import { describeImage } from '../../../../../tools/images/describe.ts';
 import type { BuiltImage } from '../../../../../tools/images/docker.ts';
 import { until } from '../agent-log.ts';
-import { residentMegabytes, stopContainer, succeed, writeConfigMap } from './container.ts';
+import { kubeadmConfig, residentMegabytes, stopContainer, succeed, writeConfigMap } from './container.ts';
 
 // The production Dockerfile, built by a real Docker Engine on a base made of this machine's Debian packages, and run in the
 // network of a lab node with the rights and the command line of kubeadm's DaemonSet, or less.
@@ -52,6 +52,7 @@ beforeAll(async () => {
     signal,
   });
   await writeConfigMap(`${cluster.lab.folder}/kube-proxy`, {
+    'config.conf': await kubeadmConfig(),
     'kubeconfig.conf': await readFile(cluster.insideKubeconfig, 'utf8'),
   });
   const { deployment, service } = zeroapp({ delayShutdown: 0, terminationGracePeriod: 1 });
@@ -134,8 +135,7 @@ describe("the agent in a container with kubeadm's command line", () => {
   beforeAll(async () => {
     const mounts = ['--volume', `${cluster.lab.folder}/kube-proxy:${configFolder}:ro`];
     const options = ['--detach', '--name', 'kube-proxy', '--network', 'host', ...rights, ...mounts];
-    const flags = [`--kubeconfig=${configFolder}/kubeconfig.conf`, '--proxy-mode=nftables'];
-    const command = [kubeProxy, ...flags, `--hostname-override=${node.nodeName}`];
+    const command = [kubeProxy, `--config=${configFolder}/config.conf`, `--hostname-override=${node.nodeName}`];
     await succeed(engine, ['run', ...options, '--entrypoint', '', image.tag, ...command]);
     await until(() => isAnswering('IPv4'));
     [pid = 0] = await engine.pidsOf('kube-proxy');
@@ -153,6 +153,8 @@ describe("the agent in a container with kubeadm's command line", () => {
   });
 
   test('is one process, with small memory settings, and below 80 MB', async () => {
+    // At its start it looks for kube-proxy's rules, by programs that end at once.
+    await until(async () => (await engine.pidsOf('kube-proxy')).length === 1);
     expect(await engine.pidsOf('kube-proxy')).toEqual([pid]);
     expect(await readlink(`/proc/${pid}/ns/net`)).toBe(
       (await node.run('readlink', ['/proc/self/ns/net'])).stdout.trim(),
