@@ -53,7 +53,7 @@ beforeAll(async () => {
     signal,
   });
   await writeConfigMap(`${cluster.lab.folder}/kube-proxy`, {
-    'config.conf': kubeadmFile.replace('mode: ""', 'mode: nftables'),
+    'config.conf': kubeadmFile.replace('mode: ""', 'mode: nftables').replace('maxPerCore: null', 'maxPerCore: 0'),
     'kubeconfig.conf': await readFile(cluster.insideKubeconfig, 'utf8'),
   });
   const { deployment, service } = zeroapp({ delayShutdown: 0, terminationGracePeriod: 1 });
