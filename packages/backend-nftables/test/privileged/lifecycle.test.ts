@@ -53,8 +53,9 @@ async function during(work: (connects: AwaitConnects) => Promise<void>): Promise
   const connecting = Promise.all(Array.from({ length: 4 }, connect));
   const connects: AwaitConnects = async (more) => {
     const enough = count + more;
+    const isEnough = (): boolean => count >= enough;
     const end = performance.now() + 20_000;
-    while (count < enough) {
+    while (!isEnough()) {
       if (performance.now() > end) throw new Error(`no ${more} connects within 20 s`);
       await pause(2);
     }
