@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { dashboard } from './dashboard.ts';
-import { dashboardFile } from './generate.ts';
+import { dashboardFile, pictureFile } from './generate.ts';
 import type { AnyPanel } from './panels.ts';
+import { dashboardPicture } from './picture.ts';
 import { rows } from './rows.ts';
 
 const panels = (dashboard().panels ?? []) as readonly AnyPanel[];
@@ -11,6 +12,10 @@ const places = panels.map(({ title, gridPos }) => ({ title, ...(gridPos ?? { x: 
 
 test('the file is what the description makes; else run: node tools/grafana/generate.ts', () => {
   assert.deepEqual(JSON.parse(readFileSync(dashboardFile, 'utf8')), dashboard());
+});
+
+test('so is its picture', () => {
+  assert.equal(readFileSync(pictureFile, 'utf8'), dashboardPicture(rows));
 });
 
 test('it has a schema Grafana 10 and later migrate from, a fixed uid, and no database id', () => {

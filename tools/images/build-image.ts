@@ -51,6 +51,15 @@ export function publicBase(): string | undefined {
   return /^ID=debian$/m.test(release) && version !== undefined ? `gcr.io/distroless/cc-debian${version}` : undefined;
 }
 
+/**
+ * What an image is called unless told otherwise: the name that the manifests in deploy/ have, and with an architecture a name of
+ * its own for each, so that both can be joined under that one.
+ */
+export function defaultTag(backend: ImageBackend, architecture?: string): string {
+  const suffix = architecture === undefined ? '' : `-${architecture}`;
+  return `switchyard/agent-${backend}:${agentVersion()}${suffix}`;
+}
+
 /** The version of the node agent in this checkout. */
 export function agentVersion(): string {
   const manifest = readFileSync(join(root, 'apps/node-agent/package.json'), 'utf8');

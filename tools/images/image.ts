@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { type DebianArchitecture, machineArchitecture } from '../debian/debian-root.ts';
 import { imageBackends, isImageBackend } from './backends.ts';
-import { agentVersion, buildAgentImage, buildLocalBase, publicBase } from './build-image.ts';
+import { buildAgentImage, buildLocalBase, defaultTag, publicBase } from './build-image.ts';
 import { describeImage } from './describe.ts';
 import { machineDocker } from './docker.ts';
 
@@ -11,7 +11,7 @@ Builds the node agent's container image with the Docker CLI of this machine and 
 
   --backend BACKEND  which dataplane backend's image (nftables)
   --arch ARCH        the nodes' architecture (this machine's); both are built on either
-  --tag NAME         name of the image (switchyard/agent-BACKEND:VERSION-ARCH)
+  --tag NAME         name of the image (switchyard/agent-BACKEND:VERSION, as in deploy/; with --arch :VERSION-ARCH)
   --base IMAGE       image below (distroless of this machine's Debian release)
   --local-base       make the base from Debian packages instead: needs no registry`;
 
@@ -19,7 +19,7 @@ async function main(signal: AbortSignal): Promise<void> {
   const { values } = parseArgs({
     options: {
       backend: { type: 'string', default: 'nftables' },
-      arch: { type: 'string', default: machineArchitecture() },
+      arch: { type: 'string' },
       tag: { type: 'string' },
       base: { type: 'string' },
       'local-base': { type: 'boolean', default: false },
@@ -28,7 +28,7 @@ async function main(signal: AbortSignal): Promise<void> {
   });
   if (values.help) return console.log(usage);
   const { backend } = values;
-  const architecture = parseArchitecture(values.arch);
+  const architecture = values.arch === undefined ? machineArchitecture() : parseArchitecture(values.arch);
   if (!isImageBackend(backend)) {
     throw new Error(`there is no image for backend '${backend}', only for ${Object.keys(imageBackends).join(', ')}`);
   }
@@ -37,7 +37,7 @@ async function main(signal: AbortSignal): Promise<void> {
   const localBase = `switchyard/local-base:${architecture}`;
   if (values['local-base']) console.log(describeImage(await buildLocalBase({ ...common, tag: localBase })));
   const base = values['local-base'] ? localBase : (values.base ?? requiredPublicBase());
-  const tag = values.tag ?? `switchyard/agent-${backend}:${agentVersion()}-${architecture}`;
+  const tag = values.tag ?? defaultTag(backend, values.arch);
   console.log(describeImage(await buildAgentImage({ ...common, backend, tag, base })));
 }
 

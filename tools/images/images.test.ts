@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { root } from '../workspace.ts';
+import { agentVersion, defaultTag } from './build-image.ts';
 import { describeImage } from './describe.ts';
 import { nameLayers } from './docker.ts';
 
@@ -15,6 +16,20 @@ test("the image's launcher gives Node the flags and the setting of the checkout'
   assert.deepEqual([...(found ?? [])], wanted);
   assert.match(shell, /MALLOC_ARENA_MAX=1/);
   assert.match(native, /"MALLOC_ARENA_MAX", "1"/);
+});
+
+test('the manifests, the chart and the pages name what ./dev image builds by default', () => {
+  const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+  const overlays = globSync('deploy/kustomize/overlays/*/kustomization.yaml', { cwd: root });
+  const images = overlays.flatMap((path) => [...read(path).matchAll(/newName: (.*)\n +newTag: (.*)/g)]);
+  assert.ok(images.length >= 3);
+  for (const [, name, tag] of images) assert.equal(`${name}:${tag}`, defaultTag('nftables'));
+  assert.match(read('deploy/helm/switchyard/Chart.yaml'), new RegExp(`^appVersion: ${agentVersion()}$`, 'm'));
+  for (const page of ['docs/migrate-from-kube-proxy.md', 'deploy/README.md']) {
+    const names = read(page).match(/switchyard\/agent-[\w.:-]*\w/g) ?? [];
+    assert.deepEqual([...new Set(names)], [defaultTag('nftables')], page);
+  }
+  assert.equal(defaultTag('nftables', 'arm64'), `${defaultTag('nftables')}-arm64`);
 });
 
 test('layers are named from the top, and what lies below is the base', () => {

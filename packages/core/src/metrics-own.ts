@@ -52,7 +52,10 @@ export const ownMetrics = {
       isAbsentFirst: true,
     },
     switchyard_failed_services: { help: 'Service ports whose last apply failed', labels: ['ip_family'] },
-    switchyard_service_ports: { help: 'Service ports in the kernel', labels: ['ip_family'] },
+    switchyard_service_ports: {
+      help: 'Service ports that were applied last, those that failed included',
+      labels: ['ip_family'],
+    },
     switchyard_source_last_relist_timestamp_seconds: {
       help: 'Time of the last full list since the Unix epoch',
       labels: ['resource'],

@@ -13,11 +13,16 @@ export async function stalePages(
 ): Promise<readonly string[]> {
   const stale = await Promise.all(
     all.map(async ({ path, text }) => {
-      const found = await readFile(join(folder, path), 'utf8').catch(() => undefined);
-      return found === text() ? [] : [path];
+      const found = await foundText(join(folder, path));
+      return found === text(found) ? [] : [path];
     }),
   );
   return stale.flat();
+}
+
+/** A missing file is an empty one. */
+function foundText(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch(() => '');
 }
 
 /** Writes the pages that are stale; resolves with their paths. */
@@ -28,7 +33,7 @@ export async function writePages(
   const stale = await stalePages(all, folder);
   for (const { path, text } of all.filter((page) => stale.includes(page.path))) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
-    await writeWhole(join(folder, path), text());
+    await writeWhole(join(folder, path), text(await foundText(join(folder, path))));
   }
   return stale;
 }

@@ -28,11 +28,28 @@ export function meaningText(meaning: Meaning): string {
   }
 }
 
-/** How many of each kind, as a sentence part. */
-export function countText(meanings: readonly Meaning[]): string {
+/** How many of each kind. */
+export function countKinds(meanings: readonly Meaning[]): Readonly<Record<Meaning['kind'], number>> {
   const count = (kind: Meaning['kind']): number => meanings.filter((meaning) => meaning.kind === kind).length;
-  return (
-    `${meanings.length} in all: ${count('same')} same, ${count('better')} better, ${count('different')} different, ` +
-    `${count('ignored')} accepted without effect, ${count('refused')} of which some values are refused`
-  );
+  return {
+    same: count('same'),
+    better: count('better'),
+    different: count('different'),
+    ignored: count('ignored'),
+    refused: count('refused'),
+  };
+}
+
+/** How many of each kind, as a sentence part; kinds without any are left out. */
+export function countText(meanings: readonly Meaning[]): string {
+  const { same, better, different, ignored, refused } = countKinds(meanings);
+  const parts = [
+    [same, 'same'],
+    [better, 'better'],
+    [different, 'different'],
+    [ignored, 'accepted without effect'],
+    [refused, 'with values that are refused'],
+  ] as const;
+  const counted = parts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
+  return `${meanings.length} in all: ${counted.join(', ')}`;
 }

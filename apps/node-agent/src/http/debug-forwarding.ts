@@ -2,18 +2,20 @@ import {
   type Endpoint,
   type Failure,
   type ForwardingTable,
+  type HealthCheck,
   type HttpReply,
   type HttpRequest,
   type IpFamily,
   jsonAnswer,
   type ServiceForwarding,
+  type ServiceKey,
   type ServicePortKey,
   textAnswer,
 } from '@switchyard/core';
 import { type DebugState, familySummary, optional, timeText } from './debug-state.ts';
 
-/** Services in one piece of the answer: a few milliseconds of work at 10 endpoints each. */
-const servicesPerPiece = 50;
+/** What one piece of the answer holds at most, but for a larger Service: a few milliseconds of work. */
+const perPiece = { services: 50, endpoints: 500 };
 const usage = 'usage: /debug/forwarding[?service=NAMESPACE/NAME[:PORT-NAME/PROTOCOL]]\n';
 
 /** One Service, or one port of it, or everything. */
@@ -55,23 +57,44 @@ function filterOf(query: URLSearchParams): Filter | undefined {
 interface Selection {
   readonly ipFamily: IpFamily;
   readonly table: ForwardingTable | undefined;
+  readonly services: Iterable<ServiceForwarding>;
   readonly failed: ReadonlyMap<ServicePortKey, Failure>;
-  readonly has: (key: string) => boolean;
+  /** Of failed Service ports that are no longer in the table. */
+  readonly astray: readonly ServicePortKey[];
+  readonly healthChecks: Iterable<HealthCheck>;
 }
 
 function selection({ tables, status }: DebugState, ipFamily: IpFamily, filter: Filter): Selection {
   const table = tables().get(ipFamily);
   const failed = status().families.get(ipFamily)?.failedServices ?? new Map<ServicePortKey, Failure>();
-  const has = (key: string): boolean =>
-    filter.kind === 'everything' ||
-    key === filter.name ||
-    (filter.kind === 'service' && key.startsWith(`${filter.name}:`));
-  return { ipFamily, table, failed, has };
+  const astray = [...failed.keys()].filter((key) => table?.services.has(key) !== true && isAsked(filter, key));
+  const { services, healthChecks } = table === undefined ? nothing : selected(table, filter);
+  return { ipFamily, table, services, failed, astray, healthChecks };
 }
 
-function isAnythingThere({ table, failed, has }: Selection): boolean {
-  for (const key of table?.services.keys() ?? []) if (has(key)) return true;
-  return [...failed.keys()].some(has);
+const nothing: Pick<Selection, 'services' | 'healthChecks'> = { services: [], healthChecks: [] };
+
+function selected(table: ForwardingTable, filter: Filter): Pick<Selection, 'services' | 'healthChecks'> {
+  const { services, healthChecks } = table;
+  if (filter.kind === 'everything') return { services: services.values(), healthChecks: healthChecks.values() };
+  if (filter.kind === 'port') {
+    const service = services.get(filter.name as ServicePortKey);
+    return service === undefined ? nothing : { services: [service], healthChecks: [] };
+  }
+  const found: ServiceForwarding[] = [];
+  for (const service of services.values()) if (service.service === filter.name) found.push(service);
+  const check = healthChecks.get(filter.name as ServiceKey);
+  return { services: found, healthChecks: check === undefined ? [] : [check] };
+}
+
+function isAsked(filter: Filter, key: ServicePortKey): boolean {
+  if (filter.kind === 'everything') return true;
+  return key === filter.name || (filter.kind === 'service' && key.startsWith(`${filter.name}:`));
+}
+
+/** For what was asked by name. */
+function isAnythingThere({ services, astray }: Selection): boolean {
+  return astray.length > 0 || [...services].length > 0;
 }
 
 async function* pieces(state: DebugState, families: readonly Selection[]): AsyncGenerator<string, void, undefined> {
@@ -85,7 +108,7 @@ async function* pieces(state: DebugState, families: readonly Selection[]): Async
   yield '\n]}\n';
 }
 
-function familyHead(state: DebugState, { ipFamily, table, has }: Selection): string {
+function familyHead(state: DebugState, { ipFamily, table, healthChecks }: Selection): string {
   const summary = {
     ...familySummary(state, ipFamily),
     ...optional('table', table, ({ podDetector, nodePortCidrs, serviceCidrs }) => ({
@@ -93,28 +116,28 @@ function familyHead(state: DebugState, { ipFamily, table, has }: Selection): str
       nodePortCidrs,
       serviceCidrs,
     })),
-    healthChecks: [...(table?.healthChecks.values() ?? [])].filter(({ service }) => has(service)),
+    healthChecks: [...healthChecks],
   };
   return JSON.stringify(summary).slice(0, -1);
 }
 
-function* servicePieces({ table, failed, has }: Selection): Generator<string, void, undefined> {
+function* servicePieces({ services, failed, astray }: Selection): Generator<string, void, undefined> {
   let lines: string[] = [];
+  let endpoints = 0;
   let separator = '';
   const flush = (): string => {
     const piece = `${separator}\n${lines.join(',\n')}`;
     separator = ',';
     lines = [];
+    endpoints = 0;
     return piece;
   };
-  for (const service of table?.services.values() ?? []) {
-    if (!has(service.key)) continue;
+  for (const service of services) {
     lines.push(JSON.stringify(serviceView(service, failed.get(service.key))));
-    if (lines.length === servicesPerPiece) yield flush();
+    endpoints += service.knownEndpoints.length;
+    if (lines.length === perPiece.services || endpoints >= perPiece.endpoints) yield flush();
   }
-  for (const [key, failure] of failed) {
-    if (has(key) && table?.services.has(key) !== true) lines.push(JSON.stringify({ key, status: statusView(failure) }));
-  }
+  for (const key of astray) lines.push(JSON.stringify({ key, status: statusView(failed.get(key)) }));
   if (lines.length > 0) yield flush();
 }
 

@@ -1,5 +1,6 @@
 import { millis, noopLogger } from '@switchyard/core';
 import { ManualClock, MemoryLogger } from '@switchyard/core/testing';
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { metricsRoutes, type MetricsRoutesOptions } from './metrics-routes.ts';
 import { inspectorProfiler } from './profiler.ts';
@@ -171,8 +172,9 @@ describe('profiling', () => {
   });
 
   test('a CPU profile of this very process, as V8 writes it', async () => {
-    const answer = ask(profiling, '/debug/pprof/profile?seconds=0.1');
-    expect((await ask(profiling, '/debug/pprof/profile?seconds=0.1')).status).toBe(429);
+    const path = '/debug/pprof/profile?seconds=0.1&format=v8';
+    const answer = ask(profiling, path);
+    expect((await ask(profiling, path)).status).toBe(429);
     const { status, headers, body } = await answer;
     expect([status, headers['Content-Disposition']]).toEqual([
       200,
@@ -186,7 +188,7 @@ describe('profiling', () => {
 
   test('a heap profile names who allocates, not what', async () => {
     const kept: string[] = [];
-    const answer = ask(profiling, '/debug/pprof/heap?seconds=0.2');
+    const answer = ask(profiling, '/debug/pprof/heap?seconds=0.2&format=v8');
     await new Promise((resolve) => setTimeout(resolve, 50));
     for (let index = 0; index < 50_000; index++) kept.push(`secret ${index}`);
     const { status, body } = await answer;
@@ -196,10 +198,17 @@ describe('profiling', () => {
     expect(kept).toHaveLength(50_000);
   });
 
+  test.each(['profile', 'heap'])('%s is for go tool pprof unless asked otherwise', async (name) => {
+    const { status, headers, body } = await ask(profiling, `/debug/pprof/${name}?seconds=0.1`);
+    expect([status, headers['Content-Type']]).toEqual([200, 'application/octet-stream']);
+    const text = gunzipSync(Buffer.from(body, 'latin1')).toString('latin1');
+    expect(text).toContain(name === 'heap' ? 'inuse_space' : 'nanoseconds');
+  });
+
   test('a profile ends when its client goes away', async () => {
     const gone = new AbortController();
     const started = Date.now();
-    const profile = inspectorProfiler.cpu(millis(60_000), gone.signal);
+    const profile = inspectorProfiler.cpu({ duration: millis(60_000), format: 'v8' }, gone.signal);
     gone.abort();
     await profile;
     expect(Date.now() - started).toBeLessThan(10_000);
@@ -207,6 +216,10 @@ describe('profiling', () => {
 
   test.each(['0', '-1', 'abc', '', '601', 'NaN', '1e9'])('seconds=%s is refused', async (value) => {
     expect((await ask(profiling, `/debug/pprof/profile?seconds=${value}`)).status).toBe(400);
+  });
+
+  test('another format is refused', async () => {
+    expect((await ask(profiling, '/debug/pprof/heap?format=svg')).status).toBe(400);
   });
 
   test('the command line, separated by NUL', async () => {

@@ -1,35 +1,53 @@
+import { gzipSync } from 'node:zlib';
 import { HostError, type Millis, systemClock } from '@switchyard/core';
 import { Session } from 'node:inspector/promises';
+import { encodePprof } from './pprof.ts';
+import { fromCpuProfile, fromHeapProfile } from './v8-profiles.ts';
 
-/** Profiles of this process, each as V8 writes it. Nothing is collected, and no memory used, outside of a call. */
-export interface Profiler {
-  /** Where time goes, as a `.cpuprofile`. Ends early when aborted. */
-  cpu(duration: Millis, signal: AbortSignal): Promise<string>;
-  /** Who allocates what is still in use at the end, as a `.heapprofile`: names and sizes, no contents. */
-  heap(duration: Millis, signal: AbortSignal): Promise<string>;
+/** `pprof`: compressed protobuf for `go tool pprof`. `v8`: JSON as V8 writes it, for Chrome DevTools. */
+export type ProfileFormat = 'pprof' | 'v8';
+
+/** What is wanted of a profile. */
+export interface ProfileRequest {
+  readonly duration: Millis;
+  readonly format: ProfileFormat;
 }
+
+/** Profiles of this process. Nothing is collected, and no memory used, outside of a call. */
+export interface Profiler {
+  /** Where time goes. Ends early when aborted. */
+  cpu(request: ProfileRequest, signal: AbortSignal): Promise<string | Uint8Array>;
+  /** Who allocates what is still in use at the end: names and sizes, no contents. */
+  heap(request: ProfileRequest, signal: AbortSignal): Promise<string | Uint8Array>;
+}
+
+/** Bytes between two samples of the heap, on average. */
+const interval = 16 * 1024;
 
 /** This process's own, by the inspector inside it; nothing listens. Import it lazily. */
 export const inspectorProfiler: Profiler = {
-  cpu: (duration, signal) =>
+  cpu: ({ duration, format }, signal) =>
     withSession(async (session) => {
       await session.post('Profiler.enable');
       await session.post('Profiler.start');
+      const time = systemClock.now();
       await pause(duration, signal);
       const { profile } = await session.post('Profiler.stop');
-      return JSON.stringify(profile);
+      return format === 'v8' ? JSON.stringify(profile) : gzipSync(encodePprof(fromCpuProfile(profile, time)));
     }),
-  heap: (duration, signal) =>
+  heap: ({ duration, format }, signal) =>
     withSession(async (session) => {
       await session.post('HeapProfiler.enable');
-      await session.post('HeapProfiler.startSampling', { samplingInterval: 16 * 1024 });
+      await session.post('HeapProfiler.startSampling', { samplingInterval: interval });
+      const time = systemClock.now();
       await pause(duration, signal);
       const { profile } = await session.post('HeapProfiler.stopSampling');
-      return JSON.stringify(profile);
+      if (format === 'v8') return JSON.stringify(profile);
+      return gzipSync(encodePprof(fromHeapProfile(profile, { interval, time, duration: systemClock.now() - time })));
     }),
 };
 
-async function withSession(use: (session: Session) => Promise<string>): Promise<string> {
+async function withSession<T>(use: (session: Session) => Promise<T>): Promise<T> {
   const session = new Session();
   try {
     session.connect();

@@ -1,6 +1,14 @@
-import { type HttpAnswer, type HttpRequest, type Logger, type Millis, seconds, textAnswer } from '@switchyard/core';
+import {
+  type HttpAnswer,
+  type HttpReply,
+  type HttpRequest,
+  type Logger,
+  type Millis,
+  seconds,
+  textAnswer,
+} from '@switchyard/core';
 import { oneAtATime } from './one-at-a-time.ts';
-import type { Profiler } from './profiler.ts';
+import type { ProfileRequest, Profiler } from './profiler.ts';
 import type { Route } from './route.ts';
 
 /** What the profiling endpoints need. */
@@ -25,18 +33,18 @@ export function profilingRoutes(options: ProfilingRoutesOptions): readonly Route
     {
       path: '/debug/pprof/profile',
       methods: ['GET'],
-      answer: oneAtATime((request, signal) =>
-        profileAnswer({ request, byDefault: defaultDuration.profile, name: 'switchyard-agent.cpuprofile' }, async (d) =>
-          (await profiler()).cpu(d, signal),
+      answer: oneAtATime(async (request, signal) =>
+        profileAnswer({ request, byDefault: defaultDuration.profile, name: 'cpuprofile' }, async (wanted) =>
+          (await profiler()).cpu(wanted, signal),
         ),
       ),
     },
     {
       path: '/debug/pprof/heap',
       methods: ['GET'],
-      answer: oneAtATime((request, signal) =>
-        profileAnswer({ request, byDefault: defaultDuration.heap, name: 'switchyard-agent.heapprofile' }, async (d) =>
-          (await profiler()).heap(d, signal),
+      answer: oneAtATime(async (request, signal) =>
+        profileAnswer({ request, byDefault: defaultDuration.heap, name: 'heapprofile' }, async (wanted) =>
+          (await profiler()).heap(wanted, signal),
         ),
       ),
     },
@@ -50,12 +58,13 @@ export function profilingRoutes(options: ProfilingRoutesOptions): readonly Route
 const index = [
   '/debug/pprof/',
   '',
-  'profile?seconds=N  where time goes for N seconds (default 30): .cpuprofile, for Chrome DevTools or speedscope',
-  'heap?seconds=N     who allocates in N seconds (default 10) what stays in use: .heapprofile, for Chrome DevTools',
+  'profile?seconds=N  where time goes for N seconds (default 30)',
+  'heap?seconds=N     who allocates in N seconds (default 10) what stays in use',
   'cmdline            the command line of this process, its parts separated by NUL',
   '',
+  'Profiles are for "go tool pprof"; with &format=v8 they are what Chrome DevTools reads (.cpuprofile, .heapprofile).',
   "Not here, since this is a Node.js process: Go's allocs, block, goroutine, mutex, symbol, threadcreate, trace.",
-  'The formats are V8\'s, not those of "go tool pprof". No heap snapshot is served: it would hold credentials.',
+  'No heap snapshot is served: it would hold credentials.',
   '',
 ].join('\n');
 
@@ -64,29 +73,36 @@ const flagsIndex = '/debug/flags/\n\nv  PUT a number: verbosity of the log, as -
 interface Asked {
   readonly request: HttpRequest;
   readonly byDefault: Millis;
-  /** Of the file. */
+  /** Extension of a file in V8's format. */
   readonly name: string;
 }
 
 async function profileAnswer(
   { request, byDefault, name }: Asked,
-  take: (duration: Millis) => Promise<string>,
-): Promise<HttpAnswer> {
+  take: (wanted: ProfileRequest) => Promise<string | Uint8Array>,
+): Promise<HttpReply> {
   const text = request.query.get('seconds');
   const value = Number(text ?? byDefault / 1000);
   if (!(value > 0 && value <= longestSeconds) || text === '') {
     return textAnswer(400, `400 seconds is a number of more than 0 and at most ${longestSeconds}\n`);
   }
+  const format = request.query.get('format') ?? 'pprof';
+  if (format !== 'pprof' && format !== 'v8') return textAnswer(400, "400 format is 'pprof' or 'v8'\n");
   if (request.method === 'HEAD') return textAnswer(200, '');
+  const profile = await take({ duration: seconds(value), format });
   return {
     status: 200,
     headers: {
-      'Content-Type': 'application/json',
+      'Content-Type': format === 'v8' ? 'application/json' : 'application/octet-stream',
       'X-Content-Type-Options': 'nosniff',
-      'Content-Disposition': `attachment; filename="${name}"`,
+      'Content-Disposition': `attachment; filename="${format === 'v8' ? `switchyard-agent.${name}` : 'profile'}"`,
     },
-    body: await take(seconds(value)),
+    pieces: whole(profile),
   };
+}
+
+async function* whole<T>(piece: T): AsyncGenerator<T, void, undefined> {
+  yield piece;
 }
 
 function verbosityAnswer({ body }: HttpRequest, { setVerbosity, logger }: ProfilingRoutesOptions): HttpAnswer {

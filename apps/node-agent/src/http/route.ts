@@ -1,4 +1,4 @@
-import type { HttpHandler, HttpReply, HttpRequest, Logger } from '@switchyard/core';
+import type { HttpHandler, HttpReply, HttpRequest, HttpStream, Logger } from '@switchyard/core';
 import { textAnswer } from '@switchyard/core';
 
 /** Methods that an endpoint of ours may take. */
@@ -59,9 +59,9 @@ function answerSafely(
 }
 
 async function* notingFailure(
-  pieces: AsyncIterable<string>,
+  pieces: HttpStream['pieces'],
   note: (error: unknown) => void,
-): AsyncGenerator<string, void, undefined> {
+): AsyncGenerator<string | Uint8Array, void, undefined> {
   try {
     yield* pieces;
   } catch (error) {

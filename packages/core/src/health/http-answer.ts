@@ -13,7 +13,7 @@ export interface HttpStream {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Iterated at most once, never for `HEAD`. When it throws, the connection is cut: the client sees a truncated answer. */
-  readonly pieces: AsyncIterable<string>;
+  readonly pieces: AsyncIterable<string | Uint8Array>;
 }
 
 /** `value` as a JSON answer. The value is serialised as an object, so no name can break the text. */

@@ -64,13 +64,15 @@ export function getRequest(path: string, more: Partial<HttpRequest> = {}): HttpR
   return { method: 'GET', path: name, query: new URLSearchParams(query), headers: {}, body: '', ...more };
 }
 
-/** A reply with its body whole, however it is made. */
+/** A reply with its body whole, however it is made; bytes become characters of the same number (latin1). */
 export async function wholeAnswer(reply: HttpReply | Promise<HttpReply> | undefined): Promise<HttpAnswer> {
   const given = await reply;
   if (given === undefined) throw new UsageError('testing.http', 'nobody listens there');
   if ('body' in given) return given;
   let body = '';
-  for await (const piece of given.pieces) body += piece;
+  for await (const piece of given.pieces) {
+    body += typeof piece === 'string' ? piece : Buffer.from(piece).toString('latin1');
+  }
   return { status: given.status, headers: given.headers, body };
 }
 

@@ -16,6 +16,7 @@ import { debianRoot, machineArchitecture } from '../../../../../tools/debian/deb
 import { buildAgentImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
 import { describeImage } from '../../../../../tools/images/describe.ts';
 import type { BuiltImage } from '../../../../../tools/images/docker.ts';
+import { kubeadmFile } from '../../../src/config/testing/kubeadm-file.ts';
 import { until } from '../agent-log.ts';
 import { residentMegabytes, stopContainer, succeed, writeConfigMap } from './container.ts';
 
@@ -52,6 +53,7 @@ beforeAll(async () => {
     signal,
   });
   await writeConfigMap(`${cluster.lab.folder}/kube-proxy`, {
+    'config.conf': kubeadmFile.replace('mode: ""', 'mode: nftables').replace('maxPerCore: null', 'maxPerCore: 0'),
     'kubeconfig.conf': await readFile(cluster.insideKubeconfig, 'utf8'),
   });
   const { deployment, service } = zeroapp({ delayShutdown: 0, terminationGracePeriod: 1 });
@@ -134,8 +136,7 @@ describe("the agent in a container with kubeadm's command line", () => {
   beforeAll(async () => {
     const mounts = ['--volume', `${cluster.lab.folder}/kube-proxy:${configFolder}:ro`];
     const options = ['--detach', '--name', 'kube-proxy', '--network', 'host', ...rights, ...mounts];
-    const flags = [`--kubeconfig=${configFolder}/kubeconfig.conf`, '--proxy-mode=nftables'];
-    const command = [kubeProxy, ...flags, `--hostname-override=${node.nodeName}`];
+    const command = [kubeProxy, `--config=${configFolder}/config.conf`, `--hostname-override=${node.nodeName}`];
     await succeed(engine, ['run', ...options, '--entrypoint', '', image.tag, ...command]);
     await until(() => isAnswering('IPv4'));
     [pid = 0] = await engine.pidsOf('kube-proxy');
@@ -153,7 +154,8 @@ describe("the agent in a container with kubeadm's command line", () => {
   });
 
   test('is one process, with small memory settings, and below 80 MB', async () => {
-    expect(await engine.pidsOf('kube-proxy')).toEqual([pid]);
+    // Programs that look for what kube-proxy left come and go at the start.
+    await until(async () => (await engine.pidsOf('kube-proxy')).join() === String(pid));
     expect(await readlink(`/proc/${pid}/ns/net`)).toBe(
       (await node.run('readlink', ['/proc/self/ns/net'])).stdout.trim(),
     );

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { root } from '../workspace.ts';
+import { linkFaults, nameFaults, pathFaults } from './faults.ts';
+import { anchorsOf, linksOf, parsePage } from './markdown.ts';
+
+const known = ['config', 'flags', 'metrics']
+  .map((name) => readFileSync(join(root, `docs/generated/${name}.md`), 'utf8'))
+  .join('\n');
+
+test('every relative link and anchor of every page leads somewhere', () => {
+  assert.deepEqual(linkFaults(), []);
+});
+
+test('every path that a page names is there', () => {
+  assert.deepEqual(pathFaults(), []);
+});
+
+test('every flag of ours and every metric that a page names exists', () => {
+  assert.deepEqual(nameFaults(known), []);
+});
+
+const faultyPage = parsePage(
+  'docs/x.md',
+  [
+    '# One `two`, three!',
+    '# One two three',
+    '[a](nowhere.md) [b](#one-two-three) [c](#one-two-three-1) [d](#four) [e](../../out.md)',
+    '```',
+    '[f](in-a-block.md) # heading',
+    '```',
+    '`[g](in-code.md)` [h](https://example.com/#x) [i](metrics.md#nothing) [j](../LICENSE)',
+    '`tools/docs/docs.test.ts` `tools/docs/{faults,nothing}.ts` `--switchyard-dump` `--switchyard-dumps`',
+    '`switchyard_drift_total` `switchyard_drifts_total` `kubeproxy_network_programming_duration_seconds_bucket`',
+  ].join('\n'),
+);
+
+test('a link that leads nowhere is found, in prose only', () => {
+  assert.deepEqual(linkFaults([faultyPage]), [
+    'docs/x.md:3: nowhere.md: there is no such file',
+    'docs/x.md:3: #four: the page has no such heading',
+    'docs/x.md:3: ../../out.md: leads out of the checkout',
+    'docs/x.md:7: metrics.md#nothing: the page has no such heading',
+  ]);
+  assert.equal(linksOf(faultyPage).length, 8);
+  assert.deepEqual([...anchorsOf(faultyPage)], ['one-two-three', 'one-two-three-1']);
+});
+
+test('a path, a flag and a metric that are not there are found', () => {
+  assert.deepEqual(pathFaults([faultyPage]), ['docs/x.md: tools/docs/nothing.ts: there is no such file']);
+  assert.deepEqual(nameFaults(known, [faultyPage]), [
+    'docs/x.md: --switchyard-dumps: there is no such flag or metric',
+    'docs/x.md: switchyard_drifts_total: there is no such flag or metric',
+  ]);
+});
