@@ -12,12 +12,11 @@ import {
   startEchoServer,
   waitForAgents,
 } from '@switchyard/lab';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LogLine, readLog, until } from './agent-log.ts';
 
-/** The only setting of the kernel that is asked for. */
 const program = fileURLToPath(new URL('../../bin/switchyard-agent', import.meta.url));
 const { signal } = new AbortController();
 let cluster: LabCluster;
@@ -27,10 +26,7 @@ let client: Prober;
 let netAdminOnly: string;
 let healthCheckNodePort: number;
 
-/**
- * As a container with CAP_NET_ADMIN alone and kubelet's mounts: /proc/sys and /sys read-only, no way to more rights. The
- * first argument is the mode.
- */
+/** As a container with CAP_NET_ADMIN alone and kubelet's mounts: /proc/sys and /sys read-only, no way to more rights. */
 const wrapper = `#!/bin/sh
 set -e
 exec unshare --mount sh -c '
@@ -90,6 +86,7 @@ async function run(file: string, ...args: readonly string[]): Promise<string> {
   return result.stdout.trim();
 }
 
+/** The only setting of the kernel that is asked for. */
 const established = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established';
 /** What is asked of the kernel's connection tracking. */
 const timeouts = ['--conntrack-tcp-timeout-established=7200s', '--conntrack-tcp-timeout-close-wait=0s'];
@@ -187,6 +184,18 @@ describe('taking over from kube-proxy with CAP_NET_ADMIN alone', () => {
     ]);
     expect(await run('iptables-legacy-save')).toMatch(/^:KUBE-SERVICES/m);
   }, 60_000);
+});
+
+test('a host that cannot run the dataplane keeps its settings: they are made after it was asked', async () => {
+  const programs = `${cluster.lab.folder}/without-nft`;
+  await mkdir(programs);
+  for (const name of ['dirname', 'readlink', 'uname']) await symlink(`/usr/bin/${name}`, `${programs}/${name}`);
+  const before = await run('cat', established);
+  const flags = ['--proxy-mode=nftables', `--kubeconfig=${cluster.insideKubeconfig}`, '--conntrack-max-per-core=0'];
+  const wanted = ['--oom-score-adj=0', `--conntrack-tcp-timeout-established=${Number(before) + 100}s`];
+  const result = await node.run('env', [`PATH=${programs}`, program, ...flags, ...wanted]);
+  expect(result).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('this host cannot run') as string });
+  expect(await run('cat', established)).toBe(before);
 });
 
 test.each([
