@@ -7,7 +7,7 @@ const faults = 'test/privileged/faults/**';
 const base = vitestConfig('privileged');
 const shared = { ...base, test: { ...base.test, include: [] } };
 
-/** The tests of faults wait most of the time, each in a lab of its own: three files at once, after all others. */
+/** The tests of faults wait most of the time, each in a lab of its own: four files at once, after all others. */
 export default mergeConfig(shared, {
   test: {
     projects: [
@@ -26,7 +26,7 @@ export default mergeConfig(shared, {
           name: 'faults',
           include: [`${faults}/*.test.ts`],
           fileParallelism: true,
-          maxWorkers: 3,
+          maxWorkers: 4,
           sequence: { groupOrder: 1 },
         },
       },

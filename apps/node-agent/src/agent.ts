@@ -96,8 +96,8 @@ function onceForAll(ipFamilies: readonly IpFamily[], then: () => void): (ipFamil
 
 function takeOverOf({ config, host }: AgentParts): TakeOver | undefined {
   if (config.kubeProxyRules === 'keep') return undefined;
-  const { removeKubeProxyRules: removeRules, logger, events } = host;
-  return new TakeOver({ nodeName: config.nodeName, removeRules, logger, events });
+  const { removeKubeProxyRules: removeRules, clock, logger, events } = host;
+  return new TakeOver({ nodeName: config.nodeName, removeRules, clock, logger, events });
 }
 
 /** Periods may change while the agent runs. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { checkFeatureGates, effectiveFeatureGates, featureGates } from './feature-gates.ts';
+import { checkFeatureGates, effectiveFeatureGates, featureGates, idleGates } from './feature-gates.ts';
+import { gatesOfOthers } from './kubernetes-gates.ts';
 
 const gates = (...set: readonly (readonly [string, boolean])[]): ReadonlyMap<string, boolean> => new Map(set);
 
@@ -31,5 +32,48 @@ describe('feature gates', () => {
     expect(checkFeatureGates(gates([name, false]))).toBe(
       `cannot set feature gate ${name} to false, feature is locked to true`,
     );
+  });
+
+  test.each([
+    ['SidecarContainers', false],
+    ['DynamicResourceAllocation', true],
+    ['KMSv1', true],
+    ['AllAlpha', true],
+    ['AllBeta', false],
+  ])('%s is known', (name, value) => {
+    expect(checkFeatureGates(gates([name, value]))).toBeUndefined();
+  });
+
+  test.each([
+    ['SidecarContainer', 'did you mean SidecarContainers?'],
+    ['sidecarcontainers', 'did you mean SidecarContainers?'],
+    ['AlowServiceExternalIP', 'did you mean AllowServiceExternalIPs?'],
+    ['WinDRS', 'did you mean WinDSR?'],
+    ['RouteExternalCertificate', 'Kubernetes has no such gate'],
+    ['TopologyAwareHints', 'Kubernetes has no such gate'],
+    ['', 'Kubernetes has no such gate'],
+  ])('%s is unknown: %s', (name, hint) => {
+    expect(checkFeatureGates(gates([name, true]))).toBe(`unrecognized feature gate: ${name} (${hint})`);
+  });
+
+  test('every fault is told, and nothing else', () => {
+    const set = gates(['Nothing', true], ['SidecarContainers', true], ['WinDSR', false]);
+    expect(checkFeatureGates(set)).toBe(
+      'unrecognized feature gate: Nothing (Kubernetes has no such gate); cannot set feature gate WinDSR to false, feature is locked to true',
+    );
+  });
+
+  test('gates without effect are told by their reason', () => {
+    const set = gates(['SidecarContainers', true], ['NativeHistograms', true], ['NodeSwap', true], ['AllAlpha', true]);
+    expect([...idleGates(set)]).toEqual([
+      ['other components of Kubernetes read it, no proxy does', ['SidecarContainers', 'NodeSwap']],
+      ['histograms have the buckets of kube-proxy only', ['NativeHistograms']],
+    ]);
+  });
+
+  test('a gate is either of others or has a state here', () => {
+    expect(featureGates.filter(({ name }) => gatesOfOthers.has(name))).toEqual([]);
+    expect([...gatesOfOthers].filter((name) => !/^[A-Z]\w{5,}$/.test(name) && name !== 'KMSv1')).toEqual([]);
+    expect(gatesOfOthers.size).toBe(226);
   });
 });

@@ -1,51 +1,76 @@
-/** One feature gate that kube-proxy knows. */
+import { gatesOfOthers } from './kubernetes-gates.ts';
+import { nearestName } from './nearest-name.ts';
+
+/** One feature gate that is about a proxy, or about every component. */
 export interface FeatureGate {
   readonly name: string;
   readonly stage: 'GA' | 'BETA' | 'ALPHA';
   readonly default: boolean;
   /** Cannot be set to anything but its default. */
   readonly isLocked: boolean;
-  /** What it does here. */
-  readonly effect: string;
+  /** What it does here, or why nothing. */
+  readonly meaning:
+    | { readonly kind: 'effect'; readonly text: string }
+    | { readonly kind: 'none'; readonly why: string };
 }
 
-const gate = (name: string, stage: FeatureGate['stage'], effect: string): FeatureGate => ({
-  name,
-  stage,
-  default: stage !== 'ALPHA',
-  isLocked: false,
-  effect,
-});
-const locked = (name: string, effect: string): FeatureGate => ({ ...gate(name, 'GA', effect), isLocked: true });
+type Given = Pick<FeatureGate, 'name' | 'stage'> & Partial<FeatureGate>;
 
-/** Every gate, by name. */
+const gate = (given: Given, effect: string): FeatureGate => ({
+  default: given.stage !== 'ALPHA',
+  isLocked: false,
+  meaning: { kind: 'effect', text: effect },
+  ...given,
+});
+const idle = (given: Given, why: string): FeatureGate => gate({ ...given, meaning: { kind: 'none', why } }, '');
+
+const ga = (name: string): Given => ({ name, stage: 'GA' });
+const beta = (name: string): Given => ({ name, stage: 'BETA' });
+const alpha = (name: string): Given => ({ name, stage: 'ALPHA' });
+const locked = (name: string): Given => ({ ...ga(name), isLocked: true });
+
+/** Every gate that has a state here, by name. */
 export const featureGates: readonly FeatureGate[] = [
-  { ...gate('AllAlpha', 'ALPHA', 'sets every gate in alpha that is not set by itself') },
-  { ...gate('AllBeta', 'BETA', 'sets every gate in beta that is not set by itself'), default: false },
-  gate('AllowServiceExternalIPs', 'GA', 'off: external IPs of Services get no rules'),
-  gate('ComponentFlagz', 'BETA', '`/flagz` on the metrics server'),
-  gate('ComponentStatusz', 'BETA', '`/statusz` on the metrics server'),
-  gate('ContextualLogging', 'BETA', 'none: every log line has its context as fields'),
-  gate('LoggingAlphaOptions', 'ALPHA', 'none: the options it allows have no effect'),
-  gate('LoggingBetaOptions', 'BETA', 'none: both log formats are always available'),
-  locked('MultiCIDRServiceAllocator', 'ServiceCIDR objects are watched'),
-  locked('NFTablesProxyMode', 'the nftables mode exists'),
-  gate('NativeHistograms', 'ALPHA', 'none: histograms have the buckets of kube-proxy only'),
-  locked('PreferSameTrafficDistribution', 'node hints of endpoints are obeyed'),
-  locked('WinDSR', 'none: Windows'),
-  locked('WinOverlay', 'none: Windows'),
+  gate(alpha('AllAlpha'), 'sets every gate in alpha that is not set by itself'),
+  gate({ ...beta('AllBeta'), default: false }, 'sets every gate in beta that is not set by itself'),
+  gate(ga('AllowServiceExternalIPs'), 'off: external IPs of Services get no rules'),
+  gate(beta('ComponentFlagz'), '`/flagz` on the metrics server'),
+  gate(beta('ComponentStatusz'), '`/statusz` on the metrics server'),
+  idle(beta('ContextualLogging'), 'every log line has its context as fields'),
+  idle(alpha('LoggingAlphaOptions'), 'the options it allows have no effect'),
+  idle(beta('LoggingBetaOptions'), 'both log formats are always available'),
+  gate(locked('MultiCIDRServiceAllocator'), 'ServiceCIDR objects are watched'),
+  gate(locked('NFTablesProxyMode'), 'the nftables mode exists'),
+  idle(alpha('NativeHistograms'), 'histograms have the buckets of kube-proxy only'),
+  gate(locked('PreferSameTrafficDistribution'), 'node hints of endpoints are obeyed'),
+  idle(locked('WinDSR'), 'only Windows reads it'),
+  idle(locked('WinOverlay'), 'only Windows reads it'),
 ];
+
+const byName: ReadonlyMap<string, FeatureGate> = new Map(featureGates.map((one) => [one.name, one]));
 
 /** What is wrong with gates as set, or undefined. */
 export function checkFeatureGates(set: ReadonlyMap<string, boolean>): string | undefined {
   const faults = [...set].flatMap(([name, value]) => {
-    const known = featureGates.find((one) => one.name === name);
-    if (known === undefined) return [`unrecognized feature gate: ${name} (known: ${names()})`];
+    const known = byName.get(name);
+    if (known === undefined) return gatesOfOthers.has(name) ? [] : [unknownText(name)];
     if (!known.isLocked || value === known.default) return [];
     return [`cannot set feature gate ${name} to ${value}, feature is locked to ${known.default}`];
   });
   return faults.length === 0 ? undefined : faults.join('; ');
 }
+
+/** Why gates that are set do nothing here: names by reason. */
+export function idleGates(set: ReadonlyMap<string, boolean>): ReadonlyMap<string, readonly string[]> {
+  const names = new Map<string, readonly string[]>();
+  for (const name of set.keys()) {
+    const meaning = byName.get(name)?.meaning ?? ofOthers;
+    if (meaning.kind === 'none') names.set(meaning.why, [...(names.get(meaning.why) ?? []), name]);
+  }
+  return names;
+}
+
+const ofOthers: FeatureGate['meaning'] = { kind: 'none', why: 'other components of Kubernetes read it, no proxy does' };
 
 /** The state of every gate, given those that are set. */
 export function effectiveFeatureGates(set: ReadonlyMap<string, boolean>): ReadonlyMap<string, boolean> {
@@ -60,10 +85,11 @@ export function effectiveFeatureGates(set: ReadonlyMap<string, boolean>): Readon
 
 /** The stage of a gate as metrics spell it: empty for general availability, and for a gate that is not known. */
 export function featureStageOf(name: string): 'ALPHA' | 'BETA' | '' {
-  const stage = featureGates.find((one) => one.name === name)?.stage ?? 'GA';
+  const stage = byName.get(name)?.stage ?? 'GA';
   return stage === 'GA' ? '' : stage;
 }
 
-function names(): string {
-  return featureGates.map(({ name }) => name).join(', ');
+function unknownText(name: string): string {
+  const close = nearestName(name, [...byName.keys(), ...gatesOfOthers]);
+  return `unrecognized feature gate: ${name} (${close === undefined ? 'Kubernetes has no such gate' : `did you mean ${close}?`})`;
 }

@@ -199,6 +199,31 @@ describe('a field', () => {
   });
 });
 
+describe('feature gates of a cluster', () => {
+  test('those of other components are accepted, and one line of the log says so', async () => {
+    const gates = 'SidecarContainers: true, AllowServiceExternalIPs: false, NodeSwap: false';
+    const config = await run({ config: `${head}featureGates: { ${gates} }\n` });
+    expect(config.featureGates.get('AllowServiceExternalIPs')).toBe(false);
+    expect(config.notes).toEqual([
+      {
+        level: 'info',
+        message: 'feature gates have no effect',
+        fields: {
+          gates: ['SidecarContainers', 'NodeSwap'],
+          why: 'other components of Kubernetes read it, no proxy does',
+        },
+      },
+    ]);
+  });
+
+  test('one that Kubernetes does not have is an error with path, line and the nearest name', async () => {
+    expect(await faults({ config: `${head}featureGates: { SideCarContainer: true }\n` })).toEqual([
+      'KubeProxyConfiguration.featureGates (config.conf:4): Invalid value: {"SideCarContainer":true}: ' +
+        'unrecognized feature gate: SideCarContainer (did you mean SidecarContainers?)',
+    ]);
+  });
+});
+
 describe('flags beside a file', () => {
   test('for logging, the host name and the API server win; others have no effect, and the log names them', async () => {
     const config = await run(

@@ -1,5 +1,6 @@
 import type { LogFields, Logger } from '@switchyard/core';
 import type { ConfigFiles, EffectiveSettings } from './effective.ts';
+import { idleGates } from './feature-gates.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import { type Settings, valueText } from './settings.ts';
 
@@ -10,13 +11,14 @@ export interface ConfigNote {
   readonly fields: LogFields;
 }
 
-/** All of it: lenient decoding, flags and settings without effect, deprecated flags. */
+/** All of it: lenient decoding, flags, settings and feature gates without effect, deprecated flags. */
 export function notesOf(flags: FlagValues, files: ConfigFiles, settings: EffectiveSettings): readonly ConfigNote[] {
   return [
     ...fileNotes(flags, files),
     ...flagNotes(flags),
     ...ignoredSettings(settings.kubeProxy),
     ...ignoredSettings(settings.switchyard),
+    ...gateNotes(settings.kubeProxy),
   ];
 }
 
@@ -59,5 +61,11 @@ function ignoredSettings(settings: Settings): readonly ConfigNote[] {
     if (meaning.kind !== 'ignored' || origin.kind === 'default' || valueText(value) === valueText(usual)) return [];
     const fields = { setting: path, value: value instanceof Map ? Object.fromEntries(value) : value, why: meaning.why };
     return [{ level: 'info', message: 'setting has no effect', fields }];
+  });
+}
+
+function gateNotes(settings: Settings): readonly ConfigNote[] {
+  return [...idleGates(settings.gates('featureGates'))].map(([why, gates]): ConfigNote => {
+    return { level: 'info', message: 'feature gates have no effect', fields: { gates, why } };
   });
 }

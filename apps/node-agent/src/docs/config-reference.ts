@@ -1,5 +1,7 @@
 import { defaultText } from '../config/flags/flag-field.ts';
 import { featureGates } from '../config/feature-gates.ts';
+import { gatesOfOthers } from '../config/kubernetes-gates.ts';
+import { kubernetesRelease } from '../config/kubernetes-version.ts';
 import type { FieldType, Schema } from '../config/schema/field.ts';
 import { kubeProxySchema } from '../config/schema/kube-proxy-fields.ts';
 import { switchyardSchema } from '../config/schema/switchyard-fields.ts';
@@ -40,16 +42,17 @@ ${fieldTable(kubeProxySchema)}
 
 ## Feature gates
 
-An unknown gate is an error, as in kube-proxy (which knows all gates of Kubernetes, and this agent those of the proxy). A locked
-gate can only be set to what it is.
+As kube-proxy, the agent knows every gate of Kubernetes ${kubernetesRelease}. Those of other components (${gatesOfOthers.size} of them,
+\`SidecarContainers\` and the like) are accepted with one line in the log, also against a lock, which kube-proxy refuses.
+A gate that Kubernetes does not have is an error, and so is one of the table below that is set against its lock.
 
 ${table(
   ['Gate', 'Stage', 'Default', 'Effect here'],
-  featureGates.map(({ name, stage, default: on, isLocked, effect }) => [
+  featureGates.map(({ name, stage, default: on, isLocked, meaning }) => [
     code(name),
     stage,
     `${on ? 'on' : 'off'}${isLocked ? ', locked' : ''}`,
-    effect,
+    meaning.kind === 'effect' ? meaning.text : `none: ${meaning.why}`,
   ]),
 )}
 

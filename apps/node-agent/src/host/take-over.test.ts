@@ -10,7 +10,7 @@ import {
   serviceKey,
   servicePortKey,
 } from '@switchyard/core';
-import { settle } from '@switchyard/core/testing';
+import { ManualClock, settle } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { nothingRemoved, type Removal } from '../cleanup/removal.ts';
 import { TakeOver } from './take-over.ts';
@@ -28,8 +28,9 @@ function status(...families: readonly FamilyStatus[]): ReconcilerStatus {
   return { isInSync: true, missingResources: [], isNodeEligible: true, families: byFamily };
 }
 
-/** A take-over whose removals all end so. */
-function bench(removal: Removal | Error) {
+/** A take-over whose first removal ends so, and the others as `later`. */
+function bench(removal: Removal | Error, later: Removal | Error = removal) {
+  const clock = new ManualClock();
   const logged: string[] = [];
   const events: RecordedEvent[] = [];
   const calls: AbortSignal[] = [];
@@ -41,15 +42,18 @@ function bench(removal: Removal | Error) {
     nodeName: nodeName('n1'),
     removeRules: async (signal) => {
       calls.push(signal);
-      if (removal instanceof Error) throw removal;
-      return removal;
+      const end = calls.length === 1 ? removal : later;
+      if (end instanceof Error) throw end;
+      return end;
     },
+    clock,
     logger: { ...noopLogger, info: log('info'), warn: log('warn') },
     events: { record: (event) => void events.push(event) },
   });
-  return { takeOver, logged, events, calls };
+  return { takeOver, logged, events, calls, clock };
 }
 
+const stillRuns = 'warn: rules of kube-proxy came back: it still runs on this node; stop it, or both translate';
 const done = status(family('IPv4'), family('IPv6'));
 
 describe('what kube-proxy left', () => {
@@ -68,6 +72,7 @@ describe('what kube-proxy left', () => {
   test('goes once, when everything is in the kernel in every family, with a log line and an Event', async () => {
     const { takeOver, calls, logged, events } = bench({ ...nothingRemoved, removed: ['nftables table ip kube-proxy'] });
     for (let round = 0; round < 3; round++) takeOver.noteApplied(done);
+    await settle();
     await takeOver[Symbol.asyncDispose]();
     expect(calls).toHaveLength(1);
     expect(logged).toEqual(['info: removed what kube-proxy left']);
@@ -107,6 +112,39 @@ describe('what kube-proxy left', () => {
     takeOver.noteApplied(done);
     await settle();
     expect(logged).toEqual(['warn: what kube-proxy left could not be removed']);
+    await takeOver[Symbol.asyncDispose]();
+  });
+
+  test.each<readonly [string, Removal | Error, readonly string[], readonly string[]]>([
+    [
+      'what came back says that kube-proxy still runs',
+      { ...nothingRemoved, removed: ['table nat: 5 chains'] },
+      [stillRuns],
+      ['KubeProxyStillRuns'],
+    ],
+    ['nothing came back', nothingRemoved, [], []],
+    ['it fails', new Error('a surprise'), ['warn: what kube-proxy left could not be removed'], []],
+  ])('is looked for once more after 90 s: %s', async (_, later, lines, reasons) => {
+    const { takeOver, calls, clock, logged, events } = bench(
+      { ...nothingRemoved, removed: ['table nat: 9 chains'] },
+      later,
+    );
+    takeOver.noteApplied(done);
+    await clock.advance(89_000);
+    expect([calls.length, logged.splice(0).length, events.splice(0).length]).toEqual([1, 1, 1]);
+    await clock.advance(1000);
+    await clock.advance(1_000_000);
+    expect([calls.length, clock.sleeping]).toEqual([2, 0]);
+    expect(logged).toEqual(lines);
+    expect(events.map(({ reason }) => reason)).toEqual(reasons);
+    await takeOver[Symbol.asyncDispose]();
+  });
+
+  test('is not looked for again where there was nothing', async () => {
+    const { takeOver, calls, clock } = bench(nothingRemoved);
+    takeOver.noteApplied(done);
+    await clock.advance(1_000_000);
+    expect([calls.length, clock.sleeping]).toEqual([1, 0]);
     await takeOver[Symbol.asyncDispose]();
   });
 });

@@ -1,4 +1,12 @@
-import type { EventRecorder, Logger, NodeName, ReconcilerStatus } from '@switchyard/core';
+import {
+  type Clock,
+  type EventRecorder,
+  type Logger,
+  type Millis,
+  type NodeName,
+  type ReconcilerStatus,
+  seconds,
+} from '@switchyard/core';
 import type { Removal } from '../cleanup/removal.ts';
 
 /** What taking over needs. */
@@ -6,14 +14,19 @@ export interface TakeOverOptions {
   readonly nodeName: NodeName;
   /** Removes what a stopped kube-proxy left. */
   readonly removeRules: (signal: AbortSignal) => Promise<Removal>;
+  readonly clock: Clock;
   readonly logger: Logger;
   readonly events: EventRecorder;
 }
 
+/** A kube-proxy that still runs looks for its chains every sync period, 30 s by default, and puts them back. */
+const secondLook: Millis = seconds(90);
+
 /**
- * Removes what a stopped kube-proxy left, once, when everything the cluster asks is in the kernel for the first time in
+ * Removes what a stopped kube-proxy left, when everything the cluster asks is in the kernel for the first time in
  * every family: until then its rules serve what ours do not. A failure is a warning; the rules in question only match what ours
- * have translated before.
+ * have translated before. Where something was removed, a second look tells whether it came back: then kube-proxy
+ * was not stopped, which is warned of.
  */
 export class TakeOver implements AsyncDisposable {
   readonly #options: TakeOverOptions;
@@ -40,9 +53,13 @@ export class TakeOver implements AsyncDisposable {
   }
 
   async #remove(signal: AbortSignal): Promise<void> {
-    const { removeRules, logger } = this.#options;
+    const { removeRules, clock, logger } = this.#options;
     try {
-      this.#tell(await removeRules(signal));
+      const removal = await removeRules(signal);
+      this.#tell(removal);
+      if (removal.removed.length === 0) return;
+      await clock.sleep(secondLook, signal);
+      this.#tellOfReturn(await removeRules(signal));
     } catch (error) {
       if (!signal.aborted) logger.warn('what kube-proxy left could not be removed', { error });
     }
@@ -60,6 +77,13 @@ export class TakeOver implements AsyncDisposable {
     const errors = failures.map(({ message }) => message);
     logger.warn('what kube-proxy left could not be removed', { errors });
     this.#record('Warning', 'FailedToRemoveKubeProxyRules', `cannot remove what kube-proxy left: ${errors.join('; ')}`);
+  }
+
+  #tellOfReturn({ removed }: Removal): void {
+    if (removed.length === 0) return;
+    const what = 'rules of kube-proxy came back: it still runs on this node; stop it, or both translate';
+    this.#options.logger.warn(what, { removed });
+    this.#record('Warning', 'KubeProxyStillRuns', `${what}; removed once more: ${removed.join('; ')}`);
   }
 
   #record(type: 'Normal' | 'Warning', reason: string, note: string): void {

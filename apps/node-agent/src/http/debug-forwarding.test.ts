@@ -1,5 +1,5 @@
 import { type Failure, type HttpStream, millis, type ServicePortKey } from '@switchyard/core';
-import { getRequest } from '@switchyard/core/testing';
+import { getRequest, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { forwardingAnswer } from './debug-forwarding.ts';
 import { ask, debugHandler, debugState, now, tableOfFamily } from './testing/debug-bench.ts';
@@ -137,5 +137,22 @@ describe('/debug/forwarding', () => {
     let body = '';
     for await (const piece of reply.pieces) body += piece;
     expect(body).toContain(cart);
+  });
+
+  test('a piece of the answer is small, however many endpoints Services have', async () => {
+    const keys = Array.from({ length: 8 }, (_, index) => `shop/large-${index}`);
+    const endpoints = Array.from({ length: 400 }, (_, index) => `10.244.${index >> 8}.${index & 255}`);
+    const table = tableOf(
+      {
+        services: keys.map((key, index) => service(key, { clusterIps: [`10.96.0.${index + 1}`] })),
+        slices: keys.map((key) => slice(key, { endpoints })),
+      },
+      tableOptions(),
+    );
+    const state = debugState({ tables: new Map([['IPv4', table]]) });
+    const reply = forwardingAnswer(state, getRequest('/debug/forwarding')) as HttpStream;
+    const counts: number[] = [];
+    for await (const piece of reply.pieces) counts.push(String(piece).split('"address":"10.244.').length - 1);
+    expect(counts.filter((count) => count > 0)).toEqual([800, 800, 800, 800]);
   });
 });

@@ -14,8 +14,8 @@ import {
 } from '@switchyard/core';
 import { type DebugState, familySummary, optional, timeText } from './debug-state.ts';
 
-/** Services in one piece of the answer: a few milliseconds of work at 10 endpoints each. */
-const servicesPerPiece = 50;
+/** What one piece of the answer holds at most, but for a larger Service: a few milliseconds of work. */
+const perPiece = { services: 50, endpoints: 500 };
 const usage = 'usage: /debug/forwarding[?service=NAMESPACE/NAME[:PORT-NAME/PROTOCOL]]\n';
 
 /** One Service, or one port of it, or everything. */
@@ -123,16 +123,19 @@ function familyHead(state: DebugState, { ipFamily, table, healthChecks }: Select
 
 function* servicePieces({ services, failed, astray }: Selection): Generator<string, void, undefined> {
   let lines: string[] = [];
+  let endpoints = 0;
   let separator = '';
   const flush = (): string => {
     const piece = `${separator}\n${lines.join(',\n')}`;
     separator = ',';
     lines = [];
+    endpoints = 0;
     return piece;
   };
   for (const service of services) {
     lines.push(JSON.stringify(serviceView(service, failed.get(service.key))));
-    if (lines.length === servicesPerPiece) yield flush();
+    endpoints += service.knownEndpoints.length;
+    if (lines.length === perPiece.services || endpoints >= perPiece.endpoints) yield flush();
   }
   for (const key of astray) lines.push(JSON.stringify({ key, status: statusView(failed.get(key)) }));
   if (lines.length > 0) yield flush();

@@ -129,7 +129,9 @@ describe.each(servers)('fact 78: a port in use, of the %s server', (...server) =
     bench.listener.setTaken(place, false);
     await bench.clock.advance(1000);
     expect(bench.listener.places).toHaveLength(2);
-    expect(bench.warnings).toHaveLength(1);
+    expect(bench.warnings).toMatchObject([
+      { advice: expect.stringMatching(`if kube-proxy still runs on this node, stop it.* another ${flag}$`) as string },
+    ]);
     expect(bench.events).toEqual([event]);
   });
 

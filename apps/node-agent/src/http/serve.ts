@@ -51,7 +51,7 @@ async function open(options: ServerOptions, signal: AbortSignal): Promise<HttpSo
       if (!(error instanceof HostError)) throw error;
       if (!hasFailed) options.onFailure(error);
       if (options.hardFail) throw hardFailure(options, error);
-      if (!hasFailed) logger.warn(`${name} cannot listen, will retry`, { error });
+      if (!hasFailed) logger.warn(`${name} cannot listen, will retry`, { error, ...adviceFor(error, options.flag) });
       hasFailed = true;
       await clock.sleep(retryInterval, signal).catch(() => undefined); // the loop sees the abort
     }
@@ -63,6 +63,14 @@ async function open(options: ServerOptions, signal: AbortSignal): Promise<HttpSo
 function listenTarget({ address, port }: BindTarget): ListenTarget {
   const isAny = address === '0.0.0.0' || address === '::';
   return isAny ? { ipFamily: 'both', address: 'any', port } : { ipFamily: ipFamilyOf(address), address, port };
+}
+
+/** Nobody but kube-proxy is likely to have its ports; it needs no other right than ours to undo what we do. */
+function adviceFor({ message }: HostError, flag: string): { readonly advice?: string } {
+  if (!message.includes('address already in use')) return {};
+  return {
+    advice: `another program has the port: if kube-proxy still runs on this node, stop it, for it puts its rules back; else give another ${flag}`,
+  };
 }
 
 function hardFailure({ name, flag }: ServerOptions, cause: HostError): HostError {

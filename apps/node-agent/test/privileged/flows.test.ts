@@ -164,39 +164,100 @@ describe.each(ipFamilies)('UDP flows of %s', (family) => {
   });
 });
 
-/** A sender in `host`, and its figures since the last call. */
+/** A sender in `host`, and its figures so far. */
 async function startSender(host: LabHost, family: IpFamily, sourcePort: number) {
   const place = [clusterIps[family] ?? '', '53', String(sourcePort)];
   const running = host.spawn(process.execPath, [sender, ...place], { ipc: true, logName: 'udp-sender' });
   await once(running.child, 'message');
+  const ask = async (message: 'figures' | 'stop'): Promise<SenderFigures> => {
+    const answer = once(running.child, 'message');
+    running.child.send(message);
+    return ((await answer) as [SenderFigures])[0];
+  };
   return {
-    figures: async (): Promise<SenderFigures> => {
-      const answer = once(running.child, 'message');
-      running.child.send('figures');
-      return ((await answer) as [SenderFigures])[0];
-    },
+    figures: () => ask('figures'),
+    /** Ends the sending; what is still on its way is in later figures. */
+    stop: () => ask('stop'),
     [Symbol.asyncDispose]: () => running.stop(millis(0)),
   };
 }
 
-async function replaceUnder(load: Awaited<ReturnType<typeof startSender>>, family: IpFamily): Promise<SenderFigures> {
-  await systemClock.sleep(millis(300), signal);
-  await load.figures();
-  await leadTo(family, 'two');
-  await systemClock.sleep(millis(2000), signal);
-  return load.figures();
+type Load = Awaited<ReturnType<typeof startSender>>;
+
+/** The figures when so many more have been sent. */
+async function sentMore(load: Load, more: number): Promise<SenderFigures> {
+  let figures = await load.figures();
+  const enough = figures.sent + more;
+  await until(async () => (figures = await load.figures()).sent >= enough);
+  return figures;
+}
+
+/** The figures when no more answers come. */
+async function sentAll(load: Load): Promise<SenderFigures> {
+  let figures = await load.stop();
+  let before: string;
+  do {
+    before = JSON.stringify(figures);
+    await systemClock.sleep(millis(200), signal);
+    figures = await load.figures();
+  } while (JSON.stringify(figures) !== before);
+  return figures;
+}
+
+const askedPods = ['asker', 'one', 'two'] as const;
+
+/**
+ * Datagrams that were lost for a reason that is not the agent's: a socket's queue was full, or the answer of the old endpoint came
+ * when its flow had been removed and thus untranslated, which the asker's kernel has no socket for. A busy machine has
+ * more of both: an endpoint that is not scheduled has a queue of questions when it is replaced.
+ */
+async function explainedLosses(family: IpFamily): Promise<number> {
+  const counter = family === 'IPv4' ? udpCounter : udp6Counter;
+  const texts = await Promise.all(
+    askedPods.map(async (name) => (await pods[name].run('cat', ['/proc/net/snmp', '/proc/net/snmp6'])).stdout),
+  );
+  const full = texts.map((text) => counter(text, 'RcvbufErrors'));
+  return full.reduce((sum, one) => sum + one, counter(texts[0] ?? '', 'NoPorts'));
+}
+
+function udpCounter(text: string, name: string): number {
+  const [names = [], values = []] = text
+    .split('\n')
+    .filter((line) => line.startsWith('Udp: '))
+    .map((line) => line.split(' '));
+  return Number(values[names.indexOf(name)]);
+}
+
+function udp6Counter(text: string, name: string): number {
+  return Number(new RegExp(`^Udp6${name}\\s+(\\d+)$`, 'm').exec(text)?.[1]);
+}
+
+/** Log lines of one family. */
+async function linesOf(message: string, family: IpFamily): Promise<readonly LogLine[]> {
+  return (await lines(message)).filter(({ ipFamily }) => ipFamily === family);
 }
 
 describe('a client that sends every millisecond from one port', () => {
   test.each(ipFamilies)('%s: moves to the new endpoint at once', async (family) => {
     await leadTo(family, 'one');
     await until(async () => (await ask(family)) === 'one');
+    const lostBefore = await explainedLosses(family);
     await using load = await startSender(pods.asker, family, 41_001);
-    const { sent, answers } = await replaceUnder(load, family);
+    await until(async () => ((await load.figures()).answers['one'] ?? 0) > 100);
+    const [applied, removed] = [await linesOf('applied', family), await linesOf('stale flows removed', family)];
+    await leadTo(family, 'two');
+    await until(async () => (await linesOf('stale flows removed', family)).length > removed.length);
+    const appliedAt = (await linesOf('applied', family))[applied.length]?.time ?? Number.NaN;
+    const removedAt = (await linesOf('stale flows removed', family))[removed.length]?.time ?? Number.NaN;
+    expect(removedAt - appliedAt, 'by the first look; the second is a second later').toBeLessThan(1000);
+    await until(async () => ((await load.figures()).answers['two'] ?? 0) > 0);
+    const moved = await sentMore(load, 20);
+    await sentMore(load, 500);
+    const { sent, answers } = await sentAll(load);
     const { one = 0, two = 0 } = answers;
-    expect(sent).toBeGreaterThan(500);
-    expect(one).toBeLessThan(sent / 4);
-    expect(sent - one - two).toBeLessThan(10);
+    expect(one - (moved.answers['one'] ?? 0), 'answers of the old endpoint after the move').toBe(0);
+    expect(two).toBeGreaterThan(500);
+    expect(sent - one - two - ((await explainedLosses(family)) - lostBefore)).toBeLessThan(10);
   });
 
   test('stays with the old endpoint where the native addon is missing; the agent says so once and serves on', async () => {
@@ -219,10 +280,13 @@ describe('a client that sends every millisecond from one port', () => {
     await leadTo('IPv4', 'one');
     await until(async () => (await exchange([inside, clusterIps.IPv4, 53, 0])) === 'one');
     await using load = await startSender(pods.asker, 'IPv4', 41_002);
-    const { sent, answers } = await replaceUnder(load, 'IPv4');
-    expect(sent).toBeGreaterThan(500);
+    await until(async () => ((await load.figures()).answers['one'] ?? 0) > 100);
+    await leadTo('IPv4', 'two');
+    await until(async () => (await exchange([inside, clusterIps.IPv4, 53, 0])) === 'two'); // new flows do follow
+    await sentMore(load, 500);
+    const { answers } = await sentAll(load);
+    expect(answers['one']).toBeGreaterThan(500);
     expect(answers['two']).toBeUndefined();
-    expect(await exchange([inside, clusterIps.IPv4, 53, 0])).toBe('two'); // new flows do follow
     const warnings = (await readLog(agent)).filter(({ level }) => level === 'warn');
     const told = warnings.filter(
       ({ msg, ipFamily }) => msg === 'stale flows not removed, will retry' && ipFamily === 'IPv4',

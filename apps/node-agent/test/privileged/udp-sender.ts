@@ -1,11 +1,12 @@
 /**
  * Sends a datagram every millisecond from one port, as a resolver or a telemetry client does, and reports who answered.
- * Arguments: ADDRESS PORT SOURCE_PORT. Each message from the parent is answered by the figures since the one before.
+ * Arguments: ADDRESS PORT SOURCE_PORT. Each message from the parent is answered by the figures so far; `stop` ends the
+ * sending before, so that answers on their way can be waited for.
  */
 import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 
-/** Figures of one span. */
+/** Figures since the start. */
 export interface SenderFigures {
   readonly sent: number;
   /** Answers by the pod's name. */
@@ -16,9 +17,10 @@ export interface SenderFigures {
 
 const [address = '', port = '', sourcePort = ''] = process.argv.slice(2);
 const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+const answers: Record<string, number> = {};
 let sent = 0;
 let errors = 0;
-let answers: Record<string, number> = {};
+let sending: NodeJS.Timeout | undefined;
 
 socket.on('error', () => errors++);
 socket.on('message', (message) => {
@@ -27,7 +29,7 @@ socket.on('message', (message) => {
 });
 socket.bind(Number(sourcePort), () => {
   socket.connect(Number(port), address, () => {
-    setInterval(() => {
+    sending = setInterval(() => {
       sent++;
       socket.send('who', (error) => {
         if (error !== null) errors++;
@@ -36,8 +38,8 @@ socket.bind(Number(sourcePort), () => {
     process.send?.('ready');
   });
 });
-process.on('message', () => {
+process.on('message', (message) => {
+  if (message === 'stop') clearInterval(sending);
   process.send?.({ sent, answers, errors } satisfies SenderFigures);
-  [sent, errors, answers] = [0, 0, {}];
 });
 process.on('disconnect', () => process.exit(0));

@@ -35,8 +35,11 @@ interface Traffic {
   readonly failed: readonly ProbeResult[];
 }
 
+/** Resolves when so many more connects have been made, however slow the machine is. */
+type AwaitConnects = (more: number) => Promise<void>;
+
 /** Connects from the client, four at a time, until `work` is done. */
-async function during(work: () => Promise<void>): Promise<Traffic> {
+async function during(work: (connects: AwaitConnects) => Promise<void>): Promise<Traffic> {
   const failed: ProbeResult[] = [];
   let count = 0;
   const done = new AbortController();
@@ -48,7 +51,16 @@ async function during(work: () => Promise<void>): Promise<Traffic> {
     }
   };
   const connecting = Promise.all(Array.from({ length: 4 }, connect));
-  await work().finally(() => done.abort());
+  const connects: AwaitConnects = async (more) => {
+    const enough = count + more;
+    const isEnough = (): boolean => count >= enough;
+    const end = performance.now() + 20_000;
+    while (!isEnough()) {
+      if (performance.now() > end) throw new Error(`no ${more} connects within 20 s`);
+      await pause(2);
+    }
+  };
+  await work(connects).finally(() => done.abort());
   await connecting;
   return { count, failed };
 }
@@ -64,13 +76,13 @@ const nft = async (...args: readonly string[]): Promise<string> => {
 describe('under connects', () => {
   test('a process with no memory adopts what is there: no write, no failed connect', async () => {
     await (await Kernel.open(site.node)).full(table('near', 'far'));
-    const { count, failed } = await during(async () => {
+    const { count, failed } = await during(async (connects) => {
       for (let round = 0; round < 5; round++) {
         expect(await (await Kernel.open(site.node)).full(table('near', 'far'))).toEqual({
           status: 'applied',
           writes: 0,
         });
-        await pause(40); // so that connects get their turn: a write over netlink is done before they do
+        await connects(21);
       }
     });
     expect(failed).toEqual([]);
@@ -81,10 +93,10 @@ describe('under connects', () => {
     const kernel = await Kernel.open(site.node);
     await kernel.full(table('near', 'far'));
     const states = [table('near'), table('near', 'far'), table('far'), table('near', 'far')];
-    const { count, failed } = await during(async () => {
+    const { count, failed } = await during(async (connects) => {
       for (let round = 0; round < 150; round++) {
         expect(await kernel.next(states[round % states.length]!)).toMatchObject({ status: 'applied' });
-        await pause(4);
+        await connects(4); // as many as are under way at a time
       }
     });
     expect(failed).toEqual([]);
@@ -102,10 +114,10 @@ describe('under connects', () => {
       ),
     );
     await nft('flush set inet switchyard birthmark ; add element inet switchyard birthmark { 0x1 }');
-    const { failed } = await during(async () => {
-      await pause(100);
+    const { failed } = await during(async (connects) => {
+      await connects(20);
       expect(await (await Kernel.open(site.node)).full(table('near', 'far'))).toMatchObject({ status: 'applied' });
-      await pause(100);
+      await connects(20);
     });
     expect(failed).toEqual([]);
     expect(await nft('list tables')).toBe('table inet switchyard\ntable inet switchyard-2\n');

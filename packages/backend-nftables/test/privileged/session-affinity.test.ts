@@ -206,7 +206,7 @@ if (transport === 'netlink')
           while (!done.signal.aborted) results.push(await connect(family, number));
         }),
       );
-      for (let round = 0; round < 40; round++) {
+      for (let round = 0; round < 40 || results.length <= 200; round++) {
         for (const one of [kept, longer, plain]) {
           expect(await kernel.next(one)).toMatchObject({ status: 'applied' });
           await pause(5);
@@ -215,7 +215,6 @@ if (transport === 'netlink')
       done.abort();
       await connecting;
       expect(results.filter((result) => typeof result === 'string')).toEqual([]);
-      expect(results.length).toBeGreaterThan(200);
     });
 
     test('nft prints the rules', async () => {

@@ -1,15 +1,29 @@
 import { Agent, createServer, get, type IncomingMessage, request, type Server } from 'node:http';
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseIp } from '../ip/address.ts';
 import { parsePort } from '../ip/port.ts';
+import { millis, seconds } from '../time.ts';
 import { jsonAnswer, textAnswer } from './http-answer.ts';
-import { type HttpHandler, httpListener, type HttpSocket, type ListenTarget } from './http-listener.ts';
+import {
+  createHttpListener,
+  type HttpHandler,
+  type HttpReply,
+  httpListener,
+  type HttpSocket,
+  type ListenTarget,
+} from './http-listener.ts';
 
 const loopback = { ipFamily: 'IPv4', address: parseIp('127.0.0.1') } as const;
 
-async function listen(target: Omit<ListenTarget, 'port'>, port: number, handler: HttpHandler): Promise<HttpSocket> {
-  const socket = await httpListener.listen({ ...target, port: parsePort(port) }, handler);
+async function listen(
+  target: Omit<ListenTarget, 'port'>,
+  port: number,
+  handler: HttpHandler,
+  listener = httpListener,
+): Promise<HttpSocket> {
+  const socket = await listener.listen({ ...target, port: parsePort(port) }, handler);
   onTestFinished(() => socket[Symbol.asyncDispose]());
   return socket;
 }
@@ -199,6 +213,79 @@ describe('a released socket', () => {
     const ended = socket.release();
     await socket[Symbol.asyncDispose]();
     await ended;
+  });
+});
+
+describe('limits', () => {
+  const impatient = createHttpListener({ connections: 3, patience: millis(200) });
+  async function* endless(): AsyncGenerator<string> {
+    for (;;) yield 'x'.repeat(100_000);
+  }
+
+  test.each([
+    ['a stream', (): HttpReply => ({ status: 200, headers: {}, pieces: endless() })],
+    ['a large answer', () => textAnswer(200, 'x'.repeat(20_000_000))],
+  ])('a client that takes nothing of %s is cut', async (_, reply) => {
+    const port = await freePort();
+    const cut = Promise.withResolvers<void>();
+    const handler: HttpHandler = (__, signal) => {
+      signal.addEventListener('abort', () => cut.resolve(), { once: true });
+      return reply();
+    };
+    await listen(loopback, port, handler, impatient);
+    const client = connect(port, '127.0.0.1', () => client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+    client.on('error', () => undefined);
+    onTestFinished(() => void client.destroy());
+    await cut.promise;
+  });
+
+  test('a slow client that goes on reading is not cut', async () => {
+    const port = await freePort();
+    await listen(loopback, port, () => textAnswer(200, 'x'.repeat(20_000_000)), impatient);
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      get({ host: '127.0.0.1', port, agent: false }, resolve).on('error', reject);
+    });
+    let bytes = 0;
+    const begin = performance.now();
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes < 12_000_000) await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    expect(bytes).toBe(20_000_000);
+    expect(performance.now() - begin).toBeGreaterThan(400);
+  });
+
+  test('a handler may take longer than a client', async () => {
+    const port = await freePort();
+    const late = async (): Promise<HttpReply> => {
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      return textAnswer(200, 'late');
+    };
+    await listen(loopback, port, late, impatient);
+    expect((await fetchFrom(port, '/')).body).toBe('late');
+  });
+
+  test('connections beyond the limit are closed, and the others served', async () => {
+    const port = await freePort();
+    await listen(
+      loopback,
+      port,
+      () => textAnswer(200, ''),
+      createHttpListener({ connections: 3, patience: seconds(60) }),
+    );
+    const clients = Array.from({ length: 5 }, () => connect(port, '127.0.0.1').on('error', () => undefined));
+    onTestFinished(() => clients.forEach((client) => client.destroy()));
+    const closed = (client: Socket): Promise<void> => new Promise((resolve) => client.once('close', () => resolve()));
+    clients.forEach((client) => client.resume());
+    let count = 0;
+    await new Promise<void>((resolve) => {
+      for (const client of clients) void closed(client).then(() => ++count === 2 && resolve());
+    });
+    const open = clients.filter((client) => !client.destroyed);
+    expect(open).toHaveLength(3);
+    open[0]?.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    const [first] = await once(open[0] as Socket, 'data');
+    expect(String(first)).toMatch(/^HTTP\/1.1 200 /);
   });
 });
 

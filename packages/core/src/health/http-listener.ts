@@ -3,6 +3,7 @@ import { Server as NetServer } from 'node:net';
 import { HostError } from '../errors.ts';
 import type { IpAddress, IpFamily } from '../ip/address.ts';
 import type { Port } from '../ip/port.ts';
+import { type Millis, seconds } from '../time.ts';
 import { type HttpAnswer, type HttpStream, textAnswer } from './http-answer.ts';
 
 /**
@@ -52,27 +53,52 @@ export interface HttpListener {
   listen(target: ListenTarget, handler: HttpHandler): Promise<HttpSocket>;
 }
 
-/** The listener on this machine's network. */
-export const httpListener: HttpListener = { listen };
+/** What clients may cost at most. */
+export interface HttpLimits {
+  /** Open connections of one socket; those beyond it are closed unheard. */
+  readonly connections: number;
+  /** For how long a client may take to send a request, or to take nothing of its answer; then it is cut. */
+  readonly patience: Millis;
+}
+
+/** More than probes, load balancers and scrapers need; a thousand idle connections cost less than 10 MB. */
+const usualLimits: HttpLimits = { connections: 1000, patience: seconds(60) };
+
+/** A listener on this machine's network. */
+export function createHttpListener(limits: HttpLimits): HttpListener {
+  return { listen: (target, handler) => listen(target, { handler, limits }) };
+}
+
+/** The one with the usual limits. */
+export const httpListener: HttpListener = createHttpListener(usualLimits);
 
 /** More than any request of ours needs. */
 const maxBodyBytes = 64 * 1024;
 const silentConnectionMs = 5000;
 
-async function listen(target: ListenTarget, handler: HttpHandler): Promise<HttpSocket> {
-  if (target.ipFamily !== 'both') return open(target, handler);
+interface Serving {
+  readonly handler: HttpHandler;
+  readonly limits: HttpLimits;
+}
+
+async function listen(target: ListenTarget, serving: Serving): Promise<HttpSocket> {
+  if (target.ipFamily !== 'both') return open(target, serving);
   try {
-    return await open(target, handler);
+    return await open(target, serving);
   } catch (error) {
     if (!isWithoutIpv6(error)) throw error;
-    return open({ ...target, ipFamily: 'IPv4' }, handler);
+    return open({ ...target, ipFamily: 'IPv4' }, serving);
   }
 }
 
-function open(target: ListenTarget, handler: HttpHandler): Promise<HttpSocket> {
-  const server = createServer({ keepAliveTimeout: silentConnectionMs }, (request, response) => {
+function open(target: ListenTarget, { handler, limits }: Serving): Promise<HttpSocket> {
+  const { connections, patience } = limits;
+  const timeouts = { keepAliveTimeout: silentConnectionMs, headersTimeout: patience, requestTimeout: patience };
+  const server = createServer(timeouts, (request, response) => {
     void answer(request, response, handler);
   });
+  server.maxConnections = connections;
+  server.timeout = patience; // of silence in both directions
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => reject(listenFailed(target, cause)));
     server.once('listening', () => {
@@ -120,6 +146,9 @@ function socketOf(server: Server): HttpSocket {
 async function answer(request: IncomingMessage, response: ServerResponse, handler: HttpHandler): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
+  response.on('timeout', () => {
+    if (response.headersSent) response.destroy(); // before that it is the handler who takes his time
+  });
   const body = await readBody(request);
   if (body === 'gone') return void request.socket.destroy();
   const reply = body === 'tooLong' ? tooLong : await handler(parse(request, body.text), gone.signal);

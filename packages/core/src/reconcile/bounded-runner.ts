@@ -6,7 +6,9 @@ export type RunReason = 'change' | 'retry' | 'resync';
 /** How a run went. `after` overrides the back-off for this one retry. */
 export type RunOutcome = { readonly status: 'done' } | { readonly status: 'retry'; readonly after?: Millis };
 
-/** What to run, and how often. Periods are read for each run, so a getter may answer differently later. */
+/**
+ * What to run, and how often. Periods are read for each run and poke, so a getter may answer differently later.
+ */
 export interface BoundedRunnerOptions {
   readonly clock: Clock;
   /** Least time between the end of a run and the start of the next one. */
@@ -52,13 +54,13 @@ export class BoundedRunner {
   /** Runs until `signal` aborts; resolves (never rejects for the abort) after the run in flight ended. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
-    let { minGap, resyncInterval, retry } = this.#options;
-    let earliest = -Infinity;
+    let end = -Infinity;
     let retryAt = Infinity;
-    let resyncAt = clock.monotonic() + resyncInterval;
-    let backoff: number = retry.first;
+    let resyncAt = clock.monotonic() + this.#options.resyncInterval;
+    let backoff: number = this.#options.retry.first;
     while (!signal.aborted) {
       const now = clock.monotonic();
+      const earliest = end + this.#options.minGap;
       const isResync = this.#isResyncRequested || now >= resyncAt;
       const due = Math.max(earliest, isResync || this.#isPoked ? now : Math.min(retryAt, resyncAt));
       if (due > now) {
@@ -69,9 +71,8 @@ export class BoundedRunner {
       this.#isPoked = false;
       this.#isResyncRequested = false;
       const outcome = await this.#runOnce(reason, signal);
-      const end = clock.monotonic();
-      ({ minGap, resyncInterval, retry } = this.#options);
-      earliest = end + minGap;
+      end = clock.monotonic();
+      const { resyncInterval, retry } = this.#options;
       if (isResync) resyncAt = end + resyncInterval;
       retryAt = outcome.status === 'retry' ? end + (outcome.after ?? backoff) : Infinity;
       backoff = outcome.status === 'retry' ? Math.min(backoff * 2, retry.max) : retry.first;

@@ -208,7 +208,7 @@ const serving: readonly Field[] = [
     modes: all,
     meaning: same,
     change: 'restart',
-    help: 'feature gates by name; an unknown one, or a locked one against its lock, is an error',
+    help: 'feature gates by name; one that Kubernetes does not have, or a locked one against its lock, is an error',
     check: (value) => checkFeatureGates(value as ReadonlyMap<string, boolean>),
   },
   {

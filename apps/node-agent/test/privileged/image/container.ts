@@ -12,16 +12,6 @@ export async function writeConfigMap(folder: string, files: Readonly<Record<stri
   }
 }
 
-/** kubeadm's `config.conf` of kube-proxy, with the mode set, and without the limit that is the whole machine's. */
-export async function kubeadmConfig(): Promise<string> {
-  const manifest = await readFile(new URL('../deploy/kubeadm.yaml', import.meta.url), 'utf8');
-  const [, indented = ''] = /^ {2}config\.conf: \|-\n((?: {4}.*\n)+)/m.exec(manifest) ?? [];
-  return indented
-    .replaceAll(/^ {4}/gm, '')
-    .replace('mode: ""', 'mode: nftables')
-    .replace('maxPerCore: null', 'maxPerCore: 0');
-}
-
 /** How a container ended, and what it wrote to stderr. */
 export interface ContainerEnd {
   readonly exitCode: number;
