@@ -77,7 +77,10 @@ const logging: readonly Field[] = [
     type: 'text',
     default: 'text',
     modes: all,
-    meaning: same,
+    meaning: {
+      kind: 'different',
+      how: 'objects of json have level, time (in milliseconds) and msg; those of Kubernetes ts, v, caller and msg',
+    },
     change: 'restart',
     help: 'text (lines as klog writes them) or json (one object per line)',
     check: oneOf('text', 'json'),
