@@ -6,6 +6,7 @@ import { root } from '../workspace.ts';
 import { type ImageBackend, imageBackends } from './backends.ts';
 import { nativeBinaries } from './native-binaries.ts';
 import { nodePackage } from './node-binary.ts';
+import { bundledPackages, copyNpmLicences } from './npm-licences.ts';
 import { addPrograms } from './programs-layer.ts';
 import type { Target } from './target.ts';
 
@@ -51,4 +52,6 @@ async function addAgent(layer: string, target: Target, signal: AbortSignal): Pro
   await copyFile(join(native, 'switchyard-agent'), join(programs, 'switchyard-agent'));
   await symlink('switchyard-agent', join(programs, 'kube-proxy'));
   await copyFile(join(root, 'LICENSE'), join(licences, 'copyright'));
+  const compiledIn = ['node-addon-api', 'node-api-headers'].map((name) => join(root, 'node_modules', name));
+  await copyNpmLicences([...(await bundledPackages(bundle)), ...compiledIn], join(licences, 'npm'));
 }

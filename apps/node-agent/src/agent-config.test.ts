@@ -2,6 +2,7 @@ import { node, replaceAll, service, settle, slice } from '@switchyard/core/testi
 import { describe, expect, test } from 'vitest';
 import { AgentBench, configOf } from './testing/agent-bench.ts';
 
+const nodes = [node('n1', { addresses: ['192.0.2.1', 'fd00::1', '203.0.113.1'] })];
 const cluster = replaceAll({
   services: [
     service('shop/cart', {
@@ -13,7 +14,7 @@ const cluster = replaceAll({
     }),
   ],
   slices: [slice('shop/cart', { endpoints: [{ ip: '10.244.1.1', node: 'n1' }] })],
-  nodes: [node('n1', { addresses: ['192.0.2.1', 'fd00::1', '203.0.113.1'] })],
+  nodes,
 });
 
 test.each([
@@ -46,12 +47,33 @@ describe('a configuration that changes', () => {
     expect(bench.listener.places).toEqual(['10.0.0.1:30001', 'any-IPv6:30001', 'any-both:10256']);
   });
 
-  test('masquerading, and the fallback', async () => {
+  test('masquerading', async () => {
     await using bench = new AgentBench(configOf());
     await bench.push(cluster);
-    await bench.reconfigure(configOf('--masquerade-all', '--switchyard-terminating-fallback=off'));
+    await bench.reconfigure(configOf('--masquerade-all'));
     const [forwarding] = bench.backends.IPv4.kernel.values();
     expect(forwarding?.frontends[0]?.decisions.pod).toMatchObject({ kind: 'forward', masquerade: true });
+  });
+
+  test('the fallback to terminating endpoints', async () => {
+    await using bench = new AgentBench(configOf());
+    const leaving = { ip: '10.244.1.1', ready: false, serving: true, terminating: true };
+    const services = [service('shop/cart', { clusterIps: ['10.96.0.10'] })];
+    await bench.push(replaceAll({ services, slices: [slice('shop/cart', { endpoints: [leaving] })], nodes }));
+    const verdict = (): unknown => [...bench.backends.IPv4.kernel.values()][0]?.frontends[0]?.decisions.pod.kind;
+    expect(verdict()).toBe('forward');
+    await bench.reconfigure(configOf('--switchyard-terminating-fallback=off'));
+    expect(verdict()).toBe('reject');
+  });
+
+  test('a shorter minSyncPeriod counts at once for what already waits', async () => {
+    await using bench = new AgentBench(configOf('--iptables-min-sync-period=1h', '--iptables-sync-period=2h'));
+    await bench.push(cluster);
+    await bench.push(replaceAll({ nodes }));
+    expect(bench.backends.IPv4.kernel.size).toBe(1);
+    await bench.reconfigure(configOf());
+    await bench.clock.advance(100);
+    expect(bench.backends.IPv4.kernel.size).toBe(0);
   });
 
   test('a sync period counts at once for health', async () => {

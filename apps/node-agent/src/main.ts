@@ -93,7 +93,6 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   const opened = await openSource(config.source, needs);
   await using events = opened.events;
   await using _ = await claimNode(agentIdentity(nodeName, process.env), { clock: systemClock }, signal);
-  setUpHost(config, { files: kernelFiles(), cores: cpus().length, logger, events });
   const stop = new AbortController();
   const running = AbortSignal.any([signal, stop.signal]);
   const opening = openBackends(backendHost, ipFamilies, running);
@@ -108,6 +107,8 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
     using watched = watchProcess();
     metricsPage.addCollector(() => watched.collect());
     const backends = await opening;
+    // Now, because asking the host has loaded the connection tracking, whose settings a fresh node does not have before.
+    setUpHost(config, { files: kernelFiles(), cores: cpus().length, logger, events });
     const from = { source: config.source.kind, from: opened.from };
     logger.info('starting', { version, pid: process.pid, nodeName, ...from, ipFamilies });
     const host = { ...hostOf(run, metricsPage), events, views: viewsOf(run, follower) };

@@ -135,7 +135,7 @@ export class NftablesBackend implements DataplaneBackend {
     if (table === undefined) return '';
     const kernel = await this.#read(table, signal);
     const classes = await this.#transport.readClasses(table, suffixOf(this.ipFamily), signal);
-    return dumpKernel({ kernel, classes, family: this.ipFamily });
+    return dumpKernel({ kernel, classes, family: this.ipFamily }, signal);
   }
 
   /** Takes 3 to 4 ms per 1,000 frontends over netlink, most of it in the kernel. May be called while an apply is under way. */

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { assertNever, type Decision, type IpFamily, type SourceClass, sourceClasses } from '@switchyard/core';
 import type { KernelState } from './adopt.ts';
 import { type ElementId, splitElementId } from './elements.ts';
@@ -15,14 +16,18 @@ export interface KernelDump {
   readonly family: IpFamily;
 }
 
+/** A few milliseconds of work. */
+const frontendsPerTurn = 500;
+
 /**
  * What is in the kernel as text for people and golden files: sorted, without ids and slots, so that equal
- * forwarding is equal text. What leads nowhere is named.
+ * forwarding is equal text. What leads nowhere is named. Other work runs in between: there may be many frontends.
  */
-export function dumpKernel({ kernel, classes, family }: KernelDump): string {
+export async function dumpKernel({ kernel, classes, family }: KernelDump, signal: AbortSignal): Promise<string> {
   const suffix = suffixOf(family);
   const byObject = new Map<string, Map<string, string>>();
   for (const [id, data] of kernel.elements) addElement(byObject, id, data);
+  await setImmediate(undefined, { signal });
   const of = (object: string): ReadonlyMap<string, string> => byObject.get(`${object}${suffix}`) ?? new Map();
   const sets: Sets = { kernel, classes, suffix };
   const settings = [...kernel.settings].map(([object, content]) => `${object}: ${content.join(', ') || 'none'}`);
@@ -31,9 +36,12 @@ export function dumpKernel({ kernel, classes, family }: KernelDump): string {
     return [name, ...[...more, ...lines].map((line) => `  ${line}`)].join('\n');
   };
   const sources = sourcesByPlace(of('fw-allow').keys());
-  const frontends = [...of('frontends')].map(([key, data]) =>
-    describe(`frontend ${placeText(key)}`, data, sourceLines(sources.get(key), handleClass(Number(data)))),
-  );
+  const frontends: string[] = [];
+  for (const [key, data] of of('frontends')) {
+    const ranges = sourceLines(sources.get(key), handleClass(Number(data)));
+    frontends.push(describe(`frontend ${placeText(key)}`, data, ranges));
+    if (frontends.length % frontendsPerTurn === 0) await setImmediate(undefined, { signal });
+  }
   const nodePorts = [...of('nodeports')].map(([key, data]) => describe(`nodeport ${placeText(key)}`, data, []));
   const astray = [...sources.keys()].filter((place) => !of('frontends').has(place));
   const noFrontend = astray.map((place) => `source ranges of no frontend: ${placeText(place)}`);

@@ -1,3 +1,5 @@
+import type { NodeName } from './records/keys.ts';
+
 /** What an event is about. */
 export interface EventSubject {
   readonly kind: 'Node' | 'Service';
@@ -6,6 +8,11 @@ export interface EventSubject {
   readonly name: string;
   /** Empty when it is not known. */
   readonly uid: string;
+}
+
+/** Our Node as the subject of an event. */
+export function nodeSubject(nodeName: NodeName): EventSubject {
+  return { kind: 'Node', namespace: '', name: nodeName, uid: '' };
 }
 
 /** One event of the Kubernetes API (events.k8s.io/v1). */

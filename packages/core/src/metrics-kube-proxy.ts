@@ -168,7 +168,7 @@ export const refusedMetrics: readonly RefusedMetric[] = [
   },
   {
     name: 'rest_client_{request,response}_size_bytes',
-    reason: 'requests have no body; answers are watches, whose size says nothing',
+    reason: 'but for Events requests have no body; answers are watches, whose size says nothing',
   },
   {
     name: 'rest_client_exec_plugin_*',

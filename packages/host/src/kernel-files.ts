@@ -5,24 +5,9 @@ import { HostError } from '@switchyard/core';
 export interface KernelFiles {
   /** The content without white space around it; undefined when there is no such file. Throws `HostError`. */
   read(path: string): string | undefined;
-  /** Throws `HostError` that says what was refused, and `permission` whether for lack of rights. */
+  /** Throws `HostError` that says what was refused. */
   write(path: string, value: string): void;
 }
-
-/** The kernel refused to take a setting, or to tell it. */
-export class KernelFileError extends HostError {
-  override readonly name = 'KernelFileError';
-  /** Rights are missing, or the file system is read-only: nothing to do here but to run `--init-only` with more rights. */
-  readonly isPermission: boolean;
-
-  constructor(message: string, cause: NodeJS.ErrnoException) {
-    super('host.setting', message, { cause });
-    this.isPermission = permissionErrors.has(cause.code ?? '');
-  }
-}
-
-/** EOPNOTSUPP: a setting of the whole machine that is written from another network namespace than the first. */
-const permissionErrors: ReadonlySet<string> = new Set(['EACCES', 'EPERM', 'EROFS', 'EOPNOTSUPP']);
 
 /** This machine's settings. `root` stands before each path; for tests. */
 export function kernelFiles(root = ''): KernelFiles {
@@ -33,7 +18,7 @@ export function kernelFiles(root = ''): KernelFiles {
       } catch (error) {
         const cause = error as NodeJS.ErrnoException; // node:fs throws nothing else
         if (cause.code === 'ENOENT') return undefined;
-        throw new KernelFileError(`cannot read ${path}: ${cause.code ?? cause.message}`, cause);
+        throw new HostError('host.setting', `cannot read ${path}: ${cause.code ?? cause.message}`, { cause });
       }
     },
     write: (path, value) => {
@@ -41,7 +26,9 @@ export function kernelFiles(root = ''): KernelFiles {
         writeFileSync(`${root}${path}`, value, { flag: 'r+' }); // never makes a file
       } catch (error) {
         const cause = error as NodeJS.ErrnoException;
-        throw new KernelFileError(`cannot write ${value} to ${path}: ${cause.code ?? cause.message}`, cause);
+        throw new HostError('host.setting', `cannot write ${value} to ${path}: ${cause.code ?? cause.message}`, {
+          cause,
+        });
       }
     },
   };

@@ -6,7 +6,7 @@ import type { GivenSettings, Problem, Setting } from './settings.ts';
 /** What a file says. */
 export interface DecodedFile {
   readonly given: GivenSettings;
-  /** Unknown fields and duplicates: strict decoding would have failed. With path and line, one sentence part each. */
+  /** Unknown fields, duplicates and further documents: strict decoding would have failed. With path and line, one sentence part each. */
   readonly leniencies: readonly string[];
   readonly problems: readonly Problem[];
 }
@@ -30,15 +30,14 @@ export function decodeFile(schema: Schema, file: string, documents: readonly Yam
     leniencies,
     problems: [{ path: schema.kind, origin: { kind: 'file', file, line }, value: undefined, why }],
   });
-  const errors = documents.flatMap((document) => document.errors);
-  if (errors[0] !== undefined) return whole(errors[0].line, `not YAML: ${errors[0].message}`);
-  const [document, ...others] = documents.filter(({ value }) => value !== null && value !== undefined);
+  const [document, second] = documents.filter(({ value, errors }) => errors.length > 0 || (value ?? null) !== null);
   if (document === undefined) return whole(1, `the file is empty; it needs apiVersion: ${schema.apiVersion}`);
-  const second = others[0];
-  if (second !== undefined) return whole(second.locate([]).line, 'a second document; the file must hold one');
+  const [error] = document.errors;
+  if (error !== undefined) return whole(error.line, `not YAML: ${error.message}`);
   if (!isObject(document.value)) return whole(document.locate([]).line, 'it is not one object');
   const wrongType = typeProblem(schema, document);
   if (wrongType !== undefined) return whole(document.locate([]).line, wrongType);
+  if (second !== undefined) leniencies.push(`a second document (line ${lineOf(second)}; only the first counts)`);
   for (const { line, message } of document.duplicates) leniencies.push(`${message} (line ${line}; the last counts)`);
   const { apiVersion: _, kind: __, ...body } = document.value;
   decodeObject({ schema, file, document, given, leniencies, problems }, [], body);
@@ -84,6 +83,10 @@ function typeProblem({ apiVersion, kind }: Schema, document: YamlDocument): stri
   if (found['apiVersion'] === apiVersion && found['kind'] === kind) return undefined;
   const said = `apiVersion ${JSON.stringify(found['apiVersion'])}, kind ${JSON.stringify(found['kind'])}`;
   return `it says ${said}; it must be apiVersion: ${apiVersion}, kind: ${kind}`;
+}
+
+function lineOf({ errors, locate }: YamlDocument): number {
+  return errors[0]?.line ?? locate([]).line;
 }
 
 function isObject(value: unknown): value is Data {

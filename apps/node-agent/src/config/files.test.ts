@@ -291,6 +291,14 @@ describe('lenient decoding', () => {
   });
 });
 
+test('a second document is not read, as in kube-proxy, and the warning says so', async () => {
+  const config = await run({ config: `${head}oomScoreAdj: 5\n---\n${head}oomScoreAdj: 6\n--- [` });
+  expect(config.oomScoreAdj).toBe(5);
+  expect(config.notes).toMatchObject([
+    { level: 'warn', fields: { findings: ['a second document (line 6; only the first counts)'] } },
+  ]);
+});
+
 describe('fields without effect', () => {
   test('are named with a reason each, if they say something', async () => {
     const text = `ipvs: { strictARP: true, scheduler: "" }
@@ -354,7 +362,6 @@ nftables:
     ],
     ['a: [\n', 'KubeProxyConfiguration (config.conf:2): not YAML:'],
     ['- a\n', 'KubeProxyConfiguration (config.conf:1): it is not one object'],
-    [`${head}---\n${head}`, 'KubeProxyConfiguration (config.conf:5): a second document; the file must hold one'],
     [
       'apiVersion: kubeproxy.config.k8s.io/v1beta1\nkind: KubeProxyConfiguration\n',
       'KubeProxyConfiguration (config.conf:1): it says apiVersion "kubeproxy.config.k8s.io/v1beta1", kind "KubeProxyConfiguration"; it must be',

@@ -1,5 +1,6 @@
 import { interfaceNameFault } from '@switchyard/core';
 import type { EffectiveSettings } from './effective.ts';
+import { podRanges } from './schema/checks.ts';
 import { type Problem, problemAt, type Settings } from './settings.ts';
 
 /** What the process is to do with the configuration; only running needs a mode that exists here. */
@@ -51,13 +52,10 @@ function modeRefusal(mode: string): string {
 }
 
 function periodProblems(settings: Settings): readonly Problem[] {
-  return ['iptables', 'ipvs', 'nftables'].flatMap((mode) => {
-    const [least, most] = [`${mode}.minSyncPeriod`, `${mode}.syncPeriod`];
-    const isFine = settings.number(least) <= settings.number(most) || settings.number(most) <= 0;
-    if (isFine) return [];
-    const why = `must be greater than or equal to ${settings.schema.kind}.${least}`;
-    return [problemAt(settings.schema, most, settings.at(most), why)];
-  });
+  const [least, most] = ['nftables.minSyncPeriod', 'nftables.syncPeriod'];
+  if (settings.number(least) <= settings.number(most) || settings.number(most) <= 0) return [];
+  const why = `must be greater than or equal to ${settings.schema.kind}.${least}`;
+  return [problemAt(settings.schema, most, settings.at(most), why)];
 }
 
 const interfaceFields: Readonly<Record<string, string>> = {
@@ -67,6 +65,7 @@ const interfaceFields: Readonly<Record<string, string>> = {
 
 function detectLocalProblems(settings: Settings): readonly Problem[] {
   const mode = settings.text('detectLocalMode');
+  if (mode === 'ClusterCIDR') return clusterCidrProblems(settings);
   const path = interfaceFields[mode];
   if (path === undefined) return [];
   const name = settings.text(path);
@@ -76,6 +75,13 @@ function detectLocalProblems(settings: Settings): readonly Problem[] {
       ? `must not be empty: detectLocalMode is ${mode}`
       : fault && `cannot be the name of an interface: ${fault}`;
   return why === undefined ? [] : [problemAt(settings.schema, path, settings.at(path), why)];
+}
+
+/** Other modes do not read it. */
+function clusterCidrProblems(settings: Settings): readonly Problem[] {
+  const setting = settings.at('clusterCIDR');
+  const why = setting.origin.kind === 'default' ? undefined : podRanges(setting.value);
+  return why === undefined ? [] : [problemAt(settings.schema, 'clusterCIDR', setting, why)];
 }
 
 function hostnameProblems(settings: Settings): readonly Problem[] {

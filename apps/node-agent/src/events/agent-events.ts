@@ -1,9 +1,4 @@
-import type { EventSubject, NodeName, RecordedEvent } from '@switchyard/core';
-
-/** Our Node as the subject of an event. */
-export function nodeSubject(nodeName: NodeName): EventSubject {
-  return { kind: 'Node', namespace: '', name: nodeName, uid: '' };
-}
+import { type NodeName, nodeSubject, type RecordedEvent } from '@switchyard/core';
 
 /** As kube-proxy's, when it begins to work. */
 export function startingEvent(nodeName: NodeName): RecordedEvent {

@@ -1,5 +1,5 @@
-import { type Logger, millis, nodeName, noopLogger, type RecordedEvent, seconds } from '@switchyard/core';
-import { KernelFileError, type KernelFiles } from '@switchyard/host';
+import { HostError, type Logger, millis, nodeName, noopLogger, type RecordedEvent, seconds } from '@switchyard/core';
+import type { KernelFiles } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
 import type { ConntrackConfig } from '../config/run-config.ts';
 import { conntrackSettings } from './conntrack-settings.ts';
@@ -66,8 +66,7 @@ describe('the set-up of the host', () => {
       read: (path) => settings[path],
       write: (path, value) => {
         const code = refused[path];
-        if (code !== undefined)
-          throw new KernelFileError(`cannot write ${value} to ${path}: ${code}`, { code } as never);
+        if (code !== undefined) throw new HostError('host.setting', `cannot write ${value} to ${path}: ${code}`);
         settings[path] = value;
       },
     };

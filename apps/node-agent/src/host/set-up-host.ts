@@ -1,4 +1,4 @@
-import { type EventRecorder, HostError, type Logger, type NodeName } from '@switchyard/core';
+import { type EventRecorder, HostError, type Logger, type NodeName, nodeSubject } from '@switchyard/core';
 import type { KernelFiles } from '@switchyard/host';
 import type { RunConfig } from '../config/run-config.ts';
 import { conntrackSettings, type WantedSetting } from './conntrack-settings.ts';
@@ -71,7 +71,7 @@ function noteReadOnlySys(nodeName: NodeName, events: EventRecorder, error: HostE
     type: 'Warning',
     reason: 'readOnlySysFS',
     action: 'StartKubeProxy',
-    regarding: { kind: 'Node', namespace: '', name: nodeName, uid: '' },
+    regarding: nodeSubject(nodeName),
     note: `cannot modify conntrack limits, problems may arise later: ${error.message}`,
   });
 }

@@ -4,6 +4,7 @@ import {
   type Logger,
   type Millis,
   type NodeName,
+  nodeSubject,
   type ReconcilerStatus,
   seconds,
 } from '@switchyard/core';
@@ -87,7 +88,7 @@ export class TakeOver implements AsyncDisposable {
   }
 
   #record(type: 'Normal' | 'Warning', reason: string, note: string): void {
-    const regarding = { kind: 'Node', namespace: '', name: this.#options.nodeName, uid: '' } as const;
+    const regarding = nodeSubject(this.#options.nodeName);
     this.#options.events.record({ type, reason, action: 'TakeOver', regarding, note });
   }
 }

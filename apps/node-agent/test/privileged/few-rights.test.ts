@@ -12,12 +12,11 @@ import {
   startEchoServer,
   waitForAgents,
 } from '@switchyard/lab';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LogLine, readLog, until } from './agent-log.ts';
 
-/** The only setting of the kernel that is asked for. */
 const program = fileURLToPath(new URL('../../bin/switchyard-agent', import.meta.url));
 const { signal } = new AbortController();
 let cluster: LabCluster;
@@ -27,10 +26,7 @@ let client: Prober;
 let netAdminOnly: string;
 let healthCheckNodePort: number;
 
-/**
- * As a container with CAP_NET_ADMIN alone and kubelet's mounts: /proc/sys and /sys read-only, no way to more rights. The
- * first argument is the mode.
- */
+/** As a container with CAP_NET_ADMIN alone and kubelet's mounts: /proc/sys and /sys read-only, no way to more rights. */
 const wrapper = `#!/bin/sh
 set -e
 exec unshare --mount sh -c '
@@ -90,6 +86,7 @@ async function run(file: string, ...args: readonly string[]): Promise<string> {
   return result.stdout.trim();
 }
 
+/** The only setting of the kernel that is asked for. */
 const established = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established';
 /** What is asked of the kernel's connection tracking. */
 const timeouts = ['--conntrack-tcp-timeout-established=7200s', '--conntrack-tcp-timeout-close-wait=0s'];
@@ -189,9 +186,24 @@ describe('taking over from kube-proxy with CAP_NET_ADMIN alone', () => {
   }, 60_000);
 });
 
-test('a network namespace other than the first cannot change how many flows the machine tracks: agents of labs cannot either', async () => {
-  const max = '/proc/sys/net/netfilter/nf_conntrack_max';
-  const result = await node.run('sh', ['-c', `cat ${max} > ${max}`]); // the value it has, should it ever be allowed
+test('a host that cannot run the dataplane keeps its settings: they are made after it was asked', async () => {
+  const programs = `${cluster.lab.folder}/without-nft`;
+  await mkdir(programs);
+  for (const name of ['dirname', 'readlink', 'uname']) await symlink(`/usr/bin/${name}`, `${programs}/${name}`);
+  const before = await run('cat', established);
+  const flags = ['--proxy-mode=nftables', `--kubeconfig=${cluster.insideKubeconfig}`, '--conntrack-max-per-core=0'];
+  const wanted = ['--oom-score-adj=0', `--conntrack-tcp-timeout-established=${Number(before) + 100}s`];
+  const result = await node.run('env', [`PATH=${programs}`, program, ...flags, ...wanted]);
+  expect(result).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('this host cannot run') as string });
+  expect(await run('cat', established)).toBe(before);
+});
+
+test.each([
+  ['how many flows the machine tracks', '/proc/sys/net/netfilter/nf_conntrack_max', 'Permission denied'],
+  ['the hash table of flows', '/sys/module/nf_conntrack/parameters/hashsize', 'Operation not supported'],
+])('a network namespace other than the first cannot change %s: agents of labs cannot either', async (...row) => {
+  const [, file, refusal] = row;
+  const result = await node.run('sh', ['-c', `value=$(cat ${file}); /bin/echo $value > ${file}`]); // the value it has, should it ever be allowed
   expect(result.exitCode).not.toBe(0);
-  expect(result.stderr).toContain('Permission denied');
+  expect(result.stderr).toContain(refusal);
 });

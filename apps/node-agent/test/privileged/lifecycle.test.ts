@@ -45,6 +45,14 @@ async function startUnsynced(): Promise<LabProcess> {
   return cluster.startAgent(node, { args: [`--kubeconfig=${kubeconfig}`] });
 }
 
+/** Whether the monitor sees it when somebody writes. */
+async function isSeen(monitor: LabProcess, table: string): Promise<boolean> {
+  await node.run('nft', ['add', 'table', 'inet', table]);
+  await pause(100);
+  await node.run('nft', ['delete', 'table', 'inet', table]);
+  return (await readLog(monitor)).some(({ msg }) => msg.includes(`add table inet ${table}`));
+}
+
 describe('before everything was listed', () => {
   test('no table is made on a fresh node', async () => {
     const agent = await startUnsynced();
@@ -67,13 +75,14 @@ describe('before everything was listed', () => {
     await first.stop();
     await node.run('nft', ['flush', 'map', 'inet', 'switchyard', 'frontends4']);
     const monitor = node.spawn('nft', ['monitor'], { logName: 'monitor' });
-    await pause(300);
+    await until(() => isSeen(monitor, 'watched'));
     const before = await rulesetOf(node);
     const agent = await startUnsynced();
     await until(async () => (await ages(agent)).length === 2);
     await pause(2500);
     await agent.stop();
     expect(await rulesetOf(node)).toBe(before);
+    await until(() => isSeen(monitor, 'still-watched'));
     await monitor.stop();
     const noticed = (await readLog(monitor)).map(({ msg }) => msg).filter((line) => /heartbeat|switchyard /.test(line));
     expect(noticed).toEqual([]);

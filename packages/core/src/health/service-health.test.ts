@@ -105,6 +105,26 @@ describe('ServiceHealth.sync', () => {
     expect(listener.get('any-IPv4:30003')?.status).toBe(503);
   });
 
+  test('a machine that does not tell its addresses costs neither servers nor the agent; it is asked again', async () => {
+    const { health, listener, state, warnings, clock } = bench();
+    await health.sync(checks([cart, 30001, 1]));
+    const { addresses } = state;
+    Object.defineProperty(state, 'addresses', {
+      configurable: true,
+      get: () => {
+        throw new Error('EMFILE');
+      },
+    });
+    await health.sync(checks([cart, 30001, 0], [pay, 30002, 1]));
+    await clock.advance(5000);
+    expect(listener.places).toEqual(['any-IPv4:30001']);
+    expect(listener.get('any-IPv4:30001')?.status).toBe(503);
+    expect(warnings).toHaveLength(1);
+    Object.defineProperty(state, 'addresses', { value: addresses });
+    await clock.advance(5000);
+    expect(listener.places).toEqual(['any-IPv4:30001', 'any-IPv4:30002']);
+  });
+
   test('leaves an unchanged server open', async () => {
     const { health, listener } = bench();
     await health.sync(checks([cart, 30001, 1]));

@@ -1,3 +1,4 @@
+import { InvariantError } from '../errors.ts';
 import type { EventRecorder } from '../events.ts';
 import type { HealthCheck } from '../forwarding/forwarding-table.ts';
 import type { IpAddress, IpFamily } from '../ip/address.ts';
@@ -54,6 +55,7 @@ export class ServiceHealth implements AsyncDisposable {
   /** Everything that opens or closes sockets, one after the other. */
   #work: Promise<void> = Promise.resolve();
   #retry: Promise<void> | undefined;
+  #hasNoAddresses = false;
   /** Sockets that listen no more and still have connections to answer. */
   readonly #released = new Set<HttpSocket>();
 
@@ -114,7 +116,8 @@ export class ServiceHealth implements AsyncDisposable {
 
   async #openMissing(): Promise<void> {
     if (this.#instances.size === 0) return;
-    const addresses = this.#options.addresses();
+    const addresses = this.#addressesNow();
+    if (addresses === undefined) return this.#retryLater();
     let hasFailed = false;
     for (const [service, instance] of this.#instances) {
       for (const [address, socket] of instance.sockets) {
@@ -127,6 +130,22 @@ export class ServiceHealth implements AsyncDisposable {
       this.#report(service, instance, error);
     }
     if (hasFailed) this.#retryLater();
+  }
+
+  /** Undefined when the machine does not tell, for example without a free descriptor: no reason to end, nor to close. */
+  #addressesNow(): readonly (IpAddress | 'any')[] | undefined {
+    const { addresses, logger, ipFamily } = this.#options;
+    try {
+      const found = addresses();
+      this.#hasNoAddresses = false;
+      return found;
+    } catch (error) {
+      if (error instanceof InvariantError) throw error;
+      if (!this.#hasNoAddresses)
+        logger.warn('addresses for health checks cannot be read, will retry', { ipFamily, error });
+      this.#hasNoAddresses = true;
+      return undefined;
+    }
   }
 
   /** Opens what is missing; each address on its own, because a load balancer asks only one of them. */

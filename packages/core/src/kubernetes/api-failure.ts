@@ -29,11 +29,15 @@ const longestRetryAfter = 300;
 
 /** The error for a refused request. Bodies are often, but not always, a JSON `Status` with a message. */
 export function failureFrom({ request, status, retryAfter, body }: Refusal): ApiFailure {
-  const wait = /^\d+$/.test(retryAfter ?? '') ? seconds(Math.min(Number(retryAfter), longestRetryAfter)) : undefined;
   return new ApiFailure(`api.${status}`, `${request}: answered ${status}: ${statusMessage(body)}; ${advice(status)}`, {
     status,
-    retryAfter: wait,
+    retryAfter: parseRetryAfter(retryAfter),
   });
+}
+
+/** The wait a `Retry-After` header asks for; undefined when there is none, or when it is a date. */
+export function parseRetryAfter(header: string | undefined): Millis | undefined {
+  return /^\d+$/.test(header ?? '') ? seconds(Math.min(Number(header), longestRetryAfter)) : undefined;
 }
 
 /** The error for a request that got no answer, or whose answer broke off. */

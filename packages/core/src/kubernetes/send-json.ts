@@ -1,7 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import { type Clock, type Millis, seconds } from '../time.ts';
-import { brokenOff } from './api-failure.ts';
+import { brokenOff, parseRetryAfter } from './api-failure.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 import type { Metrics } from '../metrics.ts';
 import { RequestMetrics } from './request-metrics.ts';
@@ -56,7 +56,11 @@ export async function sendJson(options: SendOptions, request: JsonRequest, signa
     const response = await answerOf(sent, request.body);
     status = response.statusCode;
     if (status === 401) connection.credentials.forget();
-    return { status: status ?? 0, body: await textOf(response), retryAfter: retryAfterOf(response) };
+    return {
+      status: status ?? 0,
+      body: await textOf(response),
+      retryAfter: parseRetryAfter(response.headers['retry-after']),
+    };
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     if (timer.signal.aborted) throw brokenOff(name, `no answer within ${answerLimit / 1000} s`);
@@ -120,12 +124,4 @@ async function textOf(response: http.IncomingMessage): Promise<string> {
     if (text.length > maxAnswerBytes) break;
   }
   return text;
-}
-
-/** A longer wait than this is a mistake of somebody between us and the server. */
-const longestRetryAfter = 300;
-
-function retryAfterOf({ headers }: http.IncomingMessage): Millis | undefined {
-  const text = headers['retry-after'] ?? '';
-  return /^\d+$/.test(text) ? seconds(Math.min(Number(text), longestRetryAfter)) : undefined;
 }

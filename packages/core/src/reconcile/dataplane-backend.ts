@@ -80,13 +80,13 @@ export interface DataplaneBackend extends AsyncDisposable {
    */
   watchDrift?(report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;
   /**
-   * Notes in the kernel that what is there was right at this moment; one small write. Rejects with `HostError`. Absent
-   * where the kernel cannot keep it.
+   * Notes in the kernel that what is there was right at this moment; one small write. May be called while an apply is
+   * under way. Rejects with `HostError`. Absent where the kernel cannot keep it.
    */
   markReconciled?(signal: AbortSignal): Promise<void>;
   /**
    * For how long nobody called `markReconciled`, by the kernel's own clock; undefined when that is not known, as on a
-   * node where nothing of ours is in the kernel. Rejects with `HostError`.
+   * node where nothing of ours is in the kernel. May be called while an apply is under way. Rejects with `HostError`.
    */
   unreconciledFor?(signal: AbortSignal): Promise<Millis | undefined>;
 }

@@ -83,6 +83,21 @@ describe('drift', () => {
     expect(bench.messages('drift healed')).toHaveLength(1);
   });
 
+  test('that comes while another one is healed is told to the cluster, too', async () => {
+    let isSlow = false;
+    const { promise: go, resolve } = Promise.withResolvers<undefined>();
+    await using bench = new ReconcilerBench({ backend: { during: async () => (isSlow ? go : undefined) } });
+    await bench.push(cluster);
+    isSlow = true;
+    await damage(bench);
+    await damage(bench, 'chain');
+    isSlow = false;
+    resolve(undefined);
+    await bench.clock.advance(1000);
+    expect(bench.messages('drift healed')).toHaveLength(2);
+    expect(bench.events.map(({ reason }) => reason)).toEqual(['ForwardingRulesRepaired', 'ForwardingRulesRepaired']);
+  });
+
   test('no drift, no word of healing', async () => {
     await using bench = new ReconcilerBench();
     await bench.push(cluster);

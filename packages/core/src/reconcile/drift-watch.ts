@@ -16,6 +16,12 @@ export interface DriftWatchOptions {
   readonly requestFullResync: () => void;
 }
 
+/** A drift, and when (monotonic) it was reported. */
+interface ReportedDrift {
+  readonly drift: Drift;
+  readonly at: Millis;
+}
+
 /** Least time between two resyncs for drift, so that a fight with another program costs a bounded share of the node. */
 export const driftGap: Millis = seconds(1);
 /** After this long without drift a fight is over. */
@@ -34,11 +40,9 @@ export class DriftWatch {
   #lastAnswer = -Infinity;
   #isFight = false;
   #postponed: Promise<void> | undefined;
-  /** Monotonic times of the oldest drift not yet healed: one that no apply has begun to heal, and one that an apply did. */
-  #reportedAt: Millis | undefined;
-  #healingSince: Millis | undefined;
-  /** The first of the drifts that are not yet healed. */
-  #drift: Drift | undefined;
+  /** The oldest drift not yet healed: one that no apply has begun to heal, and one that an apply did. */
+  #reported: ReportedDrift | undefined;
+  #healing: ReportedDrift | undefined;
 
   constructor(options: DriftWatchOptions) {
     this.#options = options;
@@ -75,32 +79,31 @@ export class DriftWatch {
 
   /** An apply that reads the kernel back begins: it heals what was reported so far. */
   noteFullApply(): void {
-    this.#healingSince ??= this.#reportedAt;
-    this.#reportedAt = undefined;
+    this.#healing ??= this.#reported;
+    this.#reported = undefined;
   }
 
   /** The last apply that began succeeded. */
   noteApplied(): void {
-    if (this.#healingSince === undefined) return;
+    if (this.#healing === undefined) return;
     const { backend, clock, logger, events } = this.#options;
-    const durationMs = Math.round((clock.monotonic() - this.#healingSince) * 1000) / 1000;
-    this.#healingSince = undefined;
+    const { drift, at } = this.#healing;
+    const durationMs = Math.round((clock.monotonic() - at) * 1000) / 1000;
+    this.#healing = undefined;
     const log = this.#isFight ? logger.debug : logger.info;
     log.call(logger, 'drift healed', { ipFamily: backend.ipFamily, durationMs });
-    if (this.#drift !== undefined) events.driftHealed(this.#drift, durationMs);
-    this.#drift = undefined;
+    events.driftHealed(drift, durationMs);
   }
 
   #note(drift: Drift, signal: AbortSignal): void {
     const { kind, changes, process } = drift;
-    this.#drift ??= drift;
     const { backend, clock, logger, metrics } = this.#options;
     const { ipFamily } = backend;
     const now = clock.monotonic();
     metrics.add('switchyard_drift_total', { ip_family: ipFamily, kind });
     if (now - this.#lastReport >= calm) this.#isFight = false;
     this.#lastReport = now;
-    this.#reportedAt ??= now;
+    this.#reported ??= { drift, at: now };
     const wait = this.#lastAnswer + driftGap - now;
     const fields = { ipFamily, kind, changes, process };
     if (this.#isFight) logger.debug('drift goes on', fields);

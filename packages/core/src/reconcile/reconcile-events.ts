@@ -1,6 +1,6 @@
-import type { EventRecorder } from '../events.ts';
+import { type EventRecorder, nodeSubject } from '../events.ts';
 import type { IpFamily } from '../ip/address.ts';
-import type { NodeName, ServicePortKey } from '../records/keys.ts';
+import { type NodeName, type ServicePortKey, servicePortParts } from '../records/keys.ts';
 import type { Drift } from './dataplane-backend.ts';
 
 /** Who tells, and of which family. */
@@ -42,8 +42,7 @@ export class ReconcileEvents {
   /** A Service's forwarding is not in the kernel as it should be, and this is new. */
   serviceFailed(service: ServicePortKey, error: Error): void {
     const { events, ipFamily, nodeName } = this.#options;
-    const key = service.slice(0, service.indexOf(':'));
-    const [namespace = '', name = ''] = key.split('/');
+    const { namespace, name } = servicePortParts(service);
     events.record({
       type: 'Warning',
       reason: 'FailedToApply',
@@ -60,7 +59,6 @@ export class ReconcileEvents {
     readonly note: string;
   }): void {
     const { events, ipFamily, nodeName } = this.#options;
-    const regarding = { kind: 'Node', namespace: '', name: nodeName, uid: '' } as const;
-    events.record({ ...event, regarding, note: `${ipFamily}: ${event.note}` });
+    events.record({ ...event, regarding: nodeSubject(nodeName), note: `${ipFamily}: ${event.note}` });
   }
 }

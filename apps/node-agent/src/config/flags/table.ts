@@ -332,7 +332,7 @@ const ours = flagsOf('Switchyard', true, [
     'switchyard-service-metrics-limit',
     'integer',
     own('serviceMetrics.limit'),
-    'how many Services have metrics of their own at most',
+    'how many Service ports of a family have metrics of their own at most',
     { value: 'N' },
   ],
   ['switchyard-dump', 'boolean', command, 'print what is in the kernel, and exit'],

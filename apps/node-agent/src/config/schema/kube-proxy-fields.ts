@@ -1,4 +1,4 @@
-import { between, nodePortRanges, notNegative, oneOf, podRanges, positive } from './checks.ts';
+import { between, nodePortRanges, notNegative, oneOf, positive } from './checks.ts';
 import type { Field, Meaning, Schema } from './field.ts';
 import { otherModeFields } from './other-mode-fields.ts';
 import { processFields } from './process-fields.ts';
@@ -101,8 +101,7 @@ const dataplane: readonly Field[] = [
     modes: 'Linux',
     meaning: same,
     change: 'live',
-    help: 'where pods are, one range per IP family; a family without one cannot tell pods from others',
-    check: podRanges,
+    help: 'where pods are, one range per IP family; a family without one cannot tell pods from others; for ClusterCIDR',
   },
   {
     path: 'nodePortAddresses',

@@ -1,4 +1,4 @@
-import { between, cidrList, notNegative, positive } from './checks.ts';
+import { between } from './checks.ts';
 import type { Field, Meaning } from './field.ts';
 
 const ignored = (why: string): Meaning => ({ kind: 'ignored', why });
@@ -26,7 +26,10 @@ const fields = (modes: string, meaning: Meaning, rows: readonly Row[]): readonly
     ...rest,
   }));
 
-/** Fields that no mode of ours reads. They are decoded and checked as ever, and written out again. */
+/**
+ * Fields that no mode of ours reads. They are decoded and written out again; what they say is checked only where kube-proxy
+ * does so in the nftables mode, too.
+ */
 export const otherModeFields: readonly Field[] = [
   ...fields('iptables, ipvs', iptablesOnly, [
     [
@@ -40,18 +43,18 @@ export const otherModeFields: readonly Field[] = [
   ]),
   ...fields('iptables', iptablesOnly, [
     ['iptables.localhostNodePorts', 'boolean', true, 'NodePorts answer on 127.0.0.1', { isZeroKept: true }],
-    ['iptables.syncPeriod', 'duration', 30_000, 'longest time between two syncs', { check: positive }],
-    ['iptables.minSyncPeriod', 'duration', 1000, 'least time between two syncs', { check: notNegative }],
+    ['iptables.syncPeriod', 'duration', 30_000, 'longest time between two syncs'],
+    ['iptables.minSyncPeriod', 'duration', 1000, 'least time between two syncs'],
   ]),
   ...fields('ipvs', ipvsOnly, [
-    ['ipvs.syncPeriod', 'duration', 30_000, 'longest time between two syncs', { check: positive }],
-    ['ipvs.minSyncPeriod', 'duration', 0, 'least time between two syncs', { check: notNegative }],
+    ['ipvs.syncPeriod', 'duration', 30_000, 'longest time between two syncs'],
+    ['ipvs.minSyncPeriod', 'duration', 0, 'least time between two syncs'],
     ['ipvs.scheduler', 'text', '', 'how an endpoint is chosen; empty: round robin'],
-    ['ipvs.excludeCIDRs', 'list', [], 'virtual servers that are left alone', { check: cidrList }],
+    ['ipvs.excludeCIDRs', 'list', [], 'virtual servers that are left alone'],
     ['ipvs.strictARP', 'boolean', false, 'no answers to ARP for addresses of kube-ipvs0'],
-    ['ipvs.tcpTimeout', 'duration', 0, 'idle time of a TCP connection', { check: notNegative }],
-    ['ipvs.tcpFinTimeout', 'duration', 0, 'idle time of a TCP connection after a FIN', { check: notNegative }],
-    ['ipvs.udpTimeout', 'duration', 0, 'idle time of a UDP flow', { check: notNegative }],
+    ['ipvs.tcpTimeout', 'duration', 0, 'idle time of a TCP connection'],
+    ['ipvs.tcpFinTimeout', 'duration', 0, 'idle time of a TCP connection after a FIN'],
+    ['ipvs.udpTimeout', 'duration', 0, 'idle time of a UDP flow'],
   ]),
   ...fields('Windows', windowsOnly, [
     ['winkernel.networkName', 'text', '', 'HNS network'],

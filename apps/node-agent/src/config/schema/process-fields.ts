@@ -13,7 +13,7 @@ const better = (how: string): Meaning => ({ kind: 'better', how });
 const noGates: ReadonlyMap<string, boolean> = new Map();
 
 const jsonOnly = 'requests are JSON: this agent asks for little, and reads it as it comes';
-const oneRequest = 'there is one list and one watch per resource, and no other request to hold back';
+const oneRequest = 'there is one list and one watch per resource to send; Events have a bound of their own';
 const oneStream = 'every line goes to standard error';
 const unbuffered = 'lines are written at once, so none is lost when the process ends';
 
@@ -77,7 +77,10 @@ const logging: readonly Field[] = [
     type: 'text',
     default: 'text',
     modes: all,
-    meaning: same,
+    meaning: {
+      kind: 'different',
+      how: 'objects of json have level, time (in milliseconds) and msg; those of Kubernetes ts, v, caller and msg',
+    },
     change: 'restart',
     help: 'text (lines as klog writes them) or json (one object per line)',
     check: oneOf('text', 'json'),

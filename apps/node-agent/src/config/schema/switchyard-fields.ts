@@ -60,7 +60,7 @@ const fields: readonly Field[] = [
     modes: 'all',
     meaning: ours,
     change: 'live',
-    help: 'how many Services have metrics of their own at most',
+    help: 'how many Service ports of a family have metrics of their own at most',
     check: positive,
   },
 ];

@@ -101,6 +101,19 @@ test('every binary in the image is for the other architecture', async () => {
   expect([...machines].filter(([, machine]) => machine !== target.elfMachine)).toEqual([]);
 });
 
+test('the terms of what is in it are in the image: of Debian packages, of Node, and of npm packages in the bundle', async () => {
+  const documents = await readdir(join(tree, 'usr/share/doc'), { recursive: true });
+  expect(documents).toEqual(
+    expect.arrayContaining([
+      'libc6/copyright',
+      'nftables/copyright',
+      'node/copyright',
+      'switchyard/copyright',
+      expect.stringMatching(/^switchyard\/npm\/pino-[\d.]+\/copyright$/),
+    ]),
+  );
+});
+
 test('the agent starts there and tells its version', async () => {
   const version = await emulate('/usr/local/bin/node', '/usr/local/lib/switchyard/main.mjs', '--version');
   expect(version).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^switchyard-agent /) as string });
