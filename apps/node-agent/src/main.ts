@@ -19,6 +19,7 @@ import {
   type LeveledLogger,
   logLevelOf,
   nodeAddresses,
+  preferLittleMemory,
   releaseMemoryLater,
   runApp,
   watchProcess,
@@ -140,6 +141,7 @@ function hostOf(
     // Listing and the first apply leave more garbage than all that follows.
     onForwarding: () => {
       metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);
+      preferLittleMemory();
       setImmediate(collectGarbage);
     },
     addressChanges: async (stop) => (await native()).addressChanges({ clock: systemClock }, stop),
