@@ -159,14 +159,14 @@ describe('what is refused', () => {
     ['--healthz-bind-address=0.0.0.0:70000', 'healthzBindAddress', '"0.0.0.0:70000"', 'must be IP:port'],
     ['--metrics-bind-address=x', 'metricsBindAddress', '"x"', 'must be IP:port'],
     ['--bind-address=x', 'bindAddress', '"x"', 'must be an IP address'],
-    ['--iptables-sync-period=0', 'nftables.syncPeriod', '0', 'must be greater than 0'],
-    ['--iptables-min-sync-period=-1s', 'nftables.minSyncPeriod', '-1000', 'must be greater than or equal to 0'],
-    ['--config-sync-period=0s', 'configSyncPeriod', '0', 'must be greater than 0'],
+    ['--iptables-sync-period=0', 'nftables.syncPeriod', '"0s"', 'must be greater than 0'],
+    ['--iptables-min-sync-period=-1s', 'nftables.minSyncPeriod', '"-1s"', 'must be greater than or equal to 0'],
+    ['--config-sync-period=0s', 'configSyncPeriod', '"0s"', 'must be greater than 0'],
     ['--iptables-masquerade-bit=32', 'iptables.masqueradeBit', '32', 'must be within the range [0, 31]'],
     ['--oom-score-adj=-1001', 'oomScoreAdj', '-1001', 'must be within the range [-1000, 1000]'],
     ['--conntrack-min=-1', 'conntrack.min', '-1', 'must be greater than or equal to 0'],
     ['--conntrack-max-per-core=-1', 'conntrack.maxPerCore', '-1', 'must be greater than or equal to 0'],
-    ['--conntrack-udp-timeout=-1s', 'conntrack.udpTimeout', '-1000', 'must be greater than or equal to 0'],
+    ['--conntrack-udp-timeout=-1s', 'conntrack.udpTimeout', '"-1s"', 'must be greater than or equal to 0'],
     ['--kube-api-burst=-1', 'clientConnection.burst', '-1', 'must be greater than or equal to 0'],
     ['--detect-local-mode=Guess', 'detectLocalMode', '"Guess"', 'must be one of ClusterCIDR, NodeCIDR'],
     ['--hostname-override= ', 'hostnameOverride', '" "', 'must not be blank'],
@@ -220,6 +220,7 @@ describe('what is refused', () => {
     ],
     [['--proxy-mode=nftables', '--master=ftp://x'], '--master "ftp://x": must be a URL'],
     [['--switchyard-dump', '--cleanup'], '--switchyard-dump and --cleanup exclude each other; give one'],
+    [['--switchyard-cleanup-kube-proxy'], '--switchyard-cleanup-kube-proxy says what --cleanup removes; give both'],
   ])('%j', (args, message) => {
     expect((errorOf(() => parseConfig(args, {})) as Error).message).toContain(message);
   });

@@ -44,6 +44,8 @@ function resolve(flags: FlagValues, files: ConfigFiles, { env, texts }: Around):
   const problems = [...inFiles, ...(isReadable ? problemsOf(settings, isRun ? 'run' : 'other') : [])].map(problemText);
   if (isOn('switchyard-dump') && isOn('cleanup'))
     problems.push('--switchyard-dump and --cleanup exclude each other; give one');
+  if (isOn('switchyard-cleanup-kube-proxy') && !isOn('cleanup'))
+    problems.push('--switchyard-cleanup-kube-proxy says what --cleanup removes; give both');
   if (problems.length > 0) throw new ConfigError('config.invalid', problems.join('\n'));
   const notes = notesOf(flags, files, settings);
   const shared = { nftTransport: nftTransportOf(settings.switchyard), ...logConfigOf(settings.kubeProxy), notes };

@@ -69,7 +69,8 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
   }
   if (config.purpose === 'set-up') {
     for (const backend of await openBackends(backendHost, ipFamilies, signal)) await backend[Symbol.asyncDispose]();
-    return setUpHost(config, { files: kernelFiles(), cores: cpus().length, logger, events: noopEvents });
+    setUpHost(config, { files: kernelFiles(), cores: cpus().length, logger, events: noopEvents });
+    return logger.info('this host can run the dataplane; no rule was made', { mode: 'nftables', ipFamilies });
   }
   await runUntilStopped({ config, backendHost, ipFamilies, logger }, signal);
   logger.info('stopped, forwarding stays in place', { reason: String(signal.reason) });
@@ -108,7 +109,8 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
     const backends = await opening;
     // Now, because asking the host has loaded the connection tracking, whose settings a fresh node does not have before.
     setUpHost(config, { files: kernelFiles(), cores: cpus().length, logger, events });
-    logger.info('starting', { version, pid: process.pid, nodeName, source: config.source.kind, ipFamilies });
+    const from = { source: config.source.kind, from: opened.from };
+    logger.info('starting', { version, pid: process.pid, nodeName, ...from, ipFamilies });
     const host = { ...hostOf(run, metricsPage), events, views: viewsOf(run, follower) };
     await releaseFreedMemory();
     await runAgent({ config, follower, source, backends, host }, running);

@@ -30,6 +30,8 @@ export interface SourceNeeds {
 /** Where the cluster is read, and where it is told something. */
 export interface OpenedSource {
   readonly source: ClusterStateSource;
+  /** For the log: the API server's URL, without credentials, or the folder. */
+  readonly from: string;
   /** To be disposed at the end: it sends what waits. */
   readonly events: EventRecorder & AsyncDisposable;
 }
@@ -41,7 +43,7 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
     await checkFolder(config.folder);
     const { ManifestSource } = await import('@switchyard/core/manifests');
     const events = { ...logEvents(log), [Symbol.asyncDispose]: () => Promise.resolve() };
-    return { source: new ManifestSource({ folder: config.folder, clock, log }), events };
+    return { source: new ManifestSource({ folder: config.folder, clock, log }), from: config.folder, events };
   }
   const { KubernetesSource, SourceMetrics, sendJson } = await import('@switchyard/core/kubernetes');
   const connection = await openConnection(config, clock);
@@ -53,6 +55,7 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
   const send = sendJson.bind(undefined, { connection, clock, userAgent, metrics });
   return {
     source: new KubernetesSource({ connection, nodes, clock, random, log, userAgent, metrics, sourceMetrics }),
+    from: connection.url.origin,
     events: new ApiEventRecorder({ send, nodeName, clock, logger: log }),
   };
 }

@@ -30,6 +30,27 @@ describe('createTextLogger', () => {
     ['nothing', { a: undefined, b: null }, ' b=null'],
     ['an error', { error: new HostError('x', 'no port', { cause: new Error('in use') }) }, ' error="no port: in use"'],
     [
+      'an error that says its cause already',
+      { error: new HostError('x', 'cannot do it: in use', { cause: new Error('in use') }) },
+      ' error="cannot do it: in use"',
+    ],
+    [
+      'an error that says what the system said',
+      {
+        error: new HostError('x', 'cannot listen on 1.2.3.4:80: address already in use', {
+          cause: new Error('listen EADDRINUSE: address already in use 1.2.3.4:80'),
+        }),
+      },
+      ' error="cannot listen on 1.2.3.4:80: address already in use"',
+    ],
+    [
+      'an error whose cause is news',
+      {
+        error: new HostError('x', 'cannot read a', { cause: new Error("ENOENT: no such file or directory, open 'a'") }),
+      },
+      ` error="cannot read a: ENOENT: no such file or directory, open 'a'"`,
+    ],
+    [
       'several errors',
       { error: new AggregateError([new Error('one'), 'two'], 'both failed') },
       ' error="both failed: one; two"',

@@ -43,8 +43,15 @@ function valueText(value: unknown): string {
 /** The message and what caused it: the message says what was attempted, and an operator reads this. */
 function errorText(error: Error): string {
   const inner = error instanceof AggregateError ? error.errors : error.cause === undefined ? [] : [error.cause];
-  const causes = inner.map((cause) => (cause instanceof Error ? errorText(cause) : String(cause)));
+  const causes = inner
+    .map((cause) => (cause instanceof Error ? errorText(cause) : String(cause)))
+    .filter((cause) => !error.message.includes(reasonOf(cause)));
   return causes.length === 0 ? error.message : `${error.message}: ${causes.join('; ')}`;
+}
+
+/** What Node's system errors say beside names and codes: `address already in use`. Other texts as they are. */
+function reasonOf(text: string): string {
+  return /^(?:[a-z]+ )?E[A-Z0-9]+: ([^,]+?)(?:, .*| \S+:\d+)?$/.exec(text)?.[1] ?? text;
 }
 
 /** `1121 15:43:12.123456`: month, day and time of a wall clock in milliseconds. */

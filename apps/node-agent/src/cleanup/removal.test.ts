@@ -13,7 +13,7 @@ test('the report has a line for everything, in the order of what counts most', (
     ...nothingRemoved,
     removed: ['table b'],
     kept: ['chain c: why'],
-    failures: [new Error('two\nlines')],
+    failures: [new Error('two\nlines'), new Error('no right; will be tried again')],
   };
   expect(removalText(joinRemovals([one, other]))).toBe(
     [
@@ -22,6 +22,7 @@ test('the report has a line for everything, in the order of what counts most', (
       'kept: chain c: why',
       'not looked at: iptables-legacy: iptables-legacy is not installed',
       'failed: two | lines',
+      'failed: no right',
       '',
     ].join('\n'),
   );

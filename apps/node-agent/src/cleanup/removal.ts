@@ -27,10 +27,18 @@ export function removalText({ removed, kept, skipped, failures }: Removal): stri
     ...removed.map((what) => `removed: ${what}`),
     ...kept.map((what) => `kept: ${what}`),
     ...skipped.map((what) => `not looked at: ${what}`),
-    ...failures.map((error) => `failed: ${error.message.trim().replaceAll(/\s*\n\s*/g, ' | ')}`),
+    ...failures.map((error) => `failed: ${failureText(error)}`),
   ];
   const isClean = removed.length + kept.length + failures.length === 0;
   return `${[...(isClean ? ['nothing to remove'] : []), ...lines].join('\n')}\n`;
+}
+
+/** One line; a clean-up, unlike the agent, tries nothing again. */
+function failureText({ message }: Error): string {
+  return message
+    .trim()
+    .replace(/; will be tried again$/, '')
+    .replaceAll(/\s*\n\s*/g, ' | ');
 }
 
 /** Turns what a part throws into a failure of it; an abort is thrown on. */

@@ -1,12 +1,13 @@
 import type { EffectiveSettings } from './effective.ts';
-import type { ChangeClass, FieldValue } from './schema/field.ts';
-import { type Settings, valueText } from './settings.ts';
+import type { ChangeClass } from './schema/field.ts';
+import { asWritten, type Settings, valueText } from './settings.ts';
 
 /** A setting that differs between two configurations. */
 export interface SettingChange {
   readonly path: string;
-  readonly before: FieldValue;
-  readonly now: FieldValue;
+  /** Both as a file would say them. */
+  readonly before: unknown;
+  readonly now: unknown;
   readonly change: ChangeClass;
 }
 
@@ -16,9 +17,10 @@ export function settingChanges(before: EffectiveSettings, now: EffectiveSettings
 }
 
 function changes(before: Settings, now: Settings): readonly SettingChange[] {
-  return now.entries().flatMap(([{ path, change }, setting]): readonly SettingChange[] => {
+  return now.entries().flatMap(([field, setting]): readonly SettingChange[] => {
+    const { path, change } = field;
     const old = before.at(path);
     if (valueText(old.value) === valueText(setting.value)) return [];
-    return [{ path, before: old.value, now: setting.value, change }];
+    return [{ path, before: asWritten(field, old.value), now: asWritten(field, setting.value), change }];
   });
 }

@@ -127,13 +127,14 @@ describe('a changed file', () => {
     await using folder = await ConfigFolder.create();
     const file = await folder.write('config.conf', `${head}clusterCIDR: 10.1.0.0/16\n`);
     await using bench = await WatchBench.of(`--config=${file}`);
-    await writeFile(file, `${head}healthzBindAddress: 127.0.0.1\noomScoreAdj: -5\n`);
+    await writeFile(file, `${head}healthzBindAddress: 127.0.0.1\noomScoreAdj: -5\nconntrack: { udpTimeout: 90s }\n`);
     await bench.look(2);
     expect(bench.failure).toMatchObject({
       name: 'ConfigError',
       message:
         `ending for a restart, since ${file} changed a setting that a running process cannot take over: ` +
-        'healthzBindAddress: "0.0.0.0:10256" -> "127.0.0.1:10256"; oomScoreAdj: -999 -> -5; forwarding stays in place',
+        'healthzBindAddress: "0.0.0.0:10256" -> "127.0.0.1:10256"; oomScoreAdj: -999 -> -5; ' +
+        'conntrack.udpTimeout: "0s" -> "1m30s"; forwarding stays in place',
     });
     expect(bench.counted).toEqual(['switchyard_config_reloads_total restart']);
     expect(bench.watch.current().detectLocal).toMatchObject({ cidrs: { IPv4: '10.1.0.0/16' } });

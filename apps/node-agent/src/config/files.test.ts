@@ -314,7 +314,7 @@ clientConnection: { qps: 5, burst: 20 }
       ['flags have no effect beside --config', ['--machine-id-file'], undefined],
       ['flag has no effect', undefined, undefined],
       ['setting has no effect', 'clientConnection.burst', 20],
-      ['setting has no effect', 'logging.flushFrequency', 1000],
+      ['setting has no effect', 'logging.flushFrequency', '1s'],
       ['setting has no effect', 'logging.vmodule', [{ filePattern: 'proxier', verbosity: 4 }]],
       ['setting has no effect', 'nftables.masqueradeBit', 15],
       ['setting has no effect', 'ipvs.strictARP', true],
@@ -347,7 +347,7 @@ nftables:
       'KubeProxyConfiguration.iptables (config.conf:11): Invalid value: []: must be an object',
       'KubeProxyConfiguration.oomScoreAdj (config.conf:8): Invalid value: -2000: must be within the range [-1000, 1000]',
       'SwitchyardConfiguration.nftTransport (own.yaml:3): Invalid value: "pigeon": must be one of netlink, cli',
-      'KubeProxyConfiguration.nftables.syncPeriod (config.conf:13): Invalid value: 1000: must be greater than or equal to KubeProxyConfiguration.nftables.minSyncPeriod',
+      'KubeProxyConfiguration.nftables.syncPeriod (config.conf:13): Invalid value: "1s": must be greater than or equal to KubeProxyConfiguration.nftables.minSyncPeriod',
     ]);
   });
 
@@ -377,7 +377,10 @@ nftables:
 
   test('a file that is not there', async () => {
     await expect(loadConfig(['--config=/no/such/file'], {})).rejects.toThrow(
-      /^--config: cannot read the file: ENOENT: no such file or directory, open '\/no\/such\/file'$/,
+      /^--config: cannot read the file \/no\/such\/file: no such file or directory$/,
+    );
+    await expect(loadConfig(['--switchyard-config=/'], {})).rejects.toThrow(
+      /^--switchyard-config: cannot read the file \/: illegal operation on a directory$/,
     );
   });
 

@@ -2,7 +2,7 @@ import type { LogFields, Logger } from '@switchyard/core';
 import type { ConfigFiles, EffectiveSettings } from './effective.ts';
 import { idleGates } from './feature-gates.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
-import { type Settings, valueText } from './settings.ts';
+import { asWritten, type Settings, valueText } from './settings.ts';
 
 /** Something an operator should know about a configuration that is in order. */
 export interface ConfigNote {
@@ -57,9 +57,10 @@ function flagNotes(flags: FlagValues): readonly ConfigNote[] {
 }
 
 function ignoredSettings(settings: Settings): readonly ConfigNote[] {
-  return settings.entries().flatMap(([{ path, meaning, default: usual }, { value, origin }]): readonly ConfigNote[] => {
+  return settings.entries().flatMap(([field, { value, origin }]): readonly ConfigNote[] => {
+    const { path, meaning, default: usual } = field;
     if (meaning.kind !== 'ignored' || origin.kind === 'default' || valueText(value) === valueText(usual)) return [];
-    const fields = { setting: path, value: value instanceof Map ? Object.fromEntries(value) : value, why: meaning.why };
+    const fields = { setting: path, value: asWritten(field, value), why: meaning.why };
     return [{ level: 'info', message: 'setting has no effect', fields }];
   });
 }

@@ -38,6 +38,7 @@ export async function readConfigFile(file: string, what: string): Promise<string
     return await readFile(file, 'utf8');
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ConfigError('config.unreadable', `${what}: cannot read the file: ${reason}`, { cause });
+    const text = reason.replace(/^E[A-Z0-9]+: ([^,]+), .*$/, '$1'); // what was called is no help, and the file is named
+    throw new ConfigError('config.unreadable', `${what}: cannot read the file ${file}: ${text}`, { cause });
   }
 }

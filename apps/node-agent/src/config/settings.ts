@@ -1,4 +1,5 @@
 import { InvariantError } from '@switchyard/core';
+import { formatDuration } from './duration.ts';
 import { type Field, fieldAt, type FieldValue, isZero, type Schema } from './schema/field.ts';
 
 /** Where a value comes from. */
@@ -89,8 +90,9 @@ function isUnset(field: Field, { value, origin }: Setting): boolean {
 
 /** A problem with the setting at a path of a schema. */
 export function problemAt(schema: Schema, path: string, { value, origin }: Setting, why: string): Problem {
-  if (fieldAt(schema, path) === undefined) throw new InvariantError(`${schema.kind} has no field ${path}`);
-  return { path: `${schema.kind}.${path}`, origin, value, why };
+  const field = fieldAt(schema, path);
+  if (field === undefined) throw new InvariantError(`${schema.kind} has no field ${path}`);
+  return { path: `${schema.kind}.${path}`, origin, value: asWritten(field, value), why };
 }
 
 /** One line, as kube-proxy words it, and where the value was said. */
@@ -102,6 +104,12 @@ export function problemText({ path, origin, value, why }: Problem): string {
 function originText(origin: Origin): string {
   if (origin.kind === 'flag') return ` (--${origin.flag})`;
   return origin.kind === 'file' ? ` (${origin.file}:${origin.line})` : '';
+}
+
+/** A value as a file would say it: durations as `30s`, gates as an object. */
+export function asWritten({ type }: Field, value: FieldValue): unknown {
+  if (value instanceof Map) return Object.fromEntries(value);
+  return (type === 'duration' || type === 'nanoseconds') && typeof value === 'number' ? formatDuration(value) : value;
 }
 
 /** A value for a person to read. */

@@ -1,12 +1,13 @@
-import type { DataplaneBackend } from '@switchyard/core';
+import type { DataplaneBackend, Millis } from '@switchyard/core';
 
 /** What is in the kernel, for people, with the age of the rules at its head. Disposes the backends. */
 export async function dumpText(backends: readonly DataplaneBackend[], signal: AbortSignal): Promise<string> {
   const heads: string[] = [];
   const bodies: string[] = [];
   for (const backend of backends) {
-    heads.push(`# ${backend.ipFamily}: ${await ageText(backend, signal)}\n`);
-    bodies.push(await backend.dump(signal));
+    const body = await backend.dump(signal);
+    heads.push(await headOf(backend, body, signal));
+    bodies.push(body);
     await backend[Symbol.asyncDispose]();
   }
   return [...heads, ...bodies].join('');
@@ -14,11 +15,15 @@ export async function dumpText(backends: readonly DataplaneBackend[], signal: Ab
 
 /** What is in the kernel of one family, with the age of its rules at the head. The backend stays open, and may be applying. */
 export async function familyDumpText(backend: DataplaneBackend, signal: AbortSignal): Promise<string> {
-  return `# ${backend.ipFamily}: ${await ageText(backend, signal)}\n${await backend.dump(signal)}`;
+  const body = await backend.dump(signal);
+  return `${await headOf(backend, body, signal)}${body}`;
 }
 
-async function ageText(backend: DataplaneBackend, signal: AbortSignal): Promise<string> {
-  const age = await backend.unreconciledFor?.(signal);
-  if (age === undefined) return 'nobody said when the rules were last known to be right';
-  return `rules last known to be right ${Math.round(age / 1000)} s ago`;
+async function headOf(backend: DataplaneBackend, body: string, signal: AbortSignal): Promise<string> {
+  return `# ${backend.ipFamily}: ${ageText(await backend.unreconciledFor?.(signal), body)}\n`;
+}
+
+function ageText(age: Millis | undefined, body: string): string {
+  if (age !== undefined) return `rules last known to be right ${Math.round(age / 1000)} s ago`;
+  return body === '' ? 'nothing of ours is in the kernel' : 'nobody said when the rules were last known to be right';
 }

@@ -31,3 +31,15 @@ test.each<[string, readonly string[], Pick<RunConfig, 'detectLocal' | 'nodePortA
     expected,
   );
 });
+
+test.each([
+  ['ClusterCIDR', { kind: 'clusterCIDR', cidrs: {} }, 'name a range of this family in clusterCIDR (--cluster-cidr)'],
+  ['NodeCIDR', { kind: 'nodeCIDR' }, undefined],
+] as const)('untold pods in mode %s: the mode as the API names it, and what to do', (mode, detectLocal, advice) => {
+  const state = new ClusterState({ nodeName: nodeName('n1') });
+  state.apply([{ kind: 'upsert', resource: 'Node', item: node('n1', { addresses: ['192.0.2.1'] }) }]);
+  const config = { detectLocal, nodePortAddresses: primary, nodeName: nodeName('n1'), bindAddress: undefined };
+  const own = new OwnNode({ config, state, logger: noopLogger });
+  const [note] = nodeNotes(config as unknown as RunConfig, own, ['IPv4']);
+  expect(note?.fields).toMatchObject({ detectLocalMode: mode, advice });
+});

@@ -13,7 +13,9 @@ export function nodeNotes(config: RunConfig, node: OwnNode, supported: readonly 
 function podNotes({ detectLocal }: RunConfig, node: OwnNode, ipFamily: IpFamily): readonly ConfigNote[] {
   if (podDetectorOf(detectLocal, node, ipFamily).kind !== 'none') return [];
   const effect = 'traffic to cluster IPs is not masqueraded, and pods have no short circuit to Local services';
-  const fields = { ipFamily, detectLocalMode: detectLocal.kind, effect };
+  const isConfigured = detectLocal.kind === 'clusterCIDR';
+  const advice = isConfigured ? 'name a range of this family in clusterCIDR (--cluster-cidr)' : undefined;
+  const fields = { ipFamily, detectLocalMode: isConfigured ? 'ClusterCIDR' : 'NodeCIDR', effect, advice };
   return [{ level: 'info', message: 'pods cannot be told: there is no pod range of this family', fields }];
 }
 

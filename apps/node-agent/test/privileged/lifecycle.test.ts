@@ -57,6 +57,10 @@ describe('before everything was listed', () => {
   test('no table is made on a fresh node', async () => {
     const agent = await startUnsynced();
     await until(async () => (await readLog(agent)).some(({ msg }) => msg === 'starting'));
+    expect((await readLog(agent)).find(({ msg }) => msg === 'starting')).toMatchObject({
+      source: 'kubeconfig',
+      from: 'http://172.18.0.251:6443',
+    });
     await pause(2500);
     expect(await rulesetOf(node)).toBe('');
     expect(await ages(agent)).toEqual([]);

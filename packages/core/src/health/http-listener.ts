@@ -219,7 +219,8 @@ function hostOf(target: ListenTarget): string {
 function listenFailed(target: ListenTarget, cause: Error): HostError {
   const host = hostOf(target);
   const place = host.includes(':') ? `[${host}]:${target.port}` : `${host}:${target.port}`;
-  return new HostError('host.listen', `cannot listen on ${place}: ${cause.message}`, { cause });
+  const reason = cause.message.replace(/^listen E[A-Z0-9]+: (.+?)(?: \S+:\d+)?$/, '$1'); // the place is said already
+  return new HostError('host.listen', `cannot listen on ${place}: ${reason}`, { cause });
 }
 
 /** The kernel has no IPv6, or it is switched off. */

@@ -91,5 +91,7 @@ function advice(status: number): string {
 
 function causeText(error: Error): string {
   const first = error instanceof AggregateError ? (error.errors[0] as unknown) : undefined;
-  return first instanceof Error ? first.message : error.message;
+  const text = first instanceof Error ? first.message : error.message;
+  const line = text.trim().split('\n')[0] ?? '';
+  return /wrong version number/.test(line) ? `${line} (what answers there does not speak TLS)` : line;
 }

@@ -79,6 +79,7 @@ describe('a start condition', () => {
     await using bench = new ReconcilerBench({ startConditions: nodeKnown(90_000, { failure: () => failure }) });
     await bench.push(nodeless);
     await bench.clock.advance(89_999);
+    expect(bench.messages('waiting')).toEqual([{ message: 'waiting', what: 'our Node', timeoutMs: 90_000 }]);
     expect(bench.messages('still waiting')).toEqual([
       { message: 'still waiting', what: 'our Node', waitedMs: 30_000, timeoutMs: 90_000 },
       { message: 'still waiting', what: 'our Node', waitedMs: 60_000, timeoutMs: 90_000 },

@@ -39,14 +39,17 @@ export class StartWait {
     const { what, timeout, failure } = this.#condition;
     const { clock, logger } = this.#host;
     const until = clock.monotonic() + timeout;
+    let isFirst = true;
     while (!this.#isMet) {
-      const left = until - clock.monotonic();
+      const left = Math.round(until - clock.monotonic()); // timers may come a little early
       if (left <= 0) {
         if (failure !== undefined) throw failure();
         logger.warn('went on without what was waited for', { what, waitedMs: timeout });
         return;
       }
-      if (left < timeout) logger.info('still waiting', { what, waitedMs: timeout - left, timeoutMs: timeout });
+      if (isFirst) logger.info('waiting', { what, timeoutMs: timeout });
+      else logger.info('still waiting', { what, waitedMs: timeout - left, timeoutMs: timeout });
+      isFirst = false;
       await this.#metWithin(millis(Math.min(left, progressInterval)), signal);
     }
   }
