@@ -61,6 +61,11 @@ why
     ],
     ['a NodePort on loopback', '?from=127.0.0.1&to=127.0.0.1:30080', 'nodePortOnLoopback'],
     ['a masqueraded source', '?from=203.0.113.9&to=10.96.0.11:80', "source address replaced by this node's"],
+    [
+      'IPv6 in brackets',
+      '?from=[fd00::7]&to=[fd00:10:96::10]:80/TCP',
+      'fd00::7 (outside: not an address of this node; pods cannot',
+    ],
     ['IPv6', '?from=fd00::7&to=[fd00:10:96::10]:80/TCP', 'fd00::7 (outside: not an address of this node; pods cannot'],
     ['a protocol in lower case', '?from=10.244.9.9&to=10.96.0.10:80/tcp', 'service    shop/cart:http/TCP'],
     ['another protocol', '?from=10.244.9.9&to=10.96.0.10:80/UDP', 'unknownPortOfClusterIp'],

@@ -46,7 +46,7 @@ export function parseExplainQuery(parameters: URLSearchParams): ParsedExplainQue
   const [fromText, toText] = [parameters.get('from'), parameters.get('to')];
   if (fromText === null) return bad('from is missing');
   if (toText === null) return bad('to is missing');
-  const from = tryParseIp(fromText);
+  const from = tryParseIp(fromText.replace(/^\[(.*)\]$/, '$1')); // as `to` needs it
   if (from === undefined) return bad(`from ${JSON.stringify(fromText)} is not an IP address`);
   const target = parseTarget(toText);
   if (target === undefined) return bad(`to ${JSON.stringify(toText)} is not ADDRESS:PORT/PROTOCOL`);

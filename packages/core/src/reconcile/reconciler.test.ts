@@ -264,6 +264,22 @@ describe('node eligibility (KEP-3836)', () => {
     await bench.push(batch);
     expect(bench.reconciler.status().isNodeEligible).toBe(expected);
   });
+
+  test('one line when the node must not be used any more, with the reason, and one when it may again', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(cluster);
+    const leaving = { ...node('n1'), isEligible: false };
+    await bench.push([{ kind: 'upsert', resource: 'Node', item: leaving }]);
+    await bench.push([{ kind: 'upsert', resource: 'Node', item: { ...leaving, zone: 'b' } }]);
+    await bench.push([{ kind: 'upsert', resource: 'Node', item: node('n1') }]);
+    await bench.push([{ kind: 'delete', resource: 'Node', name: 'n1' }]);
+    const lines = bench.logged.filter(({ message }) => message.startsWith('load balancers'));
+    expect(lines).toEqual([
+      expect.objectContaining({ nodeName: 'n1', reason: expect.stringContaining('ToBeDeletedByClusterAutoscaler') }),
+      expect.objectContaining({ message: 'load balancers may use this node again' }),
+      expect.objectContaining({ nodeName: 'n1', reason: expect.stringContaining('no such Node') }),
+    ]);
+  });
 });
 
 describe('the end', () => {

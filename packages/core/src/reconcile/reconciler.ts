@@ -10,6 +10,7 @@ import type { ClusterStateSource } from '../state/cluster-state-source.ts';
 import { everythingDirty, isNothingDirty } from '../state/dirty.ts';
 import { type Clock, type Millis, millis, seconds } from '../time.ts';
 import { ChangeCounts } from './change-counts.ts';
+import { EligibilityLog } from './eligibility-log.ts';
 import { FamilyLane, type FamilyOptions, type ReconcileTiming } from './family-lane.ts';
 import type { ChangeTrigger } from './programming-latency.ts';
 import type { ReconcilerStatus } from './reconcile-status.ts';
@@ -68,6 +69,7 @@ class ClusterReconciler implements Reconciler {
   /** Resolved by the first batch that leaves the state in sync. */
   readonly #inSync = Promise.withResolvers<void>();
   readonly #conditions: readonly StartWait[];
+  readonly #eligibility: EligibilityLog;
 
   constructor(options: ReconcilerOptions) {
     const { state, clock, logger, metrics, timing } = options;
@@ -77,6 +79,7 @@ class ClusterReconciler implements Reconciler {
     const ipFamilies = options.families.map(({ backend }) => backend.ipFamily);
     this.#changes = new ChangeCounts(metrics, ipFamilies);
     const { nodeName, events = noopEvents } = options;
+    this.#eligibility = new EligibilityLog(nodeName, logger);
     const context = { state, clock, logger, metrics, changes: this.#changes, timing, nodeName, events };
     this.#lanes = options.families.map((family) => new FamilyLane(family, context));
   }
@@ -143,6 +146,7 @@ class ClusterReconciler implements Reconciler {
     const dirty = state.apply(batch);
     this.#changes.note(batch, !isNothingDirty(dirty));
     for (const lane of this.#lanes) lane.mark(dirty, this.#triggers(batch, lane.ipFamily));
+    if (!state.missingResources.includes('Node')) this.#eligibility.note(state.nodes.get(this.#options.nodeName));
     if (!state.isInSync) return;
     this.#inSync.resolve();
     for (const condition of this.#conditions) condition.check();
