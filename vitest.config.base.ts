@@ -15,7 +15,8 @@ export function vitestConfig(kind: 'unit' | 'privileged' = 'unit'): ViteUserConf
       pool: kind === 'unit' ? 'threads' : 'forks',
       fileParallelism: kind === 'unit',
       testTimeout: kind === 'unit' ? 10_000 : 120_000,
-      hookTimeout: kind === 'unit' ? 10_000 : 120_000,
+      // Before some privileged tests packages are fetched, from a mirror that may be slow.
+      hookTimeout: kind === 'unit' ? 10_000 : 600_000,
       setupFiles: [fileURLToPath(new URL('./vitest.setup.ts', import.meta.url))],
       reporters: ['default', 'json'],
       outputFile: { json: `.test-results/${kind}.json` },

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { parseSimulation } from './apt.ts';
 import { debianRoot, packageListFile } from './debian-root.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = AbortSignal.timeout(600_000);
 
 test('what apt would install is read from its simulation, upgrades and foreign architectures too', () => {
   const text = [

@@ -12,7 +12,7 @@ import { debianKubectl, type Overlay, overlays, renderKustomize } from './kustom
 
 // Renders by the real kubectl and by Helm's template engine, and holds the results against Kubernetes' own schemas.
 
-const signal = AbortSignal.timeout(300_000);
+const signal = AbortSignal.timeout(600_000);
 let byOverlay: ReadonlyMap<Overlay, readonly KubeObject[]>;
 
 before(async () => {

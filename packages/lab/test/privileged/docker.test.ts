@@ -14,12 +14,12 @@ import {
 } from '../../src/index.ts';
 import { labTraces } from './lab-traces.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = AbortSignal.timeout(600_000);
 let programs: string;
 
 beforeAll(async () => {
   programs = await debianRoot({ ...dockerPackages, signal });
-}, 300_000);
+});
 
 function engineIn(lab: Lab): Promise<DockerEngine> {
   return startDockerEngine({ lab, host: lab.nodes[0]!, programs }, signal);

@@ -50,7 +50,7 @@ beforeAll(async () => {
   await unpackImage();
   await copyFile(join(emulators, `usr/bin/qemu-${target.qemu}-static`), join(tree, 'qemu'));
   await chmod(join(tree, 'qemu'), 0o755);
-}, 600_000);
+});
 
 afterAll(async () => {
   await engine?.[Symbol.asyncDispose]();

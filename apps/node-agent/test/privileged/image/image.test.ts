@@ -61,7 +61,7 @@ beforeAll(async () => {
   const created = await cluster.api.create(apiResources.services, { ...service, spec }, signal);
   nodePort = created.spec?.ports?.[0]?.nodePort ?? 0;
   await cluster.api.create(apiResources.deployments, deployment, signal);
-}, 600_000);
+});
 
 afterAll(async () => {
   await client?.[Symbol.asyncDispose]();
