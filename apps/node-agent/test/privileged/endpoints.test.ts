@@ -265,7 +265,7 @@ describe('the port of the metrics server in use', () => {
     expect(await agent.ended).toBe(1);
     const last = (await readFile(agent.logFile, 'utf8')).trimEnd().split('\n').at(-1) ?? '';
     expect(last).toMatch(
-      /^switchyard-agent: the metrics server cannot listen on 127\.0\.0\.1:10249: .*EADDRINUSE.*, and bindAddressHardFail is set: free the port or give another --metrics-bind-address$/,
+      /^switchyard-agent: the metrics server cannot listen on 127\.0\.0\.1:10249: address already in use, and bindAddressHardFail is set: free the port or give another --metrics-bind-address$/,
     );
     expect(await eventsOf('FailedToStartMetricServer')).toMatchObject([
       { type: 'Warning', regarding: { kind: 'Node', name: node.nodeName } },

@@ -7,7 +7,8 @@ import type { Rendered } from './rendered.ts';
 // Runs a container of a pod as its manifest says, but for the image: the program is this checkout's, on this machine's
 // files. A mount namespace of its own gives it its ConfigMaps, a service account and nothing to write to.
 
-const agent = fileURLToPath(new URL('../../../bin/switchyard-agent', import.meta.url));
+const checkout = fileURLToPath(new URL('../../../../..', import.meta.url)).replace(/\/$/, '');
+const agent = join(checkout, 'apps/node-agent/bin/switchyard-agent');
 
 /** A pod on a node: what its volumes hold. */
 export interface PodFiles {
@@ -18,20 +19,26 @@ export interface PodFiles {
 }
 
 /**
- * Hides /var, /etc and /usr/local/bin behind file systems of its own, puts the volumes where the manifest says, makes
- * everything read-only (/sys too: parameters of kernel modules are the machine's) and becomes the container's command. $MOUNTS: pairs of mount path and folder, one on a line.
+ * Hides /var, /etc, /tmp and /usr/local/bin behind file systems of its own, but not the checkout, wherever it is; puts the
+ * volumes where the manifest says, makes everything read-only (/sys too: parameters of kernel modules are the machine's) and
+ * becomes the container's command. $MOUNTS: pairs of mount path and folder, one on a line.
  */
 const script = `
 cache=$(cat /etc/ld.so.cache | base64 -w0)
-for place in /var /etc /usr/local/bin; do mount -t tmpfs tmpfs "$place"; done
+mkdir -p "$KEPT"
+mount --bind "$CHECKOUT" "$KEPT"
+for place in /var /etc /usr/local/bin /tmp; do mount -t tmpfs tmpfs "$place"; done
+if [ ! -e "$AGENT" ]; then
+  mkdir -p "$CHECKOUT"
+  mount --bind "$KEPT" "$CHECKOUT"
+fi
 echo "$cache" | base64 -d > /etc/ld.so.cache
 ln -s "$AGENT" /usr/local/bin/kube-proxy
 echo "$MOUNTS" | while read -r path folder; do
   mkdir -p "$path"
   mount --bind "$folder" "$path"
 done
-mount -t tmpfs -o ro tmpfs /tmp
-for place in /usr/local/bin /etc /var /sys /; do mount -o remount,bind,ro "$place"; done
+for place in /usr/local/bin /etc /var /tmp /sys /; do mount -o remount,bind,ro "$place"; done
 exec "$@"
 `;
 
@@ -46,7 +53,8 @@ export async function startContainer(
   const { spec, container } = pod;
   const own = environmentOf(container, node);
   const mounts = await writeVolumes(spec, container, files);
-  const env = { ...own, AGENT: agent, MOUNTS: mounts.map((pair) => pair.join(' ')).join('\n') };
+  const places = { AGENT: agent, CHECKOUT: checkout, KEPT: join(files.folder, 'checkout') };
+  const env = { ...own, ...places, MOUNTS: mounts.map((pair) => pair.join(' ')).join('\n') };
   const rights = capabilityArgs(container.securityContext ?? {});
   const args = ['--mount', '--propagation=private', '--', 'sh', '-euc', script, 'pod', ...rights];
   return node.spawn('unshare', [...args, ...commandOf(container, own)], { env, logName: container.name });
