@@ -1,1 +1,1 @@
-export {};
+export type { IptablesHost } from '../host.ts';
