@@ -8,3 +8,9 @@ export * from './netlink/message-writer.ts';
 export * from './netlink/read-messages.ts';
 export { addressChanges, type AddressWatchOptions } from './addresses.ts';
 export { trimMemory } from './trim-memory.ts';
+export {
+  createPacketCounters,
+  type PacketCount,
+  type PacketCounterOptions,
+  type PacketCounters,
+} from './nfacct/packet-counters.ts';
