@@ -1,0 +1,1 @@
+export type { IptablesHost } from './host.ts';
