@@ -14,3 +14,8 @@ export {
   type PacketCounterOptions,
   type PacketCounters,
 } from './nfacct/packet-counters.ts';
+export { OwnChanges, openOwnSocket, ownChanges } from './nftables/own-changes.ts';
+export { DriftReport } from './nftables/drift-report.ts';
+export { DriftTally } from './nftables/drift-tally.ts';
+export * from './nftables/notices.ts';
+export { type TableWatchOptions, watchTables } from './nftables/watch-tables.ts';
