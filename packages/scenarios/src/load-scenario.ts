@@ -121,6 +121,7 @@ class Reader {
         masqueradeAll: given.agent.masqueradeAll ?? false,
         terminatingFallback: given.agent.terminatingFallback ?? 'on',
         nodePortAddresses: this.#nodePortAddresses(given.agent.nodePortAddresses),
+        localhostNodePorts: given.agent.localhostNodePorts ?? false,
       },
       zone: given.zone,
       services: given.services.map((service, index) => this.#service(service, ['given', 'services', index])),

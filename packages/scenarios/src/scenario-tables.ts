@@ -35,6 +35,7 @@ export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily, state: Cl
     externalIps: 'forward',
     podDetector: podDetectorOf(scenario, ipFamily, state),
     nodePortCidrs: nodePortCidrsOf(scenario, ipFamily, state),
+    localhostNodePorts: scenario.dataplane === 'iptables' && agent.localhostNodePorts,
   };
 }
 

@@ -15,6 +15,8 @@ export interface ScenarioAgent {
   readonly terminatingFallback: 'on' | 'off';
   /** CIDRs for `--nodeport-addresses`; empty means every local address. `primary`: our Node's first address. */
   readonly nodePortAddresses: 'primary' | readonly string[];
+  /** `--iptables-localhost-nodeports`, which is off unless the scenario says otherwise. */
+  readonly localhostNodePorts: boolean;
 }
 
 /** One port of a scenario's Service. */

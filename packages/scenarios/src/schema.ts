@@ -132,6 +132,8 @@ export const scenarioSchema = v.strictObject({
         masqueradeAll: v.optional(v.boolean(), false),
         terminatingFallback: v.optional(v.picklist(['on', 'off']), 'on'),
         nodePortAddresses: v.optional(v.union([v.literal('primary'), v.array(v.string())]), []),
+        /** Heard by the iptables mode alone. */
+        localhostNodePorts: v.optional(v.boolean(), false),
       }),
       {},
     ),

@@ -148,7 +148,7 @@ function marker(name: string): ClusterObject {
 
 /** The agent flags that correspond to a scenario's `agent`. */
 function flagsOf(scenario: Scenario, folder: string): readonly string[] {
-  const { detectLocal, masqueradeAll, nodePortAddresses, terminatingFallback } = scenario.agent;
+  const { detectLocal, localhostNodePorts, masqueradeAll, nodePortAddresses, terminatingFallback } = scenario.agent;
   // A list of one family leaves the other open.
   const listed = nodePortAddresses.length > 0 ? nodePortAddresses : ['0.0.0.0/0', '::/0'];
   const nodePorts = nodePortAddresses === 'primary' ? nodePortAddresses : [...listed].join(',');
@@ -162,6 +162,7 @@ function flagsOf(scenario: Scenario, folder: string): readonly string[] {
     ...detectionFlags(detectLocal),
     ...(masqueradeAll ? ['--masquerade-all'] : []),
     `--nodeport-addresses=${nodePorts}`,
+    `--iptables-localhost-nodeports=${localhostNodePorts}`,
     `--switchyard-terminating-fallback=${terminatingFallback}`,
     '--healthz-bind-address=0.0.0.0:10256',
     '-v=4',
