@@ -1,4 +1,5 @@
 export * from './fake-iptables.ts';
+export * from './trace-packet.ts';
 export { type FakeChain, type FakeEntry, FakeTable } from './fake-table.ts';
 export { parseRule } from './parse-rule.ts';
 export { splitWords } from './split-words.ts';
