@@ -41,6 +41,13 @@ test('all totals of an object that is replaced go on', () => {
   expect(read(counts, [rejected], { r: 4 }).get(cart)).toMatchObject({ connections: 7, drops: { noEndpoints: 7 } });
 });
 
+test('many objects are replaced at once', () => {
+  const counts = new ServiceCounts();
+  read(counts, [accepted, rejected], { a: 2, r: 3 });
+  counts.noteAllDeleted((id) => id === 'r');
+  expect(read(counts, [accepted, rejected], { a: 2, r: 4 }).get(cart)?.connections).toBe(9);
+});
+
 test('an object that goes over to another service counts for that from then on', () => {
   const counts = new ServiceCounts();
   read(counts, [accepted, { ...rejected, id: 'x' }], { a: 2 });

@@ -55,6 +55,11 @@ export class ServiceCounts {
     if (this.#seen.has(id)) this.#replaced.add(id);
   }
 
+  /** Every object that fits is deleted or replaced. */
+  noteAllDeleted(fits: (id: string) => boolean): void {
+    for (const id of this.#seen.keys()) if (fits(id)) this.#replaced.add(id);
+  }
+
   /** To be called before counters are read. What is replaced while they are is settled by the next reading. */
   beginReading(): void {
     const left = new Map(this.#seen);
