@@ -143,7 +143,8 @@ export class Engine {
     const isAll = run.areOptionsNew || delta.settingsChanged;
     if (isAll) yield this.#settings.base(settings, state);
     yield this.#healthChecks(run);
-    for (const service of isAll ? table.services.values() : delta.upserted) yield this.#services.upsert(service, planning);
+    for (const service of isAll ? table.services.values() : delta.upserted)
+      yield this.#services.upsert(service, planning);
     for (const key of delta.removed) yield this.#services.remove(key, planning);
     if (isAll) yield this.#settings.jumps(settings, state);
     yield* staleChains(this.#leftovers(run));
@@ -209,7 +210,8 @@ export class Engine {
   }
 
   #leftovers({ table, state, settings, result }: Run): Leftovers {
-    const failed = (): readonly ServiceForwarding[] => [...result.failed.keys()].flatMap((key) => table.services.get(key) ?? []);
+    const failed = (): readonly ServiceForwarding[] =>
+      [...result.failed.keys()].flatMap((key) => table.services.get(key) ?? []);
     return { settings, state, owners: this.#owners, stale: this.#stale, failed };
   }
 

@@ -60,7 +60,8 @@ export class OwnedServices {
   /** Which of these chains are of Service ports, and of which. */
   *chainsAmong(names: ReadonlySet<string>): Generator<readonly [key: ServicePortKey, chain: string]> {
     if (names.size === 0) return;
-    for (const [key, { chains }] of this.#services) for (const chain of chains) if (names.has(chain)) yield [key, chain];
+    for (const [key, { chains }] of this.#services)
+      for (const chain of chains) if (names.has(chain)) yield [key, chain];
   }
 
   /** All rules in shared chains. */
@@ -174,7 +175,9 @@ function joined(had: OwnedService | undefined, next: OwnedService | undefined): 
   return {
     service: undefined,
     chains: [...new Set([...(had?.chains ?? []), ...(next?.chains ?? [])])],
-    entries: [...new Map([had, next].flatMap((of) => of?.entries.map((entry) => [keyOf(entry), entry]) ?? [])).values()],
+    entries: [
+      ...new Map([had, next].flatMap((of) => of?.entries.map((entry) => [keyOf(entry), entry]) ?? [])).values(),
+    ],
     rules: had?.rules ?? 0,
   };
 }
