@@ -32,7 +32,6 @@ class Bench {
   readonly counters = new RuleCounters({
     clock: this.clock,
     entries: () => this.entries,
-    isKnown: () => false,
     client: {
       list: async (table, chain) => {
         this.listed.push(`${table} ${chain}`);

@@ -17,10 +17,8 @@ import type { IptablesClient } from '../client/iptables-client.ts';
 export interface RuleCountersOptions {
   readonly client: Pick<IptablesClient, 'list'>;
   readonly clock: Clock;
-  /** The rules of Services in chains that many share. */
+  /** The rules of Services in chains that many share; also of those of which something was refused. */
   entries(): Iterable<OwnedEntry>;
-  /** As for `CountsUpdate.isKnown`. */
-  isKnown(key: ServicePortKey): boolean;
 }
 
 /** Reading takes at most this share of one core: so long the last reading is served again. */
@@ -61,7 +59,7 @@ export class RuleCounters {
 
   /** Totals of all Services; those of the last reading where the next one would cost too much. Rejects with `HostError`. */
   async read(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
-    const { clock, isKnown } = this.#options;
+    const { clock } = this.#options;
     const start = clock.monotonic();
     if (start < this.#next) return this.#counts.latest;
     this.#counts.beginReading();
@@ -73,7 +71,7 @@ export class RuleCounters {
       reading,
       keyOf: ({ key }) => key,
       visit: (entry, count) => count(idOf(entry), totalsOf(entry)),
-      isKnown,
+      isKnown: () => false,
     });
   }
 

@@ -30,7 +30,7 @@ async function watch(found: readonly Found[], { cost = 0, duration = 10_000 } = 
         },
       },
       suspects: {
-        suspect: (table, chain) => void suspects.push(`${table} ${chain}`),
+        suspect: ({ table, name }) => void suspects.push(`${table} ${name}`),
         suspectAll: () => void suspects.push('all'),
       },
     },

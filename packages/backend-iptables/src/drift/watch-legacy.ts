@@ -43,7 +43,7 @@ export async function watchLegacy(
       logger.trace('looked for foreign changes', { ipFamily, durationMs, waitMs, chains: differences.length });
       if (differences.length === 0) continue;
       if (differences.length > maxChains) suspects.suspectAll();
-      else for (const { table, chain } of differences) suspects.suspect(table, chain);
+      else for (const { table, chain } of differences) suspects.suspect({ table, name: chain });
       report({ kind: 'chain', changes: wordsOf(differences, ipFamily), process: undefined });
     } catch (error) {
       if (!signal.aborted) throw error;
