@@ -28,14 +28,7 @@ import { RuleWatch, type RuleWatchOptions } from './drift/rule-watch.ts';
 import { dumpRules } from './dump.ts';
 import { readHeartbeat, writeHeartbeat } from './heartbeat.ts';
 import type { RenderChoices } from './options.ts';
-
-/** What the backend can do. The floor between two applies is kube-proxy's. */
-export const capabilities: BackendCapabilities = {
-  usesKernelConntrack: true,
-  sessionAffinity: true,
-  sourceRanges: true,
-  minSyncPeriod: seconds(1),
-};
+import { capabilities } from './probe.ts';
 
 /** What a backend is made of. */
 export interface IptablesBackendParts {

@@ -17,6 +17,7 @@ import { type RenderChoices, renderOptions, type RenderOptions } from '../option
 import { AppliedSettings, listsOf } from './applied-settings.ts';
 import { type Change, type ChainKey, chainKey, type ChainRef } from './change.ts';
 import { commitGroups, type CommitResult, noResult } from './commit.ts';
+import { damaged } from './damaged.ts';
 import { EntryOwners, type OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import { KernelState } from './kernel-state.ts';
@@ -213,7 +214,7 @@ export class Engine {
   }
 
   *#removals({ table }: Run, planning: ServicePlanning): Generator<Group> {
-    for (const key of [...this.#services.keys()]) {
+    for (const key of this.#services.keys()) {
       if (!table.services.has(key)) yield this.#services.remove(key, planning);
     }
   }
@@ -238,18 +239,17 @@ export class Engine {
 
   async #commit(groups: Iterable<Group>, { state, result }: Run, signal: AbortSignal): Promise<CommitResult> {
     const { client, clock, onWritten } = this.#options;
-    const refresh = async (chains: readonly ChainRef[], during: AbortSignal): Promise<boolean> =>
-      (await readChains(this.reading, chains, state, during)).length > 0;
-    const commit = {
-      client,
-      clock,
-      state,
-      result,
-      owners: this.#owners,
-      limit: limits[client.variant],
-      refresh,
-      onWritten,
+    const refresh = async (chains: readonly ChainRef[], during: AbortSignal): Promise<boolean> => {
+      const changed = await readChains(this.reading, chains, state, during);
+      // Who asks is a Service, and that chain is not its own to make.
+      const gone = changed.find(
+        ({ table, name }) => this.#lists.has(chainKey(table, name)) && !state.list(table, name),
+      );
+      if (gone !== undefined) throw damaged(`chain ${gone.name} of table ${gone.table} is gone`);
+      return changed.length > 0;
     };
+    const limit = limits[client.variant];
+    const commit = { client, clock, state, result, owners: this.#owners, limit, refresh, onWritten };
     await commitGroups(groups, commit, signal);
     return result;
   }

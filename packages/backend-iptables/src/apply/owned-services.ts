@@ -2,7 +2,7 @@ import { InvariantError, type ServiceForwarding, type ServicePortKey } from '@sw
 import type { Chain, ChainRule, RenderedService, TableName } from '../chains.ts';
 import { chainChange } from './chain-change.ts';
 import { type Change, type ChainRef, chainKey } from './change.ts';
-import { type EntryOwner, EntryOwners, meaningOf, type OwnedEntry } from './entry-owners.ts';
+import { type EntryOwner, type EntryOwners, meaningOf, type OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
 import { planEntries } from './plan-entries.ts';
