@@ -25,9 +25,15 @@ export interface ChainRule {
 export interface RenderedService {
   /** KUBE-SEP, KUBE-SVC, KUBE-SVL, KUBE-EXT, KUBE-FW: this Service port's alone. */
   readonly chains: readonly Chain[];
-  /** What leads to them, and what rejects or drops; their order among those of others does not matter. */
+  /**
+   * What leads to them, and what rejects or drops. Those of one chain keep their order (a counter stands before the rule that
+   * ends the way); their place among those of other Services does not matter.
+   */
   readonly entries: readonly ChainRule[];
 }
+
+/** A rule in a chain that is not ours alone. `first`: before all that are there when it is written. */
+export type PlacedRule = ChainRule & { readonly place: 'first' | 'last' };
 
 /** What does not depend on single Services. */
 export interface RenderedSettings {
@@ -35,6 +41,14 @@ export interface RenderedSettings {
   readonly chains: readonly Chain[];
   /** Chains of entries: what stands behind all entries of Services, often nothing. */
   readonly shared: readonly Chain[];
-  /** Rules in the kernel's chains (PREROUTING ...) that lead to ours. `first`: before all others. */
-  readonly jumps: readonly (ChainRule & { readonly place: 'first' | 'last' })[];
+  /** Rules in the kernel's chains (PREROUTING ...) that lead to ours, in the order in which they are written. */
+  readonly jumps: readonly PlacedRule[];
+  /**
+   * What the kubelet makes as well, by the same names and texts: made where it is missing, never emptied or removed, not even by
+   * a cleanup. Written behind `jumps`.
+   */
+  readonly ensured: {
+    readonly chains: readonly { readonly table: TableName; readonly name: string }[];
+    readonly rules: readonly PlacedRule[];
+  };
 }

@@ -1,11 +1,13 @@
-import type { IpFamily, PodDetector } from '@switchyard/core';
+import type { Cidr, ForwardingTable, IpFamily, PodDetector } from '@switchyard/core';
 
-/** What rules look like, besides what the forwarding table says. The same for all Services of a family. */
+/** What rules look like, besides what the forwarding table says of single Services. The same for all Services of a family. */
 export interface RenderOptions {
   readonly ipFamily: IpFamily;
   /** The bit by which a packet is marked for masquerading (`iptables.masqueradeBit`), as a number such as 0x4000. */
   readonly masqueradeMark: number;
-  /** NodePorts answer on 127.0.0.0/8 as well (`iptables.localhostNodePorts`); IPv4 only. */
+  /** `ForwardingTable.nodePortCidrs`. */
+  readonly nodePortCidrs: readonly Cidr[];
+  /** `ForwardingTable.nodePortsOnLoopback`. */
   readonly localhostNodePorts: boolean;
   /** Packets that conntrack calls INVALID are dropped; not where it is told to be liberal. */
   readonly dropInvalid: boolean;
@@ -13,7 +15,24 @@ export interface RenderOptions {
   readonly randomFully: boolean;
   /** Counters of netfilter accounting exist and are used by rules (`-m nfacct`). */
   readonly nfacct: boolean;
-  /** Rules carry comments. Not on large clusters, as kube-proxy (over 1,000 endpoints). */
+  /**
+   * Rules of endpoints carry comments. Not on large clusters, as kube-proxy (over 1,000 endpoints); rules that there are a few
+   * of per Service keep theirs.
+   */
   readonly comments: boolean;
   readonly podDetector: PodDetector;
+}
+
+/** What the forwarding table has no part in. */
+export type RenderChoices = Omit<RenderOptions, 'ipFamily' | 'nodePortCidrs' | 'localhostNodePorts' | 'podDetector'>;
+
+/** Options for a table's rules. When they change, all Services are rendered anew. */
+export function renderOptions(table: ForwardingTable, choices: RenderChoices): RenderOptions {
+  return {
+    ...choices,
+    ipFamily: table.ipFamily,
+    nodePortCidrs: table.nodePortCidrs,
+    localhostNodePorts: table.nodePortsOnLoopback,
+    podDetector: table.podDetector,
+  };
 }

@@ -6,6 +6,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import { type ForwardingTable, noopLogger, seconds } from '@switchyard/core';
+import type { CommandRunner } from '@switchyard/host';
 import { createLab, type LabHost, type LabNode, type LabPod } from '@switchyard/lab';
 import { MessageWriter, openNetlinkSocket } from '@switchyard/native';
 import { nftablesBackend } from '../src/index.ts';
@@ -37,7 +38,9 @@ async function run(host: LabHost, file: string, args: readonly string[], stdin =
 }
 
 async function loadOurs(node: LabNode, content: ForwardingTable = table): Promise<void> {
-  const runner = { run: (file: string, args: readonly string[], { stdin = '' }) => node.run(file, args, { stdin }) };
+  const runner: CommandRunner = {
+    run: (file, args, { stdin }) => node.run(file, args, typeof stdin === 'string' ? { stdin } : {}),
+  };
   const host = { runner, logger: noopLogger, transport: 'netlink', netns: `/run/netns/${node.namespace}` } as const;
   await using backend = await nftablesBackend.open(host, 'IPv4', signal);
   const outcome = await backend.apply({ table: content, scope: { kind: 'full' } }, signal);

@@ -62,6 +62,68 @@ describe('createCommandRunner', () => {
     expect(await runner.run('true', [], { ...options, stdin: 'x'.repeat(1_000_000) })).toMatchObject({ exitCode: 0 });
   });
 
+  test('input in pieces reaches the program in order, and is asked for only as fast as it reads', async () => {
+    let asked = 0;
+    function* pieces(): Generator<string> {
+      for (let index = 0; index < 200; index++) {
+        asked = index;
+        yield `${String(index).padStart(5, '0')} ${'x'.repeat(20_000)}\n`;
+      }
+    }
+    let askedAtStart = -1;
+    const first = {
+      ...options,
+      stdin: pieces(),
+      onStdout: () => (askedAtStart = askedAtStart < 0 ? asked : askedAtStart),
+    };
+    const { exitCode, stdout } = await runner.run('sh', ['-c', 'sleep 0.2; echo; cat >/dev/null'], first);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' });
+    expect(askedAtStart).toBeLessThan(20);
+    expect(asked).toBe(199);
+    const all = await runner.run('cut', ['-c1-5'], { ...options, stdin: pieces() });
+    expect(all.stdout).toBe(Array.from({ length: 200 }, (_, index) => `${String(index).padStart(5, '0')}\n`).join(''));
+  });
+
+  test('a program that ends before it read all pieces is no error, and the rest is not asked for', async () => {
+    let asked = 0;
+    function* endless(): Generator<string> {
+      for (;;) {
+        asked += 1;
+        yield 'x'.repeat(100_000);
+      }
+    }
+    expect(await runner.run('true', [], { ...options, stdin: endless() })).toMatchObject({ exitCode: 0 });
+    expect(asked).toBeLessThan(20);
+  });
+
+  test('output is handed on as it comes, whole characters only', async () => {
+    const pieces: string[] = [];
+    const script = "printf 'one \\303'; sleep 0.1; printf '\\244 two'";
+    const result = await runner.run('sh', ['-c', script], { ...options, onStdout: (piece) => pieces.push(piece) });
+    expect(result).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+    expect(pieces).toEqual(['one ', 'ä two']);
+  });
+
+  test('the process id is that of the program', async () => {
+    let pid = 0;
+    const result = await runner.run('sh', ['-c', 'echo $$'], { ...options, onStart: (id) => (pid = id) });
+    expect(result.stdout).toBe(`${pid}\n`);
+  });
+
+  const broken = new Error('ours');
+  const throws = (): never => {
+    throw broken;
+  };
+  test.each([
+    ['what takes the output', { onStdout: throws }],
+    ['what gives the input', { stdin: { [Symbol.iterator]: throws } }],
+    ['what is told of the start', { onStart: throws }],
+  ])('a throw of %s kills the program and is the rejection', async (_, extra) => {
+    const begin = performance.now();
+    await expect(runner.run('sh', ['-c', 'echo; exec sleep 4'], { ...options, ...extra })).rejects.toBe(broken);
+    expect(performance.now() - begin).toBeLessThan(3000);
+  });
+
   test('aborting kills the program and rejects with the reason', async () => {
     const controller = new AbortController();
     const reason = new Error('stop');

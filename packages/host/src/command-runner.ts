@@ -1,12 +1,23 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import type { Readable } from 'node:stream';
 import type { Millis } from '@switchyard/core';
 import { CommandError, type CommandFailureDetails, stderrTail } from './command-error.ts';
+import { collect, feed, hand } from './command-streams.ts';
 
 /** How to run one command. */
 export interface CommandOptions {
-  readonly stdin?: string;
+  /**
+   * Default: empty. Pieces are taken one after another, as fast as the program reads them, and none after it ended. When
+   * the iterable throws, the program is killed and the error is the rejection.
+   */
+  readonly stdin?: string | Iterable<string>;
+  /**
+   * Gets the output as it comes, in pieces that end anywhere; `stdout` is empty then. What it throws kills the program and
+   * is the rejection.
+   */
+  readonly onStdout?: (piece: string) => void;
+  /** Is told the process id when the program runs, before it was given any input. */
+  readonly onStart?: (pid: number) => void;
   readonly timeout: Millis;
   readonly signal: AbortSignal;
   readonly env?: Readonly<Record<string, string>>;
@@ -19,7 +30,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs programs on this host. Short-lived programs only; output is buffered. */
+/** Runs programs on this host. Short-lived programs only; output is buffered unless somebody takes it. */
 export interface CommandRunner {
   /** A non-zero exit is a result, not an exception. Rejects only if the program cannot start, times out or is aborted. */
   run(file: string, args: readonly string[], options: CommandOptions): Promise<CommandResult>;
@@ -38,38 +49,67 @@ export function createCommandRunner(): CommandRunner {
 const killGrace = 1000;
 
 /** Why a program was killed, if it was. */
-type Verdict = 'timedOut' | 'aborted' | undefined;
+type Verdict =
+  | { readonly why: 'timedOut' | 'aborted' }
+  | { readonly why: 'threw'; readonly error: unknown }
+  | undefined;
+
+interface Guard {
+  readonly verdict: () => Verdict;
+  /** Kills the program because code of ours threw. */
+  readonly threw: (error: unknown) => void;
+}
 
 async function run(file: string, args: readonly string[], options: CommandOptions): Promise<CommandResult> {
   options.signal.throwIfAborted();
   const child = spawn(file, args, { env: { ...process.env, LC_ALL: 'C', ...options.env } });
-  const stdout = collect(child.stdout);
+  const guard = guardOf(child, options);
+  const stdout =
+    options.onStdout === undefined ? collect(child.stdout) : hand(child.stdout, options.onStdout, guard.threw);
   const stderr = collect(child.stderr);
-  child.stdin.on('error', () => undefined); // a program may end without reading all: its exit says enough
-  child.stdin.end(options.stdin ?? '');
-  const verdict = guard(child, options);
-  const failure = await ended(child);
-  const why = verdict();
-  if (why === 'aborted') throw options.signal.reason;
+  const failure = ended(child);
+  tell(child, options.onStart, guard);
+  feed(child.stdin, options.stdin ?? '', guard.threw);
+  return settled({ file, args, child, verdict: guard.verdict, stdout, stderr }, await failure, options);
+}
+
+function tell(child: ChildProcess, onStart: CommandOptions['onStart'], guard: Guard): void {
+  if (child.pid === undefined) return; // it did not start
+  try {
+    onStart?.(child.pid);
+  } catch (error) {
+    guard.threw(error);
+  }
+}
+
+interface Ran {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly child: ChildProcess;
+  readonly verdict: () => Verdict;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+}
+
+function settled(ran: Ran, failure: NodeJS.ErrnoException | undefined, options: CommandOptions): CommandResult {
+  const { file, args, child, stdout, stderr } = ran;
+  const verdict = ran.verdict();
+  if (verdict?.why === 'aborted') throw options.signal.reason;
+  if (verdict?.why === 'threw') throw verdict.error;
   const details = { file, args, stderrTail: stderrTail(stderr()), cause: failure };
-  if (why === 'timedOut') {
+  if (verdict?.why === 'timedOut') {
     throw new CommandError('timedOut', `${file} did not end within ${options.timeout} ms and was killed`, details);
   }
   if (failure !== undefined) throw startFailed(file, failure, details);
   return { exitCode: exitCodeOf(child), stdout: stdout(), stderr: stderr() };
 }
 
-function collect(stream: Readable): () => string {
-  const chunks: Buffer[] = [];
-  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-  return () => Buffer.concat(chunks).toString('utf8');
-}
-
-/** Kills the program when its time is over or the signal aborts; the answer tells whether it did. */
-function guard(child: ChildProcess, { timeout, signal }: CommandOptions): () => Verdict {
+/** Kills the program when its time is over, the signal aborts or code of ours threw. */
+function guardOf(child: ChildProcess, { timeout, signal }: CommandOptions): Guard {
   let verdict: Verdict;
   const kill = (why: Verdict): void => {
-    verdict ??= why;
+    if (verdict !== undefined) return;
+    verdict = why;
     child.kill('SIGTERM');
     const timer = setTimeout(() => child.kill('SIGKILL'), killGrace);
     child.once('exit', () => {
@@ -79,15 +119,15 @@ function guard(child: ChildProcess, { timeout, signal }: CommandOptions): () => 
       child.stderr?.destroy();
     });
   };
-  const onAbort = (): void => kill('aborted');
-  const timer = setTimeout(() => kill('timedOut'), timeout);
+  const onAbort = (): void => kill({ why: 'aborted' });
+  const timer = setTimeout(() => kill({ why: 'timedOut' }), timeout);
   signal.addEventListener('abort', onAbort, { once: true });
   const release = (): void => {
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);
   };
   child.once('close', release).once('error', release);
-  return () => verdict;
+  return { verdict: () => verdict, threw: (error) => kill({ why: 'threw', error }) };
 }
 
 /** Resolves when the program has ended and its output is complete, or with why it never started. */

@@ -17,3 +17,5 @@ export * from './iptables/parse-save.ts';
 export * from './iptables/plan-removal.ts';
 export * from './iptables/remove-chains.ts';
 export * from './iptables/kube-proxy-chains.ts';
+export * from './iptables/place.ts';
+export * from './iptables/programs.ts';

@@ -2,6 +2,7 @@ import { HostError, type IpFamily, seconds } from '@switchyard/core';
 import {
   commandFailed,
   type CommandRunner,
+  iptablesName,
   type IptablesPlace,
   type IptablesSave,
   isKubeProxyChain,
@@ -41,7 +42,7 @@ interface UnreadTable {
 async function lookInto({ runner, ipFamily, table }: UnreadTable, signal: AbortSignal): Promise<Removal> {
   const args = ['list', 'table', ipFamily === 'IPv4' ? 'ip' : 'ip6', table];
   const result = await runner.run('nft', args, { timeout: seconds(60), signal });
-  const name = ipFamily === 'IPv4' ? 'iptables-nft' : 'ip6tables-nft';
+  const name = iptablesName({ ipFamily, variant: 'nft' });
   if (result.exitCode !== 0)
     throw commandFailed(`cannot look into table ${table} of ${name}`, { file: 'nft', args }, result);
   const chains = [...result.stdout.matchAll(/^\s*chain (\S+) \{/gm)].filter(([, chain]) =>
@@ -56,7 +57,7 @@ async function lookInto({ runner, ipFamily, table }: UnreadTable, signal: AbortS
 }
 
 function inWords(place: PlaceRemoval): Removal {
-  const name = `${place.ipFamily === 'IPv4' ? 'iptables' : 'ip6tables'}-${place.variant}`;
+  const name = iptablesName(place);
   if (place.status === 'skipped') return { ...nothingRemoved, skipped: [`${name}: ${place.reason}`] };
   return {
     removed: place.tables.filter(({ chains }) => chains.length > 0).map((table) => tableText(name, table)),

@@ -1,5 +1,6 @@
 import { type Random, UsageError } from '@switchyard/core';
 import type { CommandOptions, CommandResult, CommandRunner } from '@switchyard/host';
+import { inputOf } from '@switchyard/host/testing';
 import { type FakeObject, FakeRuleset, type FakeTable, type PartType, Refused } from './nft-ruleset.ts';
 
 /** How often the fake fails though nothing is wrong. */
@@ -27,8 +28,8 @@ export class FakeNft implements CommandRunner {
     options.signal.throwIfAborted();
     const line = [file, ...args].join(' ');
     if (line === 'nft --version') return ok(`${this.version}\n`);
-    if (line === 'nft -f -') return this.#apply(options.stdin ?? '', this.ruleset);
-    if (line === 'unshare --net nft -f -') return this.#apply(options.stdin ?? '', new FakeRuleset());
+    if (line === 'nft -f -') return this.#apply(inputOf(options) ?? '', this.ruleset);
+    if (line === 'unshare --net nft -f -') return this.#apply(inputOf(options) ?? '', new FakeRuleset());
     const listing = /^nft -j (?:-t )?list (table|map|set) inet (\S+) ?(\S*)$/.exec(line);
     if (listing === null) throw new UsageError('fake-nft.command-line', `the fake does not know the command '${line}'`);
     return this.#list(listing[1] ?? '', listing[2] ?? '', listing[3] ?? '');

@@ -83,7 +83,10 @@ export class Healing implements AsyncDisposable {
   ): Promise<Healing> {
     const logger = new TimedLogger();
     const options: NftablesHost = {
-      runner: { run: (file, args, { stdin, timeout }) => host.run(file, args, { timeout, ...(stdin && { stdin }) }) },
+      runner: {
+        run: (file, args, { stdin, timeout }) =>
+          host.run(file, args, { timeout, ...(typeof stdin === 'string' && { stdin }) }),
+      },
       logger,
       transport: 'netlink',
       netns: `/run/netns/${host.namespace}`,

@@ -39,7 +39,7 @@ export function runnerIn(host: LabHost): CommandRunner {
     run: (file, args, { stdin, timeout, env }) =>
       host.run(file, args, {
         timeout,
-        ...(stdin === undefined ? {} : { stdin }),
+        ...(typeof stdin === 'string' ? { stdin } : {}),
         ...(env === undefined ? {} : { env }),
       }),
   };

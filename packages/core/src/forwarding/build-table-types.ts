@@ -21,6 +21,8 @@ export interface TableOptions {
   readonly nodeIp?: IpAddress | undefined;
   /** See `ForwardingTable.nodePortCidrs`. */
   readonly nodePortCidrs: readonly Cidr[];
+  /** See `ForwardingTable.nodePortsOnLoopback`: asked for here, given where `nodePortCidrs` let it be. Default: not asked for. */
+  readonly localhostNodePorts?: boolean;
 }
 
 /** Read-only view of cluster state that a table is built from. */

@@ -1,5 +1,5 @@
 import { isEqual } from '../equal.ts';
-import { type Cidr, cidrFamilyOf, everythingOf } from '../ip/cidr.ts';
+import { type Cidr, cidrFamilyOf, cidrsOverlap, everythingOf, loopbackOf } from '../ip/cidr.ts';
 import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
 import type { SortedMap } from '../sorted-map.ts';
 import { type BuildContext, buildContext, buildService } from './build-service.ts';
@@ -34,12 +34,14 @@ export function buildTable(
   const before = sorted(previous?.services);
   const isFull = dirty === 'all' || previous === undefined;
   const services = isFull ? rebuildAll(before, context) : rebuildSome(before, dirty, context);
+  const cidrs = nodePortCidrs(options);
   const next: ForwardingTable = {
     ipFamily: options.ipFamily,
     generation: (previous?.generation ?? 0) + 1,
     services: services.table,
     healthChecks: nextHealthChecks(previous, services.healthChecks, isFull ? 'all' : dirty),
-    nodePortCidrs: nodePortCidrs(options),
+    nodePortCidrs: cidrs,
+    nodePortsOnLoopback: options.localhostNodePorts === true && cidrs.some(hasIpv4Loopback),
     serviceCidrs: state.serviceCidrs.filter((cidr) => cidrFamilyOf(cidr) === options.ipFamily),
     podDetector: context.options.podDetector,
   };
@@ -183,4 +185,8 @@ function withOwnFamily(options: TableOptions): TableOptions {
 function nodePortCidrs(options: TableOptions): readonly Cidr[] {
   const own = options.nodePortCidrs.filter((cidr) => cidrFamilyOf(cidr) === options.ipFamily);
   return own.length > 0 || options.nodePortCidrs.length === 0 ? own : [everythingOf(options.ipFamily)];
+}
+
+function hasIpv4Loopback(cidr: Cidr): boolean {
+  return cidrsOverlap(cidr, loopbackOf('IPv4'));
 }

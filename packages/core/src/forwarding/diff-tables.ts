@@ -30,6 +30,7 @@ export function haveEqualSettings(a: ForwardingTable, b: ForwardingTable): boole
   return (
     a.ipFamily === b.ipFamily &&
     isEqual(a.nodePortCidrs, b.nodePortCidrs) &&
+    a.nodePortsOnLoopback === b.nodePortsOnLoopback &&
     isEqual(a.serviceCidrs, b.serviceCidrs) &&
     isEqual(a.podDetector, b.podDetector)
   );

@@ -1,5 +1,5 @@
 import { type IpAddress, ipFamilyOf } from '../ip/address.ts';
-import { cidrContains } from '../ip/cidr.ts';
+import { cidrContains, loopbackOf } from '../ip/cidr.ts';
 import { assertNever } from '../result.ts';
 import { describeSet } from './explain-endpoints.ts';
 import type { Explanation, Flow, Reason } from './explain-types.ts';
@@ -111,12 +111,12 @@ type NodePortObstacle = 'notLocal' | 'loopback' | 'notSelected';
 /** Why no NodePort can answer at the flow's destination, or undefined if one can. */
 function nodePortObstacle(table: ForwardingTable, flow: Flow): NodePortObstacle | undefined {
   if (!flow.destinationIsLocal) return 'notLocal';
-  if (isLoopback(flow.destination)) return 'loopback';
+  if (isLoopback(flow.destination) && !table.nodePortsOnLoopback) return 'loopback';
   return table.nodePortCidrs.some((cidr) => cidrContains(cidr, flow.destination)) ? undefined : 'notSelected';
 }
 
 function isLoopback(address: IpAddress): boolean {
-  return address === '::1' || (ipFamilyOf(address) === 'IPv4' && address.startsWith('127.'));
+  return cidrContains(loopbackOf(ipFamilyOf(address)), address);
 }
 
 /** The answer where no frontend matches: nftables mode guards cluster IPs, all else is not ours. */
@@ -146,7 +146,7 @@ function explainNoService(table: ForwardingTable, flow: Flow): Explanation {
     return answer('pass', 'nodePortAddressNotSelected', `${target}: NodePorts answer only on ${list}`);
   }
   if (nodePort !== undefined && obstacle === 'loopback') {
-    return answer('pass', 'nodePortOnLoopback', `${target}: NodePorts never answer on loopback addresses`);
+    return answer('pass', 'nodePortOnLoopback', `${target}: NodePorts do not answer on loopback addresses`);
   }
   const hint =
     nodePort === undefined ? '' : `; ${flow.destinationPort} is the NodePort of ${nodePort}, on addresses of this node`;

@@ -12,6 +12,7 @@ import {
   tableOf,
   tableOptions,
 } from '../testing/index.ts';
+import { haveEqualSettings } from './diff-tables.ts';
 import type { ForwardingTable } from './forwarding-table.ts';
 
 // What kube-proxy does with addresses, NodePorts and health checks (facts 19 to 34).
@@ -35,6 +36,7 @@ const clusterIp = '10.96.0.10:80';
 const toVip = flow('outside', `${vip}:80`);
 const toNodePort = flow('outside', '192.0.2.1:30080', { isLocal: true });
 const fromPod = flow('pod', clusterIp);
+const fromItself = flow('node', '127.0.0.1:30080', { source: '127.0.0.1', isLocal: true });
 
 interface Row {
   readonly name: string;
@@ -133,10 +135,37 @@ const rows: readonly Row[] = [
     ],
   },
   {
-    name: 'fact 30: NodePorts never answer on loopback addresses',
+    name: 'fact 30: NodePorts do not answer on loopback addresses, unless that is asked for',
     cluster: clusterOf({}),
     options: { nodePortCidrs: ['0.0.0.0/0', '127.0.0.0/8'] },
-    expect: [[flow('node', '127.0.0.1:30080', { source: '127.0.0.1', isLocal: true }), 'pass']],
+    expect: [[fromItself, 'pass']],
+  },
+  {
+    name: 'fact 30: asked for, they do, masqueraded as all that the node itself sends',
+    cluster: clusterOf({}),
+    options: { localhostNodePorts: true },
+    expect: [
+      [fromItself, '10.244.1.5 10.244.2.5 masqueraded'],
+      [toNodePort, '10.244.1.5 10.244.2.5 masqueraded'],
+    ],
+  },
+  {
+    name: 'fact 30: asked for, with policy Local too, by the short circuit',
+    cluster: clusterOf({ external: 'Local' }, [there]),
+    options: { localhostNodePorts: true, nodePortCidrs: ['192.0.2.0/24', '127.0.0.1/32'] },
+    expect: [
+      [fromItself, '10.244.2.5 masqueraded'],
+      [flow('node', '127.0.0.2:30080', { source: '127.0.0.1', isLocal: true }), 'pass'],
+    ],
+  },
+  {
+    name: 'fact 30: asked for, but the NodePort addresses do not include loopback',
+    cluster: clusterOf({}),
+    options: { localhostNodePorts: true, nodePortCidrs: ['192.0.2.0/24'] },
+    expect: [
+      [fromItself, 'pass'],
+      [toNodePort, '10.244.1.5 10.244.2.5 masqueraded'],
+    ],
   },
   {
     name: 'fact 32: a VIP that is also a local address beats a NodePort of the same number',
@@ -150,6 +179,25 @@ const rows: readonly Row[] = [
     expect: [[toNodePort, '10.244.1.5 10.244.2.5 masqueraded']],
   },
 ];
+
+test.each([
+  ['asked for in IPv4', { localhostNodePorts: true }, true],
+  ['not asked for', {}, false],
+  ['asked for in IPv6', { ipFamily: 'IPv6', localhostNodePorts: true }, false],
+  ['asked for, with a list without loopback', { localhostNodePorts: true, nodePortCidrs: ['192.0.2.0/24'] }, false],
+  ['asked for, with a list of the other family', { localhostNodePorts: true, nodePortCidrs: ['2001:db8::/64'] }, true],
+  ['asked for, with no NodePort addresses at all', { localhostNodePorts: true, nodePortCidrs: [] }, false],
+] as const)('NodePorts on loopback, %s: %o gives %s', (_, options, expected) => {
+  expect(tableOf(clusterOf({}), tableOptions(options)).nodePortsOnLoopback).toBe(expected);
+});
+
+test('switching NodePorts on loopback on changes the settings of a table, and nothing else', () => {
+  const [off, on] = [false, true].map((localhostNodePorts) =>
+    tableOf(clusterOf({}), tableOptions({ localhostNodePorts })),
+  ) as [ForwardingTable, ForwardingTable];
+  expect(haveEqualSettings(off, on)).toBe(false);
+  expect({ ...on, nodePortsOnLoopback: false }).toEqual(off);
+});
 
 test.each(rows)('$name', ({ cluster, options, expect: flows }) => {
   const table = tableOf(cluster, tableOptions(options));

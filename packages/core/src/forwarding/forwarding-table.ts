@@ -116,10 +116,15 @@ export interface ForwardingTable {
   readonly services: ReadonlyMap<ServicePortKey, ServiceForwarding>;
   readonly healthChecks: ReadonlyMap<ServiceKey, HealthCheck>;
   /**
-   * NodePorts answer on local addresses inside one of these, loopback excluded. A zero-length CIDR
-   * means all addresses of the family; empty means none.
+   * NodePorts answer on local addresses inside one of these, loopback excluded unless `nodePortsOnLoopback`. A zero-length
+   * CIDR means all addresses of the family; empty means none.
    */
   readonly nodePortCidrs: readonly Cidr[];
+  /**
+   * This node's own processes may use NodePorts on those addresses of 127.0.0.0/8 that are inside `nodePortCidrs`; at least
+   * one is. Never in IPv6. Only the iptables mode does it (kube-proxy's `iptables.localhostNodePorts`).
+   */
+  readonly nodePortsOnLoopback: boolean;
   readonly serviceCidrs: readonly Cidr[];
   readonly podDetector: PodDetector;
 }
@@ -129,6 +134,6 @@ export interface TableDelta {
   /** Added or changed services, in key order. */
   readonly upserted: readonly ServiceForwarding[];
   readonly removed: readonly ServicePortKey[];
-  /** Anything outside `services` that a backend renders: nodePortCidrs, serviceCidrs, podDetector. */
+  /** Anything outside `services` that a backend renders: nodePortCidrs, nodePortsOnLoopback, serviceCidrs, podDetector. */
   readonly settingsChanged: boolean;
 }

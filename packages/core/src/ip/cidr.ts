@@ -38,7 +38,7 @@ export function cidrLength(cidr: Cidr): number {
 /** Whether `ip` lies in `cidr`; false across families. */
 export function cidrContains(cidr: Cidr, ip: IpAddress): boolean {
   if (cidrFamilyOf(cidr) !== ipFamilyOf(ip)) return false;
-  const base = ipToBytes(cidr.slice(0, cidr.indexOf('/')) as IpAddress);
+  const base = ipToBytes(firstAddressOf(cidr));
   const length = cidrLength(cidr);
   return ipToBytes(ip).every((byte, index) => (byte & maskByte(length, index)) === base[index]);
 }
@@ -56,6 +56,20 @@ export function hostCidr(ip: IpAddress): Cidr {
 /** The CIDR of length 0. */
 export function everythingOf(ipFamily: IpFamily): Cidr {
   return (ipFamily === 'IPv4' ? '0.0.0.0/0' : '::/0') as Cidr;
+}
+
+/** The addresses by which a node reaches itself alone: 127.0.0.0/8 or ::1/128. */
+export function loopbackOf(ipFamily: IpFamily): Cidr {
+  return (ipFamily === 'IPv4' ? '127.0.0.0/8' : '::1/128') as Cidr;
+}
+
+/** Whether one of the two CIDRs contains the other; false across families. */
+export function cidrsOverlap(a: Cidr, b: Cidr): boolean {
+  return cidrContains(a, firstAddressOf(b)) || cidrContains(b, firstAddressOf(a));
+}
+
+function firstAddressOf(cidr: Cidr): IpAddress {
+  return cidr.slice(0, cidr.indexOf('/')) as IpAddress; // a CIDR's address is canonical
 }
 
 function maskByte(length: number, index: number): number {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compareIps, ipFamilyOf, ipFromBytes, ipToBytes, parseIp, tryParseIp } from './address.ts';
-import { cidrContains, everythingOf, hostCidr, isEverything, parseCidr, tryParseCidr } from './cidr.ts';
+import { cidrContains, cidrsOverlap, everythingOf, hostCidr, isEverything, parseCidr, tryParseCidr } from './cidr.ts';
 import { tryParsePort, tryParseProtocol } from './port.ts';
 
 test.each([
@@ -118,4 +118,15 @@ describe('ipFromBytes', () => {
   test('another number of bytes is a mistake of the caller', () => {
     expect(() => ipFromBytes(new Uint8Array(5))).toThrow('an IP address has 4 or 16 bytes, not 5');
   });
+});
+
+test.each([
+  ['127.0.0.0/8', '127.0.0.1/32', true],
+  ['127.0.0.1/32', '127.0.0.0/8', true],
+  ['126.0.0.0/7', '127.0.0.0/8', true],
+  ['127.0.0.0/9', '127.128.0.0/9', false],
+  ['0.0.0.0/0', '10.0.0.0/8', true],
+  ['::/0', '0.0.0.0/0', false],
+])('%s and %s overlap: %s', (a, b, expected) => {
+  expect(cidrsOverlap(parseCidr(a), parseCidr(b))).toBe(expected);
 });

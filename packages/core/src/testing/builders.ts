@@ -155,6 +155,8 @@ export interface OptionsSpec {
   readonly podDetector?: TableOptions['podDetector'];
   /** Default: every address of the family. */
   readonly nodePortCidrs?: readonly string[];
+  /** Default: no NodePorts on loopback addresses. */
+  readonly localhostNodePorts?: boolean;
 }
 
 /** Table options: IPv4, our Node is `n1`, pods are in 10.244.0.0/16 (fd00:10:244::/56), NodePorts on all addresses. */
@@ -170,6 +172,7 @@ export function tableOptions(spec: OptionsSpec = {}): TableOptions {
     podDetector:
       spec.podDetector ?? (podCidr === 'none' ? { kind: 'none' } : { kind: 'cidr', cidr: parseCidr(podCidr) }),
     nodePortCidrs: (spec.nodePortCidrs ?? [ipFamily === 'IPv4' ? '0.0.0.0/0' : '::/0']).map(parseCidr),
+    localhostNodePorts: spec.localhostNodePorts ?? false,
   };
 }
 

@@ -7,7 +7,9 @@ import { type PlaceRemoval, removeChains } from './remove-chains.ts';
 const { signal } = new AbortController();
 const place = { ipFamily: 'IPv4', variant: 'nft' } as const;
 const missing = new CommandError('notFound', 'cannot run it', { file: 'x', args: [] });
-const absent: ScriptedCommand = { file: 'iptables-nft-save', args: [], answer: missing };
+const version = (file: string, stdout: string): ScriptedCommand => ({ file, args: ['--version'], answer: { stdout } });
+const installed = version('iptables-nft', 'iptables v1.8.9 (nf_tables)\n');
+const absent: ScriptedCommand = { ...installed, answer: missing };
 const table = '*nat\n:PREROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A PREROUTING -j KUBE-SERVICES\nCOMMIT\n';
 const script = '*nat\n:KUBE-SERVICES - [0:0]\n-D PREROUTING -j KUBE-SERVICES\n-X KUBE-SERVICES\nCOMMIT\n';
 const save = (stdout: string): ScriptedCommand => ({ file: 'iptables-nft-save', args: [], answer: { stdout } });
@@ -28,23 +30,26 @@ async function run(...commands: readonly ScriptedCommand[]): Promise<PlaceRemova
 
 describe('chains are removed', () => {
   test('in one transaction per table', async () => {
-    expect(await run(save(table), restore())).toMatchObject({
+    expect(await run(installed, save(table), restore())).toMatchObject({
       status: 'looked',
       tables: [{ table: 'nat', chains: ['KUBE-SERVICES'] }],
     });
   });
 
   test('with nothing written where there is nothing', async () => {
-    expect(await run(save(''))).toMatchObject({ status: 'looked', tables: [] });
+    expect(await run(installed, save(''))).toMatchObject({ status: 'looked', tables: [] });
   });
 
   test('after another look when somebody changed the rules in between', async () => {
-    expect(await run(save(table), restore(refused), save(''))).toMatchObject({ status: 'looked', tables: [] });
+    expect(await run(installed, save(table), restore(refused), save(''))).toMatchObject({
+      status: 'looked',
+      tables: [],
+    });
   });
 
   test('or it is said what was attempted, on what, and what came back', async () => {
     const once = [save(table), restore(refused)];
-    const result = await run(...once, ...once, ...once);
+    const result = await run(installed, ...once, ...once, ...once);
     expect(result).toMatchObject({ status: 'failed', tables: [] });
     expect(result.status === 'failed' && result.error.message).toBe(
       'cannot remove chains (1) from table nat of iptables-nft; it is as before: ' +
@@ -54,7 +59,10 @@ describe('chains are removed', () => {
 
   test('or it is said which right is missing for the legacy variant', async () => {
     const stderr = 'iptables-save v1.8.9 (legacy): Cannot initialize: Permission denied (you must be root)\n';
-    const runner = new ScriptedRunner([{ file: 'iptables-legacy-save', args: [], answer: { exitCode: 2, stderr } }]);
+    const runner = new ScriptedRunner([
+      version('iptables-legacy', 'iptables v1.8.9 (legacy)\n'),
+      { file: 'iptables-legacy-save', args: [], answer: { exitCode: 2, stderr } },
+    ]);
     const result = await removeChains(runner, { ...place, variant: 'legacy' }, allOfKubeProxy, signal);
     expect(result.status === 'failed' && result.error.message).toMatch(
       /^cannot read the rules of iptables-legacy, which needs CAP_NET_RAW besides CAP_NET_ADMIN: iptables-legacy-save exited with 2/,
@@ -69,12 +77,15 @@ describe('chains are removed', () => {
     ],
     [
       'the only iptables is of the other variant',
-      [absent, { file: 'iptables', args: ['--version'], answer: { stdout: 'iptables v1.8.9 (legacy)\n' } }],
+      [absent, version('iptables', 'iptables v1.8.9 (legacy)\n')],
       'iptables-nft is not installed',
     ],
     [
       'the kernel has no such tables',
-      [{ file: 'iptables-nft-save', args: [], answer: { exitCode: 3, stderr: "can't initialize iptables table" } }],
+      [
+        installed,
+        { file: 'iptables-nft-save', args: [], answer: { exitCode: 3, stderr: "can't initialize iptables table" } },
+      ],
       'the kernel has no iptables-nft tables',
     ],
   ])('nowhere, with the reason, when %s', async (_, commands, reason) => {
@@ -82,7 +93,7 @@ describe('chains are removed', () => {
   });
 
   test('by plain iptables where it is of this variant', async () => {
-    const plain = { file: 'iptables', args: ['--version'], answer: { stdout: 'iptables v1.8.9 (nf_tables)\n' } };
+    const plain = version('iptables', 'iptables v1.8.9 (nf_tables)\n');
     const commands = [absent, plain, { ...save(''), file: 'iptables-save' }];
     expect(await run(...commands)).toMatchObject({ status: 'looked' });
   });

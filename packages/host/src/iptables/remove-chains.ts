@@ -1,17 +1,10 @@
-import { type IpFamily, type Millis, seconds } from '@switchyard/core';
-import { commandFailed, isPermissionDenied, isProgramMissing } from '../command-error.ts';
+import { type Millis, seconds } from '@switchyard/core';
+import { commandFailed, isPermissionDenied } from '../command-error.ts';
 import type { CommandResult, CommandRunner } from '../command-runner.ts';
 import { type IptablesSave, parseIptablesSave } from './parse-save.ts';
+import { iptablesName, type IptablesPlace } from './place.ts';
 import { planRemoval, type RemovalWish, type TableRemoval } from './plan-removal.ts';
-
-/** Which of the kernel's two iptables a program speaks to. A machine may have rules in both. */
-export type IptablesVariant = 'nft' | 'legacy';
-
-/** Whose rules are looked at. */
-export interface IptablesPlace {
-  readonly ipFamily: IpFamily;
-  readonly variant: IptablesVariant;
-}
+import { findIptables } from './programs.ts';
 
 /** What became of one place. */
 export type PlaceRemoval = IptablesPlace &
@@ -27,11 +20,6 @@ export type PlaceRemoval = IptablesPlace &
     /** `tables` are those that were done before. */
     | { readonly status: 'failed'; readonly error: Error; readonly tables: readonly TableRemoval[] }
   );
-
-/** Every place there can be in these families. */
-export function iptablesPlaces(ipFamilies: readonly IpFamily[]): readonly IptablesPlace[] {
-  return ipFamilies.flatMap((ipFamily) => (['nft', 'legacy'] as const).map((variant) => ({ ipFamily, variant })));
-}
 
 /** Tens of thousands of rules take iptables minutes. */
 const timeout: Millis = seconds(180);
@@ -51,13 +39,14 @@ export async function removeChains(
 ): Promise<PlaceRemoval> {
   const tables: TableRemoval[] = [];
   try {
+    const found = await findIptables(runner, place, signal);
+    if (found === undefined) return { ...place, status: 'skipped', reason: `${iptablesName(place)} is not installed` };
+    const program = found.command;
     for (let attempt = 1; ; attempt++) {
-      const found = await save(runner, place, signal);
-      if (found === undefined) return { ...place, status: 'skipped', reason: `${nameOf(place)} is not installed` };
-      const { program, saved } = found;
+      const saved = await runner.run(`${program}-save`, [], { timeout, signal });
       if (saved.exitCode !== 0) {
         if (isAbsent(saved))
-          return { ...place, status: 'skipped', reason: `the kernel has no ${nameOf(place)} tables` };
+          return { ...place, status: 'skipped', reason: `the kernel has no ${iptablesName(place)} tables` };
         throw commandFailed(readAttempt(place, saved), { file: `${program}-save`, args: [] }, saved);
       }
       const { incompatible, plans } = planned(saved.stdout, wish);
@@ -91,7 +80,7 @@ async function writeTables(
     if (plan.script !== '') {
       const result = await runner.run(file, args, { stdin: plan.script, timeout, signal });
       if (result.exitCode !== 0) {
-        const attempt = `cannot remove chains (${plan.chains.length}) from table ${plan.table} of ${nameOf(place)}; it is as before`;
+        const attempt = `cannot remove chains (${plan.chains.length}) from table ${plan.table} of ${iptablesName(place)}; it is as before`;
         return commandFailed(attempt, { file, args }, result);
       }
     }
@@ -113,33 +102,6 @@ function planned(text: string, wish: RemovalWish | ((save: IptablesSave) => Remo
   return { incompatible, plans: plans.filter(({ chains, kept }) => chains.length > 0 || kept.size > 0) };
 }
 
-/** By `iptables-nft-save`, or `iptables-save` where that is the only name and turns out to be of this variant. */
-async function save(
-  runner: CommandRunner,
-  { ipFamily, variant }: IptablesPlace,
-  signal: AbortSignal,
-): Promise<{ readonly program: string; readonly saved: CommandResult } | undefined> {
-  const plain = ipFamily === 'IPv4' ? 'iptables' : 'ip6tables';
-  const named = `${plain}-${variant}`;
-  const saved = await ifInstalled(() => runner.run(`${named}-save`, [], { timeout, signal }));
-  if (saved !== undefined) return { program: named, saved };
-  const version = await ifInstalled(() => runner.run(plain, ['--version'], { timeout, signal }));
-  if (version === undefined) return undefined;
-  // `iptables v1.8.9 (nf_tables)`; releases before 1.8 say nothing and are legacy.
-  const isNft = version.stdout.includes('nf_tables');
-  if (isNft !== (variant === 'nft')) return undefined;
-  return { program: plain, saved: await runner.run(`${plain}-save`, [], { timeout, signal }) };
-}
-
-async function ifInstalled(run: () => Promise<CommandResult>): Promise<CommandResult | undefined> {
-  try {
-    return await run();
-  } catch (error) {
-    if (isProgramMissing(error)) return undefined;
-    throw error;
-  }
-}
-
 function isAbsent(result: CommandResult): boolean {
   const { stderr } = result;
   return (
@@ -150,11 +112,7 @@ function isAbsent(result: CommandResult): boolean {
 
 /** iptables-legacy asks the kernel over a raw socket. Where there are no tables of it, it does not ask. */
 function readAttempt(place: IptablesPlace, result: CommandResult): string {
-  const attempt = `cannot read the rules of ${nameOf(place)}`;
+  const attempt = `cannot read the rules of ${iptablesName(place)}`;
   const isLacking = place.variant === 'legacy' && isPermissionDenied(result);
   return isLacking ? `${attempt}, which needs CAP_NET_RAW besides CAP_NET_ADMIN` : attempt;
-}
-
-function nameOf({ ipFamily, variant }: IptablesPlace): string {
-  return `${ipFamily === 'IPv4' ? 'iptables' : 'ip6tables'}-${variant}`;
 }

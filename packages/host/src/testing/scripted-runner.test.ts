@@ -29,6 +29,25 @@ describe('ScriptedRunner', () => {
     expect(() => runner.assertDone()).toThrow('unexpected');
   });
 
+  test('takes input in pieces, gives output in pieces and has process ids', async () => {
+    const text = 'line\n'.repeat(30);
+    const runner = new ScriptedRunner([{ file: 'cat', args: [], stdin: 'one two', answer: { stdout: text } }]);
+    const seen = { pieces: [] as string[], pid: 0 };
+    const result = await runner.run('cat', [], {
+      ...options,
+      stdin: ['one ', 'two'],
+      onStdout: (piece) => seen.pieces.push(piece),
+      onStart: (pid) => (seen.pid = pid),
+    });
+    expect({ result, pid: seen.pid, text: seen.pieces.join('') }).toEqual({
+      result: { exitCode: 0, stdout: '', stderr: '' },
+      pid: 1,
+      text,
+    });
+    expect(seen.pieces.length).toBeGreaterThan(1);
+    runner.assertDone();
+  });
+
   test('a command after the end of the script is refused', async () => {
     await expect(new ScriptedRunner([]).run('true', [], options)).rejects.toThrow('after the end');
   });

@@ -14,11 +14,12 @@ export interface ScriptedCommand {
 /**
  * A runner without processes: commands must come exactly in the order of the script. Anything else is
  * refused with a `UsageError` and remembered, so that code which swallows the refusal fails in
- * `assertDone` all the same.
+ * `assertDone` all the same. Process ids are 1, 2, 3; output that is taken as it comes comes in short pieces.
  */
 export class ScriptedRunner implements CommandRunner {
   readonly #script: ScriptedCommand[];
   readonly #faults: string[] = [];
+  #started = 0;
 
   constructor(script: readonly ScriptedCommand[]) {
     this.#script = [...script];
@@ -26,14 +27,18 @@ export class ScriptedRunner implements CommandRunner {
 
   async run(file: string, args: readonly string[], options: CommandOptions): Promise<CommandResult> {
     options.signal.throwIfAborted();
+    this.#started += 1;
+    const stdin = inputOf(options);
     const expected = this.#script.shift();
-    const fault = faultOf(expected, { file, args, stdin: options.stdin });
+    const fault = faultOf(expected, { file, args, stdin });
     if (expected === undefined || fault !== undefined) {
       this.#faults.push(fault ?? '');
       throw new UsageError('scripted-runner.unexpected', fault ?? '');
     }
     if (expected.answer instanceof Error) throw expected.answer;
-    return { exitCode: 0, stdout: '', stderr: '', ...expected.answer };
+    options.onStart?.(this.#started);
+    const result = { exitCode: 0, stdout: '', stderr: '', ...expected.answer };
+    return options.onStdout === undefined ? result : { ...result, stdout: handedTo(options.onStdout, result.stdout) };
   }
 
   /** Throws if a command was refused or expected ones never came. Call it at the end of each test. */
@@ -42,6 +47,17 @@ export class ScriptedRunner implements CommandRunner {
     const faults = [...this.#faults, ...leftovers];
     if (faults.length > 0) throw new UsageError('scripted-runner.not-done', faults.join('\n'));
   }
+}
+
+/** The whole input of a command, whatever it was given as. */
+export function inputOf({ stdin }: CommandOptions): string | undefined {
+  return stdin === undefined || typeof stdin === 'string' ? stdin : [...stdin].join('');
+}
+
+/** Short pieces, so that lines come in parts, as they may from a pipe. */
+function handedTo(take: (piece: string) => void, text: string): string {
+  for (let at = 0; at < text.length; at += 50) take(text.slice(at, at + 50));
+  return '';
 }
 
 interface Call {

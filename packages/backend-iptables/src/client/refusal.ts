@@ -1,0 +1,75 @@
+/**
+ * Why iptables did not do what it was told. `locked`: another process held the lock all the time. `changed`: others changed
+ * the rules meanwhile. `permission`: a right is missing. `tables`: the kernel has no such tables, or does not say that a
+ * right is missing. `rules`: this text is refused.
+ */
+export type RefusalKind = 'locked' | 'changed' | 'permission' | 'tables' | 'rules';
+
+/** What iptables said when it refused. */
+export interface Refusal {
+  readonly kind: RefusalKind;
+  /** The line it named first; 1 is the first. The legacy variant names COMMIT for whatever the kernel refuses. */
+  readonly line: number | undefined;
+  /** What to do about it, where that is known; else empty. */
+  readonly advice: string;
+}
+
+/**
+ * Understands what `iptables-restore` and `iptables` (1.8.4 to 1.8.11, both variants) print when they refuse. The runner sets
+ * LC_ALL=C, so the kernel's reasons are the C library's English ones.
+ */
+export function parseRefusal(stderr: string): Refusal {
+  const line = lineIn(stderr);
+  const kind = kindOf(stderr);
+  return { kind, line, advice: adviceFor(kind, stderr) };
+}
+
+const lineForms: readonly RegExp[] = [
+  /^line (\d+): /m, // the kernel's refusal, nft variant
+  /\bline (\d+) failed/, // legacy, and what the nft variant finds out itself
+  /Error occurred at line: (\d+)/, // the parser's
+];
+
+function lineIn(stderr: string): number | undefined {
+  for (const form of lineForms) {
+    const found = form.exec(stderr)?.[1];
+    if (found !== undefined) return Number(found);
+  }
+  return undefined;
+}
+
+const denied = /Permission denied|Operation not permitted|you must be root/;
+/** What the C library says of EAGAIN, EINTR, ERESTART and EBUSY. */
+const passing = /Resource temporarily unavailable|Interrupted system call|Device or resource busy/;
+
+function kindOf(stderr: string): RefusalKind {
+  if (/holding the xtables lock/.test(stderr)) return 'locked';
+  // A refusal of one line by the kernel. A chain that is busy has rules that lead to it, and will have them at the next try.
+  const ofLine = /^line \d+: (\S+) failed \((.*?)\)/m.exec(stderr);
+  if (ofLine !== null) {
+    const [, command = '', reason = ''] = ofLine;
+    return passing.test(reason) && !/^CHAIN_(USER_)?DEL$/.test(command) ? 'changed' : 'rules';
+  }
+  if (denied.test(stderr)) return 'permission';
+  if (passing.test(stderr)) return 'changed';
+  if (/unable to initialize table|can't initialize|[Ff]ailed to initialize nft|generation id|lock file/i.test(stderr))
+    return 'tables';
+  return 'rules';
+}
+
+function adviceFor(kind: RefusalKind, stderr: string): string {
+  switch (kind) {
+    case 'permission':
+      return 'run with CAP_NET_ADMIN, for the legacy variant with CAP_NET_RAW too';
+    case 'tables':
+      return /lock file/.test(stderr)
+        ? 'mount /run/xtables.lock of the host so that it can be written'
+        : 'the legacy variant needs CAP_NET_RAW and the module iptable_nat (ip6table_nat), the nft variant nft_compat';
+    case 'rules': {
+      const extension = /Extension (\S+) revision \d+ not supported/.exec(stderr)?.[1];
+      return extension === undefined ? '' : `the kernel lacks the module for ${extension} (xt_${extension})`;
+    }
+    default:
+      return '';
+  }
+}

@@ -1,0 +1,94 @@
+import type { Endpoint, TrafficPolicy } from '@switchyard/core';
+import type { Chain, RuleText } from '../chains.ts';
+import { chainNames, endpointChain } from '../names.ts';
+import { probabilityOf } from './probability.ts';
+import { commentOf, ruleOf } from './rule-text.ts';
+import { leadsTo, type ServicePlan } from './service-plan.ts';
+
+/** An endpoint as rules name it. */
+export interface NamedEndpoint {
+  /** `10.0.0.1:80` or `[fd00::1]:80`. */
+  readonly text: string;
+  readonly address: string;
+  readonly chain: string;
+}
+
+/**
+ * The endpoints of each policy that something leads to, in kube-proxy's order, which is that of their text: so its KUBE-SVC
+ * chains and ours are equal.
+ */
+export function namedEndpoints(plan: ServicePlan): ReadonlyMap<TrafficPolicy, readonly NamedEndpoint[]> {
+  const named = new Map<string, NamedEndpoint>();
+  const nameOf = (endpoint: Endpoint): NamedEndpoint => {
+    const text = textOf(endpoint);
+    let known = named.get(text);
+    if (known === undefined) {
+      const chain = endpointChain(plan.service.key, plan.service.protocol, text);
+      named.set(text, (known = { text, address: endpoint.address, chain }));
+    }
+    return known;
+  };
+  const policies = (['Cluster', 'Local'] as const).filter((policy) => leadsTo(plan, policy));
+  return new Map(
+    policies.map((policy) => [
+      policy,
+      plan.service.endpoints[policy].map(nameOf).sort((a, b) => (a.text < b.text ? -1 : 1)),
+    ]),
+  );
+}
+
+/** KUBE-SEP: one endpoint. What comes from the endpoint itself is masqueraded, else its answer would not come back here. */
+export function endpointChainOf(plan: ServicePlan, endpoint: NamedEndpoint): Chain {
+  const comment = plan.options.comments ? commentOf(plan.label) : '';
+  const isIpv4 = plan.options.ipFamily === 'IPv4';
+  const remember = isAffine(plan) ? `-m recent --set ${recentList(plan, endpoint)}` : '';
+  return {
+    table: 'nat',
+    name: endpoint.chain,
+    rules: [
+      ruleOf(`-s ${endpoint.address}/${isIpv4 ? 32 : 128}`, comment, `-j ${chainNames.markMasq}`),
+      ruleOf(
+        `-p ${plan.protocol}`,
+        comment,
+        remember,
+        `-m ${plan.protocol}`,
+        `-j DNAT --to-destination ${endpoint.text}`,
+      ),
+    ],
+  };
+}
+
+/** The rules of KUBE-SVC or KUBE-SVL that choose an endpoint: the one of this client, then any with equal chance. */
+export function choiceRules(plan: ServicePlan, endpoints: readonly NamedEndpoint[]): readonly RuleText[] {
+  const { sessionAffinity } = plan.service;
+  const rules: RuleText[] = [];
+  const add = (endpoint: NamedEndpoint, match: string): void => {
+    const comment = plan.options.comments ? commentOf(`${plan.label} -> ${endpoint.text}`) : '';
+    rules.push(ruleOf(comment, match, `-j ${endpoint.chain}`));
+  };
+  if (sessionAffinity.kind === 'clientIP') {
+    const seconds = Math.max(1, Math.round(sessionAffinity.timeout / 1000));
+    for (const endpoint of endpoints) {
+      add(endpoint, `-m recent --rcheck --seconds ${seconds} --reap ${recentList(plan, endpoint)}`);
+    }
+  }
+  endpoints.forEach((endpoint, index) => {
+    const left = endpoints.length - index;
+    add(endpoint, left > 1 ? `-m statistic --mode random --probability ${probabilityOf(left)}` : '');
+  });
+  return rules;
+}
+
+function isAffine(plan: ServicePlan): boolean {
+  return plan.service.sessionAffinity.kind === 'clientIP';
+}
+
+/** The kernel's list of an endpoint's clients (xt_recent), by the whole address. */
+function recentList({ options }: ServicePlan, { chain }: NamedEndpoint): string {
+  const mask = options.ipFamily === 'IPv4' ? '255.255.255.255' : 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
+  return `--name ${chain} --mask ${mask} --rsource`;
+}
+
+function textOf({ address, port }: Endpoint): string {
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+}

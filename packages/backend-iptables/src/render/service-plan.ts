@@ -1,0 +1,105 @@
+import {
+  type Cidr,
+  type Decision,
+  type Frontend,
+  isEqual,
+  type PodDetector,
+  type ServiceForwarding,
+  type SourceClass,
+  sourceClasses,
+  type TrafficPolicy,
+  UsageError,
+} from '@switchyard/core';
+import { portNameOf, type ServiceChainNames, serviceChains } from '../names.ts';
+import type { RenderOptions } from '../options.ts';
+import type { ProtocolName } from './rule-text.ts';
+
+/** What happens to the senders that the kernel can tell apart: in the order in which they are asked for; `outside` is the rest. */
+export type Fates = ReadonlyMap<SourceClass, Decision>;
+
+/** What the rules of one Service port depend on, worked out once. */
+export interface ServicePlan {
+  readonly service: ServiceForwarding;
+  readonly options: RenderOptions;
+  /** `shop/cart:http`, as in comments. */
+  readonly label: string;
+  readonly protocol: ProtocolName;
+  readonly chains: ServiceChainNames;
+  /** What becomes of packets to the cluster IP; undefined without one. */
+  readonly internal: Fates | undefined;
+  /** The same for all other frontends. */
+  readonly external: Fates | undefined;
+  /** Somebody's packets to external frontends are forwarded, so there is a KUBE-EXT chain. */
+  readonly hasExternalChain: boolean;
+  /** Who may use load-balancer IPs. `any` as well where nobody's packets are forwarded: there is nothing to guard then. */
+  readonly allowedSources: 'any' | readonly Cidr[];
+}
+
+/**
+ * Reads a Service port's decisions. Throws `UsageError`, naming the Service, for those that KUBE chains cannot express: external
+ * frontends that differ from each other. `decide` makes none.
+ */
+export function planService(service: ServiceForwarding, options: RenderOptions): ServicePlan {
+  const clusterIps = service.frontends.filter((frontend) => frontend.kind === 'clusterIP');
+  const others = service.frontends.filter((frontend) => frontend.kind !== 'clusterIP');
+  const external = commonFates(service, others, options.podDetector);
+  const hasExternalChain = external !== undefined && [...external.values()].some(({ kind }) => kind === 'forward');
+  return {
+    service,
+    options,
+    label: portNameOf(service.key),
+    protocol: service.protocol.toLowerCase() as ProtocolName, // the type says what toLowerCase does
+    chains: serviceChains(service.key, service.protocol),
+    internal: commonFates(service, clusterIps, options.podDetector),
+    external,
+    hasExternalChain,
+    allowedSources: hasExternalChain ? commonSources(service) : 'any',
+  };
+}
+
+/** The set of endpoints to which some sender's packets go. */
+export function leadsTo(plan: ServicePlan, policy: TrafficPolicy): boolean {
+  const all = [...(plan.internal?.values() ?? []), ...(plan.external?.values() ?? [])];
+  return all.some((decision) => decision.kind === 'forward' && decision.to === policy);
+}
+
+/** What becomes of packets that are not forwarded; undefined when all are. They share one rule of the filter table. */
+export function refusalOf(plan: ServicePlan, fates: Fates): 'reject' | 'drop' | undefined {
+  const kinds = new Set([...fates.values()].map(({ kind }) => kind));
+  kinds.delete('forward');
+  if (kinds.size > 1) throw inexpressible(plan.service, 'rejects packets of some senders and drops those of others');
+  const [kind] = kinds;
+  return kind === 'forward' ? undefined : kind;
+}
+
+/** The error for what KUBE chains cannot express. */
+export function inexpressible(service: ServiceForwarding, what: string): UsageError {
+  return new UsageError(
+    'iptables.inexpressible',
+    `rendering ${service.key} as iptables chains: it ${what}, which the KUBE chains cannot express; ` +
+      'its rules stay as they are, other Services are not affected',
+  );
+}
+
+function commonFates(
+  service: ServiceForwarding,
+  frontends: readonly Frontend[],
+  detector: PodDetector,
+): Fates | undefined {
+  const [first, ...rest] = frontends;
+  if (first === undefined) return undefined;
+  if (rest.some(({ decisions }) => decisions !== first.decisions && !isEqual(decisions, first.decisions))) {
+    throw inexpressible(service, 'decides differently for frontends of one kind');
+  }
+  const told = sourceClasses.filter((source) => source !== 'pod' || detector.kind !== 'none');
+  return new Map(told.map((source) => [source, first.decisions[source]]));
+}
+
+function commonSources(service: ServiceForwarding): ServicePlan['allowedSources'] {
+  const [first, ...rest] = service.frontends.filter((frontend) => frontend.kind === 'loadBalancerIP');
+  if (first === undefined) return 'any';
+  if (rest.some(({ allowedSources }) => !isEqual(allowedSources, first.allowedSources))) {
+    throw inexpressible(service, 'allows different sources for its load-balancer IPs');
+  }
+  return first.allowedSources;
+}

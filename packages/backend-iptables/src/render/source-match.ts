@@ -1,0 +1,56 @@
+import { assertNever, maxInterfaceNameLength, type PodDetector, type SourceClass } from '@switchyard/core';
+
+/** A condition on who sends, in the three places of a rule where iptables prints such conditions. Empty: none. */
+export interface SourceMatch {
+  /** Before the destination: `-s 10.244.0.0/16`. */
+  readonly address: string;
+  /** Behind the destination: `-i cni0`. */
+  readonly incoming: string;
+  /** Behind the comment: `-m addrtype --src-type LOCAL`. */
+  readonly type: string;
+}
+
+const any: SourceMatch = { address: '', incoming: '', type: '' };
+const node: SourceMatch = { ...any, type: '-m addrtype --src-type LOCAL' };
+const notNode = '-m addrtype ! --src-type LOCAL';
+
+/** Senders of a class. That a node's own pod is a pod is for the order of rules: pods are asked for before the node. */
+export function matchOf(source: Exclude<SourceClass, 'outside'>, detector: PodDetector): SourceMatch {
+  return source === 'node' ? node : podMatch(detector, '');
+}
+
+/**
+ * Matches that together hold exactly for senders of `classes`, in any order. Without a pod detector nobody is a pod.
+ */
+export function matchesOf(classes: ReadonlySet<SourceClass>, detector: PodDetector): readonly SourceMatch[] {
+  const knowsPods = detector.kind !== 'none';
+  const pods = knowsPods && classes.has('pod');
+  if (classes.has('node') && classes.has('outside') && (pods || !knowsPods)) return [any];
+  const others = (): readonly SourceMatch[] => {
+    // Where pods are matched as well, a rule for the rest may hold for them too.
+    const rest = knowsPods && !pods ? podMatch(detector, '! ') : any;
+    if (classes.has('node')) return [classes.has('outside') ? rest : { ...rest, type: node.type }];
+    return classes.has('outside') ? [{ ...rest, type: notNode }] : [];
+  };
+  return [...(pods ? [podMatch(detector, '')] : []), ...others()];
+}
+
+function podMatch(detector: PodDetector, negation: '' | '! '): SourceMatch {
+  switch (detector.kind) {
+    case 'none':
+      return any;
+    case 'cidr':
+      return { ...any, address: `${negation}-s ${detector.cidr}` };
+    case 'interface':
+      return { ...any, incoming: `${negation}-i ${detector.name}` };
+    case 'interfacePrefix':
+      return { ...any, incoming: `${negation}-i ${prefixPattern(detector.prefix)}` };
+    default:
+      return assertNever(detector);
+  }
+}
+
+/** A prefix as long as names can be is a name; iptables has no room for a `+` behind it. */
+function prefixPattern(prefix: string): string {
+  return Buffer.byteLength(prefix) < maxInterfaceNameLength ? `${prefix}+` : prefix;
+}
