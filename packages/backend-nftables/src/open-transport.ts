@@ -1,8 +1,8 @@
 import { HostError } from '@switchyard/core';
+import { openOwnSocket } from '@switchyard/native';
 import type { NftablesHost } from './backend.ts';
 import { createCliTransport } from './nft-cli/cli-transport.ts';
 import { createNetlinkTransport } from './netlink/netlink-transport.ts';
-import { openOwnSocket } from './own-changes.ts';
 import { RulesGuard } from './rules-guard.ts';
 import type { NftTransport } from './transport.ts';
 

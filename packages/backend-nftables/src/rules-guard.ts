@@ -1,13 +1,21 @@
 import { type Drift, type Logger, HostError } from '@switchyard/core';
-import { NativeError, type NetlinkOptions, type NetlinkSocket, readAttributes, readText } from '@switchyard/native';
+import {
+  NativeError,
+  type NetlinkOptions,
+  type NetlinkSocket,
+  openOwnSocket,
+  type OwnChanges,
+  ownChanges,
+  readAttributes,
+  readText,
+  watchTables,
+} from '@switchyard/native';
 import { type FamilySuffix, ruleMarksSet } from './names.ts';
 import { NFTA } from './netlink/constants.ts';
 import { describeElement, isBirthmark } from './netlink/describe-element.ts';
 import { DriftNotes } from './netlink/drift-notes.ts';
 import { RulesReader } from './netlink/dump-rules.ts';
 import { addMarks, deleteForeign, readMark } from './netlink/edit-rules.ts';
-import { watchTables } from './netlink/watch.ts';
-import { openOwnSocket, type OwnChanges, ownChanges } from './own-changes.ts';
 import { compareRules, type DumpedClass, marksOf, type MarkedRules } from './rule-marks.ts';
 import type { RulesKeeper, WatchedFamily } from './transport.ts';
 

@@ -8,3 +8,8 @@ export * from './netlink/message-writer.ts';
 export * from './netlink/read-messages.ts';
 export { addressChanges, type AddressWatchOptions } from './addresses.ts';
 export { trimMemory } from './trim-memory.ts';
+export { OwnChanges, openOwnSocket, ownChanges } from './nftables/own-changes.ts';
+export { DriftReport } from './nftables/drift-report.ts';
+export { DriftTally } from './nftables/drift-tally.ts';
+export * from './nftables/notices.ts';
+export { type TableWatchOptions, watchTables } from './nftables/watch-tables.ts';

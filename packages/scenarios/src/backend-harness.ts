@@ -1,10 +1,12 @@
-import type { DataplaneBackend, Flow, IpFamily, Random } from '@switchyard/core';
+import type { DataplaneBackend, DataplaneMode, Flow, IpFamily, Random } from '@switchyard/core';
 import type { Observation } from './verdict.ts';
 
 /** A dataplane backend over a fake kernel, as the rendered altitude and the contract suite drive it. */
 export interface BackendHarness {
   /** The backend's name; golden files are called so. */
   readonly name: string;
+  /** Whose answers are expected of it. */
+  readonly dataplane: DataplaneMode;
   /** An empty kernel, shared by nobody. */
   createKernel(): FakeKernel;
 }

@@ -68,6 +68,21 @@ describe('loadScenario', () => {
       message: /^x\.yaml:3: altitudes/,
     },
     {
+      title: 'a limit to some dataplanes without a reason',
+      change: ['why: w', 'why: w\ndataplanes: { run: [nftables] }'],
+      message: /^x\.yaml:3: dataplanes/,
+    },
+    {
+      title: 'a dataplane that does not exist',
+      change: ['why: w', 'why: w\ndataplanes: { run: [ipvs], because: b }'],
+      message: /^x\.yaml:3: dataplanes\.run\.0/,
+    },
+    {
+      title: 'an expectation of one dataplane only',
+      change: ['expect: reject', 'expect: { iptables: reject }'],
+      message: /^x\.yaml:7: steps\.0/,
+    },
+    {
       title: 'a scenario without steps',
       change: ["  - { from: pod, to: '10.96.0.10:80/TCP', expect: reject }", '  []'],
       message: /^x\.yaml:7: steps/,
@@ -92,6 +107,30 @@ test('a dual-stack Service has both families; endpoints, flows and health checks
   expect(v4?.steps[0]).toMatchObject({
     flow: { to: 'fd00:10:96::10', expect: { to: [{ address: 'fd00:10:244:1::5', port: 8081 }] } },
   });
+});
+
+test('where dataplanes differ, each has its own expectation', () => {
+  const text = good.replace('expect: reject', 'expect: { nftables: reject, iptables: pass }');
+  const expected = ([scenario]: ReturnType<typeof loadScenario>): unknown => scenario?.steps[0];
+  expect(expected(loadScenario('x', text, 'nftables'))).toMatchObject({ flow: { expect: { kind: 'reject' } } });
+  expect(expected(loadScenario('x', text, 'iptables'))).toMatchObject({ flow: { expect: { kind: 'pass' } } });
+  expect(loadScenario('x', text, 'iptables')[0]?.dataplane).toBe('iptables');
+});
+
+test('a scenario of one dataplane runs nowhere with the other, and says why', () => {
+  const text = good.replace('why: w', 'why: w\ndataplanes: { run: [nftables], because: b }');
+  expect(loadScenario('x', text, 'nftables')[0]?.altitudes).toEqual({
+    run: ['table', 'rendered', 'lab'],
+    because: undefined,
+  });
+  expect(loadScenario('x', text, 'iptables')[0]?.altitudes).toEqual({ run: [], because: 'not for iptables: b' });
+});
+
+test('a scenario that is limited to some altitudes with one dataplane only runs everywhere with the other', () => {
+  const limit = 'altitudes: { run: [lab], dataplanes: [nftables], because: b }';
+  const text = good.replace('why: w', `why: w\n${limit}`);
+  expect(loadScenario('x', text, 'nftables')[0]?.altitudes).toEqual({ run: ['lab'], because: 'b' });
+  expect(loadScenario('x', text, 'iptables')[0]?.altitudes.because).toBeUndefined();
 });
 
 test('a scenario that is limited to some altitudes says why', () => {

@@ -1,5 +1,6 @@
 import {
   ConfigError,
+  type DataplaneMode,
   type IpAddress,
   type IpFamily,
   parseIp,
@@ -16,6 +17,7 @@ import {
   altitudes,
   type Expectation,
   type Scenario,
+  type ScenarioAltitudes,
   type ScenarioDetection,
   type ScenarioEndpoint,
   type ScenarioFlow,
@@ -26,9 +28,10 @@ import { type ScenarioFile, scenarioSchema } from './schema.ts';
 
 /**
  * Reads one scenario file: one scenario per IP family it names. Throws `ConfigError` with `file:line` for broken YAML,
- * an unknown field, a wrong value, or an address outside the plan of `other-family.ts`.
+ * an unknown field, a wrong value, or an address outside the plan of `other-family.ts`. Where dataplanes differ, it is
+ * what `dataplane` must do.
  */
-export function loadScenario(id: string, text: string): readonly Scenario[] {
+export function loadScenario(id: string, text: string, dataplane: DataplaneMode = 'nftables'): readonly Scenario[] {
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter });
   const lineOf = (path: readonly unknown[]): number => lineOfPath(document, lineCounter, path);
@@ -49,7 +52,7 @@ export function loadScenario(id: string, text: string): readonly Scenario[] {
   }
   const file = result.output;
   return file.ipFamilies.map((ipFamily) =>
-    new Reader({ id, ipFamily, isDualStack: file.dualStack }, lineOf).scenario(file),
+    new Reader({ id, ipFamily, isDualStack: file.dualStack, dataplane }, lineOf).scenario(file),
   );
 }
 
@@ -60,6 +63,14 @@ function lineOfPath(document: Document, lineCounter: LineCounter, path: readonly
     if (isNode(node) && node.range) return lineCounter.linePos(node.range[0]).line;
   }
   return 1;
+}
+
+function altitudesOf({ dataplanes, altitudes: limit }: ScenarioFile, dataplane: DataplaneMode): ScenarioAltitudes {
+  if (dataplanes !== undefined && !dataplanes.run.includes(dataplane)) {
+    return { run: [], because: `not for ${dataplane}: ${dataplanes.because}` };
+  }
+  const isLimited = limit?.dataplanes.includes(dataplane) === true;
+  return isLimited ? { run: limit.run, because: limit.because } : { run: altitudes, because: undefined };
 }
 
 function detectionOf({ detectsPods, detectLocal = 'ClusterCIDR' }: FileAgent): ScenarioDetection {
@@ -75,21 +86,23 @@ type FileService = ScenarioFile['given']['services'][number];
 type FileEndpoint = ScenarioFile['given']['endpoints'][number];
 type FileStep = ScenarioFile['steps'][number];
 type FileFlow = Extract<FileStep, { readonly to: string }>;
+type FileExpectation = Exclude<FileFlow['expect'], { readonly nftables: unknown }>;
 
-/** Turns checked file content into a scenario of one family. */
+type Reading = Pick<Scenario, 'id' | 'ipFamily' | 'isDualStack' | 'dataplane'>;
+
+/** Turns checked file content into a scenario of one family, for one dataplane. */
 class Reader {
   readonly #id: string;
   readonly #ipFamily: IpFamily;
   readonly #isDualStack: boolean;
+  readonly #dataplane: DataplaneMode;
   readonly #lineOf: (path: readonly unknown[]) => number;
 
-  constructor(
-    { id, ipFamily, isDualStack }: { readonly id: string; readonly ipFamily: IpFamily; readonly isDualStack: boolean },
-    lineOf: (path: readonly unknown[]) => number,
-  ) {
+  constructor({ id, ipFamily, isDualStack, dataplane }: Reading, lineOf: (path: readonly unknown[]) => number) {
     this.#id = id;
     this.#ipFamily = ipFamily;
     this.#isDualStack = isDualStack;
+    this.#dataplane = dataplane;
     this.#lineOf = lineOf;
   }
 
@@ -101,7 +114,8 @@ class Reader {
       why: file.why,
       ipFamily: this.#ipFamily,
       isDualStack: file.dualStack,
-      altitudes: file.altitudes ?? { run: altitudes, because: undefined },
+      dataplane: this.#dataplane,
+      altitudes: altitudesOf(file, this.#dataplane),
       agent: {
         detectLocal: detectionOf(given.agent),
         masqueradeAll: given.agent.masqueradeAll ?? false,
@@ -195,6 +209,7 @@ class Reader {
     const from = isFromItself ? 'node' : flow.from;
     const isClass = (sourceClasses as readonly string[]).includes(from);
     const family = this.#family(flow.family, path);
+    const expect = this.#expectation(this.#mine(flow.expect), [...path, 'expect'], family);
     return {
       from: isClass ? (from as SourceClass) : 'pod',
       isFromItself,
@@ -203,18 +218,21 @@ class Reader {
       to: this.#ip(address, [...path, 'to'], family),
       port: parsePort(Number(port)),
       protocol: protocol as Protocol,
-      expect: this.#expectation(flow.expect, [...path, 'expect'], family),
-      kept: this.#kept(flow, path, family),
+      expect,
+      kept: flow.kept === undefined ? undefined : this.#kept(this.#ip(flow.kept, path, family), expect, path),
     };
   }
 
-  #kept({ kept, expect }: FileFlow, path: readonly unknown[], family: IpFamily): IpAddress | undefined {
-    if (kept === undefined) return undefined;
-    const isOne = typeof expect === 'object' && expect.forward.some((text) => text.split(':')[0] === kept);
-    return isOne ? this.#ip(kept, [...path, 'kept'], family) : this.#refuse(path, `${kept} is not among the endpoints`);
+  #kept(kept: IpAddress, expect: Expectation, path: readonly unknown[]): IpAddress {
+    const isOne = expect.kind === 'forward' && expect.to.some(({ address }) => address === kept);
+    return isOne ? kept : this.#refuse(path, `${kept} is not among the endpoints`);
   }
 
-  #expectation(expect: FileFlow['expect'], path: readonly unknown[], family: IpFamily): Expectation {
+  #mine(expect: FileFlow['expect']): FileExpectation {
+    return typeof expect === 'object' && 'nftables' in expect ? expect[this.#dataplane] : expect;
+  }
+
+  #expectation(expect: FileExpectation, path: readonly unknown[], family: IpFamily): Expectation {
     if (typeof expect === 'string') return { kind: expect };
     const to = expect.forward.map((text) => {
       const [address = '', port] = text.split(':');

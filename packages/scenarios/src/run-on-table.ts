@@ -36,7 +36,7 @@ export function flowOnTable(
   { flow, line }: { readonly flow: ScenarioFlow; readonly line: number },
 ): StepResult {
   const table = tables.get(ipFamilyOf(flow.to));
-  const explanation = table === undefined ? undefined : explain(table, coreFlow(scenario, flow));
+  const explanation = table === undefined ? undefined : explain(table, coreFlow(scenario, flow), scenario.dataplane);
   const seen = withHairpin(observationOf(explanation?.verdict), flow);
   const expected = expectationText(flow.expect);
   const observed = observationText(seen, flow);

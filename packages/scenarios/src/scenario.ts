@@ -1,4 +1,4 @@
-import type { IpAddress, IpFamily, Port, Protocol, SourceClass, TrafficPolicy } from '@switchyard/core';
+import type { DataplaneMode, IpAddress, IpFamily, Port, Protocol, SourceClass, TrafficPolicy } from '@switchyard/core';
 
 /** How the agent tells pods of its node: `detectLocalMode` and what belongs to it. */
 export type ScenarioDetection =
@@ -127,14 +127,15 @@ export type Altitude = 'table' | 'rendered' | 'lab';
 /** All altitudes, from the nearest to the policy to the nearest to the packet. */
 export const altitudes: readonly Altitude[] = ['table', 'rendered', 'lab'];
 
-/** Where a scenario can run. */
+/** Where a scenario can run, with its dataplane. */
 export interface ScenarioAltitudes {
+  /** Empty: nowhere, for the dataplane does not promise what it checks. */
   readonly run: readonly Altitude[];
   /** Why it cannot run at the others; printed and counted as a skip there. Undefined: it runs everywhere. */
   readonly because: string | undefined;
 }
 
-/** One scenario in one IP family: a state, then steps that change it or look at it. */
+/** One scenario in one IP family, as one dataplane must do it: a state, then steps that change it or look at it. */
 export interface Scenario {
   /** File name without suffix: the stable id. */
   readonly id: string;
@@ -145,6 +146,8 @@ export interface Scenario {
   readonly ipFamily: IpFamily;
   /** Nodes and Services have both families; endpoints and flows have one each. */
   readonly isDualStack: boolean;
+  /** Whose answers it expects, where dataplanes differ. */
+  readonly dataplane: DataplaneMode;
   readonly altitudes: ScenarioAltitudes;
   readonly agent: ScenarioAgent;
   /** Zone of the node under test. */

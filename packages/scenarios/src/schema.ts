@@ -56,6 +56,11 @@ const expectation = v.union([
   v.strictObject({ forward: v.pipe(v.array(v.string()), v.minLength(1)), masquerade: v.boolean() }),
 ]);
 
+const dataplane = v.picklist(['nftables', 'iptables']);
+
+/** One for all, or one for each dataplane where they differ, as kube-proxy's modes do. */
+const expectations = v.union([expectation, v.strictObject({ nftables: expectation, iptables: expectation })]);
+
 /** A flow in a file. */
 export const flowSchema = v.strictObject({
   /**
@@ -64,7 +69,7 @@ export const flowSchema = v.strictObject({
    */
   from: v.string(),
   to: v.pipe(v.string(), v.regex(/^[0-9.]+:[0-9]+\/(TCP|UDP|SCTP)$/, 'must be address:port/PROTOCOL')),
-  expect: expectation,
+  expect: expectations,
   /**
    * Sent from this port, so that steps with the same port are one UDP flow that goes on while things change; `forward`
    * then names one endpoint. Left out: every attempt is a connection of its own.
@@ -100,10 +105,15 @@ export const scenarioSchema = v.strictObject({
   ipFamilies: v.optional(v.array(v.picklist(['IPv4', 'IPv6'])), ['IPv4', 'IPv6']),
   /** Every Service has both families; `family: other` puts an endpoint, flow or health check into the other one. */
   dualStack: v.optional(v.boolean(), false),
-  /** Left out: everywhere. */
+  /** Left out: all of them. */
+  dataplanes: v.optional(
+    v.strictObject({ run: v.pipe(v.array(dataplane), v.minLength(1)), because: v.pipe(v.string(), v.minLength(1)) }),
+  ),
+  /** Left out: everywhere. `dataplanes`: the limit is theirs alone. */
   altitudes: v.optional(
     v.strictObject({
       run: v.pipe(v.array(v.picklist(['table', 'rendered', 'lab'])), v.minLength(1)),
+      dataplanes: v.optional(v.pipe(v.array(dataplane), v.minLength(1)), ['nftables', 'iptables']),
       because: v.pipe(v.string(), v.minLength(1)),
     }),
   ),

@@ -9,9 +9,8 @@ export const subsystem = 10;
 /** NFPROTO_INET: the family of our tables. */
 export const familyInet = 1;
 
-/** Messages of nftables: the subsystem in the high byte. */
+/** Requests of nftables: the subsystem in the high byte. What it tells of changes: `NFT_NOTICE`. */
 export const NFT_MSG = {
-  NEWTABLE: 0xa00,
   GETTABLE: 0xa01,
   DELTABLE: 0xa02,
   NEWCHAIN: 0xa03,
@@ -26,7 +25,6 @@ export const NFT_MSG = {
   NEWSETELEM: 0xa0c,
   GETSETELEM: 0xa0d,
   DELSETELEM: 0xa0e,
-  NEWGEN: 0xa0f,
 } as const;
 
 /** Attributes, by what they are in. */
@@ -42,7 +40,6 @@ export const NFTA = {
   VERDICT: { CODE: 1, CHAIN: 2 },
   EXPR: { NAME: 1, DATA: 2 },
   COUNTER: { PACKETS: 2 },
-  GEN: { ID: 1, PROC_PID: 2, PROC_NAME: 3 },
 } as const;
 
 /** Flags of a set. */

@@ -1,8 +1,17 @@
 import type { Drift, DriftKind } from '@switchyard/core';
-import { type NetlinkMessage, readAttributes, readText, readUint32be } from '@switchyard/native';
+import {
+  type ByteRange,
+  DriftReport,
+  DriftTally,
+  type NetlinkMessage,
+  NFT_NOTICE,
+  type NoticeReader,
+  readAttributes,
+  readGeneration,
+  readText,
+} from '@switchyard/native';
 import { birthmarkSet, type FamilySuffix, tableNames } from '../names.ts';
-import { NFT_MSG, NFTA } from './constants.ts';
-import { DriftTally } from './drift-tally.ts';
+import { NFTA } from './constants.ts';
 
 /** What is to be noted. */
 export interface DriftNotesOptions {
@@ -18,24 +27,24 @@ export interface DriftNotesOptions {
 
 /** What each message is about, and in words. */
 const words: ReadonlyMap<number, { readonly kind: DriftKind; readonly text: (name: string) => string }> = new Map([
-  [NFT_MSG.NEWTABLE, { kind: 'table', text: (name) => `table ${name} made or changed` }],
-  [NFT_MSG.DELTABLE, { kind: 'table', text: (name) => `table ${name} deleted` }],
-  [NFT_MSG.NEWCHAIN, { kind: 'chain', text: (name) => `chain ${name} added or changed` }],
-  [NFT_MSG.DELCHAIN, { kind: 'chain', text: (name) => `chain ${name} deleted` }],
-  [NFT_MSG.NEWRULE, { kind: 'rule', text: (name) => `rule added to chain ${name}` }],
-  [NFT_MSG.DELRULE, { kind: 'rule', text: (name) => `rule of chain ${name} deleted` }],
-  [NFT_MSG.NEWSET, { kind: 'set', text: (name) => `set or map ${name} added` }],
-  [NFT_MSG.DELSET, { kind: 'set', text: (name) => `set or map ${name} deleted` }],
-  [NFT_MSG.NEWSETELEM, { kind: 'element', text: (name) => `added to ${name}` }],
-  [NFT_MSG.DELSETELEM, { kind: 'element', text: (name) => `deleted from ${name}` }],
+  [NFT_NOTICE.NEWTABLE, { kind: 'table', text: (name) => `table ${name} made or changed` }],
+  [NFT_NOTICE.DELTABLE, { kind: 'table', text: (name) => `table ${name} deleted` }],
+  [NFT_NOTICE.NEWCHAIN, { kind: 'chain', text: (name) => `chain ${name} added or changed` }],
+  [NFT_NOTICE.DELCHAIN, { kind: 'chain', text: (name) => `chain ${name} deleted` }],
+  [NFT_NOTICE.NEWRULE, { kind: 'rule', text: (name) => `rule added to chain ${name}` }],
+  [NFT_NOTICE.DELRULE, { kind: 'rule', text: (name) => `rule of chain ${name} deleted` }],
+  [NFT_NOTICE.NEWSET, { kind: 'set', text: (name) => `set or map ${name} added` }],
+  [NFT_NOTICE.DELSET, { kind: 'set', text: (name) => `set or map ${name} deleted` }],
+  [NFT_NOTICE.NEWSETELEM, { kind: 'element', text: (name) => `added to ${name}` }],
+  [NFT_NOTICE.DELSETELEM, { kind: 'element', text: (name) => `deleted from ${name}` }],
 ]);
 
 const deletions: ReadonlySet<number> = new Set([
-  NFT_MSG.DELTABLE,
-  NFT_MSG.DELCHAIN,
-  NFT_MSG.DELRULE,
-  NFT_MSG.DELSET,
-  NFT_MSG.DELSETELEM,
+  NFT_NOTICE.DELTABLE,
+  NFT_NOTICE.DELCHAIN,
+  NFT_NOTICE.DELRULE,
+  NFT_NOTICE.DELSET,
+  NFT_NOTICE.DELSETELEM,
 ]);
 
 /** One transaction of somebody else, as far as its notices have come. */
@@ -64,12 +73,10 @@ interface Notice {
  * a transaction that makes a table with the birthmark of this very build, deletes nothing and holds
  * no element of a Service is such a load, or does what one does.
  */
-export class DriftNotes {
+export class DriftNotes implements NoticeReader {
   readonly #options: DriftNotesOptions;
   #open: Transaction | undefined;
-  #closed = new DriftTally();
-  #process: Drift['process'];
-  #lastGeneration = -1;
+  readonly #report = new DriftReport();
 
   constructor(options: DriftNotesOptions) {
     this.#options = options;
@@ -79,7 +86,7 @@ export class DriftNotes {
   note(bytes: Uint8Array, { type, portId, start, end }: NetlinkMessage): void {
     if (this.#options.isOwn(portId)) return;
     const range = { start: start + 4, end }; // behind nfgenmsg
-    if (type === NFT_MSG.NEWGEN) this.#close(bytes, range);
+    if (type === NFT_NOTICE.NEWGEN) this.#close(bytes, range);
     const notice = words.has(type) ? readNotice(type, bytes, range) : undefined;
     if (notice !== undefined) this.#noteChange(notice);
   }
@@ -87,23 +94,19 @@ export class DriftNotes {
   /** The kernel threw notices away: anything may have happened. */
   noteLoss(): void {
     this.#open = undefined;
-    this.#closed.add('unknown', 'too many changes at once: notices were lost');
+    this.#report.addLoss();
   }
 
   /** What whole transactions did since this was asked last; undefined if nothing of ours was touched. */
   take(): Drift | undefined {
-    if (this.#closed.isEmpty) return undefined;
-    const drift = { ...this.#closed.summary(), process: this.#process };
-    this.#closed = new DriftTally();
-    this.#process = undefined;
-    return drift;
+    return this.#report.take();
   }
 
   #noteChange({ type, name, element }: Notice): void {
     const word = words.get(type);
     const isElement = element !== undefined;
     const transaction = (this.#open ??= newTransaction());
-    if (type === NFT_MSG.NEWTABLE) transaction.makesTable = true;
+    if (type === NFT_NOTICE.NEWTABLE) transaction.makesTable = true;
     if (isElement && name === birthmarkSet && this.#options.isBirthmark(element)) transaction.hasBirthmark = true;
     if (deletions.has(type) || (isElement && isOfFamily(name))) transaction.isMoreThanLoad = true;
     const isOtherFamily = isElement && isOfFamily(name) && !name.endsWith(this.#options.suffix);
@@ -113,30 +116,15 @@ export class DriftNotes {
     if (text !== undefined) transaction.tally.add(word.kind, `element ${text} ${word.text(name)}`);
   }
 
-  /** A generation ends a transaction and tells who made it. Notices may come twice when sockets overlap. */
-  #close(bytes: Uint8Array, { start, end }: Range): void {
-    let id = 0;
-    let pid = 0;
-    let name = '';
-    for (const { type, start: from, end: to } of readAttributes(bytes, start, end)) {
-      if (type === NFTA.GEN.ID) id = readUint32be(bytes, from);
-      if (type === NFTA.GEN.PROC_PID) pid = readUint32be(bytes, from);
-      if (type === NFTA.GEN.PROC_NAME) name = readText(bytes, from, to);
-    }
+  /** A generation ends a transaction and tells who made it. */
+  #close(bytes: Uint8Array, range: ByteRange): void {
+    const generation = readGeneration(bytes, range);
     const transaction = this.#open;
     this.#open = undefined;
-    const isRepeated = (this.#lastGeneration - id) >>> 0 < 0x10000;
-    if (!isRepeated) this.#lastGeneration = id;
-    if (transaction === undefined || isRepeated || transaction.tally.isEmpty) return;
+    if (!this.#report.isNew(generation) || transaction === undefined || transaction.tally.isEmpty) return;
     if (transaction.makesTable && transaction.hasBirthmark && !transaction.isMoreThanLoad) return;
-    if (this.#closed.isEmpty && pid !== 0) this.#process = { pid, name };
-    this.#closed.merge(transaction.tally);
+    this.#report.add(transaction.tally, generation);
   }
-}
-
-interface Range {
-  readonly start: number;
-  readonly end: number;
 }
 
 function newTransaction(): Transaction {
@@ -144,12 +132,12 @@ function newTransaction(): Transaction {
 }
 
 /** Undefined when it is not about a table of ours. */
-function readNotice(type: number, bytes: Uint8Array, { start, end }: Range): Notice | undefined {
+function readNotice(type: number, bytes: Uint8Array, { start, end }: ByteRange): Notice | undefined {
   let table = '';
   let name = '';
-  const isElement = type === NFT_MSG.NEWSETELEM || type === NFT_MSG.DELSETELEM;
-  const isChain = type === NFT_MSG.NEWCHAIN || type === NFT_MSG.DELCHAIN;
-  const isTable = type === NFT_MSG.NEWTABLE || type === NFT_MSG.DELTABLE;
+  const isElement = type === NFT_NOTICE.NEWSETELEM || type === NFT_NOTICE.DELSETELEM;
+  const isChain = type === NFT_NOTICE.NEWCHAIN || type === NFT_NOTICE.DELCHAIN;
+  const isTable = type === NFT_NOTICE.NEWTABLE || type === NFT_NOTICE.DELTABLE;
   const nameAttribute = isChain ? NFTA.CHAIN.NAME : isTable ? NFTA.TABLE.NAME : NFTA.SET.NAME;
   for (const { type: at, start: from, end: to } of readAttributes(bytes, start, end)) {
     if (at === NFTA.TABLE.NAME) {

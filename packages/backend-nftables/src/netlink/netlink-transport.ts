@@ -5,6 +5,8 @@ import {
   type NetlinkOptions,
   type NetlinkSocket,
   openNetlinkSocket,
+  type OwnChanges,
+  ownChanges,
   readUint32,
 } from '@switchyard/native';
 import { chainName } from '../class-chains.ts';
@@ -23,7 +25,6 @@ import {
 } from '../names.ts';
 import { createNftClient, type NftClient } from '../nft-cli/nft-client.ts';
 import { NftError } from '../nft-error.ts';
-import { type OwnChanges, ownChanges } from '../own-changes.ts';
 import type {
   FoundTable,
   Heartbeat,

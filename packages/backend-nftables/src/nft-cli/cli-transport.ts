@@ -1,6 +1,6 @@
 import type { CommandRunner } from '@switchyard/host';
+import { ownChanges } from '@switchyard/native';
 import { birthmarkSet, heartbeatSet, heartbeatTimeout, isCountedMap, objectKind } from '../names.ts';
-import { ownChanges } from '../own-changes.ts';
 import type { NftTransport } from '../transport.ts';
 import { createNftClient, type NftClient } from './nft-client.ts';
 import {

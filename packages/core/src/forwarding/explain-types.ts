@@ -4,6 +4,12 @@ import type { ServicePortKey } from '../records/keys.ts';
 import type { Endpoint, Frontend, SourceClass } from './forwarding-table.ts';
 import type { ReasonCode } from './reason-codes.ts';
 
+/**
+ * The modes of kube-proxy that we have, for where they answer differently to the same table: packets to a cluster IP that no
+ * frontend matches, and source ranges of a Service without endpoints.
+ */
+export type DataplaneMode = 'nftables' | 'iptables';
+
 /** The first packet of a connection, as this node sees it. */
 export interface Flow {
   /** What the kernel can tell of the source; `sourceClassOf` says what that is. */

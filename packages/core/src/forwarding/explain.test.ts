@@ -230,3 +230,39 @@ test.each([
 test('without a pod detector no source is taken for a pod', () => {
   expect(sourceClassOf(masqueradeAll, parseIp('10.244.9.9'), false)).toBe('outside');
 });
+
+describe('where the modes of kube-proxy answer differently to the same table', () => {
+  const guardedAndEmpty = tableOf(
+    { services: [service('shop/guarded', { loadBalancerIps: ['198.51.100.8'], sourceRanges: ['10.0.0.0/8'] })] },
+    tableOptions(),
+  );
+
+  test.each([
+    {
+      title: 'an unknown port of a cluster IP',
+      sent: flow('pod', '10.96.0.10:81'),
+      of: table,
+      nft: 'reject',
+      ipt: 'pass',
+    },
+    { title: 'an unallocated cluster IP', sent: flow('pod', '10.96.9.9:80'), of: table, nft: 'drop', ipt: 'pass' },
+    {
+      title: 'a source outside the ranges of a Service without endpoints',
+      sent: flow('outside', '198.51.100.8:80'),
+      of: guardedAndEmpty,
+      nft: 'drop',
+      ipt: 'reject',
+    },
+    {
+      title: 'a source outside the ranges of one with endpoints',
+      sent: flow('outside', '198.51.100.8:80'),
+      of: table,
+      nft: 'drop',
+      ipt: 'drop',
+    },
+  ])('$title: nftables $nft, iptables $ipt', ({ sent, of, nft, ipt }) => {
+    expect(explain(of, sent, 'nftables').verdict.kind).toBe(nft);
+    expect(explain(of, sent, 'iptables').verdict.kind).toBe(ipt);
+    expect(explain(of, sent), 'nftables unless told').toEqual(explain(of, sent, 'nftables'));
+  });
+});

@@ -2,7 +2,7 @@ import { type IpAddress, ipFamilyOf } from '../ip/address.ts';
 import { cidrContains, loopbackOf } from '../ip/cidr.ts';
 import { assertNever } from '../result.ts';
 import { describeSet } from './explain-endpoints.ts';
-import type { Explanation, Flow, Reason } from './explain-types.ts';
+import type { DataplaneMode, Explanation, Flow, Reason } from './explain-types.ts';
 import type {
   Decision,
   Endpoint,
@@ -19,9 +19,9 @@ import type { ReasonCode } from './reason-codes.ts';
  * answers otherwise is wrong. Ordering of the reasons: which rule matched, source ranges, policy, endpoints,
  * source address. It scans the table and is meant for tests, dumps and reports, not for packets.
  */
-export function explain(table: ForwardingTable, flow: Flow): Explanation {
+export function explain(table: ForwardingTable, flow: Flow, mode: DataplaneMode = 'nftables'): Explanation {
   const match = findFrontend(table, flow);
-  if (match === undefined) return explainNoService(table, flow);
+  if (match === undefined) return explainNoService(table, flow, mode);
   const { service, frontend } = match;
   const reasons = matchReasons(table, flow, match);
   const answer = (verdict: Explanation['verdict'], more: readonly Reason[]): Explanation => ({
@@ -30,8 +30,10 @@ export function explain(table: ForwardingTable, flow: Flow): Explanation {
     frontend,
     reasons: [...reasons, ...more],
   });
+  const decision = frontend.decisions[flow.from];
   const ranges = frontend.allowedSources;
-  if (ranges !== 'any') {
+  // The iptables mode has no chain for the ranges of a Service that it rejects.
+  if (ranges !== 'any' && (mode === 'nftables' || decision.kind !== 'reject')) {
     const range = ranges.find((cidr) => cidrContains(cidr, flow.source));
     const list = ranges.join(', ');
     if (range === undefined) {
@@ -41,7 +43,6 @@ export function explain(table: ForwardingTable, flow: Flow): Explanation {
     }
     reasons.push(reason('sourceAllowed', `${flow.source} is in the allowed source range ${range}`));
   }
-  const decision = frontend.decisions[flow.from];
   return answer(
     verdictOf(decision, service),
     decisionReasons(decision, match, { flow, podDetector: table.podDetector }),
@@ -120,7 +121,7 @@ function isLoopback(address: IpAddress): boolean {
 }
 
 /** The answer where no frontend matches: nftables mode guards cluster IPs, all else is not ours. */
-function explainNoService(table: ForwardingTable, flow: Flow): Explanation {
+function explainNoService(table: ForwardingTable, flow: Flow, mode: DataplaneMode): Explanation {
   const answer = (kind: 'reject' | 'drop' | 'pass', code: ReasonCode, text: string): Explanation => ({
     verdict: { kind },
     service: undefined,
@@ -131,13 +132,23 @@ function explainNoService(table: ForwardingTable, flow: Flow): Explanation {
   if (ipFamilyOf(flow.destination) !== table.ipFamily) {
     return answer('pass', 'otherFamily', `${flow.destination} is not of the table's family ${table.ipFamily}`);
   }
+  const guarded = (verdict: 'reject' | 'drop', code: ReasonCode, text: string): Explanation =>
+    mode === 'nftables' ? answer(verdict, code, text) : answer('pass', code, `${text}; the iptables mode lets it pass`);
   const owner = ownerOfClusterIp(table, flow.destination);
   if (owner !== undefined) {
-    return answer('reject', 'unknownPortOfClusterIp', `${target}: the cluster IP of ${owner.service} has no such port`);
+    return guarded(
+      'reject',
+      'unknownPortOfClusterIp',
+      `${target}: the cluster IP of ${owner.service} has no such port`,
+    );
   }
   const range = table.serviceCidrs.find((cidr) => cidrContains(cidr, flow.destination));
   if (range !== undefined) {
-    return answer('drop', 'unallocatedClusterIp', `${target}: no Service has this address of the ServiceCIDR ${range}`);
+    return guarded(
+      'drop',
+      'unallocatedClusterIp',
+      `${target}: no Service has this address of the ServiceCIDR ${range}`,
+    );
   }
   const nodePort = findByAddress(table, flow, 'anyNodePortAddress')?.service.key;
   const obstacle = nodePortObstacle(table, flow);

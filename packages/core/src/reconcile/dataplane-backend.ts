@@ -14,8 +14,13 @@ export type ApplyOutcome =
 /** One request to make the kernel match a table. */
 export interface ApplyRequest {
   readonly table: ForwardingTable;
-  /** `full`: read the kernel back first. `delta`: trust what the previous apply left. */
-  readonly scope: { readonly kind: 'full' } | { readonly kind: 'delta'; readonly delta: TableDelta };
+  /**
+   * `full`: read the kernel back first. `delta`: trust what the previous apply left. A full one `after: 'drift'` is asked for by
+   * `watchDrift` alone: what it did not report is as the previous apply left it, and need not be read.
+   */
+  readonly scope:
+    | { readonly kind: 'full'; readonly after?: 'drift' }
+    | { readonly kind: 'delta'; readonly delta: TableDelta };
 }
 
 /** What a backend can do, stated rather than probed by method existence. */
@@ -75,8 +80,8 @@ export interface DataplaneBackend extends AsyncDisposable {
   /** Counters of every service in the kernel. Absent where the backend cannot count. */
   counters?(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>>;
   /**
-   * Reports foreign changes of what is ours until aborted, at most a second after they happened. The reconciler
-   * answers each with a `full` apply. Absent where the backend cannot notice.
+   * Reports foreign changes of what is ours until aborted, at most a second after they happened where the kernel tells of
+   * them. The reconciler answers each with a `full` apply. Absent where the backend cannot notice.
    */
   watchDrift?(report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;
   /**

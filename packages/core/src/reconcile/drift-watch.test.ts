@@ -25,8 +25,55 @@ describe('drift', () => {
     await bench.push(cluster);
     await bench.clock.advance(5000);
     await damage(bench);
-    expect(bench.applies).toEqual(['full', 'full']);
+    expect(bench.applies).toEqual(['full', 'full after drift']);
     expect(bench.recording.kernel.has(cart)).toBe(true);
+  });
+
+  test('is healed by an apply that reads everything where one was due for another reason', async () => {
+    let isSlow = false;
+    const { promise: go, resolve } = Promise.withResolvers<undefined>();
+    await using bench = new ReconcilerBench({ backend: { during: async () => (isSlow ? go : undefined) } });
+    await bench.push(cluster);
+    isSlow = true;
+    await bench.push(cartSlice('10.244.1.3'));
+    bench.reconciler.requestFullResync('test');
+    await damage(bench);
+    isSlow = false;
+    resolve(undefined);
+    await settle();
+    expect(bench.applies.slice(1)).toEqual([`delta: ${cart}`, 'full']);
+  });
+
+  test('is healed by an apply that reads everything when the one before failed', async () => {
+    await using bench = new ReconcilerBench({ faults: [undefined, { kind: 'refused' }] });
+    await bench.push(cluster);
+    await damage(bench);
+    await bench.clock.advance(1000);
+    expect(bench.applies).toEqual(['full', 'full']);
+  });
+
+  test('that is healed together with a change of the cluster is still only a repair', async () => {
+    let isSlow = false;
+    const { promise: go, resolve } = Promise.withResolvers<undefined>();
+    await using bench = new ReconcilerBench({ backend: { during: async () => (isSlow ? go : undefined) } });
+    await bench.push(cluster);
+    isSlow = true;
+    await bench.push(cartSlice('10.244.1.3'));
+    await damage(bench);
+    await bench.push(cartSlice('10.244.1.4'));
+    isSlow = false;
+    resolve(undefined);
+    await settle();
+    expect(bench.applies.slice(1)).toEqual([`delta: ${cart}`, 'full after drift']);
+  });
+
+  test('does not put off the regular resync', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(cluster);
+    await bench.clock.advance(3_599_000);
+    await damage(bench);
+    await bench.clock.advance(1000);
+    expect(bench.applies).toEqual(['full', 'full after drift', 'full']);
   });
 
   test('is logged with what changed and who did it, and counted by kind', async () => {
@@ -79,7 +126,7 @@ describe('drift', () => {
     isSlow = false;
     resolve(undefined);
     await settle();
-    expect(bench.applies.slice(1)).toEqual([`delta: ${cart}`, 'full']);
+    expect(bench.applies.slice(1)).toEqual([`delta: ${cart}`, 'full after drift']);
     expect(bench.messages('drift healed')).toHaveLength(1);
   });
 

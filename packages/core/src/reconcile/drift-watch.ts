@@ -12,6 +12,8 @@ export interface DriftWatchOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly events: ReconcileEvents;
+  /** Asks for an apply that reads back what was reported, at once. */
+  readonly requestRepair: () => void;
   /** Asks for an apply that reads the kernel back, at once. */
   readonly requestFullResync: () => void;
 }
@@ -118,7 +120,7 @@ export class DriftWatch {
 
   #answer(): void {
     this.#lastAnswer = this.#options.clock.monotonic();
-    this.#options.requestFullResync();
+    this.#options.requestRepair();
   }
 
   async #answerLater(wait: Millis, signal: AbortSignal): Promise<void> {

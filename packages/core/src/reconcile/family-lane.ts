@@ -71,6 +71,17 @@ export interface LaneContext {
   readonly events: EventRecorder;
 }
 
+/** What an apply reads back from the kernel: everything, what drift was reported of, or nothing. */
+type Reading = 'all' | 'drifted' | 'none';
+
+/** What one run is about. */
+interface LaneRun {
+  readonly reason: RunReason;
+  readonly read: Reading;
+  readonly table: ForwardingTable;
+  readonly delta: TableDelta;
+}
+
 /** More service names than this in one debug line help nobody. */
 const maxLoggedServices = 1000;
 
@@ -90,7 +101,7 @@ export class FamilyLane {
   readonly #latency: ProgrammingLatency;
   readonly #heartbeat: Heartbeat;
   #dirty: Dirty = everythingDirty;
-  #isNextFull = true;
+  #nextRead: Reading = 'all';
   /** The newest table, applied or not: the base of the next build. */
   #built: ForwardingTable | undefined;
   /** What the kernel has, but for the failed services: the base of the next delta. */
@@ -116,8 +127,15 @@ export class FamilyLane {
     this.#seen = context.changes.seen;
     this.#missing = new MissingFeatureLog({ ipFamily, capabilities, logger });
     this.#cleaning = this.#flowCleaning();
-    const requestFullResync = (): void => this.requestFullResync();
-    this.#drift = new DriftWatch({ backend: family.backend, clock, logger, metrics, events, requestFullResync });
+    this.#drift = new DriftWatch({
+      backend: family.backend,
+      clock,
+      logger,
+      metrics,
+      events,
+      requestRepair: () => this.#requestRepair(),
+      requestFullResync: () => this.requestFullResync(),
+    });
     this.#heartbeat = new Heartbeat({ backend: family.backend, status: () => this.status(), clock, logger, metrics });
     this.#runner = new BoundedRunner({
       clock,
@@ -153,8 +171,14 @@ export class FamilyLane {
 
   /** The next apply reads the kernel back, whatever else changes. */
   requestFullResync(): void {
-    this.#isNextFull = true;
+    this.#nextRead = 'all';
     this.#runner.requestResync();
+  }
+
+  /** No resync to the runner: the regular one must come when it is due, however often somebody changes our rules. */
+  #requestRepair(): void {
+    if (this.#nextRead === 'none') this.#nextRead = 'drifted';
+    this.#runner.poke();
   }
 
   /** Runs until aborted, beginning with a full apply. Call it when the state is in sync. */
@@ -211,39 +235,35 @@ export class FamilyLane {
     const table = buildTable(state, dirtyServices(this.#dirty), this.#built, this.#family.tableOptions());
     this.#dirty = nothingDirty;
     this.#built = table;
-    if (reason === 'resync') this.#isNextFull = true;
+    if (reason === 'resync') this.#nextRead = 'all';
     const delta = withFailed(diffTables(this.#applied, table), table, this.#log.failedServices);
     const mayLeaveFlows = this.#mayLeaveFlows(table, delta);
-    if (!this.#isNextFull && isEmptyDelta(delta)) {
+    const read = this.#nextRead;
+    this.#nextRead = 'none'; // what is asked for from here on is for the next run
+    if (read === 'none' && isEmptyDelta(delta)) {
       await this.#finish(table, delta);
       return { status: 'done' };
     }
-    const isFull = this.#isNextFull;
-    const outcome = await this.#apply(reason, { table, delta }, signal);
+    const outcome = await this.#apply({ reason, read, table, delta }, signal);
     if (outcome.status === 'failed') {
       this.#pendingSince = this.#inFlightSince ?? this.#pendingSince ?? this.#context.clock.monotonic();
       this.#inFlightSince = undefined;
-      this.#isNextFull = true;
+      this.#nextRead = 'all';
       this.#log.noteFailed(outcome.error);
       return { status: 'retry', ...(outcome.retryAfter === undefined ? {} : { after: outcome.retryAfter }) };
     }
-    this.#isNextFull = false;
     this.#applied = table;
     this.#log.noteApplied(outcome.status === 'partial' ? outcome.failed : new Map());
     this.#drift.noteApplied();
     await this.#finish(table, delta);
     // A full apply that wrote healed something: flows that began meanwhile were not translated.
-    if (mayLeaveFlows || (isFull && outcome.writes > 0)) this.#cleaning?.request();
+    if (mayLeaveFlows || (read !== 'none' && outcome.writes > 0)) this.#cleaning?.request();
     return { status: outcome.status === 'partial' ? 'retry' : 'done' };
   }
 
-  async #apply(
-    reason: RunReason,
-    { table, delta }: { readonly table: ForwardingTable; readonly delta: TableDelta },
-    signal: AbortSignal,
-  ): Promise<ApplyOutcome> {
+  async #apply({ reason, read, table, delta }: LaneRun, signal: AbortSignal): Promise<ApplyOutcome> {
     const { clock } = this.#context;
-    const scope: ApplyRequest['scope'] = this.#isNextFull ? { kind: 'full' } : { kind: 'delta', delta };
+    const scope = scopeOf(read, delta);
     if (scope.kind === 'full') this.#drift.noteFullApply();
     this.#latency.beginApply();
     const start = clock.monotonic();
@@ -251,7 +271,8 @@ export class FamilyLane {
     const durationMs = clock.monotonic() - start;
     this.#measured.noteApply({ scope: scope.kind, durationMs, outcome });
     if (outcome.status === 'failed') return outcome;
-    this.#logApplied({ table, delta, outcome, scope: scope.kind, reason, durationMs });
+    const told = read === 'drifted' ? 'resync' : reason;
+    this.#logApplied({ table, delta, outcome, scope: scope.kind, reason: told, durationMs });
     return outcome;
   }
 
@@ -331,4 +352,9 @@ export class FamilyLane {
   #set(name: `kubeproxy_sync_proxy_rules_last_${'queued_' | ''}timestamp_seconds`): void {
     this.#context.metrics.set(name, { ip_family: this.ipFamily }, this.#context.clock.now() / 1000);
   }
+}
+
+function scopeOf(read: Reading, delta: TableDelta): ApplyRequest['scope'] {
+  if (read === 'none') return { kind: 'delta', delta };
+  return read === 'drifted' ? { kind: 'full', after: 'drift' } : { kind: 'full' };
 }

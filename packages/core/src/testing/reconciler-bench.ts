@@ -104,10 +104,10 @@ export class ReconcilerBench implements AsyncDisposable {
     await settle();
   }
 
-  /** `full`, or `delta: KEY ... -REMOVED ...`, of each apply that reached the recording backend. */
+  /** `full`, `full after drift`, or `delta: KEY ... -REMOVED ...`, of each apply that reached the recording backend. */
   get applies(): readonly string[] {
     return this.recording.applies.map(({ request: { scope } }) => {
-      if (scope.kind === 'full') return 'full';
+      if (scope.kind === 'full') return scope.after === undefined ? 'full' : `full after ${scope.after}`;
       const { upserted, removed } = scope.delta;
       return `delta: ${[...upserted.map((one) => one.key), ...removed.map((key) => `-${key}`)].join(' ')}`;
     });

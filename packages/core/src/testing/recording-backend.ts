@@ -154,6 +154,9 @@ export class RecordingBackend implements DataplaneBackend {
     const upserted = scope.kind === 'full' ? [...table.services.values()] : scope.delta.upserted;
     const removed =
       scope.kind === 'full' ? [...this.#kernel.keys()].filter((key) => !table.services.has(key)) : scope.delta.removed;
+    if (scope.kind === 'full' && scope.after !== undefined && this.#table === undefined) {
+      throw breach(`a full apply after ${scope.after} before the first full apply`);
+    }
     if (scope.kind === 'delta') this.#checkDelta(table, upserted, removed);
     const failed = new Map<ServicePortKey, Error>();
     let writes = 0;

@@ -19,6 +19,8 @@ export interface ZeroappOptions {
   readonly maxUnavailable?: number | string;
   /** Port of the app. Default 8080. */
   readonly port?: number;
+  /** Seconds that kubelet waits before it asks for the first time whether the app is ready. Default 0. */
+  readonly readyAfter?: number;
 }
 
 /** The two objects of the example, ready to be created. */
@@ -79,7 +81,11 @@ function podSpec(options: ZeroappOptions, labels: Readonly<Record<string, string
         image: 'agnhost:2.59',
         args: ['netexec', `--http-port=${port}`, '--udp-port=-1', `--delay-shutdown=${delay}`],
         ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
-        readinessProbe: { httpGet: { path: '/healthz', port: 'http' }, periodSeconds: 1 },
+        readinessProbe: {
+          httpGet: { path: '/healthz', port: 'http' },
+          periodSeconds: 1,
+          ...(options.readyAfter === undefined ? {} : { initialDelaySeconds: options.readyAfter }),
+        },
         ...(preStop === undefined ? {} : { lifecycle: { preStop: { sleep: { seconds: preStop } } } }),
       },
     ],

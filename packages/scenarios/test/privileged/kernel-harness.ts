@@ -14,6 +14,7 @@ const prefix = 'swy-kernel-';
  */
 export class KernelHarness implements BackendHarness, Disposable {
   readonly name = 'nftables';
+  readonly dataplane = 'nftables';
   readonly #free: string[] = [];
   readonly #all: string[] = [];
 

@@ -10,6 +10,7 @@ const scenario = allScenarios().find(({ id }) => id === 'cluster-ip');
 function harnessWith(defect: (honest: DataplaneBackend) => Partial<DataplaneBackend>): BackendHarness {
   return {
     name: 'defective',
+    dataplane: 'nftables',
     createKernel: () => {
       const kernel = nftablesHarness.createKernel();
       return {

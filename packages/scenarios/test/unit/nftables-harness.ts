@@ -6,6 +6,7 @@ import type { BackendHarness, Observation } from '../../src/index.ts';
 /** backend-nftables over its transactional fake. */
 export const nftablesHarness: BackendHarness = {
   name: 'nftables',
+  dataplane: 'nftables',
   createKernel: () => {
     const nft = new FakeNft();
     return {

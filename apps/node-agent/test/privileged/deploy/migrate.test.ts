@@ -16,8 +16,8 @@ import type { Rendered } from './rendered.ts';
 const { signal } = new AbortController();
 const stack = new AsyncDisposableStack();
 let bench: OperatorBench;
-/** Undefined while kube-proxy's image runs. */
-let agent: LabProcess | undefined;
+/** All that were started, the last one last. */
+const agents: LabProcess[] = [];
 
 beforeAll(async () => {
   bench = stack.use(await startOperatorBench('migrate', signal));
@@ -32,14 +32,18 @@ afterAll(() => stack.disposeAsync());
 async function startPod(spec: Rendered): Promise<PlayedPod> {
   const { node, service } = bench;
   const [container] = spec.containers;
-  agent = undefined;
   if (container.image.startsWith('registry.k8s.io/kube-proxy:')) {
     await writeOldRules(node, service);
     return { ready: Promise.resolve(), stop: async () => undefined };
   }
   const started = await startContainer(node, { spec, container }, await bench.podFiles());
-  agent = started;
+  agents.push(started);
   return { ready: until(async () => (await bench.health()) === 200), stop: () => started.stop() };
+}
+
+/** What the agents said, for whoever reads of failed calls. */
+async function logs(): Promise<string> {
+  return (await Promise.all(agents.map(logOf))).join('\n');
 }
 
 test('the swap in place: no call fails, kube-proxy’s rules go, the node answers as the guide says', async () => {
@@ -53,7 +57,7 @@ test('the swap in place: no call fails, kube-proxy’s rules go, the node answer
     expect(await operator(watch)).toContain('daemon set "kube-proxy" successfully rolled out');
     await until(async () => (await oldChains(node)).length === 0);
   });
-  expect(failures).toEqual([]);
+  expect(failures, await logs()).toEqual([]);
   expect(count).toBeGreaterThan(10);
   const [commands = ''] = await guideCommands('node');
   const seen = await node.run('sh', ['-euc', commands]);
@@ -65,12 +69,13 @@ test('the swap in place: no call fails, kube-proxy’s rules go, the node answer
 });
 
 test('the agent ran with the command line of the DaemonSet, and says what it removed', async () => {
+  const [agent] = agents;
   const command = (await readFile(`/proc/${agent?.pid}/cmdline`, 'utf8')).split('\0').filter((part) => part !== '');
   expect(command.slice(-2)).toEqual([
     '--config=/var/lib/kube-proxy/config.conf',
     `--hostname-override=${bench.node.nodeName}`,
   ]);
-  expect(await logOf(agent as LabProcess)).toMatch(/removed what kube-proxy left.*iptables-nft, table nat/);
+  expect(await logs()).toMatch(/removed what kube-proxy left.*iptables-nft, table nat/);
 });
 
 test('/debug/explain answers the guide’s question', async () => {
@@ -97,7 +102,7 @@ test('the roll-back: no call fails, and nothing of Switchyard stays', async () =
     });
     expect(await operator(cleanUp)).toContain('daemonset.apps "switchyard-clean-up" deleted');
   });
-  expect(failures).toEqual([]);
+  expect(failures, await logs()).toEqual([]);
   expect(count).toBeGreaterThan(10);
   expect(await bench.tables()).not.toContain('switchyard');
 });

@@ -43,6 +43,7 @@ COMMIT
 
 /** Names of kube-proxy's chains on the node. */
 export async function oldChains(node: LabNode): Promise<readonly string[]> {
-  const { stdout } = await node.run('iptables-nft-save', []);
+  const { exitCode, stdout, stderr } = await node.run('iptables-nft-save', []);
+  if (exitCode !== 0) throw new Error(`iptables-nft-save: ${stderr}`); // nothing read is not nothing there
   return [...stdout.matchAll(/^:(KUBE-\S+)/gm)].map(([, chain = '']) => chain);
 }

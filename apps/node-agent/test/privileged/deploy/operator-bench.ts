@@ -23,8 +23,11 @@ const kubeadm = fileURLToPath(new URL('kubeadm.yaml', import.meta.url));
 /** What a load of calls left. */
 export interface Calls {
   readonly count: number;
-  readonly failures: readonly ProbeResult[];
+  readonly failures: readonly FailedCall[];
 }
+
+/** A call that nobody answered, and when it ended, as the logs write it. */
+export type FailedCall = ProbeResult & { readonly at: string };
 
 /** A cluster of one node with a Service of one pod, a pod that calls it, and an operator with kubectl. */
 export interface OperatorBench extends AsyncDisposable {
@@ -94,28 +97,34 @@ export async function startOperatorBench(name: string, signal: AbortSignal): Pro
   };
 }
 
+/**
+ * The endpoint is one that is ready, as kube-proxy's rules have it: until one is, the agent refuses what comes for the
+ * Service. The app is asked so late that whoever does not wait for that fails each time, not now and then.
+ */
 async function startService({ api }: LabCluster, signal: AbortSignal): Promise<OldService> {
-  const { deployment, service } = zeroapp({ port: 8080, delayShutdown: 0, terminationGracePeriod: 1 });
+  const { deployment, service } = zeroapp({ port: 8080, delayShutdown: 0, terminationGracePeriod: 1, readyAfter: 2 });
   const created = await api.create(apiResources.services, service, signal);
   await api.create(apiResources.deployments, deployment, signal);
+  const ofService = { labelSelector: `kubernetes.io/service-name=${created.metadata.name}` };
   let address: string | undefined;
   await until(async () => {
-    const { items } = await api.list(apiResources.pods, {}, signal);
-    address = items[0]?.status?.podIP;
+    const { items } = await api.list(apiResources.endpointSlices, ofService, signal);
+    const endpoints = items.flatMap((slice) => slice.endpoints ?? []);
+    [address] = endpoints.find(({ conditions }) => conditions?.ready === true)?.addresses ?? [];
     return address !== undefined;
   });
   return { clusterIp: created.spec?.clusterIP ?? '', port: 80, endpoint: `${address}:8080` };
 }
 
 async function callsDuring(call: () => Promise<ProbeResult>, work: () => Promise<void>): Promise<Calls> {
-  const failures: ProbeResult[] = [];
+  const failures: FailedCall[] = [];
   const done = new AbortController();
   let count = 0;
   const calling = (async () => {
     while (!done.signal.aborted) {
       const result = await call();
       count += 1;
-      if (result.status !== 'answered') failures.push(result);
+      if (result.status !== 'answered') failures.push({ ...result, at: new Date().toISOString() });
       await sleep(20);
     }
   })();

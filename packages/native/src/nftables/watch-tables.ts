@@ -1,7 +1,8 @@
 import { type Clock, type Drift, millis } from '@switchyard/core';
-import { isReceiveLoss, type NetlinkSocket, openNetlinkSocket, readMessages } from '@switchyard/native';
-import type { OwnChanges } from '../own-changes.ts';
-import type { DriftNotes } from './drift-notes.ts';
+import { isReceiveLoss, type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '../netlink-socket.ts';
+import { readMessages } from '../netlink/read-messages.ts';
+import type { NoticeReader } from './notices.ts';
+import type { OwnChanges } from './own-changes.ts';
 
 /** NFNLGRP_NFTABLES: every change of every table. */
 const nftablesGroup = 7;
@@ -19,18 +20,26 @@ const datagramLength = 1 << 16;
 const datagramsPerPoll = 2000;
 
 /** What is watched. */
-export interface WatchOptions {
+export interface TableWatchOptions {
   /** As for `NetlinkOptions.netns`. */
   readonly netns?: string | undefined;
   readonly clock: Clock;
-  /** What these sockets do is filtered out by the kernel. */
-  readonly own: OwnChanges;
-  readonly notes: DriftNotes;
+  /** What these sockets do is filtered out by the kernel. Default: none. */
+  readonly own?: Pick<OwnChanges, 'version' | 'portIds'>;
+  readonly notes: NoticeReader;
+  /** For tests; default `openNetlinkSocket`. */
+  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
-/** Reports foreign changes of our tables until aborted, those of one look together. Rejects with `NativeError`. */
+/** Nobody's. */
+const noSockets = { version: 0, portIds: [] } as const;
+
+/**
+ * Reports what others do to nftables (iptables-nft included) until aborted, that of one look together. Rejects with `NativeError`, or
+ * `NativeMissingError` where the addon was not built.
+ */
 export async function watchTables(
-  options: WatchOptions,
+  options: TableWatchOptions,
   report: (drift: Drift) => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -47,22 +56,23 @@ export async function watchTables(
 }
 
 class TableWatch implements Disposable {
-  readonly #options: WatchOptions;
+  readonly #options: TableWatchOptions;
+  readonly #own: Pick<OwnChanges, 'version' | 'portIds'>;
   readonly #buffer = new Uint8Array(datagramLength);
   #socket: NetlinkSocket;
   #ownVersion: number;
 
-  constructor(options: WatchOptions) {
+  constructor(options: TableWatchOptions) {
     this.#options = options;
-    this.#ownVersion = options.own.version;
+    this.#own = options.own ?? noSockets;
+    this.#ownVersion = this.#own.version;
     this.#socket = this.#open();
   }
 
   poll(): Drift | undefined {
-    const { own, notes } = this.#options;
-    if (own.version !== this.#ownVersion) this.#reopen();
+    if (this.#own.version !== this.#ownVersion) this.#reopen();
     this.#drain(this.#socket);
-    return notes.take();
+    return this.#options.notes.take();
   }
 
   [Symbol.dispose](): void {
@@ -71,18 +81,18 @@ class TableWatch implements Disposable {
 
   /** The filter cannot be changed, but a second socket can take over before the first one is emptied and closed. */
   #reopen(): void {
-    this.#ownVersion = this.#options.own.version;
+    this.#ownVersion = this.#own.version;
     using before = this.#socket;
     this.#socket = this.#open();
     this.#drain(before);
   }
 
   #open(): NetlinkSocket {
-    const { netns, own } = this.#options;
-    return openNetlinkSocket({
+    const { netns, open = openNetlinkSocket } = this.#options;
+    return open({
       protocol: 'netfilter',
       groups: [nftablesGroup],
-      ignorePortIds: own.portIds,
+      ignorePortIds: this.#own.portIds,
       receiveBuffer,
       ...(netns === undefined ? {} : { netns }),
     });

@@ -1,4 +1,4 @@
-import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
+import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '../netlink-socket.ts';
 
 /**
  * What this process itself does to one network namespace. The backends of both families share it: what one of them
