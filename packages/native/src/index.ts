@@ -8,6 +8,12 @@ export * from './netlink/message-writer.ts';
 export * from './netlink/read-messages.ts';
 export { addressChanges, type AddressWatchOptions } from './addresses.ts';
 export { trimMemory } from './trim-memory.ts';
+export {
+  createPacketCounters,
+  type PacketCount,
+  type PacketCounterOptions,
+  type PacketCounters,
+} from './nfacct/packet-counters.ts';
 export { OwnChanges, openOwnSocket, ownChanges } from './nftables/own-changes.ts';
 export { DriftReport } from './nftables/drift-report.ts';
 export { DriftTally } from './nftables/drift-tally.ts';
