@@ -168,9 +168,9 @@ function flagsOf(scenario: Scenario, folder: string): readonly string[] {
 
 function nodePortFlags({ nodePortAddresses: given }: Scenario['agent']): readonly string[] {
   if (given === 'default') return [];
+  if (given === 'primary') return ['--nodeport-addresses=primary'];
   // A list of one family leaves the other open.
-  const listed = given.length > 0 ? given : ['0.0.0.0/0', '::/0'];
-  return [`--nodeport-addresses=${given === 'primary' ? given : listed.join(',')}`];
+  return [`--nodeport-addresses=${(given.length > 0 ? given : ['0.0.0.0/0', '::/0']).join(',')}`];
 }
 
 function detectionFlags(detectLocal: ScenarioDetection): readonly string[] {
