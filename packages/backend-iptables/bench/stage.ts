@@ -1,6 +1,5 @@
 import type { CommandRunner } from '@switchyard/host';
-import { createCommandRunner } from '@switchyard/host';
-import { createLab, createProber, type LabNode, type Prober, startEchoServer } from '@switchyard/lab';
+import { createLab, createProber, type Prober, runnerIn, startEchoServer } from '@switchyard/lab';
 
 /** A node, two pods that say who they are, and a prober in a third pod. */
 export interface Place {
@@ -36,7 +35,7 @@ export async function setStage(signal: AbortSignal): Promise<Stage> {
         const prober = await createProber(client, signal);
         const pods = { a: a.addresses.IPv4 ?? '', b: b.addresses.IPv4 ?? '' };
         for (const by of ['a', 'b'] as const) await answer(prober, by, { address: pods[by], port: 8080 });
-        return { runner: runnerIn(node), netns: `/run/netns/${node.namespace}`, pods, prober };
+        return { runner: runnerIn(node, lab.folder), netns: `/run/netns/${node.namespace}`, pods, prober };
       }),
     );
     if (ours === undefined || theirs === undefined) throw new Error('a node is missing');
@@ -57,10 +56,4 @@ export async function answer(
   const found = await prober.awaitAnswer(request, { by, interval: 2, timeout: 60_000 });
   if (found.result.status === 'answered' && found.result.by === by) return found.at;
   throw new Error(`pod ${by} never answered at ${at.address}:${at.port} (last: ${found.result.status})`);
-}
-
-function runnerIn(node: LabNode): CommandRunner {
-  const runner = createCommandRunner();
-  const enter = `--net=/run/netns/${node.namespace}`;
-  return { run: (file, args, options) => runner.run('nsenter', [enter, file, ...args], options) };
 }
