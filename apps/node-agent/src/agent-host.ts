@@ -9,7 +9,7 @@ import type {
   Metrics,
 } from '@switchyard/core';
 import type { FlowHost } from './clean-flows.ts';
-import type { Removal } from './cleanup/removal.ts';
+import type { LeftRules } from './cleanup/left-rules.ts';
 import type { RunConfig } from './config.ts';
 import type { ConfigFollower } from './config/config-follower.ts';
 import type { AddressHost } from './follow-addresses.ts';
@@ -27,8 +27,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
   readonly interfaceAddresses: () => readonly IpAddress[];
-  /** Removes what a stopped kube-proxy left. Rejects only when aborted. */
-  readonly removeKubeProxyRules: (signal: AbortSignal) => Promise<Removal>;
+  /** Removes what a stopped kube-proxy, and this agent in another mode, left. Rejects only when aborted. */
+  readonly removeLeftRules: (signal: AbortSignal) => Promise<LeftRules>;
   /** What the metrics server tells besides the state of the reconciler. */
   readonly views: EndpointViews;
   /** Called once, when the cluster was applied in every family for the first time. */

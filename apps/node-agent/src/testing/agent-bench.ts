@@ -17,6 +17,7 @@ import {
   settle,
 } from '@switchyard/core/testing';
 import { runAgent } from '../agent.ts';
+import { nothingRemoved } from '../cleanup/removal.ts';
 import { parseConfig, type RunConfig } from '../config.ts';
 import { noopMetricsPage } from '../metrics/metrics-page.ts';
 
@@ -66,7 +67,7 @@ export class AgentBench implements AsyncDisposable {
       listener: this.listener,
       events: noopEvents,
       interfaceAddresses: () => this.interfaceAddresses.map(parseIp),
-      removeKubeProxyRules: async () => ({ removed: [], kept: [], skipped: [], failures: [] }),
+      removeLeftRules: async () => ({ ours: nothingRemoved, kubeProxy: nothingRemoved }),
       views: {
         configz: () => ({}),
         flagz: () => new Map(),
