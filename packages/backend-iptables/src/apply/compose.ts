@@ -26,6 +26,8 @@ export interface RestoreText<Of> {
   readonly transactions: number;
   /** Whose line this is; undefined for those that belong to nobody. */
   ownerOf(line: number): Of | undefined;
+  /** All changes, in the order in which they are written. */
+  changes(): Iterable<Change>;
   /** Changes that are in the kernel although `line` was refused: those of transactions that were done before. */
   writtenBefore(line: number): Iterable<Change>;
 }
@@ -114,6 +116,7 @@ class Writer<Of> {
       lines: this.#lines,
       transactions: transactions.length,
       ownerOf: (line) => owners[starts.findLastIndex((start) => start <= line)],
+      changes: () => transactions.flatMap(({ changes }) => changes),
       writtenBefore: (line) => transactions.filter(({ end }) => end < line).flatMap(({ changes }) => changes),
     };
   }

@@ -1,5 +1,6 @@
 import { InvariantError, type ServiceForwarding, type ServicePortKey } from '@switchyard/core';
 import type { Chain, ChainRule, RenderedService, TableName } from '../chains.ts';
+import { chainChange } from './chain-change.ts';
 import { type Change, type ChainRef, chainKey } from './change.ts';
 import { type EntryOwner, EntryOwners, meaningOf, type OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
@@ -36,16 +37,10 @@ export interface ServicePlanning {
 export class OwnedServices {
   readonly owners: EntryOwners;
   readonly #services = new Map<ServicePortKey, OwnedService>();
-  #endpoints = 0;
   #rules = 0;
 
   constructor(owners: EntryOwners) {
     this.owners = owners;
-  }
-
-  /** Endpoints of all that are in the kernel as they were wanted, usable or not. */
-  get endpoints(): number {
-    return this.#endpoints;
   }
 
   /** Rules in chains of Services. */
@@ -62,10 +57,10 @@ export class OwnedServices {
     return this.#services.get(key)?.service;
   }
 
-  /** Service ports that one of these chains is of. */
-  *ownersOfChains(names: ReadonlySet<string>): Generator<ServicePortKey> {
+  /** Which of these chains are of Service ports, and of which. */
+  *chainsAmong(names: ReadonlySet<string>): Generator<readonly [key: ServicePortKey, chain: string]> {
     if (names.size === 0) return;
-    for (const [key, { chains }] of this.#services) if (chains.some((name) => names.has(name))) yield key;
+    for (const [key, { chains }] of this.#services) for (const chain of chains) if (names.has(chain)) yield [key, chain];
   }
 
   /** All rules in shared chains. */
@@ -118,7 +113,6 @@ export class OwnedServices {
   clear(): void {
     this.#services.clear();
     this.owners.clear();
-    this.#endpoints = 0;
     this.#rules = 0;
   }
 
@@ -127,7 +121,7 @@ export class OwnedServices {
     const changes: Change[] = [];
     for (const { name, rules } of chains) {
       const hash = hashRules(rules);
-      if (state.hashOf(table, name) !== hash) changes.push(chainChange(name, hash, rules));
+      if (state.hashOf(table, name) !== hash) changes.push(chainChange(table, name, rules, hash));
       stale.delete(name);
       note?.(name);
     }
@@ -152,15 +146,13 @@ export class OwnedServices {
 
   #set(key: ServicePortKey, next: OwnedService | undefined): void {
     const before = this.#services.get(key);
-    this.#endpoints += endpointsOf(next) - endpointsOf(before);
     this.#rules += (next?.rules ?? 0) - (before?.rules ?? 0);
     if (next === undefined) this.#services.delete(key);
     else this.#services.set(key, next);
     if (before === undefined) return;
-    const kept = new Set(next?.entries.map(({ table: of, chain, rule }) => chainKey(of, `${chain} ${rule}`)));
+    const kept = new Set(next?.entries.map(keyOf));
     for (const entry of before.entries) {
-      if (kept.has(chainKey(entry.table, `${entry.chain} ${entry.rule}`))) continue;
-      this.owners.release(entry, { kind: 'service', key });
+      if (!kept.has(keyOf(entry))) this.owners.release(entry, { kind: 'service', key });
     }
   }
 }
@@ -182,9 +174,13 @@ function joined(had: OwnedService | undefined, next: OwnedService | undefined): 
   return {
     service: undefined,
     chains: [...new Set([...(had?.chains ?? []), ...(next?.chains ?? [])])],
-    entries: [...(had?.entries ?? []), ...(next?.entries ?? [])],
+    entries: [...new Map([had, next].flatMap((of) => of?.entries.map((entry) => [keyOf(entry), entry]) ?? [])).values()],
     rules: had?.rules ?? 0,
   };
+}
+
+function keyOf({ table: of, chain, rule }: ChainRule): string {
+  return chainKey(of, `${chain} ${rule}`);
 }
 
 function chainsOf(...of: readonly (OwnedService | undefined)[]): readonly ChainRef[] {
@@ -196,14 +192,4 @@ function chainsOf(...of: readonly (OwnedService | undefined)[]): readonly ChainR
     }
   }
   return [...refs.values()];
-}
-
-function chainChange(name: string, hash: number, rules: readonly string[]): Change {
-  const prefix = `-A ${name} `;
-  const body = rules.length === 0 ? '' : `${prefix}${rules.join(`\n${prefix}`)}\n`;
-  return { kind: 'chain', table, name, hash, body, lines: rules.length };
-}
-
-function endpointsOf(owned: OwnedService | undefined): number {
-  return owned?.service?.knownEndpoints.length ?? 0;
 }
