@@ -1,8 +1,12 @@
 import type { IptablesClient } from '../client/iptables-client.ts';
 import type { RuleText, TableName } from '../chains.ts';
 import { type ChainKey, chainKey, type ChainRef } from './change.ts';
+import { UnreadableTableError } from '../client/unreadable-table.ts';
 import type { KernelState, RuleList } from './kernel-state.ts';
 import { ChainHasher, hashRules } from './rule-hash.ts';
+
+/** The kernel's own chains: they are there when they are first written to. */
+const builtIn: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
 
 /** The tables we write to. */
 export const tableNames: readonly TableName[] = ['nat', 'filter', 'mangle'];
@@ -18,6 +22,24 @@ export interface Reading {
 
 /** Reads one table into `state`, which knew nothing of it. Rules are hashed as they come: none is kept but those of edited chains. */
 export async function readTable(
+  reading: Reading,
+  table: TableName,
+  state: KernelState,
+  signal: AbortSignal,
+): Promise<void> {
+  const ofTable = [...reading.lists.keys()].filter((key) => key.startsWith(`${table} `));
+  const listed = ofTable.map((key): ChainRef => ({ table, name: key.slice(table.length + 1) }));
+  for (const { name } of listed) if (builtIn.has(name)) state.setList(table, name, { counts: new Map(), tail: [] });
+  try {
+    await readWhole(reading, table, state, signal);
+  } catch (error) {
+    if (!(error instanceof UnreadableTableError)) throw error;
+    // Single chains can be read and written: those of Services are written anew, unseen.
+    await readChains(reading, listed, state, signal);
+  }
+}
+
+async function readWhole(
   { client, lists, isOurs }: Reading,
   table: TableName,
   state: KernelState,
@@ -65,12 +87,14 @@ export async function readChains(
     const found = await reading.client.list(table, name, signal);
     const rules = found?.map(({ rule }) => rule);
     const tail = reading.lists.get(chainKey(table, name));
+    if (tail === undefined && !reading.isOurs(name)) continue;
     if (tail === undefined) {
       const hash = rules && hashRules(rules);
       if (hash === state.hashOf(table, name)) continue;
       state.setHash(table, name, hash);
     } else {
-      const list = rules && listOf(rules, tail);
+      // A kernel that has no such table yet has no rules in it either.
+      const list = rules === undefined && !builtIn.has(name) ? undefined : listOf(rules ?? [], tail);
       if (isSameList(list, state.list(table, name))) continue;
       state.setList(table, name, list);
     }

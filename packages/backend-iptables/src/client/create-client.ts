@@ -122,15 +122,11 @@ function waitArguments({ variant, version }: IptablesPrograms): readonly string[
   return ['-w', String(lockWait), ...(isWoken ? [] : ['-W', String(lockInterval)])];
 }
 
-/** What iptables says that is no reason. */
-const chatter = /^(# Warning: .*|Ignoring deprecated .*|Try `.*' for more information\.|)\n?/gm;
-
 function failure(
   attempt: string,
   command: { readonly file: string; readonly args: readonly string[] },
   result: CommandResult,
 ): Error {
-  const { advice } = parseRefusal(result.stderr);
-  const stderr = result.stderr.replaceAll(chatter, '').trim().replaceAll('\n', ' | ');
-  return commandFailed(attempt, command, { ...result, stderr: advice === '' ? stderr : `${stderr}; ${advice}` });
+  const { said, advice } = parseRefusal(result.stderr);
+  return commandFailed(attempt, command, { ...result, stderr: advice === '' ? said : `${said}; ${advice}` });
 }

@@ -1,0 +1,120 @@
+import { uptime } from 'node:os';
+import {
+  type ApplyOutcome,
+  type ApplyRequest,
+  type BackendCapabilities,
+  type Clock,
+  type DataplaneBackend,
+  HostError,
+  type IpFamily,
+  type Logger,
+  type Millis,
+  millis,
+  seconds,
+  systemClock,
+} from '@switchyard/core';
+import type { CommandRunner } from '@switchyard/host';
+import type { CommitResult } from './apply/commit.ts';
+import { DamagedError } from './apply/damaged.ts';
+import { Engine } from './apply/engine.ts';
+import { kubeProxyRenderer } from './apply/renderer.ts';
+import { removeRules } from './cleanup.ts';
+import type { IptablesClient } from './client/iptables-client.ts';
+import { dumpRules } from './dump.ts';
+import { readHeartbeat, writeHeartbeat } from './heartbeat.ts';
+import type { RenderChoices } from './options.ts';
+
+/** What the backend can do. The floor between two applies is kube-proxy's. */
+export const capabilities: BackendCapabilities = {
+  usesKernelConntrack: true,
+  sessionAffinity: true,
+  sourceRanges: true,
+  minSyncPeriod: seconds(1),
+};
+
+/** What a backend is made of. */
+export interface IptablesBackendParts {
+  readonly client: IptablesClient;
+  /** For cleanup, which looks at both variants. */
+  readonly runner: CommandRunner;
+  readonly logger: Logger;
+  readonly choices: Omit<RenderChoices, 'comments'>;
+  /** For how long stale chains of a large cluster stand at least. */
+  readonly syncPeriod: Millis;
+  readonly clock?: Clock;
+  /** Time since boot; default: the machine's. */
+  readonly uptime?: () => Millis;
+}
+
+/** Drives the iptables rules of one family. */
+export class IptablesBackend implements DataplaneBackend {
+  readonly name = 'iptables';
+  readonly ipFamily: IpFamily;
+  readonly capabilities: BackendCapabilities = capabilities;
+  /** What is written, and what is known of the kernel. */
+  readonly engine: Engine;
+  readonly #parts: IptablesBackendParts;
+  readonly #uptime: () => Millis;
+
+  constructor(parts: IptablesBackendParts) {
+    const { client, logger, choices, syncPeriod, clock = systemClock } = parts;
+    this.ipFamily = client.ipFamily;
+    this.engine = new Engine({ client, renderer: kubeProxyRenderer, logger, clock, choices, syncPeriod });
+    this.#parts = parts;
+    this.#uptime = parts.uptime ?? ((): Millis => seconds(uptime()));
+  }
+
+  async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
+    try {
+      return outcomeOf(await this.#apply(request, signal));
+    } catch (error) {
+      this.engine.forget();
+      signal.throwIfAborted();
+      if (error instanceof HostError) return { status: 'failed', error };
+      throw error;
+    }
+  }
+
+  async cleanup(signal: AbortSignal): Promise<readonly string[]> {
+    this.engine.forget();
+    return removeRules(this.#parts.runner, this.ipFamily, signal);
+  }
+
+  async dump(signal: AbortSignal): Promise<string> {
+    return dumpRules(this.#parts.client, signal);
+  }
+
+  async markReconciled(signal: AbortSignal): Promise<void> {
+    if (!this.engine.isKnown) throw new HostError('iptables.heartbeat', 'cannot mark the rules as right: no apply yet');
+    await writeHeartbeat(this.#parts.client, this.#uptime(), signal);
+  }
+
+  async unreconciledFor(signal: AbortSignal): Promise<Millis | undefined> {
+    const at = await readHeartbeat(this.#parts.client, signal);
+    return at === undefined ? undefined : millis(Math.max(0, this.#uptime() - at));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.engine.forget(); // forwarding stays
+  }
+
+  async #apply({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
+    const { engine } = this;
+    if (engine.isKnown && scope.kind === 'delta') {
+      try {
+        return await engine.applyDelta(table, scope.delta, signal);
+      } catch (error) {
+        if (!(error instanceof DamagedError)) throw error;
+        this.#parts.logger.warn('the rules are not as they were written; reading them back', {
+          ipFamily: this.ipFamily,
+          reason: error.message,
+        });
+      }
+    }
+    return engine.applyFull(table, signal);
+  }
+}
+
+function outcomeOf({ writes, failed }: CommitResult): ApplyOutcome {
+  return failed.size > 0 ? { status: 'partial', writes, failed } : { status: 'applied', writes };
+}
