@@ -23,14 +23,7 @@ import type { IptablesClient } from './client/iptables-client.ts';
 import { dumpRules } from './dump.ts';
 import { readHeartbeat, writeHeartbeat } from './heartbeat.ts';
 import type { RenderChoices } from './options.ts';
-
-/** What the backend can do. The floor between two applies is kube-proxy's. */
-export const capabilities: BackendCapabilities = {
-  usesKernelConntrack: true,
-  sessionAffinity: true,
-  sourceRanges: true,
-  minSyncPeriod: seconds(1),
-};
+import { capabilities } from './probe.ts';
 
 /** What a backend is made of. */
 export interface IptablesBackendParts {

@@ -34,9 +34,13 @@ export async function removeRules(
   if (faults.length === 0) return removed;
   const [first] = faults;
   const cause = faults.length === 1 ? first : new AggregateError(faults);
-  throw new HostError('iptables.cleanup', `cannot remove all chains: ${faults.map(({ message }) => message).join('; ')}`, {
-    cause,
-  });
+  throw new HostError(
+    'iptables.cleanup',
+    `cannot remove all chains: ${faults.map(({ message }) => message).join('; ')}`,
+    {
+      cause,
+    },
+  );
 }
 
 function wordsOf(removal: PlaceRemoval): readonly string[] {

@@ -3,7 +3,7 @@ import { heartbeatRule } from '../heartbeat.ts';
 import { chainNames } from '../names.ts';
 import { type Change, type ChainKey, chainKey, type ChainRef } from './change.ts';
 import { chainChange } from './chain-change.ts';
-import { type EntryOwner, EntryOwners } from './entry-owners.ts';
+import type { EntryOwner, EntryOwners } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
 import { planEntries } from './plan-entries.ts';
@@ -113,7 +113,10 @@ export class AppliedSettings {
       { kind: 'tail', table, chain: name, tail: rules },
       // The first rule of a text goes: the one that stood there before.
       ...old.flatMap((rule) =>
-        new Array<Change>(state.count(table, name, rule)).fill({ kind: 'delete', table, chain: name, rule }),
+        Array.from(
+          { length: state.count(table, name, rule) },
+          () => ({ kind: 'delete', table, chain: name, rule }) as const,
+        ),
       ),
     ];
   }

@@ -181,6 +181,9 @@ class CommitWriter {
     group.settle(false);
     if (owner.kind === 'service') this.#commit.result.failed.set(owner.key, error);
     else if (owner.kind === 'leftovers') this.#commit.result.leftovers.push(error);
-    else throw error instanceof DataplaneError ? error : new HostError('iptables.refused', error.message, { cause: error });
+    else
+      throw error instanceof DataplaneError
+        ? error
+        : new HostError('iptables.refused', error.message, { cause: error });
   }
 }

@@ -17,6 +17,7 @@ import { type RenderChoices, renderOptions, type RenderOptions } from '../option
 import { AppliedSettings, listsOf } from './applied-settings.ts';
 import { type ChainKey, chainKey, type ChainRef } from './change.ts';
 import { commitGroups, type CommitResult, noResult } from './commit.ts';
+import { damaged } from './damaged.ts';
 import { EntryOwners, type OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import { KernelState } from './kernel-state.ts';
@@ -143,7 +144,8 @@ export class Engine {
     const isAll = run.areOptionsNew || delta.settingsChanged;
     if (isAll) yield this.#settings.base(settings, state);
     yield this.#healthChecks(run);
-    for (const service of isAll ? table.services.values() : delta.upserted) yield this.#services.upsert(service, planning);
+    for (const service of isAll ? table.services.values() : delta.upserted)
+      yield this.#services.upsert(service, planning);
     for (const key of delta.removed) yield this.#services.remove(key, planning);
     if (isAll) yield this.#settings.jumps(settings, state);
     yield* staleChains(this.#leftovers(run));
@@ -197,7 +199,7 @@ export class Engine {
   }
 
   *#removals({ table }: Run, planning: ServicePlanning): Generator<Group> {
-    for (const key of [...this.#services.keys()]) {
+    for (const key of this.#services.keys()) {
       if (!table.services.has(key)) yield this.#services.remove(key, planning);
     }
   }
@@ -209,7 +211,8 @@ export class Engine {
   }
 
   #leftovers({ table, state, settings, result }: Run): Leftovers {
-    const failed = (): readonly ServiceForwarding[] => [...result.failed.keys()].flatMap((key) => table.services.get(key) ?? []);
+    const failed = (): readonly ServiceForwarding[] =>
+      [...result.failed.keys()].flatMap((key) => table.services.get(key) ?? []);
     return { settings, state, owners: this.#owners, stale: this.#stale, failed };
   }
 
@@ -220,8 +223,15 @@ export class Engine {
 
   async #commit(groups: Iterable<Group>, { state, result }: Run, signal: AbortSignal): Promise<CommitResult> {
     const { client, clock } = this.#options;
-    const refresh = async (chains: readonly ChainRef[], during: AbortSignal): Promise<boolean> =>
-      (await readChains(this.#reading(), chains, state, during)).length > 0;
+    const refresh = async (chains: readonly ChainRef[], during: AbortSignal): Promise<boolean> => {
+      const changed = await readChains(this.#reading(), chains, state, during);
+      // Who asks is a Service, and that chain is not its own to make.
+      const gone = changed.find(
+        ({ table, name }) => this.#lists.has(chainKey(table, name)) && !state.list(table, name),
+      );
+      if (gone !== undefined) throw damaged(`chain ${gone.name} of table ${gone.table} is gone`);
+      return changed.length > 0;
+    };
     const commit = { client, clock, state, result, owners: this.#owners, limit: limits[client.variant], refresh };
     await commitGroups(groups, commit, signal);
     return result;

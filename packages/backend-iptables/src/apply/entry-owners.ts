@@ -4,9 +4,7 @@ import { type ChainKey, chainKey } from './change.ts';
 import type { GroupOwner } from './group.ts';
 
 /** Whose a rule of a shared chain is. */
-export type EntryOwner =
-  | { readonly kind: 'service'; readonly key: ServicePortKey }
-  | { readonly kind: 'healthChecks' };
+export type EntryOwner = { readonly kind: 'service'; readonly key: ServicePortKey } | { readonly kind: 'healthChecks' };
 
 /** What a packet that meets the rule tells of its Service. */
 export type EntryMeaning = 'connection' | 'noEndpoints' | 'noLocalEndpoint' | 'sourceRange';

@@ -79,4 +79,3 @@ function removal(name: string, { state, stale, failed }: Pick<Leftovers, 'state'
 function rankOf(name: string): number {
   return kinds.findIndex((kind) => name.startsWith(`KUBE-${kind}-`));
 }
-

@@ -2,7 +2,7 @@ import { InvariantError, type ServiceForwarding, type ServicePortKey } from '@sw
 import type { Chain, ChainRule, RenderedService, TableName } from '../chains.ts';
 import { chainChange } from './chain-change.ts';
 import { type Change, type ChainRef, chainKey } from './change.ts';
-import { type EntryOwner, EntryOwners, meaningOf, type OwnedEntry } from './entry-owners.ts';
+import { type EntryOwner, type EntryOwners, meaningOf, type OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
 import { planEntries } from './plan-entries.ts';
@@ -60,7 +60,8 @@ export class OwnedServices {
   /** Which of these chains are of Service ports, and of which. */
   *chainsAmong(names: ReadonlySet<string>): Generator<readonly [key: ServicePortKey, chain: string]> {
     if (names.size === 0) return;
-    for (const [key, { chains }] of this.#services) for (const chain of chains) if (names.has(chain)) yield [key, chain];
+    for (const [key, { chains }] of this.#services)
+      for (const chain of chains) if (names.has(chain)) yield [key, chain];
   }
 
   /** All rules in shared chains. */
@@ -174,7 +175,9 @@ function joined(had: OwnedService | undefined, next: OwnedService | undefined): 
   return {
     service: undefined,
     chains: [...new Set([...(had?.chains ?? []), ...(next?.chains ?? [])])],
-    entries: [...new Map([had, next].flatMap((of) => of?.entries.map((entry) => [keyOf(entry), entry]) ?? [])).values()],
+    entries: [
+      ...new Map([had, next].flatMap((of) => of?.entries.map((entry) => [keyOf(entry), entry]) ?? [])).values(),
+    ],
     rules: had?.rules ?? 0,
   };
 }

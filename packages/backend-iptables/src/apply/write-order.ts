@@ -28,7 +28,11 @@ export const writeOrder: readonly WriteStep[] = [
   },
   { table: 'nat', what: 'chains', why: 'endpoints stand before what chooses among them; nothing leads to them yet' },
   { table: 'nat', what: 'entries', why: 'now complete chains stand behind them: a Service becomes visible' },
-  { table: 'nat', what: 'jumps', why: 'on a fresh node this makes all Services visible at once, masquerading with them' },
+  {
+    table: 'nat',
+    what: 'jumps',
+    why: 'on a fresh node this makes all Services visible at once, masquerading with them',
+  },
   { table: 'nat', what: 'unlink', why: 'the new entries are first in their chains, so that these are asked no more' },
   { table: 'nat', what: 'remove', why: 'the kernel deletes only what nothing leads to' },
   { table: 'filter', what: 'unlink', why: 'a reject goes only when nat translates what it had met' },
