@@ -1,4 +1,4 @@
-import { type BackendCapabilities, type IpFamily, millis, type ProbeResult, seconds } from '@switchyard/core';
+import { type BackendCapabilities, type IpFamily, type ProbeResult, seconds } from '@switchyard/core';
 import {
   type CommandOptions,
   type CommandResult,
@@ -21,12 +21,12 @@ import { featureText, type RuleFeature, ruleFeatures } from './client/rule-featu
  */
 export const oldestIptables: Readonly<Record<IptablesVariant, string>> = { legacy: '1.6.2', nft: '1.8.4' };
 
-/** What the backend can do. */
+/** What the backend can do. The floor between two applies is kube-proxy's. */
 export const capabilities: BackendCapabilities = {
   usesKernelConntrack: true,
   sessionAffinity: true,
   sourceRanges: true,
-  minSyncPeriod: millis(0),
+  minSyncPeriod: seconds(1),
 };
 
 const timeout = seconds(30);

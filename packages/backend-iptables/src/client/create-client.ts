@@ -106,9 +106,11 @@ async function restore(
   const { kind, line } = parseRefusal(result.stderr);
   const error = failure(`cannot write rules with ${iptablesName(options)}`, { file, args }, result);
   if (kind === 'permission' || kind === 'tables') throw error;
+  const isCommit = line !== undefined && stdin.isCommit(line);
   return {
     status: 'refused',
-    line: line === undefined || stdin.isCommit(line) ? undefined : line,
+    line: isCommit ? undefined : line,
+    commit: isCommit ? line : undefined,
     isTransient: kind === 'locked' || kind === 'changed',
     error,
   };

@@ -1,1 +1,6 @@
-export type { IptablesHost } from '../host.ts';
+export * from './fake-iptables.ts';
+export * from './trace-packet.ts';
+export { type FakeChain, type FakeEntry, FakeTable } from './fake-table.ts';
+export { parseRule } from './parse-rule.ts';
+export { splitWords } from './split-words.ts';
+export type { FakeRule, Match, Target } from './rule-types.ts';

@@ -1,0 +1,245 @@
+import {
+  assertNever,
+  type Flow,
+  InvariantError,
+  type IpAddress,
+  ipFamilyOf,
+  parseIp,
+  type Verdict,
+} from '@switchyard/core';
+import type { FakeIptables } from './fake-iptables.ts';
+import type { FakeTable } from './fake-table.ts';
+import { matchesPacket, type Packet } from './match-packet.ts';
+import type { Target } from './rule-types.ts';
+
+/** A verdict without objects: endpoints as `address:port`, IPv6 in brackets, sorted. */
+export type TracedVerdict =
+  | { readonly kind: 'forward'; readonly endpoints: readonly string[]; readonly masquerade: boolean }
+  | { readonly kind: 'reject' | 'drop' | 'pass' };
+
+/** One way a packet can go. */
+type Outcome =
+  | {
+      readonly kind: 'forward';
+      readonly address: string;
+      readonly endpoint: string;
+      readonly masquerade: boolean;
+      /** Lists of `-m recent` that have the client from then on. */
+      readonly remembered: readonly string[];
+    }
+  | { readonly kind: 'reject' | 'drop' | 'pass' };
+
+/**
+ * Walks the first packet of a flow through all tables of the fake, of both variants, once for each way that chance could choose,
+ * and says what can come out. An endpoint that is the sender must be masqueraded; that is checked here, and `masquerade` speaks
+ * of the others (true when there is no other). Rules count the packet once.
+ *
+ * The lists of `-m recent` are those of the fake, and stay as they are.
+ */
+export function tracePacket(fake: FakeIptables, flow: Flow): TracedVerdict {
+  return summarize(outcomesOf(fake, flow, fake.recent), flow);
+}
+
+/** The same for a client that was at this endpoint before: what session affinity makes of it. */
+export function traceReturning(fake: FakeIptables, flow: Flow, endpoint: IpAddress): TracedVerdict {
+  const before = outcomesOf(fake, flow, fake.recent).find((one) => one.kind === 'forward' && one.address === endpoint);
+  if (before?.kind !== 'forward') throw new InvariantError(`no client of this flow can have been at ${endpoint}`);
+  const recent = new Map(before.remembered.map((list) => [list, new Set([flow.source])]));
+  return summarize(outcomesOf(fake, flow, recent), flow);
+}
+
+/** What `explain` says in the same form, for comparison. */
+export function comparableVerdict(verdict: Verdict, flow: Flow): TracedVerdict {
+  if (verdict.kind !== 'forward') return verdict;
+  const isOnlySender = verdict.endpoints.every((endpoint) => endpoint.address === flow.source);
+  return {
+    kind: 'forward',
+    endpoints: verdict.endpoints.map(({ address, port }) => endpointText(address, String(port))).sort(),
+    masquerade: verdict.masquerade || isOnlySender,
+  };
+}
+
+function outcomesOf(fake: FakeIptables, flow: Flow, recent: Packet['recent']): readonly Outcome[] {
+  const outcomes: Outcome[] = [];
+  let plan: readonly boolean[] | undefined = [];
+  while (plan !== undefined) {
+    const made: boolean[] = [];
+    const fixed: readonly boolean[] = plan;
+    const choose = (): boolean => {
+      const choice = fixed[made.length] ?? true;
+      made.push(choice);
+      return choice;
+    };
+    outcomes.push(new Walk(fake, newPacket(flow, choose, recent), outcomes.length === 0).run());
+    plan = nextPlan(made);
+  }
+  return outcomes;
+}
+
+/** The last choice that was "matches" becomes "does not"; undefined when there is none left. */
+function nextPlan(made: readonly boolean[]): readonly boolean[] | undefined {
+  const last = made.lastIndexOf(true);
+  return last < 0 ? undefined : [...made.slice(0, last), false];
+}
+
+function newPacket(flow: Flow, choose: () => boolean, recent: Packet['recent']): Packet {
+  return {
+    flow,
+    choose,
+    recent,
+    remembered: [],
+    destination: flow.destination,
+    port: String(flow.destinationPort),
+    mark: 0,
+    isDnat: false,
+    isMasqueraded: false,
+  };
+}
+
+type End = 'accept' | 'drop' | 'reject' | 'nat' | 'return';
+type Stage = readonly [table: string, chain: string];
+
+const tablesInOrder = ['raw', 'mangle', 'nat', 'filter', 'security'];
+const at = (...chains: readonly string[]): readonly Stage[] =>
+  chains.flatMap((chain) => tablesInOrder.map((table): Stage => [table, chain]));
+
+/** One way of one packet. */
+class Walk {
+  readonly #fake: FakeIptables;
+  readonly #packet: Packet;
+  readonly #isFirst: boolean;
+
+  constructor(fake: FakeIptables, packet: Packet, isFirst: boolean) {
+    this.#fake = fake;
+    this.#packet = packet;
+    this.#isFirst = isFirst;
+  }
+
+  run(): Outcome {
+    const packet = this.#packet;
+    const { flow } = packet;
+    const end = this.#pass(at(flow.from === 'node' ? 'OUTPUT' : 'PREROUTING')) ?? this.#pass(this.#afterRouting());
+    if (end !== undefined) return { kind: end };
+    if (packet.mark !== 0) throw new InvariantError(`the packet leaves with mark 0x${packet.mark.toString(16)}`);
+    if (!packet.isDnat) {
+      if (packet.isMasqueraded) throw new InvariantError('a packet that is not ours would be masqueraded');
+      return { kind: 'pass' };
+    }
+    const { destination: address, port, isMasqueraded: masquerade, remembered } = packet;
+    return { kind: 'forward', address, endpoint: endpointText(address, port), masquerade, remembered };
+  }
+
+  /** What is for this node itself comes in by INPUT, what it sends itself by way of `lo`; endpoints are taken to be elsewhere. */
+  #afterRouting(): readonly Stage[] {
+    const { flow, isDnat } = this.#packet;
+    const isForUs = flow.destinationIsLocal && !isDnat;
+    if (flow.from === 'node') return isForUs ? at('POSTROUTING', 'INPUT') : at('POSTROUTING');
+    return isForUs ? at('INPUT') : at('FORWARD', 'POSTROUTING');
+  }
+
+  #pass(stages: readonly Stage[]): 'drop' | 'reject' | undefined {
+    for (const [name, chain] of stages) {
+      for (const table of this.#tables(name)) {
+        const end = this.#base(table, chain);
+        if (end === 'drop' || end === 'reject') return end;
+        // Whoever translates first has it.
+        if (end === 'nat') break;
+      }
+    }
+    return undefined;
+  }
+
+  /** Those of both variants. Of two nat tables the kernel asks the newer one first. */
+  #tables(name: string): readonly FakeTable[] {
+    const prefix = `${ipFamilyOf(this.#packet.flow.source)} `;
+    const found = [...this.#fake.tables].filter(([key, table]) => key.startsWith(prefix) && table.name === name);
+    const tables = found.map(([, table]) => table);
+    return name === 'nat' ? tables.toReversed() : tables;
+  }
+
+  #base(table: FakeTable, name: string): End {
+    const chain = table.chains.get(name);
+    if (chain === undefined) return 'accept';
+    const end = this.#chain(table, name);
+    return end === 'return' && chain.policy === 'DROP' ? 'drop' : end;
+  }
+
+  #chain(table: FakeTable, name: string): End {
+    const chain = table.chains.get(name);
+    if (chain === undefined) throw new InvariantError(`a rule leads to chain ${name}, which is not there`);
+    for (const entry of chain.entries) {
+      if (!matchesPacket(entry.rule, this.#packet)) continue;
+      if (this.#isFirst) {
+        entry.packets += 1;
+        entry.bytes += 60;
+      }
+      const end = entry.rule.target === undefined ? 'next' : this.#target(table, entry.rule.target);
+      if (end !== 'next') return end;
+    }
+    return 'return';
+  }
+
+  #target(table: FakeTable, target: Target): End | 'next' {
+    const packet = this.#packet;
+    switch (target.kind) {
+      case 'ACCEPT':
+        return 'accept';
+      case 'DROP':
+        return 'drop';
+      case 'REJECT':
+        return 'reject';
+      case 'RETURN':
+        return 'return';
+      case 'chain': {
+        const end = this.#chain(table, target.chain);
+        return end === 'return' && !target.isGoto ? 'next' : end;
+      }
+      case 'MARK':
+        packet.mark = ((packet.mark & ~target.mark.mask) ^ target.mark.value) >>> 0;
+        return 'next';
+      case 'DNAT':
+        this.#translate(target.destination);
+        return 'nat';
+      case 'MASQUERADE':
+        packet.isMasqueraded = true;
+        return 'nat';
+      default:
+        return assertNever(target);
+    }
+  }
+
+  #translate(destination: string): void {
+    const [, bracketed, plain, port] = /^(?:\[(.*)\]|([^:]*|.*:.*:.*?))(?::(\d+))?$/.exec(destination) ?? [];
+    const packet = this.#packet;
+    packet.destination = parseIp(bracketed ?? plain ?? destination);
+    packet.port = port ?? packet.port;
+    packet.isDnat = true;
+  }
+}
+
+function summarize(outcomes: readonly Outcome[], flow: Flow): TracedVerdict {
+  const forwards = outcomes.filter((outcome) => outcome.kind === 'forward');
+  const [first] = outcomes;
+  if (forwards.length === 0 && first !== undefined && first.kind !== 'forward') return { kind: first.kind };
+  if (forwards.length !== outcomes.length) {
+    throw new InvariantError(
+      `the outcome depends on chance: ${JSON.stringify([...new Set(outcomes.map((one) => one.kind))])}`,
+    );
+  }
+  const others = forwards.filter(({ address }) => address !== flow.source);
+  const senders = forwards.filter(({ address }) => address === flow.source);
+  if (senders.some(({ masquerade }) => !masquerade)) {
+    throw new InvariantError(`${flow.source} would talk to itself unmasqueraded`);
+  }
+  const masquerades = new Set(others.map(({ masquerade }) => masquerade));
+  if (masquerades.size > 1) throw new InvariantError('masquerading depends on chance');
+  return {
+    kind: 'forward',
+    endpoints: [...new Set(forwards.map(({ endpoint }) => endpoint))].sort(),
+    masquerade: others[0]?.masquerade ?? true,
+  };
+}
+
+function endpointText(address: string, port: string): string {
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+}
