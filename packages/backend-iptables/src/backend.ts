@@ -10,6 +10,7 @@ import {
   type Logger,
   type Millis,
   millis,
+  type RestoreCounts,
   seconds,
   type ServiceCounters,
   type ServicePortKey,
@@ -58,6 +59,7 @@ export class IptablesBackend implements DataplaneBackend {
   readonly #watch: RuleWatch | undefined;
   readonly #parts: IptablesBackendParts;
   readonly #uptime: () => Millis;
+  #partialFailures = 0;
 
   constructor(parts: IptablesBackendParts) {
     const { client, logger, choices, syncPeriod, clock = systemClock } = parts;
@@ -88,6 +90,7 @@ export class IptablesBackend implements DataplaneBackend {
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
     using _apply = this.#watch?.applying();
+    const refusals = this.engine.refusals;
     try {
       return outcomeOf(await this.#apply(request, signal));
     } catch (error) {
@@ -95,6 +98,8 @@ export class IptablesBackend implements DataplaneBackend {
       signal.throwIfAborted();
       if (error instanceof HostError) return { status: 'failed', error };
       throw error;
+    } finally {
+      if (request.scope.kind === 'delta') this.#partialFailures += this.engine.refusals - refusals;
     }
   }
 
@@ -110,6 +115,10 @@ export class IptablesBackend implements DataplaneBackend {
   /** Reads the few chains that all Services share; see docs/design/drift.md for what that costs. May be called during an apply. */
   counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
     return this.#counters.read(signal);
+  }
+
+  restoreCounts(): RestoreCounts {
+    return { failures: this.engine.refusals, partialFailures: this.#partialFailures, rules: this.engine.ruleCounts() };
   }
 
   async markReconciled(signal: AbortSignal): Promise<void> {

@@ -20,6 +20,18 @@ export const kubeProxyMetrics = {
       labels: [],
       difference: 'Once for the node; kube-proxy counts once per IP family.',
     },
+    kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total: {
+      help: 'Runs of iptables-restore with what has changed that were refused; only in iptables mode',
+      labels: ['ip_family'],
+      isAbsentFirst: true,
+    },
+    kubeproxy_sync_proxy_rules_iptables_restore_failures_total: {
+      help: 'Runs of iptables-restore that were refused; only in iptables mode',
+      labels: ['ip_family'],
+      isAbsentFirst: true,
+      difference:
+        'A refused run is repeated without the Service at fault, so that one such Service counts with each retry.',
+    },
     kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total: {
       help: 'Failures to remove what is no longer wanted',
       labels: ['ip_family'],
@@ -43,6 +55,16 @@ export const kubeProxyMetrics = {
     kubeproxy_sync_proxy_rules_endpoint_changes_pending: {
       help: 'EndpointSlices heard of since the newest of those that every family has applied',
       labels: [],
+    },
+    kubeproxy_sync_proxy_rules_iptables_last: {
+      help: 'Rules written by the last apply; only in iptables mode',
+      labels: ['ip_family', 'table'],
+      isAbsentFirst: true,
+    },
+    kubeproxy_sync_proxy_rules_iptables_total: {
+      help: 'Rules of this agent in a table of iptables; only in iptables mode',
+      labels: ['ip_family', 'table'],
+      isAbsentFirst: true,
     },
     kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds: {
       help: 'Time at which an apply was last asked for since the Unix epoch',
@@ -157,10 +179,6 @@ export const refusedMetrics: readonly RefusedMetric[] = [
   {
     name: 'kubeproxy_iptables_localhost_nodeports_accepted_packets_total',
     reason: 'iptables only; nftables has no NodePorts on 127.0.0.1',
-  },
-  {
-    name: 'kubeproxy_sync_proxy_rules_iptables_*',
-    reason: 'iptables only; also absent from kube-proxy in nftables mode',
   },
   {
     name: 'rest_client_{rate_limiter_duration_seconds,request_retries_total,transport_*}',

@@ -57,6 +57,8 @@ export class Engine {
   #state: KernelState | undefined;
   #lists: ReadonlyMap<ChainKey, readonly RuleText[]> = new Map();
   #renderOptions: RenderOptions | undefined;
+  #refusals = 0;
+  #written: CommitResult['rules'] = noResult().rules;
   /** Chains that somebody may have changed. */
   #suspects = new Map<ChainKey, ChainRef>();
   /** Somebody may have changed anything. */
@@ -72,11 +74,21 @@ export class Engine {
     return this.#state !== undefined;
   }
 
-  /** Rules of ours in a table. */
-  rulesOf(table: TableName): number {
-    let entries = 0;
-    for (const entry of this.#services.entries()) if (entry.table === table) entries++;
-    return this.#settings.rulesOf(table) + entries + (table === 'nat' ? this.#services.rules : 0);
+  /** Restores that were refused so far. */
+  get refusals(): number {
+    return this.#refusals;
+  }
+
+  /** Per table: rules of ours, and rules that the last apply wrote. */
+  ruleCounts(): ReadonlyMap<TableName, { readonly owned: number; readonly written: number }> {
+    const entries: Record<TableName, number> = { nat: this.#services.rules, filter: 0, mangle: 0 };
+    for (const { table } of this.#services.entries()) entries[table]++;
+    return new Map(
+      tableNames.map((table) => {
+        const owned = entries[table] + this.#settings.rulesOf(table);
+        return [table, { owned, written: this.#written[table] }] as const;
+      }),
+    );
   }
 
   /** Every rule that a Service port has in a shared chain. */
@@ -156,7 +168,7 @@ export class Engine {
 
   *#deltaGroups(run: Run, delta: TableDelta): Generator<Group> {
     const { table, state, settings, planning } = run;
-    const isAll = run.areOptionsNew || delta.settingsChanged;
+    const isAll = run.areOptionsNew; // what else a changed setting can be does not concern Services
     if (isAll) yield this.#settings.base(settings, state);
     yield this.#healthChecks(run);
     for (const service of isAll ? table.services.values() : delta.upserted)
@@ -250,7 +262,12 @@ export class Engine {
     };
     const limit = limits[client.variant];
     const commit = { client, clock, state, result, owners: this.#owners, limit, refresh, onWritten };
-    await commitGroups(groups, commit, signal);
+    try {
+      await commitGroups(groups, commit, signal);
+    } finally {
+      this.#refusals += result.refusals;
+      this.#written = result.rules;
+    }
     return result;
   }
 }

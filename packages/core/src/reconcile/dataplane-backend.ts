@@ -60,6 +60,16 @@ export interface Drift {
   readonly process: { readonly pid: number; readonly name: string } | undefined;
 }
 
+/** What a backend that writes by `iptables-restore` counts, since it was opened. */
+export interface RestoreCounts {
+  /** Runs that were refused. */
+  readonly failures: number;
+  /** Those of them that held only what had changed. */
+  readonly partialFailures: number;
+  /** By table of iptables: rules of ours that are there, and rules that the last apply wrote. */
+  readonly rules: ReadonlyMap<string, { readonly owned: number; readonly written: number }>;
+}
+
 /** One instance drives one IP family. Calls never overlap but where it is said. Disposal leaves forwarding in place. */
 export interface DataplaneBackend extends AsyncDisposable {
   readonly name: string;
@@ -79,6 +89,8 @@ export interface DataplaneBackend extends AsyncDisposable {
   dump(signal: AbortSignal): Promise<string>;
   /** Counters of every service in the kernel. Absent where the backend cannot count. */
   counters?(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>>;
+  /** Asked after each apply. Absent where iptables has no part in it. */
+  restoreCounts?(): RestoreCounts;
   /**
    * Reports foreign changes of what is ours until aborted, at most a second after they happened where the kernel tells of
    * them. The reconciler answers each with a `full` apply. Absent where the backend cannot notice.

@@ -2,12 +2,15 @@ import type { ForwardingTable, ServiceForwarding, TableDelta } from '../forwardi
 import type { IpFamily } from '../ip/address.ts';
 import type { CounterName, Metrics } from '../metrics.ts';
 import type { ServicePortKey } from '../records/keys.ts';
-import type { ApplyOutcome } from './dataplane-backend.ts';
+import type { ApplyOutcome, DataplaneBackend, RestoreCounts } from './dataplane-backend.ts';
 
 /** What failed applies of a backend are called by kube-proxy. */
 const failureCounters: Readonly<Record<string, CounterName & `${string}_sync_failures_total`>> = {
   nftables: 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total',
 };
+
+/** The backend, as far as it is measured. */
+type MeasuredBackend = Pick<DataplaneBackend, 'name' | 'ipFamily' | 'restoreCounts'>;
 
 /** One apply, as far as it is measured. */
 export interface MeasuredApply {
@@ -23,12 +26,15 @@ export class LaneMetrics {
   readonly #failures: (typeof failureCounters)[string] | undefined;
   /** Service ports that drop because no endpoint is local, by the policy that says so. */
   readonly #noLocal = { internal: new Set<ServicePortKey>(), external: new Set<ServicePortKey>() };
+  readonly #backend: MeasuredBackend;
+  #restores: Pick<RestoreCounts, 'failures' | 'partialFailures'> = { failures: 0, partialFailures: 0 };
   #hasAdopted = false;
 
-  constructor(metrics: Metrics, backend: { readonly name: string; readonly ipFamily: IpFamily }) {
+  constructor(metrics: Metrics, backend: MeasuredBackend) {
     this.#metrics = metrics;
     this.#labels = { ip_family: backend.ipFamily };
     this.#failures = failureCounters[backend.name];
+    this.#backend = backend;
   }
 
   /** An apply has ended, well or not. */
@@ -41,6 +47,7 @@ export class LaneMetrics {
         : 'kubeproxy_sync_partial_proxy_rules_duration_seconds';
     this.#metrics.observe('kubeproxy_sync_proxy_rules_duration_seconds', labels, duration);
     this.#metrics.observe(byScope, labels, duration);
+    this.#noteRestores();
     if (outcome.status === 'failed') {
       if (this.#failures !== undefined) this.#metrics.add(this.#failures, labels);
       return;
@@ -50,6 +57,27 @@ export class LaneMetrics {
     this.#hasAdopted = true;
     this.#metrics.set('switchyard_adoption_duration_seconds', labels, duration);
     this.#metrics.set('switchyard_adoption_writes', labels, outcome.writes);
+  }
+
+  #noteRestores(): void {
+    const counts = this.#backend.restoreCounts?.();
+    if (counts === undefined) return;
+    const [metrics, labels, before] = [this.#metrics, this.#labels, this.#restores];
+    this.#restores = counts;
+    metrics.add(
+      'kubeproxy_sync_proxy_rules_iptables_restore_failures_total',
+      labels,
+      counts.failures - before.failures,
+    );
+    metrics.add(
+      'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total',
+      labels,
+      counts.partialFailures - before.partialFailures,
+    );
+    for (const [table, { owned, written }] of counts.rules) {
+      metrics.set('kubeproxy_sync_proxy_rules_iptables_total', { ...labels, table }, owned);
+      metrics.set('kubeproxy_sync_proxy_rules_iptables_last', { ...labels, table }, written);
+    }
   }
 
   /** The kernel matches `table`, to which `delta` led. */
