@@ -10,7 +10,7 @@ import {
   type Logger,
   type Millis,
   millis,
-  type RestoreCounts,
+  type RuleCount,
   seconds,
   type ServiceCounters,
   type ServicePortKey,
@@ -59,7 +59,6 @@ export class IptablesBackend implements DataplaneBackend {
   readonly #watch: RuleWatch | undefined;
   readonly #parts: IptablesBackendParts;
   readonly #uptime: () => Millis;
-  #partialFailures = 0;
 
   constructor(parts: IptablesBackendParts) {
     const { client, logger, choices, syncPeriod, clock = systemClock } = parts;
@@ -90,7 +89,6 @@ export class IptablesBackend implements DataplaneBackend {
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
     using _apply = this.#watch?.applying();
-    const refusals = this.engine.refusals;
     try {
       return outcomeOf(await this.#apply(request, signal));
     } catch (error) {
@@ -98,8 +96,6 @@ export class IptablesBackend implements DataplaneBackend {
       signal.throwIfAborted();
       if (error instanceof HostError) return { status: 'failed', error };
       throw error;
-    } finally {
-      if (request.scope.kind === 'delta') this.#partialFailures += this.engine.refusals - refusals;
     }
   }
 
@@ -117,8 +113,8 @@ export class IptablesBackend implements DataplaneBackend {
     return this.#counters.read(signal);
   }
 
-  restoreCounts(): RestoreCounts {
-    return { failures: this.engine.refusals, partialFailures: this.#partialFailures, rules: this.engine.ruleCounts() };
+  ruleCounts(): readonly RuleCount[] {
+    return this.engine.ruleCounts();
   }
 
   async markReconciled(signal: AbortSignal): Promise<void> {

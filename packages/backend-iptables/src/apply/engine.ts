@@ -5,6 +5,7 @@ import {
   isEqual,
   type Logger,
   type Millis,
+  type RuleCount,
   type ServiceForwarding,
   type ServicePortKey,
   type TableDelta,
@@ -57,7 +58,6 @@ export class Engine {
   #state: KernelState | undefined;
   #lists: ReadonlyMap<ChainKey, readonly RuleText[]> = new Map();
   #renderOptions: RenderOptions | undefined;
-  #refusals = 0;
   #written: CommitResult['rules'] = noResult().rules;
   /** Chains that somebody may have changed. */
   #suspects = new Map<ChainKey, ChainRef>();
@@ -74,21 +74,13 @@ export class Engine {
     return this.#state !== undefined;
   }
 
-  /** Restores that were refused so far. */
-  get refusals(): number {
-    return this.#refusals;
-  }
-
-  /** Per table: rules of ours, and rules that the last apply wrote. */
-  ruleCounts(): ReadonlyMap<TableName, { readonly owned: number; readonly written: number }> {
+  /** Rules of ours, and those that the last apply wrote. */
+  ruleCounts(): readonly RuleCount[] {
     const entries: Record<TableName, number> = { nat: this.#services.rules, filter: 0, mangle: 0 };
     for (const { table } of this.#services.entries()) entries[table]++;
-    return new Map(
-      tableNames.map((table) => {
-        const owned = entries[table] + this.#settings.rulesOf(table);
-        return [table, { owned, written: this.#written[table] }] as const;
-      }),
-    );
+    return tableNames.map((table) => {
+      return { table, total: entries[table] + this.#settings.rulesOf(table), last: this.#written[table] };
+    });
   }
 
   /** Every rule that a Service port has in a shared chain. */
@@ -265,7 +257,6 @@ export class Engine {
     try {
       await commitGroups(groups, commit, signal);
     } finally {
-      this.#refusals += result.refusals;
       this.#written = result.rules;
     }
     return result;

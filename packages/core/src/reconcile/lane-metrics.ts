@@ -2,15 +2,29 @@ import type { ForwardingTable, ServiceForwarding, TableDelta } from '../forwardi
 import type { IpFamily } from '../ip/address.ts';
 import type { CounterName, Metrics } from '../metrics.ts';
 import type { ServicePortKey } from '../records/keys.ts';
-import type { ApplyOutcome, DataplaneBackend, RestoreCounts } from './dataplane-backend.ts';
+import type { ApplyOutcome } from './dataplane-backend.ts';
 
 /** What failed applies of a backend are called by kube-proxy. */
-const failureCounters: Readonly<Record<string, CounterName & `${string}_sync_failures_total`>> = {
-  nftables: 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total',
+const failureCounters: Readonly<Record<string, FailureCounters>> = {
+  nftables: {
+    full: 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total',
+    delta: 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total',
+    countsPartial: false,
+  },
+  iptables: {
+    full: 'kubeproxy_sync_proxy_rules_iptables_restore_failures_total',
+    delta: 'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total',
+    countsPartial: true,
+  },
 };
 
-/** The backend, as far as it is measured. */
-type MeasuredBackend = Pick<DataplaneBackend, 'name' | 'ipFamily' | 'restoreCounts'>;
+/** By the scope of the apply. */
+interface FailureCounters {
+  readonly full: CounterName & `${string}_failures_total`;
+  readonly delta: CounterName & `${string}_failures_total`;
+  /** An apply that left out some Services has failed, too. */
+  readonly countsPartial: boolean;
+}
 
 /** One apply, as far as it is measured. */
 export interface MeasuredApply {
@@ -23,18 +37,15 @@ export interface MeasuredApply {
 export class LaneMetrics {
   readonly #metrics: Metrics;
   readonly #labels: { readonly ip_family: IpFamily };
-  readonly #failures: (typeof failureCounters)[string] | undefined;
+  readonly #failures: FailureCounters | undefined;
   /** Service ports that drop because no endpoint is local, by the policy that says so. */
   readonly #noLocal = { internal: new Set<ServicePortKey>(), external: new Set<ServicePortKey>() };
-  readonly #backend: MeasuredBackend;
-  #restores: Pick<RestoreCounts, 'failures' | 'partialFailures'> = { failures: 0, partialFailures: 0 };
   #hasAdopted = false;
 
-  constructor(metrics: Metrics, backend: MeasuredBackend) {
+  constructor(metrics: Metrics, backend: { readonly name: string; readonly ipFamily: IpFamily }) {
     this.#metrics = metrics;
     this.#labels = { ip_family: backend.ipFamily };
     this.#failures = failureCounters[backend.name];
-    this.#backend = backend;
   }
 
   /** An apply has ended, well or not. */
@@ -47,37 +58,15 @@ export class LaneMetrics {
         : 'kubeproxy_sync_partial_proxy_rules_duration_seconds';
     this.#metrics.observe('kubeproxy_sync_proxy_rules_duration_seconds', labels, duration);
     this.#metrics.observe(byScope, labels, duration);
-    this.#noteRestores();
-    if (outcome.status === 'failed') {
-      if (this.#failures !== undefined) this.#metrics.add(this.#failures, labels);
-      return;
-    }
+    const failures = this.#failures;
+    const hasFailed = outcome.status === 'failed' || (outcome.status === 'partial' && failures?.countsPartial === true);
+    if (hasFailed && failures !== undefined) this.#metrics.add(failures[scope], labels);
+    if (outcome.status === 'failed') return;
     this.#metrics.add('switchyard_apply_writes_total', labels, outcome.writes);
     if (this.#hasAdopted) return;
     this.#hasAdopted = true;
     this.#metrics.set('switchyard_adoption_duration_seconds', labels, duration);
     this.#metrics.set('switchyard_adoption_writes', labels, outcome.writes);
-  }
-
-  #noteRestores(): void {
-    const counts = this.#backend.restoreCounts?.();
-    if (counts === undefined) return;
-    const [metrics, labels, before] = [this.#metrics, this.#labels, this.#restores];
-    this.#restores = counts;
-    metrics.add(
-      'kubeproxy_sync_proxy_rules_iptables_restore_failures_total',
-      labels,
-      counts.failures - before.failures,
-    );
-    metrics.add(
-      'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total',
-      labels,
-      counts.partialFailures - before.partialFailures,
-    );
-    for (const [table, { owned, written }] of counts.rules) {
-      metrics.set('kubeproxy_sync_proxy_rules_iptables_total', { ...labels, table }, owned);
-      metrics.set('kubeproxy_sync_proxy_rules_iptables_last', { ...labels, table }, written);
-    }
   }
 
   /** The kernel matches `table`, to which `delta` led. */

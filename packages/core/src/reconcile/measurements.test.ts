@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { node, service, slice } from '../testing/builders.ts';
 import { HostError } from '../errors.ts';
 import { MemoryMetrics } from '../testing/memory-metrics.ts';
-import type { RestoreCounts } from './dataplane-backend.ts';
 import { LaneMetrics } from './lane-metrics.ts';
 import { replaceAll } from '../testing/expand-states.ts';
 import { cartSlice, cluster, hang, ReconcilerBench } from '../testing/reconciler-bench.ts';
@@ -104,21 +103,19 @@ test('a failed apply of nftables counts under the name kube-proxy has for it', (
   });
 });
 
-test('what iptables-restore did is told under the names kube-proxy has for it, refusals as they come', () => {
+test.each([
+  ['full', 'failed', 'restore'],
+  ['full', 'partial', 'restore'],
+  ['delta', 'failed', 'partial_restore'],
+  ['delta', 'partial', 'partial_restore'],
+] as const)('a %s apply of iptables that ends as %s is a failed %s, as kube-proxy calls it', (scope, status, name) => {
   const metrics = new MemoryMetrics();
-  let failures = 2;
-  const rules = new Map([['nat', { owned: 40, written: 3 }]]);
-  const restoreCounts = (): RestoreCounts => ({ failures, partialFailures: 1, rules });
-  const measured = new LaneMetrics(metrics, { name: 'iptables', ipFamily: 'IPv4', restoreCounts });
-  const apply = { scope: 'delta', durationMs: 1, outcome: { status: 'applied', writes: 3 } } as const;
-  measured.noteApply(apply);
-  failures = 5;
-  measured.noteApply(apply);
-  expect(metrics.like('iptables_')).toEqual({
-    'kubeproxy_sync_proxy_rules_iptables_restore_failures_total{ip_family=IPv4}': 5,
-    'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total{ip_family=IPv4}': 1,
-    'kubeproxy_sync_proxy_rules_iptables_total{ip_family=IPv4,table=nat}': 40,
-    'kubeproxy_sync_proxy_rules_iptables_last{ip_family=IPv4,table=nat}': 3,
+  const measured = new LaneMetrics(metrics, { name: 'iptables', ipFamily: 'IPv4' });
+  const error = new HostError('no', 'no');
+  const outcome = status === 'failed' ? { status, error } : { status, writes: 1, failed: new Map() };
+  measured.noteApply({ scope, durationMs: 1, outcome });
+  expect(metrics.like('failures_total')).toEqual({
+    [`kubeproxy_sync_proxy_rules_iptables_${name}_failures_total{ip_family=IPv4}`]: 1,
   });
 });
 
