@@ -1,5 +1,6 @@
 import type { Clock, Logger, Millis } from '@switchyard/core';
 import type { CommandRunner, IptablesVariant } from '@switchyard/host';
+import type { PacketCounters } from '@switchyard/native';
 
 /** What this backend needs of the machine. */
 export interface IptablesHost {
@@ -17,6 +18,8 @@ export interface IptablesHost {
   readonly syncPeriod: Millis;
   /** Path of the network namespace whose nftables events are watched; default: the process's own. `runner` must run in the same. */
   readonly netns?: string;
+  /** Counters of netfilter accounting; default: the kernel's, by netlink, in `netns`. Fakes have their own. */
+  readonly packetCounters?: PacketCounters;
   /** Default: the machine's. */
   readonly clock?: Clock;
 }

@@ -106,9 +106,11 @@ async function restore(
   const { kind, line } = parseRefusal(result.stderr);
   const error = failure(`cannot write rules with ${iptablesName(options)}`, { file, args }, result);
   if (kind === 'permission' || kind === 'tables') throw error;
+  const isCommit = line !== undefined && stdin.isCommit(line);
   return {
     status: 'refused',
-    line: line === undefined || stdin.isCommit(line) ? undefined : line,
+    line: isCommit ? undefined : line,
+    commit: isCommit ? line : undefined,
     isTransient: kind === 'locked' || kind === 'changed',
     error,
   };
@@ -120,15 +122,11 @@ function waitArguments({ variant, version }: IptablesPrograms): readonly string[
   return ['-w', String(lockWait), ...(isWoken ? [] : ['-W', String(lockInterval)])];
 }
 
-/** What iptables says that is no reason. */
-const chatter = /^(# Warning: .*|Ignoring deprecated .*|Try `.*' for more information\.|)\n?/gm;
-
 function failure(
   attempt: string,
   command: { readonly file: string; readonly args: readonly string[] },
   result: CommandResult,
 ): Error {
-  const { advice } = parseRefusal(result.stderr);
-  const stderr = result.stderr.replaceAll(chatter, '').trim().replaceAll('\n', ' | ');
-  return commandFailed(attempt, command, { ...result, stderr: advice === '' ? stderr : `${stderr}; ${advice}` });
+  const { said, advice } = parseRefusal(result.stderr);
+  return commandFailed(attempt, command, { ...result, stderr: advice === '' ? said : `${said}; ${advice}` });
 }

@@ -10,6 +10,8 @@ export type RestoreResult =
       readonly status: 'refused';
       /** 1 is the first line of the text; undefined when iptables named none: legacy does not for what the kernel refuses. */
       readonly line: number | undefined;
+      /** The line of the COMMIT that iptables named, when it named that alone: tables before it are written. */
+      readonly commit?: number | undefined;
       /** Somebody else held the lock all the time, or changed the rules meanwhile: worth another try. */
       readonly isTransient: boolean;
       readonly error: Error;

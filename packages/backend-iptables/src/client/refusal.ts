@@ -10,6 +10,8 @@ export interface Refusal {
   readonly kind: RefusalKind;
   /** The line it named first; 1 is the first. The legacy variant names COMMIT for whatever the kernel refuses. */
   readonly line: number | undefined;
+  /** What iptables gave as its reason, in one line. */
+  readonly said: string;
   /** What to do about it, where that is known; else empty. */
   readonly advice: string;
 }
@@ -21,8 +23,12 @@ export interface Refusal {
 export function parseRefusal(stderr: string): Refusal {
   const line = lineIn(stderr);
   const kind = kindOf(stderr);
-  return { kind, line, advice: adviceFor(kind, stderr) };
+  const said = stderr.replaceAll(chatter, '').trim().replaceAll(/\n+/g, ' | ');
+  return { kind, line, said, advice: adviceFor(kind, stderr) };
 }
+
+/** What iptables prints that is no reason. */
+const chatter = /^(# Warning: .*|Ignoring deprecated .*|Try `.*' for more information\.)$/gm;
 
 const lineForms: readonly RegExp[] = [
   /^line (\d+): /m, // the kernel's refusal, nft variant

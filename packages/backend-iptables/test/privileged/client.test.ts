@@ -137,7 +137,7 @@ describe('a refused text', () => {
 
   test('leaves the tables before it written', async () => {
     const result = await written(`${content.replace('[7:420] ', '')}*nat\n-A NONE -j RETURN\nCOMMIT\n`);
-    expect(result).toMatchObject({ status: 'refused', line: 14 });
+    expect(result).toMatchObject({ status: 'refused', line: 15 });
     expect(await contentOf('filter')).toHaveLength(2);
   });
 });

@@ -1,0 +1,192 @@
+import { type Clock, DataplaneError, HostError, millis, type ServicePortKey, UsageError } from '@switchyard/core';
+import type { TableName } from '../chains.ts';
+import type { IptablesClient, RestoreResult } from '../client/iptables-client.ts';
+import type { Change, ChainRef } from './change.ts';
+import { composeRestore, type Planned, type RestoreText } from './compose.ts';
+import { damaged } from './damaged.ts';
+import type { EntryOwners } from './entry-owners.ts';
+import type { Group } from './group.ts';
+import type { KernelState } from './kernel-state.ts';
+
+/** How groups are written. */
+export interface Commit {
+  readonly client: IptablesClient;
+  readonly clock: Clock;
+  readonly state: KernelState;
+  readonly owners: EntryOwners;
+  /** Is filled while groups are written. */
+  readonly result: CommitResult;
+  /** Chains named in one restore, roughly; more are split into several. */
+  readonly limit: number;
+  /** Is told of each change that the kernel took. */
+  readonly onWritten?: ((change: Change) => void) | undefined;
+  /** Reads chains again after a refusal. True when the kernel did not hold what `state` said. */
+  refresh(chains: readonly ChainRef[], signal: AbortSignal): Promise<boolean>;
+}
+
+/** What became of the groups so far. */
+export interface CommitResult {
+  /** Changes the kernel took. */
+  writes: number;
+  /** Rules written, by table. */
+  readonly rules: Record<TableName, number>;
+  /** Restores that were refused. */
+  refusals: number;
+  readonly failed: Map<ServicePortKey, Error>;
+  /** What nobody asks for and could not be removed. */
+  readonly leftovers: Error[];
+}
+
+/** Nothing was written so far. */
+export function noResult(): CommitResult {
+  return { writes: 0, rules: { nat: 0, filter: 0, mangle: 0 }, refusals: 0, failed: new Map(), leftovers: [] };
+}
+
+/** Refused restores after which the search for culprits ends and the rest counts as failed. */
+const refusalBudget = 60;
+/** Tries of one restore that others are in the way of, and the wait between two. */
+const maxTries = 4;
+const retryGap = millis(50);
+
+/**
+ * Writes all groups in their order, in as few restores as the limit allows. When one is refused, the group at fault is found, by
+ * the line that iptables names or by halving, and all others are written. Throws `DamagedError` when it is not known any more what
+ * the kernel holds, and what it refuses of the settings.
+ */
+export async function commitGroups(groups: Iterable<Group>, commit: Commit, signal: AbortSignal): Promise<void> {
+  const writer = new CommitWriter(commit);
+  let part: Planned<Group>[] = [];
+  let weight = 0;
+  for (const group of groups) {
+    const planned = writer.plan(group);
+    if (planned === undefined) continue;
+    const own = weightOf(planned.changes);
+    if (part.length > 0 && weight + own > commit.limit) {
+      await writer.write(part, signal);
+      [part, weight] = [[], 0];
+    }
+    part.push(planned);
+    weight += own;
+  }
+  await writer.write(part, signal);
+}
+
+/** Naming a chain costs the nft variant time that grows with the chains named before it; a rule does not. */
+function weightOf(changes: readonly Change[]): number {
+  let weight = 0;
+  for (const change of changes) weight += 'name' in change ? 1 : 0.1;
+  return weight;
+}
+
+class CommitWriter {
+  readonly #commit: Commit;
+  #budget = refusalBudget;
+
+  constructor(commit: Commit) {
+    this.#commit = commit;
+  }
+
+  /** Undefined when there is nothing to write: then the group is settled, or failed. */
+  plan(group: Group): Planned<Group> | undefined {
+    let changes: readonly Change[];
+    try {
+      changes = group.plan();
+    } catch (error) {
+      if (group.owner.kind !== 'service' || !(error instanceof UsageError)) throw error;
+      this.#fail(group, error);
+      return undefined;
+    }
+    if (changes.length > 0) return { of: group, changes };
+    group.settle(true);
+    return undefined;
+  }
+
+  async write(planned: readonly Planned<Group>[], signal: AbortSignal): Promise<void> {
+    let part = planned;
+    for (let tries = 1; part.length > 0;) {
+      const text = composeRestore(this.#withoutOthers(part), this.#commit.client.variant);
+      const result = await this.#restore(text, signal);
+      if (result.status === 'done') return this.#finish(part, text);
+      this.#commit.result.refusals++;
+      this.#noteWritten(text, result);
+      if (result.isTransient && tries < maxTries) {
+        tries++;
+        await this.#commit.clock.sleep(retryGap, signal);
+        part = this.#again(part);
+        continue;
+      }
+      if (result.isTransient) throw result.error;
+      this.#budget--;
+      const culprit = part.length === 1 ? part[0] : this.#culprit(part, text, result.line);
+      if (culprit !== undefined) {
+        const isDamaged = this.#budget > 0 && (await this.#commit.refresh(culprit.of.chains(), signal));
+        if (!isDamaged) this.#fail(culprit.of, result.error);
+        part = this.#again(part.filter((one) => isDamaged || one !== culprit));
+      } else if (this.#budget > 0) {
+        const middle = Math.ceil(part.length / 2);
+        await this.write(this.#again(part.slice(0, middle)), signal);
+        part = this.#again(part.slice(middle));
+      } else {
+        for (const { of } of part) this.#fail(of, result.error);
+        return;
+      }
+    }
+  }
+
+  #culprit(
+    part: readonly Planned<Group>[],
+    text: RestoreText<Group>,
+    line: number | undefined,
+  ): Planned<Group> | undefined {
+    const group = line === undefined ? undefined : text.ownerOf(line);
+    return group && part.find(({ of }) => of === group);
+  }
+
+  #again(part: readonly Planned<Group>[]): readonly Planned<Group>[] {
+    return part.flatMap(({ of }) => this.plan(of) ?? []);
+  }
+
+  /** A rule that another group of the same part wants stays. */
+  #withoutOthers(part: readonly Planned<Group>[]): readonly Planned<Group>[] {
+    const { owners } = this.#commit;
+    return part.map(({ of, changes }) => {
+      const isOfOther = (change: Change): boolean => change.kind === 'delete' && owners.isOfOther(change, of.owner);
+      return { of, changes: changes.some(isOfOther) ? changes.filter((change) => !isOfOther(change)) : changes };
+    });
+  }
+
+  async #restore(text: RestoreText<Group>, signal: AbortSignal): Promise<RestoreResult> {
+    return text.lines === 0 ? { status: 'done' } : await this.#commit.client.restore(text.pieces, signal);
+  }
+
+  #finish(part: readonly Planned<Group>[], text: RestoreText<Group>): void {
+    for (const change of text.changes()) this.#note(change);
+    for (const { of } of part) of.settle(true);
+  }
+
+  /** What stood in transactions before the one that was refused is in the kernel. */
+  #noteWritten(text: RestoreText<Group>, refusal: Extract<RestoreResult, { readonly status: 'refused' }>): void {
+    const line = refusal.line ?? refusal.commit;
+    if (line !== undefined) for (const change of text.writtenBefore(line)) this.#note(change);
+    else if (text.transactions > 1) throw damaged('a restore of several tables ended without a word', refusal.error);
+  }
+
+  #note(change: Change): void {
+    this.#commit.state.note(change);
+    this.#commit.onWritten?.(change);
+    if (change.kind === 'tail') return;
+    this.#commit.result.writes++;
+    this.#commit.result.rules[change.table] += change.kind === 'chain' ? change.lines : 1;
+  }
+
+  #fail(group: Group, error: Error): void {
+    const { owner } = group;
+    group.settle(false);
+    if (owner.kind === 'service') this.#commit.result.failed.set(owner.key, error);
+    else if (owner.kind === 'leftovers') this.#commit.result.leftovers.push(error);
+    else
+      throw error instanceof DataplaneError
+        ? error
+        : new HostError('iptables.refused', error.message, { cause: error });
+  }
+}

@@ -1,0 +1,272 @@
+import {
+  type Clock,
+  type ForwardingTable,
+  InvariantError,
+  isEqual,
+  type Logger,
+  type Millis,
+  type ServiceForwarding,
+  type ServicePortKey,
+  type TableDelta,
+} from '@switchyard/core';
+import { isKubeProxyChain } from '@switchyard/host';
+import type { RenderedSettings, RuleText, TableName } from '../chains.ts';
+import type { IptablesClient } from '../client/iptables-client.ts';
+import { chainNames } from '../names.ts';
+import { type RenderChoices, renderOptions, type RenderOptions } from '../options.ts';
+import { AppliedSettings, listsOf } from './applied-settings.ts';
+import { type Change, type ChainKey, chainKey, type ChainRef } from './change.ts';
+import { commitGroups, type CommitResult, noResult } from './commit.ts';
+import { damaged } from './damaged.ts';
+import { EntryOwners, type OwnedEntry } from './entry-owners.ts';
+import type { Group } from './group.ts';
+import { KernelState } from './kernel-state.ts';
+import { leftoverChains, leftoverEntries, type Leftovers, staleChains } from './leftovers.ts';
+import { OwnedServices, type ServicePlanning } from './owned-services.ts';
+import { readChains, type Reading, readTable, tableNames } from './read-kernel.ts';
+import type { Renderer } from './renderer.ts';
+import { StaleChains } from './stale-chains.ts';
+
+/** What an engine is made of. */
+export interface EngineOptions {
+  readonly client: IptablesClient;
+  readonly renderer: Renderer;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** `comments` is the engine's choice. */
+  readonly choices: Omit<RenderChoices, 'comments'>;
+  readonly syncPeriod: Millis;
+  /** Is told of each change that the kernel took. */
+  readonly onWritten?: (change: Change) => void;
+}
+
+/** With more endpoints in a family, a cluster is large: rules of endpoints carry no comments, stale chains wait. As kube-proxy. */
+const largeClusterEndpoints = 1000;
+
+/** Chains named per restore. Legacy copies the whole table for each restore, the nft variant is quadratic in one. */
+const limits: Readonly<Record<IptablesClient['variant'], number>> = { nft: 1200, legacy: Infinity };
+
+/** Brings the kernel's rules of one family to what tables ask for. Calls do not overlap. */
+export class Engine {
+  readonly #options: EngineOptions;
+  readonly #owners = new EntryOwners();
+  readonly #services = new OwnedServices(this.#owners);
+  readonly #settings = new AppliedSettings(this.#owners);
+  readonly #stale: StaleChains;
+  /** Undefined when it is not known what the kernel holds. */
+  #state: KernelState | undefined;
+  #lists: ReadonlyMap<ChainKey, readonly RuleText[]> = new Map();
+  #renderOptions: RenderOptions | undefined;
+  /** Chains that somebody may have changed. */
+  #suspects = new Map<ChainKey, ChainRef>();
+  /** Somebody may have changed anything. */
+  #areAllSuspect = false;
+
+  constructor(options: EngineOptions) {
+    this.#options = options;
+    this.#stale = new StaleChains(options.clock, options.syncPeriod);
+  }
+
+  /** Whether a delta can be written. */
+  get isKnown(): boolean {
+    return this.#state !== undefined;
+  }
+
+  /** Rules of ours in a table. */
+  rulesOf(table: TableName): number {
+    let entries = 0;
+    for (const entry of this.#services.entries()) if (entry.table === table) entries++;
+    return this.#settings.rulesOf(table) + entries + (table === 'nat' ? this.#services.rules : 0);
+  }
+
+  /** Every rule that a Service port has in a shared chain. */
+  entries(): Iterable<OwnedEntry> {
+    return this.#services.entries();
+  }
+
+  /** What the kernel is known to hold; undefined when that is not known. */
+  get state(): KernelState | undefined {
+    return this.#state;
+  }
+
+  /** All must be read before the next delta. */
+  forget(): void {
+    this.#state = undefined;
+    this.#suspects.clear();
+  }
+
+  /** This chain is read again by the next `heal`. */
+  suspect(chain: ChainRef): void {
+    this.#suspects.set(chainKey(chain.table, chain.name), chain);
+  }
+
+  /** Writes what changed. What the kernel holds must be known. */
+  async applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<CommitResult> {
+    const run = this.#begin(table);
+    return this.#commit(this.#deltaGroups(run, delta), run, signal);
+  }
+
+  /** Nothing may be as it was left: all is to be read, and `heal` would not do. */
+  suspectAll(): void {
+    this.#areAllSuspect = true;
+  }
+
+  /** Whether it would do to read the suspects. */
+  get canHeal(): boolean {
+    return this.isKnown && !this.#areAllSuspect;
+  }
+
+  /** Reads everything, and writes what differs. */
+  async applyFull(table: ForwardingTable, signal: AbortSignal): Promise<CommitResult> {
+    this.forget();
+    this.#areAllSuspect = false;
+    const state = new KernelState();
+    const run = this.#begin(table, state);
+    for (const name of tableNames) await readTable(this.reading, name, state, signal);
+    this.#state = state;
+    return this.#commit(this.#allGroups(run), run, signal);
+  }
+
+  /** Reads the suspects, and writes what differs and what changed. What the kernel holds must be known. */
+  async heal(table: ForwardingTable, signal: AbortSignal): Promise<CommitResult> {
+    const run = this.#begin(table);
+    const suspects = [...this.#suspects.values()];
+    this.#suspects.clear();
+    const changed = await readChains(this.reading, suspects, run.state, signal);
+    return this.#commit(this.#healGroups(run, changed), run, signal);
+  }
+
+  #begin(table: ForwardingTable, state: KernelState | undefined = this.#state): Run {
+    if (state === undefined) throw new InvariantError('a delta is to be written, and it is not known to what');
+    const { choices, renderer } = this.#options;
+    const isLarge = endpointsOf(table) > largeClusterEndpoints;
+    const options = renderOptions(table, { ...choices, comments: !isLarge });
+    const isSame = this.#renderOptions !== undefined && isEqual(this.#renderOptions, options);
+    if (!isSame) this.#renderOptions = options;
+    const settings = renderer.settings(options);
+    this.#lists = listsOf(settings);
+    const planning = {
+      state,
+      stale: this.#stale,
+      defersRemoval: isLarge,
+      render: (service: ServiceForwarding) => renderer.service(service, options),
+    };
+    return { table, state, settings, planning, areOptionsNew: !isSame, result: noResult() };
+  }
+
+  *#deltaGroups(run: Run, delta: TableDelta): Generator<Group> {
+    const { table, state, settings, planning } = run;
+    const isAll = run.areOptionsNew || delta.settingsChanged;
+    if (isAll) yield this.#settings.base(settings, state);
+    yield this.#healthChecks(run);
+    for (const service of isAll ? table.services.values() : delta.upserted)
+      yield this.#services.upsert(service, planning);
+    for (const key of delta.removed) yield this.#services.remove(key, planning);
+    if (isAll) yield this.#settings.jumps(settings, state);
+    yield* staleChains(this.#leftovers(run));
+  }
+
+  *#allGroups(run: Run): Generator<Group> {
+    const { table, state, settings } = run;
+    const wanted = new Set<string>();
+    const planning = { ...run.planning, note: (chain: string) => void wanted.add(chain) };
+    yield this.#settings.base(settings, state);
+    yield this.#healthChecks(run);
+    for (const service of table.services.values()) yield this.#services.upsert(service, planning);
+    yield* this.#removals(run, planning);
+    yield this.#settings.jumps(settings, state);
+    const leftovers = this.#leftovers(run);
+    yield* leftoverEntries(leftovers);
+    yield* leftoverChains(leftovers, (chain) => wanted.has(chain));
+  }
+
+  *#healGroups(run: Run, changed: readonly ChainRef[]): Generator<Group> {
+    const { table, state, settings, planning } = run;
+    yield this.#settings.base(settings, state);
+    yield this.#healthChecks(run);
+    const damaged = this.#damaged(state, changed);
+    for (const service of table.services.values()) {
+      const { key } = service;
+      const isDone = !run.areOptionsNew && !damaged.has(key) && this.#services.applied(key) === service;
+      if (!isDone) yield this.#services.upsert(service, planning);
+    }
+    yield* this.#removals(run, planning);
+    yield this.#settings.jumps(settings, state);
+    if (changed.length === 0) return;
+    const leftovers = this.#leftovers(run);
+    yield* leftoverEntries(leftovers);
+    const names = new Set(changed.filter((chain) => chain.table === 'nat').map(({ name }) => name));
+    const owned = new Set([...this.#services.chainsAmong(names)].map(([, name]) => name));
+    yield* leftoverChains(leftovers, (chain) => !names.has(chain) || owned.has(chain));
+  }
+
+  /** Services that chains are of, and those that lack an entry in a shared chain among them. */
+  #damaged(state: KernelState, changed: readonly ChainRef[]): ReadonlySet<ServicePortKey> {
+    const damaged = new Set<ServicePortKey>();
+    if (changed.length === 0) return damaged;
+    const names = new Set(changed.filter(({ table }) => table === 'nat').map(({ name }) => name));
+    for (const [key] of this.#services.chainsAmong(names)) damaged.add(key);
+    const lists = new Set(changed.map(({ table, name }) => chainKey(table, name)));
+    for (const { table, chain, rule, key } of this.#services.entries()) {
+      if (lists.has(chainKey(table, chain)) && state.count(table, chain, rule) === 0) damaged.add(key);
+    }
+    return damaged;
+  }
+
+  *#removals({ table }: Run, planning: ServicePlanning): Generator<Group> {
+    for (const key of this.#services.keys()) {
+      if (!table.services.has(key)) yield this.#services.remove(key, planning);
+    }
+  }
+
+  #healthChecks({ table, state }: Run): Group {
+    const { renderer } = this.#options;
+    const entries = [...table.healthChecks.values()].map((check) => renderer.healthCheck(check));
+    return this.#settings.healthChecks(entries, state);
+  }
+
+  #leftovers({ table, state, settings, result }: Run): Leftovers {
+    const failed = (): readonly ServiceForwarding[] =>
+      [...result.failed.keys()].flatMap((key) => table.services.get(key) ?? []);
+    return { settings, state, owners: this.#owners, stale: this.#stale, failed };
+  }
+
+  /** How the kernel is read. */
+  get reading(): Reading {
+    const isOurs = (name: string): boolean => name === chainNames.mark || isKubeProxyChain(name);
+    return { client: this.#options.client, lists: this.#lists, isOurs };
+  }
+
+  async #commit(groups: Iterable<Group>, { state, result }: Run, signal: AbortSignal): Promise<CommitResult> {
+    const { client, clock, onWritten } = this.#options;
+    const refresh = async (chains: readonly ChainRef[], during: AbortSignal): Promise<boolean> => {
+      const changed = await readChains(this.reading, chains, state, during);
+      // Who asks is a Service, and that chain is not its own to make.
+      const gone = changed.find(
+        ({ table, name }) => this.#lists.has(chainKey(table, name)) && !state.list(table, name),
+      );
+      if (gone !== undefined) throw damaged(`chain ${gone.name} of table ${gone.table} is gone`);
+      return changed.length > 0;
+    };
+    const limit = limits[client.variant];
+    const commit = { client, clock, state, result, owners: this.#owners, limit, refresh, onWritten };
+    await commitGroups(groups, commit, signal);
+    return result;
+  }
+}
+
+/** One apply. */
+interface Run {
+  readonly table: ForwardingTable;
+  readonly state: KernelState;
+  readonly settings: RenderedSettings;
+  readonly planning: ServicePlanning;
+  readonly areOptionsNew: boolean;
+  readonly result: CommitResult;
+}
+
+function endpointsOf(table: ForwardingTable): number {
+  let endpoints = 0;
+  for (const { knownEndpoints } of table.services.values()) endpoints += knownEndpoints.length;
+  return endpoints;
+}

@@ -1,0 +1,198 @@
+import { InvariantError, type ServiceForwarding, type ServicePortKey } from '@switchyard/core';
+import type { Chain, ChainRule, RenderedService, TableName } from '../chains.ts';
+import { chainChange } from './chain-change.ts';
+import { type Change, type ChainRef, chainKey } from './change.ts';
+import { type EntryOwner, type EntryOwners, meaningOf, type OwnedEntry } from './entry-owners.ts';
+import type { Group } from './group.ts';
+import type { KernelState } from './kernel-state.ts';
+import { planEntries } from './plan-entries.ts';
+import { hashRules } from './rule-hash.ts';
+import type { StaleChains } from './stale-chains.ts';
+
+/** Chains of Services are in this table, all of them. */
+const table = 'nat' satisfies TableName;
+
+/** What the kernel holds of a Service port, or may hold after a refusal. */
+interface OwnedService {
+  /** As it was rendered; undefined when something of it was refused. */
+  readonly service: ServiceForwarding | undefined;
+  readonly chains: readonly string[];
+  readonly entries: readonly ChainRule[];
+  /** In its chains. */
+  readonly rules: number;
+}
+
+/** What plans need besides the Service. */
+export interface ServicePlanning {
+  readonly state: KernelState;
+  readonly stale: StaleChains;
+  /** Chains that go are only unlinked, and noted as stale. */
+  readonly defersRemoval: boolean;
+  /** Is told each chain that a plan wants or removes. */
+  note?(chain: string): void;
+  render(service: ServiceForwarding): RenderedService;
+}
+
+/** What each Service port of one family has in the kernel, by name. */
+export class OwnedServices {
+  readonly owners: EntryOwners;
+  readonly #services = new Map<ServicePortKey, OwnedService>();
+  #rules = 0;
+
+  constructor(owners: EntryOwners) {
+    this.owners = owners;
+  }
+
+  /** Rules in chains of Services. */
+  get rules(): number {
+    return this.#rules;
+  }
+
+  keys(): Iterable<ServicePortKey> {
+    return this.#services.keys();
+  }
+
+  /** What was wanted last and is in the kernel. */
+  applied(key: ServicePortKey): ServiceForwarding | undefined {
+    return this.#services.get(key)?.service;
+  }
+
+  /** Which of these chains are of Service ports, and of which. */
+  *chainsAmong(names: ReadonlySet<string>): Generator<readonly [key: ServicePortKey, chain: string]> {
+    if (names.size === 0) return;
+    for (const [key, { chains }] of this.#services)
+      for (const chain of chains) if (names.has(chain)) yield [key, chain];
+  }
+
+  /** All rules in shared chains. */
+  *entries(): Generator<OwnedEntry> {
+    for (const [key, { entries }] of this.#services) {
+      for (const { table, chain, rule } of entries) {
+        yield { table, chain, rule, key, meaning: meaningOf(table, chain, rule) };
+      }
+    }
+  }
+
+  /** What brings a Service port up to date. */
+  upsert(service: ServiceForwarding, planning: ServicePlanning): Group {
+    const { key } = service;
+    const owner: EntryOwner = { kind: 'service', key };
+    let next: OwnedService | undefined;
+    return {
+      owner,
+      plan: () => {
+        const rendered = planning.render(service);
+        next = ownedOf(service, rendered);
+        const changes = this.#plan(rendered.chains, next, planning);
+        this.owners.claim(next.entries, owner);
+        return changes;
+      },
+      chains: () => chainsOf(next, this.#services.get(key)),
+      settle: (isApplied) => {
+        if (isApplied && next !== undefined) this.#set(key, next);
+        else this.#set(key, joined(this.#services.get(key), next));
+      },
+    };
+  }
+
+  /** What removes a Service port. */
+  remove(key: ServicePortKey, planning: ServicePlanning): Group {
+    return {
+      owner: { kind: 'service', key },
+      plan: () => {
+        const had = this.#services.get(key);
+        return had === undefined ? [] : this.#planGone(had, nothing, planning);
+      },
+      chains: () => chainsOf(this.#services.get(key), undefined),
+      settle: (isApplied) => {
+        const had = this.#services.get(key);
+        if (had !== undefined) this.#set(key, isApplied ? undefined : joined(had, undefined));
+      },
+    };
+  }
+
+  clear(): void {
+    this.#services.clear();
+    this.owners.clear();
+    this.#rules = 0;
+  }
+
+  #plan(chains: readonly Chain[], next: OwnedService, planning: ServicePlanning): readonly Change[] {
+    const { state, stale, note } = planning;
+    const changes: Change[] = [];
+    for (const { name, rules } of chains) {
+      const hash = hashRules(rules);
+      if (state.hashOf(table, name) !== hash) changes.push(chainChange(table, name, rules, hash));
+      stale.delete(name);
+      note?.(name);
+    }
+    const had = this.#services.get(next.service?.key ?? noKey);
+    return [...changes, ...this.#planGone(had ?? nothing, next, planning)];
+  }
+
+  /** What makes the entries right, and removes the chains that are not wanted any more. */
+  #planGone(had: OwnedService, next: OwnedService, planning: ServicePlanning): readonly Change[] {
+    const { state, stale, defersRemoval, note } = planning;
+    const changes = [...planEntries({ wanted: next.entries, had: had.entries, state })];
+    if (had.chains.length === 0) return changes;
+    const wanted = new Set(next.chains);
+    for (const name of had.chains) {
+      if (wanted.has(name) || state.hashOf(table, name) === undefined) continue;
+      note?.(name);
+      if (defersRemoval) stale.add(name);
+      else changes.push({ kind: 'remove', table, name });
+    }
+    return changes;
+  }
+
+  #set(key: ServicePortKey, next: OwnedService | undefined): void {
+    const before = this.#services.get(key);
+    this.#rules += (next?.rules ?? 0) - (before?.rules ?? 0);
+    if (next === undefined) this.#services.delete(key);
+    else this.#services.set(key, next);
+    if (before === undefined) return;
+    const kept = new Set(next?.entries.map(keyOf));
+    for (const entry of before.entries) {
+      if (!kept.has(keyOf(entry))) this.owners.release(entry, { kind: 'service', key });
+    }
+  }
+}
+
+const nothing: OwnedService = { service: undefined, chains: [], entries: [], rules: 0 };
+const noKey = '' as ServicePortKey;
+
+function ownedOf(service: ServiceForwarding, { chains, entries }: RenderedService): OwnedService {
+  let rules = 0;
+  for (const chain of chains) {
+    if (chain.table !== table) throw new InvariantError(`chain ${chain.name} of a Service is in table ${chain.table}`);
+    rules += chain.rules.length;
+  }
+  return { service, chains: chains.map(({ name }) => name), entries, rules };
+}
+
+/** What may be there after a refusal: of the old and of the new. */
+function joined(had: OwnedService | undefined, next: OwnedService | undefined): OwnedService {
+  return {
+    service: undefined,
+    chains: [...new Set([...(had?.chains ?? []), ...(next?.chains ?? [])])],
+    entries: [
+      ...new Map([had, next].flatMap((of) => of?.entries.map((entry) => [keyOf(entry), entry]) ?? [])).values(),
+    ],
+    rules: had?.rules ?? 0,
+  };
+}
+
+function keyOf({ table: of, chain, rule }: ChainRule): string {
+  return chainKey(of, `${chain} ${rule}`);
+}
+
+function chainsOf(...of: readonly (OwnedService | undefined)[]): readonly ChainRef[] {
+  const refs = new Map<string, ChainRef>();
+  for (const owned of of) {
+    for (const name of owned?.chains ?? []) refs.set(chainKey(table, name), { table, name });
+    for (const entry of owned?.entries ?? []) {
+      refs.set(chainKey(entry.table, entry.chain), { table: entry.table, name: entry.chain });
+    }
+  }
+  return [...refs.values()];
+}

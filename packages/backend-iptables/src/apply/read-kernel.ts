@@ -1,0 +1,118 @@
+import type { IptablesClient } from '../client/iptables-client.ts';
+import type { RuleText, TableName } from '../chains.ts';
+import { type ChainKey, chainKey, type ChainRef } from './change.ts';
+import { UnreadableTableError } from '../client/unreadable-table.ts';
+import type { KernelState, RuleList } from './kernel-state.ts';
+import { ChainHasher, hashRules } from './rule-hash.ts';
+
+/** The kernel's own chains: they are there when they are first written to. */
+const builtIn: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
+
+/** The tables we write to. */
+export const tableNames: readonly TableName[] = ['nat', 'filter', 'mangle'];
+
+/** How chains are read. */
+export interface Reading {
+  readonly client: IptablesClient;
+  /** Chains that are edited rule by rule, with what is to stand last in them. Of all others a hash is kept. */
+  readonly lists: ReadonlyMap<ChainKey, readonly RuleText[]>;
+  /** Whether a chain that is not edited is of interest: others are not kept. */
+  isOurs(name: string): boolean;
+}
+
+/** Reads one table into `state`, which knew nothing of it. Rules are hashed as they come: none is kept but those of edited chains. */
+export async function readTable(
+  reading: Reading,
+  table: TableName,
+  state: KernelState,
+  signal: AbortSignal,
+): Promise<void> {
+  const ofTable = [...reading.lists.keys()].filter((key) => key.startsWith(`${table} `));
+  const listed = ofTable.map((key): ChainRef => ({ table, name: key.slice(table.length + 1) }));
+  for (const { name } of listed) if (builtIn.has(name)) state.setList(table, name, { counts: new Map(), tail: [] });
+  try {
+    await readWhole(reading, table, state, signal);
+  } catch (error) {
+    if (!(error instanceof UnreadableTableError)) throw error;
+    // Single chains can be read and written: those of Services are written anew, unseen.
+    await readChains(reading, listed, state, signal);
+  }
+}
+
+async function readWhole(
+  { client, lists, isOurs }: Reading,
+  table: TableName,
+  state: KernelState,
+  signal: AbortSignal,
+): Promise<void> {
+  const hasher = new ChainHasher();
+  const empty = hasher.hash;
+  const rulesByChain = new Map<string, RuleText[]>();
+  let current: string | undefined;
+  const finish = (): void => {
+    if (current !== undefined) state.setHash(table, current, hasher.hash);
+  };
+  const reader = {
+    chain: (name: string): void => {
+      if (lists.has(chainKey(table, name))) rulesByChain.set(name, []);
+      else if (isOurs(name)) state.setHash(table, name, empty);
+    },
+    rule: (chain: string, rule: RuleText): void => {
+      if (chain !== current) {
+        finish();
+        hasher.reset();
+        current = state.hashOf(table, chain) === undefined ? undefined : chain;
+      }
+      if (current !== undefined) hasher.add(rule);
+      else rulesByChain.get(chain)?.push(rule);
+    },
+  };
+  await client.read(table, reader, signal);
+  finish();
+  for (const [name, rules] of rulesByChain) {
+    state.setList(table, name, listOf(rules, lists.get(chainKey(table, name)) ?? []));
+  }
+}
+
+/** Reads single chains again. Returns those that are not as `state` had them. */
+export async function readChains(
+  reading: Reading,
+  chains: Iterable<ChainRef>,
+  state: KernelState,
+  signal: AbortSignal,
+): Promise<readonly ChainRef[]> {
+  const changed: ChainRef[] = [];
+  for (const ref of chains) {
+    const { table, name } = ref;
+    const found = await reading.client.list(table, name, signal);
+    const rules = found?.map(({ rule }) => rule);
+    const tail = reading.lists.get(chainKey(table, name));
+    if (tail === undefined && !reading.isOurs(name)) continue;
+    if (tail === undefined) {
+      const hash = rules && hashRules(rules);
+      if (hash === state.hashOf(table, name)) continue;
+      state.setHash(table, name, hash);
+    } else {
+      // A kernel that has no such table yet has no rules in it either.
+      const list = rules === undefined && !builtIn.has(name) ? undefined : listOf(rules ?? [], tail);
+      if (isSameList(list, state.list(table, name))) continue;
+      state.setList(table, name, list);
+    }
+    changed.push(ref);
+  }
+  return changed;
+}
+
+function listOf(rules: readonly RuleText[], tail: readonly RuleText[]): RuleList {
+  const counts = new Map<RuleText, number>();
+  for (const rule of rules) counts.set(rule, (counts.get(rule) ?? 0) + 1);
+  const start = rules.length - tail.length;
+  const isLast = start >= 0 && tail.every((rule, at) => rules[start + at] === rule && counts.get(rule) === 1);
+  return { counts, tail: isLast ? tail : undefined };
+}
+
+function isSameList(a: RuleList | undefined, b: Readonly<RuleList> | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  if (a.counts.size !== b.counts.size || (a.tail === undefined) !== (b.tail === undefined)) return false;
+  return a.counts.entries().every(([rule, count]) => b.counts.get(rule) === count);
+}

@@ -1,0 +1,46 @@
+import type { Clock, Millis } from '@switchyard/core';
+
+/**
+ * Chains of Services on large clusters that nothing leads to any more. They go together, not before `syncPeriod` has passed since
+ * others went, as kube-proxy does it.
+ */
+export class StaleChains {
+  readonly #clock: Clock;
+  readonly #period: Millis;
+  readonly #names = new Set<string>();
+  #removed: Millis | undefined;
+
+  constructor(clock: Clock, period: Millis) {
+    this.#clock = clock;
+    this.#period = period;
+  }
+
+  add(name: string): void {
+    this.#names.add(name);
+  }
+
+  /** It is wanted again, or gone. */
+  delete(name: string): void {
+    this.#names.delete(name);
+  }
+
+  has(name: string): boolean {
+    return this.#names.has(name);
+  }
+
+  /** Those that are to go now: all or none. */
+  due(): readonly string[] {
+    if (this.#names.size === 0) return [];
+    const now = this.#clock.monotonic();
+    if (this.#removed !== undefined && now - this.#removed < this.#period) return [];
+    return [...this.#names];
+  }
+
+  noteRemoved(): void {
+    this.#removed = this.#clock.monotonic();
+  }
+
+  clear(): void {
+    this.#names.clear();
+  }
+}

@@ -1,0 +1,151 @@
+import { uptime } from 'node:os';
+import {
+  type ApplyOutcome,
+  type ApplyRequest,
+  type BackendCapabilities,
+  type Clock,
+  type DataplaneBackend,
+  HostError,
+  type IpFamily,
+  type Logger,
+  type Millis,
+  millis,
+  seconds,
+  type ServiceCounters,
+  type ServicePortKey,
+  systemClock,
+} from '@switchyard/core';
+import type { CommandRunner } from '@switchyard/host';
+import type { Change } from './apply/change.ts';
+import type { CommitResult } from './apply/commit.ts';
+import { DamagedError } from './apply/damaged.ts';
+import { Engine } from './apply/engine.ts';
+import { kubeProxyRenderer } from './apply/renderer.ts';
+import { removeRules } from './cleanup.ts';
+import type { IptablesClient } from './client/iptables-client.ts';
+import { RuleCounters } from './counters/rule-counters.ts';
+import { RuleWatch, type RuleWatchOptions } from './drift/rule-watch.ts';
+import { dumpRules } from './dump.ts';
+import { readHeartbeat, writeHeartbeat } from './heartbeat.ts';
+import type { RenderChoices } from './options.ts';
+import { capabilities } from './probe.ts';
+
+/** What a backend is made of. */
+export interface IptablesBackendParts {
+  readonly client: IptablesClient;
+  /** For cleanup, which looks at both variants. */
+  readonly runner: CommandRunner;
+  readonly logger: Logger;
+  readonly choices: Omit<RenderChoices, 'comments'>;
+  /** For how long stale chains of a large cluster stand at least. */
+  readonly syncPeriod: Millis;
+  readonly clock?: Clock;
+  /** What foreign changes are told by; absent: they are not noticed. */
+  readonly watch?: Pick<RuleWatchOptions, 'own' | 'netns'>;
+  /** Time since boot; default: the machine's. */
+  readonly uptime?: () => Millis;
+}
+
+/** Drives the iptables rules of one family. */
+export class IptablesBackend implements DataplaneBackend {
+  readonly name = 'iptables';
+  readonly ipFamily: IpFamily;
+  readonly capabilities: BackendCapabilities = capabilities;
+  /** What is written, and what is known of the kernel. */
+  readonly engine: Engine;
+  readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
+  readonly #counters: RuleCounters;
+  readonly #watch: RuleWatch | undefined;
+  readonly #parts: IptablesBackendParts;
+  readonly #uptime: () => Millis;
+
+  constructor(parts: IptablesBackendParts) {
+    const { client, logger, choices, syncPeriod, clock = systemClock } = parts;
+    this.ipFamily = client.ipFamily;
+    const onWritten = (change: Change): void => {
+      this.#counters.noteWritten(change);
+      this.#watch?.noteWritten(change);
+    };
+    const engine = new Engine({ client, renderer: kubeProxyRenderer, logger, clock, choices, syncPeriod, onWritten });
+    this.engine = engine;
+    this.#counters = new RuleCounters({ client, clock, entries: () => engine.entries() });
+    if (parts.watch !== undefined) {
+      const watch = new RuleWatch({
+        ...parts.watch,
+        client,
+        known: engine,
+        suspects: engine,
+        clock,
+        logger,
+        period: syncPeriod,
+      });
+      this.#watch = watch;
+      this.watchDrift = (report, signal) => watch.run(report, signal);
+    }
+    this.#parts = parts;
+    this.#uptime = parts.uptime ?? ((): Millis => seconds(uptime()));
+  }
+
+  async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
+    using _apply = this.#watch?.applying();
+    try {
+      return outcomeOf(await this.#apply(request, signal));
+    } catch (error) {
+      this.engine.forget();
+      signal.throwIfAborted();
+      if (error instanceof HostError) return { status: 'failed', error };
+      throw error;
+    }
+  }
+
+  async cleanup(signal: AbortSignal): Promise<readonly string[]> {
+    this.engine.forget();
+    return removeRules(this.#parts.runner, this.ipFamily, signal);
+  }
+
+  async dump(signal: AbortSignal): Promise<string> {
+    return dumpRules(this.#parts.client, signal);
+  }
+
+  /** Reads the few chains that all Services share; see docs/design/drift.md for what that costs. May be called during an apply. */
+  counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
+    return this.#counters.read(signal);
+  }
+
+  async markReconciled(signal: AbortSignal): Promise<void> {
+    if (!this.engine.isKnown) throw new HostError('iptables.heartbeat', 'cannot mark the rules as right: no apply yet');
+    await writeHeartbeat(this.#parts.client, this.#uptime(), signal);
+  }
+
+  async unreconciledFor(signal: AbortSignal): Promise<Millis | undefined> {
+    const at = await readHeartbeat(this.#parts.client, signal);
+    return at === undefined ? undefined : millis(Math.max(0, this.#uptime() - at));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.engine.forget(); // forwarding stays
+  }
+
+  async #apply({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
+    const { engine } = this;
+    const isRepair = scope.kind === 'full' && scope.after === 'drift';
+    if (scope.kind === 'delta' ? engine.isKnown : isRepair && engine.canHeal) {
+      try {
+        return await (scope.kind === 'delta'
+          ? engine.applyDelta(table, scope.delta, signal)
+          : engine.heal(table, signal));
+      } catch (error) {
+        if (!(error instanceof DamagedError)) throw error;
+        this.#parts.logger.warn('the rules are not as they were written; reading them back', {
+          ipFamily: this.ipFamily,
+          reason: error.message,
+        });
+      }
+    }
+    return engine.applyFull(table, signal);
+  }
+}
+
+function outcomeOf({ writes, failed }: CommitResult): ApplyOutcome {
+  return failed.size > 0 ? { status: 'partial', writes, failed } : { status: 'applied', writes };
+}

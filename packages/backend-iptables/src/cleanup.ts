@@ -1,0 +1,53 @@
+import { HostError, type IpFamily } from '@switchyard/core';
+import {
+  type CommandRunner,
+  iptablesName,
+  iptablesPlaces,
+  isKubeProxyChain,
+  type PlaceRemoval,
+  type RemovalWish,
+  removeChains,
+} from '@switchyard/host';
+import { chainNames } from './names.ts';
+
+/** Everything that we write goes, by whichever program it was written: the names are kube-proxy's. */
+export const everythingOfOurs: RemovalWish = {
+  isUnwanted: (chain) => chain === chainNames.mark || isKubeProxyChain(chain),
+};
+
+/**
+ * Removes what this backend may have left in one family, in both variants of iptables. Returns what was removed, in words.
+ * Rejects with `HostError` when something could not be looked at or removed; the rest is gone then.
+ */
+export async function removeRules(
+  runner: CommandRunner,
+  ipFamily: IpFamily,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const removed: string[] = [];
+  const faults: Error[] = [];
+  for (const place of iptablesPlaces([ipFamily])) {
+    const removal = await removeChains(runner, place, everythingOfOurs, signal);
+    removed.push(...wordsOf(removal));
+    if (removal.status === 'failed') faults.push(removal.error);
+  }
+  if (faults.length === 0) return removed;
+  const [first] = faults;
+  const cause = faults.length === 1 ? first : new AggregateError(faults);
+  throw new HostError(
+    'iptables.cleanup',
+    `cannot remove all chains: ${faults.map(({ message }) => message).join('; ')}`,
+    {
+      cause,
+    },
+  );
+}
+
+function wordsOf(removal: PlaceRemoval): readonly string[] {
+  if (removal.status === 'skipped') return [];
+  return removal.tables.flatMap(({ table, chains, rules, jumps }) => {
+    if (chains.length === 0) return [];
+    const place = `table ${table} of ${iptablesName(removal)}`;
+    return [`${chains.length} chains with ${rules} rules, and ${jumps.length} rules that led to them, from ${place}`];
+  });
+}

@@ -1,0 +1,31 @@
+import { type IpFamily, UsageError } from '@switchyard/core';
+import { IptablesBackend } from './backend.ts';
+import { OwnProcesses } from './drift/own-processes.ts';
+import { openIptables } from './facts.ts';
+import type { IptablesHost } from './host.ts';
+
+/** Finds out what the machine has, and opens one family. Rejects with `HostError` when iptables is not installed. */
+export async function openBackend(
+  host: IptablesHost,
+  ipFamily: IpFamily,
+  signal: AbortSignal,
+): Promise<IptablesBackend> {
+  const own = new OwnProcesses();
+  const runner = own.runner(host.runner);
+  const { client, facts } = await openIptables({ ...host, runner }, ipFamily, signal);
+  const { logger, syncPeriod, clock, netns, masqueradeBit, tcpBeLiberal } = host;
+  if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
+    throw new UsageError('iptables.masquerade-bit', `a mark has the bits 0 to 31: ${masqueradeBit}`);
+  }
+  const { randomFully, nfacct } = facts;
+  const choices = { masqueradeMark: 2 ** masqueradeBit, dropInvalid: !tcpBeLiberal, randomFully, nfacct };
+  return new IptablesBackend({
+    client,
+    runner,
+    logger,
+    choices,
+    syncPeriod,
+    watch: { own, netns },
+    ...(clock === undefined ? {} : { clock }),
+  });
+}

@@ -1,0 +1,154 @@
+import { type BackendCapabilities, type IpFamily, type ProbeResult, seconds } from '@switchyard/core';
+import {
+  type CommandOptions,
+  type CommandResult,
+  type CommandRunner,
+  findIptables,
+  hostIpFamilies,
+  iptablesName,
+  type IptablesPrograms,
+  type IptablesVariant,
+  isProgramMissing,
+  isVersionAtLeast,
+} from '@switchyard/host';
+import { detectVariant } from './client/detect-variant.ts';
+import { parseRefusal } from './client/refusal.ts';
+import { featureText, type RuleFeature, ruleFeatures } from './client/rule-features.ts';
+
+/**
+ * The oldest versions. legacy: the first `iptables-restore` that waits for the lock, and the first with `--random-fully`. nft:
+ * earlier ones lose or double rules, which is why the Kubernetes images refuse them too. Tested: 1.8.9 (Debian 12).
+ */
+export const oldestIptables: Readonly<Record<IptablesVariant, string>> = { legacy: '1.6.2', nft: '1.8.4' };
+
+/** What the backend can do. The floor between two applies is kube-proxy's. */
+export const capabilities: BackendCapabilities = {
+  usesKernelConntrack: true,
+  sessionAffinity: true,
+  sourceRanges: true,
+  minSyncPeriod: seconds(1),
+};
+
+const timeout = seconds(30);
+
+/** What is asked. */
+export interface ProbedHost {
+  readonly runner: CommandRunner;
+  readonly variant: IptablesVariant | 'auto';
+  /** Default: those that this machine speaks. */
+  readonly ipFamilies?: readonly IpFamily[];
+}
+
+/** What a machine can do. `ProbeResult`, and which families it holds for. */
+export type IptablesProbe =
+  | (Extract<ProbeResult, { status: 'usable' }> & {
+      readonly variant: IptablesVariant;
+      /** At least one. */
+      readonly ipFamilies: readonly IpFamily[];
+      /** Why other families are not usable, in words for the operator. */
+      readonly reasons: readonly string[];
+    })
+  | Extract<ProbeResult, { status: 'unusable' }>;
+
+/**
+ * Whether this machine can hold the rules: the programs are there and new enough, and the kernel takes the rules. They are loaded for
+ * real into a network namespace that ends with the command; where none may be made, iptables only reads them. When they
+ * are refused, what they need is tried piece by piece. One family is enough: a kernel may lack IPv6.
+ */
+export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<IptablesProbe> {
+  const { runner, ipFamilies = hostIpFamilies() } = host;
+  const variant = host.variant === 'auto' ? (await detectVariant(runner, ipFamilies, signal)).variant : host.variant;
+  const usable: IpFamily[] = [];
+  const reasons: string[] = [];
+  for (const ipFamily of ipFamilies) {
+    const faults = await faultsOf({ runner, variant }, ipFamily, signal);
+    if (faults.length === 0) usable.push(ipFamily);
+    reasons.push(...faults);
+  }
+  if (usable.length === 0) return { status: 'unusable', reasons };
+  return { status: 'usable', capabilities, variant, ipFamilies: usable, reasons };
+}
+
+async function faultsOf(
+  { runner, variant }: { readonly runner: CommandRunner; readonly variant: IptablesVariant },
+  ipFamily: IpFamily,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const name = iptablesName({ ipFamily, variant });
+  const programs = await findIptables(runner, { ipFamily, variant }, signal);
+  if (programs === undefined) return [`${name} is not installed; install the package iptables`];
+  const oldest = oldestIptables[variant];
+  if (!isVersionAtLeast(programs.version, oldest)) {
+    const version = programs.version === '' ? 'of unknown version' : programs.version;
+    return [`${name} ${version} is too old; ${oldest} or newer is needed`];
+  }
+  const tried = await tryRules(runner, programs, featureText(ruleFeatures, ipFamily), signal);
+  if (tried.exitCode === 0) return [];
+  const { kind, said, advice } = parseRefusal(tried.stderr);
+  if (kind === 'permission') return [`${name} may not change the rules: ${advice}`];
+  if (kind === 'tables') return [await noTables(runner, programs, tried, signal)];
+  return [...(await missingFeatures(runner, programs, ruleFeatures, signal)), `${name} refuses the rules: ${said}`];
+}
+
+/** `iptables-legacy-restore` does not tell a missing right from a missing table; its sister does. */
+async function noTables(
+  runner: CommandRunner,
+  programs: IptablesPrograms,
+  tried: CommandResult,
+  signal: AbortSignal,
+): Promise<string> {
+  const name = iptablesName(programs);
+  const table = /unable to initialize table '(\w+)'/.exec(tried.stderr)?.[1];
+  const line = [`${programs.command}-save`, '-t', table ?? 'nat'] as const;
+  const asked = table === undefined ? undefined : await inScratchNamespace(runner, line, { timeout, signal });
+  const { kind, said, advice } = parseRefusal(
+    asked === undefined || asked.exitCode === 0 ? tried.stderr : asked.stderr,
+  );
+  if (kind === 'permission') return `${name} may not change the rules: ${advice}`;
+  return `${name} cannot reach the kernel's tables: ${said}; ${advice}`;
+}
+
+/** Which features this iptables and this kernel do not have, in words for the operator. */
+export async function missingFeatures(
+  runner: CommandRunner,
+  programs: IptablesPrograms,
+  features: readonly RuleFeature[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const kernel = await runner.run('uname', ['-r'], { timeout, signal });
+  const here = `Linux ${kernel.stdout.trim()} with ${iptablesName(programs)} ${programs.version}`;
+  const missing: string[] = [];
+  for (const feature of features) {
+    const result = await tryRules(runner, programs, featureText([feature], programs.ipFamily), signal);
+    if (result.exitCode !== 0) missing.push(`missing: ${feature.name} (${feature.modules}); this is ${here}`);
+  }
+  return missing;
+}
+
+/** Loads rules where they hurt nobody. */
+async function tryRules(
+  runner: CommandRunner,
+  { command }: IptablesPrograms,
+  stdin: string,
+  signal: AbortSignal,
+): Promise<CommandResult> {
+  const options = { stdin, timeout, signal };
+  const line = [`${command}-restore`, '--noflush', '-w', '5'] as const;
+  const [file, ...args] = line;
+  return (await inScratchNamespace(runner, line, options)) ?? (await runner.run(file, [...args, '--test'], options));
+}
+
+/** Undefined where no namespace can be made: unshare is missing, or CAP_SYS_ADMIN is. */
+async function inScratchNamespace(
+  runner: CommandRunner,
+  line: readonly string[],
+  options: CommandOptions,
+): Promise<CommandResult | undefined> {
+  try {
+    const result = await runner.run('unshare', ['--net', ...line], options);
+    return result.exitCode !== 0 && result.stderr.includes('unshare') ? undefined : result;
+  } catch (error) {
+    if (isProgramMissing(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,102 @@
+import { ipFamilies, noopLogger } from '@switchyard/core';
+import { type CommandRunner, findIptables, type IptablesPrograms } from '@switchyard/host';
+import { createPacketCounters } from '@switchyard/native';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ruleFeatures } from '../../src/client/rule-features.ts';
+import { openIptables } from '../../src/facts.ts';
+import { missingFeatures, probeHost } from '../../src/probe.ts';
+import { createNamespace, signal, type TestNamespace, variant } from './support.ts';
+
+let namespace: TestNamespace;
+beforeAll(async () => {
+  namespace = await createNamespace();
+});
+afterAll(() => namespace[Symbol.asyncDispose]());
+
+const without = (rights: string): CommandRunner => ({
+  run: (file, args, options) =>
+    namespace.runner.run('setpriv', [`--bounding-set=${rights}`, '--', file, ...args], options),
+});
+
+describe('the probe', () => {
+  test('finds this machine usable in both families, and every feature', async () => {
+    const { runner } = namespace;
+    expect(await probeHost({ runner, variant, ipFamilies }, signal)).toMatchObject({
+      status: 'usable',
+      variant,
+      ipFamilies,
+      reasons: [],
+    });
+    for (const ipFamily of ipFamilies) {
+      const programs = await findIptables(runner, { ipFamily, variant }, signal);
+      expect(await missingFeatures(runner, programs as IptablesPrograms, ruleFeatures, signal)).toEqual([]);
+    }
+  });
+
+  test('writes nothing where it runs', async () => {
+    await probeHost({ runner: namespace.runner, variant, ipFamilies }, signal);
+    expect(await namespace.run('nft list ruleset')).toBe('');
+    expect(await namespace.run('cat /proc/net/ip_tables_names /proc/net/ip6_tables_names')).toBe('');
+  });
+
+  test('names what is missing, with the versions there are', async () => {
+    const programs = await findIptables(namespace.runner, { ipFamily: 'IPv4', variant }, signal);
+    const impossible = {
+      name: 'marks of tomorrow',
+      modules: 'xt_tomorrow',
+      table: 'nat',
+      rule: () => '-m tomorrow -j RETURN',
+    } as const;
+    const features = [...ruleFeatures, impossible];
+    const [missing, ...others] = await missingFeatures(
+      namespace.runner,
+      programs as IptablesPrograms,
+      features,
+      signal,
+    );
+    expect(missing).toMatch(
+      new RegExp(
+        `^missing: marks of tomorrow \\(xt_tomorrow\\); this is Linux \\d\\S* with iptables-${variant} 1\\.8\\.\\d+$`,
+      ),
+    );
+    expect(others).toEqual([]);
+  });
+
+  test.each([['CAP_NET_ADMIN', '-net_admin'], ...(variant === 'legacy' ? [['CAP_NET_RAW', '-net_raw']] : [])])(
+    'says so without %s',
+    async (_, rights = '') => {
+      const result = await probeHost({ runner: without(rights), variant, ipFamilies: ['IPv4'] }, signal);
+      const right = 'run with CAP_NET_ADMIN, for the legacy variant with CAP_NET_RAW too';
+      expect(result).toEqual({
+        status: 'unusable',
+        reasons: [`iptables-${variant} may not change the rules: ${right}`],
+      });
+    },
+  );
+
+  test('does with the rights to write rules alone, where no namespace can be made', async () => {
+    const result = await probeHost({ runner: without('-sys_admin'), variant, ipFamilies: ['IPv4'] }, signal);
+    expect(result).toMatchObject({ status: 'usable', ipFamilies: ['IPv4'] });
+  });
+});
+
+describe('opening iptables', () => {
+  test('makes the packet counters, tries a rule with one, and leaves no chain', async () => {
+    const { runner, path: netns } = namespace;
+    const { facts, client } = await openIptables({ runner, variant, netns, logger: noopLogger }, 'IPv4', signal);
+    expect(facts).toEqual({ variant, version: client.version, randomFully: true, nfacct: true });
+    expect([...createPacketCounters({ netns }).read().keys()].sort()).toEqual([
+      'ct_state_invalid_dropped_pkts',
+      'localhost_nps_accepted_pkts',
+    ]);
+    expect(await namespace.run(`iptables-${variant}-save`)).not.toContain('SWITCHYARD');
+  });
+
+  test('goes without packet counters where the kernel refuses a rule with one', async () => {
+    const elsewhere = { ensure: () => undefined, read: () => new Map(), remove: () => false };
+    await using other = await createNamespace();
+    const host = { runner: other.runner, variant, logger: noopLogger, packetCounters: elsewhere };
+    expect((await openIptables(host, 'IPv4', signal)).facts.nfacct).toBe(false);
+    expect(await other.run(`iptables-${variant}-save`)).not.toContain('SWITCHYARD');
+  });
+});
