@@ -6,7 +6,7 @@ import {
   type CommandRunner,
   type IptablesVariant,
 } from '@switchyard/host';
-import { builtInChains, type FakeEntry, FakeTable, listLines, saveLines } from './fake-table.ts';
+import { builtInChains, FakeTable, listLines, saveLines } from './fake-table.ts';
 import { restore } from './restore.ts';
 
 /** How often the fake fails though nothing is wrong. */
