@@ -5,7 +5,14 @@ import { root } from '../workspace.ts';
 import { type KubeObject, parseManifests } from './kube-object.ts';
 
 /** Names of the folders below deploy/kustomize/overlays. */
-export const overlays = ['nftables', 'custom-settings', 'standalone', 'replace-kubeadm', 'clean-up'] as const;
+export const overlays = [
+  'nftables',
+  'iptables',
+  'custom-settings',
+  'standalone',
+  'replace-kubeadm',
+  'clean-up',
+] as const;
 
 /** One of the overlays. */
 export type Overlay = (typeof overlays)[number];

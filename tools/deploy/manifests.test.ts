@@ -38,6 +38,12 @@ const expectedNames: Readonly<Record<Overlay, readonly string[]>> = {
     'DaemonSet kube-system/switchyard',
     'ServiceAccount kube-system/switchyard',
   ],
+  iptables: [
+    'ClusterRole switchyard',
+    'ClusterRoleBinding switchyard',
+    'DaemonSet kube-system/switchyard',
+    'ServiceAccount kube-system/switchyard',
+  ],
   'custom-settings': [
     'ClusterRole switchyard',
     'ClusterRoleBinding switchyard',
@@ -62,6 +68,16 @@ for (const overlay of overlays) {
     for (const object of objectsOf(overlay)) assert.deepEqual(schemaFaults(object), [], nameOf(object));
   });
 }
+
+test('the iptables mode has the rights of the nftables mode in the API server, and what iptables-legacy needs besides', () => {
+  for (const kind of ['ClusterRole', 'ClusterRoleBinding', 'ServiceAccount']) {
+    assert.deepEqual(onlyOne(objectsOf('iptables'), kind), onlyOne(objectsOf('nftables'), kind));
+  }
+  const text = JSON.stringify(onlyOne(objectsOf('iptables'), 'DaemonSet'));
+  assert.ok(text.includes('"add":["NET_ADMIN","NET_RAW"]'), text);
+  assert.ok(text.includes('"hostPath":{"path":"/run/xtables.lock","type":"FileOrCreate"}'), text);
+  assert.equal(text.match(/"mountPath":"\/run\/xtables.lock"/g)?.length, 2);
+});
 
 // Each row: what is wrong; where; the value there; what is said about it.
 const mistakes: readonly (readonly [string, readonly (string | number)[], unknown, RegExp])[] = [
@@ -100,6 +116,7 @@ test('the schemas refuse a kind they do not know', () => {
 // Each row: values; the overlay that makes the same.
 const equalPairs: readonly (readonly [object, Overlay])[] = [
   [{}, 'nftables'],
+  [{ dataplane: 'iptables' }, 'iptables'],
   [{ settings: { kubeProxyRules: 'keep' } }, 'custom-settings'],
   [{ configMap: { create: true }, apiServer: 'https://control-plane.example.com:6443' }, 'standalone'],
 ];
@@ -188,7 +205,7 @@ test('values.schema.json accepts values.yaml, knows each of its values, and refu
   assert.deepEqual(Object.keys(schema.properties).toSorted(), ['global', ...Object.keys(values)].toSorted());
   const wrong = [
     { imge: {} },
-    { dataplane: 'iptables' },
+    { dataplane: 'ipvs' },
     { apiServer: 'control-plane:6443' },
     { settings: { kind: 'x' } },
     { updateStrategy: { maxUnavailable: '0%' } },

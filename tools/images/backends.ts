@@ -10,14 +10,18 @@ export interface BackendImage {
 }
 
 /**
- * One entry, and one folder `images/agent-<backend>`, per backend. iptables is in all of them: it removes what kube-proxy
- * has left, and needs both variants because kube-proxy may have used either.
+ * Whatever forwards, the other's programs are there too: they remove what it, or kube-proxy, has left. iptables in both
+ * variants, because a node may use either. Equal programs are one layer, which images share.
  */
+const programs = {
+  packages: ['nftables', 'iptables'],
+  programs: /^(nft|xtables-(nft|legacy)-multi|ip6?tables-(nft|legacy)(-save|-restore)?)$/,
+} as const;
+
+/** One entry, and one folder `images/agent-<backend>`, per backend. */
 export const imageBackends = {
-  nftables: {
-    packages: ['nftables', 'iptables'],
-    programs: /^(nft|xtables-(nft|legacy)-multi|ip6?tables-(nft|legacy)(-save|-restore)?)$/,
-  },
+  nftables: programs,
+  iptables: programs,
 } as const satisfies Readonly<Record<string, BackendImage>>;
 
 /** Whether a text names a backend that has an image. */

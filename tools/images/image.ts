@@ -9,7 +9,7 @@ const usage = `usage: ./dev image [--backend ${Object.keys(imageBackends).join('
 
 Builds the node agent's container image with the Docker CLI of this machine and prints its size.
 
-  --backend BACKEND  which dataplane backend's image (nftables)
+  --backend BACKEND  for which dataplane backend the image is (nftables)
   --arch ARCH        the nodes' architecture (this machine's); both are built on either
   --tag NAME         name of the image (switchyard/agent-BACKEND:VERSION, as in deploy/; with --arch :VERSION-ARCH)
   --base IMAGE       image below (distroless of this machine's Debian release)

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { root } from '../workspace.ts';
+import { imageBackends, isImageBackend } from './backends.ts';
 import { agentVersion, defaultTag } from './build-image.ts';
 import { describeImage } from './describe.ts';
 import { nameLayers } from './docker.ts';
@@ -24,12 +25,15 @@ test('the manifests, the chart and the pages name what ./dev image builds by def
   const read = (path: string): string => readFileSync(join(root, path), 'utf8');
   const overlays = globSync('deploy/kustomize/overlays/*/kustomization.yaml', { cwd: root });
   const images = overlays.flatMap((path) => [...read(path).matchAll(/newName: (.*)\n +newTag: (.*)/g)]);
-  assert.ok(images.length >= 3);
-  for (const [, name, tag] of images) assert.equal(`${name}:${tag}`, defaultTag('nftables'));
+  assert.ok(images.length >= 4);
+  const tags = Object.keys(imageBackends)
+    .filter(isImageBackend)
+    .map((backend) => defaultTag(backend));
+  assert.deepEqual(new Set(images.map(([, name, tag]) => `${name}:${tag}`)), new Set(tags));
   assert.match(read('deploy/helm/switchyard/Chart.yaml'), new RegExp(`^appVersion: ${agentVersion()}$`, 'm'));
   for (const page of ['docs/migrate-from-kube-proxy.md', 'deploy/README.md']) {
     const names = read(page).match(/switchyard\/agent-[\w.:-]*\w/g) ?? [];
-    assert.deepEqual([...new Set(names)], [defaultTag('nftables')], page);
+    assert.deepEqual(new Set(names), new Set(tags), page);
   }
   assert.equal(defaultTag('nftables', 'arm64'), `${defaultTag('nftables')}-arm64`);
 });

@@ -9,12 +9,13 @@ import type {
   Metrics,
 } from '@switchyard/core';
 import type { FlowHost } from './clean-flows.ts';
-import type { Removal } from './cleanup/removal.ts';
+import type { LeftRules } from './cleanup/left-rules.ts';
 import type { RunConfig } from './config.ts';
 import type { ConfigFollower } from './config/config-follower.ts';
 import type { AddressHost } from './follow-addresses.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
+import type { RuleMetricsOptions } from './metrics/rule-metrics.ts';
 
 /** The machine, as far as the agent needs it. */
 export interface AgentHost extends FlowHost, AddressHost {
@@ -27,8 +28,10 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
   readonly interfaceAddresses: () => readonly IpAddress[];
-  /** Removes what a stopped kube-proxy left. Rejects only when aborted. */
-  readonly removeKubeProxyRules: (signal: AbortSignal) => Promise<Removal>;
+  /** Removes what a stopped kube-proxy, and this agent in another mode, left. Rejects only when aborted. */
+  readonly removeLeftRules: (signal: AbortSignal) => Promise<LeftRules>;
+  /** What the kernel counts by name for rules. */
+  readonly packetCounts: RuleMetricsOptions['packetCounts'];
   /** What the metrics server tells besides the state of the reconciler. */
   readonly views: EndpointViews;
   /** Called once, when the cluster was applied in every family for the first time. */

@@ -58,7 +58,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
       syncHealth: async (checks) => {
         await serviceHealths[index]?.sync(checks);
         noteForwarding(backend.ipFamily);
-        takeOver?.noteApplied(reconciler.status());
+        takeOver.noteApplied(reconciler.status());
       },
       cleanStaleFlows: flowCleaner(backend.ipFamily, host),
     },
@@ -94,9 +94,8 @@ function onceForAll(ipFamilies: readonly IpFamily[], then: () => void): (ipFamil
   };
 }
 
-function takeOverOf({ config, host }: AgentParts): TakeOver | undefined {
-  if (config.kubeProxyRules === 'keep') return undefined;
-  const { removeKubeProxyRules: removeRules, clock, logger, events } = host;
+function takeOverOf({ config, host }: AgentParts): TakeOver {
+  const { removeLeftRules: removeRules, clock, logger, events } = host;
   return new TakeOver({ nodeName: config.nodeName, removeRules, clock, logger, events });
 }
 

@@ -1,25 +1,48 @@
+import type { IptablesHost } from '@switchyard/backend-iptables';
 import type { NftablesHost } from '@switchyard/backend-nftables';
+import type { IptablesVariant } from '@switchyard/host';
 import { type DataplaneBackend, type DataplaneBackendFactory, HostError, type IpFamily } from '@switchyard/core';
+import type { ProxyMode } from './config/proxy-mode.ts';
+
+/** The machine as every dataplane wants it: each takes what it needs. */
+export type BackendHost = NftablesHost & IptablesHost;
 
 /** Every dataplane by its --proxy-mode; loaded only when chosen. */
-export const backends = {
-  nftables: async (): Promise<DataplaneBackendFactory<NftablesHost>> =>
-    (await import('@switchyard/backend-nftables')).nftablesBackend,
+export const backends: Readonly<Record<ProxyMode, () => Promise<DataplaneBackendFactory<BackendHost>>>> = {
+  iptables: async () => {
+    throw new HostError('host.unusable', 'this host cannot run --proxy-mode iptables: it is not finished');
+  },
+  nftables: async () => (await import('@switchyard/backend-nftables')).nftablesBackend,
 };
+
+/** The modes that exist, in the order in which they are looked at. */
+export const modes: readonly ProxyMode[] = ['nftables'];
+
+/** Which backends are to be opened. */
+export interface DataplaneWish {
+  readonly mode: ProxyMode;
+  readonly host: BackendHost;
+  readonly ipFamilies: readonly IpFamily[];
+}
+
+/** The backends that program this node. */
+export interface OpenDataplane {
+  /** One per family. */
+  readonly backends: readonly DataplaneBackend[];
+  /** Which of the kernel's two iptables they write; undefined in another mode. */
+  readonly variant: IptablesVariant | undefined;
+}
 
 /** One backend per family, after asking whether this host can run it. Rejects with `HostError` if not. */
 export async function openBackends(
-  host: NftablesHost,
-  ipFamilies: readonly IpFamily[],
+  { mode, host, ipFamilies }: DataplaneWish,
   signal: AbortSignal,
-): Promise<readonly DataplaneBackend[]> {
-  const factory = await backends.nftables();
+): Promise<OpenDataplane> {
+  const variant = undefined;
+  const factory = await backends[mode]();
   const probe = await factory.probe(host, signal);
   if (probe.status === 'unusable') {
-    throw new HostError(
-      'host.unusable',
-      `this host cannot run --proxy-mode ${factory.name}: ${probe.reasons.join('; ')}`,
-    );
+    throw new HostError('host.unusable', `this host cannot run --proxy-mode ${mode}: ${probe.reasons.join('; ')}`);
   }
-  return Promise.all(ipFamilies.map((ipFamily) => factory.open(host, ipFamily, signal)));
+  return { backends: await Promise.all(ipFamilies.map((ipFamily) => factory.open(host, ipFamily, signal))), variant };
 }

@@ -11,6 +11,28 @@ function run(...args: readonly string[]): RunConfig {
 }
 
 describe('defaults', () => {
+  test.each([[['--proxy-mode=iptables']], [['--proxy-mode=']], [[]]])(
+    'of kube-proxy in iptables mode with %j',
+    (args) => {
+      expect(parseConfig(args, {})).toMatchObject({
+        kind: 'run',
+        mode: 'iptables',
+        iptables: { variant: 'auto', masqueradeBit: 14, localhostNodePorts: true },
+        masqueradeAll: false,
+        nodePortAddresses: { kind: 'cidrs', cidrs: [] },
+        minSyncPeriod: 1000,
+        syncPeriod: 30_000,
+        tcpBeLiberal: false,
+      });
+    },
+  );
+
+  test('a mode that nobody said is told in the log, as kube-proxy does', () => {
+    const told = { level: 'info', message: 'Using iptables proxy', fields: { why: 'no mode is set' } };
+    expect(parseConfig([], {})).toMatchObject({ notes: [told] });
+    expect(parseConfig(['--proxy-mode=iptables'], {})).toMatchObject({ notes: [] });
+  });
+
   test('are those of kube-proxy in nftables mode', () => {
     expect(run()).toMatchObject({
       kind: 'run',
@@ -29,6 +51,23 @@ describe('defaults', () => {
   });
 });
 
+const iptables = { variant: 'auto', masqueradeBit: 14, localhostNodePorts: false } as const;
+
+describe('NodePorts on 127.0.0.1, in the iptables mode', () => {
+  test.each([
+    ['with every address', [], true],
+    ['not when they are switched off', ['--iptables-localhost-nodeports=false'], false],
+    ['with a list that has it', ['--nodeport-addresses=10.0.0.0/8,127.0.0.0/8'], true],
+    ['with a part of it', ['--nodeport-addresses=127.0.0.2/32'], true],
+    ['with everything of IPv4', ['--nodeport-addresses=0.0.0.0/0'], true],
+    ['with a list of IPv6 only, which leaves IPv4 open', ['--nodeport-addresses=fd00::/8'], true],
+    ['not with other ranges', ['--nodeport-addresses=10.0.0.0/8'], false],
+    ['not with primary', ['--nodeport-addresses=primary'], false],
+  ])('%s', (_, args, expected) => {
+    expect(parseConfig(args, {})).toMatchObject({ iptables: { localhostNodePorts: expected } });
+  });
+});
+
 describe('flags', () => {
   test.each<readonly [string, readonly string[], Partial<RunConfig>]>([
     ['a value after =', ['--hostname-override=n1'], { nodeName: run('--hostname-override=n1').nodeName }],
@@ -40,6 +79,11 @@ describe('flags', () => {
     ['the last of several', ['--masquerade-all', '--masquerade-all=0'], { masqueradeAll: false }],
     ['a mode that exists', ['--proxy-mode', 'nftables'], {}],
     ['the nft program instead of netlink', ['--switchyard-nft-transport=cli'], { nftTransport: 'cli' }],
+    [
+      'a variant of iptables',
+      ['--switchyard-iptables-variant=legacy'],
+      { iptables: { ...iptables, variant: 'legacy' } },
+    ],
     ['the fallback', ['--switchyard-terminating-fallback=off'], { terminatingFallback: 'off' }],
     [
       'periods',
@@ -131,12 +175,11 @@ describe('what is refused', () => {
 
   test.each([
     [
-      '--proxy-mode=iptables',
+      '--proxy-mode=ipvs',
       'mode',
-      '"iptables"',
-      'this agent does not have the iptables mode yet; set mode: nftables',
+      '"ipvs"',
+      'this agent has no ipvs mode, which is deprecated in Kubernetes too; set mode: nftables or mode: iptables',
     ],
-    ['--proxy-mode=ipvs', 'mode', '"ipvs"', 'this agent has no ipvs mode, which is deprecated'],
     ['--proxy-mode=kernelspace', 'mode', '"kernelspace"', 'kernelspace is for Windows'],
     ['--proxy-mode=userspace', 'mode', '"userspace"', 'kube-proxy has iptables, ipvs and nftables'],
     ['--cluster-cidr=10.0.0.0', 'clusterCIDR', '"10.0.0.0"', '"10.0.0.0" is not a CIDR'],
@@ -190,8 +233,14 @@ describe('what is refused', () => {
   });
 
   test.each([
-    [[], 'KubeProxyConfiguration.mode: Invalid value: "": unset means iptables, which this agent does not have yet'],
-    [['--proxy-mode='], 'KubeProxyConfiguration.mode: Invalid value: "": unset means iptables'],
+    [
+      ['--iptables-min-sync-period=1m'],
+      'must be greater than or equal to KubeProxyConfiguration.iptables.minSyncPeriod',
+    ],
+    [
+      ['--iptables-sync-period=0'],
+      'KubeProxyConfiguration.iptables.syncPeriod (--iptables-sync-period): Invalid value',
+    ],
     [
       ['--proxy-mode=nftables', '--iptables-min-sync-period=1m'],
       'must be greater than or equal to KubeProxyConfiguration.nftables.minSyncPeriod',
@@ -212,6 +261,10 @@ describe('what is refused', () => {
       ['--proxy-mode=nftables', '--switchyard-nft-transport=libnftables'],
       'SwitchyardConfiguration.nftTransport (--switchyard-nft-transport): Invalid value: "libnftables": must be one of netlink, cli',
     ],
+    [
+      ['--proxy-mode=nftables', '--switchyard-iptables-variant=old'],
+      'SwitchyardConfiguration.iptablesVariant (--switchyard-iptables-variant): Invalid value: "old": must be one of auto, nft, legacy',
+    ],
     [['--proxy-mode=nftables', '--switchyard-terminating-fallback=maybe'], '"maybe": must be one of on, off'],
     [['--proxy-mode=nftables', '--switchyard-service-metrics-limit=0'], 'must be greater than 0'],
     [
@@ -226,11 +279,13 @@ describe('what is refused', () => {
   });
 
   test('everything at once', () => {
-    const { message } = errorOf(() => parseConfig(['--oom-score-adj=2000', '--conntrack-min=-1'], {})) as Error;
+    const { message } = errorOf(() =>
+      parseConfig(['--proxy-mode=ipvs', '--oom-score-adj=2000', '--conntrack-min=-1'], {}),
+    ) as Error;
     expect(message.split('\n').map((line) => line.split(' ')[0])).toEqual([
       'KubeProxyConfiguration.oomScoreAdj',
       'KubeProxyConfiguration.conntrack.min',
-      'KubeProxyConfiguration.mode:',
+      'KubeProxyConfiguration.mode',
     ]);
   });
 });

@@ -1,14 +1,21 @@
 import { ConfigError } from '@switchyard/core';
 import { type ConfigFiles, effectiveSettings, noFiles } from './config/effective.ts';
 import { type FlagValues, parseFlags } from './config/flags/parse-flags.ts';
-import { notesOf } from './config/notes.ts';
+import { modeNotes, notesOf } from './config/notes.ts';
 import { readConfigFiles } from './config/read-files.ts';
-import type { Config, NftTransportKind, NodePortAddresses, RunConfig, SourceConfig } from './config/run-config.ts';
+import type {
+  Config,
+  DataplaneConfig,
+  NftTransportKind,
+  NodePortAddresses,
+  RunConfig,
+  SourceConfig,
+} from './config/run-config.ts';
 import { problemText } from './config/settings.ts';
-import { type Environment, logConfigOf, nftTransportOf, toRunConfig } from './config/to-run-config.ts';
+import { dataplaneOf, type Environment, logConfigOf, toRunConfig } from './config/to-run-config.ts';
 import { problemsOf } from './config/validate.ts';
 
-export type { Config, NftTransportKind, NodePortAddresses, RunConfig, SourceConfig };
+export type { Config, DataplaneConfig, NftTransportKind, NodePortAddresses, RunConfig, SourceConfig };
 
 /**
  * What the command line and the files it names ask for. Rejects with one `ConfigError` that names everything that is
@@ -48,11 +55,13 @@ function resolve(flags: FlagValues, files: ConfigFiles, { env, texts }: Around):
     problems.push('--switchyard-cleanup-kube-proxy says what --cleanup removes; give both');
   if (problems.length > 0) throw new ConfigError('config.invalid', problems.join('\n'));
   const notes = notesOf(flags, files, settings);
-  const shared = { nftTransport: nftTransportOf(settings.switchyard), ...logConfigOf(settings.kubeProxy), notes };
+  const shared = { ...dataplaneOf(settings), ...logConfigOf(settings.kubeProxy), notes };
   if (writeTo !== '') return { kind: 'write', file: writeTo, settings: settings.kubeProxy, ...shared };
-  if (isOn('switchyard-dump')) return { kind: 'dump', ...shared };
+  if (isOn('switchyard-dump')) {
+    return { kind: 'dump', ofEveryMode: settings.kubeProxy.text('mode') === '', ...shared };
+  }
   if (isOn('cleanup')) return { kind: 'cleanup', ofKubeProxyToo: isOn('switchyard-cleanup-kube-proxy'), ...shared };
-  return { ...toRunConfig({ settings, flags, env }), notes, files: texts };
+  return { ...toRunConfig({ settings, flags, env }), notes: [...modeNotes(settings), ...notes], files: texts };
 }
 
 function isAnswerOnly(flags: FlagValues): boolean {

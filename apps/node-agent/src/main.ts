@@ -1,5 +1,4 @@
 import { cpus } from 'node:os';
-import type { NftablesHost } from '@switchyard/backend-nftables';
 import {
   HostError,
   httpListener,
@@ -10,11 +9,11 @@ import {
   systemClock,
 } from '@switchyard/core';
 import {
-  allButForward,
   collectGarbage,
   createCommandRunner,
   createLogger,
   hostIpFamilies,
+  type IptablesVariant,
   kernelFiles,
   type LeveledLogger,
   logLevelOf,
@@ -26,20 +25,22 @@ import {
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import type { AgentHost } from './agent-host.ts';
-import { openBackends } from './backends.ts';
+import { type BackendHost, openBackends, type OpenDataplane } from './backends.ts';
 import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
-import { removeKubeProxyRules } from './cleanup/kube-proxy-rules.ts';
+import { removeLeftRules } from './cleanup/left-rules.ts';
 import { removalText } from './cleanup/removal.ts';
-import { type Config, loadConfig, type RunConfig } from './config.ts';
+import { type Config, type DataplaneConfig, loadConfig, type RunConfig } from './config.ts';
 import { versionText, writeConfig } from './config/commands.ts';
 import { ConfigWatch } from './config/config-follower.ts';
 import { configzDocument, flagzValues } from './config/documents.ts';
 import { helpText } from './config/flags/help.ts';
 import { logNotes } from './config/notes.ts';
+import type { ProxyMode } from './config/proxy-mode.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
 import { createMetricsPage, type MetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
-import { dumpText } from './host/dump-text.ts';
+import { isTcpLiberal } from './host/conntrack-settings.ts';
+import { dumpModes } from './host/dump-text.ts';
 import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
 import { setUpHost } from './host/set-up-host.ts';
 import { openSource } from './open-source.ts';
@@ -58,8 +59,11 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
   logNotes(config.notes, logger);
   if (config.kind === 'write') return writeConfig(config, logger);
   const ipFamilies = hostIpFamilies();
-  const backendHost = { runner: createCommandRunner(), transport: config.nftTransport, logger };
-  if (config.kind === 'dump') return print(await dumpText(await openBackends(backendHost, ipFamilies, signal), signal));
+  const backendHost = backendHostOf(config, logger);
+  const { mode } = config;
+  const open = (one: ProxyMode): Promise<OpenDataplane> =>
+    openBackends({ mode: one, host: backendHost, ipFamilies }, signal);
+  if (config.kind === 'dump') return print(await dumpModes(open, config.ofEveryMode ? undefined : mode, signal));
   if (config.kind === 'cleanup') {
     await refuseWhileRunning(systemClock, signal);
     const kubeProxy = config.ofKubeProxyToo;
@@ -69,9 +73,9 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
     return;
   }
   if (config.purpose === 'set-up') {
-    for (const backend of await openBackends(backendHost, ipFamilies, signal)) await backend[Symbol.asyncDispose]();
-    setUpHost(config, { files: kernelFiles(), cores: cpus().length, logger, events: noopEvents });
-    return logger.info('this host can run the dataplane; no rule was made', { mode: 'nftables', ipFamilies });
+    for (const backend of (await open(mode)).backends) await backend[Symbol.asyncDispose]();
+    setUpHost(config, { files: kernelFiles(), cores: cpus().length, ipFamilies, logger, events: noopEvents });
+    return logger.info('this host can run the dataplane; no rule was made', { mode, ipFamilies });
   }
   await runUntilStopped({ config, backendHost, ipFamilies, logger }, signal);
   logger.info('stopped, forwarding stays in place', { reason: String(signal.reason) });
@@ -79,16 +83,31 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
 
 interface Run {
   readonly config: RunConfig;
-  readonly backendHost: NftablesHost;
+  readonly backendHost: BackendHost;
   readonly ipFamilies: readonly IpFamily[];
   readonly logger: LeveledLogger;
+}
+
+function backendHostOf(config: DataplaneConfig, logger: LeveledLogger): BackendHost {
+  const { nftTransport: transport, iptables, syncPeriod } = config;
+  return {
+    runner: createCommandRunner(),
+    logger,
+    transport,
+    ...iptables,
+    syncPeriod,
+    // Asked when it is needed: the kernel's setting is made, or found, when the connection tracking has been loaded.
+    get tcpBeLiberal() {
+      return config.tcpBeLiberal || isTcpLiberal(kernelFiles());
+    },
+  };
 }
 
 /** What cannot be read is refused before anything is touched; the host is asked what it can do while the cluster is listed. */
 async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   const { config, backendHost, ipFamilies, logger } = run;
   const { nodeName } = config;
-  const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
+  const metricsPage = createMetricsPage({ mode: config.mode, ipFamilies, clock: systemClock });
   const { metrics } = metricsPage;
   const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
   const opened = await openSource(config.source, needs);
@@ -96,7 +115,7 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   await using _ = await claimNode(agentIdentity(nodeName, process.env), { clock: systemClock }, signal);
   const stop = new AbortController();
   const running = AbortSignal.any([signal, stop.signal]);
-  const opening = openBackends(backendHost, ipFamilies, running);
+  const opening = openBackends({ mode: config.mode, host: backendHost, ipFamilies }, running);
   const source = readAhead(opened.source, running);
   const follower = followConfig(config, logger, metrics);
   let changed: unknown;
@@ -107,27 +126,30 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   try {
     using watched = watchProcess();
     metricsPage.addCollector(() => watched.collect());
-    const backends = await opening;
+    const { backends, variant } = await opening;
     // Now, because asking the host has loaded the connection tracking, whose settings a fresh node does not have before.
-    setUpHost(config, { files: kernelFiles(), cores: cpus().length, logger, events });
+    setUpHost(config, { files: kernelFiles(), cores: cpus().length, ipFamilies, logger, events });
     const from = { source: config.source.kind, from: opened.from };
-    logger.info('starting', { version, pid: process.pid, nodeName, ...from, ipFamilies });
-    const host = { ...hostOf(run, metricsPage), events, views: viewsOf(run, follower) };
+    const { mode } = config;
+    logger.info('starting', { version, pid: process.pid, mode, nodeName, ...from, ipFamilies });
+    const host = { ...hostOf(run, metricsPage, variant), events, views: viewsOf(run, follower) };
     await releaseFreedMemory();
     await runAgent({ config, follower, source, backends, host }, running);
     if (changed !== undefined) throw changed;
   } finally {
     stop.abort();
     await following;
-    for (const backend of await opening.catch(() => [])) await backend[Symbol.asyncDispose]();
+    for (const backend of (await opening.catch(() => undefined))?.backends ?? []) await backend[Symbol.asyncDispose]();
   }
 }
 
 function hostOf(
-  { backendHost, ipFamilies, logger }: Run,
+  { config, backendHost, ipFamilies, logger }: Run,
   metricsPage: MetricsPage,
+  variant: IptablesVariant | undefined,
 ): Omit<AgentHost, 'events' | 'views'> {
   const { metrics } = metricsPage;
+  const { mode, kubeProxyRules } = config;
   return {
     clock: systemClock,
     logger,
@@ -135,9 +157,9 @@ function hostOf(
     metricsPage,
     listener: httpListener,
     interfaceAddresses: () => nodeAddresses(),
+    packetCounts: async () => (await native()).createPacketCounters().read(),
     openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
-    removeKubeProxyRules: (stop) =>
-      removeKubeProxyRules({ runner: backendHost.runner, ipFamilies, wish: allButForward }, stop),
+    removeLeftRules: (stop) => removeLeftRules({ mode, variant, kubeProxyRules, backendHost, ipFamilies }, stop),
     // Listing and the first apply leave more garbage than all that follows.
     onForwarding: () => {
       metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);

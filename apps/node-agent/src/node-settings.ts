@@ -26,6 +26,7 @@ export function tableOptionsOf(config: RunConfig, node: OwnNode, ipFamily: IpFam
     podDetector: podDetectorOf(config.detectLocal, node, ipFamily),
     nodeIp: node.addressOf(ipFamily),
     nodePortCidrs: nodePortCidrsOf(config, node, ipFamily),
+    localhostNodePorts: config.mode === 'iptables' && ipFamily === 'IPv4' && config.iptables.localhostNodePorts,
   };
 }
 

@@ -1,14 +1,23 @@
-import type { NftablesHost } from '@switchyard/backend-nftables';
-import { HostError, type IpFamily, ipFamilies } from '@switchyard/core';
-import { allOfKubeProxy, type KernelFiles } from '@switchyard/host';
-import { backends } from '../backends.ts';
+import { HostError, ipFamilies } from '@switchyard/core';
+import {
+  allOfKubeProxy,
+  iptablesPlaces,
+  type IptablesSave,
+  isKubeProxyChain,
+  type KernelFiles,
+  type RemovalWish,
+} from '@switchyard/host';
+import type { BackendHost } from '../backends.ts';
+import { nothingUnwanted, removePlace } from './iptables-place.ts';
+import { kubeProxyPort } from './kube-proxy-port.ts';
 import { removeKubeProxyIpvs } from './kube-proxy-ipvs.ts';
 import { removeKubeProxyRules } from './kube-proxy-rules.ts';
-import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
+import { birthmarkChain, cleanBackend, isBirthmarked } from './left-rules.ts';
+import { joinRemovals, type Removal, removalOf } from './removal.ts';
 
 /** What is to be cleaned up. */
 export interface CleanUpOptions {
-  readonly backendHost: NftablesHost;
+  readonly backendHost: BackendHost;
   readonly files: KernelFiles;
   /** Also what kube-proxy left, in all of its modes. */
   readonly kubeProxy: boolean;
@@ -21,11 +30,13 @@ export interface CleanUpOptions {
 export async function cleanUp(options: CleanUpOptions, signal: AbortSignal): Promise<Removal> {
   const { backendHost, files, kubeProxy } = options;
   const removals: Removal[] = [];
-  for (const name of Object.keys(backends) as (keyof typeof backends)[]) {
-    for (const ipFamily of ipFamilies) {
-      removals.push(await removalOf(() => cleanBackend(name, { backendHost, ipFamily }, signal), signal));
-    }
+  const port = kubeProxy ? undefined : kubeProxyPort(files);
+  for (const ipFamily of ipFamilies) {
+    removals.push(await removalOf(() => cleanBackend('nftables', { backendHost }, ipFamily, signal), signal));
   }
+  removals.push(
+    port === undefined ? await removeOwnChains(backendHost, signal) : await handOver(backendHost, port, signal),
+  );
   if (kubeProxy) {
     const { runner } = backendHost;
     removals.push(await removeKubeProxyRules({ runner, ipFamilies, wish: allOfKubeProxy }, signal));
@@ -40,18 +51,26 @@ export function cleanUpFailed({ failures }: Removal): HostError {
   return new HostError('cleanup.failed', message, { cause: new AggregateError(failures) });
 }
 
-interface BackendOfFamily {
-  readonly backendHost: NftablesHost;
-  readonly ipFamily: IpFamily;
+/** Chains with kube-proxy's names are ours only where our birthmark is: a kube-proxy's own stay. */
+async function removeOwnChains({ runner }: BackendHost, signal: AbortSignal): Promise<Removal> {
+  const isOurs = (chain: string): boolean => chain === birthmarkChain || isKubeProxyChain(chain);
+  const wish = (save: IptablesSave): RemovalWish => (isBirthmarked(save) ? { isUnwanted: isOurs } : nothingUnwanted);
+  const removals: Removal[] = [];
+  for (const place of iptablesPlaces(ipFamilies)) removals.push(await removePlace(runner, place, wish, signal));
+  return joinRemovals(removals.map((removal) => ({ ...removal, skipped: [] })));
 }
 
-/** Not probed: a host that cannot run a backend any more may have its rules all the same. */
-async function cleanBackend(
-  name: keyof typeof backends,
-  { backendHost, ipFamily }: BackendOfFamily,
-  signal: AbortSignal,
-): Promise<Removal> {
-  const factory = await backends[name]();
-  await using backend = await factory.open(backendHost, ipFamily, signal);
-  return { ...nothingRemoved, removed: await backend.cleanup(signal) };
+/**
+ * Chains with kube-proxy's names belong to a kube-proxy that was started after us: after a roll-back to its iptables mode only
+ * our birthmark goes.
+ */
+async function handOver({ runner }: BackendHost, port: number, signal: AbortSignal): Promise<Removal> {
+  const removals: Removal[] = [];
+  for (const place of iptablesPlaces(ipFamilies)) {
+    removals.push(await removePlace(runner, place, { isUnwanted: (chain) => chain === birthmarkChain }, signal));
+  }
+  const all = joinRemovals(removals.map((removal) => ({ ...removal, skipped: [] })));
+  if (all.removed.length === 0) return all;
+  const why = `something listens on port ${port}, as kube-proxy does, which uses them now`;
+  return { ...all, kept: [...all.kept, `chains of iptables with kube-proxy's names: ${why}`] };
 }

@@ -46,13 +46,6 @@ const ownHead = 'apiVersion: switchyard.dev/v1alpha1\nkind: SwitchyardConfigurat
 const nftables = { config: head };
 
 describe("kubeadm's file", () => {
-  test('is refused only for its empty mode', async () => {
-    expect(await faults({ config: kubeadmFile })).toEqual([
-      'KubeProxyConfiguration.mode: Invalid value: "": unset means iptables, which this agent does not have yet; ' +
-        'set mode: nftables (--proxy-mode=nftables)',
-    ]);
-  });
-
   test('with mode: nftables loads as it is, with nothing to say about it', async () => {
     const config = await run({ config: kubeadmFile.replace('mode: ""', 'mode: nftables') }, '--hostname-override=N1');
     expect(config.notes).toEqual([]);

@@ -2,6 +2,8 @@ import type { LogFields, Logger } from '@switchyard/core';
 import type { ConfigFiles, EffectiveSettings } from './effective.ts';
 import { idleGates } from './feature-gates.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
+import { isReadIn, type ProxyMode, proxyModeOf, unreadReason } from './proxy-mode.ts';
+import type { Field } from './schema/field.ts';
 import { asWritten, type Settings, valueText } from './settings.ts';
 
 /** Something an operator should know about a configuration that is in order. */
@@ -13,11 +15,12 @@ export interface ConfigNote {
 
 /** All of it: lenient decoding, flags, settings and feature gates without effect, deprecated flags. */
 export function notesOf(flags: FlagValues, files: ConfigFiles, settings: EffectiveSettings): readonly ConfigNote[] {
+  const mode = proxyModeOf(settings.kubeProxy);
   return [
     ...fileNotes(flags, files),
     ...flagNotes(flags),
-    ...ignoredSettings(settings.kubeProxy),
-    ...ignoredSettings(settings.switchyard),
+    ...ignoredSettings(settings.kubeProxy, mode),
+    ...ignoredSettings(settings.switchyard, mode),
     ...gateNotes(settings.kubeProxy),
   ];
 }
@@ -56,13 +59,25 @@ function flagNotes(flags: FlagValues): readonly ConfigNote[] {
   });
 }
 
-function ignoredSettings(settings: Settings): readonly ConfigNote[] {
+/** kube-proxy's words: nobody who says no mode should wonder which one it is. */
+export function modeNotes({ kubeProxy }: EffectiveSettings): readonly ConfigNote[] {
+  if (kubeProxy.text('mode') !== '') return [];
+  return [{ level: 'info', message: 'Using iptables proxy', fields: { why: 'no mode is set' } }];
+}
+
+function ignoredSettings(settings: Settings, mode: ProxyMode): readonly ConfigNote[] {
   return settings.entries().flatMap(([field, { value, origin }]): readonly ConfigNote[] => {
-    const { path, meaning, default: usual } = field;
-    if (meaning.kind !== 'ignored' || origin.kind === 'default' || valueText(value) === valueText(usual)) return [];
-    const fields = { setting: path, value: asWritten(field, value), why: meaning.why };
+    const why = idleReason(field, mode);
+    if (why === undefined || origin.kind === 'default' || valueText(value) === valueText(field.default)) return [];
+    const fields = { setting: field.path, value: asWritten(field, value), why };
     return [{ level: 'info', message: 'setting has no effect', fields }];
   });
+}
+
+/** Why nothing comes of a field, or undefined. */
+function idleReason(field: Field, mode: ProxyMode): string | undefined {
+  if (!isReadIn(mode, field)) return unreadReason(mode, field);
+  return field.meaning.kind === 'ignored' ? field.meaning.why : undefined;
 }
 
 function gateNotes(settings: Settings): readonly ConfigNote[] {

@@ -1,8 +1,9 @@
 import type { Cidr, IpAddress, IpFamily, Millis, NodeName, Port, TableOptions } from '@switchyard/core';
-import type { LogFormat, LogLevel } from '@switchyard/host';
+import type { IptablesVariant, LogFormat, LogLevel } from '@switchyard/host';
 import type { EffectiveSettings } from './effective.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import type { ConfigNote } from './notes.ts';
+import type { ProxyMode } from './proxy-mode.ts';
 import type { Settings } from './settings.ts';
 
 /** Where cluster state comes from. */
@@ -21,6 +22,27 @@ export type NodePortAddresses =
 
 /** How nftables elements reach the kernel. */
 export type NftTransportKind = 'netlink' | 'cli';
+
+/** What the iptables mode reads besides what every mode does. */
+export interface IptablesConfig {
+  /** `auto`: the one of the kernel's two iptables that is in use. */
+  readonly variant: IptablesVariant | 'auto';
+  /** Bit of the packet mark that asks for masquerading, 0 to 31. */
+  readonly masqueradeBit: number;
+  /** NodePorts answer on 127.0.0.0/8 too: asked for, and `nodePortAddresses` lets them. IPv4 only. */
+  readonly localhostNodePorts: boolean;
+}
+
+/** Which dataplane, and what it is told when it is opened. */
+export interface DataplaneConfig {
+  readonly mode: ProxyMode;
+  readonly nftTransport: NftTransportKind;
+  readonly iptables: IptablesConfig;
+  /** `conntrack.tcpBeLiberal`. */
+  readonly tcpBeLiberal: boolean;
+  /** Longest time between two looks at everything. */
+  readonly syncPeriod: Millis;
+}
 
 /** How pods of this node are told from others (`detectLocalMode`). */
 export type DetectLocal =
@@ -68,7 +90,7 @@ export interface LogConfig {
 }
 
 /** What the operator asked for, validated: kube-proxy's settings and ours. */
-export interface RunConfig extends LogConfig {
+export interface RunConfig extends LogConfig, DataplaneConfig {
   readonly kind: 'run';
   /** `set-up`: do what needs privileges, then end (`--init-only`). */
   readonly purpose: 'run' | 'set-up';
@@ -87,8 +109,8 @@ export interface RunConfig extends LogConfig {
   /** A server that cannot listen ends the process, instead of trying again. */
   readonly bindAddressHardFail: boolean;
   readonly enableProfiling: boolean;
+  /** Undefined: the dataplane's own. */
   readonly minSyncPeriod: Millis | undefined;
-  readonly syncPeriod: Millis;
   readonly configSyncPeriod: Millis;
   readonly conntrack: ConntrackConfig;
   /** -1000 to 1000; undefined leaves the process as it is. */
@@ -98,7 +120,6 @@ export interface RunConfig extends LogConfig {
 
   // Ours, from --switchyard-* and SwitchyardConfiguration.
   readonly terminatingFallback: TableOptions['terminatingFallback'];
-  readonly nftTransport: NftTransportKind;
   /** What a stopped kube-proxy left in the kernel goes once ours is in place, or stays. */
   readonly kubeProxyRules: 'remove' | 'keep';
   readonly serviceMetrics: ServiceMetricsConfig;
@@ -114,15 +135,15 @@ export interface RunConfig extends LogConfig {
 }
 
 /** What commands other than running need. */
-interface CommandConfig extends LogConfig {
-  readonly nftTransport: NftTransportKind;
+interface CommandConfig extends LogConfig, DataplaneConfig {
   readonly notes: readonly ConfigNote[];
 }
 
 /** What this process is to do. */
 export type Config =
   | RunConfig
-  | ({ readonly kind: 'dump' } & CommandConfig)
+  /** `ofEveryMode`: none was said, so whatever is there. */
+  | ({ readonly kind: 'dump'; readonly ofEveryMode: boolean } & CommandConfig)
   /** `ofKubeProxyToo`: kube-proxy's own objects as well. */
   | ({ readonly kind: 'cleanup'; readonly ofKubeProxyToo: boolean } & CommandConfig)
   /** Write kube-proxy's part of the configuration to a file. */

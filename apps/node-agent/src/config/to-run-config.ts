@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import {
   type Cidr,
+  cidrContains,
   cidrFamilyOf,
   ConfigError,
   type IpFamily,
@@ -16,13 +17,15 @@ import type { EffectiveSettings } from './effective.ts';
 import { effectiveFeatureGates } from './feature-gates.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import type {
+  DataplaneConfig,
   DetectLocal,
+  IptablesConfig,
   LogConfig,
-  NftTransportKind,
   NodePortAddresses,
   RunConfig,
   SourceConfig,
 } from './run-config.ts';
+import { proxyModeOf } from './proxy-mode.ts';
 import { parseBindAddress } from './schema/checks.ts';
 import type { Settings } from './settings.ts';
 
@@ -39,6 +42,7 @@ export interface RunParts {
 /** Settings as the rest of the agent reads them, without what is about files. */
 export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig, 'notes' | 'files'> {
   const { kubeProxy, switchyard } = settings;
+  const mode = proxyModeOf(kubeProxy);
   const master = flags.get('master')?.texts.at(-1) ?? '';
   return {
     kind: 'run',
@@ -53,19 +57,19 @@ export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig,
     nodeName: nodeNameOf(kubeProxy),
     bindAddress: bindAddressOf(kubeProxy),
     detectLocal: detectLocalOf(kubeProxy),
-    masqueradeAll: kubeProxy.isOn('nftables.masqueradeAll'),
+    masqueradeAll: kubeProxy.isOn(`${mode}.masqueradeAll`),
     nodePortAddresses: nodePortAddressesOf(kubeProxy),
     healthz: parseBindAddress(kubeProxy.text('healthzBindAddress')),
     metricsServer: parseBindAddress(kubeProxy.text('metricsBindAddress')),
     bindAddressHardFail: kubeProxy.isOn('bindAddressHardFail'),
     enableProfiling: kubeProxy.isOn('enableProfiling'),
     minSyncPeriod: minSyncPeriodOf(kubeProxy),
-    syncPeriod: duration(kubeProxy, 'nftables.syncPeriod'),
     configSyncPeriod: duration(kubeProxy, 'configSyncPeriod'),
     conntrack: conntrackOf(kubeProxy),
     oomScoreAdj: kubeProxy.number('oomScoreAdj'),
     featureGates: effectiveFeatureGates(kubeProxy.gates('featureGates')),
     ...logConfigOf(kubeProxy),
+    ...dataplaneOf(settings),
     ...ownOf(switchyard),
     settings,
     flags,
@@ -78,17 +82,42 @@ export function logConfigOf(kubeProxy: Settings): LogConfig {
   return { logLevel, logFormat: kubeProxy.text('logging.format') === 'json' ? 'json' : 'text' };
 }
 
-/** How nftables elements reach the kernel. */
-export function nftTransportOf(switchyard: Settings): NftTransportKind {
-  return switchyard.text('nftTransport') === 'cli' ? 'cli' : 'netlink';
+/** Which dataplane, and how it is opened. */
+export function dataplaneOf({ kubeProxy, switchyard }: EffectiveSettings): DataplaneConfig {
+  const mode = proxyModeOf(kubeProxy);
+  return {
+    mode,
+    nftTransport: switchyard.text('nftTransport') === 'cli' ? 'cli' : 'netlink',
+    iptables: iptablesOf(kubeProxy, switchyard),
+    tcpBeLiberal: kubeProxy.isOn('conntrack.tcpBeLiberal'),
+    syncPeriod: duration(kubeProxy, `${mode}.syncPeriod`),
+  };
 }
 
-function ownOf(
-  switchyard: Settings,
-): Pick<RunConfig, 'terminatingFallback' | 'nftTransport' | 'kubeProxyRules' | 'serviceMetrics'> {
+function iptablesOf(kubeProxy: Settings, switchyard: Settings): IptablesConfig {
+  const variant = switchyard.text('iptablesVariant');
+  return {
+    variant: variant === 'nft' || variant === 'legacy' ? variant : 'auto',
+    masqueradeBit: kubeProxy.number('iptables.masqueradeBit'),
+    localhostNodePorts: kubeProxy.isOn('iptables.localhostNodePorts') && areLoopbackNodePorts(kubeProxy),
+  };
+}
+
+/** Whether `nodePortAddresses` leaves 127.0.0.0/8 in: a list of IPv6 alone says nothing about IPv4. */
+function areLoopbackNodePorts(kubeProxy: Settings): boolean {
+  const addresses = nodePortAddressesOf(kubeProxy);
+  if (addresses.kind === 'primary') return false;
+  const listed = addresses.cidrs.filter((cidr) => cidrFamilyOf(cidr) === 'IPv4');
+  const isLoopback = (cidr: Cidr): boolean => cidrContains(loopbacks, parseIp(cidr.replace(/\/.*$/, '')));
+  return listed.length === 0 || listed.some((cidr) => cidrContains(cidr, loopback) || isLoopback(cidr));
+}
+
+const loopback = parseIp('127.0.0.1');
+const loopbacks = parseCidr('127.0.0.0/8');
+
+function ownOf(switchyard: Settings): Pick<RunConfig, 'terminatingFallback' | 'kubeProxyRules' | 'serviceMetrics'> {
   return {
     terminatingFallback: switchyard.text('terminatingFallback') === 'off' ? 'off' : 'on',
-    nftTransport: nftTransportOf(switchyard),
     kubeProxyRules: switchyard.text('kubeProxyRules') === 'keep' ? 'keep' : 'remove',
     serviceMetrics: switchyard.isOn('serviceMetrics.enabled')
       ? { kind: 'on', limit: switchyard.number('serviceMetrics.limit') }
@@ -158,17 +187,19 @@ function podCidrsOf(text: string): Readonly<Partial<Record<IpFamily, Cidr>>> {
   return cidrs;
 }
 
-/** Nothing listed means `primary`, as in kube-proxy's nftables mode. */
+/** As in kube-proxy, nothing listed means `primary` in the nftables mode, and everything in the iptables mode. */
 function nodePortAddressesOf(settings: Settings): NodePortAddresses {
   const listed = settings.list('nodePortAddresses');
-  if (listed.length === 0 || listed[0] === 'primary') return { kind: 'primary' };
+  const isPrimary = listed.length === 0 ? proxyModeOf(settings) === 'nftables' : listed[0] === 'primary';
+  if (isPrimary) return { kind: 'primary' };
   return { kind: 'cidrs', cidrs: listed.map((one) => parseCidr(one.trim())) };
 }
 
-/** Unset is the dataplane's own; a flag may say 0, which a file cannot. */
+/** Unset is the dataplane's own in the nftables mode, 1 s as upstream in the iptables mode; a flag may say 0, which a file cannot. */
 function minSyncPeriodOf(settings: Settings): Millis | undefined {
-  const { value, origin } = settings.at('nftables.minSyncPeriod');
-  return origin.kind === 'default' ? undefined : millis(Number(value));
+  const mode = proxyModeOf(settings);
+  const { value, origin } = settings.at(`${mode}.minSyncPeriod`);
+  return mode === 'nftables' && origin.kind === 'default' ? undefined : millis(Number(value));
 }
 
 function conntrackOf(settings: Settings): RunConfig['conntrack'] {

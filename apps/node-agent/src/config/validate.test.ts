@@ -5,6 +5,7 @@ import { ConfigFolder } from './testing/config-folder.ts';
 test.each([
   'ipvs: { excludeCIDRs: [all], tcpTimeout: -1s, minSyncPeriod: 1m }',
   'iptables: { syncPeriod: 1s, minSyncPeriod: 5s }',
+  'iptables: { syncPeriod: -1s }',
   'detectLocalMode: NodeCIDR\nclusterCIDR: 10.0.0.0/16,10.1.0.0/16',
 ])('no fault where kube-proxy does not look in the nftables mode: %s', async (text) => {
   await using folder = await ConfigFolder.create();

@@ -1,28 +1,34 @@
 import { interfaceNameFault } from '@switchyard/core';
 import type { EffectiveSettings } from './effective.ts';
+import { isReadIn, type ProxyMode, proxyModeOf } from './proxy-mode.ts';
 import { podRanges } from './schema/checks.ts';
 import { type Problem, problemAt, type Settings } from './settings.ts';
 
 /** What the process is to do with the configuration; only running needs a mode that exists here. */
 export type Purpose = 'run' | 'other';
 
-const kubeProxyModes = new Set(['', 'iptables', 'ipvs', 'nftables']);
+/** Nothing means iptables. */
+const runnable = new Set(['', 'iptables', 'nftables']);
+const kubeProxyModes = new Set([...runnable, 'ipvs']);
 
 /** Everything that is wrong with a configuration, not only the first. */
 export function problemsOf({ kubeProxy, switchyard }: EffectiveSettings, purpose: Purpose): readonly Problem[] {
+  const mode = proxyModeOf(kubeProxy);
   return [
-    ...fieldProblems(kubeProxy),
-    ...fieldProblems(switchyard),
+    ...fieldProblems(kubeProxy, mode),
+    ...fieldProblems(switchyard, mode),
     ...modeProblems(kubeProxy, purpose),
-    ...periodProblems(kubeProxy),
+    ...periodProblems(kubeProxy, mode),
     ...detectLocalProblems(kubeProxy),
     ...hostnameProblems(kubeProxy),
     ...sourceProblems(kubeProxy, switchyard),
   ];
 }
 
-function fieldProblems(settings: Settings): readonly Problem[] {
+/** What a mode does not read may say anything, as in kube-proxy. */
+function fieldProblems(settings: Settings, mode: ProxyMode): readonly Problem[] {
   return settings.entries().flatMap(([field, setting]) => {
+    if (!isReadIn(mode, field) && field.isAlwaysChecked !== true) return [];
     const why = setting.origin.kind === 'default' ? undefined : field.check?.(setting.value);
     return why === undefined ? [] : [problemAt(settings.schema, field.path, setting, why)];
   });
@@ -31,28 +37,24 @@ function fieldProblems(settings: Settings): readonly Problem[] {
 function modeProblems(settings: Settings, purpose: Purpose): readonly Problem[] {
   const setting = settings.at('mode');
   const mode = settings.text('mode');
-  if (mode === 'nftables' || (purpose === 'other' && kubeProxyModes.has(mode))) return [];
+  if (runnable.has(mode) || (purpose === 'other' && kubeProxyModes.has(mode))) return [];
   return [problemAt(settings.schema, 'mode', setting, modeRefusal(mode))];
 }
 
 function modeRefusal(mode: string): string {
-  const cure = 'set mode: nftables (--proxy-mode=nftables)';
+  const cure = 'set mode: nftables or mode: iptables (--proxy-mode)';
   switch (mode) {
-    case '':
-      return `unset means iptables, which this agent does not have yet; ${cure}`;
-    case 'iptables':
-      return `this agent does not have the iptables mode yet; ${cure}`;
     case 'ipvs':
       return `this agent has no ipvs mode, which is deprecated in Kubernetes too; ${cure}`;
     case 'kernelspace':
       return `kernelspace is for Windows, and this agent is for Linux; ${cure}`;
     default:
-      return `kube-proxy has iptables, ipvs and nftables, this agent only nftables; ${cure}`;
+      return `kube-proxy has iptables, ipvs and nftables, this agent all but ipvs; ${cure}`;
   }
 }
 
-function periodProblems(settings: Settings): readonly Problem[] {
-  const [least, most] = ['nftables.minSyncPeriod', 'nftables.syncPeriod'];
+function periodProblems(settings: Settings, mode: ProxyMode): readonly Problem[] {
+  const [least, most] = [`${mode}.minSyncPeriod`, `${mode}.syncPeriod`];
   if (settings.number(least) <= settings.number(most) || settings.number(most) <= 0) return [];
   const why = `must be greater than or equal to ${settings.schema.kind}.${least}`;
   return [problemAt(settings.schema, most, settings.at(most), why)];

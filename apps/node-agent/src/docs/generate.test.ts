@@ -80,7 +80,7 @@ test.each([...kubeProxySchema.fields, ...switchyardSchema.fields].map(({ path })
 
 test.each([
   ['a field without effect has its reason', /\| `nftables\.masqueradeBit` .* \| ignored: our rules need no bit/],
-  ['a field that is refused says which values', /\| `mode` .*\*\*partly refused\*\*: only nftables exists here/],
+  ['a field that is refused says which values', /\| `mode` .*\*\*partly refused\*\*: iptables \(also meant/],
   ['a field that applies at once says so', /\| `clusterCIDR` .* \| at once \|/],
   ['a field that needs a restart says so', /\| `oomScoreAdj` .* \| restart \|/],
   ['defaults are as in a file', /\| `conntrack\.tcpEstablishedTimeout` \| duration \| `24h0m0s` \|/],

@@ -1,5 +1,5 @@
 import type { Millis } from '@switchyard/core';
-import { sysctlPath } from '@switchyard/host';
+import { type KernelFiles, sysctlPath } from '@switchyard/host';
 import type { ConntrackConfig } from '../config/run-config.ts';
 
 /** One setting of the kernel, and what it is to be. */
@@ -32,6 +32,11 @@ export function conntrackSettings(config: ConntrackConfig, cores: number): reado
     ...timeout('nf_conntrack_udp_timeout', config.udpTimeout),
     ...timeout('nf_conntrack_udp_timeout_stream', config.udpStreamTimeout),
   ];
+}
+
+/** Whether the kernel takes TCP packets outside the window for valid. */
+export function isTcpLiberal(files: Pick<KernelFiles, 'read'>): boolean {
+  return files.read(sysctlPath('net.netfilter.nf_conntrack_tcp_be_liberal')) === '1';
 }
 
 function conntrackMax({ maxPerCore, min }: ConntrackConfig, cores: number): number {

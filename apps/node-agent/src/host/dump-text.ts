@@ -1,4 +1,32 @@
-import type { DataplaneBackend, Millis } from '@switchyard/core';
+import { modes, type OpenDataplane } from '../backends.ts';
+import { type DataplaneBackend, HostError, type Millis } from '@switchyard/core';
+import type { ProxyMode } from '../config/proxy-mode.ts';
+
+/**
+ * What is in the kernel of one mode, or, without one, of every mode that has something there. A mode that this host cannot
+ * run is then left out, if another can be told.
+ */
+export async function dumpModes(
+  open: (mode: ProxyMode) => Promise<OpenDataplane>,
+  mode: ProxyMode | undefined,
+  signal: AbortSignal,
+): Promise<string> {
+  if (mode !== undefined) return dumpText((await open(mode)).backends, signal);
+  const texts: string[] = [];
+  const errors: HostError[] = [];
+  for (const one of modes) {
+    try {
+      texts.push(await dumpText((await open(one)).backends, signal));
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+      errors.push(error);
+    }
+  }
+  const [first] = texts;
+  if (first === undefined) throw errors[0] ?? new HostError('host.unusable', 'no mode can be looked at');
+  const full = texts.filter((text) => /^[^#]/m.test(text));
+  return full.length > 0 ? full.join('') : first;
+}
 
 /** What is in the kernel, for people, with the age of the rules at its head. Disposes the backends. */
 export async function dumpText(backends: readonly DataplaneBackend[], signal: AbortSignal): Promise<string> {

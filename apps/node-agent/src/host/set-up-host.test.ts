@@ -1,4 +1,14 @@
-import { HostError, type Logger, millis, nodeName, noopLogger, type RecordedEvent, seconds } from '@switchyard/core';
+import {
+  HostError,
+  type IpFamily,
+  ipFamilies,
+  type Logger,
+  millis,
+  nodeName,
+  noopLogger,
+  type RecordedEvent,
+  seconds,
+} from '@switchyard/core';
 import type { KernelFiles } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
 import type { ConntrackConfig } from '../config/run-config.ts';
@@ -56,7 +66,13 @@ describe('conntrack settings', () => {
 });
 
 describe('the set-up of the host', () => {
-  const config = { conntrack: { ...nothing, maxPerCore: 32_768, min: 131_072 }, nodeName: nodeName('n1') };
+  const iptables = { variant: 'auto', masqueradeBit: 14, localhostNodePorts: true } as const;
+  const config = {
+    mode: 'nftables' as const,
+    iptables,
+    conntrack: { ...nothing, maxPerCore: 32_768, min: 131_072 },
+    nodeName: nodeName('n1'),
+  };
 
   /** A kernel with these settings, of which some are refused. */
   function kernel(settings: Record<string, string>, refused: Readonly<Record<string, string>> = {}) {
@@ -75,7 +91,13 @@ describe('the set-up of the host', () => {
       (message, fields) =>
         logged.push(`${level}: ${message} ${JSON.stringify(fields)}`);
     const logger: Logger = { ...noopLogger, info: log('info'), warn: log('warn') };
-    const host = { files, cores: 4, logger, events: { record: (event: RecordedEvent) => events.push(event) } };
+    const host = {
+      files,
+      cores: 4,
+      ipFamilies,
+      logger,
+      events: { record: (event: RecordedEvent) => events.push(event) },
+    };
     return { settings, logged, events, host };
   }
 
@@ -118,5 +140,38 @@ describe('the set-up of the host', () => {
     const { logged, host } = kernel({});
     setUpHost({ ...config, oomScoreAdj: undefined }, host);
     expect(logged).toEqual([expect.stringContaining('this kernel has no such setting')]);
+  });
+
+  describe('NodePorts on 127.0.0.1', () => {
+    const route = '/proc/sys/net/ipv4/conf/all/route_localnet';
+    const wanted = { ...config, mode: 'iptables' as const, conntrack: nothing, oomScoreAdj: undefined };
+
+    test('are allowed in the iptables mode, in the words of kube-proxy', () => {
+      const { settings, logged, host } = kernel({ [route]: '0' });
+      setUpHost(wanted, host);
+      expect(settings[route]).toBe('1');
+      expect(logged).toEqual([
+        expect.stringMatching(
+          /^info: Setting route_localnet=1 to allow node-ports on localhost; to change this either/,
+        ),
+        `info: kernel settings changed {"changed":["${route}: 0 -> 1"]}`,
+      ]);
+    });
+
+    test('cost a warning where that is refused', () => {
+      const { logged, host } = kernel({ [route]: '0' }, { [route]: 'EROFS' });
+      setUpHost(wanted, host);
+      expect(logged.at(-1)).toMatch(/^warn: NodePorts do not answer on 127.0.0.1 .*EROFS.*--init-only/);
+    });
+
+    test.each<readonly [string, Partial<typeof wanted> | { readonly mode: 'nftables' }, readonly IpFamily[]]>([
+      ['the nftables mode', { mode: 'nftables' }, ipFamilies],
+      ['a node without them', { iptables: { ...iptables, localhostNodePorts: false as true } }, ipFamilies],
+      ['a machine without IPv4', {}, ['IPv6']],
+    ])('are none of the business of %s', (_, changes, families) => {
+      const { settings, logged, host } = kernel({ [route]: '0' });
+      setUpHost({ ...wanted, ...changes }, { ...host, ipFamilies: families });
+      expect([settings[route], logged]).toEqual(['0', []]);
+    });
   });
 });

@@ -1,5 +1,12 @@
-import { type EventRecorder, HostError, type Logger, type NodeName, nodeSubject } from '@switchyard/core';
-import type { KernelFiles } from '@switchyard/host';
+import {
+  type EventRecorder,
+  HostError,
+  type IpFamily,
+  type Logger,
+  type NodeName,
+  nodeSubject,
+} from '@switchyard/core';
+import { type KernelFiles, sysctlPath } from '@switchyard/host';
 import type { RunConfig } from '../config/run-config.ts';
 import { conntrackSettings, type WantedSetting } from './conntrack-settings.ts';
 
@@ -8,19 +15,23 @@ export interface SetUpHost {
   readonly files: KernelFiles;
   /** Processor cores of the machine. */
   readonly cores: number;
+  /** What this machine speaks. */
+  readonly ipFamilies: readonly IpFamily[];
   readonly logger: Logger;
   readonly events: EventRecorder;
 }
 
 /** What the set-up is about. */
-export type SetUpConfig = Pick<RunConfig, 'conntrack' | 'oomScoreAdj' | 'nodeName'>;
+export type SetUpConfig = Pick<RunConfig, 'mode' | 'iptables' | 'conntrack' | 'oomScoreAdj' | 'nodeName'>;
 
 /**
  * Makes the settings of the kernel that need more than CAP_NET_ADMIN, where they are not as wanted already. What the kernel
- * refuses is one warning for each of the two, and no reason to end: forwarding works without.
+ * refuses is one warning for each kind, and no reason to end: forwarding works without.
  */
-export function setUpHost({ conntrack, oomScoreAdj, nodeName }: SetUpConfig, host: SetUpHost): void {
+export function setUpHost(config: SetUpConfig, host: SetUpHost): void {
+  const { conntrack, oomScoreAdj, nodeName } = config;
   const { logger } = host;
+  allowLocalhostNodePorts(config, host);
   for (const error of make(oomSetting(oomScoreAdj), host)) {
     logger.warn('oom_score_adj stays as it is; lower values need CAP_SYS_RESOURCE', { error: error.message });
   }
@@ -30,6 +41,21 @@ export function setUpHost({ conntrack, oomScoreAdj, nodeName }: SetUpConfig, hos
   logger.warn('conntrack settings stay as they are', { refused: refused.map(({ message }) => message), advice });
   const ofSys = refused.find(({ message }) => message.includes(' /sys/'));
   if (ofSys !== undefined) noteReadOnlySys(nodeName, host.events, ofSys);
+}
+
+/** Packets to 127.0.0.0/8 leave the loopback interface only where the machine says so. Said at each start, in kube-proxy's words. */
+function allowLocalhostNodePorts({ mode, iptables }: SetUpConfig, host: SetUpHost): void {
+  if (mode !== 'iptables' || !iptables.localhostNodePorts || !host.ipFamilies.includes('IPv4')) return;
+  const how =
+    'to change this either disable iptables.localhostNodePorts (--iptables-localhost-nodeports) or set nodePortAddresses (--nodeport-addresses) to filter loopback addresses';
+  host.logger.info(`Setting route_localnet=1 to allow node-ports on localhost; ${how}`);
+  const setting = { path: sysctlPath('net.ipv4.conf.all.route_localnet'), value: 1, rule: 'exactly' as const };
+  for (const error of make([setting], host)) {
+    host.logger.warn('NodePorts do not answer on 127.0.0.1', {
+      error: error.message,
+      advice: 'run once with --init-only and full rights',
+    });
+  }
 }
 
 /** What was refused. */

@@ -12,6 +12,7 @@ import {
 } from '@switchyard/core';
 import { ManualClock, settle } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
+import type { LeftRules } from '../cleanup/left-rules.ts';
 import { nothingRemoved, type Removal } from '../cleanup/removal.ts';
 import { TakeOver } from './take-over.ts';
 
@@ -28,8 +29,11 @@ function status(...families: readonly FamilyStatus[]): ReconcilerStatus {
   return { isInSync: true, missingResources: [], isNodeEligible: true, families: byFamily };
 }
 
+/** What was left is kube-proxy's, unless it is said. */
+type End = Removal | LeftRules | Error;
+
 /** A take-over whose first removal ends so, and the others as `later`. */
-function bench(removal: Removal | Error, later: Removal | Error = removal) {
+function bench(removal: End, later: End = removal) {
   const clock = new ManualClock();
   const logged: string[] = [];
   const events: RecordedEvent[] = [];
@@ -44,7 +48,7 @@ function bench(removal: Removal | Error, later: Removal | Error = removal) {
       calls.push(signal);
       const end = calls.length === 1 ? removal : later;
       if (end instanceof Error) throw end;
-      return end;
+      return 'ours' in end ? end : { ours: nothingRemoved, kubeProxy: end };
     },
     clock,
     logger: { ...noopLogger, info: log('info'), warn: log('warn') },
@@ -98,6 +102,7 @@ describe('what kube-proxy left', () => {
     const failures = [new Error('iptables-nft-restore exited with 4')];
     const { takeOver, logged, events } = bench({ removed: [], kept: ['chain X'], skipped: ['y'], failures });
     takeOver.noteApplied(done);
+    await settle();
     await takeOver[Symbol.asyncDispose]();
     expect(logged).toEqual([
       'info: not looked for what kube-proxy may have left',
@@ -147,4 +152,40 @@ describe('what kube-proxy left', () => {
     expect([calls.length, clock.sleeping]).toEqual([1, 0]);
     await takeOver[Symbol.asyncDispose]();
   });
+
+  test('is tried again where it cannot be removed, and told once', async () => {
+    const failed: Removal = { ...nothingRemoved, failures: [new Error('the lock is held')] };
+    const { takeOver, calls, clock, logged, events } = bench(failed);
+    takeOver.noteApplied(done);
+    await clock.advance(1);
+    for (let look = 0; look < 20; look++) await clock.advance(90_000);
+    expect([calls.length, clock.sleeping]).toEqual([10, 0]);
+    expect(logged).toEqual(['warn: what kube-proxy left could not be removed']);
+    expect(events).toHaveLength(1);
+    await takeOver[Symbol.asyncDispose]();
+  });
+});
+
+test('what our other mode left is told as that, and what could not go is tried again until it has gone', async () => {
+  const first = { ...nothingRemoved, removed: ['nftables table inet switchyard'], failures: [new Error('busy')] };
+  const ours = { ...nothingRemoved, removed: ['iptables-legacy, table nat: 9 chains'] };
+  const { takeOver, calls, clock, logged, events } = bench(
+    { ours: first, kubeProxy: nothingRemoved },
+    { ours, kubeProxy: nothingRemoved },
+  );
+  takeOver.noteApplied(done);
+  await clock.advance(1000);
+  await clock.advance(1_000_000);
+  expect([calls.length, clock.sleeping]).toEqual([2, 0]);
+  expect(logged).toEqual([
+    'info: removed what our other mode left',
+    'warn: what our other mode left could not be removed',
+    'info: removed what our other mode left',
+  ]);
+  expect(events.map(({ reason }) => reason)).toEqual([
+    'OtherModeRulesRemoved',
+    'FailedToRemoveOtherModeRules',
+    'OtherModeRulesRemoved',
+  ]);
+  await takeOver[Symbol.asyncDispose]();
 });

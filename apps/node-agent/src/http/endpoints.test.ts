@@ -30,6 +30,7 @@ class Bench implements AsyncDisposable {
   start(config: Partial<EndpointsOptions['config']> = {}): Promise<void> {
     const defaults = {
       nodeName: nodeName('n1'),
+      mode: 'nftables' as const,
       healthz,
       metricsServer,
       bindAddressHardFail: false,

@@ -11,7 +11,7 @@ import { serve } from './serve.ts';
 export interface EndpointsOptions {
   readonly config: Pick<
     RunConfig,
-    'nodeName' | 'healthz' | 'metricsServer' | 'bindAddressHardFail' | 'enableProfiling' | 'featureGates'
+    'nodeName' | 'mode' | 'healthz' | 'metricsServer' | 'bindAddressHardFail' | 'enableProfiling' | 'featureGates'
   >;
   readonly health: () => ProxyHealth;
   readonly metricsPage: MetricsRoutesOptions['metricsPage'];
@@ -85,7 +85,7 @@ async function serveOne(
 }
 
 function routesOfMetrics({ config, metricsPage, views, debug, clock, logger }: EndpointsOptions): readonly Route[] {
-  const { enableProfiling, featureGates } = config;
+  const { mode, enableProfiling, featureGates } = config;
   const profiler = async () => (await import('./profiler.ts')).inspectorProfiler;
-  return metricsRoutes({ metricsPage, views, debug, enableProfiling, featureGates, profiler, clock, logger });
+  return metricsRoutes({ metricsPage, views, debug, mode, enableProfiling, featureGates, profiler, clock, logger });
 }

@@ -46,6 +46,7 @@ beforeAll(async () => {
     {
       config: {
         nodeName: nodeName('n1'),
+        mode: 'nftables',
         healthz: { address, port: health },
         metricsServer: { address, port: metrics },
         bindAddressHardFail: true,

@@ -13,6 +13,7 @@ function handler(more: Partial<MetricsRoutesOptions> = {}) {
     metricsPage: testMetricsPage,
     views: testViews(),
     debug: debugState(),
+    mode: 'nftables',
     enableProfiling: false,
     featureGates: new Map(),
     profiler: async () => inspectorProfiler,

@@ -8,6 +8,7 @@ import {
   textAnswer,
 } from '@switchyard/core';
 import { kubernetesRelease } from '../config/kubernetes-version.ts';
+import type { ProxyMode } from '../config/proxy-mode.ts';
 import { debugRoutes } from './debug-routes.ts';
 import type { DebugState } from './debug-state.ts';
 import type { MetricsPage } from '../metrics/metrics-page.ts';
@@ -44,6 +45,8 @@ export interface MetricsRoutesOptions {
   readonly metricsPage: Pick<MetricsPage, 'metricsText'>;
   readonly views: EndpointViews;
   readonly debug: DebugState;
+  /** What `/proxyMode` answers. */
+  readonly mode: ProxyMode;
   readonly enableProfiling: boolean;
   /** Gates `ComponentStatusz` and `ComponentFlagz` count here; a gate that is not named is on. */
   readonly featureGates: ReadonlyMap<string, boolean>;
@@ -52,12 +55,9 @@ export interface MetricsRoutesOptions {
   readonly logger: Logger;
 }
 
-/** `--proxy-mode`; there is no other yet. */
-const proxyMode = 'nftables';
-
 /** Everything the metrics server answers: kube-proxy's endpoints, then ours. */
 export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
-  const { metricsPage, views, debug, enableProfiling, featureGates, profiler, clock, logger } = options;
+  const { metricsPage, views, debug, mode, enableProfiling, featureGates, profiler, clock, logger } = options;
   const isOn = (gate: string): boolean => featureGates.get(gate) ?? true;
   const { commandLine } = views.process;
   const profiling = { profiler, commandLine, setVerbosity: views.setVerbosity, logger };
@@ -68,7 +68,7 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   };
   const routes: readonly Route[] = [
     ...healthAndSliRoutes(views.process.startTime),
-    { path: '/proxyMode', methods: ['GET'], answer: () => textAnswer(200, proxyMode) },
+    { path: '/proxyMode', methods: ['GET'], answer: () => textAnswer(200, mode) },
     { path: '/metrics', methods: ['GET'], answer: (request, signal) => metricsAnswer(metricsPage, request, signal) },
     { path: '/configz', methods: ['GET'], answer: () => jsonAnswer(200, views.configz()) },
     ...(isOn('ComponentFlagz') ? [flagz] : []),

@@ -17,6 +17,7 @@ import {
   settle,
 } from '@switchyard/core/testing';
 import { runAgent } from '../agent.ts';
+import { nothingRemoved } from '../cleanup/removal.ts';
 import { parseConfig, type RunConfig } from '../config.ts';
 import { noopMetricsPage } from '../metrics/metrics-page.ts';
 
@@ -66,7 +67,7 @@ export class AgentBench implements AsyncDisposable {
       listener: this.listener,
       events: noopEvents,
       interfaceAddresses: () => this.interfaceAddresses.map(parseIp),
-      removeKubeProxyRules: async () => ({ removed: [], kept: [], skipped: [], failures: [] }),
+      removeLeftRules: async () => ({ ours: nothingRemoved, kubeProxy: nothingRemoved }),
       views: {
         configz: () => ({}),
         flagz: () => new Map(),
@@ -74,6 +75,7 @@ export class AgentBench implements AsyncDisposable {
         process: { startTime: millis(0), nodeVersion: 'v0', version: '0', commandLine: [] },
       },
       onForwarding: () => void this.forwarding++,
+      packetCounts: async () => new Map(),
       openFlowTable: () => Promise.reject(new InvariantError('there is no UDP service here')),
       addressChanges: async (signal: AbortSignal) => this.#addressChanges(signal),
     };

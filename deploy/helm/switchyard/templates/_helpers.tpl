@@ -42,6 +42,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
       fieldPath: spec.nodeName
 {{- end }}
 
+{{- /* Whether iptables-legacy may be used: `true`, or nothing. */ -}}
+{{- define "switchyard.usesLegacyIptables" -}}
+{{- if or .Values.removeLegacyIptablesRules (eq .Values.dataplane "iptables") -}}true{{- end -}}
+{{- end }}
+
 {{- define "switchyard.configMounts" -}}
 - name: kube-proxy
   mountPath: /var/lib/kube-proxy

@@ -1,7 +1,7 @@
 import { type Millis, seconds } from '@switchyard/core';
 import { commandFailed, isPermissionDenied } from '../command-error.ts';
 import type { CommandResult, CommandRunner } from '../command-runner.ts';
-import { parseIptablesSave } from './parse-save.ts';
+import { type IptablesSave, parseIptablesSave } from './parse-save.ts';
 import { iptablesName, type IptablesPlace } from './place.ts';
 import { planRemoval, type RemovalWish, type TableRemoval } from './plan-removal.ts';
 import { findIptables } from './programs.ts';
@@ -28,13 +28,13 @@ const lockWait = 10;
 const attempts = 3;
 
 /**
- * Removes unwanted chains of one place, one transaction per table. Never throws for what the machine refuses. When the
- * rules change between reading and writing, it reads again.
+ * Removes unwanted chains of one place, one transaction per table; what is unwanted may depend on what is there. Never throws
+ * for what the machine refuses. When the rules change between reading and writing, it reads again.
  */
 export async function removeChains(
   runner: CommandRunner,
   place: IptablesPlace,
-  wish: RemovalWish,
+  wish: RemovalWish | ((save: IptablesSave) => RemovalWish),
   signal: AbortSignal,
 ): Promise<PlaceRemoval> {
   const tables: TableRemoval[] = [];
@@ -94,9 +94,11 @@ interface Planned {
   readonly plans: readonly TableRemoval[];
 }
 
-function planned(saved: string, wish: RemovalWish): Planned {
-  const { tables, incompatible } = parseIptablesSave(saved);
-  const plans = tables.map((table) => planRemoval(table, wish));
+function planned(text: string, wish: RemovalWish | ((save: IptablesSave) => RemovalWish)): Planned {
+  const saved = parseIptablesSave(text);
+  const { tables, incompatible } = saved;
+  const wanted = typeof wish === 'function' ? wish(saved) : wish;
+  const plans = tables.map((table) => planRemoval(table, wanted));
   return { incompatible, plans: plans.filter(({ chains, kept }) => chains.length > 0 || kept.size > 0) };
 }
 

@@ -162,7 +162,7 @@ const mode = flagsOf('Mode', false, [
     'proxy-mode',
     'text',
     field('mode'),
-    'how the kernel is programmed: nftables, and it must be said',
+    'how the kernel is programmed: iptables, which is also meant by nothing, or nftables',
     { value: 'MODE' },
   ],
   ['masquerade-all', 'boolean', ofMode('masqueradeAll'), 'masquerade all traffic to cluster IPs'],
@@ -312,6 +312,13 @@ const ours = flagsOf('Switchyard', true, [
     own('nftTransport'),
     'how elements reach the kernel: netlink, or the nft program',
     { value: 'netlink|cli' },
+  ],
+  [
+    'switchyard-iptables-variant',
+    'text',
+    own('iptablesVariant'),
+    "which of the kernel's two iptables gets the rules, in the iptables mode; auto: the one in use",
+    { value: 'auto|nft|legacy' },
   ],
   [
     'switchyard-terminating-fallback',

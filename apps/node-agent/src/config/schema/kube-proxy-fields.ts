@@ -1,5 +1,6 @@
 import { between, nodePortRanges, notNegative, oneOf, positive } from './checks.ts';
 import type { Field, Meaning, Schema } from './field.ts';
+import { iptablesFields } from './iptables-fields.ts';
 import { otherModeFields } from './other-mode-fields.ts';
 import { processFields } from './process-fields.ts';
 
@@ -19,10 +20,10 @@ const dataplane: readonly Field[] = [
     modes: all,
     meaning: {
       kind: 'refused',
-      why: 'only nftables exists here: iptables (also meant by an empty mode), ipvs and kernelspace are refused',
+      why: 'iptables (also meant by an empty mode) and nftables exist here; ipvs and kernelspace are refused',
     },
     change: 'restart',
-    help: 'how the kernel is programmed: must be nftables',
+    help: 'how the kernel is programmed: iptables, which is also meant by nothing, or nftables',
   },
   {
     path: 'nftables.masqueradeBit',
@@ -110,7 +111,7 @@ const dataplane: readonly Field[] = [
     modes: all,
     meaning: better('the primary addresses follow the Node'),
     change: 'live',
-    help: "where NodePorts answer: CIDRs, or 'primary' alone, which is what nothing means; a family without a listed CIDR answers on all its addresses",
+    help: "where NodePorts answer: CIDRs, or 'primary' alone; nothing means all addresses in the iptables mode, 'primary' in the nftables mode; a family without a listed CIDR answers on all its addresses",
     check: nodePortRanges,
   },
 ];
@@ -176,5 +177,5 @@ const kernel: readonly Field[] = [
 export const kubeProxySchema: Schema = {
   apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
   kind: 'KubeProxyConfiguration',
-  fields: [...processFields, ...dataplane, ...kernel, ...otherModeFields],
+  fields: [...processFields, ...dataplane, ...iptablesFields, ...kernel, ...otherModeFields],
 };

@@ -1,21 +1,13 @@
-import { between } from './checks.ts';
 import type { Field, Meaning } from './field.ts';
 
 const ignored = (why: string): Meaning => ({ kind: 'ignored', why });
-const iptablesOnly = ignored('only the iptables mode reads it, and the mode is nftables');
-const ipvsOnly = ignored('only the ipvs mode reads it, and the mode is nftables');
+const ipvsOnly = ignored('only the ipvs mode reads it, which is not here');
 const windowsOnly = ignored('only Windows reads it');
 
-type Row = readonly [
-  path: string,
-  type: Field['type'],
-  value: Field['default'],
-  help: string,
-  rest?: Pick<Field, 'isZeroKept' | 'check'>,
-];
+type Row = readonly [path: string, type: Field['type'], value: Field['default'], help: string];
 
 const fields = (modes: string, meaning: Meaning, rows: readonly Row[]): readonly Field[] =>
-  rows.map(([path, type, value, help, rest]) => ({
+  rows.map(([path, type, value, help]) => ({
     path,
     type,
     default: value,
@@ -23,29 +15,10 @@ const fields = (modes: string, meaning: Meaning, rows: readonly Row[]): readonly
     meaning,
     change: 'none',
     help,
-    ...rest,
   }));
 
-/**
- * Fields that no mode of ours reads. They are decoded and written out again; what they say is checked only where kube-proxy
- * does so in the nftables mode, too.
- */
+/** Fields that no mode of ours reads. They are decoded and written out again; what they say is not checked. */
 export const otherModeFields: readonly Field[] = [
-  ...fields('iptables, ipvs', iptablesOnly, [
-    [
-      'iptables.masqueradeBit',
-      'integer',
-      14,
-      'bit of the packet mark that asks for masquerading',
-      { isZeroKept: true, check: between(0, 31) },
-    ],
-    ['iptables.masqueradeAll', 'boolean', false, 'masquerade all traffic to cluster IPs'],
-  ]),
-  ...fields('iptables', iptablesOnly, [
-    ['iptables.localhostNodePorts', 'boolean', true, 'NodePorts answer on 127.0.0.1', { isZeroKept: true }],
-    ['iptables.syncPeriod', 'duration', 30_000, 'longest time between two syncs'],
-    ['iptables.minSyncPeriod', 'duration', 1000, 'least time between two syncs'],
-  ]),
   ...fields('ipvs', ipvsOnly, [
     ['ipvs.syncPeriod', 'duration', 30_000, 'longest time between two syncs'],
     ['ipvs.minSyncPeriod', 'duration', 0, 'least time between two syncs'],

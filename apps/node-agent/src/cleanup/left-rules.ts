@@ -1,0 +1,100 @@
+import type { IpFamily } from '@switchyard/core';
+import {
+  allButForward,
+  type IptablesPlace,
+  iptablesPlaces,
+  type IptablesSave,
+  type IptablesVariant,
+  isKubeProxyChain,
+  type RemovalWish,
+} from '@switchyard/host';
+import { type BackendHost, backends } from '../backends.ts';
+import type { ProxyMode } from '../config/proxy-mode.ts';
+import { nothingUnwanted, removePlace } from './iptables-place.ts';
+import { removeNftTable } from './kube-proxy-rules.ts';
+import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
+
+/** What others may have left, as seen by a mode that runs. */
+export interface LeftRulesOptions {
+  readonly mode: ProxyMode;
+  /** Where the iptables mode writes; undefined in another mode. Where that is not known, no iptables is looked at. */
+  readonly variant: IptablesVariant | undefined;
+  readonly kubeProxyRules: 'remove' | 'keep';
+  readonly backendHost: BackendHost;
+  readonly ipFamilies: readonly IpFamily[];
+}
+
+/** What became of what others left, by whose it was. */
+export interface LeftRules {
+  /** Of this agent, in another mode or in the other variant of iptables. */
+  readonly ours: Removal;
+  readonly kubeProxy: Removal;
+}
+
+/** The chain that says that chains with kube-proxy's names are this agent's. */
+export const birthmarkChain = 'SWITCHYARD';
+
+/** What our iptables mode wrote, and kube-proxy's iptables mode beside it: they are the same chains. */
+const ourChains: RemovalWish = {
+  ...allButForward,
+  isUnwanted: (chain) => chain === birthmarkChain || isKubeProxyChain(chain),
+};
+
+/**
+ * Removes rules that translate beside those of the mode that runs: this agent's of its other mode, always, and kube-proxy's if
+ * asked for. Where the iptables mode writes nothing is removed: what is there was adopted. Flows go on: their translation
+ * is the connection tracking's. Never throws but for an abort.
+ */
+export async function removeLeftRules(options: LeftRulesOptions, signal: AbortSignal): Promise<LeftRules> {
+  const { mode, variant, kubeProxyRules, backendHost, ipFamilies } = options;
+  const { runner } = backendHost;
+  const ours: Removal[] = [];
+  const kubeProxy: Removal[] = [];
+  // One after another: all of them contend for the kernel's one lock on rules.
+  for (const ipFamily of ipFamilies) {
+    if (mode !== 'nftables')
+      ours.push(await removalOf(() => cleanBackend('nftables', options, ipFamily, signal), signal));
+    if (kubeProxyRules === 'remove') {
+      kubeProxy.push(await removalOf(() => removeNftTable(runner, ipFamily, signal), signal));
+    }
+  }
+  for (const place of iptablesPlaces(ipFamilies)) {
+    if (mode === 'iptables' && (variant === undefined || place.variant === variant)) continue;
+    const { isOurs, removal } = await removeFrom(place, options, signal);
+    (isOurs ? ours : kubeProxy).push(removal);
+  }
+  return { ours: joinRemovals(ours), kubeProxy: joinRemovals(kubeProxy) };
+}
+
+async function removeFrom(
+  place: IptablesPlace,
+  { backendHost, kubeProxyRules }: LeftRulesOptions,
+  signal: AbortSignal,
+): Promise<{ readonly isOurs: boolean; readonly removal: Removal }> {
+  let isOurs = false;
+  const wish = (save: IptablesSave): RemovalWish => {
+    isOurs = isBirthmarked(save);
+    if (isOurs) return ourChains;
+    return kubeProxyRules === 'remove' ? allButForward : nothingUnwanted;
+  };
+  const removal = await removePlace(backendHost.runner, place, wish, signal);
+  // Rules that are to stay need not be readable.
+  return { isOurs, removal: isOurs || kubeProxyRules === 'remove' ? removal : nothingRemoved };
+}
+
+/** Whether this agent wrote what is there, or took it over. */
+export function isBirthmarked({ tables }: IptablesSave): boolean {
+  return tables.some(({ chains }) => chains.has(birthmarkChain));
+}
+
+/** Not probed: a host that cannot run a backend any more may have its rules all the same. */
+export async function cleanBackend(
+  mode: ProxyMode,
+  { backendHost }: Pick<LeftRulesOptions, 'backendHost'>,
+  ipFamily: IpFamily,
+  signal: AbortSignal,
+): Promise<Removal> {
+  const factory = await backends[mode]();
+  await using backend = await factory.open(backendHost, ipFamily, signal);
+  return { ...nothingRemoved, removed: await backend.cleanup(signal) };
+}
