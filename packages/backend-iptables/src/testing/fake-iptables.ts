@@ -6,6 +6,7 @@ import {
   type CommandRunner,
   type IptablesVariant,
 } from '@switchyard/host';
+import type { PacketCounters } from '@switchyard/native';
 import { builtInChains, FakeTable, listLines, saveLines } from './fake-table.ts';
 import { restore } from './restore.ts';
 
@@ -44,6 +45,12 @@ export class FakeIptables implements CommandRunner {
   readonly restores: RestoreNote[] = [];
   /** Names of accounting objects (`nfacct add`). */
   readonly nfacct: Set<string> = new Set();
+  /** The same as the backend makes and reads them; they count nothing. */
+  readonly packetCounters: PacketCounters = {
+    ensure: (name) => void this.nfacct.add(name),
+    read: () => new Map([...this.nfacct].map((name) => [name, { packets: 0, bytes: 0 }])),
+    remove: (name) => this.nfacct.delete(name),
+  };
   /** Clients that `-m recent` remembers, by list. */
   readonly recent: Map<string, Set<string>> = new Map();
   /** Restores whose text matches are refused, as if the kernel could not take them; the line is that of the match. */
