@@ -32,7 +32,7 @@ let near: LabPod;
 let client: Prober;
 
 beforeAll(async () => {
-  lab = await createLab({ name: 'driftip', nodes: 1, ipFamilies }, signal);
+  lab = await createLab({ name: `dri${variant}`.slice(0, 8), nodes: 1, ipFamilies }, signal);
   [here] = lab.nodes as [LabNode];
   near = await lab.addPod(here, 'near');
   startEchoServer(near, { pod: 'near', tcp: [8080], udp: [8080] });
