@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { workspaces } from '../workspace.ts';
-import { benchNames, findBenches, selectBenches } from './benches.ts';
+import { benchNames, findBenches, selectBenches, splitArguments } from './benches.ts';
 
 const packages = [
   { folder: 'packages/core', targets: ['build', 'bench'] },
-  { folder: 'packages/backend-nftables', targets: ['bench', 'bench-connections', 'test'] },
-  { folder: 'packages/rollout', targets: ['bench'] },
+  { folder: 'packages/backend-nftables', targets: ['bench', 'bench-drift', 'test'] },
+  { folder: 'packages/backend-iptables', targets: ['bench'] },
+  { folder: 'packages/rollout', targets: ['bench', 'bench-iptables'] },
   { folder: 'packages/host', targets: ['test'] },
 ];
 const targetsOf = (...names: readonly string[]): readonly string[] =>
@@ -15,29 +16,37 @@ const targetsOf = (...names: readonly string[]): readonly string[] =>
 test('a bench is named after its package, further ones carry the rest of their target', () => {
   assert.deepEqual(benchNames(findBenches(packages)), [
     'nftables',
+    'iptables',
     'core',
     'backend-nftables',
-    'backend-nftables-connections',
+    'backend-nftables-drift',
+    'backend-iptables',
     'rollout',
+    'rollout-iptables',
   ]);
 });
 
 test('without names everything runs, with names only those, in the order asked for', () => {
-  assert.equal(targetsOf().length, 4);
+  assert.equal(targetsOf().length, 6);
   assert.deepEqual(targetsOf('rollout', 'core'), ['rollout:bench', 'core:bench']);
-  assert.deepEqual(targetsOf('backend-nftables-connections'), ['backend-nftables:bench-connections']);
+  assert.deepEqual(targetsOf('backend-nftables-drift'), ['backend-nftables:bench-drift']);
 });
 
-test('a suite runs all benches of its packages', () => {
-  assert.deepEqual(targetsOf('nftables'), [
-    'rollout:bench',
-    'backend-nftables:bench',
-    'backend-nftables:bench-connections',
-  ]);
+test('a suite runs the benches of one mode', () => {
+  assert.deepEqual(targetsOf('nftables'), ['rollout:bench', 'backend-nftables:bench', 'backend-nftables:bench-drift']);
+  assert.deepEqual(targetsOf('iptables'), ['rollout:bench-iptables', 'backend-iptables:bench']);
 });
 
-test('the suites of this checkout name packages that have benches', () => {
+test('the suites of this checkout name benches that there are', () => {
   const all = findBenches(workspaces());
-  assert.ok(selectBenches(['nftables'], all).some(({ target }) => target === 'rollout:bench'));
-  assert.ok(selectBenches(['nftables'], all).some(({ target }) => target === 'backend-nftables:bench'));
+  assert.equal(selectBenches(['nftables'], all).length, 3);
+  assert.equal(selectBenches(['iptables'], all).length, 2);
+});
+
+test('what begins with a dash is for the benches', () => {
+  assert.deepEqual(splitArguments(['iptables', 'core', '--nft', '100', '--quick']), {
+    names: ['iptables', 'core'],
+    options: ['--nft', '100', '--quick'],
+  });
+  assert.deepEqual(splitArguments(['iptables']), { names: ['iptables'], options: [] });
 });

@@ -8,8 +8,11 @@ export interface Bench {
   readonly target: string;
 }
 
-/** What belongs together beyond one package: name to the packages whose benches it runs, in this order. */
-const suites: Readonly<Record<string, readonly string[]>> = { nftables: ['rollout', 'backend-nftables'] };
+/** What belongs together beyond one package: name to the benches it runs, in this order. */
+const suites: Readonly<Record<string, readonly string[]>> = {
+  nftables: ['rollout', 'backend-nftables', 'backend-nftables-drift'],
+  iptables: ['rollout-iptables', 'backend-iptables'],
+};
 
 /** Every nx target `bench` or `bench-...` of the packages. */
 export function findBenches(workspaces: readonly Pick<Workspace, 'folder' | 'targets'>[]): readonly Bench[] {
@@ -29,9 +32,16 @@ export function benchNames(benches: readonly Bench[]): readonly string[] {
 /** The benches behind names; without names all of them. Every name must be one of `benchNames`. */
 export function selectBenches(names: readonly string[], benches: readonly Bench[]): readonly Bench[] {
   if (names.length === 0) return benches;
-  return names.flatMap((name) => {
-    const suite = suites[name];
-    if (suite === undefined) return benches.filter((bench) => bench.name === name);
-    return suite.flatMap((project) => benches.filter(({ target }) => target.startsWith(`${project}:`)));
-  });
+  const wanted = names.flatMap((name) => suites[name] ?? [name]);
+  return wanted.flatMap((name) => benches.filter((bench) => bench.name === name));
+}
+
+/** Names of benches, and from the first word with a dash on what is handed to each of them. */
+export function splitArguments(words: readonly string[]): {
+  readonly names: readonly string[];
+  readonly options: readonly string[];
+} {
+  const first = words.findIndex((word) => word.startsWith('-'));
+  const end = first < 0 ? words.length : first;
+  return { names: words.slice(0, end), options: words.slice(end) };
 }

@@ -10,9 +10,18 @@ export function describeMachine(): string {
     `${all.length} cores (${all[0]?.model.trim() ?? 'unknown'}), ${memory}`,
     `kernel ${release()}`,
     nftVersion(),
+    iptablesVersion(),
     `Node ${process.version}`,
     `load ${load}`,
   ].join(', ');
+}
+
+function iptablesVersion(): string {
+  try {
+    return execFileSync('iptables', ['--version'], { encoding: 'utf8' }).trim();
+  } catch {
+    return 'no iptables';
+  }
 }
 
 function nftVersion(): string {

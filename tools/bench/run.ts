@@ -1,15 +1,17 @@
 import { execa } from 'execa';
 import { root, workspaces } from '../workspace.ts';
-import { benchNames, findBenches, selectBenches } from './benches.ts';
+import { benchNames, findBenches, selectBenches, splitArguments } from './benches.ts';
 import { describeMachine } from './machine.ts';
 
-// `./dev bench` runs every bench target; `./dev bench core lab` only the named ones, `./dev bench nftables` a suite.
+// `./dev bench` runs every bench target; `./dev bench core lab` only the named ones, `./dev bench nftables` a suite,
+// `./dev bench iptables --quick` hands `--quick` to each bench of it.
 
-async function main(names: readonly string[]): Promise<void> {
+async function main(words: readonly string[]): Promise<void> {
+  const { names, options } = splitArguments(words);
   const benches = findBenches(workspaces());
   const known = benchNames(benches);
   const unknown = names.filter((name) => !known.includes(name));
-  if (names[0] === 'list' || names[0] === '--help') {
+  if (names[0] === 'list' || words[0] === '--help') {
     console.log(`benches: ${known.join(', ')}`);
     return;
   }
@@ -21,7 +23,7 @@ async function main(names: readonly string[]): Promise<void> {
   console.log(`machine: ${describeMachine()}`);
   for (const { name, target } of selectBenches(names, benches)) {
     console.log(`\n== ${name}`);
-    const result = await execa('nx', ['run', target, '--output-style=stream'], {
+    const result = await execa('nx', ['run', target, '--output-style=stream', ...options], {
       cwd: root,
       reject: false,
       stdio: 'inherit',

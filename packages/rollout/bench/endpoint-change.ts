@@ -3,6 +3,7 @@
 // connection that lands at the new endpoint. Sizes are arguments: node endpoint-change.ts 1000 5000
 import { createFillers, endpointsPerService } from './big-cluster.ts';
 import { Measurement, type Rounds, type SizeFigures } from './measure.ts';
+import { nftables } from './modes.ts';
 import { percentile } from './percentile.ts';
 import { setStage } from './stage.ts';
 import { verdictTable } from './targets.ts';
@@ -11,7 +12,7 @@ import { textTable } from '../src/report/result-table.ts';
 const defaultSizes = [0, 1000, 5000, 10_000];
 
 function roundsOf(services: number): Rounds {
-  return { coldStarts: 3, adoptions: 3, changes: 1000, bursts: services === 5000 ? 5 : 0 };
+  return { coldStarts: 3, adoptions: 3, changes: 1000, bursts: services === 5000 ? 5 : 0, idleTime: 60_000 };
 }
 
 async function measure(services: number, signal: AbortSignal): Promise<SizeFigures> {
@@ -20,7 +21,7 @@ async function measure(services: number, signal: AbortSignal): Promise<SizeFigur
   await using stage = await setStage(signal);
   await createFillers(stage.api, 0, services, signal);
   progress(`${services} services: measuring`);
-  const measurement = await Measurement.begin(stage, signal);
+  const measurement = await Measurement.begin(stage, nftables, signal);
   const figures = await measurement.run(services, roundsOf(services), signal);
   progress(`${services} services: done in ${((performance.now() - start) / 1000).toFixed(0)} s`);
   return figures;

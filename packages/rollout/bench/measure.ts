@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { millis } from '@switchyard/core';
 import type { LabProcess } from '@switchyard/lab';
 import { createService, inParallel, moveService } from './big-cluster.ts';
-import { cpuOf, monotonic, rssOf } from './process-figures.ts';
+import type { Mode } from './modes.ts';
+import { cpuOf, monotonic, peakRssOf, rssOf } from './process-figures.ts';
 import type { Stage } from './stage.ts';
 
 /** What was measured at one size. All times in milliseconds, memory in MB. */
@@ -14,7 +15,9 @@ export interface SizeFigures {
   readonly syncs: readonly number[];
   readonly adoptions: readonly number[];
   readonly rssAfterSync: number;
-  /** When nothing has happened for `idleTime`. */
+  /** The most it ever was, until after the changes. */
+  readonly rssPeak: number;
+  /** When nothing has happened for a while. */
   readonly rssIdle: number;
   readonly rssAfterChanges: number;
   readonly changes: readonly number[];
@@ -29,9 +32,7 @@ type Pod = 'a' | 'b';
 /** The Service that is moved to and fro; by its name the last one in every list. */
 const moved = 'zz-moved';
 const burstSize = 500;
-const startTimeout = 30_000;
-/** After this long all is compiled, and what the start left has been given back. */
-const idleTime = 62_000;
+const startTimeout = 120_000;
 
 /** How often each thing is done. */
 export interface Rounds {
@@ -39,22 +40,26 @@ export interface Rounds {
   readonly adoptions: number;
   readonly changes: number;
   readonly bursts: number;
+  /** Milliseconds; after 62,000 all is compiled, and what the start left has been given back. */
+  readonly idleTime: number;
 }
 
 /** Measures one agent in a cluster that already holds `services` Services; the one that is moved comes on top. */
 export class Measurement {
   readonly #stage: Stage;
+  readonly #mode: Mode;
   readonly #clusterIp: string;
   #pod: Pod = 'a';
 
-  private constructor(stage: Stage, clusterIp: string) {
+  private constructor(stage: Stage, mode: Mode, clusterIp: string) {
     this.#stage = stage;
+    this.#mode = mode;
     this.#clusterIp = clusterIp;
   }
 
   /** Creates the Service that is moved. */
-  static async begin(stage: Stage, signal: AbortSignal): Promise<Measurement> {
-    return new Measurement(stage, await createService(stage.api, moved, [stage.addresses.a], signal));
+  static async begin(stage: Stage, mode: Mode, signal: AbortSignal): Promise<Measurement> {
+    return new Measurement(stage, mode, await createService(stage.api, moved, [stage.addresses.a], signal));
   }
 
   async run(services: number, rounds: Rounds, signal: AbortSignal): Promise<SizeFigures> {
@@ -71,10 +76,11 @@ export class Measurement {
     syncs.push(synced);
     await sleep(2000);
     const rssAfterSync = rssOf(agent.pid);
-    await sleep(idleTime - 2000);
+    await sleep(rounds.idleTime);
     const rssIdle = rssOf(agent.pid);
     const { changes, cpuPerChange, apiServerCpuPerChange } = await this.#changes(agent, rounds.changes, signal);
     const rssAfterChanges = rssOf(agent.pid);
+    const rssPeak = peakRssOf(agent.pid);
     const bursts = rounds.bursts === 0 ? [] : await this.#bursts(agent, rounds.bursts, signal);
     await agent.stop(millis(0));
     const adoptions: number[] = [];
@@ -85,6 +91,7 @@ export class Measurement {
       syncs,
       adoptions,
       rssAfterSync,
+      rssPeak,
       rssIdle,
       rssAfterChanges,
       changes,
@@ -96,10 +103,10 @@ export class Measurement {
 
   /** From the start of the process, in a kernel without a table, to the answer of the last Service. */
   async #coldStart(): Promise<ColdStart> {
-    await this.#stage.node.run('nft', ['flush', 'ruleset']);
+    await this.#mode.flush(this.#stage.node);
     const start = monotonic();
     const wallStart = Date.now();
-    const agent = this.#stage.startAgent();
+    const agent = this.#stage.startAgent(this.#mode.args);
     const at = await this.#answer(agent, this.#pod);
     return { agent, took: at - start, synced: loggedAt(agent, 'in sync') - wallStart };
   }
@@ -109,7 +116,7 @@ export class Measurement {
     this.#pod = other(this.#pod);
     await moveService(this.#stage.api, moved, this.#stage.addresses[this.#pod], signal);
     const start = monotonic();
-    const agent = this.#stage.startAgent();
+    const agent = this.#stage.startAgent(this.#mode.args);
     const at = await this.#answer(agent, this.#pod);
     await agent.stop(millis(0));
     return at - start;

@@ -6,6 +6,12 @@ export function rssOf(pid: number): number {
   return Number(line?.[1] ?? Number.NaN) / 1024;
 }
 
+/** The most that a process has had resident, in MB. */
+export function peakRssOf(pid: number): number {
+  const line = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  return Number(line?.[1] ?? Number.NaN) / 1024;
+}
+
 /** CPU milliseconds a process and its ended children have used; the kernel counts in 10 ms. */
 export function cpuOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];

@@ -26,7 +26,8 @@ export interface Stage extends AsyncDisposable {
   readonly prober: Prober;
   /** Addresses of the pods `a` and `b`, both answering on `podPort`. */
   readonly addresses: { readonly a: string; readonly b: string };
-  startAgent(): LabProcess;
+  /** With further flags, which win. */
+  startAgent(args: readonly string[]): LabProcess;
 }
 
 /** Where the pods' echo servers listen. */
@@ -63,7 +64,7 @@ export async function setStage(signal: AbortSignal): Promise<Stage> {
     apiServerPid: child.pid ?? 0,
     prober,
     addresses,
-    startAgent: () => startAgent(node, kubeconfig),
+    startAgent: (args) => startAgent(node, kubeconfig, { args }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -98,16 +98,22 @@ export function verdictTable(
 ): readonly (readonly string[])[] {
   const lines = rows.flatMap((row) =>
     sizes.flatMap((figures) => {
-      const value = row.of(figures);
-      if (Number.isNaN(value)) return [];
-      const target = row.target(figures.services);
-      const verdict = target === undefined ? '-' : value <= target ? 'PASS' : 'FAIL';
-      const limit = target === undefined ? '-' : `<= ${target}`;
       const size = `${figures.services} x ${endpointsPerService}`;
-      return [[row.what, size, shown(value), row.unit, limit, verdict, row.kubeProxy[figures.services] ?? '-']];
+      const line = verdictLine(row, figures);
+      return line === undefined ? [] : [[row.what, size, ...line]];
     }),
   );
   return [['figure', 'services', 'measured', 'unit', 'target', 'verdict', 'kube-proxy 1.36.2 nftables'], ...lines];
+}
+
+/** Value, unit, target, verdict, kube-proxy; undefined: not measured at this size. */
+export function verdictLine(row: Row, figures: SizeFigures): readonly string[] | undefined {
+  const value = row.of(figures);
+  if (Number.isNaN(value)) return undefined;
+  const target = row.target(figures.services);
+  const verdict = target === undefined ? '-' : value <= target ? 'PASS' : 'FAIL';
+  const limit = target === undefined ? '-' : `<= ${target}`;
+  return [shown(value), row.unit, limit, verdict, row.kubeProxy[figures.services] ?? '-'];
 }
 
 function shown(value: number): string {

@@ -121,6 +121,7 @@ class Reader {
         masqueradeAll: given.agent.masqueradeAll ?? false,
         terminatingFallback: given.agent.terminatingFallback ?? 'on',
         nodePortAddresses: this.#nodePortAddresses(given.agent.nodePortAddresses),
+        localhostNodePorts: given.agent.localhostNodePorts ?? true,
       },
       zone: given.zone,
       services: given.services.map((service, index) => this.#service(service, ['given', 'services', index])),
@@ -130,8 +131,8 @@ class Reader {
     };
   }
 
-  #nodePortAddresses(given: 'primary' | readonly string[] = []): Scenario['agent']['nodePortAddresses'] {
-    return given === 'primary' ? given : given.map((cidr) => this.#cidr(cidr, ['given', 'agent']));
+  #nodePortAddresses(given: FileAgent['nodePortAddresses'] = []): Scenario['agent']['nodePortAddresses'] {
+    return typeof given === 'string' ? given : given.map((cidr) => this.#cidr(cidr, ['given', 'agent']));
   }
 
   /** They have addresses of one family, and no twin. */
@@ -209,7 +210,7 @@ class Reader {
     const from = isFromItself ? 'node' : flow.from;
     const isClass = (sourceClasses as readonly string[]).includes(from);
     const family = this.#family(flow.family, path);
-    const expect = this.#expectation(this.#mine(flow.expect), [...path, 'expect'], family);
+    const expect = this.#expectation(this.#own(flow.expect), [...path, 'expect'], family);
     return {
       from: isClass ? (from as SourceClass) : 'pod',
       isFromItself,
@@ -219,7 +220,8 @@ class Reader {
       port: parsePort(Number(port)),
       protocol: protocol as Protocol,
       expect,
-      kept: flow.kept === undefined ? undefined : this.#kept(this.#ip(flow.kept, path, family), expect, path),
+      kept:
+        flow.kept === undefined ? undefined : this.#kept(this.#ip(this.#own(flow.kept), path, family), expect, path),
     };
   }
 
@@ -228,8 +230,9 @@ class Reader {
     return isOne ? kept : this.#refuse(path, `${kept} is not among the endpoints`);
   }
 
-  #mine(expect: FileFlow['expect']): FileExpectation {
-    return typeof expect === 'object' && 'nftables' in expect ? expect[this.#dataplane] : expect;
+  /** What a file says for all dataplanes, or for ours. */
+  #own<T extends FileExpectation | string>(given: T | Readonly<Record<DataplaneMode, T>>): T {
+    return typeof given === 'object' && 'nftables' in given ? given[this.#dataplane] : given;
   }
 
   #expectation(expect: FileExpectation, path: readonly unknown[], family: IpFamily): Expectation {

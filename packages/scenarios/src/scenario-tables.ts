@@ -6,6 +6,7 @@ import {
   type ClusterEvent,
   ClusterState,
   type ClusterStateView,
+  type DataplaneMode,
   type Dirty,
   dirtyServices,
   type ForwardingTable,
@@ -35,6 +36,7 @@ export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily, state: Cl
     externalIps: 'forward',
     podDetector: podDetectorOf(scenario, ipFamily, state),
     nodePortCidrs: nodePortCidrsOf(scenario, ipFamily, state),
+    localhostNodePorts: scenario.dataplane === 'iptables' && agent.localhostNodePorts,
   };
 }
 
@@ -59,9 +61,16 @@ function podDetectorOf({ agent }: Scenario, ipFamily: IpFamily, state: ClusterSt
   }
 }
 
+/** As kube-proxy's modes have it. */
+const defaultNodePortAddresses: Readonly<Record<DataplaneMode, 'primary' | readonly string[]>> = {
+  nftables: 'primary',
+  iptables: [],
+};
+
 /** A list is of the scenario's own family and leaves the other one open, as in the agent. */
 function nodePortCidrsOf(scenario: Scenario, ipFamily: IpFamily, state: ClusterStateView): readonly Cidr[] {
-  const { nodePortAddresses: given } = scenario.agent;
+  const { nodePortAddresses } = scenario.agent;
+  const given = nodePortAddresses === 'default' ? defaultNodePortAddresses[scenario.dataplane] : nodePortAddresses;
   if (given === 'primary') {
     const addresses = state.nodes.get(nodeName('node1'))?.addresses ?? [];
     return addresses

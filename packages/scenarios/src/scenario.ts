@@ -13,8 +13,13 @@ export interface ScenarioAgent {
   readonly detectLocal: ScenarioDetection;
   readonly masqueradeAll: boolean;
   readonly terminatingFallback: 'on' | 'off';
-  /** CIDRs for `--nodeport-addresses`; empty means every local address. `primary`: our Node's first address. */
-  readonly nodePortAddresses: 'primary' | readonly string[];
+  /**
+   * CIDRs for `--nodeport-addresses`; empty means every local address. `primary`: our Node's first address. `default`: the flag
+   * is not given, and the dataplane has a default of its own.
+   */
+  readonly nodePortAddresses: 'primary' | 'default' | readonly string[];
+  /** `--iptables-localhost-nodeports`: NodePorts answer on 127.0.0.0/8. Only the iptables dataplane can. */
+  readonly localhostNodePorts: boolean;
 }
 
 /** One port of a scenario's Service. */

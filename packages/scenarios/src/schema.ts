@@ -76,7 +76,7 @@ export const flowSchema = v.strictObject({
    */
   fromPort: v.optional(port),
   /** Session affinity: the endpoint, one of those above, at which this client was before. Looked at in the lab only. */
-  kept: v.optional(v.string()),
+  kept: v.optional(v.union([v.string(), v.strictObject({ nftables: v.string(), iptables: v.string() })])),
   family,
 });
 
@@ -131,7 +131,10 @@ export const scenarioSchema = v.strictObject({
         ),
         masqueradeAll: v.optional(v.boolean(), false),
         terminatingFallback: v.optional(v.picklist(['on', 'off']), 'on'),
-        nodePortAddresses: v.optional(v.union([v.literal('primary'), v.array(v.string())]), []),
+        /** `default`: the flag is not given. */
+        nodePortAddresses: v.optional(v.union([v.picklist(['primary', 'default']), v.array(v.string())]), []),
+        /** `--iptables-localhost-nodeports`; of no effect to other dataplanes. */
+        localhostNodePorts: v.optional(v.boolean(), true),
       }),
       {},
     ),

@@ -1,5 +1,5 @@
 import { type ForwardingTable, type IpFamily, ipFamilies, parseIp } from '@switchyard/core';
-import type { ProbeRequest, ProbeResult } from '@switchyard/lab';
+import { connectWhile, type ProbeRequest, type Traffic } from '@switchyard/lab';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { here, situation, there } from '../../src/testing/situations.ts';
@@ -40,31 +40,13 @@ function table(ipFamily: IpFamily, ...pods: readonly Pod[]): ForwardingTable {
   );
 }
 
-interface Traffic {
-  readonly count: number;
-  readonly failed: readonly (ProbeResult & { readonly request: ProbeRequest })[];
-}
-
 const kinds: readonly ProbeRequest[] = ipFamilies.flatMap((family) =>
   (['tcp', 'udp'] as const).map((protocol) => ({ protocol, address: vip[family], port: 80 })),
 );
 
 /** New connections from the client while `work` goes on: TCP and UDP of both families, `lines` of each at a time. */
-async function during(lines: number, work: (count: () => number) => Promise<void>): Promise<Traffic> {
-  const failed: Traffic['failed'][number][] = [];
-  let count = 0;
-  const done = new AbortController();
-  const connect = async (request: ProbeRequest): Promise<void> => {
-    while (!done.signal.aborted) {
-      const result = await site.client.probe(request);
-      count++;
-      if (result.status !== 'answered') failed.push({ ...result, request });
-    }
-  };
-  const connecting = Promise.all(kinds.flatMap((request) => Array.from({ length: lines }, () => connect(request))));
-  await work(() => count).finally(() => done.abort());
-  await connecting;
-  return { count, failed };
+function during(lines: number, work: (count: () => number) => Promise<void>): Promise<Traffic> {
+  return connectWhile({ prober: site.client, requests: kinds, lines }, work);
 }
 
 type Both<T> = Readonly<Record<IpFamily, T>>;

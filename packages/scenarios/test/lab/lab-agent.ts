@@ -148,10 +148,7 @@ function marker(name: string): ClusterObject {
 
 /** The agent flags that correspond to a scenario's `agent`. */
 function flagsOf(scenario: Scenario, folder: string): readonly string[] {
-  const { detectLocal, masqueradeAll, nodePortAddresses, terminatingFallback } = scenario.agent;
-  // A list of one family leaves the other open.
-  const listed = nodePortAddresses.length > 0 ? nodePortAddresses : ['0.0.0.0/0', '::/0'];
-  const nodePorts = nodePortAddresses === 'primary' ? nodePortAddresses : [...listed].join(',');
+  const { detectLocal, masqueradeAll, localhostNodePorts, terminatingFallback } = scenario.agent;
   return [
     `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
@@ -161,11 +158,19 @@ function flagsOf(scenario: Scenario, folder: string): readonly string[] {
     '--oom-score-adj=0',
     ...detectionFlags(detectLocal),
     ...(masqueradeAll ? ['--masquerade-all'] : []),
-    `--nodeport-addresses=${nodePorts}`,
+    ...nodePortFlags(scenario.agent),
+    `--iptables-localhost-nodeports=${localhostNodePorts}`,
     `--switchyard-terminating-fallback=${terminatingFallback}`,
     '--healthz-bind-address=0.0.0.0:10256',
     '-v=4',
   ];
+}
+
+function nodePortFlags({ nodePortAddresses: given }: Scenario['agent']): readonly string[] {
+  if (given === 'default') return [];
+  if (given === 'primary') return ['--nodeport-addresses=primary'];
+  // A list of one family leaves the other open.
+  return [`--nodeport-addresses=${(given.length > 0 ? given : ['0.0.0.0/0', '::/0']).join(',')}`];
 }
 
 function detectionFlags(detectLocal: ScenarioDetection): readonly string[] {

@@ -1,0 +1,27 @@
+import type { IpFamily } from '@switchyard/core';
+import { isKubeProxyChain } from '@switchyard/host';
+import type { TableName } from '../chains.ts';
+import { chainNames } from '../names.ts';
+
+/** The kernel's own chains, from which others are reached. */
+const builtIn: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
+
+/** The table in the words of nft: `ip nat`. */
+export function tableText(ipFamily: IpFamily, table: TableName): string {
+  return `${ipFamily === 'IPv4' ? 'ip' : 'ip6'} ${table}`;
+}
+
+/** Whether a chain is written by us alone, as long as no kube-proxy runs. KUBE-FIREWALL is not: the kubelet has rules in it, too. */
+export function isOurChain(name: string): boolean {
+  return name === chainNames.mark || isKubeProxyChain(name);
+}
+
+/** Whether a chain can hold rules of ours among those of others. */
+export function isSharedWithOthers(name: string): boolean {
+  return builtIn.has(name) || name === chainNames.kubeletFirewall;
+}
+
+/** Whether a jump to this chain in a chain of others is a rule of ours. */
+export function isTargetOfOurs(name: string): boolean {
+  return isOurChain(name) || name === chainNames.kubeletFirewall;
+}

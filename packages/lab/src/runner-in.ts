@@ -1,0 +1,17 @@
+import { type CommandRunner, createCommandRunner } from '@switchyard/host';
+import type { LabHost } from './lab.ts';
+import { namespacesRoot } from './names.ts';
+
+/**
+ * A runner whose programs enter a lab host's network namespace; by exec, so that the process id is the program's. iptables
+ * has a lock file there of its own: nobody else on this machine is waited for.
+ */
+export function runnerIn(host: LabHost, folder: string): CommandRunner {
+  const runner = createCommandRunner();
+  const enter = [`--net=${namespacesRoot}/${host.namespace}`, '--'];
+  const own = { XTABLES_LOCKFILE: `${folder}/${host.name}-xtables.lock` };
+  return {
+    run: (file, args, options) =>
+      runner.run('nsenter', [...enter, file, ...args], { ...options, env: { ...own, ...options.env } }),
+  };
+}

@@ -1,0 +1,88 @@
+import { type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
+import { createLab } from './create-lab.ts';
+import { startEchoServer } from './echo-server.ts';
+import type { Lab, LabNode, LabPod } from './lab.ts';
+import type { ProbeRequest, ProbeResult } from './probe-types.ts';
+import { createProber, type Prober } from './prober.ts';
+
+/** A lab for tests of a dataplane: an echo server in each pod, a prober in each kind of sender. `near` runs on the node under test. */
+export interface Site extends AsyncDisposable {
+  readonly lab: Lab;
+  readonly node: LabNode;
+  readonly near: LabPod;
+  readonly far: LabPod;
+  /** Outside the cluster. */
+  readonly client: Prober;
+  /** In `near`. */
+  readonly pod: Prober;
+  /** On the node. */
+  readonly self: Prober;
+}
+
+/** Where the echo servers of `near` and `far` listen, TCP and UDP. */
+export const sitePort = 8080;
+
+/** Two nodes with one pod each; forwarding on the first is for the test to program. */
+export async function createSite(name: string, signal: AbortSignal): Promise<Site> {
+  const lab = await createLab({ name, nodes: 2, ipFamilies }, signal);
+  try {
+    const [node, other] = lab.nodes as [LabNode, LabNode];
+    const near = await lab.addPod(node, 'near');
+    const far = await lab.addPod(other, 'far');
+    for (const pod of [near, far]) startEchoServer(pod, { pod: pod.name, tcp: [sitePort], udp: [sitePort] });
+    const [client, pod, self] = await Promise.all([
+      createProber(lab.client, signal),
+      createProber(near, signal),
+      createProber(node, signal),
+    ]);
+    for (const one of [near, far]) for (const family of ipFamilies) await waitForEcho(self, one, family, signal);
+    return { lab, node, near, far, client, pod, self, [Symbol.asyncDispose]: () => lab[Symbol.asyncDispose]() };
+  } catch (error) {
+    await lab[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function waitForEcho(prober: Prober, pod: LabPod, family: IpFamily, signal: AbortSignal): Promise<void> {
+  const request = { protocol: 'tcp', address: pod.addresses[family] ?? '', port: sitePort, timeout: 200 } as const;
+  for (let round = 0; round < 100; round++) {
+    if ((await prober.probe(request)).status === 'answered') return;
+    await systemClock.sleep(millis(20), signal); // it is starting
+  }
+  throw new Error(`the echo server of ${pod.name} does not answer on ${family}`);
+}
+
+/** New connections, and those that were not answered. */
+export interface Traffic {
+  readonly count: number;
+  readonly failed: readonly (ProbeResult & { readonly request: ProbeRequest })[];
+}
+
+/** What to connect to, and how often. */
+export interface TrafficOptions {
+  readonly prober: Prober;
+  readonly requests: readonly ProbeRequest[];
+  /** How many go on at a time, for each request. */
+  readonly lines: number;
+}
+
+/** Makes new connections, one after another in each line, while `work` goes on; it is told how many there were so far. */
+export async function connectWhile(
+  { prober, requests, lines }: TrafficOptions,
+  work: (count: () => number) => Promise<void>,
+): Promise<Traffic> {
+  const failed: Traffic['failed'][number][] = [];
+  let count = 0;
+  const done = new AbortController();
+  const connect = async (request: ProbeRequest): Promise<void> => {
+    while (!done.signal.aborted) {
+      const result = await prober.probe(request);
+      count++;
+      if (result.status !== 'answered') failed.push({ ...result, request });
+    }
+  };
+  const connecting = Promise.all(requests.flatMap((request) => Array.from({ length: lines }, () => connect(request))));
+  await work(() => count).finally(() => done.abort());
+  await connecting;
+  return { count, failed };
+}

@@ -1,0 +1,42 @@
+import type { LabNode } from '@switchyard/lab';
+
+/** One way of the agent to program the kernel. */
+export interface Mode {
+  readonly name: string;
+  /** Flags of the agent. */
+  readonly args: readonly string[];
+  /** Takes every rule out of the node's kernel. */
+  flush(node: LabNode): Promise<void>;
+}
+
+/** As kube-proxy was measured: its default of a second would be all that one sees of steady change. */
+const quick = '--iptables-min-sync-period=10ms';
+
+/** The default mode. */
+export const nftables: Mode = {
+  name: 'nftables',
+  args: [],
+  flush: (node) => expectZero(node, 'nft', ['flush', 'ruleset']),
+};
+
+/** Both iptables of the kernel. */
+export const iptables: Readonly<Record<'nft' | 'legacy', Mode>> = {
+  nft: {
+    name: 'iptables (nft)',
+    args: ['--proxy-mode=iptables', '--switchyard-iptables-variant=nft', quick],
+    flush: (node) => expectZero(node, 'nft', ['flush', 'ruleset']),
+  },
+  legacy: {
+    name: 'iptables (legacy)',
+    args: ['--proxy-mode=iptables', '--switchyard-iptables-variant=legacy', quick],
+    flush: (node) => expectZero(node, 'iptables-legacy-restore', [], emptyTables),
+  },
+};
+
+/** Without `--noflush` every chain of these tables goes. */
+const emptyTables = ['nat', 'filter', 'mangle'].map((table) => `*${table}\nCOMMIT\n`).join('');
+
+async function expectZero(node: LabNode, file: string, args: readonly string[], stdin?: string): Promise<void> {
+  const result = await node.run(file, args, stdin === undefined ? {} : { stdin });
+  if (result.exitCode !== 0) throw new Error(`${file}: ${result.stderr}`);
+}
