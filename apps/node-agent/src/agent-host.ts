@@ -15,6 +15,7 @@ import type { ConfigFollower } from './config/config-follower.ts';
 import type { AddressHost } from './follow-addresses.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
+import type { RuleMetricsOptions } from './metrics/rule-metrics.ts';
 
 /** The machine, as far as the agent needs it. */
 export interface AgentHost extends FlowHost, AddressHost {
@@ -29,6 +30,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly interfaceAddresses: () => readonly IpAddress[];
   /** Removes what a stopped kube-proxy, and this agent in another mode, left. Rejects only when aborted. */
   readonly removeLeftRules: (signal: AbortSignal) => Promise<LeftRules>;
+  /** What the kernel counts by name for rules. */
+  readonly packetCounts: RuleMetricsOptions['packetCounts'];
   /** What the metrics server tells besides the state of the reconciler. */
   readonly views: EndpointViews;
   /** Called once, when the cluster was applied in every family for the first time. */

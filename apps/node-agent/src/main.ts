@@ -107,7 +107,7 @@ function backendHostOf(config: DataplaneConfig, logger: LeveledLogger): BackendH
 async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   const { config, backendHost, ipFamilies, logger } = run;
   const { nodeName } = config;
-  const metricsPage = createMetricsPage({ ipFamilies, clock: systemClock });
+  const metricsPage = createMetricsPage({ mode: config.mode, ipFamilies, clock: systemClock });
   const { metrics } = metricsPage;
   const needs = { nodeName, clock: systemClock, random: Math.random, logger, metricsPage };
   const opened = await openSource(config.source, needs);
@@ -157,6 +157,7 @@ function hostOf(
     metricsPage,
     listener: httpListener,
     interfaceAddresses: () => nodeAddresses(),
+    packetCounts: async () => (await native()).createPacketCounters().read(),
     openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
     removeLeftRules: (stop) => removeLeftRules({ mode, variant, kubeProxyRules, backendHost, ipFamilies }, stop),
     // Listing and the first apply leave more garbage than all that follows.

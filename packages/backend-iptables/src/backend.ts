@@ -11,15 +11,20 @@ import {
   type Millis,
   millis,
   seconds,
+  type ServiceCounters,
+  type ServicePortKey,
   systemClock,
 } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
+import type { Change } from './apply/change.ts';
 import type { CommitResult } from './apply/commit.ts';
 import { DamagedError } from './apply/damaged.ts';
 import { Engine } from './apply/engine.ts';
 import { kubeProxyRenderer } from './apply/renderer.ts';
 import { removeRules } from './cleanup.ts';
 import type { IptablesClient } from './client/iptables-client.ts';
+import { RuleCounters } from './counters/rule-counters.ts';
+import { RuleWatch, type RuleWatchOptions } from './drift/rule-watch.ts';
 import { dumpRules } from './dump.ts';
 import { readHeartbeat, writeHeartbeat } from './heartbeat.ts';
 import type { RenderChoices } from './options.ts';
@@ -35,6 +40,8 @@ export interface IptablesBackendParts {
   /** For how long stale chains of a large cluster stand at least. */
   readonly syncPeriod: Millis;
   readonly clock?: Clock;
+  /** What foreign changes are told by; absent: they are not noticed. */
+  readonly watch?: Pick<RuleWatchOptions, 'own' | 'netns'>;
   /** Time since boot; default: the machine's. */
   readonly uptime?: () => Millis;
 }
@@ -46,18 +53,41 @@ export class IptablesBackend implements DataplaneBackend {
   readonly capabilities: BackendCapabilities = capabilities;
   /** What is written, and what is known of the kernel. */
   readonly engine: Engine;
+  readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
+  readonly #counters: RuleCounters;
+  readonly #watch: RuleWatch | undefined;
   readonly #parts: IptablesBackendParts;
   readonly #uptime: () => Millis;
 
   constructor(parts: IptablesBackendParts) {
     const { client, logger, choices, syncPeriod, clock = systemClock } = parts;
     this.ipFamily = client.ipFamily;
-    this.engine = new Engine({ client, renderer: kubeProxyRenderer, logger, clock, choices, syncPeriod });
+    const onWritten = (change: Change): void => {
+      this.#counters.noteWritten(change);
+      this.#watch?.noteWritten(change);
+    };
+    const engine = new Engine({ client, renderer: kubeProxyRenderer, logger, clock, choices, syncPeriod, onWritten });
+    this.engine = engine;
+    this.#counters = new RuleCounters({ client, clock, entries: () => engine.entries() });
+    if (parts.watch !== undefined) {
+      const watch = new RuleWatch({
+        ...parts.watch,
+        client,
+        known: engine,
+        suspects: engine,
+        clock,
+        logger,
+        period: syncPeriod,
+      });
+      this.#watch = watch;
+      this.watchDrift = (report, signal) => watch.run(report, signal);
+    }
     this.#parts = parts;
     this.#uptime = parts.uptime ?? ((): Millis => seconds(uptime()));
   }
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
+    using _apply = this.#watch?.applying();
     try {
       return outcomeOf(await this.#apply(request, signal));
     } catch (error) {
@@ -77,6 +107,11 @@ export class IptablesBackend implements DataplaneBackend {
     return dumpRules(this.#parts.client, signal);
   }
 
+  /** Reads the few chains that all Services share; see docs/design/drift.md for what that costs. May be called during an apply. */
+  counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
+    return this.#counters.read(signal);
+  }
+
   async markReconciled(signal: AbortSignal): Promise<void> {
     if (!this.engine.isKnown) throw new HostError('iptables.heartbeat', 'cannot mark the rules as right: no apply yet');
     await writeHeartbeat(this.#parts.client, this.#uptime(), signal);
@@ -93,9 +128,12 @@ export class IptablesBackend implements DataplaneBackend {
 
   async #apply({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
     const { engine } = this;
-    if (engine.isKnown && scope.kind === 'delta') {
+    const isRepair = scope.kind === 'full' && scope.after === 'drift';
+    if (scope.kind === 'delta' ? engine.isKnown : isRepair && engine.canHeal) {
       try {
-        return await engine.applyDelta(table, scope.delta, signal);
+        return await (scope.kind === 'delta'
+          ? engine.applyDelta(table, scope.delta, signal)
+          : engine.heal(table, signal));
       } catch (error) {
         if (!(error instanceof DamagedError)) throw error;
         this.#parts.logger.warn('the rules are not as they were written; reading them back', {

@@ -1,6 +1,6 @@
 import { type Protocol, serviceKey, servicePortKey } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { endpointChain, portNameOf, serviceChain } from './names.ts';
+import { endpointChain, portNameOf, serviceChain, serviceChains } from './names.ts';
 
 const key = (namespace: string, name: string, port: string, protocol: Protocol) =>
   servicePortKey(serviceKey(namespace, name), port, protocol);
@@ -25,4 +25,17 @@ test('chains of a Service port differ by kind only, those of its endpoints by ad
   const names = ['10.0.0.1:80', '10.0.0.1:81', '10.0.0.2:80'].map((text) => endpointChain(cart, 'TCP', text));
   expect(new Set(names).size).toBe(3);
   for (const name of names) expect(name).toMatch(/^KUBE-SEP-[A-Z2-7]{16}$/);
+});
+
+// Of kube-proxy's own tests.
+test('names are those of kube-proxy for endpoints and all kinds of chains', () => {
+  const key1 = key('ns1', 'svc1', 'p80', 'TCP');
+  expect(endpointChain(key1, 'TCP', '10.180.0.1:80')).toBe('KUBE-SEP-SXIVWICOYRO3J4NJ');
+  expect(serviceChains(key1, 'TCP').SVC).toBe('KUBE-SVC-XPGD46QRK7WJZT7O');
+  expect(serviceChains(key('ns2', 'svc2', 'p80', 'TCP'), 'TCP')).toEqual({
+    SVC: 'KUBE-SVC-GNZBNJ2PO5MGZ6GT',
+    SVL: 'KUBE-SVL-GNZBNJ2PO5MGZ6GT',
+    EXT: 'KUBE-EXT-GNZBNJ2PO5MGZ6GT',
+    FW: 'KUBE-FW-GNZBNJ2PO5MGZ6GT',
+  });
 });

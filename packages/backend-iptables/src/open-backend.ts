@@ -1,5 +1,6 @@
 import { type IpFamily, UsageError } from '@switchyard/core';
 import { IptablesBackend } from './backend.ts';
+import { OwnProcesses } from './drift/own-processes.ts';
 import { openIptables } from './facts.ts';
 import type { IptablesHost } from './host.ts';
 
@@ -9,8 +10,10 @@ export async function openBackend(
   ipFamily: IpFamily,
   signal: AbortSignal,
 ): Promise<IptablesBackend> {
-  const { client, facts } = await openIptables(host, ipFamily, signal);
-  const { runner, logger, syncPeriod, clock, masqueradeBit, tcpBeLiberal } = host;
+  const own = new OwnProcesses();
+  const runner = own.runner(host.runner);
+  const { client, facts } = await openIptables({ ...host, runner }, ipFamily, signal);
+  const { logger, syncPeriod, clock, netns, masqueradeBit, tcpBeLiberal } = host;
   if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
     throw new UsageError('iptables.masquerade-bit', `a mark has the bits 0 to 31: ${masqueradeBit}`);
   }
@@ -22,6 +25,7 @@ export async function openBackend(
     logger,
     choices,
     syncPeriod,
+    watch: { own, netns },
     ...(clock === undefined ? {} : { clock }),
   });
 }

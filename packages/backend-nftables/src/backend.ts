@@ -12,6 +12,7 @@ import {
   type Millis,
   millis,
   type ServiceCounters,
+  ServiceCounts,
   type ServicePortKey,
   systemClock,
   type TableDelta,
@@ -22,6 +23,7 @@ import { AppliedServices } from './applied-services.ts';
 import { AppliedSettings } from './applied-settings.ts';
 import { ClassPool } from './class-pool.ts';
 import { type ChangeGroup, commitGroups, type CommitResult } from './commit.ts';
+import { countElements } from './count-elements.ts';
 import { dumpKernel } from './dump.ts';
 import type { ElementId } from './elements.ts';
 import { leftoverGroups } from './leftovers.ts';
@@ -30,7 +32,6 @@ import { NftError } from './nft-error.ts';
 import { orderChanges } from './order-changes.ts';
 import { exactSlotCounts, preloadedSlotCounts } from './slots.ts';
 import { readCounts } from './read-counts.ts';
-import { ServiceCounts } from './service-counts.ts';
 import { ensureTable, findTables, removeFamily } from './tables.ts';
 import type { NftTransport } from './transport.ts';
 
@@ -72,7 +73,7 @@ export class NftablesBackend implements DataplaneBackend {
   readonly #clock: Clock;
   readonly #classes: ClassPool;
   readonly #services: AppliedServices;
-  readonly #counts: ServiceCounts;
+  readonly #counts: ServiceCounts = new ServiceCounts();
   readonly #settings = new AppliedSettings();
   /** The table we write to; undefined when what is in the kernel is not known. */
   #table: TableName | undefined;
@@ -93,7 +94,6 @@ export class NftablesBackend implements DataplaneBackend {
     }
     const exactLimit = transport.canAddClasses ? exactSlotCounts : preloadedSlotCounts;
     this.#classes = new ClassPool(suffix);
-    this.#counts = new ServiceCounts(suffix);
     this.#services = new AppliedServices({
       suffix,
       exactLimit,
@@ -143,9 +143,11 @@ export class NftablesBackend implements DataplaneBackend {
     const table = this.#table;
     if (table === undefined) return this.#counts.latest;
     this.#counts.beginReading();
-    const reading = await readCounts(this.#transport, table, suffixOf(this.ipFamily), signal);
+    const suffix = suffixOf(this.ipFamily);
+    const reading = await readCounts(this.#transport, table, suffix, signal);
     if (reading === undefined) return this.#counts.latest;
-    return this.#counts.update(this.#services.placed(), reading, (key) => this.#services.has(key));
+    const isKnown = (key: ServicePortKey): boolean => this.#services.has(key);
+    return countElements(this.#counts, { services: this.#services.placed(), reading, suffix, isKnown });
   }
 
   /** A heartbeat that fails is one less: whatever is wrong with the table, drift and applies find it. */

@@ -31,6 +31,8 @@ export interface MetricDeclaration {
   readonly buckets?: BucketSet;
   /** Not there before it is set: 0 would be a lie, such as a time in 1970. */
   readonly isAbsentFirst?: true;
+  /** The only mode in which it is served; as in kube-proxy, it is not there at all in another. */
+  readonly onlyIn?: 'iptables' | 'nftables';
   /** What differs from kube-proxy's metric of this name. */
   readonly difference?: string;
 }

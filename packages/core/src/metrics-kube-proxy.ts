@@ -20,14 +20,28 @@ export const kubeProxyMetrics = {
       labels: [],
       difference: 'Once for the node; kube-proxy counts once per IP family.',
     },
+    kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total: {
+      help: 'Applies of changes that the kernel refused, in part or as a whole',
+      labels: ['ip_family'],
+      onlyIn: 'iptables',
+      difference: 'Other Services than the one that is refused are written all the same.',
+    },
+    kubeproxy_sync_proxy_rules_iptables_restore_failures_total: {
+      help: 'Applies of everything that the kernel refused, in part or as a whole',
+      labels: ['ip_family'],
+      onlyIn: 'iptables',
+      difference: 'Other Services than the one that is refused are written all the same.',
+    },
     kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total: {
       help: 'Failures to remove what is no longer wanted',
       labels: ['ip_family'],
+      onlyIn: 'nftables',
       difference: 'Always 0: what is no longer wanted goes in the same transaction; its failure is a sync failure.',
     },
     kubeproxy_sync_proxy_rules_nftables_sync_failures_total: {
       help: 'Applies of the nftables backend that failed as a whole',
       labels: ['ip_family'],
+      onlyIn: 'nftables',
     },
     kubeproxy_sync_proxy_rules_service_changes_total: {
       help: 'Services heard of, changed or listed',
@@ -98,6 +112,30 @@ export const kubeProxyMetrics = {
     },
   },
   collected: {
+    kubeproxy_iptables_ct_state_invalid_dropped_packets_total: {
+      type: 'counter',
+      help: 'Packets dropped because the connection tracking calls them invalid; absent where the kernel has no netfilter accounting',
+      labels: [],
+      onlyIn: 'iptables',
+    },
+    kubeproxy_iptables_localhost_nodeports_accepted_packets_total: {
+      type: 'counter',
+      help: 'Packets to NodePorts on 127.0.0.0/8; absent where the kernel has no netfilter accounting',
+      labels: [],
+      onlyIn: 'iptables',
+    },
+    kubeproxy_sync_proxy_rules_iptables_last: {
+      type: 'gauge',
+      help: 'Rules written by the last apply',
+      labels: ['ip_family', 'table'],
+      onlyIn: 'iptables',
+    },
+    kubeproxy_sync_proxy_rules_iptables_total: {
+      type: 'gauge',
+      help: 'Rules of ours in the kernel',
+      labels: ['ip_family', 'table'],
+      onlyIn: 'iptables',
+    },
     kubernetes_build_info: {
       type: 'gauge',
       help: 'Always 1, with the kube-proxy version this agent stands in for',
@@ -150,18 +188,6 @@ export interface RefusedMetric {
 
 /** What kube-proxy 1.36 has and this agent has not. */
 export const refusedMetrics: readonly RefusedMetric[] = [
-  {
-    name: 'kubeproxy_iptables_ct_state_invalid_dropped_packets_total',
-    reason: 'iptables only; this agent, as kube-proxy in nftables mode, drops no invalid packets',
-  },
-  {
-    name: 'kubeproxy_iptables_localhost_nodeports_accepted_packets_total',
-    reason: 'iptables only; nftables has no NodePorts on 127.0.0.1',
-  },
-  {
-    name: 'kubeproxy_sync_proxy_rules_iptables_*',
-    reason: 'iptables only; also absent from kube-proxy in nftables mode',
-  },
   {
     name: 'rest_client_{rate_limiter_duration_seconds,request_retries_total,transport_*}',
     reason: "parts of Go's client: our reflectors have a back-off instead (switchyard_source_watch_restarts_total)",

@@ -1,11 +1,18 @@
 import { HostError, ipFamilies } from '@switchyard/core';
-import { allOfKubeProxy, iptablesPlaces, type KernelFiles } from '@switchyard/host';
-import { type BackendHost, modes } from '../backends.ts';
-import { removePlace } from './iptables-place.ts';
+import {
+  allOfKubeProxy,
+  iptablesPlaces,
+  type IptablesSave,
+  isKubeProxyChain,
+  type KernelFiles,
+  type RemovalWish,
+} from '@switchyard/host';
+import type { BackendHost } from '../backends.ts';
+import { nothingUnwanted, removePlace } from './iptables-place.ts';
 import { kubeProxyPort } from './kube-proxy-port.ts';
 import { removeKubeProxyIpvs } from './kube-proxy-ipvs.ts';
 import { removeKubeProxyRules } from './kube-proxy-rules.ts';
-import { birthmarkChain, cleanBackend } from './left-rules.ts';
+import { birthmarkChain, cleanBackend, isBirthmarked } from './left-rules.ts';
 import { joinRemovals, type Removal, removalOf } from './removal.ts';
 
 /** What is to be cleaned up. */
@@ -24,14 +31,12 @@ export async function cleanUp(options: CleanUpOptions, signal: AbortSignal): Pro
   const { backendHost, files, kubeProxy } = options;
   const removals: Removal[] = [];
   const port = kubeProxy ? undefined : kubeProxyPort(files);
-  for (const mode of modes) {
-    if (mode === 'iptables' && port !== undefined) removals.push(await handOver(backendHost, port, signal));
-    else {
-      for (const ipFamily of ipFamilies) {
-        removals.push(await removalOf(() => cleanBackend(mode, { backendHost }, ipFamily, signal), signal));
-      }
-    }
+  for (const ipFamily of ipFamilies) {
+    removals.push(await removalOf(() => cleanBackend('nftables', { backendHost }, ipFamily, signal), signal));
   }
+  removals.push(
+    port === undefined ? await removeOwnChains(backendHost, signal) : await handOver(backendHost, port, signal),
+  );
   if (kubeProxy) {
     const { runner } = backendHost;
     removals.push(await removeKubeProxyRules({ runner, ipFamilies, wish: allOfKubeProxy }, signal));
@@ -46,6 +51,15 @@ export function cleanUpFailed({ failures }: Removal): HostError {
   return new HostError('cleanup.failed', message, { cause: new AggregateError(failures) });
 }
 
+/** Chains with kube-proxy's names are ours only where our birthmark is: a kube-proxy's own stay. */
+async function removeOwnChains({ runner }: BackendHost, signal: AbortSignal): Promise<Removal> {
+  const isOurs = (chain: string): boolean => chain === birthmarkChain || isKubeProxyChain(chain);
+  const wish = (save: IptablesSave): RemovalWish => (isBirthmarked(save) ? { isUnwanted: isOurs } : nothingUnwanted);
+  const removals: Removal[] = [];
+  for (const place of iptablesPlaces(ipFamilies)) removals.push(await removePlace(runner, place, wish, signal));
+  return joinRemovals(removals.map((removal) => ({ ...removal, skipped: [] })));
+}
+
 /**
  * Chains with kube-proxy's names belong to a kube-proxy that was started after us: after a roll-back to its iptables mode only
  * our birthmark goes.
@@ -55,7 +69,7 @@ async function handOver({ runner }: BackendHost, port: number, signal: AbortSign
   for (const place of iptablesPlaces(ipFamilies)) {
     removals.push(await removePlace(runner, place, { isUnwanted: (chain) => chain === birthmarkChain }, signal));
   }
-  const all = joinRemovals(removals);
+  const all = joinRemovals(removals.map((removal) => ({ ...removal, skipped: [] })));
   if (all.removed.length === 0) return all;
   const why = `something listens on port ${port}, as kube-proxy does, which uses them now`;
   return { ...all, kept: [...all.kept, `chains of iptables with kube-proxy's names: ${why}`] };

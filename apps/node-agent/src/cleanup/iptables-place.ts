@@ -13,9 +13,12 @@ import {
 } from '@switchyard/host';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
+/** Nothing is to go. */
+export const nothingUnwanted: RemovalWish = { isUnwanted: () => false };
+
 /**
  * Removes chains of one iptables variant and family, and tells it in words. A wish may depend on what is there. A table that
- * iptables cannot read is a failure if chains of kube-proxy are in it. Never throws but for an abort.
+ * iptables cannot read is a failure if something is to go and chains of kube-proxy are in it. Never throws but for an abort.
  */
 export async function removePlace(
   runner: CommandRunner,
@@ -23,9 +26,14 @@ export async function removePlace(
   wish: RemovalWish | ((save: IptablesSave) => RemovalWish),
   signal: AbortSignal,
 ): Promise<Removal> {
-  const place = await removeChains(runner, target, wish, signal);
+  let chosen = nothingUnwanted;
+  const choose = (save: IptablesSave): RemovalWish => {
+    chosen = typeof wish === 'function' ? wish(save) : wish;
+    return chosen;
+  };
+  const place = await removeChains(runner, target, choose, signal);
   const removals = [inWords(place)];
-  const unread = place.status === 'looked' ? place.incompatible : [];
+  const unread = place.status === 'looked' && chosen !== nothingUnwanted ? place.incompatible : [];
   for (const table of unread) {
     removals.push(await removalOf(() => lookInto({ runner, ipFamily: place.ipFamily, table }, signal), signal));
   }

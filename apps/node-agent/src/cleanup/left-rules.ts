@@ -4,14 +4,13 @@ import {
   type IptablesPlace,
   iptablesPlaces,
   type IptablesSave,
-  type IptablesTable,
   type IptablesVariant,
   isKubeProxyChain,
   type RemovalWish,
 } from '@switchyard/host';
 import { type BackendHost, backends } from '../backends.ts';
 import type { ProxyMode } from '../config/proxy-mode.ts';
-import { removePlace } from './iptables-place.ts';
+import { nothingUnwanted, removePlace } from './iptables-place.ts';
 import { removeNftTable } from './kube-proxy-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
@@ -40,7 +39,6 @@ const ourChains: RemovalWish = {
   ...allButForward,
   isUnwanted: (chain) => chain === birthmarkChain || isKubeProxyChain(chain),
 };
-const nothing: RemovalWish = { isUnwanted: () => false };
 
 /**
  * Removes rules that translate beside those of the mode that runs: this agent's of its other mode, always, and kube-proxy's if
@@ -75,12 +73,18 @@ async function removeFrom(
 ): Promise<{ readonly isOurs: boolean; readonly removal: Removal }> {
   let isOurs = false;
   const wish = (save: IptablesSave): RemovalWish => {
-    isOurs = save.tables.some(({ chains }: IptablesTable) => chains.has(birthmarkChain));
+    isOurs = isBirthmarked(save);
     if (isOurs) return ourChains;
-    return kubeProxyRules === 'remove' ? allButForward : nothing;
+    return kubeProxyRules === 'remove' ? allButForward : nothingUnwanted;
   };
   const removal = await removePlace(backendHost.runner, place, wish, signal);
-  return { isOurs, removal };
+  // Rules that are to stay need not be readable.
+  return { isOurs, removal: isOurs || kubeProxyRules === 'remove' ? removal : nothingRemoved };
+}
+
+/** Whether this agent wrote what is there, or took it over. */
+export function isBirthmarked({ tables }: IptablesSave): boolean {
+  return tables.some(({ chains }) => chains.has(birthmarkChain));
 }
 
 /** Not probed: a host that cannot run a backend any more may have its rules all the same. */

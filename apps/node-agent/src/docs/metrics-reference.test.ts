@@ -15,7 +15,8 @@ test.each([
     /\| `kubeproxy_network_programming_duration_seconds` \| histogram \(networkProgramming\) \|/,
   ],
   ['a metric of ours', /\| `switchyard_drift_total` \| counter \| `ip_family`, `kind` \|/],
-  ['what is refused, with the reason', /\| `kubeproxy_sync_proxy_rules_iptables_\*` \| iptables only/],
+  ['what is refused, with the reason', /\| `go_\*` \| no Go runtime/],
+  ['the mode of what only one has', /\| `kubeproxy_sync_proxy_rules_iptables_last` .* In the iptables mode only\./],
   [
     'the bounds of every set',
     /\| networkProgramming \| 0, 0.25, 0.5, 1, 2, \.\.\. 60, 65, 70, \.\.\. 120, 150, 180, \.\.\. 300 \|/,

@@ -74,7 +74,7 @@ function table(declarations: MetricDeclarations): readonly string[] {
   return [
     '| Metric | Type | Labels | Meaning |',
     '|---|---|---|---|',
-    ...all(declarations).map(([name, { type, buckets, labels, help, difference, isAbsentFirst, path }]) =>
+    ...all(declarations).map(([name, { type, buckets, labels, help, difference, isAbsentFirst, onlyIn, path }]) =>
       row([
         `\`${name}\``,
         buckets === undefined ? type : `${type} (${buckets})`,
@@ -82,6 +82,7 @@ function table(declarations: MetricDeclarations): readonly string[] {
         [
           `${help}.`,
           ...(path === undefined ? [] : [`On \`${path}\`.`]),
+          ...(onlyIn === undefined ? [] : [`In the ${onlyIn} mode only.`]),
           ...(isAbsentFirst === true ? ['Absent until known.'] : []),
           ...(difference === undefined ? [] : [`**Differs:** ${difference}`]),
         ].join(' '),

@@ -11,16 +11,22 @@ const keyOf = (name: string): ServicePortKey => servicePortKey(serviceKey('shop'
 
 test('metrics of Services follow the configuration: off, on, another limit', async () => {
   const clock = new ManualClock();
-  const page = createMetricsPage({ ipFamilies: ['IPv4'], clock });
+  const page = createMetricsPage({ mode: 'nftables', ipFamilies: ['IPv4'], clock });
   const kernel = new Map(['a', 'b', 'c'].map((name) => [keyOf(name), counted] as const));
   const backend = Object.assign(new RecordingBackend(), { counters: async () => kernel });
   let wanted: ServiceMetricsConfig = { kind: 'off' };
   addMetrics(
     {
-      config: { featureGates: new Map(), serviceMetrics: wanted },
+      config: { mode: 'nftables', featureGates: new Map(), serviceMetrics: wanted },
       now: () => ({ serviceMetrics: wanted }),
       backends: [backend],
-      host: { clock, logger: noopLogger, metrics: page.metrics, metricsPage: page },
+      host: {
+        clock,
+        logger: noopLogger,
+        metrics: page.metrics,
+        metricsPage: page,
+        packetCounts: async () => new Map(),
+      },
       status: () => ({ isInSync: true, missingResources: [], isNodeEligible: true, families: new Map() }),
       health: () => ({ isLive: true, isReady: true, isNodeEligible: true, isProgrammed: true, families: new Map() }),
     },

@@ -2,11 +2,12 @@ import type { Clock, DataplaneBackend, Logger, Metrics, ProxyHealth, ReconcilerS
 import type { RunConfig } from '../config/run-config.ts';
 import { addAgentCollectors } from './agent-collectors.ts';
 import type { MetricsPage } from './metrics-page.ts';
+import { ruleMetrics, type RuleMetricsOptions } from './rule-metrics.ts';
 import { serviceMetrics } from './service-metrics.ts';
 
 /** A running agent, as far as its metrics need it. */
 export interface MeasuredAgent {
-  readonly config: Pick<RunConfig, 'featureGates' | 'serviceMetrics'>;
+  readonly config: Pick<RunConfig, 'mode' | 'featureGates' | 'serviceMetrics'>;
   /** The configuration as it is later. Default: always `config`. */
   readonly now?: () => Pick<RunConfig, 'serviceMetrics'>;
   readonly backends: readonly DataplaneBackend[];
@@ -15,6 +16,7 @@ export interface MeasuredAgent {
     readonly logger: Logger;
     readonly metrics: Metrics;
     readonly metricsPage: MetricsPage;
+    readonly packetCounts: RuleMetricsOptions['packetCounts'];
   };
   readonly status: () => ReconcilerStatus;
   readonly health: () => ProxyHealth;
@@ -23,8 +25,11 @@ export interface MeasuredAgent {
 /** Adds to the pages what is worked out when they are asked for. `signal`: the agent stops. */
 export function addMetrics(agent: MeasuredAgent, signal: AbortSignal): void {
   const { config, backends, host, status, health, now = () => config } = agent;
-  const { featureGates } = config;
+  const { mode, featureGates } = config;
   addAgentCollectors(host.metricsPage, { backend: backends[0]?.name ?? '', featureGates, status, health });
+  if (mode === 'iptables') {
+    host.metricsPage.addCollector(ruleMetrics({ backends, packetCounts: host.packetCounts }));
+  }
   const ofServices = serviceMetrics({
     ...host,
     backends,

@@ -14,7 +14,7 @@ import { addMetrics, type MeasuredAgent } from './add-metrics.ts';
 import { createMetricsPage, joinPieces, type MetricsPage } from './metrics-page.ts';
 
 const { signal } = new AbortController();
-const createPage = (): MetricsPage => createMetricsPage({ ipFamilies: ['IPv4'], clock: systemClock });
+const createPage = (): MetricsPage => createMetricsPage({ mode: 'nftables', ipFamilies: ['IPv4'], clock: systemClock });
 const lines = async (page: MetricsPage, accept?: string): Promise<readonly string[]> =>
   (await joinPieces(await page.metricsText(accept, signal))).split('\n');
 
@@ -53,7 +53,7 @@ describe('the page', () => {
   });
 
   test('gives way between pieces, also when one family is all of it', async () => {
-    const page = createMetricsPage({ ipFamilies: [], clock: systemClock });
+    const page = createMetricsPage({ mode: 'nftables', ipFamilies: [], clock: systemClock });
     const series = Array.from(
       { length: 20_000 },
       (_, index) => [index, 'IPv4', 'ns', 'http', 'TCP', `s${index}`] as const,
@@ -94,6 +94,7 @@ function setUp(wanted: MeasuredAgent['config']['serviceMetrics']) {
   addMetrics(
     {
       config: {
+        mode: 'nftables',
         featureGates: new Map([
           ['ComponentFlagz', false],
           ['AllowServiceExternalIPs', true],
@@ -101,7 +102,7 @@ function setUp(wanted: MeasuredAgent['config']['serviceMetrics']) {
         serviceMetrics: wanted,
       },
       backends: [backend],
-      host: { clock, logger, metrics: page.metrics, metricsPage: page },
+      host: { clock, logger, metrics: page.metrics, metricsPage: page, packetCounts: async () => new Map() },
       status: () => ({
         isInSync: true,
         missingResources: [],

@@ -1,6 +1,7 @@
 import {
   type Clock,
   type IpFamily,
+  type MetricDeclaration,
   metricDeclarations,
   type Metrics,
   millis,
@@ -16,6 +17,7 @@ import {
   type MetricsFormat,
   pageEnd,
 } from '@switchyard/host';
+import type { ProxyMode } from '../config/proxy-mode.ts';
 
 /** Works out families when a page is asked for. A name must have one collector. */
 export type Collector = (signal: AbortSignal) => readonly MetricFamily[] | Promise<readonly MetricFamily[]>;
@@ -40,12 +42,14 @@ export interface MetricsPage {
 
 /** What a page is about. */
 export interface MetricsPageOptions {
+  /** Metrics of other modes are not on the page. */
+  readonly mode: ProxyMode;
   readonly ipFamilies: readonly IpFamily[];
   readonly clock: Clock;
 }
 
 /** The page of a process that has not measured anything yet. */
-export function createMetricsPage({ ipFamilies, clock }: MetricsPageOptions): MetricsPage {
+export function createMetricsPage({ mode, ipFamilies, clock }: MetricsPageOptions): MetricsPage {
   const metrics = createPrometheusMetrics({ declarations: Object.values(metricDeclarations), ipFamilies });
   const collectors: Collector[] = [() => metrics.families()];
   return {
@@ -54,10 +58,21 @@ export function createMetricsPage({ ipFamilies, clock }: MetricsPageOptions): Me
     async metricsText(accept, signal) {
       const format = formatFor(accept);
       const collected = await Promise.all(collectors.map((collect) => collect(signal)));
-      const families = collected.flat().sort((a, b) => (a.name < b.name ? -1 : 1));
+      const served = collected.flat().filter(({ name }) => isServedIn(mode, name));
+      const families = served.sort((a, b) => (a.name < b.name ? -1 : 1));
       return { contentType: contentTypes[format], pieces: write(families, { format, clock }, signal) };
     },
   };
+}
+
+const declared: Readonly<Record<string, MetricDeclaration>> = Object.assign(
+  {},
+  ...Object.values(metricDeclarations).flatMap((all) => Object.values(all)),
+);
+
+function isServedIn(mode: ProxyMode, name: string): boolean {
+  const onlyIn = declared[name]?.onlyIn;
+  return onlyIn === undefined || onlyIn === mode;
 }
 
 /** The whole body, for whoever has no use for pieces. */

@@ -18,6 +18,8 @@ export interface Commit {
   readonly result: CommitResult;
   /** Chains named in one restore, roughly; more are split into several. */
   readonly limit: number;
+  /** Is told of each change that the kernel took. */
+  readonly onWritten?: ((change: Change) => void) | undefined;
   /** Reads chains again after a refusal. True when the kernel did not hold what `state` said. */
   refresh(chains: readonly ChainRef[], signal: AbortSignal): Promise<boolean>;
 }
@@ -171,6 +173,7 @@ class CommitWriter {
 
   #note(change: Change): void {
     this.#commit.state.note(change);
+    this.#commit.onWritten?.(change);
     if (change.kind === 'tail') return;
     this.#commit.result.writes++;
     this.#commit.result.rules[change.table] += change.kind === 'chain' ? change.lines : 1;

@@ -15,7 +15,7 @@ import type { IptablesClient } from '../client/iptables-client.ts';
 import { chainNames } from '../names.ts';
 import { type RenderChoices, renderOptions, type RenderOptions } from '../options.ts';
 import { AppliedSettings, listsOf } from './applied-settings.ts';
-import { type ChainKey, chainKey, type ChainRef } from './change.ts';
+import { type Change, type ChainKey, chainKey, type ChainRef } from './change.ts';
 import { commitGroups, type CommitResult, noResult } from './commit.ts';
 import { damaged } from './damaged.ts';
 import { EntryOwners, type OwnedEntry } from './entry-owners.ts';
@@ -36,6 +36,8 @@ export interface EngineOptions {
   /** `comments` is the engine's choice. */
   readonly choices: Omit<RenderChoices, 'comments'>;
   readonly syncPeriod: Millis;
+  /** Is told of each change that the kernel took. */
+  readonly onWritten?: (change: Change) => void;
 }
 
 /** With more endpoints in a family, a cluster is large: rules of endpoints carry no comments, stale chains wait. As kube-proxy. */
@@ -57,6 +59,8 @@ export class Engine {
   #renderOptions: RenderOptions | undefined;
   /** Chains that somebody may have changed. */
   #suspects = new Map<ChainKey, ChainRef>();
+  /** Somebody may have changed anything. */
+  #areAllSuspect = false;
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -102,12 +106,23 @@ export class Engine {
     return this.#commit(this.#deltaGroups(run, delta), run, signal);
   }
 
+  /** Nothing may be as it was left: all is to be read, and `heal` would not do. */
+  suspectAll(): void {
+    this.#areAllSuspect = true;
+  }
+
+  /** Whether it would do to read the suspects. */
+  get canHeal(): boolean {
+    return this.isKnown && !this.#areAllSuspect;
+  }
+
   /** Reads everything, and writes what differs. */
   async applyFull(table: ForwardingTable, signal: AbortSignal): Promise<CommitResult> {
     this.forget();
+    this.#areAllSuspect = false;
     const state = new KernelState();
     const run = this.#begin(table, state);
-    for (const name of tableNames) await readTable(this.#reading(), name, state, signal);
+    for (const name of tableNames) await readTable(this.reading, name, state, signal);
     this.#state = state;
     return this.#commit(this.#allGroups(run), run, signal);
   }
@@ -117,7 +132,7 @@ export class Engine {
     const run = this.#begin(table);
     const suspects = [...this.#suspects.values()];
     this.#suspects.clear();
-    const changed = await readChains(this.#reading(), suspects, run.state, signal);
+    const changed = await readChains(this.reading, suspects, run.state, signal);
     return this.#commit(this.#healGroups(run, changed), run, signal);
   }
 
@@ -216,15 +231,16 @@ export class Engine {
     return { settings, state, owners: this.#owners, stale: this.#stale, failed };
   }
 
-  #reading(): Reading {
+  /** How the kernel is read. */
+  get reading(): Reading {
     const isOurs = (name: string): boolean => name === chainNames.mark || isKubeProxyChain(name);
     return { client: this.#options.client, lists: this.#lists, isOurs };
   }
 
   async #commit(groups: Iterable<Group>, { state, result }: Run, signal: AbortSignal): Promise<CommitResult> {
-    const { client, clock } = this.#options;
+    const { client, clock, onWritten } = this.#options;
     const refresh = async (chains: readonly ChainRef[], during: AbortSignal): Promise<boolean> => {
-      const changed = await readChains(this.#reading(), chains, state, during);
+      const changed = await readChains(this.reading, chains, state, during);
       // Who asks is a Service, and that chain is not its own to make.
       const gone = changed.find(
         ({ table, name }) => this.#lists.has(chainKey(table, name)) && !state.list(table, name),
@@ -232,7 +248,8 @@ export class Engine {
       if (gone !== undefined) throw damaged(`chain ${gone.name} of table ${gone.table} is gone`);
       return changed.length > 0;
     };
-    const commit = { client, clock, state, result, owners: this.#owners, limit: limits[client.variant], refresh };
+    const limit = limits[client.variant];
+    const commit = { client, clock, state, result, owners: this.#owners, limit, refresh, onWritten };
     await commitGroups(groups, commit, signal);
     return result;
   }

@@ -1,9 +1,7 @@
 import type { IpFamily } from '@switchyard/core';
+import { isKubeProxyChain } from '@switchyard/host';
 import type { TableName } from '../chains.ts';
 import { chainNames } from '../names.ts';
-
-const fixed: ReadonlySet<string> = new Set(Object.values(chainNames));
-const perService = /^KUBE-(?:SVC|SVL|EXT|FW|SEP)-[A-Z2-7]{16}$/;
 
 /** The kernel's own chains, from which others are reached. */
 const builtIn: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
@@ -13,9 +11,9 @@ export function tableText(ipFamily: IpFamily, table: TableName): string {
   return `${ipFamily === 'IPv4' ? 'ip' : 'ip6'} ${table}`;
 }
 
-/** Whether a chain is written by us alone. KUBE-FIREWALL is not: the kubelet has rules in it, too. */
+/** Whether a chain is written by us alone, as long as no kube-proxy runs. KUBE-FIREWALL is not: the kubelet has rules in it, too. */
 export function isOurChain(name: string): boolean {
-  return name !== chainNames.kubeletFirewall && (fixed.has(name) || perService.test(name));
+  return name === chainNames.mark || isKubeProxyChain(name);
 }
 
 /** Whether a chain can hold rules of ours among those of others. */

@@ -95,7 +95,7 @@ class Bench {
       ipFamily,
       own: processes,
       suspects: {
-        suspect: (table, name) => void this.suspects.push(`${table} ${name}`),
+        suspect: ({ table, name }) => void this.suspects.push(`${table} ${name}`),
         suspectAll: () => void this.suspects.push('all'),
       },
     });

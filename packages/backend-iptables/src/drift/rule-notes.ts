@@ -10,6 +10,7 @@ import {
   readGeneration,
   readText,
 } from '@switchyard/native';
+import { type ChainRef, chainKey } from '../apply/change.ts';
 import type { TableName } from '../chains.ts';
 import { jumpTarget } from './jump-target.ts';
 import { isOurChain, isSharedWithOthers, isTargetOfOurs, tableText } from './our-chains.ts';
@@ -51,7 +52,7 @@ const subjects: ReadonlyMap<number, Subject> = new Map<number, Subject>([
 /** One transaction of somebody else, as far as its notices have come. */
 interface Transaction {
   readonly tally: DriftTally;
-  readonly chains: Map<string, { readonly table: TableName; readonly chain: string }>;
+  readonly chains: Map<string, ChainRef>;
   isEverything: boolean;
 }
 
@@ -103,7 +104,7 @@ export class RuleNotes implements NoticeReader {
     const text = subject.text(chain);
     transaction.tally.add(subject.kind, isTable ? `${where} ${text}` : `${text} (${where})`);
     if (isTable || transaction.chains.size >= maxChains) transaction.isEverything = true;
-    else transaction.chains.set(`${table} ${chain}`, { table, chain });
+    else transaction.chains.set(chainKey(table, chain), { table, name: chain });
   }
 
   /** A generation ends a transaction and tells who made it. */
@@ -115,7 +116,7 @@ export class RuleNotes implements NoticeReader {
     if (!this.#report.isNew(generation) || isOwnSocket || transaction === undefined) return;
     if (own.has(generation.pid)) return; // its socket got another number, because that one was taken
     if (transaction.isEverything) suspects.suspectAll();
-    else for (const { table, chain } of transaction.chains.values()) suspects.suspect(table, chain);
+    else for (const chain of transaction.chains.values()) suspects.suspect(chain);
     this.#report.add(transaction.tally, generation);
   }
 }

@@ -1,83 +1,60 @@
-import { type Clock, type Drift, type Logger, type Millis, millis } from '@switchyard/core';
-import type { TableName } from '../chains.ts';
+import { type Clock, type Drift, type IpFamily, type Logger, type Millis, millis } from '@switchyard/core';
+import type { ChainDifference } from './compare-states.ts';
+import type { LegacyLook } from './legacy-look.ts';
+import { tableText } from './our-chains.ts';
 import type { Suspects } from './suspects.ts';
 
-/** Reading takes at most this share of one core. */
+/** Looking takes at most this share of one core. */
 const maxShare = 0.02;
-/** While an apply is under way the look waits so long. */
-const busyWait = millis(1000);
+/** The kernel reads the whole table for each chain that is read: more chains than this are not read one by one. */
+const maxChains = 3;
 /** More than this is counted, not told. */
 const maxTold = 5;
 
-/** A chain that is not as we left it. */
-export interface ChainDifference {
-  readonly table: TableName;
-  readonly chain: string;
-  readonly what: 'missing' | 'added' | 'changed';
-}
-
-/** What we left in the kernel, and how to look. */
-export interface LegacyDrift extends Suspects {
-  /**
-   * Changes whenever something of ours is written, or is about to be; undefined while that goes on, and while it is not
-   * known what the kernel holds.
-   */
-  revision(): number | undefined;
-  /** Reads every table and says which chains are not as we left them. Rejects with `HostError`. */
-  compare(signal: AbortSignal): Promise<readonly ChainDifference[]>;
-}
-
 /** How often, and whose. */
 export interface LegacyWatchOptions {
-  readonly drift: LegacyDrift;
+  readonly ipFamily: IpFamily;
+  readonly look: Pick<LegacyLook, 'compare'>;
+  readonly suspects: Suspects;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Time between the end of a look and the next one; more where a look takes more than its share of it. */
+  /** From the end of a look to the next one; longer where that would cost more than its share. */
   readonly period: Millis;
-  /** Such as `ip nat`. */
-  readonly tableText: (table: TableName) => string;
 }
 
 /**
- * Looks at the legacy tables from time to time until aborted, because their kernel tells nobody of changes. What an apply
- * changed meanwhile is not taken for drift: such a look does not count. Rejects with `HostError` when the tables cannot be read.
+ * Looks at the legacy tables from time to time until aborted, because their kernel tells nobody of changes. Rejects with `HostError`
+ * when they cannot be read.
  */
 export async function watchLegacy(
   options: LegacyWatchOptions,
   report: (drift: Drift) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { drift, clock, logger, period, tableText } = options;
-  let wait: Millis = period;
+  const { look, suspects, clock, logger, period, ipFamily } = options;
+  let waitMs: Millis = period;
   while (!signal.aborted) {
-    await clock.sleep(wait, signal).catch(ignoreAbort(signal));
-    if (signal.aborted) return;
-    const before = drift.revision();
-    if (before === undefined) {
-      wait = millis(Math.min(busyWait, period));
-      continue;
+    try {
+      await clock.sleep(waitMs, signal);
+      const start = clock.monotonic();
+      const differences = (await look.compare(signal)) ?? [];
+      const durationMs = clock.monotonic() - start;
+      waitMs = millis(Math.max(period, durationMs / maxShare));
+      logger.trace('looked for foreign changes', { ipFamily, durationMs, waitMs, chains: differences.length });
+      if (differences.length === 0) continue;
+      if (differences.length > maxChains) suspects.suspectAll();
+      else for (const { table, chain } of differences) suspects.suspect({ table, name: chain });
+      report({ kind: 'chain', changes: wordsOf(differences, ipFamily), process: undefined });
+    } catch (error) {
+      if (!signal.aborted) throw error;
     }
-    const start = clock.monotonic();
-    const differences = await drift.compare(signal);
-    const durationMs = clock.monotonic() - start;
-    wait = millis(Math.max(period, durationMs / maxShare));
-    logger.trace('looked for foreign changes', { durationMs, waitMs: wait, chains: differences.length });
-    if (drift.revision() !== before || differences.length === 0) continue;
-    for (const { table, chain } of differences) drift.suspect(table, chain);
-    report({ kind: 'chain', changes: wordsOf(differences, tableText), process: undefined });
   }
 }
 
-function wordsOf(differences: readonly ChainDifference[], tableText: (table: TableName) => string): readonly string[] {
+function wordsOf(differences: readonly ChainDifference[], ipFamily: IpFamily): readonly string[] {
   const words = differences
     .slice(0, maxTold)
-    .map(({ table, chain, what }) => `chain ${chain} ${what} (table ${tableText(table)})`);
+    .map(({ table, chain, what }) => `chain ${chain} ${what} (table ${tableText(ipFamily, table)})`);
   const more = differences.length - words.length;
   return more > 0 ? [...words, `and ${more} more`] : words;
-}
-
-function ignoreAbort(signal: AbortSignal): (error: unknown) => void {
-  return (error) => {
-    if (!signal.aborted) throw error;
-  };
 }

@@ -26,9 +26,8 @@ export function matchesOf(classes: ReadonlySet<SourceClass>, detector: PodDetect
   const knowsPods = detector.kind !== 'none';
   const pods = knowsPods && classes.has('pod');
   if (classes.has('node') && classes.has('outside') && (pods || !knowsPods)) return [any];
+  const rest = knowsPods ? podMatch(detector, '! ') : any;
   const others = (): readonly SourceMatch[] => {
-    // Where pods are matched as well, a rule for the rest may hold for them too.
-    const rest = knowsPods && !pods ? podMatch(detector, '! ') : any;
     if (classes.has('node')) return [classes.has('outside') ? rest : { ...rest, type: node.type }];
     return classes.has('outside') ? [{ ...rest, type: notNode }] : [];
   };

@@ -79,6 +79,8 @@ export interface DataplaneBackend extends AsyncDisposable {
   dump(signal: AbortSignal): Promise<string>;
   /** Counters of every service in the kernel. Absent where the backend cannot count. */
   counters?(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>>;
+  /** Rules in the kernel, by table; asks nobody. Absent where their number says nothing. */
+  ruleCounts?(): readonly RuleCount[];
   /**
    * Reports foreign changes of what is ours until aborted, at most a second after they happened where the kernel tells of
    * them. The reconciler answers each with a `full` apply. Absent where the backend cannot notice.
@@ -94,6 +96,16 @@ export interface DataplaneBackend extends AsyncDisposable {
    * node where nothing of ours is in the kernel. May be called while an apply is under way. Rejects with `HostError`.
    */
   unreconciledFor?(signal: AbortSignal): Promise<Millis | undefined>;
+}
+
+/** How many rules of one table of the kernel are ours. */
+export interface RuleCount {
+  /** `nat`, `filter`. */
+  readonly table: string;
+  /** All that are in the kernel. */
+  readonly total: number;
+  /** Those that the last apply wrote. */
+  readonly last: number;
 }
 
 /** Whether this host can run a backend, and if not, why, in words for the operator. */

@@ -5,9 +5,26 @@ import type { ServicePortKey } from '../records/keys.ts';
 import type { ApplyOutcome } from './dataplane-backend.ts';
 
 /** What failed applies of a backend are called by kube-proxy. */
-const failureCounters: Readonly<Record<string, CounterName & `${string}_sync_failures_total`>> = {
-  nftables: 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total',
+const failureCounters: Readonly<Record<string, FailureCounters>> = {
+  nftables: {
+    full: 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total',
+    delta: 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total',
+    countsPartial: false,
+  },
+  iptables: {
+    full: 'kubeproxy_sync_proxy_rules_iptables_restore_failures_total',
+    delta: 'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total',
+    countsPartial: true,
+  },
 };
+
+/** By the scope of the apply. */
+interface FailureCounters {
+  readonly full: CounterName & `${string}_failures_total`;
+  readonly delta: CounterName & `${string}_failures_total`;
+  /** An apply that left out some Services has failed, too. */
+  readonly countsPartial: boolean;
+}
 
 /** One apply, as far as it is measured. */
 export interface MeasuredApply {
@@ -20,7 +37,7 @@ export interface MeasuredApply {
 export class LaneMetrics {
   readonly #metrics: Metrics;
   readonly #labels: { readonly ip_family: IpFamily };
-  readonly #failures: (typeof failureCounters)[string] | undefined;
+  readonly #failures: FailureCounters | undefined;
   /** Service ports that drop because no endpoint is local, by the policy that says so. */
   readonly #noLocal = { internal: new Set<ServicePortKey>(), external: new Set<ServicePortKey>() };
   #hasAdopted = false;
@@ -41,10 +58,10 @@ export class LaneMetrics {
         : 'kubeproxy_sync_partial_proxy_rules_duration_seconds';
     this.#metrics.observe('kubeproxy_sync_proxy_rules_duration_seconds', labels, duration);
     this.#metrics.observe(byScope, labels, duration);
-    if (outcome.status === 'failed') {
-      if (this.#failures !== undefined) this.#metrics.add(this.#failures, labels);
-      return;
-    }
+    const failures = this.#failures;
+    const hasFailed = outcome.status === 'failed' || (outcome.status === 'partial' && failures?.countsPartial === true);
+    if (hasFailed && failures !== undefined) this.#metrics.add(failures[scope], labels);
+    if (outcome.status === 'failed') return;
     this.#metrics.add('switchyard_apply_writes_total', labels, outcome.writes);
     if (this.#hasAdopted) return;
     this.#hasAdopted = true;

@@ -103,6 +103,22 @@ test('a failed apply of nftables counts under the name kube-proxy has for it', (
   });
 });
 
+test.each([
+  ['full', 'failed', 'restore'],
+  ['full', 'partial', 'restore'],
+  ['delta', 'failed', 'partial_restore'],
+  ['delta', 'partial', 'partial_restore'],
+] as const)('a %s apply of iptables that ends as %s is a failed %s, as kube-proxy calls it', (scope, status, name) => {
+  const metrics = new MemoryMetrics();
+  const measured = new LaneMetrics(metrics, { name: 'iptables', ipFamily: 'IPv4' });
+  const error = new HostError('no', 'no');
+  const outcome = status === 'failed' ? { status, error } : { status, writes: 1, failed: new Map() };
+  measured.noteApply({ scope, durationMs: 1, outcome });
+  expect(metrics.like('failures_total')).toEqual({
+    [`kubeproxy_sync_proxy_rules_iptables_${name}_failures_total{ip_family=IPv4}`]: 1,
+  });
+});
+
 describe('Service ports without local endpoints', () => {
   const noLocal = (bench: ReconcilerBench): readonly (number | undefined)[] =>
     ['internal', 'external'].map((policy) =>

@@ -1,7 +1,7 @@
-import type { ServiceForwarding, ServicePortKey } from '@switchyard/core';
+import { ServiceCounts, type ServiceForwarding, type ServicePortKey } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
+import { countElements } from './count-elements.ts';
 import type { PlacedService } from './place-service.ts';
-import { ServiceCounts } from './service-counts.ts';
 import { situation } from './testing/situations.ts';
 
 const key = 'shop/cart:/TCP' as ServicePortKey; // as the table builder names it
@@ -23,13 +23,18 @@ interface Step {
   readonly service?: PlacedService | undefined;
 }
 
-function readAll(steps: readonly Step[]): ReturnType<ServiceCounts['update']> {
-  const counts = new ServiceCounts('4');
+function readAll(steps: readonly Step[]): ServiceCounts['latest'] {
+  const counts = new ServiceCounts();
   for (const { counted, replaced = [], ...step } of steps) {
     const service = 'service' in step ? step.service : cart();
     for (const id of replaced) counts.noteDeleted(id);
     counts.beginReading();
-    counts.update(service === undefined ? [] : [service], new Map(Object.entries(counted)), () => true);
+    countElements(counts, {
+      services: service === undefined ? [] : [service],
+      reading: new Map(Object.entries(counted)),
+      suffix: '4',
+      isKnown: () => true,
+    });
   }
   return counts.latest;
 }
@@ -96,9 +101,10 @@ test('drops go on when the service gets another id, as in a new table', () => {
 });
 
 test('a service that is gone is forgotten', () => {
-  const counts = new ServiceCounts('4');
-  const isKnown = (): boolean => false;
-  counts.update([cart()], new Map([[vip, 3]]), isKnown);
-  expect(counts.update([], new Map([[vip, 3]]), isKnown).size).toBe(0);
-  expect(counts.update([cart()], new Map(), isKnown).get(key)?.connections).toBe(0);
+  const counts = new ServiceCounts();
+  const read = (services: readonly PlacedService[], connections: number) =>
+    countElements(counts, { services, reading: new Map([[vip, connections]]), suffix: '4', isKnown: () => false });
+  read([cart()], 3);
+  expect(read([], 3).size).toBe(0);
+  expect(read([cart()], 0).get(key)?.connections).toBe(0);
 });

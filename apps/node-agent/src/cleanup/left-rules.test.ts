@@ -1,0 +1,102 @@
+import { noopLogger, seconds } from '@switchyard/core';
+import type { CommandResult, CommandRunner } from '@switchyard/host';
+import { describe, expect, test } from 'vitest';
+import type { BackendHost } from '../backends.ts';
+import { cleanUp } from './clean-up.ts';
+import { type LeftRules, removeLeftRules } from './left-rules.ts';
+
+const { signal } = new AbortController();
+const chains = '*nat\n:POSTROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A POSTROUTING -j KUBE-SERVICES\nCOMMIT\n';
+const mark = '*mangle\n:SWITCHYARD - [0:0]\n-A SWITCHYARD -m comment --comment "switchyard 1 5"\nCOMMIT\n';
+const forward =
+  '*filter\n:FORWARD DROP [0:0]\n:KUBE-FORWARD - [0:0]\n-A FORWARD -j KUBE-FORWARD\n-A KUBE-FORWARD -j ACCEPT\nCOMMIT\n';
+
+/** A machine without nft, and with these rules by program. */
+function machine(saves: Readonly<Record<string, string>>) {
+  const written: string[] = [];
+  const done: CommandResult = { exitCode: 0, stdout: '', stderr: '' };
+  const runner: CommandRunner = {
+    run: async (file, args, { stdin }) => {
+      if (file === 'nft') return { ...done, exitCode: 1, stderr: 'Error: No such file or directory' };
+      if (args.includes('--version'))
+        return { ...done, stdout: `v1.8.9 (${file.includes('nft') ? 'nf_tables' : 'legacy'})` };
+      if (file.endsWith('-save')) return { ...done, stdout: saves[file.replace('-save', '')] ?? '' };
+      written.push(`${file.replace('-restore', '')} ${/\*(\w+)/.exec(String(stdin))?.[1]}`);
+      return done;
+    },
+  };
+  const host: BackendHost = {
+    runner,
+    logger: noopLogger,
+    transport: 'cli',
+    variant: 'auto',
+    masqueradeBit: 14,
+    localhostNodePorts: false,
+    tcpBeLiberal: false,
+    syncPeriod: seconds(30),
+  };
+  const left = (kubeProxyRules: 'remove' | 'keep'): Promise<LeftRules> =>
+    removeLeftRules(
+      { mode: 'nftables', variant: undefined, kubeProxyRules, backendHost: host, ipFamilies: ['IPv4'] },
+      signal,
+    );
+  return { written, host, left };
+}
+
+describe('the nftables mode', () => {
+  test('takes chains with our birthmark for ours, which go whatever is said of those of kube-proxy', async () => {
+    const { written, left } = machine({ 'iptables-nft': chains + mark, 'iptables-legacy': chains });
+    const { ours, kubeProxy } = await left('keep');
+    expect(written).toEqual(['iptables-nft nat', 'iptables-nft mangle']);
+    expect(ours.removed).toHaveLength(2);
+    expect(kubeProxy).toEqual({ removed: [], kept: [], skipped: [], failures: [] });
+  });
+
+  test("takes the others for kube-proxy's, which go if that is asked for", async () => {
+    const { written, left } = machine({ 'iptables-nft': chains + mark, 'iptables-legacy': chains });
+    const { ours, kubeProxy } = await left('remove');
+    expect(written).toEqual(['iptables-nft nat', 'iptables-nft mangle', 'iptables-legacy nat']);
+    expect([ours.removed.length, kubeProxy.removed]).toEqual([
+      2,
+      ['iptables-legacy, table nat: 1 chain, 0 rules, 1 jump to them'],
+    ]);
+  });
+
+  test('keeps what lets Service traffic pass, ours too, where the policy of FORWARD is to drop', async () => {
+    const { written, left } = machine({ 'iptables-nft': chains + forward + mark });
+    const { ours } = await left('remove');
+    expect(written).toEqual(['iptables-nft nat', 'iptables-nft mangle']);
+    expect(ours.kept).toEqual([expect.stringContaining('chain KUBE-FORWARD of iptables-nft, table filter')]);
+  });
+});
+
+test('the iptables mode does not touch the variant that it writes, and no iptables while it does not know which', async () => {
+  const { written, host } = machine({ 'iptables-nft': chains + mark, 'iptables-legacy': chains + mark });
+  const options = { mode: 'iptables', kubeProxyRules: 'remove', backendHost: host, ipFamilies: ['IPv4'] } as const;
+  await removeLeftRules({ ...options, variant: undefined }, signal);
+  expect(written).toEqual([]);
+  await removeLeftRules({ ...options, variant: 'nft' }, signal);
+  expect(written).toEqual(['iptables-legacy nat', 'iptables-legacy mangle']);
+});
+
+describe('the clean-up', () => {
+  const files = (tcp: string) => ({
+    read: (path: string) => (path === '/proc/net/tcp' ? tcp : undefined),
+    write: () => undefined,
+  });
+  const listening = '   0: 00000000:2810 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1\n';
+
+  test('removes chains with our birthmark, and no others', async () => {
+    const { written, host } = machine({ 'iptables-nft': chains + forward + mark, 'iptables-legacy': chains });
+    const { removed } = await cleanUp({ backendHost: host, files: files(''), kubeProxy: false }, signal);
+    expect(written).toEqual(['iptables-nft nat', 'iptables-nft filter', 'iptables-nft mangle']);
+    expect(removed).toHaveLength(3);
+  });
+
+  test('removes the birthmark alone where a kube-proxy was started since: the chains are its own now', async () => {
+    const { written, host } = machine({ 'iptables-nft': chains + mark });
+    const { kept } = await cleanUp({ backendHost: host, files: files(listening), kubeProxy: false }, signal);
+    expect(written).toEqual(['iptables-nft mangle']);
+    expect(kept).toEqual([expect.stringMatching(/^chains of iptables .* listens on port 10256/)]);
+  });
+});

@@ -1,0 +1,47 @@
+import { HostError, systemClock } from '@switchyard/core';
+import { RecordingBackend } from '@switchyard/core/testing';
+import { expect, test } from 'vitest';
+import type { ProxyMode } from '../config/proxy-mode.ts';
+import { createMetricsPage, joinPieces } from './metrics-page.ts';
+import { ruleMetrics, type RuleMetricsOptions } from './rule-metrics.ts';
+
+const { signal } = new AbortController();
+const ruleCounts = () => [
+  { table: 'nat', total: 12, last: 3 },
+  { table: 'filter', total: 4, last: 0 },
+];
+
+async function page(mode: ProxyMode, packetCounts: RuleMetricsOptions['packetCounts']): Promise<readonly string[]> {
+  const metricsPage = createMetricsPage({ mode, ipFamilies: ['IPv4'], clock: systemClock });
+  const backend = Object.assign(new RecordingBackend(), { ruleCounts });
+  metricsPage.addCollector(ruleMetrics({ backends: [backend], packetCounts }));
+  const text = await joinPieces(await metricsPage.metricsText(undefined, signal));
+  return text.split('\n').filter((line) => /^kubeproxy_(?:\w+_)?(?:ip|nf)tables/.test(line));
+}
+
+test('the iptables mode tells its rules, and what those with a counter of their own dropped or took', async () => {
+  const counts = new Map([['ct_state_invalid_dropped_pkts', { packets: 7 }]]);
+  expect(await page('iptables', async () => counts)).toEqual([
+    'kubeproxy_iptables_ct_state_invalid_dropped_packets_total 7',
+    'kubeproxy_sync_proxy_rules_iptables_last{ip_family="IPv4",table="nat"} 3',
+    'kubeproxy_sync_proxy_rules_iptables_last{ip_family="IPv4",table="filter"} 0',
+    'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total{ip_family="IPv4"} 0',
+    'kubeproxy_sync_proxy_rules_iptables_restore_failures_total{ip_family="IPv4"} 0',
+    'kubeproxy_sync_proxy_rules_iptables_total{ip_family="IPv4",table="nat"} 12',
+    'kubeproxy_sync_proxy_rules_iptables_total{ip_family="IPv4",table="filter"} 4',
+  ]);
+});
+
+test('a kernel without netfilter accounting costs only its two counters', async () => {
+  const lines = await page('iptables', () => Promise.reject(new HostError('native.nfacct', 'not in this kernel')));
+  expect(lines.filter((line) => line.includes('packets_total'))).toEqual([]);
+  expect(lines.length).toBeGreaterThan(4);
+});
+
+test('the nftables mode has none of them, but its own', async () => {
+  const lines = await page('nftables', async () => new Map());
+  expect(lines.map((line) => line.replace(/[{ ].*/, ''))).toEqual([
+    'kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total',
+    'kubeproxy_sync_proxy_rules_nftables_sync_failures_total',
+  ]);
+});
