@@ -1,6 +1,5 @@
 import type { CommandRunner } from '@switchyard/host';
-import { createLab, createProber, type Prober, startEchoServer } from '@switchyard/lab';
-import { runnerIn } from '../test/runner-in.ts';
+import { createLab, createProber, type Prober, runnerIn, startEchoServer } from '@switchyard/lab';
 
 /** A node, two pods that say who they are, and a prober in a third pod. */
 export interface Place {

@@ -37,4 +37,5 @@ export {
   dockerPackages,
   startDockerEngine,
 } from './docker/docker-engine.ts';
+export { runnerIn } from './runner-in.ts';
 export { connectWhile, createSite, type Site, sitePort, type Traffic, type TrafficOptions } from './site.ts';

@@ -10,11 +10,18 @@ import {
   seconds,
 } from '@switchyard/core';
 import { type PortSpec, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
-import { connectWhile, createSite, type ProbeRequest, type Site, sitePort, type Traffic } from '@switchyard/lab';
+import {
+  connectWhile,
+  createSite,
+  type ProbeRequest,
+  runnerIn,
+  type Site,
+  sitePort,
+  type Traffic,
+} from '@switchyard/lab';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { kubeProxyContent, kubeProxyJumps } from '../../bench/kube-proxy-content.ts';
 import { iptablesBackend } from '../../src/index.ts';
-import { runnerIn } from '../runner-in.ts';
 import { signal, variant } from './support.ts';
 
 const clusterIp: Readonly<Record<IpFamily, string>> = { IPv4: '10.96.0.10', IPv6: 'fd00:10:96::10' };

@@ -1,5 +1,6 @@
 import { type CommandRunner, createCommandRunner } from '@switchyard/host';
-import type { LabHost } from '@switchyard/lab';
+import type { LabHost } from './lab.ts';
+import { namespacesRoot } from './names.ts';
 
 /**
  * A runner whose programs enter a lab host's network namespace; by exec, so that the process id is the program's. iptables
@@ -7,7 +8,7 @@ import type { LabHost } from '@switchyard/lab';
  */
 export function runnerIn(host: LabHost, folder: string): CommandRunner {
   const runner = createCommandRunner();
-  const enter = [`--net=/run/netns/${host.namespace}`, '--'];
+  const enter = [`--net=${namespacesRoot}/${host.namespace}`, '--'];
   const own = { XTABLES_LOCKFILE: `${folder}/${host.name}-xtables.lock` };
   return {
     run: (file, args, options) =>
