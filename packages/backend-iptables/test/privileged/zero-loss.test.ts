@@ -5,23 +5,14 @@ import {
   type ForwardingTable,
   type IpFamily,
   ipFamilies,
-  noopLogger,
   parseIp,
-  seconds,
 } from '@switchyard/core';
 import { type PortSpec, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
-import {
-  connectWhile,
-  createSite,
-  type ProbeRequest,
-  runnerIn,
-  type Site,
-  sitePort,
-  type Traffic,
-} from '@switchyard/lab';
+import { connectWhile, createSite, type ProbeRequest, type Site, sitePort, type Traffic } from '@switchyard/lab';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { kubeProxyContent, kubeProxyJumps } from '../../bench/kube-proxy-content.ts';
 import { iptablesBackend } from '../../src/index.ts';
+import { hostOf } from './site-host.ts';
 import { signal, variant } from './support.ts';
 
 const clusterIp: Readonly<Record<IpFamily, string>> = { IPv4: '10.96.0.10', IPv6: 'fd00:10:96::10' };
@@ -85,20 +76,7 @@ function table(ipFamily: IpFamily, pods: readonly Pod[], spec: { readonly hasVip
 }
 
 async function openBackend(ipFamily: IpFamily): Promise<DataplaneBackend> {
-  const backend = await iptablesBackend.open(
-    {
-      runner: runnerIn(site.node, site.lab.folder),
-      logger: noopLogger,
-      variant,
-      masqueradeBit: 14,
-      localhostNodePorts: true,
-      tcpBeLiberal: false,
-      syncPeriod: seconds(30),
-      netns: `/run/netns/${site.node.namespace}`,
-    },
-    ipFamily,
-    signal,
-  );
+  const backend = await iptablesBackend.open(hostOf(site), ipFamily, signal);
   open.push(backend);
   return backend;
 }
