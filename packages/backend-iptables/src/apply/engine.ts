@@ -46,6 +46,11 @@ const largeClusterEndpoints = 1000;
 /** Chains named per restore. Legacy copies the whole table for each restore, the nft variant is quadratic in one. */
 const limits: Readonly<Record<IptablesClient['variant'], number>> = { nft: 1200, legacy: Infinity };
 
+/** So many chains are read one by one where the whole is not much. Legacy copies the whole table for each. */
+const fewSuspects = 3;
+/** The nft variant lists so many chains in the time that a process takes which lists one. */
+const chainsPerListing = 25;
+
 /** Brings the kernel's rules of one family to what tables ask for. Calls do not overlap. */
 export class Engine {
   readonly #options: EngineOptions;
@@ -111,9 +116,14 @@ export class Engine {
     this.#areAllSuspect = true;
   }
 
-  /** Whether it would do to read the suspects. */
+  /** Whether it would do, and is cheaper than to read everything, to read the suspects. */
   get canHeal(): boolean {
-    return this.isKnown && !this.#areAllSuspect;
+    if (this.#state === undefined || this.#areAllSuspect) return false;
+    const suspects = this.#suspects.size;
+    if (suspects <= fewSuspects || this.#options.client.variant === 'legacy') return suspects <= fewSuspects;
+    let chains = 0;
+    for (const table of tableNames) chains += this.#state.chainsOf(table).size;
+    return suspects * chainsPerListing < chains;
   }
 
   /** Reads everything, and writes what differs. */
