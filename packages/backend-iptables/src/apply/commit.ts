@@ -165,7 +165,8 @@ class CommitWriter {
   #noteWritten(text: RestoreText<Group>, refusal: Extract<RestoreResult, { readonly status: 'refused' }>): void {
     const line = refusal.line ?? refusal.commit;
     if (line !== undefined) for (const change of text.writtenBefore(line)) this.#note(change);
-    else if (text.transactions > 1) throw damaged('a restore of several tables ended without a word', refusal.error);
+    // A program that was killed may have written its tables or not.
+    else if (!refusal.isTransient) throw damaged('a restore ended without a word', refusal.error);
   }
 
   #note(change: Change): void {
