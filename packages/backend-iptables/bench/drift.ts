@@ -59,7 +59,9 @@ async function timed(what: string, rounds: number, work: () => Promise<unknown>)
   times.sort((a, b) => a - b);
   const median = times[Math.floor(rounds / 2)] ?? 0;
   const line = { variant, services: Number(size), what, ms: median, worst: times.at(-1), ownCpuMs: own };
-  process.stdout.write(`${JSON.stringify(line, (_, value) => (typeof value === 'number' ? Math.round(value) : value))}\n`);
+  process.stdout.write(
+    `${JSON.stringify(line, (_, value) => (typeof value === 'number' ? Math.round(value) : value))}\n`,
+  );
 }
 
 async function apply(scope: { readonly kind: 'full'; readonly after?: 'drift' }): Promise<void> {

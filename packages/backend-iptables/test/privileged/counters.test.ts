@@ -1,6 +1,4 @@
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import {
   type DataplaneBackend,
   diffTables,
@@ -15,7 +13,6 @@ import {
   type ServicePortKey,
   systemClock,
 } from '@switchyard/core';
-import { type CommandRunner, createCommandRunner } from '@switchyard/host';
 import {
   createLab,
   createProber,
@@ -23,6 +20,7 @@ import {
   type LabNode,
   type LabPod,
   type Prober,
+  runnerIn,
   startEchoServer,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -65,18 +63,6 @@ async function waitForEcho(from: Prober, pod: LabPod, family: IpFamily): Promise
   throw new Error(`the echo server of ${pod.name} does not answer on ${family}`);
 }
 
-function runner(): CommandRunner {
-  const machine = createCommandRunner();
-  const env = { XTABLES_LOCKFILE: join(tmpdir(), `${us.namespace}.lock`) };
-  return {
-    run: (file, args, options) =>
-      machine.run('nsenter', [`--net=/run/netns/${us.namespace}`, '--', file, ...args], {
-        ...options,
-        env: { ...env, ...options.env },
-      }),
-  };
-}
-
 /** Readings cost nothing by this clock: each look is a new one. */
 const clock = { ...systemClock, monotonic: () => seconds(0) };
 
@@ -91,7 +77,7 @@ class Kernel {
 
   static async open(family: IpFamily): Promise<Kernel> {
     const host = {
-      runner: runner(),
+      runner: runnerIn(us, lab.folder),
       logger: noopLogger,
       variant,
       masqueradeBit: 14,
