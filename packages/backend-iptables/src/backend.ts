@@ -10,6 +10,7 @@ import {
   type Logger,
   type Millis,
   millis,
+  type RuleCount,
   seconds,
   type ServiceCounters,
   type ServicePortKey,
@@ -17,7 +18,7 @@ import {
 } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import type { Change } from './apply/change.ts';
-import type { CommitResult } from './apply/commit.ts';
+import { type CommitResult, noResult } from './apply/commit.ts';
 import { DamagedError } from './apply/damaged.ts';
 import { Engine } from './apply/engine.ts';
 import { kubeProxyRenderer } from './apply/renderer.ts';
@@ -58,6 +59,8 @@ export class IptablesBackend implements DataplaneBackend {
   readonly #watch: RuleWatch | undefined;
   readonly #parts: IptablesBackendParts;
   readonly #uptime: () => Millis;
+  /** Rules that the last apply wrote. */
+  #written: CommitResult['rules'] = noResult().rules;
 
   constructor(parts: IptablesBackendParts) {
     const { client, logger, choices, syncPeriod, clock = systemClock } = parts;
@@ -89,7 +92,9 @@ export class IptablesBackend implements DataplaneBackend {
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
     using _apply = this.#watch?.applying();
     try {
-      return outcomeOf(await this.#apply(request, signal));
+      const result = await this.#apply(request, signal);
+      this.#written = result.rules;
+      return outcomeOf(result);
     } catch (error) {
       this.engine.forget();
       signal.throwIfAborted();
@@ -110,6 +115,11 @@ export class IptablesBackend implements DataplaneBackend {
   /** Reads the few chains that all Services share; see docs/design/drift.md for what that costs. May be called during an apply. */
   counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
     return this.#counters.read(signal);
+  }
+
+  ruleCounts(): readonly RuleCount[] {
+    const tables = ['nat', 'filter'] as const;
+    return tables.map((table) => ({ table, total: this.engine.rulesOf(table), last: this.#written[table] }));
   }
 
   async markReconciled(signal: AbortSignal): Promise<void> {
