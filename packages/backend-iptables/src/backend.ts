@@ -18,7 +18,7 @@ import {
 } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import type { Change } from './apply/change.ts';
-import { type CommitResult, noResult } from './apply/commit.ts';
+import type { CommitResult } from './apply/commit.ts';
 import { DamagedError } from './apply/damaged.ts';
 import { Engine } from './apply/engine.ts';
 import { kubeProxyRenderer } from './apply/renderer.ts';
@@ -59,8 +59,6 @@ export class IptablesBackend implements DataplaneBackend {
   readonly #watch: RuleWatch | undefined;
   readonly #parts: IptablesBackendParts;
   readonly #uptime: () => Millis;
-  /** Rules that the last apply wrote. */
-  #written: CommitResult['rules'] = noResult().rules;
 
   constructor(parts: IptablesBackendParts) {
     const { client, logger, choices, syncPeriod, clock = systemClock } = parts;
@@ -92,9 +90,7 @@ export class IptablesBackend implements DataplaneBackend {
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
     using _apply = this.#watch?.applying();
     try {
-      const result = await this.#apply(request, signal);
-      this.#written = result.rules;
-      return outcomeOf(result);
+      return outcomeOf(await this.#apply(request, signal));
     } catch (error) {
       this.engine.forget();
       signal.throwIfAborted();
@@ -118,8 +114,7 @@ export class IptablesBackend implements DataplaneBackend {
   }
 
   ruleCounts(): readonly RuleCount[] {
-    const tables = ['nat', 'filter'] as const;
-    return tables.map((table) => ({ table, total: this.engine.rulesOf(table), last: this.#written[table] }));
+    return this.engine.ruleCounts();
   }
 
   async markReconciled(signal: AbortSignal): Promise<void> {
