@@ -16,6 +16,7 @@ const prefix = 'swy-kernel-';
 export class KernelHarness implements BackendHarness, Disposable {
   readonly name = 'nftables';
   readonly dataplane = 'nftables';
+  readonly atomicity = 'transaction';
   readonly #free: string[] = [];
   readonly #all: string[] = [];
 
