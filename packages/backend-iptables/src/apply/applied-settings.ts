@@ -95,10 +95,9 @@ export class AppliedSettings {
     };
   }
 
-  clear(): void {
+  /** Old tails are leftovers, which are removed otherwise. */
+  forgetTails(): void {
     this.#tails = new Map();
-    this.#healthChecks = [];
-    this.#settings = undefined;
   }
 
   /** A shared chain is there, and ends as it should. */
@@ -131,8 +130,11 @@ function listIfMissing(table: TableName, name: string, state: KernelState): read
   return state.list(table, name) === undefined ? [{ kind: 'list', table, name, tail: [] }] : [];
 }
 
+/** One that is there stays where it is, as kube-proxy leaves it. */
 function jumpIfMissing({ table, chain, rule, place }: PlacedRule, state: KernelState): readonly Change[] {
-  if (state.count(table, chain, rule) > 0) return [];
+  const count = state.count(table, chain, rule);
+  if (count > 1) return Array.from({ length: count - 1 }, () => ({ kind: 'delete', table, chain, rule }) as const);
+  if (count === 1) return [];
   return [{ kind: place === 'first' ? 'insert' : 'append', table, chain, rule, isJump: true }];
 }
 

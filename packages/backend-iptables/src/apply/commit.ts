@@ -143,10 +143,11 @@ class CommitWriter {
     return part.flatMap(({ of }) => this.plan(of) ?? []);
   }
 
-  /** A rule that another group of the same part wants stays. */
+  /** A rule that another group of the same part wants stays. Leftovers are planned when all wishes are known. */
   #withoutOthers(part: readonly Planned<Group>[]): readonly Planned<Group>[] {
     const { owners } = this.#commit;
     return part.map(({ of, changes }) => {
+      if (of.owner.kind === 'leftovers') return { of, changes };
       const isOfOther = (change: Change): boolean => change.kind === 'delete' && owners.isOfOther(change, of.owner);
       return { of, changes: changes.some(isOfOther) ? changes.filter((change) => !isOfOther(change)) : changes };
     });
@@ -165,8 +166,9 @@ class CommitWriter {
   #noteWritten(text: RestoreText<Group>, refusal: Extract<RestoreResult, { readonly status: 'refused' }>): void {
     const line = refusal.line ?? refusal.commit;
     if (line !== undefined) for (const change of text.writtenBefore(line)) this.#note(change);
-    // A program that was killed may have written its tables or not.
-    else if (!refusal.isTransient) throw damaged('a restore ended without a word', refusal.error);
+    else if (!refusal.isTransient || text.transactions > 1) {
+      throw damaged('iptables-restore ended and did not say how far it came', refusal.error); // somebody killed it
+    }
   }
 
   #note(change: Change): void {

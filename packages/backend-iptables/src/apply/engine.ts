@@ -181,6 +181,7 @@ export class Engine {
   }
 
   *#allGroups(run: Run): Generator<Group> {
+    this.#settings.forgetTails();
     const { table, state, settings } = run;
     const wanted = new Set<string>();
     const planning = { ...run.planning, note: (chain: string) => void wanted.add(chain) };
@@ -196,6 +197,7 @@ export class Engine {
 
   *#healGroups(run: Run, changed: readonly ChainRef[]): Generator<Group> {
     const { table, state, settings, planning } = run;
+    this.#settings.forgetTails();
     yield this.#settings.base(settings, state);
     yield this.#healthChecks(run);
     const damaged = this.#damaged(state, changed);
@@ -206,7 +208,6 @@ export class Engine {
     }
     yield* this.#removals(run, planning);
     yield this.#settings.jumps(settings, state);
-    if (changed.length === 0) return;
     const leftovers = this.#leftovers(run);
     yield* leftoverEntries(leftovers);
     const names = new Set(changed.filter((chain) => chain.table === 'nat').map(({ name }) => name));
@@ -268,6 +269,14 @@ export class Engine {
       await commitGroups(groups, commit, signal);
     } finally {
       this.#written = result.rules;
+    }
+    const [leftover] = result.leftovers;
+    if (leftover !== undefined) {
+      const fields = { ipFamily: client.ipFamily, refused: result.leftovers.length, reason: leftover.message };
+      this.#options.logger.warn(
+        'old rules could not be removed; they are tried again with the next full apply',
+        fields,
+      );
     }
     return result;
   }
