@@ -9,14 +9,12 @@ export type BackendHost = NftablesHost & IptablesHost;
 
 /** Every dataplane by its --proxy-mode; loaded only when chosen. */
 export const backends: Readonly<Record<ProxyMode, () => Promise<DataplaneBackendFactory<BackendHost>>>> = {
-  iptables: async () => {
-    throw new HostError('host.unusable', 'this host cannot run --proxy-mode iptables: it is not finished');
-  },
+  iptables: async () => (await import('@switchyard/backend-iptables')).iptablesBackend,
   nftables: async () => (await import('@switchyard/backend-nftables')).nftablesBackend,
 };
 
 /** The modes that exist, in the order in which they are looked at. */
-export const modes: readonly ProxyMode[] = ['nftables'];
+export const modes: readonly ProxyMode[] = ['nftables', 'iptables'];
 
 /** Which backends are to be opened. */
 export interface DataplaneWish {
@@ -34,15 +32,28 @@ export interface OpenDataplane {
 }
 
 /** One backend per family, after asking whether this host can run it. Rejects with `HostError` if not. */
-export async function openBackends(
-  { mode, host, ipFamilies }: DataplaneWish,
-  signal: AbortSignal,
-): Promise<OpenDataplane> {
-  const variant = undefined;
+export async function openBackends(wish: DataplaneWish, signal: AbortSignal): Promise<OpenDataplane> {
+  const { mode, ipFamilies } = wish;
+  const variant = mode === 'iptables' ? await variantFor(wish, signal) : undefined;
+  const host = variant === undefined ? wish.host : withVariant(wish.host, variant);
   const factory = await backends[mode]();
   const probe = await factory.probe(host, signal);
   if (probe.status === 'unusable') {
     throw new HostError('host.unusable', `this host cannot run --proxy-mode ${mode}: ${probe.reasons.join('; ')}`);
   }
   return { backends: await Promise.all(ipFamilies.map((ipFamily) => factory.open(host, ipFamily, signal))), variant };
+}
+
+/** All families write the same variant, and it is looked for once. */
+async function variantFor({ host, ipFamilies }: DataplaneWish, signal: AbortSignal): Promise<IptablesVariant> {
+  if (host.variant !== 'auto') return host.variant;
+  const { detectVariant } = await import('@switchyard/backend-iptables');
+  const { variant, reason } = await detectVariant(host.runner, ipFamilies, signal);
+  host.logger.info('variant of iptables', { variant, reason });
+  return variant;
+}
+
+/** Not a copy: the kernel is asked for some of it at the time when that is needed. */
+function withVariant(host: BackendHost, variant: IptablesVariant): BackendHost {
+  return Object.create(host, { variant: { value: variant, enumerable: true } }) as BackendHost; // all else is inherited
 }
