@@ -10,6 +10,7 @@ import {
   type Logger,
   type Millis,
   millis,
+  type RuleCount,
   seconds,
   type ServiceCounters,
   type ServicePortKey,
@@ -110,6 +111,10 @@ export class IptablesBackend implements DataplaneBackend {
   /** Reads the few chains that all Services share; see docs/design/drift.md for what that costs. May be called during an apply. */
   counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
     return this.#counters.read(signal);
+  }
+
+  ruleCounts(): readonly RuleCount[] {
+    return this.engine.ruleCounts();
   }
 
   async markReconciled(signal: AbortSignal): Promise<void> {

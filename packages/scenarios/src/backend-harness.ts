@@ -1,4 +1,4 @@
-import type { DataplaneBackend, DataplaneMode, Flow, IpFamily, Random } from '@switchyard/core';
+import type { DataplaneBackend, DataplaneMode, Flow, IpAddress, IpFamily, Random } from '@switchyard/core';
 import type { Observation } from './verdict.ts';
 
 /** A dataplane backend over a fake kernel, as the rendered altitude and the contract suite drive it. */
@@ -20,6 +20,11 @@ export interface FakeKernel {
    * endpoints that are not the sender, and is true when there is no other. Throws if it depends on chance.
    */
   trace(flow: Flow): Observation;
+  /**
+   * The same for a client that was at this endpoint before, where the Service keeps clients. Absent where the fake kernel
+   * cannot remember any.
+   */
+  traceReturning?(flow: Flow, endpoint: IpAddress): Observation;
   /** From now on this share of all transactions fails although nothing is wrong with them; 0 is none. */
   injectFailures(rate: number, random: Random): void;
   /** From now on the kernel refuses whatever names this address; undefined takes everything again. */

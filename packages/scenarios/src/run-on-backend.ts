@@ -1,4 +1,4 @@
-import type { DataplaneBackend, IpFamily, Random } from '@switchyard/core';
+import type { DataplaneBackend, Flow, IpFamily, Random } from '@switchyard/core';
 import { TableApplier } from './apply-until-done.ts';
 import type { BackendHarness, FakeKernel } from './backend-harness.ts';
 import { familiesOf } from './cluster-objects.ts';
@@ -10,6 +10,7 @@ import { ScenarioTables, type TablesByFamily } from './scenario-tables.ts';
 import {
   type AltitudeResult,
   expectationText,
+  keptExpectation,
   flowText,
   nothingChanges,
   observationText,
@@ -75,8 +76,18 @@ export function flowOnKernel(
   { flow, line }: { readonly flow: ScenarioFlow; readonly line: number },
 ): StepResult {
   const expected = expectationText(flow.expect);
-  const observed = observationText(kernel.trace(coreFlow(scenario, flow)), flow);
+  const sent = coreFlow(scenario, flow);
+  const fresh = observationText(kernel.trace(sent), flow);
+  const observed = [fresh, ...notKept(flow, sent, kernel)].join(', but ');
   return { line, step: flowText(flow), expected, observed, isAsExpected: expected === observed, because: [] };
+}
+
+/** What else happens to a client that was at an endpoint before than that it comes back there. */
+function notKept(flow: ScenarioFlow, sent: Flow, kernel: FakeKernel): readonly string[] {
+  if (flow.kept === undefined || kernel.traceReturning === undefined) return [];
+  const kept = expectationText(keptExpectation(flow));
+  const back = observationText(kernel.traceReturning(sent, flow.kept), flow);
+  return back === kept ? [] : [`a client of ${flow.kept}: ${back}`];
 }
 
 function restartResult(line: number, writes: number): StepResult {

@@ -99,7 +99,7 @@ export interface ScenarioFlow {
   readonly expect: Expectation;
   /**
    * Session affinity: of the endpoints that may answer, the one at which this client was before, and the only one that
-   * answers it. Looked at in the lab only: elsewhere nothing remembers clients.
+   * answers it. Looked at in the lab, and over fake kernels that can remember clients.
    */
   readonly kept: IpAddress | undefined;
 }

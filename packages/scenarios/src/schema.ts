@@ -75,7 +75,7 @@ export const flowSchema = v.strictObject({
    * then names one endpoint. Left out: every attempt is a connection of its own.
    */
   fromPort: v.optional(port),
-  /** Session affinity: the endpoint, one of those above, at which this client was before. Looked at in the lab only. */
+  /** Session affinity: the endpoint, one of those above, at which this client was before. Looked at where clients are remembered. */
   kept: v.optional(v.union([v.string(), v.strictObject({ nftables: v.string(), iptables: v.string() })])),
   family,
 });

@@ -39,6 +39,12 @@ export function expectationText(expect: Expectation): string {
   return expect.kind === 'forward' ? forwardText(expect.to, expect.masquerade) : expect.kind;
 }
 
+/** What one client must see: with session affinity the single endpoint at which it was. */
+export function keptExpectation({ expect, kept }: ScenarioFlow): Expectation {
+  if (kept === undefined || expect.kind !== 'forward') return expect;
+  return { ...expect, to: expect.to.filter(({ address }) => address === kept) };
+}
+
 /** What was observed, as detailed as the expectation is: with ports only if it names them. */
 export function observationText(seen: Observation, flow: ScenarioFlow): string {
   if (seen.kind !== 'forward') return seen.kind;

@@ -30,8 +30,6 @@ export interface CommitResult {
   writes: number;
   /** Rules written, by table. */
   readonly rules: Record<TableName, number>;
-  /** Restores that were refused. */
-  refusals: number;
   readonly failed: Map<ServicePortKey, Error>;
   /** What nobody asks for and could not be removed. */
   readonly leftovers: Error[];
@@ -39,7 +37,7 @@ export interface CommitResult {
 
 /** Nothing was written so far. */
 export function noResult(): CommitResult {
-  return { writes: 0, rules: { nat: 0, filter: 0, mangle: 0 }, refusals: 0, failed: new Map(), leftovers: [] };
+  return { writes: 0, rules: { nat: 0, filter: 0, mangle: 0 }, failed: new Map(), leftovers: [] };
 }
 
 /** Refused restores after which the search for culprits ends and the rest counts as failed. */
@@ -107,7 +105,6 @@ class CommitWriter {
       const text = composeRestore(this.#withoutOthers(part), this.#commit.client.variant);
       const result = await this.#restore(text, signal);
       if (result.status === 'done') return this.#finish(part, text);
-      this.#commit.result.refusals++;
       this.#noteWritten(text, result);
       if (result.isTransient && tries < maxTries) {
         tries++;
@@ -168,7 +165,8 @@ class CommitWriter {
   #noteWritten(text: RestoreText<Group>, refusal: Extract<RestoreResult, { readonly status: 'refused' }>): void {
     const line = refusal.line ?? refusal.commit;
     if (line !== undefined) for (const change of text.writtenBefore(line)) this.#note(change);
-    else if (text.transactions > 1) throw damaged('a restore of several tables ended without a word', refusal.error);
+    // A program that was killed may have written its tables or not.
+    else if (!refusal.isTransient) throw damaged('a restore ended without a word', refusal.error);
   }
 
   #note(change: Change): void {

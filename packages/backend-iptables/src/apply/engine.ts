@@ -5,6 +5,7 @@ import {
   isEqual,
   type Logger,
   type Millis,
+  type RuleCount,
   type ServiceForwarding,
   type ServicePortKey,
   type TableDelta,
@@ -46,6 +47,11 @@ const largeClusterEndpoints = 1000;
 /** Chains named per restore. Legacy copies the whole table for each restore, the nft variant is quadratic in one. */
 const limits: Readonly<Record<IptablesClient['variant'], number>> = { nft: 1200, legacy: Infinity };
 
+/** So many chains are read one by one where the whole is not much. Legacy copies the whole table for each. */
+const fewSuspects = 3;
+/** The nft variant lists so many chains in the time that a process takes which lists one. */
+const chainsPerListing = 25;
+
 /** Brings the kernel's rules of one family to what tables ask for. Calls do not overlap. */
 export class Engine {
   readonly #options: EngineOptions;
@@ -57,6 +63,7 @@ export class Engine {
   #state: KernelState | undefined;
   #lists: ReadonlyMap<ChainKey, readonly RuleText[]> = new Map();
   #renderOptions: RenderOptions | undefined;
+  #written: CommitResult['rules'] = noResult().rules;
   /** Chains that somebody may have changed. */
   #suspects = new Map<ChainKey, ChainRef>();
   /** Somebody may have changed anything. */
@@ -72,11 +79,13 @@ export class Engine {
     return this.#state !== undefined;
   }
 
-  /** Rules of ours in a table. */
-  rulesOf(table: TableName): number {
-    let entries = 0;
-    for (const entry of this.#services.entries()) if (entry.table === table) entries++;
-    return this.#settings.rulesOf(table) + entries + (table === 'nat' ? this.#services.rules : 0);
+  /** Rules of ours, and those that the last apply wrote. */
+  ruleCounts(): readonly RuleCount[] {
+    const entries: Record<TableName, number> = { nat: this.#services.rules, filter: 0, mangle: 0 };
+    for (const { table } of this.#services.entries()) entries[table]++;
+    return tableNames.map((table) => {
+      return { table, total: entries[table] + this.#settings.rulesOf(table), last: this.#written[table] };
+    });
   }
 
   /** Every rule that a Service port has in a shared chain. */
@@ -111,9 +120,14 @@ export class Engine {
     this.#areAllSuspect = true;
   }
 
-  /** Whether it would do to read the suspects. */
+  /** Whether it would do, and is cheaper than to read everything, to read the suspects. */
   get canHeal(): boolean {
-    return this.isKnown && !this.#areAllSuspect;
+    if (this.#state === undefined || this.#areAllSuspect) return false;
+    const suspects = this.#suspects.size;
+    if (suspects <= fewSuspects || this.#options.client.variant === 'legacy') return suspects <= fewSuspects;
+    let chains = 0;
+    for (const table of tableNames) chains += this.#state.chainsOf(table).size;
+    return suspects * chainsPerListing < chains;
   }
 
   /** Reads everything, and writes what differs. */
@@ -156,7 +170,7 @@ export class Engine {
 
   *#deltaGroups(run: Run, delta: TableDelta): Generator<Group> {
     const { table, state, settings, planning } = run;
-    const isAll = run.areOptionsNew || delta.settingsChanged;
+    const isAll = run.areOptionsNew; // what else a changed setting can be does not concern Services
     if (isAll) yield this.#settings.base(settings, state);
     yield this.#healthChecks(run);
     for (const service of isAll ? table.services.values() : delta.upserted)
@@ -250,7 +264,11 @@ export class Engine {
     };
     const limit = limits[client.variant];
     const commit = { client, clock, state, result, owners: this.#owners, limit, refresh, onWritten };
-    await commitGroups(groups, commit, signal);
+    try {
+      await commitGroups(groups, commit, signal);
+    } finally {
+      this.#written = result.rules;
+    }
     return result;
   }
 }

@@ -3,7 +3,8 @@ import type { CountedRule } from './iptables-client.ts';
 /** The rules in the output of `-S CHAIN -v`, in their order. */
 export function parseListing(text: string, chain: string): readonly CountedRule[] {
   const head = `-A ${chain}`;
-  return text.split('\n').flatMap((line) => {
+  return text.split('\n').flatMap((printed) => {
+    const line = printed.trimEnd(); // 1.8.7 leaves a blank where a rule has no target
     if (line !== head && !line.startsWith(`${head} `)) return [];
     return [parseCounted(line.slice(head.length + 1))];
   });

@@ -57,7 +57,7 @@ function parseRule(line: string): SavedRule | undefined {
   const end = space < 0 ? line.length : space;
   return {
     chain: line.slice(start + 3, end),
-    rule: line.slice(end + 1),
+    rule: line.slice(end + 1).trimEnd(), // 1.8.7 leaves a blank where a rule has no target
     packets: Number(counters?.[1] ?? 0),
     bytes: Number(counters?.[2] ?? 0),
   };

@@ -8,7 +8,10 @@ export type RefusalKind = 'locked' | 'changed' | 'permission' | 'tables' | 'rule
 /** What iptables said when it refused. */
 export interface Refusal {
   readonly kind: RefusalKind;
-  /** The line it named first; 1 is the first. The legacy variant names COMMIT for whatever the kernel refuses. */
+  /**
+   * The line it named first; 1 is the first. The legacy variant names COMMIT for whatever the kernel refuses, the nft variant of
+   * 1.8.7 for all that is not the parser's.
+   */
   readonly line: number | undefined;
   /** What iptables gave as its reason, in one line. */
   readonly said: string;
@@ -17,7 +20,7 @@ export interface Refusal {
 }
 
 /**
- * Understands what `iptables-restore` and `iptables` (1.8.4 to 1.8.11, both variants) print when they refuse. The runner sets
+ * Understands what `iptables-restore` and `iptables` (seen with 1.8.7, 1.8.9 and 1.8.11, both variants) print when they refuse. The runner sets
  * LC_ALL=C, so the kernel's reasons are the C library's English ones.
  */
 export function parseRefusal(stderr: string): Refusal {

@@ -199,6 +199,7 @@ describe('a change by somebody else', () => {
     const bench = new Bench();
     bench.feed(stranger, ruleGone(svc), ruleGone(svc), ruleMade(svc), ruleGone('KUBE-SERVICES'), end(1));
     expect(bench.suspects).toEqual([`nat ${svc}`, 'nat KUBE-SERVICES']);
+    expect(bench.notes.take()?.changes).toHaveLength(3);
   });
 
   test('of thousands of chains makes everything suspect', () => {

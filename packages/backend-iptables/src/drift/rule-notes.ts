@@ -52,6 +52,8 @@ const subjects: ReadonlyMap<number, Subject> = new Map<number, Subject>([
 /** One transaction of somebody else, as far as its notices have come. */
 interface Transaction {
   readonly tally: DriftTally;
+  /** A chain that is emptied loses many rules, which is told once. */
+  readonly told: Set<string>;
   readonly chains: Map<string, ChainRef>;
   isEverything: boolean;
 }
@@ -99,10 +101,16 @@ export class RuleNotes implements NoticeReader {
     const isTable = type === NFT_NOTICE.DELTABLE;
     const isRule = type === NFT_NOTICE.NEWRULE || type === NFT_NOTICE.DELRULE;
     if (!isTable && !isOurChain(chain) && !(isRule && isOursAmongOthers(bytes, type, { chain, range }))) return;
-    const transaction = (this.#open ??= { tally: new DriftTally(), chains: new Map(), isEverything: false });
+    const transaction = (this.#open ??= {
+      tally: new DriftTally(),
+      told: new Set(),
+      chains: new Map(),
+      isEverything: false,
+    });
     const where = `table ${tableText(this.#options.ipFamily, table)}`;
-    const text = subject.text(chain);
-    transaction.tally.add(subject.kind, isTable ? `${where} ${text}` : `${text} (${where})`);
+    const text = isTable ? `${where} ${subject.text(chain)}` : `${subject.text(chain)} (${where})`;
+    if (!transaction.told.has(text)) transaction.tally.add(subject.kind, text);
+    transaction.told.add(text);
     if (isTable || transaction.chains.size >= maxChains) transaction.isEverything = true;
     else transaction.chains.set(chainKey(table, chain), { table, name: chain });
   }

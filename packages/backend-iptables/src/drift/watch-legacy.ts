@@ -6,8 +6,6 @@ import type { Suspects } from './suspects.ts';
 
 /** Looking takes at most this share of one core. */
 const maxShare = 0.02;
-/** The kernel reads the whole table for each chain that is read: more chains than this are not read one by one. */
-const maxChains = 3;
 /** More than this is counted, not told. */
 const maxTold = 5;
 
@@ -42,8 +40,7 @@ export async function watchLegacy(
       waitMs = millis(Math.max(period, durationMs / maxShare));
       logger.trace('looked for foreign changes', { ipFamily, durationMs, waitMs, chains: differences.length });
       if (differences.length === 0) continue;
-      if (differences.length > maxChains) suspects.suspectAll();
-      else for (const { table, chain } of differences) suspects.suspect({ table, name: chain });
+      for (const { table, chain } of differences) suspects.suspect({ table, name: chain });
       report({ kind: 'chain', changes: wordsOf(differences, ipFamily), process: undefined });
     } catch (error) {
       if (!signal.aborted) throw error;

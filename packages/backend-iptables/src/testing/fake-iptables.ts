@@ -6,12 +6,13 @@ import {
   type CommandRunner,
   type IptablesVariant,
 } from '@switchyard/host';
-import { builtInChains, type FakeEntry, FakeTable, listLines, saveLines } from './fake-table.ts';
+import type { PacketCounters } from '@switchyard/native';
+import { builtInChains, FakeTable, listLines, saveLines } from './fake-table.ts';
 import { restore } from './restore.ts';
 
 /** How often the fake fails though nothing is wrong. */
 export interface InjectedFailures {
-  /** Share of restores that fail, 0 to 1: half of them before they take effect, half killed at one of their COMMITs, which it did. */
+  /** Share of restores that fail at one of their COMMITs, 0 to 1: half are refused there, half take effect and are killed. */
   readonly rate: number;
   readonly random: Random;
 }
@@ -44,9 +45,15 @@ export class FakeIptables implements CommandRunner {
   readonly restores: RestoreNote[] = [];
   /** Names of accounting objects (`nfacct add`). */
   readonly nfacct: Set<string> = new Set();
+  /** The same as the backend makes and reads them; they count nothing. */
+  readonly packetCounters: PacketCounters = {
+    ensure: (name) => void this.nfacct.add(name),
+    read: () => new Map([...this.nfacct].map((name) => [name, { packets: 0, bytes: 0 }])),
+    remove: (name) => this.nfacct.delete(name),
+  };
   /** Clients that `-m recent` remembers, by list. */
   readonly recent: Map<string, Set<string>> = new Map();
-  /** Restores whose text matches are refused, as if the kernel could not take them; the line is that of the match. */
+  /** Restores whose text matches are refused at that line, as if the kernel could not take it. */
   refusing: RegExp | undefined;
   failures: InjectedFailures = { rate: 0, random: () => 1 };
   /** This many of the next restores find the rules held by somebody else, for as long as they wait. */
@@ -95,8 +102,8 @@ export class FakeIptables implements CommandRunner {
     if (variant === undefined || !this.variants.includes(variant)) {
       throw new CommandError('notFound', `cannot run ${file}: no such program in PATH; install it`, { file, args: [] });
     }
-    // The legacy programs do not say so in their names.
-    const name = variant === 'legacy' ? file.replace('-legacy', '') : file;
+    // The legacy programs do not say so in their names, and the one that lists says neither.
+    const name = variant === 'legacy' || tool === undefined ? file.replace(/-(?:nft|legacy)/, '') : file;
     return {
       name,
       variant,
@@ -137,15 +144,23 @@ export class FakeIptables implements CommandRunner {
       return note(this.#lockHeld(program));
     }
     const refused = this.refusing?.exec(text);
-    if (refused !== null && refused !== undefined) return note(this.#refusedAt(program, lineAt(text, refused.index)));
-    const isFailing = this.failures.random() < this.failures.rate;
-    if (isFailing && this.failures.random() < 0.5) return note(this.#refusedAt(program, text.split('\n').length - 1));
-    if (isFailing) return note(this.#killed(program, text, isPartial));
-    return note(this.#restore(program, text, isPartial));
+    if (refused !== null && refused !== undefined)
+      return note(this.#refusedAt(program, text, refused.index, isPartial));
+    if (this.failures.random() >= this.failures.rate) return note(this.#restore(program, text, isPartial));
+    const commits = [...text.matchAll(/^COMMIT$/gm)];
+    const at = commits[Math.floor(this.failures.random() * commits.length)]?.index ?? 0;
+    if (this.failures.random() < 0.5) return note(this.#refusedAt(program, text, at, isPartial));
+    return note(this.#killedAfter(program, text, at + 'COMMIT\n'.length, isPartial));
   }
 
-  /** As when the kernel has no memory. */
-  #refusedAt(program: Program, line: number): CommandResult {
+  /**
+   * As when the kernel has no memory: tables before are written. The legacy kernel takes a table as a whole, so that the line
+   * is that of COMMIT.
+   */
+  #refusedAt(program: Program, text: string, index: number, isPartial: boolean): CommandResult {
+    const written = this.#restore(program, wholeTables(text, index), isPartial);
+    if (written.exitCode !== 0) return written;
+    const line = lineAt(text, program.variant === 'nft' ? index : text.indexOf('\nCOMMIT', index - 1) + 1);
     return program.variant === 'nft'
       ? failed(
           4,
@@ -163,11 +178,8 @@ export class FakeIptables implements CommandRunner {
         );
   }
 
-  /** Killed right after one of its COMMITs. */
-  #killed(program: Program, text: string, isPartial: boolean): CommandResult {
-    const parts = text.split(/(?<=^COMMIT\n)/m);
-    const kept = 1 + Math.floor(this.failures.random() * parts.length);
-    const result = this.#restore(program, parts.slice(0, kept).join(''), isPartial);
+  #killedAfter(program: Program, text: string, end: number, isPartial: boolean): CommandResult {
+    const result = this.#restore(program, text.slice(0, end), isPartial);
     return result.exitCode === 0 ? failed(137, '') : result;
   }
 
@@ -182,6 +194,8 @@ export class FakeIptables implements CommandRunner {
       table: (table) => {
         const found = this.table(ipFamily, variant, table) ?? tables.get(table) ?? new FakeTable(table);
         tables.set(table, found);
+        // To ask for a legacy table is to make it.
+        if (variant === 'legacy') this.tables.set(tableKey(ipFamily, variant, table), found);
         return found;
       },
       committed: (table) => {
@@ -201,14 +215,23 @@ export class FakeIptables implements CommandRunner {
           : `${name}: Cannot initialize: Table does not exist (do you need to insmod?)\n`,
       );
     }
-    const known = Object.keys(builtInChains).flatMap((each) => this.table(ipFamily, variant, each) ?? []);
+    const known = this.#known(ipFamily, variant);
     const tables = table === undefined ? known : [this.table(ipFamily, variant, table) ?? new FakeTable(table)];
     const lines = tables.flatMap((one) => [
-      `# Generated by ${name} v${this.version} on Sat Nov 21 19:00:00 2026`,
+      `# Generated by ${name} v${this.version}${variant === 'nft' ? ' (nf_tables)' : ''} on Sat Nov 21 19:00:00 2026`,
       ...saveLines(one, hasCounters),
       '# Completed on Sat Nov 21 19:00:00 2026',
     ]);
     return ok(lines.map((one) => `${one}\n`).join(''));
+  }
+
+  /** The nft variant has an order of its own, legacy prints first what was made last. */
+  #known(ipFamily: IpFamily, variant: IptablesVariant): readonly FakeTable[] {
+    if (variant === 'nft')
+      return Object.keys(builtInChains).flatMap((each) => this.table(ipFamily, variant, each) ?? []);
+    const prefix = tableKey(ipFamily, variant, '');
+    const found = [...this.tables].filter(([key]) => key.startsWith(prefix)).map(([, table]) => table);
+    return found.toReversed();
   }
 
   #list({ ipFamily, variant, name }: Program, { table = 'filter', list, hasCounters }: Line): CommandResult {
@@ -270,6 +293,12 @@ function parseArguments({ name, tool }: Program, args: readonly string[]): Line 
 
 function textOf(stdin: CommandOptions['stdin']): string {
   return typeof stdin === 'string' ? stdin : [...(stdin ?? [])].join('');
+}
+
+/** The tables of a text that end before an index. */
+function wholeTables(text: string, index: number): string {
+  const end = text.lastIndexOf('\nCOMMIT\n', index - 2);
+  return end < 0 ? '' : text.slice(0, end + '\nCOMMIT\n'.length);
 }
 
 function lineAt(text: string, index: number): number {

@@ -97,27 +97,6 @@ export class FakeTable {
     return (this.#references.get(name) ?? 0) > 0;
   }
 
-  /** A chain from which the kernel could come back to itself, on its way from a chain of its own; undefined if there is none. */
-  findLoop(): string | undefined {
-    const done = new Set<string>();
-    const visit = (name: string, above: ReadonlySet<string>): string | undefined => {
-      if (above.has(name)) return name;
-      if (done.has(name)) return undefined;
-      const way = new Set([...above, name]);
-      for (const { rule } of this.chains.get(name)?.entries ?? []) {
-        const found = rule.target?.kind === 'chain' ? visit(rule.target.chain, way) : undefined;
-        if (found !== undefined) return found;
-      }
-      done.add(name);
-      return undefined;
-    };
-    for (const name of builtInChains[this.name] ?? []) {
-      const found = visit(name, new Set());
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  }
-
   #refer({ target }: FakeRule, by: number): void {
     if (target?.kind !== 'chain') return;
     this.#references.set(target.chain, (this.#references.get(target.chain) ?? 0) + by);

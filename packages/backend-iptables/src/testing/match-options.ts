@@ -110,7 +110,7 @@ function states(text: string): readonly string[] {
   return conntrackStates.filter((state) => given.includes(state));
 }
 
-const addressKinds = [
+const addressKinds = new Set([
   'UNSPEC',
   'UNICAST',
   'LOCAL',
@@ -120,14 +120,14 @@ const addressKinds = [
   'BLACKHOLE',
   'UNREACHABLE',
   'PROHIBIT',
-];
+]);
 
 function addressTypes(): Building<Match> {
   const given: { source?: Wanted<string>; destination?: Wanted<string> } = {};
   const option = (side: 'source' | 'destination'): Option => ({
     hasValue: true,
     take: (value, isNegated) => {
-      if (!addressKinds.includes(value)) throw badWords(`addrtype: bad type "${value}"`);
+      if (!addressKinds.has(value)) throw badWords(`addrtype: bad type "${value}"`);
       given[side] = { value, isNegated };
     },
   });

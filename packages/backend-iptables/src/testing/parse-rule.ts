@@ -21,7 +21,7 @@ const protocols: ReadonlyMap<string, string> = new Map([
   ['132', 'sctp'],
 ]);
 const protocolNames = new Set(protocols.values());
-const withPorts = ['tcp', 'udp', 'sctp'];
+const withPorts = new Set(['tcp', 'udp', 'sctp']);
 
 interface Parts {
   source: Wanted<string> | undefined;
@@ -117,7 +117,7 @@ class RuleReader {
   /** `-p tcp --dport 80` loads the match of the protocol. */
   #implicitPorts(word: string): Option | undefined {
     const protocol = this.#parts.protocol?.value ?? '';
-    if (!withPorts.includes(protocol) || this.#matchNames.includes(protocol)) return undefined;
+    if (!withPorts.has(protocol) || this.#matchNames.includes(protocol)) return undefined;
     if (startMatch(protocol)?.options[word] === undefined) return undefined;
     this.#startMatch(protocol);
     return this.#find(word);
@@ -139,7 +139,7 @@ class RuleReader {
     if (target?.kind !== 'DNAT') return;
     const [, bracketed, plain = '', port] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/.exec(target.destination) ?? [];
     const { protocol } = this.#parts;
-    if (port !== undefined && !withPorts.includes(protocol?.value ?? '')) {
+    if (port !== undefined && !withPorts.has(protocol?.value ?? '')) {
       throw badWords('Need TCP, UDP, SCTP or DCCP with port specification');
     }
     const address = bracketed ?? (this.#ipFamily === 'IPv6' ? target.destination : plain);

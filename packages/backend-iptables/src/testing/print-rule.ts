@@ -53,7 +53,7 @@ function matchWords(match: Match, ipFamily: IpFamily): readonly string[] {
         '--rsource',
       ];
     case 'nfacct':
-      return ['--nfacct-name', match.name];
+      return ['--nfacct-name', '', match.name]; // there are two blanks in the real one, too
     default:
       return assertNever(match);
   }

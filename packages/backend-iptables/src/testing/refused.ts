@@ -5,7 +5,9 @@ export type RefusalKind =
   /** The line cannot be done with what is there. Only the nft variant says why. */
   | 'line'
   /** As `words`, but without the program's name in front. */
-  | 'bare';
+  | 'bare'
+  /** As `words`, but without a place; exit code 1. */
+  | 'placeless';
 
 /** Thrown by the fake where the real program would end with an error. */
 export class Refused extends Error {

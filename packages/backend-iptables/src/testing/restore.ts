@@ -5,6 +5,7 @@ import { builtInChains, type FakeEntry, type FakeTable } from './fake-table.ts';
 import { parseRule } from './parse-rule.ts';
 import { badWords, chainExists, indexTooBig, noSuchChain, noSuchRule, Refused } from './refused.ts';
 import type { FakeRule } from './rule-types.ts';
+import { faultOnTheWay, isAllowedFrom } from './fault-on-the-way.ts';
 import { splitWords } from './split-words.ts';
 
 /** What a restore is done to. */
@@ -40,13 +41,20 @@ interface KernelFault {
   readonly text: string;
 }
 
+/** Where a rule is to stand, and what the nft variant calls the attempt. */
+interface Place {
+  readonly table: FakeTable;
+  readonly chain: string;
+  readonly operation: string;
+}
+
 class Restore {
   readonly #subject: RestoreSubject;
   #table: FakeTable | undefined;
   #line = 0;
   #faults: KernelFault[] = [];
-  /** Chains that a rule named when they were not there; the nft variant looks at COMMIT. */
-  #missing: string[] = [];
+  /** The first line that cannot be done: the nft variant reads all words of a table before it does anything. */
+  #deferred: { readonly line: number; readonly refused: Refused } | undefined;
 
   constructor(subject: RestoreSubject) {
     this.#subject = subject;
@@ -74,8 +82,16 @@ class Restore {
       if (!line.startsWith('*')) throw new Refused('line', '');
       this.#begin(line.slice(1).trim());
     } else if (line === 'COMMIT') this.#commit(table);
-    else if (line.startsWith(':')) this.#declare(table, line.slice(1));
-    else this.#command(table, line);
+    else this.#do(() => (line.startsWith(':') ? this.#declare(table, line.slice(1)) : this.#command(table, line)));
+  }
+
+  #do(change: () => void): void {
+    try {
+      change();
+    } catch (error) {
+      if (this.#subject.variant === 'legacy' || !(error instanceof Refused) || error.kind !== 'line') throw error;
+      this.#deferred ??= { line: this.#line, refused: error };
+    }
   }
 
   #begin(name: string): void {
@@ -88,7 +104,7 @@ class Restore {
     this.#table = this.#subject.table(name);
     this.#table.begin();
     this.#faults = [];
-    this.#missing = [];
+    this.#deferred = undefined;
     if (!this.#subject.isPartial) this.#empty(this.#table);
   }
 
@@ -98,14 +114,22 @@ class Restore {
   }
 
   #commit(table: FakeTable): void {
-    const [missing] = this.#missing;
-    if (missing !== undefined) throw badWords(`Chain '${missing}' does not exist`);
-    const loop = this.#faults.length === 0 && table.chains.size < 5000 ? table.findLoop() : undefined;
-    if (loop !== undefined) this.#faults.push({ line: this.#line, text: 'RULE_APPEND failed (Too many links)' });
+    if (this.#deferred !== undefined) {
+      // A chain that is missing is told of as if COMMIT had named it.
+      if (this.#deferred.refused.kind === 'line') this.#line = this.#deferred.line;
+      throw this.#deferred.refused;
+    }
+    if (this.#subject.variant === 'legacy') this.#checkWays(table, '');
     if (this.#faults.length > 0) throw new KernelRefused(this.#faults);
     table.begin();
     this.#table = undefined;
     this.#subject.committed?.(table.name);
+  }
+
+  /** Beyond this size a test is about amounts. */
+  #checkWays(table: FakeTable, what: string, where = ''): void {
+    const fault = table.chains.size < 1000 ? faultOnTheWay(table) : undefined;
+    if (fault !== undefined) this.#fault(`${what} failed (${fault})${where}`);
   }
 
   /** `:CHAIN POLICY [packets:bytes]`: a chain that somebody made is emptied or made, the kernel's get a policy. */
@@ -120,7 +144,7 @@ class Restore {
     if (policy !== '-' && this.#subject.variant === 'legacy') {
       throw this.#badPolicy(name, policy, 'Bad built-in chain name');
     }
-    this.#checkName(name);
+    this.#checkName(name, this.#subject.variant);
     if (known === undefined) table.make(name);
     else table.flush(name);
   }
@@ -128,14 +152,13 @@ class Restore {
   #badPolicy(chain: string, policy: string, why: string): Refused {
     return this.#subject.variant === 'nft'
       ? new Refused('line', `${why}.`)
-      : new Refused('words', `Can't set policy \`${policy}' on \`${chain}' line ${this.#line}: ${why}\n`);
+      : new Refused('placeless', `Can't set policy \`${policy}' on \`${chain}' line ${this.#line}: ${why}`);
   }
 
-  #checkName(name: string): void {
+  #checkName(name: string, saidBy: IptablesVariant): void {
     if (name.length <= 28) return;
-    const { variant } = this.#subject;
     throw badWords(
-      variant === 'nft'
+      saidBy === 'nft'
         ? `chain name \`${name}' too long (must be under 29 chars)`
         : `Invalid chain name \`${name}' (28 chars max)`,
     );
@@ -164,7 +187,7 @@ class Restore {
       case '-N':
       case '--new-chain':
         if (table.chains.has(chain)) throw new Refused('line', chainExists);
-        this.#checkName(chain);
+        this.#checkName(chain, 'nft');
         return table.make(chain);
       default:
         if (!command.startsWith('-')) throw new Refused('bare', `Bad argument \`${command}'`);
@@ -173,22 +196,33 @@ class Restore {
   }
 
   #append(table: FakeTable, chain: string, words: readonly string[]): void {
-    const entry = this.#entry(table, chain, words, 'RULE_APPEND');
-    table.insert(chain, this.#existing(table, chain).length, entry);
+    const entry = this.#entry(table, chain, words);
+    this.#put({ table, chain, operation: 'RULE_APPEND' }, this.#existing(table, chain).length, entry);
   }
 
   #insert(table: FakeTable, chain: string, words: readonly string[]): void {
-    const isNumbered = /^\d+$/.test(words[0] ?? '');
+    const isNumbered = hasNumber(words);
     const index = isNumbered ? Number(words[0]) - 1 : 0;
-    const entry = this.#entry(table, chain, isNumbered ? words.slice(1) : words, 'RULE_INSERT');
+    const entry = this.#entry(table, chain, isNumbered ? words.slice(1) : words);
     if (index < 0) throw badWords(`Invalid rule number \`${words[0]}'`);
     if (index > this.#existing(table, chain).length) throw new Refused('line', indexTooBig);
+    const isLast = index > 0 && index === this.#existing(table, chain).length;
+    this.#put({ table, chain, operation: isLast ? 'RULE_APPEND' : 'RULE_INSERT' }, index, entry);
+  }
+
+  /** The kernel looks at each rule, and whether the ways through the table are still right with it. */
+  #put({ table, chain, operation }: Place, index: number, entry: FakeEntry): void {
+    const where = `: rule in chain ${chain}`;
+    const why = kernelRefuses({ table, chain }, entry.rule, this.#subject.nfacct);
+    if (why !== undefined) return this.#fault(`${operation} failed (${why})${where}`);
     table.insert(chain, index, entry);
+    if (this.#subject.variant === 'nft') this.#checkWays(table, operation, where);
   }
 
   #delete(table: FakeTable, chain: string, words: readonly string[]): void {
-    const isNumbered = words.length === 1 && /^\d+$/.test(words[0] ?? '');
-    const wanted = isNumbered ? undefined : this.#rule(table, words).text;
+    const isNumbered = hasNumber(words);
+    const wanted = isNumbered ? undefined : this.#rule(table, chain, words).text;
+    if (!isNumbered && !table.chains.has(chain)) throw new Refused('line', noSuchRule);
     const entries = this.#existing(table, chain);
     const index = isNumbered ? Number(words[0]) - 1 : entries.findIndex(({ rule }) => rule.text === wanted);
     if (index < 0 || index >= entries.length)
@@ -203,7 +237,9 @@ class Restore {
     }
     if (entries.length === 0 && !table.isReferenced(chain)) return table.remove(chain);
     if (this.#subject.variant === 'legacy') throw new Refused('line', '');
+    // For the lines that follow it is gone; the kernel is asked at COMMIT.
     this.#fault(`CHAIN_DEL failed (Device or resource busy): chain ${chain}`);
+    table.remove(chain);
   }
 
   #existing(table: FakeTable, chain: string): readonly FakeEntry[] {
@@ -212,25 +248,33 @@ class Restore {
     return found.entries;
   }
 
-  #entry(table: FakeTable, chain: string, words: readonly string[], operation: string): FakeEntry {
-    const rule = this.#rule(table, words);
-    const why = kernelRefuses(table, rule, this.#subject.nfacct);
-    if (why !== undefined) this.#fault(`${operation} failed (${why}): rule in chain ${chain}`);
-    return { rule, packets: 0, bytes: 0 };
+  #entry(table: FakeTable, chain: string, words: readonly string[]): FakeEntry {
+    return { rule: this.#rule(table, chain, words), packets: 0, bytes: 0 };
   }
 
-  #rule(table: FakeTable, words: readonly string[]): FakeRule {
+  #rule(table: FakeTable, chain: string, words: readonly string[]): FakeRule {
     const { ipFamily, variant } = this.#subject;
     const rule = parseRule(words, ipFamily);
+    if (rule.inInterface !== undefined && (chain === 'POSTROUTING' || chain === 'OUTPUT')) {
+      throw badWords(`Can't use -i with ${chain}\n`);
+    }
+    if (table.name === 'nat' && rule.target?.kind === 'DROP') {
+      throw badWords('\nThe "nat" table is not intended for filtering, the use of DROP is therefore inhibited.\n\n');
+    }
     const ports = rule.matches.find(({ kind }) => isPorts(kind))?.kind;
     if (ports !== undefined && rule.protocol?.value !== ports) {
       if (variant === 'nft') throw badWords(`${ports.toUpperCase()} match requires '-p ${ports}'`);
       this.#fault('');
     }
     if (rule.target?.kind !== 'chain' || table.chains.has(rule.target.chain)) return rule;
-    const { chain } = rule.target;
-    if (variant === 'legacy') throw badWords(`Couldn't load target \`${chain}':No such file or directory\n`);
-    this.#missing.push(chain);
+    const { chain: missing } = rule.target;
+    if (variant === 'legacy') {
+      const isGoto = rule.target.isGoto;
+      throw badWords(
+        isGoto ? `goto '${missing}' is not a chain` : `Couldn't load target \`${missing}':No such file or directory\n`,
+      );
+    }
+    this.#deferred ??= { line: this.#line, refused: badWords(`Chain '${missing}' does not exist`) };
     return rule;
   }
 
@@ -247,6 +291,7 @@ class Restore {
       return this.#end(4, `${name}: \n${refused.faults.map(({ line, text }) => `line ${line}: ${text}`).join('\n')}`);
     }
     if (refused.kind === 'words') return this.#end(2, `${name}: ${refused.message}\n${where}`);
+    if (refused.kind === 'placeless') return this.#end(1, `${name}: ${refused.message}`);
     if (refused.kind === 'bare') return this.#end(2, `${refused.message}\n${where}`);
     const why = variant === 'nft' && refused.message !== '' ? `: ${refused.message}` : '';
     return this.#end(1, `${program}: line ${this.#line} failed${why}`);
@@ -267,13 +312,25 @@ class KernelRefused extends Refused {
   }
 }
 
+/** `-I CHAIN 3 ...`, `-D CHAIN 3`: what stands there and is no option must be a number. */
+function hasNumber([word = '-']: readonly string[]): boolean {
+  if (/^[-!]/.test(word)) return false;
+  if (!/^\d+$/.test(word)) throw badWords(`Invalid rule number \`${word}'`);
+  return true;
+}
+
 function isPorts(kind: string): boolean {
   return kind === 'tcp' || kind === 'udp' || kind === 'sctp';
 }
 
-/** Why the kernel takes no such rule in this table. */
-function kernelRefuses(table: FakeTable, rule: FakeRule, nfacct: ReadonlySet<string>): string | undefined {
+/** Why the kernel takes no such rule there. */
+function kernelRefuses(
+  { table, chain }: Pick<Place, 'table' | 'chain'>,
+  rule: FakeRule,
+  nfacct: ReadonlySet<string>,
+): string | undefined {
   const kind = rule.target?.kind;
+  if (table.chains.get(chain)?.policy !== undefined && !isAllowedFrom(chain, rule)) return 'Invalid argument';
   if (kind === 'REJECT' && table.name !== 'filter') return 'Invalid argument';
   if ((kind === 'DNAT' || kind === 'MASQUERADE') && table.name !== 'nat') return 'Invalid argument';
   const missing = rule.matches.some((match) => match.kind === 'nfacct' && !nfacct.has(match.name));

@@ -23,11 +23,23 @@ export function startTarget(name: string, ipFamily: IpFamily): Building<Target> 
   }
 }
 
-const known = ['QUEUE', 'LOG', 'SNAT', 'REDIRECT', 'NFLOG', 'NFQUEUE', 'CT', 'NOTRACK', 'TCPMSS', 'CONNMARK', 'TPROXY'];
+const known = new Set([
+  'QUEUE',
+  'LOG',
+  'SNAT',
+  'REDIRECT',
+  'NFLOG',
+  'NFQUEUE',
+  'CT',
+  'NOTRACK',
+  'TCPMSS',
+  'CONNMARK',
+  'TPROXY',
+]);
 
 /** Throws for targets of iptables that the fake does not have: to call them missing chains would be wrong. */
 export function refuseKnown(name: string): void {
-  if (known.includes(name)) throw new UsageError('fake-iptables.target', `the fake does not know the target ${name}`);
+  if (known.has(name)) throw new UsageError('fake-iptables.target', `the fake does not know the target ${name}`);
 }
 
 function reject(ipFamily: IpFamily): Building<Target> {

@@ -23,6 +23,8 @@ export interface TestNamespace extends AsyncDisposable {
   readonly name: string;
   /** Path of the namespace. */
   readonly path: string;
+  /** The lock of its iptables-legacy. */
+  readonly lockFile: string;
   /** Runs programs in it, with a lock file for iptables of its own: others on this machine are not waited for. */
   readonly runner: CommandRunner;
   /** Runs a program to its end; throws unless it exits with 0. Returns what it printed. */
@@ -59,7 +61,7 @@ export async function createNamespace(): Promise<TestNamespace> {
     await ip('netns', 'delete', name);
     rmSync(lockFile, { force: true });
   };
-  return { name, path, runner, run, [Symbol.asyncDispose]: dispose };
+  return { name, path, lockFile, runner, run, [Symbol.asyncDispose]: dispose };
 }
 
 /** Namespaces are named after the process that made them; where that is gone, nobody wants them. */

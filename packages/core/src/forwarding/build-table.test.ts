@@ -267,6 +267,20 @@ describe('settings', () => {
     expect(diffTables(before, after)).toEqual({ upserted: [], removed: [], settingsChanged: true });
   });
 
+  test('another health check port changes the settings alone, another count of endpoints does not', () => {
+    const lb = (healthCheckNodePort: number, ...endpoints: readonly string[]): ForwardingTable =>
+      tableOf({
+        services: [service('ns/lb', { loadBalancerIps: ['198.51.100.7'], external: 'Local', healthCheckNodePort })],
+        slices: [slice('ns/lb', { endpoints: endpoints.map((ip) => ({ ip, node: 'n1' })) })],
+      });
+    const before = lb(31_000, '10.244.1.1');
+    const withServices = (table: ForwardingTable): ForwardingTable => ({ ...table, services: before.services });
+    const delta = (table: ForwardingTable): unknown => diffTables(before, withServices(table));
+    expect(delta(lb(31_001, '10.244.1.1'))).toEqual({ upserted: [], removed: [], settingsChanged: true });
+    expect(delta(lb(31_000, '10.244.1.1', '10.244.1.2'))).toMatchObject({ settingsChanged: false });
+    expect(delta(tableOf({}))).toMatchObject({ settingsChanged: true });
+  });
+
   test('a range of the other family alone changes nothing', () => {
     const state = stateOf({});
     const before = buildTable(state, 'all', undefined, options);

@@ -16,7 +16,8 @@ export function diffTables(previous: ForwardingTable | undefined, next: Forwardi
   return {
     upserted,
     removed,
-    settingsChanged: previous === undefined || !haveEqualSettings(previous, next),
+    settingsChanged:
+      previous === undefined || !haveEqualSettings(previous, next) || !haveEqualHealthPorts(previous, next),
   };
 }
 
@@ -33,6 +34,17 @@ export function haveEqualSettings(a: ForwardingTable, b: ForwardingTable): boole
     a.nodePortsOnLoopback === b.nodePortsOnLoopback &&
     isEqual(a.serviceCidrs, b.serviceCidrs) &&
     isEqual(a.podDetector, b.podDetector)
+  );
+}
+
+/** Whether the health check servers have the same ports: some backends open these to load balancers. */
+function haveEqualHealthPorts(previous: ForwardingTable, next: ForwardingTable): boolean {
+  if (previous.healthChecks === next.healthChecks) return true;
+  const { upserted, removed } = sortedHealthChecks(next.healthChecks).changesSince(
+    sortedHealthChecks(previous.healthChecks),
+  );
+  return (
+    removed.length === 0 && upserted.every(({ service, port }) => previous.healthChecks.get(service)?.port === port)
   );
 }
 

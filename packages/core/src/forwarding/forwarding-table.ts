@@ -134,6 +134,9 @@ export interface TableDelta {
   /** Added or changed services, in key order. */
   readonly upserted: readonly ServiceForwarding[];
   readonly removed: readonly ServicePortKey[];
-  /** Anything outside `services` that a backend renders: nodePortCidrs, nodePortsOnLoopback, serviceCidrs, podDetector. */
+  /**
+   * Anything outside `services` that a backend renders: nodePortCidrs, nodePortsOnLoopback, serviceCidrs, podDetector, ports of
+   * health checks.
+   */
   readonly settingsChanged: boolean;
 }

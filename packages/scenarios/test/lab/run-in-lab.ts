@@ -2,8 +2,8 @@ import { type IpAddress, ipFamilyOf, millis, systemClock } from '@switchyard/cor
 import {
   type AltitudeResult,
   clusterObjects,
-  type Expectation,
   expectationText,
+  keptExpectation,
   firstState,
   flowText,
   healthStepText,
@@ -81,12 +81,6 @@ async function untilMoved({ expect }: ScenarioFlow, attempts: Attempts, signal: 
     if ((await attempts(1)).every((one) => isExpected(one, expect))) return;
     await systemClock.sleep(millis(20), signal);
   }
-}
-
-/** What one client must see: with session affinity a single endpoint, which is tried often enough to tell. */
-function keptExpectation({ expect, kept }: ScenarioFlow): Expectation {
-  if (kept === undefined || expect.kind !== 'forward') return expect;
-  return { ...expect, to: expect.to.filter(({ address }) => address === kept) };
 }
 
 /** How to make attempts of a flow. */

@@ -4,6 +4,7 @@ import { openFaultyBackend, type TransportFaults } from '@switchyard/backend-nft
 import { type DataplaneBackend, type IpFamily, noopLogger, UsageError } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import type { BackendHarness, FakeKernel } from '../../src/index.ts';
+import { addressPattern } from '../unit/address-pattern.ts';
 
 /** Namespaces are called so, with the process's id and a number. */
 const prefix = 'swy-kernel-';
@@ -37,8 +38,7 @@ export class KernelHarness implements BackendHarness, Disposable {
       },
       injectFailures: (rate, random) => void Object.assign(faults, { rate, random }),
       refuse: (address) => {
-        const pattern = address?.replaceAll('.', '\\.');
-        faults.refusing = pattern === undefined ? undefined : new RegExp(`(?<![0-9a-f.:])${pattern}(?![0-9a-f.:])`);
+        faults.refusing = addressPattern(address);
       },
       isEmpty: () => kernel.list() === '',
     };

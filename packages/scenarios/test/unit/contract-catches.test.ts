@@ -1,18 +1,18 @@
 import type { DataplaneBackend } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { allScenarios, type BackendHarness, backendContract } from '../../src/index.ts';
-import { nftablesHarness } from './nftables-harness.ts';
+import { harnesses } from './harnesses.ts';
 
 const { signal } = new AbortController();
-const scenario = allScenarios().find(({ id }) => id === 'cluster-ip');
+type Defect = (honest: DataplaneBackend) => Partial<DataplaneBackend>;
 
 /** A harness whose backends keep all promises but the one the defect breaks. */
-function harnessWith(defect: (honest: DataplaneBackend) => Partial<DataplaneBackend>): BackendHarness {
+function harnessWith(good: BackendHarness, defect: Defect): BackendHarness {
   return {
     name: 'defective',
-    dataplane: 'nftables',
+    dataplane: good.dataplane,
     createKernel: () => {
-      const kernel = nftablesHarness.createKernel();
+      const kernel = good.createKernel();
       return {
         ...kernel,
         open: async (ipFamily, openSignal) => {
@@ -38,7 +38,7 @@ let dumps = 0;
 const defects: readonly {
   readonly title: string;
   readonly breaks: string;
-  readonly defect: Parameters<typeof harnessWith>[0];
+  readonly defect: Defect;
 }[] = [
   {
     title: 'claims a write each time',
@@ -109,10 +109,12 @@ const defects: readonly {
   },
 ];
 
-describe('the contract suite notices a backend that', () => {
+describe.each(harnesses)('the contract suite notices a backend ($name) that', (good) => {
+  const scenario = allScenarios(good.dataplane).find(({ id }) => id === 'cluster-ip');
+
   test.each(defects)('$title', async ({ breaks, defect }) => {
     const clause = backendContract.find(({ promise }) => promise === breaks);
-    const faults = await clause?.faults({ harness: harnessWith(defect), scenario: scenario! }, signal);
+    const faults = await clause?.faults({ harness: harnessWith(good, defect), scenario: scenario! }, signal);
     expect(faults).not.toEqual([]);
     expect(faults).toBeDefined();
   });

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { allScenarios, backendContract } from '../../src/index.ts';
-import { nftablesHarness } from './nftables-harness.ts';
+import { harnesses } from './harnesses.ts';
+import { iptablesHarness } from './iptables-harness.ts';
 
 const { signal } = new AbortController();
-const scenarios = allScenarios().filter(({ altitudes }) => altitudes.run.includes('rendered'));
+/** What is written is the same for both variants of iptables; how it is read back and refused is not. */
+const legacy = { ...iptablesHarness({ variant: 'legacy', hasAccounting: false }), name: 'iptables-legacy' };
 
-describe.each([nftablesHarness])('contract: a backend ($name) …', (harness) => {
+describe.each([...harnesses, legacy])('contract: a backend ($name) …', (harness) => {
+  const scenarios = allScenarios(harness.dataplane).filter(({ altitudes }) => altitudes.run.includes('rendered'));
   test.each(backendContract)(
     '$promise',
     async ({ faults }) => {

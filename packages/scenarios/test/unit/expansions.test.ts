@@ -13,10 +13,9 @@ import {
   type StepResult,
 } from '../../src/index.ts';
 import { clustersOf, type Look } from './cluster-specs.ts';
-import { nftablesHarness } from './nftables-harness.ts';
+import { harnesses } from './harnesses.ts';
 
 const { signal } = new AbortController();
-const scenarios = allScenarios();
 
 /** Sees to it that what must hold in a cluster holds each time a sequence passes through it. */
 type Seeing = (sequence: Sequence, looksAt: (cluster: object) => readonly Look[]) => Promise<readonly StepResult[]>;
@@ -37,25 +36,31 @@ async function check(scenario: Scenario, seeing: Seeing): Promise<void> {
 }
 
 /** A scenario under another order of events holds as it is written: what must happen depends on the state alone. */
-describe('altitude 1, states reversed, squashed, doubled, emptied', () => {
-  const runs = scenarios.map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
+describe.each(['nftables', 'iptables'] as const)(
+  'altitude 1 (%s), states reversed, squashed, doubled, emptied',
+  (mode) => {
+    const runs = allScenarios(mode).map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
 
-  test.for(runs)('$title', async ({ scenario }, { skip }) => {
-    skip(!scenario.altitudes.run.includes('table'), scenario.altitudes.because);
-    await check(scenario, async ({ steps }, looksAt) => {
-      const all = new ScenarioTables(scenario);
-      return steps.flatMap(({ batch, cluster }) => {
-        const tables = all.deliver(batch);
-        return looksAt(cluster).map((look) =>
-          look.kind === 'flow' ? flowOnTable(scenario, tables, look) : healthOnTable(tables, look),
-        );
+    test.for(runs)('$title', async ({ scenario }, { skip }) => {
+      skip(!scenario.altitudes.run.includes('table'), scenario.altitudes.because);
+      await check(scenario, async ({ steps }, looksAt) => {
+        const all = new ScenarioTables(scenario);
+        return steps.flatMap(({ batch, cluster }) => {
+          const tables = all.deliver(batch);
+          return looksAt(cluster).map((look) =>
+            look.kind === 'flow' ? flowOnTable(scenario, tables, look) : healthOnTable(tables, look),
+          );
+        });
       });
     });
-  });
-});
+  },
+);
 
-describe.each([nftablesHarness])('altitude 2 ($name), states reversed, squashed, doubled, emptied', (harness) => {
-  const runs = scenarios.map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
+describe.each(harnesses)('altitude 2 ($name), states reversed, squashed, doubled, emptied', (harness) => {
+  const runs = allScenarios(harness.dataplane).map((scenario) => ({
+    title: `${scenario.id} ${scenario.ipFamily}`,
+    scenario,
+  }));
 
   test.for(runs)('$title', { timeout: 60_000 }, async ({ scenario }, { skip }) => {
     skip(!scenario.altitudes.run.includes('rendered'), scenario.altitudes.because);

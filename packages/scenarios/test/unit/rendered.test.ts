@@ -10,17 +10,19 @@ import {
   type Scenario,
 } from '../../src/index.ts';
 import { golden, goldensOf } from './golden.ts';
-import { nftablesHarness } from './nftables-harness.ts';
+import { harnesses } from './harnesses.ts';
+import { iptablesHarness } from './iptables-harness.ts';
 import { seededRandom } from './seeded-random.ts';
 
 const { signal } = new AbortController();
-const scenarios = allScenarios();
-const runs = scenarios.map((scenario) => ({
+const titled = (scenario: Scenario): { readonly title: string; readonly scenario: Scenario } => ({
   title: `${scenario.id} ${scenario.ipFamily}: ${scenario.name}`,
   scenario,
-}));
+});
 
-describe.each([nftablesHarness])('altitude 2: what $name renders does what every scenario says', (harness) => {
+describe.each(harnesses)('altitude 2: what $name renders does what every scenario says', (harness) => {
+  const scenarios = allScenarios(harness.dataplane);
+  const runs = scenarios.map(titled);
   const counts: Record<string, readonly string[]> = {};
 
   test.for(runs)('$title', async ({ scenario }, { skip }) => {
@@ -52,6 +54,20 @@ describe.each([nftablesHarness])('altitude 2: what $name renders does what every
     const known = new Set(scenarios.filter(isRendered).map((scenario) => dumpFile(harness, scenario)));
     expect(goldensOf(harness.name).filter((file) => !known.has(file))).toEqual([]);
   });
+});
+
+describe('both variants of iptables', () => {
+  const [nft, legacy] = (['nft', 'legacy'] as const).map((variant) =>
+    iptablesHarness({ variant, hasAccounting: true }),
+  );
+
+  test.for(allScenarios('iptables').filter(isRendered).map(titled))(
+    'get the same rules: $title',
+    async ({ scenario }) => {
+      const run = (harness: BackendHarness): Promise<BackendResult> => runOnBackend(scenario, harness, {}, signal);
+      expect(await run(legacy!)).toEqual(await run(nft!));
+    },
+  );
 });
 
 function isRendered({ altitudes }: Scenario): boolean {

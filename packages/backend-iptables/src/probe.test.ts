@@ -1,0 +1,93 @@
+import { CommandError } from '@switchyard/host';
+import { ScriptedRunner, type ScriptedCommand } from '@switchyard/host/testing';
+import { expect, test } from 'vitest';
+import { ruleFeatures } from './client/rule-features.ts';
+import { probeHost } from './probe.ts';
+
+const { signal } = new AbortController();
+const missing = new CommandError('notFound', 'cannot run it', { file: 'x', args: [] });
+const version = (text: string): ScriptedCommand => ({
+  file: 'iptables-nft',
+  args: ['--version'],
+  answer: { stdout: `iptables v${text} (nf_tables)\n` },
+});
+const restore = ['iptables-nft-restore', '--noflush', '-w', '5'];
+const scratch = (answer: ScriptedCommand['answer']): ScriptedCommand => ({
+  file: 'unshare',
+  args: ['--net', ...restore],
+  stdin: /^\*\w+\n:SWITCHYARD-PROBE - \[0:0\]\n-A SWITCHYARD-PROBE /,
+  answer: answer ?? {},
+});
+
+async function probed(...commands: readonly ScriptedCommand[]): ReturnType<typeof probeHost> {
+  const runner = new ScriptedRunner(commands);
+  const result = await probeHost({ runner, variant: 'nft', ipFamilies: ['IPv4'] }, signal);
+  runner.assertDone();
+  return result;
+}
+
+test.each<[string, readonly ScriptedCommand[], string]>([
+  [
+    'nothing installed',
+    [
+      { ...version(''), answer: missing },
+      { file: 'iptables', args: ['--version'], answer: missing },
+    ],
+    'iptables-nft is not installed; install the package iptables',
+  ],
+  ['1.8.3', [version('1.8.3')], 'iptables-nft 1.8.3 is too old; 1.8.4 or newer is needed'],
+  ['no version', [version('?')], 'iptables-nft of unknown version is too old; 1.8.4 or newer is needed'],
+  [
+    'no right',
+    [
+      version('1.8.9'),
+      scratch({ exitCode: 4, stderr: 'Could not fetch rule set generation id: Permission denied (you must be root)' }),
+    ],
+    'iptables-nft may not change the rules: run with CAP_NET_ADMIN, for the legacy variant with CAP_NET_RAW too',
+  ],
+])('with %s it is unusable, in words for the operator', async (_, commands, reason) => {
+  expect(await probed(...commands)).toEqual({ status: 'unusable', reasons: [reason] });
+});
+
+test('a kernel that lacks something is unusable, and what it lacks is named', async () => {
+  const stderr = 'Warning: Extension statistic revision 0 not supported, missing kernel module?\nline 3 failed\n';
+  const refused = { exitCode: 4, stderr };
+  const result = await probed(
+    version('1.8.9'),
+    scratch(refused),
+    { file: 'uname', args: ['-r'], answer: { stdout: '5.4.0-26\n' } },
+    ...ruleFeatures.map(({ modules }) => scratch(modules === 'xt_statistic' ? refused : {})),
+  );
+  expect(result).toEqual({
+    status: 'unusable',
+    reasons: [
+      'missing: choice by chance (xt_statistic); this is Linux 5.4.0-26 with iptables-nft 1.8.9',
+      'iptables-nft refuses the rules: Warning: Extension statistic revision 0 not supported, missing kernel module? | line 3 failed',
+    ],
+  });
+});
+
+test.each<[string, ScriptedCommand['answer']]>([
+  ['unshare is missing', missing],
+  ['namespaces are forbidden', { exitCode: 1, stderr: 'unshare: unshare failed: Operation not permitted' }],
+])('iptables only reads the rules when %s', async (_, answer) => {
+  const [file = '', ...args] = restore;
+  expect(await probed(version('1.8.9'), scratch(answer), { file, args: [...args, '--test'] })).toMatchObject({
+    status: 'usable',
+  });
+});
+
+test('one family is enough, and why the other is not usable is told', async () => {
+  const runner = new ScriptedRunner([
+    version('1.8.9'),
+    scratch({}),
+    { file: 'ip6tables-nft', args: ['--version'], answer: missing },
+    { file: 'ip6tables', args: ['--version'], answer: missing },
+  ]);
+  expect(await probeHost({ runner, variant: 'nft', ipFamilies: ['IPv4', 'IPv6'] }, signal)).toMatchObject({
+    status: 'usable',
+    ipFamilies: ['IPv4'],
+    reasons: ['ip6tables-nft is not installed; install the package iptables'],
+  });
+  runner.assertDone();
+});

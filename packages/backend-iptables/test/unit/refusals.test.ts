@@ -1,0 +1,70 @@
+import { type ForwardingTable, type ServicePortKey } from '@switchyard/core';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { situation, there } from './situations.ts';
+import { Driven, signal } from './support.ts';
+
+/** Services `s0` and so on, each with a cluster IP and two endpoints; those in `dry` with none. */
+function services(count: number, dry: readonly number[] = [], third = 1): ForwardingTable {
+  return situation(
+    Object.fromEntries(
+      Array.from({ length: count }, (_, index) => {
+        const endpoints = dry.includes(index)
+          ? []
+          : [there(`10.244.${third}.${2 * index}`), there(`10.244.${third}.${2 * index + 1}`)];
+        return [`s${index}`, { clusterIps: [`10.96.0.${index + 10}`], endpoints }];
+      }),
+    ),
+  );
+}
+
+const key = (index: number): ServicePortKey => `shop/s${index}:/TCP` as ServicePortKey;
+
+describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (variant) => {
+  let driven: Driven;
+  beforeEach(async () => {
+    driven = await Driven.open({ variant });
+  });
+
+  describe('a Service that the kernel refuses', () => {
+    test('is named, others of the first load are written', async () => {
+      driven.iptables.refusing = /-d 10\.96\.0\.13\/32/;
+      const outcome = await driven.full(services(6));
+      expect(outcome).toMatchObject({ status: 'partial', failed: new Map([[key(3), expect.any(Error)]]) });
+      expect(driven.save()).toContain('10.96.0.12/32');
+      expect(driven.save()).not.toContain('10.96.0.13/32');
+    });
+
+    test('keeps what it had in a change, others are changed', async () => {
+      await driven.full(services(6));
+      driven.iptables.refusing = /10\.244\.2\.6\b/;
+      const outcome = await driven.next(services(6, [], 2));
+      expect(outcome).toMatchObject({ status: 'partial', failed: new Map([[key(3), expect.any(Error)]]) });
+      expect(driven.save()).toContain('10.244.1.6:8080');
+      expect(driven.save()).toContain('10.244.2.4:8080');
+      expect(driven.save()).not.toContain('10.244.1.4:8080');
+    });
+
+    test('is written as soon as the kernel takes it', async () => {
+      driven.iptables.refusing = /-d 10\.96\.0\.13\/32/;
+      await driven.full(services(6));
+      driven.iptables.refusing = undefined;
+      const retried = services(6);
+      const failed = retried.services.get(key(3));
+      const delta = { upserted: failed === undefined ? [] : [failed], removed: [], settingsChanged: false };
+      const scope = { kind: 'delta', delta } as const;
+      expect(await driven.backend.apply({ table: retried, scope }, signal)).toMatchObject({ status: 'applied' });
+      expect(await driven.full(retried)).toEqual({ status: 'applied', writes: 0 });
+    });
+
+    test('leaves nothing behind when it is removed instead', async () => {
+      await driven.full(services(6));
+      driven.iptables.refusing = /10\.244\.2\.6\b/;
+      await driven.next(services(6, [3], 2));
+      driven.iptables.refusing = undefined;
+      await driven.next(services(3));
+      const fresh = await Driven.open({ variant });
+      await fresh.full(services(3));
+      expect(await driven.dump()).toBe(await fresh.dump());
+    });
+  });
+});
