@@ -35,12 +35,14 @@ export interface OpenDataplane {
 export async function openBackends(wish: DataplaneWish, signal: AbortSignal): Promise<OpenDataplane> {
   const { mode, ipFamilies } = wish;
   const variant = mode === 'iptables' ? await variantFor(wish, signal) : undefined;
-  const host = variant === undefined ? wish.host : withVariant(wish.host, variant);
+  const settled = variant === undefined ? {} : { variant };
   const factory = await backends[mode]();
-  const probe = await factory.probe(host, signal);
+  const probe = await factory.probe({ ...wish.host, ...settled }, signal);
   if (probe.status === 'unusable') {
     throw new HostError('host.unusable', `this host cannot run --proxy-mode ${mode}: ${probe.reasons.join('; ')}`);
   }
+  // Not before: asking has loaded the connection tracking, of whose settings the host tells.
+  const host = { ...wish.host, ...settled };
   return { backends: await Promise.all(ipFamilies.map((ipFamily) => factory.open(host, ipFamily, signal))), variant };
 }
 
@@ -51,9 +53,4 @@ async function variantFor({ host, ipFamilies }: DataplaneWish, signal: AbortSign
   const { variant, reason } = await detectVariant(host.runner, ipFamilies, signal);
   host.logger.info('variant of iptables', { variant, reason });
   return variant;
-}
-
-/** Not a copy: the kernel is asked for some of it at the time when that is needed. */
-function withVariant(host: BackendHost, variant: IptablesVariant): BackendHost {
-  return Object.create(host, { variant: { value: variant, enumerable: true } }) as BackendHost; // all else is inherited
 }
