@@ -9,6 +9,7 @@ import {
   seconds,
 } from '@switchyard/core';
 import type { JsonAnswer, JsonRequest } from '@switchyard/core/kubernetes';
+import { aborted } from '../aborted.ts';
 import { EventBudget } from './event-budget.ts';
 import { eventName, eventNamespace, eventObject, type EventSeries, seriesKey, seriesPatch } from './event-object.ts';
 import { subjectUid } from './subject-uid.ts';
@@ -231,11 +232,4 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
     series.sent = series.count;
     this.#series.delete(seriesKey(series.event));
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }
