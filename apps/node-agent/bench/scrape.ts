@@ -61,7 +61,7 @@ async function scrape(backend: DataplaneBackend, limit: number): Promise<string>
       return (await backend.counters?.(stop)) ?? new Map();
     },
   });
-  const page = createMetricsPage({ ipFamilies: ['IPv4'], clock: systemClock });
+  const page = createMetricsPage({ mode: 'nftables', ipFamilies: ['IPv4'], clock: systemClock });
   const { metrics } = page;
   page.addCollector(
     serviceMetrics({ backends: [counted], limit, clock: systemClock, logger: noopLogger, metrics, signal }),

@@ -9,14 +9,12 @@ export type BackendHost = NftablesHost & IptablesHost;
 
 /** Every dataplane by its --proxy-mode; loaded only when chosen. */
 export const backends: Readonly<Record<ProxyMode, () => Promise<DataplaneBackendFactory<BackendHost>>>> = {
-  iptables: async () => {
-    throw new HostError('host.unusable', 'this host cannot run --proxy-mode iptables: it is not finished');
-  },
+  iptables: async () => (await import('@switchyard/backend-iptables')).iptablesBackend,
   nftables: async () => (await import('@switchyard/backend-nftables')).nftablesBackend,
 };
 
 /** The modes that exist, in the order in which they are looked at. */
-export const modes: readonly ProxyMode[] = ['nftables'];
+export const modes: readonly ProxyMode[] = ['nftables', 'iptables'];
 
 /** Which backends are to be opened. */
 export interface DataplaneWish {
@@ -34,15 +32,25 @@ export interface OpenDataplane {
 }
 
 /** One backend per family, after asking whether this host can run it. Rejects with `HostError` if not. */
-export async function openBackends(
-  { mode, host, ipFamilies }: DataplaneWish,
-  signal: AbortSignal,
-): Promise<OpenDataplane> {
-  const variant = undefined;
+export async function openBackends(wish: DataplaneWish, signal: AbortSignal): Promise<OpenDataplane> {
+  const { mode, ipFamilies } = wish;
+  const variant = mode === 'iptables' ? await variantFor(wish, signal) : undefined;
+  const settled = variant === undefined ? {} : { variant };
   const factory = await backends[mode]();
-  const probe = await factory.probe(host, signal);
+  const probe = await factory.probe({ ...wish.host, ...settled }, signal);
   if (probe.status === 'unusable') {
     throw new HostError('host.unusable', `this host cannot run --proxy-mode ${mode}: ${probe.reasons.join('; ')}`);
   }
+  // Not before: asking has loaded the connection tracking, of whose settings the host tells.
+  const host = { ...wish.host, ...settled };
   return { backends: await Promise.all(ipFamilies.map((ipFamily) => factory.open(host, ipFamily, signal))), variant };
+}
+
+/** All families write the same variant, and it is looked for once. */
+async function variantFor({ host, ipFamilies }: DataplaneWish, signal: AbortSignal): Promise<IptablesVariant> {
+  if (host.variant !== 'auto') return host.variant;
+  const { detectVariant } = await import('@switchyard/backend-iptables');
+  const { variant, reason } = await detectVariant(host.runner, ipFamilies, signal);
+  host.logger.info('variant of iptables', { variant, reason });
+  return variant;
 }

@@ -159,7 +159,10 @@ function hostOf(
     interfaceAddresses: () => nodeAddresses(),
     packetCounts: async () => (await native()).createPacketCounters().read(),
     openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
-    removeLeftRules: (stop) => removeLeftRules({ mode, variant, kubeProxyRules, backendHost, ipFamilies }, stop),
+    removeLeftRules: (whose, stop) => {
+      const wish = whose === 'ours' ? 'keep' : kubeProxyRules;
+      return removeLeftRules({ mode, variant, kubeProxyRules: wish, backendHost, ipFamilies }, stop);
+    },
     // Listing and the first apply leave more garbage than all that follows.
     onForwarding: () => {
       metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);

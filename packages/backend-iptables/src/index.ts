@@ -12,3 +12,4 @@ export const iptablesBackend: DataplaneBackendFactory<IptablesHost> = {
   open: (host: IptablesHost, ipFamily: IpFamily, signal: AbortSignal): Promise<DataplaneBackend> =>
     openBackend(host, ipFamily, signal),
 };
+export { type DetectedVariant, detectVariant } from './client/detect-variant.ts';

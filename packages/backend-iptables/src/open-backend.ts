@@ -12,8 +12,10 @@ export async function openBackend(
 ): Promise<IptablesBackend> {
   const own = new OwnProcesses();
   const runner = own.runner(host.runner);
-  const { client, facts } = await openIptables({ ...host, runner }, ipFamily, signal);
-  const { logger, syncPeriod, clock, netns, masqueradeBit, tcpBeLiberal } = host;
+  // Not by spreading: a host may inherit what it has.
+  const { logger, variant, syncPeriod, clock, netns, masqueradeBit, tcpBeLiberal } = host;
+  const place = { runner, logger, variant, ...(netns === undefined ? {} : { netns }) };
+  const { client, facts } = await openIptables(place, ipFamily, signal);
   if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
     throw new UsageError('iptables.masquerade-bit', `a mark has the bits 0 to 31: ${masqueradeBit}`);
   }

@@ -36,7 +36,7 @@ async function measure(variant: Variant, services: number, signal: AbortSignal):
   await using stage = await setStage(signal);
   await createFillers(stage.api, 0, services, signal);
   const measurement = await Measurement.begin(stage, iptables[variant], signal);
-  return measurement.run(services, roundsOf(variant, services), signal);
+  return await measurement.run(services, roundsOf(variant, services), signal); // the stage stands until then
 }
 
 const { signal } = new AbortController();

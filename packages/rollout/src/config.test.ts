@@ -15,6 +15,7 @@ describe('the options of the demo', () => {
     expect(readConfig([])).toEqual({
       fallbacks: ['off', 'on'],
       settings: {
+        proxyMode: 'nftables',
         rate: 20,
         requestTimeout: 500,
         healthCheck: { interval: 5000, fall: 3, rise: 1 },
@@ -59,6 +60,7 @@ describe('the options of the demo', () => {
     [['--health-check-fall=2.5'], '--health-check-fall must be a whole number, not 2.5'],
     [['--health-check-rise=0'], '--health-check-rise must be a number from 1 to 10, not "0"'],
     [['--fallback=maybe'], '--fallback must be off, on or both, not "maybe"'],
+    [['--proxy-mode=ipvs'], '--proxy-mode must be nftables or iptables, not "ipvs"'],
     [['--bogus'], "Unknown option '--bogus'; ./dev demo --help lists the options"],
   ])('%j is refused in one line', (args, message) => {
     expect(errorOf(args)).toBe(message);

@@ -19,6 +19,7 @@ without and with the terminating fallback. Takes about 2 minutes; needs root.
   --time-scale N             all durations times N (default 1; 0.1 for a quick look)
   --rate N                   requests per second of the open loop (default 20)
   --fallback off|on|both     which runs (default both)
+  --proxy-mode MODE          the agents' mode: nftables (default) or iptables
   --delay-shutdown SECONDS   how long the app serves on after SIGTERM (default 30)
   --health-check-interval S  seconds between two checks of HAProxy (default 5)
   --health-check-fall N      failures that take a node out (default 3)
@@ -31,6 +32,7 @@ const options = {
   'time-scale': { type: 'string', default: '1' },
   rate: { type: 'string', default: '20' },
   fallback: { type: 'string', default: 'both' },
+  'proxy-mode': { type: 'string', default: 'nftables' },
   'delay-shutdown': { type: 'string', default: '30' },
   'health-check-interval': { type: 'string', default: '5' },
   'health-check-fall': { type: 'string', default: '3' },
@@ -65,6 +67,7 @@ export function readConfig(args: readonly string[]): DemoConfig | 'help' {
   return {
     fallbacks: fallbacks(values.fallback),
     settings: {
+      proxyMode: proxyMode(values['proxy-mode']),
       rate: number('rate', 1, 1000),
       requestTimeout: millis(500),
       healthCheck: {
@@ -97,4 +100,9 @@ function fallbacks(text: string): readonly ('off' | 'on')[] {
   if (text === 'both') return ['off', 'on'];
   if (text === 'off' || text === 'on') return [text];
   throw new ConfigError('demo.fallback', `--fallback must be off, on or both, not ${JSON.stringify(text)}`);
+}
+
+function proxyMode(text: string): RunSettings['proxyMode'] {
+  if (text === 'nftables' || text === 'iptables') return text;
+  throw new ConfigError('demo.proxyMode', `--proxy-mode must be nftables or iptables, not ${JSON.stringify(text)}`);
 }

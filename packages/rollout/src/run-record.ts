@@ -4,6 +4,8 @@ import type { LoadResult } from '@switchyard/lab';
 /** What was chosen for one run. Durations are the real ones, already scaled. */
 export interface RunSettings {
   readonly terminatingFallback: boolean;
+  /** The node agents' --proxy-mode. */
+  readonly proxyMode: 'nftables' | 'iptables';
   /** Requests per second of the open loop. */
   readonly rate: number;
   /** How long a request may take in all. */

@@ -51,7 +51,15 @@ export async function setStage(options: StageOptions, signal: AbortSignal): Prom
       signal,
     ),
   );
-  const args = [`--switchyard-terminating-fallback=${settings.terminatingFallback ? 'on' : 'off'}`];
+  const fallback = settings.terminatingFallback ? 'on' : 'off';
+  const args = [
+    `--proxy-mode=${settings.proxyMode}`,
+    `--switchyard-terminating-fallback=${fallback}`,
+    // The iptables mode's default is a second, which is a duration like the others.
+    ...(settings.proxyMode === 'iptables'
+      ? [`--iptables-min-sync-period=${Math.round(1000 * settings.timeScale)}ms`]
+      : []),
+  ];
   const started = await cluster.startAgents({ args, program: agentProgram }, signal);
   const agents = new Map(started.map((agent, index) => [cluster.lab.nodes[index]?.name ?? '', agent]));
   const eventLog = join(cluster.lab.folder, 'load-balancer-events.jsonl');

@@ -37,15 +37,15 @@ function bench(removal: End, later: End = removal) {
   const clock = new ManualClock();
   const logged: string[] = [];
   const events: RecordedEvent[] = [];
-  const calls: AbortSignal[] = [];
+  const calls: ('all' | 'ours')[] = [];
   const log =
     (level: string): Logger['info'] =>
     (message) =>
       void logged.push(`${level}: ${message}`);
   const takeOver = new TakeOver({
     nodeName: nodeName('n1'),
-    removeRules: async (signal) => {
-      calls.push(signal);
+    removeRules: async (whose) => {
+      calls.push(whose);
       const end = calls.length === 1 ? removal : later;
       if (end instanceof Error) throw end;
       return 'ours' in end ? end : { ours: nothingRemoved, kubeProxy: end };
@@ -187,5 +187,28 @@ test('what our other mode left is told as that, and what could not go is tried a
     'FailedToRemoveOtherModeRules',
     'OtherModeRulesRemoved',
   ]);
+  await takeOver[Symbol.asyncDispose]();
+});
+
+test('what our other mode left goes after a minute also where a Service is refused; what kube-proxy left does not', async () => {
+  const partial = status(family('IPv4', { failedServices: new Map([[cart, failure]]) }));
+  const ours = { ...nothingRemoved, removed: ['nftables table inet switchyard'] };
+  const { takeOver, calls, clock, logged } = bench({ ours, kubeProxy: nothingRemoved }, nothingRemoved);
+  takeOver.noteApplied(partial);
+  await clock.advance(59_000);
+  takeOver.noteApplied(partial);
+  await settle();
+  expect(calls).toEqual([]);
+  await clock.advance(1000);
+  for (let apply = 0; apply < 2; apply++) takeOver.noteApplied(partial);
+  await settle();
+  expect(calls).toEqual(['ours']);
+  expect(logged).toEqual([
+    'info: removed what our other mode left',
+    'warn: refused Services lost the rules of our other mode',
+  ]);
+  takeOver.noteApplied(done);
+  await settle();
+  expect(calls).toEqual(['ours', 'all']);
   await takeOver[Symbol.asyncDispose]();
 });

@@ -7,6 +7,7 @@ import {
   nodeSubject,
   type ReconcilerStatus,
   seconds,
+  type ServicePortKey,
 } from '@switchyard/core';
 import type { LeftRules } from '../cleanup/left-rules.ts';
 import type { Removal } from '../cleanup/removal.ts';
@@ -14,8 +15,8 @@ import type { Removal } from '../cleanup/removal.ts';
 /** What taking over needs. */
 export interface TakeOverOptions {
   readonly nodeName: NodeName;
-  /** Removes what a stopped kube-proxy, and this agent in another mode, left. */
-  readonly removeRules: (signal: AbortSignal) => Promise<LeftRules>;
+  /** Removes what a stopped kube-proxy, and this agent in another mode, left; or the latter alone. */
+  readonly removeRules: (whose: 'all' | 'ours', signal: AbortSignal) => Promise<LeftRules>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly events: EventRecorder;
@@ -25,17 +26,24 @@ export interface TakeOverOptions {
 const nextLook: Millis = seconds(90);
 /** What cannot be removed for a quarter of an hour waits for a person, or the next start. */
 const maxLooks = 10;
+/** Nobody keeps what our other mode left; for so long it may serve a Service that the kernel refuses now. */
+const patience: Millis = seconds(60);
 
 /**
  * Removes what a stopped kube-proxy, and this agent in another mode, left, when everything the cluster asks is in the kernel for
  * the first time in every family: until then those rules serve what ours do not. A failure is a warning, and tried again; the
  * rules in question only match what ours have translated before. Where something of kube-proxy was removed, a second look tells
  * whether it came back: then kube-proxy was not stopped, which is warned of.
+ *
+ * Of two that translate the kernel may ask our other mode's rules first, and nobody updates those. So they go after a minute also
+ * where a Service is still refused.
  */
 export class TakeOver implements AsyncDisposable {
   readonly #options: TakeOverOptions;
   readonly #stop = new AbortController();
   #removing: Promise<void> | undefined;
+  #removingOurs: Promise<void> | undefined;
+  #writtenSince: Millis | undefined;
 
   constructor(options: TakeOverOptions) {
     this.#options = options;
@@ -44,24 +52,40 @@ export class TakeOver implements AsyncDisposable {
   /** Call it after each apply. */
   noteApplied(status: ReconcilerStatus): void {
     if (this.#removing !== undefined) return;
-    const isComplete = [...status.families.values()].every(
-      ({ lastApplied, failure, failedServices }) =>
-        lastApplied !== undefined && failure === undefined && failedServices.size === 0,
-    );
-    if (isComplete) this.#removing = this.#remove(this.#stop.signal);
+    const families = [...status.families.values()];
+    if (families.some(({ lastApplied, failure }) => lastApplied === undefined || failure !== undefined)) return;
+    const now = this.#options.clock.monotonic();
+    this.#writtenSince ??= now;
+    const refused = families.flatMap(({ failedServices }) => [...failedServices.keys()]);
+    const { signal } = this.#stop;
+    if (refused.length === 0) this.#removing = this.#remove(signal);
+    else if (now - this.#writtenSince >= patience) this.#removingOurs ??= this.#removeOurs(refused, signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
+    await this.#removingOurs;
     await this.#removing;
+  }
+
+  async #removeOurs(refused: readonly ServicePortKey[], signal: AbortSignal): Promise<void> {
+    const { removeRules, logger } = this.#options;
+    try {
+      const { ours } = await removeRules('ours', signal);
+      this.#tell({ ...ours, skipped: [] }, undefined, texts.ours);
+      if (ours.removed.length > 0) logger.warn('refused Services lost the rules of our other mode', { refused });
+    } catch (error) {
+      if (!signal.aborted) logger.warn('what our other mode left could not be removed', { error });
+    }
   }
 
   async #remove(signal: AbortSignal): Promise<void> {
     const { removeRules, clock, logger } = this.#options;
     let before: LeftRules | undefined;
     try {
+      await this.#removingOurs;
       for (let look = 1; look <= maxLooks; look++) {
-        const { ours, kubeProxy } = await removeRules(signal);
+        const { ours, kubeProxy } = await removeRules('all', signal);
         const hasFailed = ours.failures.length + kubeProxy.failures.length > 0;
         if (before !== undefined && before.kubeProxy.failures.length === 0 && before.kubeProxy.removed.length > 0) {
           if (kubeProxy.removed.length > 0) return this.#tellOfReturn(kubeProxy);

@@ -12,6 +12,7 @@ const four = { kind: 'clusterCIDR', cidrs: { IPv4: parseCidr('10.244.0.0/16') } 
 const interfaces = { kind: 'interfaceNamePrefix', prefix: 'veth' } as const;
 const primary = { kind: 'primary' } as const;
 const some = { kind: 'cidrs', cidrs: [parseCidr('192.0.2.0/24')] } as const;
+const unset = { kind: 'cidrs', cidrs: [] } as const;
 const all = { kind: 'cidrs', cidrs: ['0.0.0.0/0', '::/0'].map(parseCidr) } as const;
 
 test.each<[string, readonly string[], Pick<RunConfig, 'detectLocal' | 'nodePortAddresses'>, readonly string[]]>([
@@ -20,6 +21,12 @@ test.each<[string, readonly string[], Pick<RunConfig, 'detectLocal' | 'nodePortA
   ['pods told by interface', dual, { detectLocal: interfaces, nodePortAddresses: all }, []],
   ['NodePorts of one family', dual, { detectLocal: interfaces, nodePortAddresses: some }, [open]],
   ['both', dual, { detectLocal: four, nodePortAddresses: some }, [untold, open]],
+  [
+    'NodePorts without a word, in the iptables mode',
+    dual,
+    { detectLocal: interfaces, nodePortAddresses: unset },
+    ['info undefined nodePortAddresses is unset; NodePort connections will be accepted on all local IPs'],
+  ],
   ['a Node that nobody knows', [], { detectLocal: four, nodePortAddresses: some }, []],
 ])('%s', (_, addresses, settings, expected) => {
   const state = new ClusterState({ nodeName: nodeName('n1') });

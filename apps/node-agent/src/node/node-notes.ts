@@ -7,7 +7,11 @@ import { podDetectorOf } from './pod-detector.ts';
 /** What does not fit together, as far as kube-proxy would say so too. Only of families in which our Node has an address. */
 export function nodeNotes(config: RunConfig, node: OwnNode, supported: readonly IpFamily[]): readonly ConfigNote[] {
   const families = supported.filter((family) => node.addressOf(family) !== undefined);
-  return families.flatMap((ipFamily) => [...podNotes(config, node, ipFamily), ...nodePortNotes(config, ipFamily)]);
+  const ofFamilies = families.flatMap((ipFamily) => [
+    ...podNotes(config, node, ipFamily),
+    ...nodePortNotes(config, ipFamily),
+  ]);
+  return families.length === 0 ? [] : [...ofFamilies, ...openNodePortNotes(config)];
 }
 
 function podNotes({ detectLocal }: RunConfig, node: OwnNode, ipFamily: IpFamily): readonly ConfigNote[] {
@@ -19,8 +23,16 @@ function podNotes({ detectLocal }: RunConfig, node: OwnNode, ipFamily: IpFamily)
   return [{ level: 'info', message: 'pods cannot be told: there is no pod range of this family', fields }];
 }
 
+/** The iptables mode's default, of which kube-proxy speaks at each start; its words. */
+function openNodePortNotes({ nodePortAddresses: wanted }: RunConfig): readonly ConfigNote[] {
+  if (wanted.kind === 'primary' || wanted.cidrs.length > 0) return [];
+  const message = 'nodePortAddresses is unset; NodePort connections will be accepted on all local IPs';
+  return [{ level: 'info', message, fields: { advice: 'consider using --nodeport-addresses primary' } }];
+}
+
 function nodePortNotes({ nodePortAddresses: wanted }: RunConfig, ipFamily: IpFamily): readonly ConfigNote[] {
-  if (wanted.kind === 'primary' || wanted.cidrs.some((cidr) => cidrFamilyOf(cidr) === ipFamily)) return [];
+  if (wanted.kind === 'primary' || wanted.cidrs.length === 0) return [];
+  if (wanted.cidrs.some((cidr) => cidrFamilyOf(cidr) === ipFamily)) return [];
   const fields = { ipFamily, nodePortAddresses: wanted.cidrs };
   return [{ level: 'warn', message: 'NodePorts answer on all addresses of a family that no CIDR names', fields }];
 }

@@ -28,7 +28,7 @@ const nodePort = 30_053;
 
 let cluster: LabCluster;
 let node: LabNode;
-let agent: LabProcess;
+let agent: LabProcess | undefined;
 let flows: FlowTable;
 let pods: Readonly<Record<'one' | 'two' | 'asker' | 'foreign', LabPod>>;
 let inside: Prober;
@@ -52,18 +52,29 @@ beforeAll(async () => {
   for (const ip of created.spec?.clusterIPs ?? []) clusterIps[ip.includes(':') ? 'IPv6' : 'IPv4'] = ip;
   for (const family of ipFamilies)
     await cluster.api.create(apiResources.endpointSlices, sliceTo(family, ['one']), signal);
-  agent = cluster.startAgent(node, { args: ['-v=4'] });
-  await waitForAgents(lab, [agent], signal);
-  for (const family of ipFamilies) {
-    await until(async () => (await ask(family)) === 'one');
-    await until(async () => (await askForeign(family, 53)) === 'foreign');
-  }
 });
 
 afterAll(async () => {
   await Promise.all([inside, outside].map((prober) => prober?.[Symbol.asyncDispose]()));
   await cluster?.[Symbol.asyncDispose]();
 });
+
+const modes = {
+  nftables: [],
+  iptables: ['--proxy-mode=iptables', '--iptables-min-sync-period=10ms'],
+} as const;
+
+/** An agent of this mode takes over from the one before. */
+async function runAgent(mode: keyof typeof modes): Promise<void> {
+  await agent?.stop();
+  for (const family of ipFamilies) await leadTo(family, 'one');
+  agent = cluster.startAgent(node, { args: [...modes[mode], '-v=4'] });
+  await waitForAgents(cluster.lab, [agent], signal);
+  for (const family of ipFamilies) {
+    await until(async () => (await ask(family)) === 'one');
+    await until(async () => (await askForeign(family, 53)) === 'foreign');
+  }
+}
 
 function sliceTo(family: IpFamily, endpoints: readonly ('one' | 'two')[]): EndpointSlice {
   const labels = { 'kubernetes.io/service-name': 'dns' };
@@ -102,67 +113,9 @@ async function flowsTo(family: IpFamily, address: string | undefined): Promise<r
 }
 
 async function lines(message: string): Promise<readonly LogLine[]> {
+  if (agent === undefined) throw new Error('no agent runs');
   return (await readLog(agent)).filter(({ msg }) => msg === message);
 }
-
-describe.each(ipFamilies)('UDP flows of %s', (family) => {
-  test('a client that goes on from the same port reaches the new endpoint, also by NodePort', async () => {
-    expect([await ask(family), await askOutside(family)]).toEqual(['one', 'one']);
-    await leadTo(family, 'two');
-    await until(async () => (await ask(family)) === 'two' && (await askOutside(family)) === 'two');
-    await leadTo(family, 'one');
-    await until(async () => (await ask(family)) === 'one' && (await askOutside(family)) === 'one');
-  });
-
-  test('a client whose last endpoint has gone is refused, and is served again by the next one', async () => {
-    expect([await ask(family), await askOutside(family)]).toEqual(['one', 'one']);
-    await leadTo(family);
-    await until(async () => (await ask(family)) === 'refused' && (await askOutside(family)) === 'refused');
-    expect(await flowsTo(family, clusterIps[family])).toEqual([]);
-    expect(await flowsTo(family, node.addresses[family])).toEqual([]);
-    await leadTo(family, 'two');
-    await until(async () => (await ask(family)) === 'two' && (await askOutside(family)) === 'two');
-    await leadTo(family, 'one');
-    await until(async () => (await ask(family)) === 'one' && (await askOutside(family)) === 'one');
-  });
-
-  test('a flow through the node to the same port numbers of somebody else stays, to the very entry', async () => {
-    expect(await askForeign(family, 53)).toBe('foreign');
-    expect(await askForeign(family, nodePort)).toBe('foreign');
-    const ids = async (): Promise<readonly number[]> =>
-      (await flowsTo(family, pods.foreign.addresses[family])).map(({ id }) => id).sort();
-    const before = await ids();
-    expect(before).toHaveLength(2);
-    await ask(family);
-    await leadTo(family, 'two');
-    await until(async () => (await ask(family)) === 'two');
-    expect(await ids()).toEqual(before);
-    await leadTo(family, 'one');
-    await until(async () => (await ask(family)) === 'one');
-  });
-
-  test('a flow to an endpoint that still serves stays, to the very entry', async () => {
-    await ask(family);
-    const [before] = await flowsTo(family, clusterIps[family]);
-    const looks = (await lines('applied')).length;
-    await leadTo(family, 'one', 'two');
-    await until(async () => (await lines('applied')).length > looks);
-    await leadTo(family, 'one');
-    await until(async () => (await lines('applied')).length > looks + 1);
-    await systemClock.sleep(millis(300), signal);
-    const after = (await flowsTo(family, clusterIps[family])).filter(({ sourcePort }) => sourcePort === 40_001);
-    expect(after.map(({ id }) => id)).toEqual([before?.id]);
-    expect(await ask(family)).toBe('one');
-  });
-
-  test('removals are logged with their number, and the flows at debug', async () => {
-    const removed = (await lines('stale flows removed')).filter(({ ipFamily }) => ipFamily === family);
-    expect(removed.length).toBeGreaterThan(0);
-    expect(removed[0]).toMatchObject({ level: 'info', count: expect.any(Number) as number });
-    const details = (await lines('removed flows')).filter(({ ipFamily }) => ipFamily === family);
-    expect(JSON.stringify(details)).toContain('40001 -> ');
-  });
-});
 
 /** A sender in `host`, and its figures so far. */
 async function startSender(host: LabHost, family: IpFamily, sourcePort: number) {
@@ -237,31 +190,98 @@ async function linesOf(message: string, family: IpFamily): Promise<readonly LogL
   return (await lines(message)).filter(({ ipFamily }) => ipFamily === family);
 }
 
-describe('a client that sends every millisecond from one port', () => {
-  test.each(ipFamilies)('%s: moves to the new endpoint at once', async (family) => {
-    await leadTo(family, 'one');
-    await until(async () => (await ask(family)) === 'one');
-    const lostBefore = await explainedLosses(family);
-    await using load = await startSender(pods.asker, family, 41_001);
-    await until(async () => ((await load.figures()).answers['one'] ?? 0) > 100);
-    const [applied, removed] = [await linesOf('applied', family), await linesOf('stale flows removed', family)];
-    await leadTo(family, 'two');
-    await until(async () => (await linesOf('stale flows removed', family)).length > removed.length);
-    const appliedAt = (await linesOf('applied', family))[applied.length]?.time ?? Number.NaN;
-    const removedAt = (await linesOf('stale flows removed', family))[removed.length]?.time ?? Number.NaN;
-    expect(removedAt - appliedAt, 'by the first look; the second is a second later').toBeLessThan(1000);
-    await until(async () => ((await load.figures()).answers['two'] ?? 0) > 0);
-    const moved = await sentMore(load, 20);
-    await sentMore(load, 500);
-    const { sent, answers } = await sentAll(load);
-    const { one = 0, two = 0 } = answers;
-    expect(one - (moved.answers['one'] ?? 0), 'answers of the old endpoint after the move').toBe(0);
-    expect(two).toBeGreaterThan(500);
-    expect(sent - one - two - ((await explainedLosses(family)) - lostBefore)).toBeLessThan(10);
+describe.each(Object.keys(modes) as (keyof typeof modes)[])('in %s mode', (mode) => {
+  beforeAll(() => runAgent(mode));
+
+  describe.each(ipFamilies)('UDP flows of %s', (family) => {
+    test('a client that goes on from the same port reaches the new endpoint, also by NodePort', async () => {
+      expect([await ask(family), await askOutside(family)]).toEqual(['one', 'one']);
+      await leadTo(family, 'two');
+      await until(async () => (await ask(family)) === 'two' && (await askOutside(family)) === 'two');
+      await leadTo(family, 'one');
+      await until(async () => (await ask(family)) === 'one' && (await askOutside(family)) === 'one');
+    });
+
+    test('a client whose last endpoint has gone is refused, and is served again by the next one', async () => {
+      expect([await ask(family), await askOutside(family)]).toEqual(['one', 'one']);
+      await leadTo(family);
+      await until(async () => (await ask(family)) === 'refused' && (await askOutside(family)) === 'refused');
+      expect(await flowsTo(family, clusterIps[family])).toEqual([]);
+      expect(await flowsTo(family, node.addresses[family])).toEqual([]);
+      await leadTo(family, 'two');
+      await until(async () => (await ask(family)) === 'two' && (await askOutside(family)) === 'two');
+      await leadTo(family, 'one');
+      await until(async () => (await ask(family)) === 'one' && (await askOutside(family)) === 'one');
+    });
+
+    test('a flow through the node to the same port numbers of somebody else stays, to the very entry', async () => {
+      expect(await askForeign(family, 53)).toBe('foreign');
+      expect(await askForeign(family, nodePort)).toBe('foreign');
+      const ids = async (): Promise<readonly number[]> =>
+        (await flowsTo(family, pods.foreign.addresses[family])).map(({ id }) => id).sort();
+      const before = await ids();
+      expect(before).toHaveLength(2);
+      await ask(family);
+      await leadTo(family, 'two');
+      await until(async () => (await ask(family)) === 'two');
+      expect(await ids()).toEqual(before);
+      await leadTo(family, 'one');
+      await until(async () => (await ask(family)) === 'one');
+    });
+
+    test('a flow to an endpoint that still serves stays, to the very entry', async () => {
+      await ask(family);
+      const [before] = await flowsTo(family, clusterIps[family]);
+      const looks = (await lines('applied')).length;
+      await leadTo(family, 'one', 'two');
+      await until(async () => (await lines('applied')).length > looks);
+      await leadTo(family, 'one');
+      await until(async () => (await lines('applied')).length > looks + 1);
+      await systemClock.sleep(millis(300), signal);
+      const after = (await flowsTo(family, clusterIps[family])).filter(({ sourcePort }) => sourcePort === 40_001);
+      expect(after.map(({ id }) => id)).toEqual([before?.id]);
+      expect(await ask(family)).toBe('one');
+    });
+
+    test('removals are logged with their number, and the flows at debug', async () => {
+      const removed = (await lines('stale flows removed')).filter(({ ipFamily }) => ipFamily === family);
+      expect(removed.length).toBeGreaterThan(0);
+      expect(removed[0]).toMatchObject({ level: 'info', count: expect.any(Number) as number });
+      const details = (await lines('removed flows')).filter(({ ipFamily }) => ipFamily === family);
+      expect(JSON.stringify(details)).toContain('40001 -> ');
+    });
   });
 
+  describe('a client that sends every millisecond from one port', () => {
+    test.each(ipFamilies)('%s: moves to the new endpoint at once', async (family) => {
+      await leadTo(family, 'one');
+      await until(async () => (await ask(family)) === 'one');
+      const lostBefore = await explainedLosses(family);
+      await using load = await startSender(pods.asker, family, 41_001);
+      await until(async () => ((await load.figures()).answers['one'] ?? 0) > 100);
+      const [applied, removed] = [await linesOf('applied', family), await linesOf('stale flows removed', family)];
+      await leadTo(family, 'two');
+      await until(async () => (await linesOf('stale flows removed', family)).length > removed.length);
+      const appliedAt = (await linesOf('applied', family))[applied.length]?.time ?? Number.NaN;
+      const removedAt = (await linesOf('stale flows removed', family))[removed.length]?.time ?? Number.NaN;
+      expect(removedAt - appliedAt, 'by the first look; the second is a second later').toBeLessThan(1000);
+      await until(async () => ((await load.figures()).answers['two'] ?? 0) > 0);
+      const moved = await sentMore(load, 20);
+      await sentMore(load, 500);
+      const { sent, answers } = await sentAll(load);
+      const { one = 0, two = 0 } = answers;
+      expect(one - (moved.answers['one'] ?? 0), 'answers of the old endpoint after the move').toBe(0);
+      expect(two).toBeGreaterThan(500);
+      expect(sent - one - two - ((await explainedLosses(family)) - lostBefore)).toBeLessThan(10);
+    });
+  });
+});
+
+describe('a client that sends every millisecond from one port, in nftables mode', () => {
+  beforeAll(() => runAgent('nftables'));
+
   test('stays with the old endpoint where the native addon is missing; the agent says so once and serves on', async () => {
-    await agent.stop();
+    await agent?.stop();
     const lame = `${cluster.lab.folder}/without-addon`;
     await cp(bundle, lame, { recursive: true });
     await rm(`${lame}/switchyard_native.node`);

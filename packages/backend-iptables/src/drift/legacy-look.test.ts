@@ -31,10 +31,10 @@ class Bench {
         for (const [name, rule] of kernel) reader.rule(name, rule, 0, 0);
       },
     };
-    const bench = this;
+    const state = (): KernelState | undefined => this.state;
     this.look = new LegacyLook({
       get state() {
-        return bench.state;
+        return state();
       },
       reading: { client: client as IptablesClient, lists: new Map(), isOurs: () => true },
     });

@@ -297,7 +297,7 @@ function textOf(stdin: CommandOptions['stdin']): string {
 
 /** The tables of a text that end before an index. */
 function wholeTables(text: string, index: number): string {
-  const end = text.lastIndexOf('\nCOMMIT\n', index - 1);
+  const end = text.lastIndexOf('\nCOMMIT\n', index - 2);
   return end < 0 ? '' : text.slice(0, end + '\nCOMMIT\n'.length);
 }
 

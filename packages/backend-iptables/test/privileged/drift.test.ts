@@ -32,7 +32,7 @@ let near: LabPod;
 let client: Prober;
 
 beforeAll(async () => {
-  lab = await createLab({ name: 'driftip', nodes: 1, ipFamilies }, signal);
+  lab = await createLab({ name: `dri${variant}`.slice(0, 8), nodes: 1, ipFamilies }, signal);
   [here] = lab.nodes as [LabNode];
   near = await lab.addPod(here, 'near');
   startEchoServer(near, { pod: 'near', tcp: [8080], udp: [8080] });
@@ -127,7 +127,7 @@ describe('damage', () => {
   let intact: string;
 
   beforeAll(async () => {
-    healing = await Healing.start({ host: here, cluster: cluster() });
+    healing = await Healing.start({ lab, host: here, cluster: cluster() });
     intact = await healing.dump();
     expect(await answers()).toBe('answered');
   });
@@ -233,7 +233,7 @@ describe('damage', () => {
 
 describe('two families', () => {
   test('damage of one concerns that one alone', async () => {
-    await using healing = await Healing.start({ host: here, cluster: cluster(), families: ipFamilies });
+    await using healing = await Healing.start({ lab, host: here, cluster: cluster(), families: ipFamilies });
     const intact = await healing.dump('IPv6');
     expect(await answers('IPv6')).toBe('answered');
     const from = healing.lines;

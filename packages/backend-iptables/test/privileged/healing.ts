@@ -1,5 +1,3 @@
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import {
   type ClusterEvent,
@@ -15,8 +13,8 @@ import {
   systemClock,
 } from '@switchyard/core';
 import { MemoryLogger, MemorySource, tableOptions } from '@switchyard/core/testing';
-import { type CommandRunner, createCommandRunner, iptablesName } from '@switchyard/host';
-import type { LabHost } from '@switchyard/lab';
+import { type CommandRunner, iptablesName } from '@switchyard/host';
+import { type Lab, type LabHost, runnerIn } from '@switchyard/lab';
 import { iptablesBackend } from '../../src/index.ts';
 import { signal, variant } from './support.ts';
 
@@ -47,24 +45,21 @@ class TimedLogger extends MemoryLogger {
   }
 }
 
-/** Runs programs in a lab host, with a lock file of its own, and keeps what restores were given. */
-function recordingRunner(host: LabHost, restores: string[]): CommandRunner {
-  const machine = createCommandRunner();
-  const env = { XTABLES_LOCKFILE: join(tmpdir(), `${host.namespace}.lock`) };
+/** Keeps what restores are given. */
+function recordingRunner(runner: CommandRunner, restores: string[]): CommandRunner {
   return {
     run: (file, args, options) => {
       const { stdin = '' } = options;
       const text = typeof stdin === 'string' ? stdin : [...stdin].join('');
       if (file.endsWith('-restore')) restores.push(text);
-      // By exec, so that the process id is that of the program.
-      const command = [`--net=/run/netns/${host.namespace}`, '--', file, ...args];
-      return machine.run('nsenter', command, { ...options, stdin: text, env: { ...env, ...options.env } });
+      return runner.run(file, args, { ...options, stdin: text });
     },
   };
 }
 
 /** How a run starts. */
 export interface HealingOptions {
+  readonly lab: Lab;
   readonly host: LabHost;
   readonly cluster: readonly ClusterEvent[];
   readonly families?: readonly IpFamily[];
@@ -117,10 +112,10 @@ export class Healing implements AsyncDisposable {
   }
 
   /** Starts with what is in the cluster, and waits until every family is in the kernel. */
-  static async start({ host, cluster, families = ['IPv4'] }: HealingOptions): Promise<Healing> {
+  static async start({ lab, host, cluster, families = ['IPv4'] }: HealingOptions): Promise<Healing> {
     const logger = new TimedLogger();
     const restores: string[] = [];
-    const runner = recordingRunner(host, restores);
+    const runner = recordingRunner(runnerIn(host, lab.folder), restores);
     const options = {
       runner,
       logger,

@@ -2,7 +2,7 @@ import { ipFamilies } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { parseLabCommand } from './options.ts';
 
-const up = { name: 'demo', nodes: 3, ipFamilies, agents: false };
+const up = { name: 'demo', nodes: 3, ipFamilies, agents: false, proxyMode: 'nftables' };
 
 test.each([
   { line: '', command: { kind: 'help' } },
@@ -16,8 +16,8 @@ test.each([
   { line: 'up', command: { kind: 'up', options: up } },
   { line: 'up --nodes 1 --name x', command: { kind: 'up', options: { ...up, nodes: 1, name: 'x' } } },
   {
-    line: 'up --ip-family ipv6 --agents',
-    command: { kind: 'up', options: { ...up, ipFamilies: ['IPv6'], agents: true } },
+    line: 'up --ip-family ipv6 --agents --proxy-mode iptables',
+    command: { kind: 'up', options: { ...up, ipFamilies: ['IPv6'], agents: true, proxyMode: 'iptables' } },
   },
   { line: 'down', command: { kind: 'down', names: ['demo'] } },
   { line: 'down --name x', command: { kind: 'down', names: ['x'] } },

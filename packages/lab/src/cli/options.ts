@@ -17,6 +17,9 @@ export type LabCommand =
   | { readonly kind: 'exec'; readonly name: string; readonly host: string; readonly command: readonly string[] }
   | { readonly kind: 'probe'; readonly name: string; readonly host: string; readonly words: readonly string[] };
 
+/** Modes of the node agent. */
+export type ProxyMode = 'nftables' | 'iptables';
+
 /** What `lab up` builds. Plain data: it is handed to the daemon as JSON. */
 export interface UpOptions {
   readonly name: string;
@@ -24,6 +27,8 @@ export interface UpOptions {
   readonly ipFamilies: readonly IpFamily[];
   /** Starts the node agent on every node. */
   readonly agents: boolean;
+  /** The agents' --proxy-mode. */
+  readonly proxyMode: ProxyMode;
 }
 
 const familiesByFlag: Readonly<Record<string, readonly IpFamily[]>> = {
@@ -40,6 +45,7 @@ export const usage: string = `usage: ./dev lab COMMAND
              --nodes N          default 3
              --ip-family F      ipv4, ipv6 or dual (default)
              --agents           start the node agent on every node
+             --proxy-mode M     their mode: nftables (default) or iptables
   down     remove a lab: processes, namespaces, cgroups, mounts (--name NAME, --all,
              or --dead: those whose process is gone)
   list     the labs of this machine
@@ -91,11 +97,16 @@ function parseUp(args: readonly string[]): UpOptions {
     nodes: { type: 'string', default: '3' },
     'ip-family': { type: 'string', default: 'dual' },
     agents: { type: 'boolean', default: false },
+    'proxy-mode': { type: 'string', default: 'nftables' },
   });
   const families = familiesByFlag[values['ip-family']];
   if (families === undefined) throw invalid(`--ip-family is ipv4, ipv6 or dual, not ${values['ip-family']}`);
   if (!/^[0-9]+$/.test(values.nodes)) throw invalid(`--nodes is a number, not ${values.nodes}`);
-  return { name: values.name, nodes: Number(values.nodes), ipFamilies: families, agents: values.agents };
+  const proxyMode = values['proxy-mode'];
+  if (proxyMode !== 'nftables' && proxyMode !== 'iptables') {
+    throw invalid(`--proxy-mode is nftables or iptables, not ${proxyMode}`);
+  }
+  return { name: values.name, nodes: Number(values.nodes), ipFamilies: families, agents: values.agents, proxyMode };
 }
 
 /** Everything after `--` belongs to the command, whatever it looks like. */

@@ -19,7 +19,7 @@ export function reportHtml(runs: readonly ReportedRun[]): string {
       ? ''
       : `HAProxy checks every ${settings.healthCheck.interval / 1000} s, ${settings.healthCheck.fall} failures take a node out; ` +
         `the app serves ${settings.delayShutdown / 1000} s after SIGTERM; ${settings.rate} requests/s in an open loop, ` +
-        `${settings.requestTimeout} ms each${settings.timeScale === 1 ? '' : `; all durations scaled by ${settings.timeScale}`}.`;
+        `${settings.requestTimeout} ms each; agents in the ${settings.proxyMode} mode${settings.timeScale === 1 ? '' : `; all durations scaled by ${settings.timeScale}`}.`;
   return `<!doctype html>
 <html lang="en">
 <head>

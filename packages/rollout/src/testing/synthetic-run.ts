@@ -28,6 +28,7 @@ export function syntheticRun(options: { readonly terminatingFallback: boolean })
       requestTimeout: millis(500),
       healthCheck: { interval: millis(5000), fall: 3, rise: 1 },
       delayShutdown: millis(30_000),
+      proxyMode: 'nftables',
       timeScale: 1,
     },
     startedAt: at(-5),

@@ -10,6 +10,7 @@ const timeScale = 0.1;
 const settings: Omit<RunSettings, 'terminatingFallback'> = {
   rate: 50,
   requestTimeout: millis(500),
+  proxyMode: 'nftables',
   healthCheck: { interval: millis(5000 * timeScale), fall: 3, rise: 1 },
   delayShutdown: millis(30_000 * timeScale),
   timeScale,

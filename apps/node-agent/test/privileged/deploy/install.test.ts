@@ -87,12 +87,31 @@ describe('a DaemonSet of its own', () => {
   );
 });
 
+test("overlay iptables, with kubeadm's ConfigMap as it is: takes kube-proxy's chains over, with CAP_NET_RAW besides", async () => {
+  const { node, service } = bench;
+  await writeOldRules(node, service);
+  const spec = await daemonSetOf('iptables');
+  const kubeProxy = { ...podFiles.configMaps['kube-proxy'] };
+  kubeProxy['config.conf'] = (kubeProxy['config.conf'] ?? '').replace('mode: nftables', 'mode: ""');
+  const files = { ...podFiles, configMaps: { ...podFiles.configMaps, 'kube-proxy': kubeProxy } };
+  expect(await (await start(spec, spec.initContainers[0], files)).ended).toBe(0);
+  const main = await start(spec, spec.containers[0], files);
+  await healthy();
+  expect(/CapEff:\s+(\S+)/.exec(await readFile(`/proc/${main.pid}/status`, 'utf8'))?.[1]).toBe('0000000000003000');
+  expect((await bench.call()).status).toBe('answered');
+  const chains = await oldChains(node);
+  expect(chains).toContain('KUBE-SERVICES');
+  expect(chains.filter((name) => name.includes('OLDOLD'))).toEqual([]);
+  await until(async () => (await logOf(main)).includes('removed what our other mode left'));
+  expect(await bench.tables()).not.toContain('switchyard');
+});
+
 describe('what the guide says about what goes wrong is what happens', () => {
   test.each<readonly [string, (data: Record<string, string>) => void, string]>([
     [
-      'the mode was not set',
-      (data) => (data['config.conf'] = (data['config.conf'] ?? '').replace('mode: nftables', 'mode: ""')),
-      'unset means iptables, which this agent does not have yet; set mode: nftables',
+      'the mode is ipvs',
+      (data) => (data['config.conf'] = (data['config.conf'] ?? '').replace('mode: nftables', 'mode: ipvs')),
+      'this agent has no ipvs mode, which is deprecated in Kubernetes too; set mode: nftables or mode: iptables',
     ],
     [
       'the ConfigMap lacks the kubeconfig',

@@ -43,7 +43,7 @@ async function startBench(kubectl: 'in PATH' | "Debian's") {
 }
 
 describe.each(['in PATH', "Debian's"] as const)('kubectl %s', (kubectl) => {
-  test.each(['nftables', 'custom-settings', 'standalone'])(
+  test.each(['nftables', 'iptables', 'custom-settings', 'standalone'])(
     'applies overlay %s, and again without a change',
     async (overlay) => {
       await using bench = await startBench(kubectl);
@@ -71,7 +71,7 @@ describe.each(['in PATH', "Debian's"] as const)('kubectl %s', (kubectl) => {
       'daemonset.apps/kube-proxy configured',
     );
     const after = await bench.get('ds/kube-proxy');
-    expect(after.spec.template.spec.containers[0].image).toBe('switchyard/agent-nftables:0.0.0');
+    expect(after.spec.template.spec.containers[0].image).toBe('switchyard/agent-iptables:0.0.0');
     after.spec.template.spec.containers[0].image = before.spec.template.spec.containers[0].image;
     expect(after.spec).toEqual(before.spec);
   });

@@ -107,6 +107,30 @@ test('the roll-back: no call fails, and nothing of Switchyard stays', async () =
   expect(await bench.tables()).not.toContain('switchyard');
 });
 
+test('the swap for the iptables mode, and back: nothing is edited, no call fails, the chains stay what they are', async () => {
+  const { node, operator } = bench;
+  const [, edit = '', , watch = ''] = await guideCommands('swap');
+  await operator(edit, `sed -i 's/mode: nftables/mode: ""/'`); // as kubeadm wrote it
+  await writeOldRules(node, bench.service);
+  const [image = ''] = await guideCommands('swap-iptables');
+  const [undo = ''] = await guideCommands('back');
+  const { count, failures } = await bench.callsDuring(async () => {
+    await operator(image);
+    expect(await operator(watch)).toContain('daemon set "kube-proxy" successfully rolled out');
+    const [commands = ''] = await guideCommands('node');
+    const seen = await node.run('sh', ['-euc', commands]);
+    expect(seen.stdout).toMatch(/^iptables/);
+    expect(seen.stdout).not.toContain('switchyard');
+    const chains = await oldChains(node);
+    expect(chains).toContain('KUBE-SERVICES');
+    expect(chains.filter((name) => name.includes('OLDOLD'))).toEqual([]);
+    await operator(undo);
+  });
+  expect(failures, await logs()).toEqual([]);
+  expect(count).toBeGreaterThan(10);
+  expect(await oldChains(node)).toContain('KUBE-SVC-OLDOLDOLDOLDOLDA');
+});
+
 async function startCleanUp(spec: Rendered): Promise<PlayedPod> {
   const [container] = spec.initContainers;
   expect(await guideCommands('clean-up')).toEqual([`${container.command.join(' ')}\n`]);

@@ -34,6 +34,7 @@ let node: LabNode;
 let client: Prober;
 let engine: DockerEngine;
 let image: BuiltImage;
+let forIptables: BuiltImage;
 let nodePort: number;
 
 beforeAll(async () => {
@@ -44,18 +45,18 @@ beforeAll(async () => {
   engine = await startDockerEngine({ lab: cluster.lab, host: node, programs }, signal);
   const docker = engine.command;
   const base = await buildLocalBase({ architecture, tag: 'base:test', docker, signal });
-  image = await buildAgentImage({
-    backend: 'nftables',
-    architecture,
-    tag: 'agent:test',
-    base: base.tag,
-    docker,
-    signal,
-  });
-  await writeConfigMap(`${cluster.lab.folder}/kube-proxy`, {
-    'config.conf': kubeadmFile.replace('mode: ""', 'mode: nftables').replace('maxPerCore: null', 'maxPerCore: 0'),
-    'kubeconfig.conf': await readFile(cluster.insideKubeconfig, 'utf8'),
-  });
+  const common = { architecture, base: base.tag, docker, signal };
+  image = await buildAgentImage({ ...common, backend: 'nftables', tag: 'agent:test' });
+  forIptables = await buildAgentImage({ ...common, backend: 'iptables', tag: 'agent-iptables:test' });
+  const kubeconfig = await readFile(cluster.insideKubeconfig, 'utf8');
+  const unlimited = kubeadmFile.replace('maxPerCore: null', 'maxPerCore: 0');
+  for (const [name, mode] of [
+    ['kube-proxy', 'mode: nftables'],
+    ['as-kubeadm-made-it', 'mode: ""'],
+  ] as const) {
+    const files = { 'config.conf': unlimited.replace('mode: ""', mode), 'kubeconfig.conf': kubeconfig };
+    await writeConfigMap(`${cluster.lab.folder}/${name}`, files);
+  }
   const { deployment, service } = zeroapp({ delayShutdown: 0, terminationGracePeriod: 1 });
   const spec = { ...service.spec, ipFamilyPolicy: 'PreferDualStack' as const };
   const created = await cluster.api.create(apiResources.services, { ...service, spec }, signal);
@@ -184,5 +185,42 @@ describe("the agent in a container with kubeadm's command line", () => {
   test('says what is wrong with its flags and ends, as a container of the same image', async () => {
     const wrong = await runOnce(kubeProxy, ['--no-such-flag']);
     expect(wrong).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('no-such-flag') as string });
+  });
+});
+
+describe('the image for the iptables mode', () => {
+  test('has the layers of the other one, which a node keeps once', async () => {
+    process.stdout.write(`${describeImage(forIptables)}\n`);
+    const layersOf = async ({ tag }: BuiltImage): Promise<string> =>
+      succeed(engine, ['image', 'inspect', '--format', '{{json .RootFS.Layers}}', tag]);
+    expect(await layersOf(forIptables)).toBe(await layersOf(image));
+  });
+
+  test("runs on kubeadm's command line and unchanged ConfigMap, takes over from the other mode, and keeps its chains", async () => {
+    const mounts = ['--volume', `${cluster.lab.folder}/as-kubeadm-made-it:${configFolder}:ro`];
+    const options = [
+      '--detach',
+      '--name',
+      'iptables',
+      '--network',
+      'host',
+      ...rights,
+      '--cap-add',
+      'NET_RAW',
+      ...mounts,
+    ];
+    const command = [kubeProxy, `--config=${configFolder}/config.conf`, `--hostname-override=${node.nodeName}`];
+    await succeed(engine, ['run', ...options, '--entrypoint', '', forIptables.tag, ...command]);
+    const log = async (): Promise<string> => {
+      const { stdout, stderr } = await engine.cli(['logs', 'iptables']);
+      return stdout + stderr;
+    };
+    await until(async () => (await log()).includes('removed what our other mode left'));
+    expect(await log()).toMatch(/Using iptables proxy[^]*variant of iptables.*nft/);
+    expect((await node.run('nft', ['list', 'tables'])).stdout).not.toContain('switchyard');
+    for (const family of ['IPv4', 'IPv6'] as const) expect(await isAnswering(family)).toBe(true);
+    expect(await stopContainer(engine, 'iptables', 20)).toEqual({ exitCode: 0, isOutOfMemory: false });
+    for (const family of ['IPv4', 'IPv6'] as const) expect(await isAnswering(family)).toBe(true);
+    expect((await node.run('iptables-nft-save', ['-t', 'nat'])).stdout).toMatch(/^:KUBE-SVC-[A-Z2-7]{16} /m);
   });
 });

@@ -1,0 +1,169 @@
+import { ipFamilies } from '@switchyard/core';
+import {
+  apiResources,
+  createProber,
+  type LabCluster,
+  type LabCommandResult,
+  type LabNode,
+  type LabProcess,
+  type Prober,
+  startCluster,
+  startEchoServer,
+  waitForAgents,
+} from '@switchyard/lab';
+import { writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readLog, until } from './agent-log.ts';
+import { askInside } from './http-client.ts';
+
+// The iptables mode with the rights of its manifests: what --init-only, the metrics server, a dump and a clean-up say.
+
+const program = fileURLToPath(new URL('../../bin/switchyard-agent', import.meta.url));
+const { signal } = new AbortController();
+const stack = new AsyncDisposableStack();
+const nodePort = 30080;
+let cluster: LabCluster;
+let node: LabNode;
+let self: Prober;
+let client: Prober;
+
+beforeAll(async () => {
+  cluster = stack.use(await startCluster({ name: 'iptmode', nodes: 1, ipFamilies }, signal));
+  [node] = cluster.lab.nodes as [LabNode];
+  const pod = await cluster.lab.addPod(node, 'echo');
+  startEchoServer(pod, { pod: 'echo', tcp: [8080] });
+  self = stack.use(await createProber(node, signal));
+  client = stack.use(await createProber(cluster.lab.client, signal));
+  const ports = [{ name: 'http', port: 80, nodePort, protocol: 'TCP' as const }];
+  const spec = { type: 'NodePort' as const, ipFamilyPolicy: 'PreferDualStack' as const, ports };
+  await cluster.api.create(apiResources.services, { metadata: { name: 'cart', namespace: 'default' }, spec }, signal);
+  for (const addressType of ipFamilies) {
+    const metadata = {
+      name: addressType.toLowerCase(),
+      namespace: 'default',
+      labels: { 'kubernetes.io/service-name': 'cart' },
+    };
+    const endpoints = [
+      { addresses: [pod.addresses[addressType]!], nodeName: node.nodeName, conditions: { ready: true } },
+    ];
+    const sliced = [{ name: 'http', port: 8080, protocol: 'TCP' as const }];
+    await cluster.api.create(apiResources.endpointSlices, { metadata, addressType, ports: sliced, endpoints }, signal);
+  }
+}, 60_000);
+
+afterAll(() => stack.disposeAsync());
+
+/** A program that becomes the agent with these capabilities only, /proc/sys and /sys read-only, and no way to more rights. */
+async function withRights(...names: readonly string[]): Promise<string> {
+  const file = `${cluster.lab.folder}/${names.join('-')}`;
+  const wanted = names.map((name) => `,+${name}`).join('');
+  const text = `#!/bin/sh
+set -e
+exec unshare --mount sh -c '
+mount --bind /proc/sys /proc/sys
+mount -o remount,bind,ro /proc/sys
+mount --bind /sys /sys
+mount -o remount,bind,ro /sys
+exec setpriv --bounding-set=-all${wanted} --inh-caps=-all${wanted} --no-new-privs -- "$0" "$@"' ${program} "$@"
+`;
+  await writeFile(file, text, { mode: 0o755 });
+  return file;
+}
+
+const agent = (...args: readonly string[]): Promise<LabCommandResult> => node.run(program, args);
+
+const get = async (path: string): Promise<string> => (await askInside(node, path)).body;
+
+async function start(variant: 'nft' | 'legacy', rights: string): Promise<LabProcess> {
+  const args = ['--proxy-mode=iptables', `--switchyard-iptables-variant=${variant}`];
+  const started = cluster.startAgent(node, { program: rights, args });
+  await waitForAgents(cluster.lab, [started], signal);
+  return started;
+}
+
+const sysctl = 'net.ipv4.conf.all.route_localnet';
+const localhost = { protocol: 'tcp', address: '127.0.0.1', port: nodePort } as const;
+
+test('after --init-only CAP_NET_ADMIN is enough for iptables-nft: NodePorts on 127.0.0.1 too, metrics and dump as asked for', async () => {
+  const flags = ['--kubeconfig=/nowhere', '--logging-format=json', '--conntrack-max-per-core=0', '--oom-score-adj=0'];
+  const setUp = await agent(...flags, '--proxy-mode=', '--init-only');
+  expect(setUp.exitCode, setUp.stderr).toBe(0);
+  expect(setUp.stderr).toContain('Using iptables proxy');
+  expect(setUp.stderr).toContain('Setting route_localnet=1 to allow node-ports on localhost');
+  expect(setUp.stderr).toContain('"mode":"iptables"');
+  expect((await node.run('sysctl', ['-n', sysctl])).stdout.trim()).toBe('1');
+  expect((await node.run('iptables-nft-save', [])).stdout).not.toContain('KUBE-');
+
+  const running = await start('nft', await withRights('net_admin'));
+  expect(await self.probe(localhost)).toMatchObject({ status: 'answered', by: 'echo' });
+  expect(await client.probe({ ...localhost, address: node.addresses.IPv6 ?? '' })).toMatchObject({ by: 'echo' });
+  expect(await get('/proxyMode')).toBe('iptables');
+  const metrics = await get('/metrics');
+  for (const [name, least] of [
+    ['kubeproxy_sync_proxy_rules_iptables_total{ip_family="IPv4",table="nat"}', 8],
+    ['kubeproxy_sync_proxy_rules_iptables_total{ip_family="IPv6",table="filter"}', 3],
+    ['kubeproxy_sync_proxy_rules_iptables_last{ip_family="IPv4",table="nat"}', 8],
+    ['kubeproxy_iptables_ct_state_invalid_dropped_packets_total', 0],
+    ['kubeproxy_iptables_localhost_nodeports_accepted_packets_total', 1],
+    [
+      'switchyard_service_connections_total{ip_family="IPv4",namespace="default",port="http",protocol="TCP",service="cart"}',
+      1,
+    ],
+  ] as const) {
+    const line = metrics.split('\n').find((one) => one.startsWith(name));
+    expect(Number(line?.slice(name.length)), `${name} in ${line}`).toBeGreaterThanOrEqual(least);
+  }
+  expect(metrics).not.toContain('nftables_sync_failures');
+  expect(metrics).toContain('kubeproxy_sync_proxy_rules_iptables_restore_failures_total{ip_family="IPv4"} 0');
+  expect(await get('/debug/explain?from=127.0.0.1&to=127.0.0.1:30080')).toContain('forward to the only endpoint');
+  expect((await readLog(running)).filter(({ level }) => level === 'warn')).toEqual([]);
+  await running.stop();
+
+  const dump = await agent('--switchyard-dump');
+  expect(dump.exitCode, dump.stderr).toBe(0);
+  expect(dump.stdout).toMatch(/^# IPv4: rules last known to be right \d+ s ago\n# IPv6: /);
+  expect(dump.stdout).toMatch(/^-A KUBE-SVC-\S+ -m comment --comment "default\/cart:http -> \S+:8080" -j KUBE-SEP-/m);
+});
+
+test('iptables-legacy wants CAP_NET_RAW, and says so', async () => {
+  const less = cluster.startAgent(node, {
+    program: await withRights('net_admin'),
+    args: ['--proxy-mode=iptables', '--switchyard-iptables-variant=legacy'],
+  });
+  expect(await less.ended).toBe(1);
+  const said = (await readLog(less)).map(({ msg }) => msg).join('\n');
+  expect(said).toMatch(/cannot run --proxy-mode iptables: .*CAP_NET_RAW/);
+
+  const running = await start('legacy', await withRights('net_admin', 'net_raw'));
+  await until(async () => (await readLog(running)).some(({ msg }) => msg === 'removed what our other mode left'));
+  expect(await client.probe({ ...localhost, address: node.addresses.IPv4 ?? '' })).toMatchObject({ by: 'echo' });
+  expect((await node.run('iptables-nft-save', [])).stdout).not.toContain(':KUBE-SERVICES');
+  await running.stop();
+});
+
+test('the clean-up takes what the iptables mode left, but not what a kube-proxy has now', async () => {
+  expect((await node.run('iptables-legacy-save', [])).stdout).toContain(':SWITCHYARD');
+  const kubeProxy = node.spawn(process.execPath, ['-e', 'require("net").createServer().listen(10256)']);
+  await until(
+    async () => (await self.probe({ ...localhost, protocol: 'connect', port: 10_256 })).status === 'answered',
+  );
+  const handedOver = await agent('--cleanup');
+  expect(handedOver.stdout).toMatch(
+    /^kept: chains of iptables with kube-proxy's names: something listens on port 10256/m,
+  );
+  const saved = (await node.run('iptables-legacy-save', [])).stdout;
+  expect([saved.includes(':KUBE-SERVICES'), saved.includes(':SWITCHYARD')]).toEqual([true, false]);
+  await kubeProxy.stop();
+  expect((await agent('--cleanup')).stdout).toBe('nothing to remove\n');
+
+  const again = await start('legacy', await withRights('net_admin', 'net_raw'));
+  await again.stop();
+  const cleaned = await agent('--cleanup');
+  expect(cleaned.exitCode, cleaned.stdout).toBe(0);
+  expect(cleaned.stdout).toMatch(/^removed: iptables-legacy, table nat: \d+ chains/m);
+  for (const name of ['iptables-nft', 'ip6tables-nft', 'iptables-legacy', 'ip6tables-legacy']) {
+    const { stdout } = await node.run(`${name}-save`, []);
+    expect(stdout).not.toMatch(/^:(?:SWITCHYARD|KUBE-(?!FIREWALL))/m);
+  }
+});
