@@ -20,6 +20,12 @@ export interface ChainSource {
   rulesOf(chain: string): readonly RuleText[];
 }
 
+/** The chain that a key stands for. */
+export function chainOfKey(key: ChainKey): ChainRef {
+  const at = key.indexOf(' ');
+  return { table: key.slice(0, at) as TableName, name: key.slice(at + 1) }; // as chainKey put them together
+}
+
 /** One change of the kernel's rules. `isJump`: in a chain that is not ours, so that it makes our chains count at all. */
 export type Change =
   /** One of our chains is made, or emptied and written anew. */

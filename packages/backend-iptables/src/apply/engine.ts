@@ -16,7 +16,7 @@ import type { IptablesClient } from '../client/iptables-client.ts';
 import { chainNames } from '../names.ts';
 import { type RenderChoices, renderOptions, type RenderOptions } from '../options.ts';
 import { AppliedSettings, listsOf } from './applied-settings.ts';
-import { type Change, type ChainKey, chainKey, type ChainRef } from './change.ts';
+import { type Change, type ChainKey, chainKey, chainOfKey, type ChainRef } from './change.ts';
 import { commitGroups, type CommitResult, noResult } from './commit.ts';
 import { damaged } from './damaged.ts';
 import { EntryOwners, type OwnedEntry } from './entry-owners.ts';
@@ -113,6 +113,16 @@ export class Engine {
   async applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<CommitResult> {
     const run = this.#begin(table);
     return this.#commit(this.#deltaGroups(run, delta), run, signal);
+  }
+
+  /** Everything in this table is read again by the next `heal`. */
+  suspectTable(table: TableName): void {
+    if (this.#state === undefined) return; // all is read
+    for (const name of this.#state.chainsOf(table).keys()) this.suspect({ table, name });
+    for (const key of this.#state.lists().keys()) {
+      const chain = chainOfKey(key);
+      if (chain.table === table) this.suspect(chain);
+    }
   }
 
   /** Nothing may be as it was left: all is to be read, and `heal` would not do. */
