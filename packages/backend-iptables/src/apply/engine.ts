@@ -173,7 +173,7 @@ export class Engine {
       state,
       stale: this.#stale,
       defersRemoval: isLarge,
-      render: (service: ServiceForwarding) => renderer.service(service, options),
+      render: rememberLast((service: ServiceForwarding) => renderer.service(service, options)),
     };
     return { table, state, settings, planning, areOptionsNew: !isSame, result: noResult() };
   }
@@ -300,6 +300,15 @@ interface Run {
   readonly planning: ServicePlanning;
   readonly areOptionsNew: boolean;
   readonly result: CommitResult;
+}
+
+/** Remembers the last answer: the chains of one Service are asked for one after the other. */
+function rememberLast<Q, A>(answer: (question: Q) => A): (question: Q) => A {
+  let last: { readonly question: Q; readonly answer: A } | undefined;
+  return (question) => {
+    if (last === undefined || last.question !== question) last = { question, answer: answer(question) };
+    return last.answer;
+  };
 }
 
 function endpointsOf(table: ForwardingTable): number {
