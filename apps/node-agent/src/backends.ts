@@ -13,9 +13,6 @@ export const backends: Readonly<Record<ProxyMode, () => Promise<DataplaneBackend
   nftables: async () => (await import('@switchyard/backend-nftables')).nftablesBackend,
 };
 
-/** The modes that exist, in the order in which they are looked at. */
-export const modes: readonly ProxyMode[] = ['nftables', 'iptables'];
-
 /** Which backends are to be opened. */
 export interface DataplaneWish {
   readonly mode: ProxyMode;
