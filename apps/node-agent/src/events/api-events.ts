@@ -2,6 +2,7 @@ import {
   type Clock,
   type EventRecorder,
   type Logger,
+  messageOf,
   type Millis,
   millis,
   type NodeName,
@@ -179,7 +180,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
     } catch (error) {
       if (signal.aborted) return;
       // Whatever it is: an event must never end the agent.
-      this.#retry(series, error instanceof Error ? error.message : String(error), undefined);
+      this.#retry(series, messageOf(error), undefined);
     }
     if (series.sent === count) {
       series.attempts = 0;
