@@ -88,40 +88,56 @@ describe("kube-proxy's chains", () => {
 describe('a removal', () => {
   test('takes chains, what is in them and the jumps to them, in one transaction; nothing else', () => {
     const plan = plans(kubeProxySave([cart])).get('nat');
-    expect(plan?.script).toBe(`*nat
-:KUBE-MARK-MASQ - [0:0]
-:KUBE-NODEPORTS - [0:0]
-:KUBE-POSTROUTING - [0:0]
-:KUBE-PROXY-CANARY - [0:0]
-:KUBE-SERVICES - [0:0]
+    expect(plan?.scripts).toEqual([
+      `*nat
 :KUBE-SVC-AAQQQQQQQQQQQQQQ - [0:0]
+:KUBE-SERVICES - [0:0]
 :KUBE-SEP-AAQQQQQQQQQQQQQQ - [0:0]
+:KUBE-PROXY-CANARY - [0:0]
+:KUBE-POSTROUTING - [0:0]
+:KUBE-NODEPORTS - [0:0]
+:KUBE-MARK-MASQ - [0:0]
 :KUBE-EXT-AAQQQQQQQQQQQQQQ - [0:0]
 -D PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
 -D OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
 -D POSTROUTING -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
--X KUBE-MARK-MASQ
--X KUBE-NODEPORTS
--X KUBE-POSTROUTING
--X KUBE-PROXY-CANARY
--X KUBE-SERVICES
 -X KUBE-SVC-AAQQQQQQQQQQQQQQ
+-X KUBE-SERVICES
 -X KUBE-SEP-AAQQQQQQQQQQQQQQ
+-X KUBE-PROXY-CANARY
+-X KUBE-POSTROUTING
+-X KUBE-NODEPORTS
+-X KUBE-MARK-MASQ
 -X KUBE-EXT-AAQQQQQQQQQQQQQQ
 COMMIT
-`);
+`,
+    ]);
     expect(plan).toMatchObject({ rules: 12, kept: new Map() });
     expect(plan?.jumps).toHaveLength(3);
   });
 
   test("leaves the kubelet's chains, those of others, and every rule of theirs", () => {
-    for (const { script } of plans(kubeProxySave([cart])).values()) {
-      expect(script).not.toMatch(/KUBE-FIREWALL|MARK-DROP|KUBELET|HINT|SITE-RULES/);
+    for (const { scripts } of plans(kubeProxySave([cart])).values()) {
+      expect(scripts.join('')).not.toMatch(/KUBE-FIREWALL|MARK-DROP|KUBELET|HINT|SITE-RULES/);
     }
   });
 
   test('writes nothing where nothing is to go', () => {
-    expect(plans(nat(['CNI-X'], ['PREROUTING -j CNI-X'])).get('nat')).toMatchObject({ chains: [], script: '' });
+    expect(plans(nat(['CNI-X'], ['PREROUTING -j CNI-X'])).get('nat')).toMatchObject({ chains: [], scripts: [] });
+  });
+
+  test('in parts first takes what leads to the chains, then each chain after all that lead to it', () => {
+    const nat = parseIptablesSave(kubeProxySave([cart])).tables[0]!;
+    const { scripts, chains } = planRemoval(nat, allOfKubeProxy, 3);
+    expect(scripts.map((script) => script.match(/^-D /gm)?.length)).toEqual([3, undefined, undefined]);
+    const left = new Set(chains);
+    for (const script of scripts) {
+      const part: readonly string[] = script.match(/(?<=^:)\S+/gm) ?? [];
+      expect(part.length).toBeLessThanOrEqual(3);
+      for (const chain of part) left.delete(chain);
+      for (const { chain, target } of nat.rules) if (part.includes(target)) expect(left).not.toContain(chain);
+    }
+    expect(left.size).toBe(0);
   });
 
   test('deletes a jump as often as it is there', () => {
@@ -129,7 +145,7 @@ COMMIT
     expect(
       plans(nat(['KUBE-SERVICES'], [jump, jump]))
         .get('nat')
-        ?.script.match(/-D PREROUTING/g),
+        ?.scripts[0]?.match(/-D PREROUTING/g),
     ).toHaveLength(2);
   });
 
@@ -156,8 +172,8 @@ COMMIT
     const filter = kubeProxySave([cart]).replace(':FORWARD ACCEPT [0:0]', ':FORWARD DROP [0:0]');
     const kept = new Map([['KUBE-FORWARD', 'the policy of FORWARD is DROP, and it lets Service traffic pass']]);
     expect(plans(filter, allButForward).get('filter')).toMatchObject({ kept });
-    expect(plans(filter, allButForward).get('filter')?.script).not.toContain('KUBE-FORWARD');
-    expect(plans(filter, allOfKubeProxy).get('filter')?.script).toContain('-X KUBE-FORWARD');
-    expect(plans(kubeProxySave([cart]), allButForward).get('filter')?.script).toContain('-X KUBE-FORWARD');
+    expect(plans(filter, allButForward).get('filter')?.scripts[0]).not.toContain('KUBE-FORWARD');
+    expect(plans(filter, allOfKubeProxy).get('filter')?.scripts[0]).toContain('-X KUBE-FORWARD');
+    expect(plans(kubeProxySave([cart]), allButForward).get('filter')?.scripts[0]).toContain('-X KUBE-FORWARD');
   });
 });

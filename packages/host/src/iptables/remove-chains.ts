@@ -2,7 +2,7 @@ import { type Millis, seconds } from '@switchyard/core';
 import { commandFailed, isPermissionDenied } from '../command-error.ts';
 import type { CommandResult, CommandRunner } from '../command-runner.ts';
 import { type IptablesSave, parseIptablesSave } from './parse-save.ts';
-import { iptablesName, type IptablesPlace } from './place.ts';
+import { iptablesName, type IptablesPlace, type IptablesVariant } from './place.ts';
 import { planRemoval, type RemovalWish, type TableRemoval } from './plan-removal.ts';
 import { findIptables } from './programs.ts';
 
@@ -26,9 +26,11 @@ const timeout: Millis = seconds(180);
 /** For a lock that another iptables holds, in seconds. */
 const lockWait = 10;
 const attempts = 3;
+/** The nft variant takes time with the square of the chains in a script; legacy copies the whole table for each. */
+const chainsPerScript: Readonly<Record<IptablesVariant, number>> = { nft: 1000, legacy: Number.POSITIVE_INFINITY };
 
 /**
- * Removes unwanted chains of one place, one transaction per table; what is unwanted may depend on what is there. Never throws
+ * Removes unwanted chains of one place, table by table; what is unwanted may depend on what is there. Never throws
  * for what the machine refuses. When the rules change between reading and writing, it reads again.
  */
 export async function removeChains(
@@ -49,7 +51,7 @@ export async function removeChains(
           return { ...place, status: 'skipped', reason: `the kernel has no ${iptablesName(place)} tables` };
         throw commandFailed(readAttempt(place, saved), { file: `${program}-save`, args: [] }, saved);
       }
-      const { incompatible, plans } = planned(saved.stdout, wish);
+      const { incompatible, plans } = planned(saved.stdout, wish, chainsPerScript[place.variant]);
       const refused = await writeTables({ runner, program, place }, plans, tables, signal);
       if (refused === undefined) return { ...place, status: 'looked', tables, incompatible };
       if (attempt === attempts) throw refused;
@@ -77,12 +79,12 @@ async function writeTables(
   const args = ['--noflush', '-w', String(lockWait)];
   for (const plan of plans) {
     if (plan.chains.length === 0 && done.some(({ table }) => table === plan.table)) continue; // told before
-    if (plan.script !== '') {
-      const result = await runner.run(file, args, { stdin: plan.script, timeout, signal });
-      if (result.exitCode !== 0) {
-        const attempt = `cannot remove chains (${plan.chains.length}) from table ${plan.table} of ${iptablesName(place)}; it is as before`;
-        return commandFailed(attempt, { file, args }, result);
-      }
+    for (const [index, stdin] of plan.scripts.entries()) {
+      const result = await runner.run(file, args, { stdin, timeout, signal });
+      if (result.exitCode === 0) continue;
+      const state = index === 0 ? 'it is as before' : `part ${index + 1} of ${plan.scripts.length} was refused`;
+      const attempt = `cannot remove chains (${plan.chains.length}) from table ${plan.table} of ${iptablesName(place)}; ${state}`;
+      return commandFailed(attempt, { file, args }, result);
     }
     done.push(plan);
   }
@@ -94,11 +96,11 @@ interface Planned {
   readonly plans: readonly TableRemoval[];
 }
 
-function planned(text: string, wish: RemovalWish | ((save: IptablesSave) => RemovalWish)): Planned {
+function planned(text: string, wish: RemovalWish | ((save: IptablesSave) => RemovalWish), size: number): Planned {
   const saved = parseIptablesSave(text);
   const { tables, incompatible } = saved;
   const wanted = typeof wish === 'function' ? wish(saved) : wish;
-  const plans = tables.map((table) => planRemoval(table, wanted));
+  const plans = tables.map((table) => planRemoval(table, wanted, size));
   return { incompatible, plans: plans.filter(({ chains, kept }) => chains.length > 0 || kept.size > 0) };
 }
 
