@@ -34,7 +34,8 @@ async function dumpTable(client: IptablesClient, table: TableName, signal: Abort
   const names = [...rulesByChain.keys()].toSorted();
   const declared = names.filter(isOurs).map((name) => `:${name} -\n`);
   const rules = names.flatMap((name) => printed(name, rulesByChain.get(name) ?? []));
-  if (declared.length === 0 && rules.length === 0) return '';
+  // What leads to the kubelet's chain is told beside ours only: alone it is the kubelet's.
+  if (declared.length === 0) return '';
   return `*${table}\n${declared.join('')}${rules.join('')}COMMIT\n`;
 }
 

@@ -7,6 +7,11 @@ export interface BackendHarness {
   readonly name: string;
   /** Whose answers are expected of it. */
   readonly dataplane: DataplaneMode;
+  /**
+   * What the kernel takes as a whole or not at all: all of a transaction, or one table of it after the other, so that parts of a
+   * Service that is refused in one table may stand in another.
+   */
+  readonly atomicity: 'transaction' | 'table';
   /** An empty kernel, shared by nobody. */
   createKernel(): FakeKernel;
 }

@@ -95,10 +95,9 @@ export class AppliedSettings {
     };
   }
 
-  clear(): void {
+  /** Old tails are leftovers, which are removed otherwise. */
+  forgetTails(): void {
     this.#tails = new Map();
-    this.#healthChecks = [];
-    this.#settings = undefined;
   }
 
   /** A shared chain is there, and ends as it should. */
@@ -122,22 +121,25 @@ export class AppliedSettings {
   }
 }
 
-function chainIfOther({ table, name, rules }: Chain, state: KernelState): readonly Change[] {
-  const hash = hashRules(rules);
-  return state.hashOf(table, name) === hash ? [] : [chainChange(table, name, rules, hash)];
+function chainIfOther(chain: Chain, state: KernelState): readonly Change[] {
+  const hash = hashRules(chain.rules);
+  return state.hashOf(chain.table, chain.name) === hash ? [] : [chainChange(chain, hash)];
 }
 
 function listIfMissing(table: TableName, name: string, state: KernelState): readonly Change[] {
   return state.list(table, name) === undefined ? [{ kind: 'list', table, name, tail: [] }] : [];
 }
 
+/** One that is there stays where it is, as kube-proxy leaves it. */
 function jumpIfMissing({ table, chain, rule, place }: PlacedRule, state: KernelState): readonly Change[] {
-  if (state.count(table, chain, rule) > 0) return [];
+  const count = state.count(table, chain, rule);
+  if (count > 1) return Array.from({ length: count - 1 }, () => ({ kind: 'delete', table, chain, rule }) as const);
+  if (count === 1) return [];
   return [{ kind: place === 'first' ? 'insert' : 'append', table, chain, rule, isJump: true }];
 }
 
 function birthmark(): Change {
-  return chainChange(mark.table, mark.name, [heartbeatRule(undefined)]);
+  return chainChange({ ...mark, rules: [heartbeatRule(undefined)] });
 }
 
 function uniqueChains(rules: readonly ChainRule[]): readonly ChainRef[] {

@@ -102,7 +102,7 @@ class CommitWriter {
   async write(planned: readonly Planned<Group>[], signal: AbortSignal): Promise<void> {
     let part = planned;
     for (let tries = 1; part.length > 0;) {
-      const text = composeRestore(this.#withoutOthers(part), this.#commit.client.variant);
+      const text = composeRestore(this.#withoutOthers(part));
       const result = await this.#restore(text, signal);
       if (result.status === 'done') return this.#finish(part, text);
       this.#noteWritten(text, result);
@@ -143,17 +143,18 @@ class CommitWriter {
     return part.flatMap(({ of }) => this.plan(of) ?? []);
   }
 
-  /** A rule that another group of the same part wants stays. */
+  /** A rule that another group of the same part wants stays. Leftovers are planned when all wishes are known. */
   #withoutOthers(part: readonly Planned<Group>[]): readonly Planned<Group>[] {
     const { owners } = this.#commit;
     return part.map(({ of, changes }) => {
+      if (of.owner.kind === 'leftovers') return { of, changes };
       const isOfOther = (change: Change): boolean => change.kind === 'delete' && owners.isOfOther(change, of.owner);
       return { of, changes: changes.some(isOfOther) ? changes.filter((change) => !isOfOther(change)) : changes };
     });
   }
 
   async #restore(text: RestoreText<Group>, signal: AbortSignal): Promise<RestoreResult> {
-    return text.lines === 0 ? { status: 'done' } : await this.#commit.client.restore(text.pieces, signal);
+    return text.transactions === 0 ? { status: 'done' } : await this.#commit.client.restore(text.pieces(), signal);
   }
 
   #finish(part: readonly Planned<Group>[], text: RestoreText<Group>): void {
@@ -165,8 +166,9 @@ class CommitWriter {
   #noteWritten(text: RestoreText<Group>, refusal: Extract<RestoreResult, { readonly status: 'refused' }>): void {
     const line = refusal.line ?? refusal.commit;
     if (line !== undefined) for (const change of text.writtenBefore(line)) this.#note(change);
-    // A program that was killed may have written its tables or not.
-    else if (!refusal.isTransient) throw damaged('a restore ended without a word', refusal.error);
+    else if (!refusal.isTransient || text.transactions > 1) {
+      throw damaged('iptables-restore ended and did not say how far it came', refusal.error); // somebody killed it
+    }
   }
 
   #note(change: Change): void {

@@ -31,7 +31,8 @@ export function* leftoverEntries({ settings, state, owners, failed }: Leftovers)
         const changes: Change[] = [];
         const kept = new Set(failed().map(({ key, protocol }) => serviceChain('SVC', key, protocol).slice(-16)));
         for (const [rule, count] of state.list(table, name)?.counts ?? []) {
-          const isWanted = rules.includes(rule) || owners.ownerOf({ table, chain: name, rule }) !== undefined;
+          if (rules.includes(rule)) continue; // what stands last is set right with the chain itself
+          const isWanted = owners.ownerOf({ table, chain: name, rule }) !== undefined;
           if (!isWanted && kept.has(leadsTo.exec(rule)?.[1] ?? '')) continue;
           for (let left = count - (isWanted ? 1 : 0); left > 0; left--) {
             changes.push({ kind: 'delete', table, chain: name, rule });

@@ -19,21 +19,23 @@ export function isAllowedFrom(start: string, { target }: FakeRule): boolean {
 export function faultOnTheWay(table: FakeTable): string | undefined {
   for (const start of builtInChains[table.name] ?? []) {
     const done = new Set<string>();
-    const visit = (name: string, above: ReadonlySet<string>): string | undefined => {
+    const above = new Set<string>();
+    const visit = (name: string): string | undefined => {
       if (above.has(name)) return 'Too many links';
       if (done.has(name)) return undefined;
       done.add(name);
-      const way = new Set([...above, name]);
+      above.add(name);
       for (const { rule } of table.chains.get(name)?.entries ?? []) {
         const { target } = rule;
         if (target === undefined) continue;
         if (!isAllowedFrom(start, rule)) return 'Invalid argument';
-        const found = target.kind === 'chain' ? visit(target.chain, way) : undefined;
+        const found = target.kind === 'chain' ? visit(target.chain) : undefined;
         if (found !== undefined) return found;
       }
+      above.delete(name);
       return undefined;
     };
-    const found = visit(start, new Set());
+    const found = visit(start);
     if (found !== undefined) return found;
   }
   return undefined;

@@ -1,38 +1,63 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
-import { openFaultyBackend, type TransportFaults } from '@switchyard/backend-nftables/testing';
-import { type DataplaneBackend, type IpFamily, noopLogger, UsageError } from '@switchyard/core';
-import { createCommandRunner } from '@switchyard/host';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type DataplaneBackend, type DataplaneMode, type IpFamily, type Random, UsageError } from '@switchyard/core';
+import { type CommandRunner, createCommandRunner } from '@switchyard/host';
 import type { BackendHarness, FakeKernel } from '../../src/index.ts';
 import { addressPattern } from '../unit/address-pattern.ts';
 
 /** Namespaces are called so, with the process's id and a number. */
 const prefix = 'swy-kernel-';
 
+/** What goes wrong on purpose; may be changed while a backend lives. */
+export interface KernelFaults {
+  rate: number;
+  random: Random;
+  refusing: RegExp | undefined;
+}
+
+/** A backend over the real kernel. */
+export interface KernelSubject extends Pick<BackendHarness, 'name' | 'dataplane' | 'atomicity'> {
+  /** A backend in a namespace; what it finds out about the machine is not disturbed by faults. */
+  open(namespace: string, ipFamily: IpFamily, faults: KernelFaults, signal: AbortSignal): Promise<DataplaneBackend>;
+  /** Whether nothing of it is left in a namespace. */
+  isEmpty(namespace: string): boolean;
+  /** Makes a used namespace as good as new. Absent: it is thrown away. */
+  clear?(namespace: string): void;
+}
+
 /**
- * backend-nftables over netlink and the real kernel, in network namespaces of its own. Packets are not sent here:
- * `trace` is the lab's business. A namespace is emptied and used again once all backends over it are closed.
+ * A backend and the real kernel, in network namespaces of its own. Packets are not sent here: `trace` is the lab's
+ * business. A namespace is emptied and used again once all backends over it are closed.
  */
 export class KernelHarness implements BackendHarness, Disposable {
-  readonly name = 'nftables';
-  readonly dataplane = 'nftables';
+  readonly name: string;
+  readonly dataplane: DataplaneMode;
+  readonly atomicity: BackendHarness['atomicity'];
+  readonly #subject: KernelSubject;
   readonly #free: string[] = [];
-  readonly #all: string[] = [];
+  readonly #all = new Set<string>();
+  #made = 0;
 
   /** Removes the namespaces of runs that were killed. */
-  constructor() {
-    for (const [namespace, pid] of namespaces()) if (!isAlive(pid)) run('ip', 'netns', 'delete', namespace);
+  constructor(subject: KernelSubject) {
+    this.name = subject.name;
+    this.dataplane = subject.dataplane;
+    this.atomicity = subject.atomicity;
+    this.#subject = subject;
+    for (const [namespace, pid] of namespaces()) if (!isAlive(pid)) remove(namespace);
   }
 
   createKernel(): FakeKernel {
-    const faults: TransportFaults = { rate: 0, random: () => 1, refusing: undefined };
+    const faults: KernelFaults = { rate: 0, random: () => 1, refusing: undefined };
     const kernel = new NamespaceKernel(
-      faults,
+      (namespace, ipFamily, signal) => this.#subject.open(namespace, ipFamily, faults, signal),
       () => this.#take(),
-      (namespace) => this.#free.push(namespace),
+      (namespace) => this.#release(namespace),
     );
     return {
-      open: (ipFamily) => Promise.resolve(kernel.open(ipFamily)),
+      open: (ipFamily, signal) => kernel.open(ipFamily, signal),
       trace: () => {
         throw new UsageError('kernel-harness.trace', 'this harness sends no packets; run the scenario at altitude 3');
       },
@@ -40,55 +65,77 @@ export class KernelHarness implements BackendHarness, Disposable {
       refuse: (address) => {
         faults.refusing = addressPattern(address);
       },
-      isEmpty: () => kernel.list() === '',
+      isEmpty: () => kernel.namespace === undefined || this.#subject.isEmpty(kernel.namespace),
     };
   }
 
   [Symbol.dispose](): void {
-    for (const namespace of this.#all) run('ip', 'netns', 'delete', namespace);
+    for (const namespace of this.#all) remove(namespace);
   }
 
   #take(): string {
     const used = this.#free.pop();
     if (used !== undefined) {
-      run('ip', 'netns', 'exec', used, 'nft', 'flush', 'ruleset');
+      this.#subject.clear?.(used);
       return used;
     }
-    const namespace = `${prefix}${process.pid}-${this.#all.length}`;
+    const namespace = `${prefix}${process.pid}-${this.#made++}`;
     execFileSync('ip', ['netns', 'add', namespace]);
-    this.#all.push(namespace);
+    this.#all.add(namespace);
     return namespace;
   }
+
+  #release(namespace: string): void {
+    if (this.#subject.clear !== undefined) return void this.#free.push(namespace);
+    this.#all.delete(namespace);
+    remove(namespace);
+  }
+}
+
+/** Runs programs in a namespace, with a lock file of its own for iptables. */
+export function runnerIn(namespace: string): CommandRunner {
+  const machine = createCommandRunner();
+  return {
+    run: (file, args, options) =>
+      machine.run('nsenter', [`--net=/run/netns/${namespace}`, '--', file, ...args], {
+        ...options,
+        env: { XTABLES_LOCKFILE: lockFileOf(namespace), ...options.env },
+      }),
+  };
+}
+
+function lockFileOf(namespace: string): string {
+  return join(tmpdir(), `${namespace}.lock`);
+}
+
+/** What a program prints in a namespace. */
+export function printedIn(namespace: string, ...command: readonly string[]): string {
+  const args = ['netns', 'exec', namespace, ...command];
+  return execFileSync('ip', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
 }
 
 /** One namespace for as long as a backend is open over it. */
 class NamespaceKernel {
-  readonly #faults: TransportFaults;
+  readonly #create: (namespace: string, ipFamily: IpFamily, signal: AbortSignal) => Promise<DataplaneBackend>;
   readonly #take: () => string;
   readonly #release: (namespace: string) => void;
-  #namespace: string | undefined;
+  namespace: string | undefined;
   #open = 0;
 
-  constructor(faults: TransportFaults, take: () => string, release: (namespace: string) => void) {
-    this.#faults = faults;
+  constructor(
+    create: (namespace: string, ipFamily: IpFamily, signal: AbortSignal) => Promise<DataplaneBackend>,
+    take: () => string,
+    release: (namespace: string) => void,
+  ) {
+    this.#create = create;
     this.#take = take;
     this.#release = release;
   }
 
-  open(ipFamily: IpFamily): DataplaneBackend {
-    const namespace = (this.#namespace ??= this.#take());
-    const nft = createCommandRunner();
-    const host = {
-      runner: {
-        run: (file: string, args: readonly string[], options: Parameters<typeof nft.run>[2]) =>
-          nft.run('nsenter', [`--net=/run/netns/${namespace}`, '--', file, ...args], options),
-      },
-      logger: noopLogger,
-      transport: 'netlink' as const,
-      netns: `/run/netns/${namespace}`,
-    };
-    const backend = openFaultyBackend(host, ipFamily, this.#faults);
+  async open(ipFamily: IpFamily, signal: AbortSignal): Promise<DataplaneBackend> {
+    const namespace = (this.namespace ??= this.#take());
     this.#open++;
+    const backend = await this.#create(namespace, ipFamily, signal);
     return new Proxy(backend, {
       get: (target, name) => {
         if (name === Symbol.asyncDispose) return () => this.#close(target);
@@ -98,17 +145,12 @@ class NamespaceKernel {
     });
   }
 
-  list(): string {
-    if (this.#namespace === undefined) return '';
-    return execFileSync('ip', ['netns', 'exec', this.#namespace, 'nft', 'list', 'tables'], { encoding: 'utf8' });
-  }
-
   async #close(backend: DataplaneBackend): Promise<void> {
     await backend[Symbol.asyncDispose]();
     this.#open--;
-    if (this.#open > 0 || this.#namespace === undefined) return;
-    this.#release(this.#namespace);
-    this.#namespace = undefined;
+    if (this.#open > 0 || this.namespace === undefined) return;
+    this.#release(this.namespace);
+    this.namespace = undefined;
   }
 }
 
@@ -122,6 +164,11 @@ function namespaces(): readonly (readonly [namespace: string, pid: number])[] {
 
 function isAlive(pid: number): boolean {
   return existsSync(`/proc/${pid}`);
+}
+
+function remove(namespace: string): void {
+  run('ip', 'netns', 'delete', namespace);
+  rmSync(lockFileOf(namespace), { force: true });
 }
 
 /** What is not there need not be removed. */

@@ -3,9 +3,10 @@ import { allScenarios, backendContract, runOnBackend, type Scenario } from '../.
 import { nftablesHarness } from '../unit/nftables-harness.ts';
 import { seededRandom } from '../unit/seeded-random.ts';
 import { KernelHarness } from './kernel-harness.ts';
+import { nftablesKernel } from './kernel-subjects.ts';
 
 const { signal } = new AbortController();
-const harness = new KernelHarness();
+const harness = new KernelHarness(nftablesKernel);
 const all = allScenarios();
 const isRendered = ({ altitudes }: Scenario): boolean => altitudes.run.includes('rendered');
 const titled = (scenario: Scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario });

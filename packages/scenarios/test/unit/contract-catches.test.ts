@@ -11,6 +11,7 @@ function harnessWith(good: BackendHarness, defect: Defect): BackendHarness {
   return {
     name: 'defective',
     dataplane: good.dataplane,
+    atomicity: good.atomicity,
     createKernel: () => {
       const kernel = good.createKernel();
       return {

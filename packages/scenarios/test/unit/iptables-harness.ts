@@ -15,7 +15,7 @@ export interface IptablesMachine {
 
 /** backend-iptables over its transactional fake. */
 export function iptablesHarness(machine: IptablesMachine): BackendHarness {
-  return { name: 'iptables', dataplane: 'iptables', createKernel: () => createKernel(machine) };
+  return { name: 'iptables', dataplane: 'iptables', atomicity: 'table', createKernel: () => createKernel(machine) };
 }
 
 /** Retries at once. */

@@ -9,6 +9,7 @@ import { observationOf } from './observation-of.ts';
 export const nftablesHarness: BackendHarness = {
   name: 'nftables',
   dataplane: 'nftables',
+  atomicity: 'transaction',
   createKernel: () => {
     const nft = new FakeNft();
     return {

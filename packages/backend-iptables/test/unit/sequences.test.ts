@@ -1,0 +1,114 @@
+import type { ApplyOutcome, ForwardingTable } from '@switchyard/core';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { FakeIptables } from '../../src/testing/index.ts';
+import { situation, type SituationSpec } from './situations.ts';
+import { Driven } from './support.ts';
+
+const policy = fc.constantFrom('Cluster', 'Local');
+
+const endpoint = fc
+  .record({ node: fc.integer({ min: 1, max: 2 }), index: fc.nat(3) })
+  .map(({ node, index }) => ({ ip: `10.244.${node}.${index}`, node: `n${node}` }));
+
+/** Services ask for the same few addresses, so that they lose them to each other. */
+const service: fc.Arbitrary<SituationSpec> = fc.record({
+  clusterIps: fc.nat(4).map((index) => [`10.96.0.${index + 10}`]),
+  ports: fc.constantFrom(
+    [{ port: 80 }],
+    [{ port: 80, nodePort: 30_080 }],
+    [{ name: 'web', port: 80, nodePort: 30_081 }],
+  ),
+  loadBalancerIps: fc.subarray(['198.51.100.7', '198.51.100.8']),
+  externalIps: fc.subarray(['198.51.100.9']),
+  sourceRanges: fc.constantFrom([], [], ['203.0.113.0/24']),
+  external: policy,
+  internal: policy,
+  healthCheckNodePort: fc.constantFrom(31_000, 31_001),
+  endpoints: fc.uniqueArray(endpoint, { maxLength: 3, selector: ({ ip }) => ip }),
+});
+
+const table = fc
+  .record({
+    services: fc.dictionary(fc.constantFrom('a', 'b', 'c', 'd'), service, { maxKeys: 4 }),
+    podCidr: fc.constantFrom('10.244.0.0/16', '10.244.0.0/16', 'none'),
+    localhostNodePorts: fc.boolean(),
+  })
+  .map(({ services, ...options }) => situation(services, options));
+
+/** What happens between two tables, besides. */
+type Event = 'nothing' | 'restart' | 'full' | 'flush' | 'foreign rules';
+const step = fc.record({
+  table,
+  event: fc.constantFrom<Event>('nothing', 'nothing', 'nothing', 'restart', 'full', 'flush', 'foreign rules'),
+});
+
+/** What the kubelet makes as well stays when nobody asks for it any more. */
+function withoutKubelet(dump: string): string {
+  return dump.replaceAll(/^.*KUBE-FIREWALL.*\n/gm, '');
+}
+
+/** Deterministic noise. */
+function noise(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
+    return state / 0x80000000;
+  };
+}
+
+/** As the reconciler: a failed apply is followed by a full one, a partial one names the failed again. */
+async function drive(driven: Driven, wanted: ForwardingTable, isFull: boolean): Promise<void> {
+  let outcome: ApplyOutcome = await (isFull ? driven.full(wanted) : driven.next(wanted));
+  for (let tries = 0; outcome.status !== 'applied'; tries++) {
+    if (tries === 30) throw new Error(`not applied: ${JSON.stringify(outcome)}`);
+    const isPartial = outcome.status === 'partial' && tries < 3;
+    outcome = await (isPartial ? driven.next(wanted) : driven.full(wanted));
+  }
+}
+
+function damage(iptables: FakeIptables, variant: 'nft' | 'legacy', event: Event): void {
+  if (event === 'flush') iptables.put('IPv4', variant, '*nat\n-F KUBE-SERVICES\n-F KUBE-POSTROUTING\nCOMMIT\n');
+  if (event !== 'foreign rules') return;
+  const rules = '-A KUBE-SERVICES -d 192.0.2.1/32 -j RETURN\n-I KUBE-NODEPORTS 1 -j RETURN\n';
+  const chains = ':KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n:KUBE-SEP-AAAAAAAAAAAAAAAA - [0:0]\n';
+  const jumps = '-A KUBE-SVC-AAAAAAAAAAAAAAAA -j KUBE-SEP-AAAAAAAAAAAAAAAA\n';
+  iptables.put('IPv4', variant, `*nat\n${chains}${rules}${jumps}COMMIT\n`);
+}
+
+test.each([
+  ['nft', 0],
+  ['legacy', 0],
+  ['nft', 0.2],
+  ['legacy', 0.2],
+] as const)(
+  'whatever came before, variant %s with %d of all restores failing ends as if only the last table had been',
+  async (variant, rate) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), fc.nat(1000), async (steps, seed) => {
+        const iptables = new FakeIptables();
+        iptables.failures = { rate, random: noise(seed) };
+        let driven = await Driven.open({ variant, iptables });
+        let isFirst = true;
+        for (const { table: wanted, event } of steps) {
+          if (!isFirst) damage(iptables, variant, event);
+          if (event === 'restart') driven = await Driven.open({ variant, iptables });
+          await drive(driven, wanted, isFirst || event !== 'nothing');
+          isFirst = false;
+        }
+        iptables.failures = { rate: 0, random: () => 1 };
+        const last = steps.at(-1)?.table ?? situation({});
+        const fresh = await Driven.open({ variant });
+        await fresh.full(last);
+        const expected = withoutKubelet(await fresh.dump());
+        const before = withoutKubelet(await driven.dump());
+        expect(await driven.full(last)).toMatchObject({ status: 'applied' });
+        expect(withoutKubelet(await driven.dump())).toBe(expected);
+        // Nothing was wrong before, unless a refusal left something that only reading shows.
+        if (rate === 0) expect(before).toBe(expected);
+        expect(await driven.full(last)).toEqual({ status: 'applied', writes: 0 });
+      }),
+      { numRuns: 40 },
+    );
+  },
+);

@@ -1,0 +1,84 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import {
+  allScenarios,
+  backendContract,
+  type BackendResult,
+  type BackendHarness,
+  runOnBackend,
+  type Scenario,
+} from '../../src/index.ts';
+import { iptablesHarness } from '../unit/iptables-harness.ts';
+import { seededRandom } from '../unit/seeded-random.ts';
+import { KernelHarness } from './kernel-harness.ts';
+import { iptablesKernel } from './kernel-subjects.ts';
+
+const { signal } = new AbortController();
+const all = allScenarios('iptables');
+
+/**
+ * Each change is a process here, and each dump three: all kinds of Services and settings once, instead of all scenarios. Packets
+ * of all scenarios go through both variants in the lab.
+ */
+const dumped = [
+  'cluster-ip',
+  'dual-stack-endpoints',
+  'etp-toggle',
+  'health-check-node-port',
+  'many-endpoints',
+  'node-port-loopback',
+  'one-port-three-protocols',
+  'pod-interface-prefix',
+  'service-type-tour',
+  'session-affinity',
+  'source-ranges-change',
+];
+
+/** Enough kinds of Services for every clause to bite. */
+const contractScenarios = ['etp-local', 'session-affinity', 'source-ranges'];
+
+describe('the scenarios that are chosen for the kernel', () => {
+  test.each([...new Set([...dumped, ...contractScenarios])])('%s is there', (id) => {
+    expect(all.filter((scenario) => scenario.id === id && scenario.altitudes.run.includes('rendered'))).not.toEqual([]);
+  });
+});
+
+describe.each(['nft', 'legacy'] as const)('iptables-%s', (variant) => {
+  const harness = new KernelHarness(iptablesKernel(variant));
+
+  afterAll(() => harness[Symbol.dispose]());
+
+  test.for(chosen(dumped))('with failures, the kernel holds what the fake holds: $title', async ({ scenario }) => {
+    const random = seededRandom(`kernel ${scenario.id} ${scenario.ipFamily}`);
+    const real = await run(scenario, harness, { failureRate: 0.1, random });
+    const hasAccounting = real.dumps.some((dump) => dump.includes('nfacct'));
+    const fake = await run(scenario, iptablesHarness({ variant, hasAccounting }), {});
+    expect(real.dumps.length).toBeGreaterThan(0);
+    expect(real.dumps).toEqual(fake.dumps);
+  });
+
+  test.each(backendContract)('contract: a backend $promise', async ({ faults }) => {
+    const broken: string[] = [];
+    for (const { scenario } of chosen(contractScenarios)) {
+      // The families differ in nothing that the contract is about.
+      if (scenario.ipFamily === 'IPv6') continue;
+      const found = await faults({ harness, scenario }, signal);
+      broken.push(...found.map((fault) => `${scenario.id} ${scenario.ipFamily}: ${fault}`));
+    }
+    expect(broken).toEqual([]);
+  });
+});
+
+function chosen(ids: readonly string[]): readonly { readonly title: string; readonly scenario: Scenario }[] {
+  const found = all.filter(({ id }) => ids.includes(id));
+  return found.map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
+}
+
+/** Rules only: what becomes of packets is altitude 3's business. */
+function run(
+  scenario: Scenario,
+  harness: BackendHarness,
+  options: Parameters<typeof runOnBackend>[2],
+): Promise<BackendResult> {
+  const steps = scenario.steps.filter(({ kind }) => kind !== 'flow');
+  return runOnBackend({ ...scenario, steps }, harness, options, signal);
+}

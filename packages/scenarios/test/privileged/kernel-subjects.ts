@@ -1,0 +1,67 @@
+import { iptablesBackend } from '@switchyard/backend-iptables';
+import { withFaults } from '@switchyard/backend-iptables/testing';
+import { openFaultyBackend } from '@switchyard/backend-nftables/testing';
+import { noopLogger, seconds } from '@switchyard/core';
+import type { IptablesVariant } from '@switchyard/host';
+import { type KernelFaults, type KernelSubject, printedIn, runnerIn } from './kernel-harness.ts';
+
+/** backend-nftables over netlink. */
+export const nftablesKernel: KernelSubject = {
+  name: 'nftables',
+  dataplane: 'nftables',
+  atomicity: 'transaction',
+  open: (namespace, ipFamily, faults) => {
+    const host = {
+      runner: runnerIn(namespace),
+      logger: noopLogger,
+      transport: 'netlink',
+      netns: `/run/netns/${namespace}`,
+    } as const;
+    return Promise.resolve(openFaultyBackend(host, ipFamily, faults));
+  },
+  isEmpty: (namespace) => printedIn(namespace, 'nft', 'list', 'tables') === '',
+  clear: (namespace) => void printedIn(namespace, 'nft', 'flush', 'ruleset'),
+};
+
+/** backend-iptables over the real programs. */
+export function iptablesKernel(variant: IptablesVariant): KernelSubject {
+  return {
+    name: `iptables-${variant}`,
+    dataplane: 'iptables',
+    atomicity: 'table',
+    open: async (namespace, ipFamily, faults, signal) => {
+      let active: KernelFaults = { rate: 0, random: () => 1, refusing: undefined };
+      const live: KernelFaults = {
+        get rate() {
+          return active.rate;
+        },
+        get random() {
+          return active.random;
+        },
+        get refusing() {
+          return active.refusing;
+        },
+      };
+      const host = {
+        runner: withFaults(runnerIn(namespace), live),
+        logger: noopLogger,
+        variant,
+        masqueradeBit: 14,
+        localhostNodePorts: true,
+        tcpBeLiberal: false,
+        syncPeriod: seconds(30),
+        netns: `/run/netns/${namespace}`,
+      };
+      const backend = await iptablesBackend.open(host, ipFamily, signal);
+      active = faults;
+      return backend;
+    },
+    isEmpty: (namespace) =>
+      ['iptables', 'ip6tables'].every((program) => isNothing(printedIn(namespace, `${program}-${variant}-save`))),
+  };
+}
+
+/** KUBE-FIREWALL and what leads to it are the kubelet's as well, and stay. */
+export function isNothing(save: string): boolean {
+  return save.split('\n').every((line) => !/^(?::\S+ - |-A )/.test(line) || line.includes('KUBE-FIREWALL'));
+}
