@@ -52,6 +52,14 @@ describe('iptables-save', () => {
     expect(tables[0]?.rules[0]?.target).toBe(target);
   });
 
+  test('of rules in chains that somebody made only the way they lead is kept', () => {
+    const { tables } = parseIptablesSave(nat(['MADE'], ['MADE -p tcp -j B', 'PREROUTING -p tcp -j B']));
+    expect(tables[0]?.rules).toEqual([
+      { chain: 'MADE', spec: '', target: 'B' },
+      { chain: 'PREROUTING', spec: '-p tcp -j B', target: 'B' },
+    ]);
+  });
+
   test('counters in front of a rule are no part of it', () => {
     const { tables } = parseIptablesSave('*nat\n[12:720] -A PREROUTING -j KUBE-SERVICES\nCOMMIT\n');
     expect(tables[0]?.rules).toEqual([{ chain: 'PREROUTING', spec: '-j KUBE-SERVICES', target: 'KUBE-SERVICES' }]);

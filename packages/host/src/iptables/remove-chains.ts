@@ -1,7 +1,8 @@
 import { type Millis, seconds } from '@switchyard/core';
 import { commandFailed, isPermissionDenied } from '../command-error.ts';
 import type { CommandResult, CommandRunner } from '../command-runner.ts';
-import { type IptablesSave, parseIptablesSave } from './parse-save.ts';
+import { LineSplitter } from './line-splitter.ts';
+import { type IptablesSave, SaveParser } from './parse-save.ts';
 import { iptablesName, type IptablesPlace, type IptablesVariant } from './place.ts';
 import { planRemoval, type RemovalWish, type TableRemoval } from './plan-removal.ts';
 import { findIptables } from './programs.ts';
@@ -45,13 +46,13 @@ export async function removeChains(
     if (found === undefined) return { ...place, status: 'skipped', reason: `${iptablesName(place)} is not installed` };
     const program = found.command;
     for (let attempt = 1; ; attempt++) {
-      const saved = await runner.run(`${program}-save`, [], { timeout, signal });
-      if (saved.exitCode !== 0) {
-        if (isAbsent(saved))
+      const { result, save } = await read(runner, `${program}-save`, signal);
+      if (result.exitCode !== 0) {
+        if (isAbsent(result))
           return { ...place, status: 'skipped', reason: `the kernel has no ${iptablesName(place)} tables` };
-        throw commandFailed(readAttempt(place, saved), { file: `${program}-save`, args: [] }, saved);
+        throw commandFailed(readAttempt(place, result), { file: `${program}-save`, args: [] }, result);
       }
-      const { incompatible, plans } = planned(saved.stdout, wish, chainsPerScript[place.variant]);
+      const { incompatible, plans } = planned(save, wish, chainsPerScript[place.variant]);
       const refused = await writeTables({ runner, program, place }, plans, tables, signal);
       if (refused === undefined) return { ...place, status: 'looked', tables, incompatible };
       if (attempt === attempts) throw refused;
@@ -96,12 +97,27 @@ interface Planned {
   readonly plans: readonly TableRemoval[];
 }
 
-function planned(text: string, wish: RemovalWish | ((save: IptablesSave) => RemovalWish), size: number): Planned {
-  const saved = parseIptablesSave(text);
-  const { tables, incompatible } = saved;
-  const wanted = typeof wish === 'function' ? wish(saved) : wish;
-  const plans = tables.map((table) => planRemoval(table, wanted, size));
-  return { incompatible, plans: plans.filter(({ chains, kept }) => chains.length > 0 || kept.size > 0) };
+function planned(save: IptablesSave, wish: RemovalWish | ((save: IptablesSave) => RemovalWish), size: number): Planned {
+  const wanted = typeof wish === 'function' ? wish(save) : wish;
+  const plans = save.tables.map((table) => planRemoval(table, wanted, size));
+  return {
+    incompatible: save.incompatible,
+    plans: plans.filter(({ chains, kept }) => chains.length > 0 || kept.size > 0),
+  };
+}
+
+/** All tables that there are. What is read is not asked for as one text: there may be a hundred thousand rules. */
+async function read(
+  runner: CommandRunner,
+  file: string,
+  signal: AbortSignal,
+): Promise<{ readonly result: CommandResult; readonly save: IptablesSave }> {
+  const parser = new SaveParser();
+  const lines = new LineSplitter((line) => parser.line(line));
+  const onStdout = (piece: string): void => lines.push(piece);
+  const result = await runner.run(file, [], { onStdout, timeout, signal });
+  lines.end();
+  return { result, save: parser.save };
 }
 
 function isAbsent(result: CommandResult): boolean {
