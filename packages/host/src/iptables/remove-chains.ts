@@ -31,7 +31,7 @@ const attempts = 3;
 const chainsPerScript: Readonly<Record<IptablesVariant, number>> = { nft: 1000, legacy: Number.POSITIVE_INFINITY };
 
 /**
- * Removes unwanted chains of one place, table by table; what is unwanted may depend on what is there. Never throws
+ * Removes unwanted chains of one place, one transaction per table, or several where they are many; what is unwanted may depend on what is there. Never throws
  * for what the machine refuses. When the rules change between reading and writing, it reads again.
  */
 export async function removeChains(
@@ -83,7 +83,7 @@ async function writeTables(
     for (const [index, stdin] of plan.scripts.entries()) {
       const result = await runner.run(file, args, { stdin, timeout, signal });
       if (result.exitCode === 0) continue;
-      const state = index === 0 ? 'it is as before' : `part ${index + 1} of ${plan.scripts.length} was refused`;
+      const state = index === 0 ? 'it is as before' : 'nothing leads to those that are left';
       const attempt = `cannot remove chains (${plan.chains.length}) from table ${plan.table} of ${iptablesName(place)}; ${state}`;
       return commandFailed(attempt, { file, args }, result);
     }
