@@ -153,16 +153,16 @@ export class Engine {
     const run = this.#begin(table, state);
     await this.#readAll(state, signal);
     this.#state = state;
-    const surprises = believed === undefined ? [] : compareStates(believed, state);
-    const before = hashesOf(
-      surprises.map(({ table: of, chain }) => ({ table: of, name: chain })),
+    const differences = believed === undefined ? [] : compareStates(believed, state);
+    const again = this.#spellings.noteSurprises(
+      differences.map(({ table: of, chain }) => ({ table: of, name: chain })),
       state,
     );
     const result = await this.#commit(this.#allGroups(run), run, signal);
-    if (surprises.length > 0 && result.writes > 0) {
+    if (again.size > 0) {
       const found = new KernelState();
       await this.#readAll(found, signal);
-      this.#learn(state, found, before);
+      this.#learn(state, found, again);
     }
     return result;
   }
@@ -173,12 +173,12 @@ export class Engine {
     const suspects = [...this.#suspects.values()];
     this.#suspects.clear();
     const changed = await readChains(this.reading, suspects, run.state, signal);
-    const before = hashesOf(changed, run.state);
+    const again = this.#spellings.noteSurprises(changed, run.state);
     const result = await this.#commit(this.#healGroups(run, changed), run, signal);
-    if (changed.length > 0 && result.writes > 0) {
+    if (again.size > 0) {
       const found = new KernelState();
       await readChains(this.reading, changed, found, signal);
-      this.#learn(run.state, found, before);
+      this.#learn(run.state, found, again);
     }
     return result;
   }
@@ -187,9 +187,9 @@ export class Engine {
     for (const name of tableNames) await readTable(this.reading, name, state, signal);
   }
 
-  /** What is not as we believed was just written again: if it reads differently all the same, iptables has other words for it. */
-  #learn(written: KernelState, found: KernelState, before: ReadonlyMap<ChainKey, ChainHash>): void {
-    const chains = this.#spellings.learn(written, found, before);
+  /** What reads differently again, and was just written: if it reads so all the same, iptables has other words for it. */
+  #learn(written: KernelState, found: KernelState, again: ReadonlyMap<ChainKey, ChainHash>): void {
+    const chains = this.#spellings.learn(written, found, again);
     if (chains === 0) return;
     const { ipFamily, version } = this.#options.client;
     this.#options.logger.info('iptables prints rules in other words than they were written', {
@@ -339,15 +339,6 @@ interface Run {
   readonly planning: ServicePlanning;
   readonly areOptionsNew: boolean;
   readonly result: CommitResult;
-}
-
-function hashesOf(chains: readonly ChainRef[], state: KernelState): ReadonlyMap<ChainKey, ChainHash> {
-  const hashes = new Map<ChainKey, ChainHash>();
-  for (const { table, name } of chains) {
-    const hash = state.hashOf(table, name);
-    if (hash !== undefined) hashes.set(chainKey(table, name), hash);
-  }
-  return hashes;
 }
 
 /** Remembers the last answer: the chains of one Service are asked for one after the other. */

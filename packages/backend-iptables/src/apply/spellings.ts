@@ -1,6 +1,6 @@
 import type { RuleText, TableName } from '../chains.ts';
 import { chainNames } from '../names.ts';
-import { type ChainKey, chainKey, chainOfKey } from './change.ts';
+import { type ChainKey, chainKey, chainOfKey, type ChainRef } from './change.ts';
 import type { KernelState, RuleList } from './kernel-state.ts';
 import { type ChainHash, hashRules } from './rule-hash.ts';
 
@@ -14,6 +14,8 @@ const nothing = hashRules([]);
 export class Spellings {
   readonly #chains = new Map<ChainKey, { readonly found: ChainHash; readonly written: ChainHash }>();
   readonly #rules = new Map<ChainKey, Map<RuleText, RuleText>>();
+  /** How chains read that were last found to be other than they were written. */
+  readonly #surprises = new Map<ChainKey, ChainHash>();
 
   /** What was written, when a chain reads as `found`. */
   hash(table: TableName, chain: string, found: ChainHash): ChainHash {
@@ -26,6 +28,20 @@ export class Spellings {
   rule(table: TableName, chain: string, found: RuleText): RuleText {
     if (this.#rules.size === 0) return found;
     return this.#rules.get(chainKey(table, chain))?.get(found) ?? found;
+  }
+
+  /** Takes in chains that are not as they were left. Returns those that read as they did the last time, and how. */
+  noteSurprises(chains: readonly ChainRef[], state: KernelState): ReadonlyMap<ChainKey, ChainHash> {
+    const again = new Map<ChainKey, ChainHash>();
+    for (const { table, name } of chains) {
+      const key = chainKey(table, name);
+      const list = state.list(table, name);
+      const hash = list === undefined ? state.hashOf(table, name) : hashRules([...list.counts.keys()].toSorted());
+      if (hash === undefined) continue;
+      if (this.#surprises.get(key) === hash) again.set(key, hash);
+      this.#surprises.set(key, hash);
+    }
+    return again;
   }
 
   /**
@@ -43,10 +59,10 @@ export class Spellings {
       this.#chains.set(key, { found: hash, written: wanted });
       learned++;
     }
-    for (const [key, list] of written.lists()) {
+    for (const key of before.keys()) {
       const { table, name } = chainOfKey(key);
-      const other = found.list(table, name);
-      if (other !== undefined && this.#learnRules(key, list, other)) learned++;
+      const [list, other] = [written.list(table, name), found.list(table, name)];
+      if (list !== undefined && other !== undefined && this.#learnRules(key, list, other)) learned++;
     }
     return learned;
   }

@@ -20,22 +20,26 @@ class OtherWords extends FakeIptables {
 
 const table = situation({ cart: { endpoints: [here('10.244.1.1'), there('10.244.2.2')] } });
 
-test.each(['nft', 'legacy'] as const)('rules that %s prints in other words are written again once', async (variant) => {
-  const driven = await Driven.open({ variant, iptables: new OtherWords() });
-  await driven.full(table);
-  // Two chains of endpoints; an entry comes and goes.
-  expect(await driven.full(table)).toEqual({ status: 'applied', writes: 4 });
-  expect(await driven.full(table)).toEqual({ status: 'applied', writes: 0 });
-  const more = situation({ cart: { endpoints: [here('10.244.1.1')] } });
-  expect(await driven.next(more)).toEqual({ status: 'applied', writes: 2 });
-  expect(await driven.full(more)).toEqual({ status: 'applied', writes: 0 });
-});
+test.each(['nft', 'legacy'] as const)(
+  'rules that %s prints in other words are written again twice, not for ever',
+  async (variant) => {
+    const driven = await Driven.open({ variant, iptables: new OtherWords() });
+    await driven.full(table);
+    // Two chains of endpoints; an entry comes and goes.
+    expect(await driven.full(table)).toEqual({ status: 'applied', writes: 4 });
+    expect(await driven.full(table)).toEqual({ status: 'applied', writes: 4 });
+    expect(await driven.full(table)).toEqual({ status: 'applied', writes: 0 });
+    const more = situation({ cart: { endpoints: [here('10.244.1.1')] } });
+    expect(await driven.next(more)).toEqual({ status: 'applied', writes: 2 });
+    expect(await driven.full(more)).toEqual({ status: 'applied', writes: 0 });
+  },
+);
 
 test('what somebody undoes every time is no spelling', async () => {
   const iptables = new FakeIptables();
   const driven = await Driven.open({ iptables });
   await driven.full(table);
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 4; round++) {
     const name = /:(KUBE-SVC-\w+)/.exec(driven.save())?.[1] ?? '';
     iptables.put('IPv4', 'nft', `*nat\n-F ${name}\nCOMMIT\n`);
     expect(await driven.full(table)).toEqual({ status: 'applied', writes: 1 });
