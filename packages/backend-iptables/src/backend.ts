@@ -47,6 +47,9 @@ export interface IptablesBackendParts {
   readonly uptime?: () => Millis;
 }
 
+/** How often one apply begins when it turns out on the way that the kernel holds something else. */
+const maxReadings = 3;
+
 /** Drives the iptables rules of one family. */
 export class IptablesBackend implements DataplaneBackend {
   readonly name = 'iptables';
@@ -131,22 +134,23 @@ export class IptablesBackend implements DataplaneBackend {
     this.engine.forget(); // forwarding stays
   }
 
-  async #apply({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
-    const { engine } = this;
-    const isRepair = scope.kind === 'full' && scope.after === 'drift';
-    if (scope.kind === 'delta' ? engine.isKnown : isRepair && engine.canHeal) {
+  async #apply(request: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
+    for (let tries = 1; ; tries++) {
       try {
-        return await (scope.kind === 'delta'
-          ? engine.applyDelta(table, scope.delta, signal)
-          : engine.heal(table, signal));
+        return await this.#attempt(request, signal);
       } catch (error) {
-        if (!(error instanceof DamagedError)) throw error;
-        this.#parts.logger.warn('the rules are not as they were written; reading them back', {
-          ipFamily: this.ipFamily,
-          reason: error.message,
-        });
+        if (!(error instanceof DamagedError) || tries === maxReadings) throw error;
+        this.engine.forget();
+        const { ipFamily } = this;
+        this.#parts.logger.warn('the rules are read back', { ipFamily, reason: error.message, cause: error.cause });
       }
     }
+  }
+
+  #attempt({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
+    const { engine } = this;
+    if (scope.kind === 'delta' && engine.isKnown) return engine.applyDelta(table, scope.delta, signal);
+    if (scope.kind === 'full' && scope.after === 'drift' && engine.canHeal) return engine.heal(table, signal);
     return engine.applyFull(table, signal);
   }
 }

@@ -37,10 +37,8 @@ export interface OpenedIptables {
 export async function openIptables(host: FactsHost, ipFamily: IpFamily, signal: AbortSignal): Promise<OpenedIptables> {
   const { runner, logger } = host;
   // Both families use the same variant, whatever one alone would tell.
-  const { variant, reason } =
-    host.variant === 'auto'
-      ? await detectVariant(runner, ['IPv4', 'IPv6'], signal)
-      : { variant: host.variant, reason: 'configured' };
+  const { variant, reason = undefined } =
+    host.variant === 'auto' ? await detectVariant(runner, ['IPv4', 'IPv6'], signal) : { variant: host.variant };
   const client = await openIptablesClient({ runner, ipFamily, variant }, signal);
   const obstacle = await nfacctObstacle(host, client, signal);
   const facts: IptablesFacts = {
@@ -49,10 +47,10 @@ export async function openIptables(host: FactsHost, ipFamily: IpFamily, signal: 
     randomFully: isVersionAtLeast(client.version, '1.6.2'),
     nfacct: obstacle === undefined,
   };
-  logger.info('iptables', {
+  logger.info('iptables opened', {
     ipFamily,
     ...facts,
-    variantBecause: reason,
+    ...(reason === undefined ? {} : { variantBecause: reason }),
     ...(obstacle === undefined ? {} : { nfacctMissing: obstacle }),
   });
   return { client, facts };

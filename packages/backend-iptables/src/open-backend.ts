@@ -13,8 +13,14 @@ export async function openBackend(
   const own = new OwnProcesses();
   const runner = own.runner(host.runner);
   // Not by spreading: a host may inherit what it has.
-  const { logger, variant, syncPeriod, clock, netns, masqueradeBit, tcpBeLiberal } = host;
-  const place = { runner, logger, variant, ...(netns === undefined ? {} : { netns }) };
+  const { logger, variant, syncPeriod, clock, netns, packetCounters, masqueradeBit, tcpBeLiberal } = host;
+  const place = {
+    runner,
+    logger,
+    variant,
+    ...(netns === undefined ? {} : { netns }),
+    ...(packetCounters === undefined ? {} : { packetCounters }),
+  };
   const { client, facts } = await openIptables(place, ipFamily, signal);
   if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
     throw new UsageError('iptables.masquerade-bit', `a mark has the bits 0 to 31: ${masqueradeBit}`);

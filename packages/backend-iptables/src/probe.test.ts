@@ -1,3 +1,4 @@
+import { type Logger, noopLogger } from '@switchyard/core';
 import { CommandError } from '@switchyard/host';
 import { ScriptedRunner, type ScriptedCommand } from '@switchyard/host/testing';
 import { expect, test } from 'vitest';
@@ -84,10 +85,14 @@ test('one family is enough, and why the other is not usable is told', async () =
     { file: 'ip6tables-nft', args: ['--version'], answer: missing },
     { file: 'ip6tables', args: ['--version'], answer: missing },
   ]);
-  expect(await probeHost({ runner, variant: 'nft', ipFamilies: ['IPv4', 'IPv6'] }, signal)).toMatchObject({
+  const reasons = ['ip6tables-nft is not installed; install the package iptables'];
+  const warnings: unknown[] = [];
+  const logger: Logger = { ...noopLogger, warn: (...warning) => warnings.push(warning) };
+  expect(await probeHost({ runner, variant: 'nft', ipFamilies: ['IPv4', 'IPv6'], logger }, signal)).toMatchObject({
     status: 'usable',
     ipFamilies: ['IPv4'],
-    reasons: ['ip6tables-nft is not installed; install the package iptables'],
+    reasons,
   });
+  expect(warnings).toEqual([['a family of iptables cannot be used', { reasons }]]);
   runner.assertDone();
 });

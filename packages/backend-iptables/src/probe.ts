@@ -1,4 +1,4 @@
-import { type BackendCapabilities, type IpFamily, type ProbeResult, seconds } from '@switchyard/core';
+import { type BackendCapabilities, type IpFamily, type Logger, type ProbeResult, seconds } from '@switchyard/core';
 import {
   type CommandOptions,
   type CommandResult,
@@ -37,6 +37,8 @@ export interface ProbedHost {
   readonly variant: IptablesVariant | 'auto';
   /** Default: those that this machine speaks. */
   readonly ipFamilies?: readonly IpFamily[];
+  /** Is warned of a family that is not usable while the other is. */
+  readonly logger?: Logger;
 }
 
 /** What a machine can do. `ProbeResult`, and which families it holds for. */
@@ -66,6 +68,7 @@ export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<
     reasons.push(...faults);
   }
   if (usable.length === 0) return { status: 'unusable', reasons };
+  if (reasons.length > 0) host.logger?.warn('a family of iptables cannot be used', { reasons });
   return { status: 'usable', capabilities, variant, ipFamilies: usable, reasons };
 }
 

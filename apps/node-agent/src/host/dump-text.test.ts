@@ -1,7 +1,8 @@
-import { type Millis, millis } from '@switchyard/core';
+import { HostError, type Millis, millis } from '@switchyard/core';
 import { RecordingBackend } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
-import { dumpText, familyDumpText } from './dump-text.ts';
+import type { ProxyMode } from '../config/proxy-mode.ts';
+import { dumpModes, dumpText, familyDumpText } from './dump-text.ts';
 
 const { signal } = new AbortController();
 
@@ -19,4 +20,37 @@ test.each([
 ])('%s', async (_, body, age, expected) => {
   expect(await familyDumpText(backend(body, age), signal)).toBe(expected);
   expect(await dumpText([backend(body, age)], signal)).toBe(expected);
+});
+
+test.each<readonly [string, Readonly<Record<ProxyMode, string | undefined>>, ProxyMode | undefined, string]>([
+  [
+    'the mode that has rules, where none was said',
+    { nftables: '', iptables: 'a\n' },
+    undefined,
+    '# IPv4: nobody said when the rules were last known to be right\na\n',
+  ],
+  [
+    'the mode that was said',
+    { nftables: 'a\n', iptables: '' },
+    'iptables',
+    '# IPv4: nothing of ours is in the kernel\n',
+  ],
+  [
+    'what there is, where one mode cannot run',
+    { nftables: undefined, iptables: '' },
+    undefined,
+    '# IPv4: nothing of ours is in the kernel\n',
+  ],
+])('a dump tells of %s', async (_, bodies, mode, expected) => {
+  const open = async (one: ProxyMode) => {
+    const body = bodies[one];
+    if (body === undefined) throw new HostError('host.unusable', `no ${one} here`);
+    return { backends: [backend(body, undefined)], variant: undefined };
+  };
+  expect(await dumpModes(open, mode, signal)).toBe(expected);
+});
+
+test('a dump fails where no mode can be looked at', async () => {
+  const open = (): Promise<never> => Promise.reject(new HostError('host.unusable', 'not here'));
+  await expect(dumpModes(open, undefined, signal)).rejects.toThrow('not here');
 });

@@ -157,13 +157,13 @@ describe("an agent with kubeadm's ConfigMap", () => {
   });
 });
 
-test("kubeadm's file as it is, without a mode, is refused with what to set", async () => {
-  const file = await volume.write('kubeadm.conf', kubeadmFile);
+test('a mode that does not exist here is refused with what to set', async () => {
+  const file = await volume.write('kubeadm.conf', kubeadmFile.replace('mode: ""', 'mode: ipvs'));
   const { exitCode, stderr } = await node.run(program, [`--config=${file}`]);
   expect(exitCode).toBe(1);
   expect(stderr).toBe(
-    'switchyard-agent: KubeProxyConfiguration.mode: Invalid value: "": unset means iptables, which this agent does not ' +
-      'have yet; set mode: nftables (--proxy-mode=nftables)\n',
+    `switchyard-agent: KubeProxyConfiguration.mode (${file}:52): Invalid value: "ipvs": this agent has no ipvs mode, which ` +
+      'is deprecated in Kubernetes too; set mode: nftables or mode: iptables (--proxy-mode)\n',
   );
 });
 

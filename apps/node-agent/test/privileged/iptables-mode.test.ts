@@ -16,6 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readLog, until } from './agent-log.ts';
 import { askInside } from './http-client.ts';
+import { kubeProxyTable } from './kube-proxy-table.ts';
 
 // The iptables mode with the rights of its manifests: what --init-only, the metrics server, a dump and a clean-up say.
 
@@ -75,8 +76,8 @@ const agent = (...args: readonly string[]): Promise<LabCommandResult> => node.ru
 
 const get = async (path: string): Promise<string> => (await askInside(node, path)).body;
 
-async function start(variant: 'nft' | 'legacy', rights: string): Promise<LabProcess> {
-  const args = ['--proxy-mode=iptables', `--switchyard-iptables-variant=${variant}`];
+async function start(variant: 'nft' | 'legacy', rights: string, more: readonly string[] = []): Promise<LabProcess> {
+  const args = ['--proxy-mode=iptables', `--switchyard-iptables-variant=${variant}`, ...more];
   const started = cluster.startAgent(node, { program: rights, args });
   await waitForAgents(cluster.lab, [started], signal);
   return started;
@@ -135,14 +136,20 @@ test('iptables-legacy wants CAP_NET_RAW, and says so', async () => {
   const said = (await readLog(less)).map(({ msg }) => msg).join('\n');
   expect(said).toMatch(/cannot run --proxy-mode iptables: .*CAP_NET_RAW/);
 
+  const left = { ipFamily: 'IPv4', name: 'x', clusterIp: '10.96.9.9', port: 80, nodePort: 30999 } as const;
+  const table = kubeProxyTable([{ ...left, protocol: 'tcp', endpoint: '10.244.9.9:80' }]);
+  expect((await node.run('nft', ['-f', '-'], { stdin: table })).exitCode).toBe(0);
   const running = await start('legacy', await withRights('net_admin', 'net_raw'));
-  await until(async () => (await readLog(running)).some(({ msg }) => msg === 'removed what our other mode left'));
+  for (const whose of ['our other mode', 'kube-proxy']) {
+    await until(async () => (await readLog(running)).some(({ msg }) => msg === `removed what ${whose} left`));
+  }
+  expect((await node.run('nft', ['list', 'tables'])).stdout).not.toContain('kube-proxy');
   expect(await client.probe({ ...localhost, address: node.addresses.IPv4 ?? '' })).toMatchObject({ by: 'echo' });
   expect((await node.run('iptables-nft-save', [])).stdout).not.toContain(':KUBE-SERVICES');
   await running.stop();
 });
 
-test('the clean-up takes what the iptables mode left, but not what a kube-proxy has now', async () => {
+test('the clean-up takes what the iptables mode left, with whatever settings, but not what a kube-proxy has now', async () => {
   expect((await node.run('iptables-legacy-save', [])).stdout).toContain(':SWITCHYARD');
   const kubeProxy = node.spawn(process.execPath, ['-e', 'require("net").createServer().listen(10256)']);
   await until(
@@ -157,8 +164,13 @@ test('the clean-up takes what the iptables mode left, but not what a kube-proxy 
   await kubeProxy.stop();
   expect((await agent('--cleanup')).stdout).toBe('nothing to remove\n');
 
-  const again = await start('legacy', await withRights('net_admin', 'net_raw'));
+  const flags = ['--iptables-masquerade-bit=5', '--masquerade-all', '--conntrack-tcp-be-liberal'];
+  const again = await start('legacy', await withRights('net_admin', 'net_raw'), flags);
   await again.stop();
+  const asAsked = (await node.run('iptables-legacy-save', [])).stdout;
+  expect(asAsked).toContain('-A KUBE-MARK-MASQ -j MARK --set-xmark 0x20/0x20');
+  expect(asAsked).toMatch(/^-A KUBE-SVC-\S+ -d 10\.\S+ -p tcp .* -j KUBE-MARK-MASQ$/m);
+  expect(asAsked).not.toContain('INVALID');
   const cleaned = await agent('--cleanup');
   expect(cleaned.exitCode, cleaned.stdout).toBe(0);
   expect(cleaned.stdout).toMatch(/^removed: iptables-legacy, table nat: \d+ chains/m);

@@ -121,9 +121,9 @@ export class AppliedSettings {
   }
 }
 
-function chainIfOther({ table, name, rules }: Chain, state: KernelState): readonly Change[] {
-  const hash = hashRules(rules);
-  return state.hashOf(table, name) === hash ? [] : [chainChange(table, name, rules, hash)];
+function chainIfOther(chain: Chain, state: KernelState): readonly Change[] {
+  const hash = hashRules(chain.rules);
+  return state.hashOf(chain.table, chain.name) === hash ? [] : [chainChange(chain, hash)];
 }
 
 function listIfMissing(table: TableName, name: string, state: KernelState): readonly Change[] {
@@ -139,7 +139,7 @@ function jumpIfMissing({ table, chain, rule, place }: PlacedRule, state: KernelS
 }
 
 function birthmark(): Change {
-  return chainChange(mark.table, mark.name, [heartbeatRule(undefined)]);
+  return chainChange({ ...mark, rules: [heartbeatRule(undefined)] });
 }
 
 function uniqueChains(rules: readonly ChainRule[]): readonly ChainRef[] {

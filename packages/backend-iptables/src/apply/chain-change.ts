@@ -1,15 +1,12 @@
-import type { RuleText, TableName } from '../chains.ts';
-import type { Change } from './change.ts';
+import type { Chain } from '../chains.ts';
+import type { Change, ChainSource } from './change.ts';
 import { type ChainHash, hashRules } from './rule-hash.ts';
 
-/** Writes a chain whole. */
+/** Writes a chain whole. `source`: who tells the rules again when they are written; default: they are kept. */
 export function chainChange(
-  table: TableName,
-  name: string,
-  rules: readonly RuleText[],
+  { table, name, rules }: Chain,
   hash: ChainHash = hashRules(rules),
+  source: ChainSource = { rulesOf: () => rules },
 ): Change {
-  const prefix = `-A ${name} `;
-  const body = rules.length === 0 ? '' : `${prefix}${rules.join(`\n${prefix}`)}\n`;
-  return { kind: 'chain', table, name, hash, body, lines: rules.length };
+  return { kind: 'chain', table, name, hash, lines: rules.length, source };
 }

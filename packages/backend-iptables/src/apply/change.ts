@@ -15,16 +15,29 @@ export function chainKey(table: TableName, name: string): ChainKey {
   return `${table} ${name}`;
 }
 
+/** Knows the rules of some chains, or how to make them again: those of thousands of Services are not kept. */
+export interface ChainSource {
+  rulesOf(chain: string): readonly RuleText[];
+}
+
+/** The chain that a key stands for. */
+export function chainOfKey(key: ChainKey): ChainRef {
+  const at = key.indexOf(' ');
+  return { table: key.slice(0, at) as TableName, name: key.slice(at + 1) }; // as chainKey put them together
+}
+
 /** One change of the kernel's rules. `isJump`: in a chain that is not ours, so that it makes our chains count at all. */
 export type Change =
-  /** One of our chains is made, or emptied and written anew. `body` is its rules as lines that add them. */
+  /** One of our chains is made, or emptied and written anew. */
   | {
       readonly kind: 'chain';
       readonly table: TableName;
       readonly name: string;
       readonly hash: ChainHash;
-      readonly body: string;
+      /** How many rules it has. */
       readonly lines: number;
+      /** Tells them when they are written. */
+      readonly source: ChainSource;
     }
   /** A chain that several share is made; `tail` is all that it holds at first. */
   | { readonly kind: 'list'; readonly table: TableName; readonly name: string; readonly tail: readonly RuleText[] }

@@ -102,7 +102,7 @@ class CommitWriter {
   async write(planned: readonly Planned<Group>[], signal: AbortSignal): Promise<void> {
     let part = planned;
     for (let tries = 1; part.length > 0;) {
-      const text = composeRestore(this.#withoutOthers(part), this.#commit.client.variant);
+      const text = composeRestore(this.#withoutOthers(part));
       const result = await this.#restore(text, signal);
       if (result.status === 'done') return this.#finish(part, text);
       this.#noteWritten(text, result);
@@ -154,7 +154,7 @@ class CommitWriter {
   }
 
   async #restore(text: RestoreText<Group>, signal: AbortSignal): Promise<RestoreResult> {
-    return text.lines === 0 ? { status: 'done' } : await this.#commit.client.restore(text.pieces, signal);
+    return text.transactions === 0 ? { status: 'done' } : await this.#commit.client.restore(text.pieces(), signal);
   }
 
   #finish(part: readonly Planned<Group>[], text: RestoreText<Group>): void {

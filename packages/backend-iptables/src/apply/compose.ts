@@ -1,5 +1,4 @@
 import { assertNever } from '@switchyard/core';
-import type { IptablesVariant } from '@switchyard/host';
 import type { TableName } from '../chains.ts';
 import { type Change, chainOf } from './change.ts';
 import { stepOf, type StepKey, writeOrder } from './write-order.ts';
@@ -10,148 +9,188 @@ export interface Planned<Of> {
   readonly changes: readonly Change[];
 }
 
-/** One transaction of the kernel within a restore: `*table` to `COMMIT`. */
-interface Transaction {
-  readonly table: TableName;
-  readonly changes: readonly Change[];
-  /** The line of its COMMIT; 1 is the first of the text. */
-  readonly end: number;
-}
-
-/** Input of one `iptables-restore --noflush`. */
+/** Input of one `iptables-restore --noflush`. Made while it is read: a big one never stands in memory as a whole. */
 export interface RestoreText<Of> {
-  readonly pieces: readonly string[];
-  readonly lines: number;
-  /** How many transactions it consists of. */
+  /** In pieces of some thousand characters; may be asked for more than once. */
+  pieces(): Iterable<string>;
+  /** How many transactions it consists of: each ends with a COMMIT. */
   readonly transactions: number;
-  /** Whose line this is; undefined for those that belong to nobody. */
-  ownerOf(line: number): Of | undefined;
   /** All changes, in the order in which they are written. */
   changes(): Iterable<Change>;
+  /** Whose this line is, 1 being the first; undefined for those that belong to nobody. */
+  ownerOf(line: number): Of | undefined;
   /** Changes that are in the kernel although `line` was refused: those of transactions that were done before. */
   writtenBefore(line: number): Iterable<Change>;
 }
 
 /** Writes changes down in the order in which they are to be made. */
-export function composeRestore<Of>(planned: readonly Planned<Of>[], variant: IptablesVariant): RestoreText<Of> {
-  const writer = new Writer<Of>(variant);
-  for (const { table, changes } of transactionsOf(sortIntoSteps(planned))) writer.write(table, changes);
-  return writer.finish();
+export function composeRestore<Of>(planned: readonly Planned<Of>[]): RestoreText<Of> {
+  const transactions = transactionsOf(planned);
+  return {
+    transactions: transactions.length,
+    pieces: () => joined(transactions),
+    changes: () => changesOf(transactions),
+    ownerOf: (line) => findOwner(transactions, line),
+    writtenBefore: (line) => changesOf(doneBefore(transactions, line)),
+  };
 }
 
-interface Owned<Of> {
-  readonly of: Of;
-  readonly change: Change;
+/** One transaction of the kernel within a restore: `*table` to `COMMIT`. */
+interface Transaction<Of> {
+  readonly table: TableName;
+  readonly changes: Change[];
+  /** Of whom the change at the same place is. */
+  readonly owners: Of[];
+  /** Chains that are written or go, in the order in which they are named. */
+  readonly named: string[];
 }
 
-function sortIntoSteps<Of>(planned: readonly Planned<Of>[]): ReadonlyMap<StepKey, readonly Owned<Of>[]> {
-  const steps = new Map<StepKey, Owned<Of>[]>();
+/** Steps that follow each other and are of one table make one transaction. */
+function transactionsOf<Of>(planned: readonly Planned<Of>[]): readonly Transaction<Of>[] {
+  const bySteps = sortIntoSteps(planned);
+  const transactions: Transaction<Of>[] = [];
+  for (const { table, what } of writeOrder) {
+    const step = bySteps.get(`${table} ${what}`);
+    if (step === undefined) continue;
+    const last = transactions.at(-1);
+    if (last?.table !== table) {
+      transactions.push({ table, ...step, named: [] });
+      continue;
+    }
+    for (const change of step.changes) last.changes.push(change);
+    for (const owner of step.owners) last.owners.push(owner);
+  }
+  for (const { changes, named } of transactions) {
+    for (const change of changes) if ('name' in change) named.push(change.name);
+    nameInOrder(named);
+  }
+  return transactions;
+}
+
+/**
+ * Chains that are written or go are named first, which empties them. Both variants keep named chains sorted and look for the
+ * place of a new one from the first name on: in descending order each is put in at once.
+ */
+function nameInOrder(names: string[]): void {
+  names.sort((a, b) => (a < b ? 1 : -1));
+}
+
+type Step<Of> = Pick<Transaction<Of>, 'changes' | 'owners'>;
+
+function sortIntoSteps<Of>(planned: readonly Planned<Of>[]): ReadonlyMap<StepKey, Step<Of>> {
+  const steps = new Map<StepKey, Step<Of>>();
   for (const { of, changes } of planned) {
     for (const change of changes) {
       const key = stepOf(change);
-      const step = steps.get(key);
-      if (step === undefined) steps.set(key, [{ of, change }]);
-      else step.push({ of, change });
+      let step = steps.get(key);
+      if (step === undefined) steps.set(key, (step = { changes: [], owners: [] }));
+      step.changes.push(change);
+      step.owners.push(of);
     }
   }
   return steps;
 }
 
-interface Portion<Of> {
-  readonly table: TableName;
-  readonly changes: Owned<Of>[];
+function* changesOf(transactions: Iterable<Transaction<unknown>>): Generator<Change> {
+  for (const { changes } of transactions) yield* changes;
 }
 
-/** Steps that follow each other and are of one table. */
-function transactionsOf<Of>(bySteps: ReadonlyMap<StepKey, readonly Owned<Of>[]>): readonly Portion<Of>[] {
-  const portions: Portion<Of>[] = [];
-  for (const { table, what } of writeOrder) {
-    const step = bySteps.get(`${table} ${what}`);
-    if (step === undefined) continue;
-    let last = portions.at(-1);
-    if (last?.table !== table) portions.push((last = { table, changes: [] }));
-    for (const owned of step) last.changes.push(owned);
+function* doneBefore<Of>(transactions: readonly Transaction<Of>[], line: number): Generator<Transaction<Of>> {
+  let end = 0;
+  for (const transaction of transactions) {
+    end += linesOf(transaction);
+    if (end >= line) return;
+    yield transaction;
   }
-  return portions;
 }
 
-class Writer<Of> {
-  readonly #variant: IptablesVariant;
-  readonly #pieces: string[] = [];
-  readonly #starts: number[] = [];
-  readonly #owners: (Of | undefined)[] = [];
-  readonly #transactions: Transaction[] = [];
-  #lines = 0;
+function linesOf({ changes, named }: Transaction<unknown>): number {
+  let lines = 2 + named.length;
+  for (const change of changes) lines += linesOfChange(change);
+  return lines;
+}
 
-  constructor(variant: IptablesVariant) {
-    this.#variant = variant;
-  }
-
-  write(table: TableName, owned: readonly Owned<Of>[]): void {
-    this.#push(undefined, `*${table}\n`);
-    this.#declare(owned);
-    const changes: Change[] = [];
-    for (const { of, change } of owned) {
-      changes.push(change);
-      this.#text(of, change);
+/** Walks the text once more: refusals are rare, and what says whose each line is would be as big as the text. */
+function findOwner<Of>(transactions: readonly Transaction<Of>[], line: number): Of | undefined {
+  let at = 0;
+  for (const { changes, owners, named } of transactions) {
+    const name = named[line - at - 2];
+    if (line > at && name !== undefined) {
+      return owners[changes.findIndex((change) => 'name' in change && change.name === name)];
     }
-    this.#push(undefined, 'COMMIT\n');
-    this.#transactions.push({ table, changes, end: this.#lines });
-  }
-
-  /**
-   * Chains that are written or go are named first, which empties them. The nft variant keeps named chains in a sorted list
-   * that it walks from the first name on: in descending order each is put in at once.
-   */
-  #declare(owned: readonly Owned<Of>[]): void {
-    const named = owned.filter(({ change }) => 'name' in change);
-    if (this.#variant === 'nft') named.sort((a, b) => (chainOf(a.change).name < chainOf(b.change).name ? 1 : -1));
-    for (const { of, change } of named) this.#push(of, `:${chainOf(change).name} - [0:0]\n`);
-  }
-
-  finish(): RestoreText<Of> {
-    const [starts, owners, transactions] = [this.#starts, this.#owners, this.#transactions];
-    return {
-      pieces: this.#pieces,
-      lines: this.#lines,
-      transactions: transactions.length,
-      ownerOf: (line) => owners[starts.findLastIndex((start) => start <= line)],
-      changes: () => transactions.flatMap(({ changes }) => changes),
-      writtenBefore: (line) => transactions.filter(({ end }) => end < line).flatMap(({ changes }) => changes),
-    };
-  }
-
-  #text(of: Of, change: Change): void {
-    switch (change.kind) {
-      case 'chain':
-        return this.#push(of, change.body, change.lines);
-      case 'list':
-        for (const rule of change.tail) this.#push(of, `-A ${change.name} ${rule}\n`);
-        return;
-      case 'insert':
-        return this.#push(of, `-I ${change.chain} 1 ${change.rule}\n`);
-      case 'move':
-        return this.#push(of, `-D ${change.chain} ${change.rule}\n-I ${change.chain} 1 ${change.rule}\n`, 2);
-      case 'append':
-        return this.#push(of, `-A ${change.chain} ${change.rule}\n`);
-      case 'delete':
-        return this.#push(of, `-D ${change.chain} ${change.rule}\n`);
-      case 'remove':
-        return this.#push(of, `-X ${change.name}\n`);
-      case 'tail':
-        return;
-      default:
-        return assertNever(change);
+    at += 1 + named.length;
+    for (const [index, change] of changes.entries()) {
+      at += linesOfChange(change);
+      if (line <= at) return line > at - linesOfChange(change) ? owners[index] : undefined;
     }
+    at += 1;
   }
+  return undefined;
+}
 
-  #push(of: Of | undefined, text: string, lines = 1): void {
-    if (text === '') return;
-    if (this.#owners.length === 0 || this.#owners.at(-1) !== of) {
-      this.#starts.push(this.#lines + 1);
-      this.#owners.push(of);
-    }
-    this.#pieces.push(text);
-    this.#lines += lines;
+/** Pieces of at least this many characters: each costs a write. */
+const pieceSize = 16_000;
+
+function* joined(transactions: readonly Transaction<unknown>[]): Generator<string> {
+  let piece = '';
+  for (const text of texts(transactions)) {
+    piece += text;
+    if (piece.length < pieceSize) continue;
+    yield piece;
+    piece = '';
+  }
+  if (piece !== '') yield piece;
+}
+
+function* texts(transactions: readonly Transaction<unknown>[]): Generator<string> {
+  for (const { table, changes, named } of transactions) {
+    yield `*${table}\n`;
+    for (const name of named) yield `:${name} - [0:0]\n`;
+    for (const change of changes) yield textOf(change);
+    yield 'COMMIT\n';
+  }
+}
+
+function textOf(change: Change): string {
+  switch (change.kind) {
+    case 'chain':
+      return addTo(change.name, change.source.rulesOf(change.name));
+    case 'list':
+      return addTo(change.name, change.tail);
+    case 'insert':
+      return `-I ${change.chain} 1 ${change.rule}\n`;
+    case 'move':
+      return `-D ${change.chain} ${change.rule}\n-I ${change.chain} 1 ${change.rule}\n`;
+    case 'append':
+      return `-A ${change.chain} ${change.rule}\n`;
+    case 'delete':
+      return `-D ${change.chain} ${change.rule}\n`;
+    case 'remove':
+      return `-X ${chainOf(change).name}\n`;
+    case 'tail':
+      return '';
+    default:
+      return assertNever(change);
+  }
+}
+
+function addTo(name: string, rules: readonly string[]): string {
+  let text = '';
+  for (const rule of rules) text += `-A ${name} ${rule}\n`;
+  return text;
+}
+
+function linesOfChange(change: Change): number {
+  switch (change.kind) {
+    case 'chain':
+      return change.lines;
+    case 'list':
+      return change.tail.length;
+    case 'move':
+      return 2;
+    case 'tail':
+      return 0;
+    default:
+      return 1;
   }
 }

@@ -16,7 +16,7 @@ import type { IptablesClient } from '../client/iptables-client.ts';
 import { chainNames } from '../names.ts';
 import { type RenderChoices, renderOptions, type RenderOptions } from '../options.ts';
 import { AppliedSettings, listsOf } from './applied-settings.ts';
-import { type Change, type ChainKey, chainKey, type ChainRef } from './change.ts';
+import { type Change, type ChainKey, chainKey, chainOfKey, type ChainRef } from './change.ts';
 import { commitGroups, type CommitResult, noResult } from './commit.ts';
 import { damaged } from './damaged.ts';
 import { EntryOwners, type OwnedEntry } from './entry-owners.ts';
@@ -115,6 +115,16 @@ export class Engine {
     return this.#commit(this.#deltaGroups(run, delta), run, signal);
   }
 
+  /** Everything in this table is read again by the next `heal`. */
+  suspectTable(table: TableName): void {
+    if (this.#state === undefined) return; // all is read
+    for (const name of this.#state.chainsOf(table).keys()) this.suspect({ table, name });
+    for (const key of this.#state.lists().keys()) {
+      const chain = chainOfKey(key);
+      if (chain.table === table) this.suspect(chain);
+    }
+  }
+
   /** Nothing may be as it was left: all is to be read, and `heal` would not do. */
   suspectAll(): void {
     this.#areAllSuspect = true;
@@ -163,7 +173,7 @@ export class Engine {
       state,
       stale: this.#stale,
       defersRemoval: isLarge,
-      render: (service: ServiceForwarding) => renderer.service(service, options),
+      render: rememberLast((service: ServiceForwarding) => renderer.service(service, options)),
     };
     return { table, state, settings, planning, areOptionsNew: !isSame, result: noResult() };
   }
@@ -290,6 +300,15 @@ interface Run {
   readonly planning: ServicePlanning;
   readonly areOptionsNew: boolean;
   readonly result: CommitResult;
+}
+
+/** Remembers the last answer: the chains of one Service are asked for one after the other. */
+function rememberLast<Q, A>(answer: (question: Q) => A): (question: Q) => A {
+  let last: { readonly question: Q; readonly answer: A } | undefined;
+  return (question) => {
+    if (last === undefined || last.question !== question) last = { question, answer: answer(question) };
+    return last.answer;
+  };
 }
 
 function endpointsOf(table: ForwardingTable): number {

@@ -30,7 +30,12 @@ export interface ServicePlanning {
   readonly defersRemoval: boolean;
   /** Is told each chain that a plan wants or removes. */
   note?(chain: string): void;
-  render(service: ServiceForwarding): RenderedService;
+  /** Asked again when chains are written; the last one is remembered. */
+  readonly render: (service: ServiceForwarding) => RenderedService;
+}
+
+interface Next {
+  readonly next: OwnedService;
 }
 
 /** What each Service port of one family has in the kernel, by name. */
@@ -83,7 +88,7 @@ export class OwnedServices {
       plan: () => {
         const rendered = planning.render(service);
         next = ownedOf(service, rendered);
-        const changes = this.#plan(rendered.chains, next, planning);
+        const changes = this.#plan(service, rendered.chains, { ...planning, next });
         this.owners.claim(next.entries, owner);
         return changes;
       },
@@ -117,17 +122,19 @@ export class OwnedServices {
     this.#rules = 0;
   }
 
-  #plan(chains: readonly Chain[], next: OwnedService, planning: ServicePlanning): readonly Change[] {
-    const { state, stale, note } = planning;
+  #plan(service: ServiceForwarding, chains: readonly Chain[], planning: ServicePlanning & Next): readonly Change[] {
+    const { state, stale, note, render, next } = planning;
+    const source = {
+      rulesOf: (name: string) => render(service).chains.find((chain) => chain.name === name)?.rules ?? [],
+    };
     const changes: Change[] = [];
-    for (const { name, rules } of chains) {
-      const hash = hashRules(rules);
-      if (state.hashOf(table, name) !== hash) changes.push(chainChange(table, name, rules, hash));
-      stale.delete(name);
-      note?.(name);
+    for (const chain of chains) {
+      const hash = hashRules(chain.rules);
+      if (state.hashOf(table, chain.name) !== hash) changes.push(chainChange(chain, hash, source));
+      stale.delete(chain.name);
+      note?.(chain.name);
     }
-    const had = this.#services.get(next.service?.key ?? noKey);
-    return [...changes, ...this.#planGone(had ?? nothing, next, planning)];
+    return [...changes, ...this.#planGone(this.#services.get(service.key) ?? nothing, next, planning)];
   }
 
   /** What makes the entries right, and removes the chains that are not wanted any more. */
@@ -159,7 +166,6 @@ export class OwnedServices {
 }
 
 const nothing: OwnedService = { service: undefined, chains: [], entries: [], rules: 0 };
-const noKey = '' as ServicePortKey;
 
 function ownedOf(service: ServiceForwarding, { chains, entries }: RenderedService): OwnedService {
   let rules = 0;

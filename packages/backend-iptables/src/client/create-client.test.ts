@@ -8,7 +8,7 @@ import { UnreadableTableError } from './unreadable-table.ts';
 const { signal } = new AbortController();
 const nft = { ipFamily: 'IPv4', variant: 'nft', version: '1.8.9', command: 'iptables-nft' } as const;
 const legacy = { ...nft, variant: 'legacy', command: 'iptables-legacy' } as const;
-type Programs = Omit<IptablesClientOptions, 'runner' | 'onWriter'>;
+type Programs = Omit<IptablesClientOptions, 'runner'>;
 
 async function withClient<T>(
   programs: Programs,

@@ -21,8 +21,6 @@ import { UnreadableTableError } from './unreadable-table.ts';
 /** What a client is made of. */
 export interface IptablesClientOptions extends IptablesPrograms {
   readonly runner: CommandRunner;
-  /** Is told the process id of each `iptables-restore` before it writes: notices of the kernel name it. */
-  readonly onWriter?: (pid: number) => void;
 }
 
 /** Tens of thousands of chains take the nft variant minutes, on a busy machine. */
@@ -47,7 +45,7 @@ export function createIptablesClient(options: IptablesClientOptions): IptablesCl
 
 /** Finds the programs of a place and makes a client of them. Rejects with `HostError` when they are not installed. */
 export async function openIptablesClient(
-  options: IptablesPlace & Pick<IptablesClientOptions, 'runner' | 'onWriter'>,
+  options: IptablesPlace & Pick<IptablesClientOptions, 'runner'>,
   signal: AbortSignal,
 ): Promise<IptablesClient> {
   const programs = await findIptables(options.runner, options, signal);
@@ -100,8 +98,7 @@ async function restore(
   const file = `${options.command}-restore`;
   const args = ['--noflush', ...waitArguments(options)];
   const stdin = new InputLines(text);
-  const onStart = options.onWriter === undefined ? {} : { onStart: options.onWriter };
-  const result = await options.runner.run(file, args, { stdin, ...onStart, timeout, signal });
+  const result = await options.runner.run(file, args, { stdin, timeout, signal });
   if (result.exitCode === 0) return { status: 'done' };
   const { kind, line } = parseRefusal(result.stderr);
   const error = failure(`cannot write rules with ${iptablesName(options)}`, { file, args }, result);

@@ -1,4 +1,4 @@
-import type { ChainKey } from '../apply/change.ts';
+import { chainOfKey } from '../apply/change.ts';
 import type { KernelState, RuleList } from '../apply/kernel-state.ts';
 import { tableNames } from '../apply/read-kernel.ts';
 import type { RuleText, TableName } from '../chains.ts';
@@ -17,7 +17,7 @@ export function compareStates(left: KernelState, found: KernelState): readonly C
   const differences: ChainDifference[] = [];
   for (const table of tableNames) compareChains(table, left, found, differences);
   for (const [key, list] of left.lists()) {
-    const { table, chain } = splitKey(key);
+    const { table, name: chain } = chainOfKey(key);
     const now = found.list(table, chain);
     if (now === undefined) differences.push({ table, chain, what: 'missing' });
     else if (!isSameForUs(chain, list, now)) differences.push({ table, chain, what: 'changed' });
@@ -55,9 +55,4 @@ function targetOf(rule: RuleText): string {
   const padded = ` ${rule} `;
   const at = padded.lastIndexOf(' -j ');
   return at < 0 ? '' : padded.slice(at + 4, padded.indexOf(' ', at + 4));
-}
-
-function splitKey(key: ChainKey): { readonly table: TableName; readonly chain: string } {
-  const at = key.indexOf(' ');
-  return { table: key.slice(0, at) as TableName, chain: key.slice(at + 1) };
 }

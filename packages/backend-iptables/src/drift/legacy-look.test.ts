@@ -42,7 +42,14 @@ class Bench {
 
   /** Writes a chain as an apply does. */
   write(name: string, rule: string): void {
-    const change: Change = { kind: 'chain', table: 'nat', name, hash: hashRules([rule]), body: '', lines: 1 };
+    const change: Change = {
+      kind: 'chain',
+      table: 'nat',
+      name,
+      hash: hashRules([rule]),
+      source: { rulesOf: () => [] },
+      lines: 1,
+    };
     this.kernel.set(name, rule);
     this.state?.note(change);
     this.look.noteWritten(change);

@@ -55,7 +55,8 @@ interface Transaction {
   /** A chain that is emptied loses many rules, which is told once. */
   readonly told: Set<string>;
   readonly chains: Map<string, ChainRef>;
-  isEverything: boolean;
+  /** Tables of which everything is concerned. */
+  readonly tables: Set<TableName>;
 }
 
 /**
@@ -105,13 +106,13 @@ export class RuleNotes implements NoticeReader {
       tally: new DriftTally(),
       told: new Set(),
       chains: new Map(),
-      isEverything: false,
+      tables: new Set(),
     });
     const where = `table ${tableText(this.#options.ipFamily, table)}`;
     const text = isTable ? `${where} ${subject.text(chain)}` : `${subject.text(chain)} (${where})`;
     if (!transaction.told.has(text)) transaction.tally.add(subject.kind, text);
     transaction.told.add(text);
-    if (isTable || transaction.chains.size >= maxChains) transaction.isEverything = true;
+    if (isTable || transaction.chains.size >= maxChains) transaction.tables.add(table);
     else transaction.chains.set(chainKey(table, chain), { table, name: chain });
   }
 
@@ -123,8 +124,8 @@ export class RuleNotes implements NoticeReader {
     const { own, suspects } = this.#options;
     if (!this.#report.isNew(generation) || isOwnSocket || transaction === undefined) return;
     if (own.has(generation.pid)) return; // its socket got another number, because that one was taken
-    if (transaction.isEverything) suspects.suspectAll();
-    else for (const chain of transaction.chains.values()) suspects.suspect(chain);
+    for (const table of transaction.tables) suspects.suspectTable(table);
+    for (const chain of transaction.chains.values()) if (!transaction.tables.has(chain.table)) suspects.suspect(chain);
     this.#report.add(transaction.tally, generation);
   }
 }

@@ -31,6 +31,7 @@ async function watch(found: readonly Found[], { cost = 0, duration = 10_000 } = 
       },
       suspects: {
         suspect: ({ table, name }) => void suspects.push(`${table} ${name}`),
+        suspectTable: (table) => void suspects.push(`all of ${table}`),
         suspectAll: () => void suspects.push('all'),
       },
     },

@@ -117,6 +117,7 @@ const damages: readonly Damage[] = [
   ...(isNft
     ? ([
         ['a table deleted', 'nft delete table ip nat', /^table ip nat deleted$/, missing],
+        ['the filter table deleted', 'nft delete table ip filter', /^table ip filter deleted$/, missing],
         ['flush ruleset', 'nft flush ruleset', /^table ip \w+ deleted$/, missing],
       ] satisfies readonly Damage[])
     : []),

@@ -84,23 +84,6 @@ test('unless connection tracking is liberal: then they are', async () => {
   await withTable(table(), work, { tcpBeLiberal: true });
 });
 
-test('what is marked for masquerading, and its answers, are forwarded although the policy of FORWARD is DROP', async () => {
-  await run(`iptables-${variant}`, '-P', 'FORWARD', 'DROP');
-  try {
-    await withTable(table(), async () => {
-      const [byNodePort, direct] = [
-        { protocol: 'tcp', address: site.node.addresses.IPv4 ?? '', port: nodePort, timeout: 500 } as const,
-        { protocol: 'tcp', address: site.near.addresses.IPv4 ?? '', port: sitePort, timeout: 500 } as const,
-      ];
-      expect(await site.client.probe(byNodePort)).toMatchObject({ status: 'answered', by: 'near' });
-      await site.lab.client.run('ip', ['route', 'replace', direct.address, 'via', byNodePort.address]);
-      expect((await site.client.probe(direct)).status).toBe('timeout');
-    });
-  } finally {
-    await run(`iptables-${variant}`, '-P', 'FORWARD', 'ACCEPT');
-  }
-});
-
 test('an endpoint remembers as many clients as xt_recent is told to: one more, and the oldest is forgotten', async () => {
   await withTable(table({ affinitySeconds: 600 }), async () => {
     const limit = Number(await readFile('/sys/module/xt_recent/parameters/ip_list_tot', 'utf8'));

@@ -4,12 +4,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Chain, ChainRule, RenderedSettings } from '../../src/chains.ts';
 import { openIptablesClient } from '../../src/client/create-client.ts';
 import type { IptablesClient } from '../../src/client/iptables-client.ts';
-import { nfacctNames } from '../../src/names.ts';
+import { chainNames, nfacctNames } from '../../src/names.ts';
 import { type RenderChoices, type RenderOptions, renderOptions } from '../../src/options.ts';
 import { probabilityOf } from '../../src/render/probability.ts';
 import { renderHealthCheck } from '../../src/render/render-health-check.ts';
 import { renderService } from '../../src/render/render-service.ts';
 import { renderSettings } from '../../src/render/render-settings.ts';
+import { kubeProxyCluster, kubeProxyRules } from '../kube-proxy-rules.ts';
 import { richTable, type RichOptions } from '../rich-table.ts';
 import { createNamespace, signal, type TestNamespace, variant } from './support.ts';
 
@@ -105,6 +106,31 @@ describe.each(ipFamilies)('%s', (ipFamily) => {
     expect(read.get('nat OURS')).toEqual(rules);
     expect(read.get('nat THEIRS')).toEqual(rules);
   });
+});
+
+test("kube-proxy's rules for the same Services are read as ours, but for the comment of a health check", async () => {
+  const client = await openIptablesClient({ runner: namespace.runner, ipFamily: 'IPv4', variant }, signal);
+  for (const table of ['mangle', 'filter', 'nat']) {
+    for (const flag of ['-F', '-X']) await namespace.run(`iptables-${variant} -w 5 -t ${table} ${flag}`);
+  }
+  expect(await client.restore(restoreText(kubeProxyRules), signal)).toEqual({ status: 'done' });
+  const theirs = await saved(client);
+  const ours = new Map(everything(kubeProxyCluster, renderOptions(kubeProxyCluster, { ...usual, randomFully: false })));
+  const { shared } = renderSettings(renderOptions(kubeProxyCluster, usual));
+  const unordered = new Set(shared.map(({ table, name }) => `${table} ${name}`));
+  for (const name of theirs.keys()) {
+    const [wanted, found] = [ours.get(name) ?? [], theirs.get(name) ?? []].map((rules) =>
+      // The order of Services is nobody's promise; that of the last rule is.
+      unordered.has(name) ? [...rules.slice(0, -1).toSorted(), ...rules.slice(-1)] : rules,
+    );
+    const asTheirs = wanted?.map((rule) => rule.replace('ns2/svc2 health check', 'ns2/svc2:p80 health check'));
+    expect(found, name).toEqual(asTheirs);
+    ours.delete(name);
+  }
+  const ownChains = [...ours.keys()].filter((name) => !kernels.has(name.split(' ')[1] ?? ''));
+  expect(ownChains, 'only canaries are not in the text').toEqual(
+    ['mangle', 'nat', 'filter'].map((table) => `${table} ${chainNames.canary}`),
+  );
 });
 
 /** All rules, by table and chain, in the order in which they are to stand. */

@@ -105,6 +105,15 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
     expect(reads).toEqual(['all of nat', 'all of filter', 'all of mangle']);
   });
 
+  test('of a table that was deleted only that is read, where others hold more', async () => {
+    const { driven, engine, reads, repair, intact } = await written(variant, shop(undefined, 200));
+    expect(driven.iptables.tables.delete(`IPv4 ${variant} filter`)).toBe(true);
+    engine.suspectTable('filter');
+    await repair();
+    if (variant === 'nft') expect(reads).not.toContain('all of nat');
+    expect(driven.save().split('\n').sort()).toEqual(intact.split('\n').sort());
+  });
+
   test('what becomes suspect while all is read is read again by the next repair', async () => {
     const { driven, engine, reads, repair } = await written(variant);
     engine.suspectAll();

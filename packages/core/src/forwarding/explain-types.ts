@@ -6,7 +6,8 @@ import type { ReasonCode } from './reason-codes.ts';
 
 /**
  * The modes of kube-proxy that we have, for where they answer differently to the same table: packets to a cluster IP that no
- * frontend matches, and source ranges of a Service without endpoints.
+ * frontend matches, source ranges of a Service without endpoints, and what the node itself sends to external and load-balancer
+ * IPs that refuse it.
  */
 export type DataplaneMode = 'nftables' | 'iptables';
 

@@ -260,6 +260,20 @@ describe('where the modes of kube-proxy answer differently to the same table', (
       nft: 'drop',
       ipt: 'drop',
     },
+    {
+      title: 'what the node sends to a load-balancer IP without endpoints',
+      sent: flow('node', '198.51.100.8:80', { source: '10.0.0.9' }),
+      of: guardedAndEmpty,
+      nft: 'reject',
+      ipt: 'pass',
+    },
+    {
+      title: 'the same where the address is its own',
+      sent: flow('node', '198.51.100.8:80', { source: '10.0.0.9', isLocal: true }),
+      of: guardedAndEmpty,
+      nft: 'reject',
+      ipt: 'reject',
+    },
   ])('$title: nftables $nft, iptables $ipt', ({ sent, of, nft, ipt }) => {
     expect(explain(of, sent, 'nftables').verdict.kind).toBe(nft);
     expect(explain(of, sent, 'iptables').verdict.kind).toBe(ipt);

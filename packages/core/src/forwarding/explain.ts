@@ -43,10 +43,20 @@ export function explain(table: ForwardingTable, flow: Flow, mode: DataplaneMode 
     }
     reasons.push(reason('sourceAllowed', `${flow.source} is in the allowed source range ${range}`));
   }
-  return answer(
-    verdictOf(decision, service),
-    decisionReasons(decision, match, { flow, podDetector: table.podDetector }),
-  );
+  const more = decisionReasons(decision, match, { flow, podDetector: table.podDetector });
+  if (mode === 'iptables' && isRefusedOnArrivalOnly(flow, match)) {
+    const text =
+      'the iptables mode refuses at external and load-balancer IPs only what arrives; what this node sends passes';
+    return answer({ kind: 'pass' }, [...more, reason('refusedOnArrivalOnly', text)]);
+  }
+  return answer(verdictOf(decision, service), more);
+}
+
+/** kube-proxy's iptables mode has no jump from OUTPUT to the chain that refuses at external addresses. */
+function isRefusedOnArrivalOnly(flow: Flow, { frontend }: Match): boolean {
+  const isExternal = frontend.kind === 'externalIP' || frontend.kind === 'loadBalancerIP';
+  const isSent = flow.from === 'node' && !flow.destinationIsLocal;
+  return isExternal && isSent && frontend.decisions.node.kind !== 'forward';
 }
 
 /**

@@ -24,6 +24,7 @@ export const reasonCodes = [
   // Endpoints of the chosen set.
   'noUsableEndpoints',
   'noLocalEndpoints',
+  'refusedOnArrivalOnly',
   'topologySameNode',
   'topologySameZone',
   'terminatingFallback',

@@ -14,9 +14,13 @@ const cart: LeftService = {
   endpoint: '10.244.1.1:8080',
 };
 
-function plans(text: string, wish: RemovalWish = allOfKubeProxy): ReadonlyMap<string, TableRemoval> {
+function plans(
+  text: string,
+  wish: RemovalWish = allOfKubeProxy,
+  limit: number = Infinity,
+): ReadonlyMap<string, TableRemoval> {
   const { tables } = parseIptablesSave(text);
-  return new Map(tables.map((table) => [table.name, planRemoval(table, wish)]));
+  return new Map(tables.map((table) => [table.name, planRemoval(table, wish, limit)]));
 }
 
 /** One table with these chains besides the built-in ones, and rules. */
@@ -88,40 +92,54 @@ describe("kube-proxy's chains", () => {
 describe('a removal', () => {
   test('takes chains, what is in them and the jumps to them, in one transaction; nothing else', () => {
     const plan = plans(kubeProxySave([cart])).get('nat');
-    expect(plan?.script).toBe(`*nat
-:KUBE-MARK-MASQ - [0:0]
-:KUBE-NODEPORTS - [0:0]
+    expect(plan?.scripts).toEqual([
+      `*nat
 :KUBE-POSTROUTING - [0:0]
 :KUBE-PROXY-CANARY - [0:0]
 :KUBE-SERVICES - [0:0]
+:KUBE-NODEPORTS - [0:0]
+:KUBE-EXT-AAQQQQQQQQQQQQQQ - [0:0]
 :KUBE-SVC-AAQQQQQQQQQQQQQQ - [0:0]
 :KUBE-SEP-AAQQQQQQQQQQQQQQ - [0:0]
-:KUBE-EXT-AAQQQQQQQQQQQQQQ - [0:0]
+:KUBE-MARK-MASQ - [0:0]
 -D PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
 -D OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
 -D POSTROUTING -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
--X KUBE-MARK-MASQ
--X KUBE-NODEPORTS
 -X KUBE-POSTROUTING
 -X KUBE-PROXY-CANARY
 -X KUBE-SERVICES
+-X KUBE-NODEPORTS
+-X KUBE-EXT-AAQQQQQQQQQQQQQQ
 -X KUBE-SVC-AAQQQQQQQQQQQQQQ
 -X KUBE-SEP-AAQQQQQQQQQQQQQQ
--X KUBE-EXT-AAQQQQQQQQQQQQQQ
+-X KUBE-MARK-MASQ
 COMMIT
-`);
+`,
+    ]);
     expect(plan).toMatchObject({ rules: 12, kept: new Map() });
     expect(plan?.jumps).toHaveLength(3);
   });
 
   test("leaves the kubelet's chains, those of others, and every rule of theirs", () => {
-    for (const { script } of plans(kubeProxySave([cart])).values()) {
-      expect(script).not.toMatch(/KUBE-FIREWALL|MARK-DROP|KUBELET|HINT|SITE-RULES/);
+    for (const { scripts } of plans(kubeProxySave([cart])).values()) {
+      expect(scripts.join('')).not.toMatch(/KUBE-FIREWALL|MARK-DROP|KUBELET|HINT|SITE-RULES/);
     }
   });
 
+  test('of many chains is several transactions: the first cuts off, and no chain goes before those that lead to it', () => {
+    const { scripts = [], chains = [] } = plans(kubeProxySave([cart]), allOfKubeProxy, 3).get('nat') ?? {};
+    expect(scripts).toHaveLength(3);
+    expect(scripts.map((script) => script.match(/^-D/gm)?.length ?? 0)).toEqual([3, 0, 0]);
+    expect(scripts.flatMap((script) => script.match(/(?<=^-X )\S+/gm) ?? [])).toEqual(chains);
+    const [entry, ...later] = ['KUBE-SERVICES', 'KUBE-EXT-', 'KUBE-SVC-', 'KUBE-SEP-', 'KUBE-MARK-MASQ'].map((start) =>
+      chains.findIndex((chain) => chain.startsWith(start)),
+    );
+    expect(later).toEqual([...later].sort((one, other) => one - other));
+    expect(entry).toBeLessThan(later[0] ?? 0);
+  });
+
   test('writes nothing where nothing is to go', () => {
-    expect(plans(nat(['CNI-X'], ['PREROUTING -j CNI-X'])).get('nat')).toMatchObject({ chains: [], script: '' });
+    expect(plans(nat(['CNI-X'], ['PREROUTING -j CNI-X'])).get('nat')).toMatchObject({ chains: [], scripts: [] });
   });
 
   test('deletes a jump as often as it is there', () => {
@@ -129,7 +147,8 @@ COMMIT
     expect(
       plans(nat(['KUBE-SERVICES'], [jump, jump]))
         .get('nat')
-        ?.script.match(/-D PREROUTING/g),
+        ?.scripts.join('')
+        .match(/-D PREROUTING/g),
     ).toHaveLength(2);
   });
 
@@ -156,8 +175,12 @@ COMMIT
     const filter = kubeProxySave([cart]).replace(':FORWARD ACCEPT [0:0]', ':FORWARD DROP [0:0]');
     const kept = new Map([['KUBE-FORWARD', 'the policy of FORWARD is DROP, and it lets Service traffic pass']]);
     expect(plans(filter, allButForward).get('filter')).toMatchObject({ kept });
-    expect(plans(filter, allButForward).get('filter')?.script).not.toContain('KUBE-FORWARD');
-    expect(plans(filter, allOfKubeProxy).get('filter')?.script).toContain('-X KUBE-FORWARD');
-    expect(plans(kubeProxySave([cart]), allButForward).get('filter')?.script).toContain('-X KUBE-FORWARD');
+    expect(plans(filter, allButForward).get('filter')?.scripts.join('')).not.toContain('KUBE-FORWARD');
+    expect(plans(filter, allOfKubeProxy).get('filter')?.scripts.join('')).toContain('-X KUBE-FORWARD');
+    expect(
+      plans(kubeProxySave([cart]), allButForward)
+        .get('filter')
+        ?.scripts.join(''),
+    ).toContain('-X KUBE-FORWARD');
   });
 });

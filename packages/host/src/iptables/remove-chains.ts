@@ -26,10 +26,12 @@ const timeout: Millis = seconds(180);
 /** For a lock that another iptables holds, in seconds. */
 const lockWait = 10;
 const attempts = 3;
+/** Chains per transaction: the nft variant takes time that grows with the square of them, legacy copies the table for each. */
+const limits: Readonly<Record<IptablesPlace['variant'], number>> = { nft: 1000, legacy: Infinity };
 
 /**
- * Removes unwanted chains of one place, one transaction per table; what is unwanted may depend on what is there. Never throws
- * for what the machine refuses. When the rules change between reading and writing, it reads again.
+ * Removes unwanted chains of one place, one transaction per table, or several where they are many: the first of them cuts all off.
+ * What is unwanted may depend on what is there. Never throws for what the machine refuses. When the rules change between reading and writing, it reads again.
  */
 export async function removeChains(
   runner: CommandRunner,
@@ -49,7 +51,7 @@ export async function removeChains(
           return { ...place, status: 'skipped', reason: `the kernel has no ${iptablesName(place)} tables` };
         throw commandFailed(readAttempt(place, saved), { file: `${program}-save`, args: [] }, saved);
       }
-      const { incompatible, plans } = planned(saved.stdout, wish);
+      const { incompatible, plans } = planned(saved.stdout, wish, limits[place.variant]);
       const refused = await writeTables({ runner, program, place }, plans, tables, signal);
       if (refused === undefined) return { ...place, status: 'looked', tables, incompatible };
       if (attempt === attempts) throw refused;
@@ -77,10 +79,11 @@ async function writeTables(
   const args = ['--noflush', '-w', String(lockWait)];
   for (const plan of plans) {
     if (plan.chains.length === 0 && done.some(({ table }) => table === plan.table)) continue; // told before
-    if (plan.script !== '') {
-      const result = await runner.run(file, args, { stdin: plan.script, timeout, signal });
+    for (const [index, script] of plan.scripts.entries()) {
+      const result = await runner.run(file, args, { stdin: script, timeout, signal });
       if (result.exitCode !== 0) {
-        const attempt = `cannot remove chains (${plan.chains.length}) from table ${plan.table} of ${iptablesName(place)}; it is as before`;
+        const state = index === 0 ? 'it is as before' : 'nothing leads to those that are left';
+        const attempt = `cannot remove chains (${plan.chains.length}) from table ${plan.table} of ${iptablesName(place)}; ${state}`;
         return commandFailed(attempt, { file, args }, result);
       }
     }
@@ -94,11 +97,11 @@ interface Planned {
   readonly plans: readonly TableRemoval[];
 }
 
-function planned(text: string, wish: RemovalWish | ((save: IptablesSave) => RemovalWish)): Planned {
+function planned(text: string, wish: RemovalWish | ((save: IptablesSave) => RemovalWish), limit: number): Planned {
   const saved = parseIptablesSave(text);
   const { tables, incompatible } = saved;
   const wanted = typeof wish === 'function' ? wish(saved) : wish;
-  const plans = tables.map((table) => planRemoval(table, wanted));
+  const plans = tables.map((table) => planRemoval(table, wanted, limit));
   return { incompatible, plans: plans.filter(({ chains, kept }) => chains.length > 0 || kept.size > 0) };
 }
 
