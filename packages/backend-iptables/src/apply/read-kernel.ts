@@ -3,6 +3,7 @@ import type { RuleText, TableName } from '../chains.ts';
 import { type ChainKey, chainKey, type ChainRef } from './change.ts';
 import { UnreadableTableError } from '../client/unreadable-table.ts';
 import type { KernelState, RuleList } from './kernel-state.ts';
+import type { Spellings } from './spellings.ts';
 import { ChainHasher, hashRules } from './rule-hash.ts';
 
 /** The kernel's own chains: they are there when they are first written to. */
@@ -14,6 +15,7 @@ export const tableNames: readonly TableName[] = ['nat', 'filter', 'mangle'];
 /** How chains are read. */
 export interface Reading {
   readonly client: IptablesClient;
+  readonly spellings: Spellings;
   /** Chains that are edited rule by rule, with what is to stand last in them. Of all others a hash is kept. */
   readonly lists: ReadonlyMap<ChainKey, readonly RuleText[]>;
   /** Whether a chain that is not edited is of interest: others are not kept. */
@@ -40,7 +42,7 @@ export async function readTable(
 }
 
 async function readWhole(
-  { client, lists, isOurs }: Reading,
+  { client, lists, isOurs, spellings }: Reading,
   table: TableName,
   state: KernelState,
   signal: AbortSignal,
@@ -50,7 +52,7 @@ async function readWhole(
   const rulesByChain = new Map<string, RuleText[]>();
   let current: string | undefined;
   const finish = (): void => {
-    if (current !== undefined) state.setHash(table, current, hasher.hash);
+    if (current !== undefined) state.setHash(table, current, spellings.hash(table, current, hasher.hash));
   };
   const reader = {
     chain: (name: string): void => {
@@ -64,7 +66,7 @@ async function readWhole(
         current = state.hashOf(table, chain) === undefined ? undefined : chain;
       }
       if (current !== undefined) hasher.add(rule);
-      else rulesByChain.get(chain)?.push(rule);
+      else rulesByChain.get(chain)?.push(spellings.rule(table, chain, rule));
     },
   };
   await client.read(table, reader, signal);
@@ -85,11 +87,11 @@ export async function readChains(
   for (const ref of chains) {
     const { table, name } = ref;
     const found = await reading.client.list(table, name, signal);
-    const rules = found?.map(({ rule }) => rule);
+    const rules = found?.map(({ rule }) => reading.spellings.rule(table, name, rule));
     const tail = reading.lists.get(chainKey(table, name));
     if (tail === undefined && !reading.isOurs(name)) continue;
     if (tail === undefined) {
-      const hash = rules && hashRules(rules);
+      const hash = rules && reading.spellings.hash(table, name, hashRules(rules));
       if (hash === state.hashOf(table, name)) continue;
       state.setHash(table, name, hash);
     } else {
