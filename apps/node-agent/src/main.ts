@@ -25,7 +25,7 @@ import {
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import type { AgentHost } from './agent-host.ts';
-import { type BackendHost, openBackends, type OpenDataplane } from './backends.ts';
+import { type BackendHost, checkBackend, openBackends, type OpenDataplane } from './backends.ts';
 import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
 import { ourVariant, removeLeftRules } from './cleanup/left-rules.ts';
 import { removalText } from './cleanup/removal.ts';
@@ -74,8 +74,7 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
     return;
   }
   if (config.purpose === 'set-up') {
-    const { backends } = await openBackends({ mode, host: backendHost, ipFamilies }, signal);
-    for (const backend of backends) await backend[Symbol.asyncDispose]();
+    await checkBackend({ mode, host: backendHost, ipFamilies }, signal);
     setUpHost(config, { files: kernelFiles(), cores: cpus().length, ipFamilies, logger, events: noopEvents });
     return logger.info('this host can run the dataplane; no rule was made', { mode, ipFamilies });
   }
