@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseIp } from '../ip/address.ts';
 import { parsePort } from '../ip/port.ts';
+import { freePort } from '../testing/free-port.ts';
 import { millis, seconds } from '../time.ts';
 import { jsonAnswer, textAnswer } from './http-answer.ts';
 import {
@@ -26,16 +27,6 @@ async function listen(
   const socket = await listener.listen({ ...target, port: parsePort(port) }, handler);
   onTestFinished(() => socket[Symbol.asyncDispose]());
   return socket;
-}
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 function fetchFrom(

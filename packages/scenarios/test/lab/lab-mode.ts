@@ -17,7 +17,8 @@ export const labModes: readonly LabMode[] = [
   ...(['nft', 'legacy'] as const).map((variant) => ({
     name: `iptables-${variant}`,
     dataplane: 'iptables' as const,
-    flags: ['--proxy-mode=iptables', `--switchyard-iptables-variant=${variant}`],
+    // The default of a second between two applies would be most of what the scenarios wait for.
+    flags: ['--proxy-mode=iptables', `--switchyard-iptables-variant=${variant}`, '--iptables-min-sync-period=1ms'],
     harness: iptablesHarness({ variant, hasAccounting: true }),
   })),
 ];
