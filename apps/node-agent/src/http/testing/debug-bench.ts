@@ -73,6 +73,7 @@ export function tableOfFamily(ipFamily: IpFamily, more: Parameters<typeof tableO
 
 /** What a test may choose. */
 export interface DebugBenchOptions {
+  readonly mode?: DebugState['mode'];
   readonly tables?: ReadonlyMap<IpFamily, ForwardingTable>;
   readonly failed?: ReadonlyMap<ServicePortKey, Failure>;
   readonly family?: Partial<FamilyStatus>;
@@ -100,6 +101,7 @@ export function debugState(options: DebugBenchOptions = {}): DebugState {
   const ipFamilies: readonly IpFamily[] = ['IPv4', 'IPv6'];
   return {
     nodeName: nodeName('n1'),
+    mode: options.mode ?? 'nftables',
     ipFamilies,
     tables: () => tables,
     status: () => ({
