@@ -137,6 +137,7 @@ function serviceHealthsOf(
 function debugState({ config, backends, host }: AgentParts, reconciler: Reconciler): DebugState {
   return {
     nodeName: config.nodeName,
+    mode: config.mode,
     ipFamilies: backends.map(({ ipFamily }) => ipFamily),
     tables: () => reconciler.tables(),
     status: () => reconciler.status(),

@@ -68,7 +68,7 @@ function explainFlow(state: DebugState, table: ForwardingTable, query: ExplainQu
     protocol: query.protocol,
     destinationIsLocal: isOurs(query.to, addresses),
   };
-  const explanation = explain(table, flow);
+  const explanation = explain(table, flow, state.mode);
   const failed = state.status().families.get(table.ipFamily)?.failedServices;
   return {
     flow,

@@ -1,8 +1,18 @@
-import type { ForwardingTable, IpAddress, IpFamily, Millis, NodeName, ReconcilerStatus } from '@switchyard/core';
+import type {
+  DataplaneMode,
+  ForwardingTable,
+  IpAddress,
+  IpFamily,
+  Millis,
+  NodeName,
+  ReconcilerStatus,
+} from '@switchyard/core';
 
 /** What the debugging endpoints read. Every call gives the state of that moment. */
 export interface DebugState {
   readonly nodeName: NodeName;
+  /** How the kernel is programmed: the modes answer some packets differently. */
+  readonly mode: DataplaneMode;
   /** Every family of this node, whether anything was applied to it or not. */
   readonly ipFamilies: readonly IpFamily[];
   /** What the kernel has, per family; see `Reconciler.tables`. */
