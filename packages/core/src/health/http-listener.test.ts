@@ -234,7 +234,12 @@ describe('limits', () => {
     const port = await freePort();
     // More than a busy machine keeps this process waiting.
     const patience = millis(1500);
-    await listen(loopback, port, () => textAnswer(200, 'x'.repeat(20_000_000)), createHttpListener({ connections: 3, patience }));
+    await listen(
+      loopback,
+      port,
+      () => textAnswer(200, 'x'.repeat(20_000_000)),
+      createHttpListener({ connections: 3, patience }),
+    );
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       get({ host: '127.0.0.1', port, agent: false }, resolve).on('error', reject);
     });
