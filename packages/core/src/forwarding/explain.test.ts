@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { flow, node, outcome, service, serviceCidr, slice, tableOf, tableOptions } from '../testing/index.ts';
 import { parseIp } from '../ip/address.ts';
 import { explain, sourceClassOf } from './explain.ts';
-import type { Flow } from './explain-types.ts';
+import type { DataplaneMode, Flow } from './explain-types.ts';
 import { type ReasonCode, reasonCodes } from './reason-codes.ts';
 
 const endpoints = [
@@ -64,8 +64,8 @@ const masqueradeAll = tableOf(
 );
 
 const seen = new Set<ReasonCode>();
-function codes(sent: Flow, of = table): readonly ReasonCode[] {
-  const found = explain(of, sent, 'nftables').reasons.map((reason) => reason.code);
+function codes(sent: Flow, of = table, mode: DataplaneMode = 'nftables'): readonly ReasonCode[] {
+  const found = explain(of, sent, mode).reasons.map((reason) => reason.code);
   for (const code of found) seen.add(code);
   return found;
 }
@@ -166,6 +166,13 @@ describe('reasons', () => {
   test('masqueradeAll', () => {
     expect(codes(flow('pod', '10.96.0.10:80'), masqueradeAll)).toContain('masqueradeAll');
     expect(codes(flow('outside', '10.96.0.10:80'), masqueradeAll)).toContain('masqueradeAll');
+  });
+
+  test('what the node sends to an external IP without endpoints, in the iptables mode', () => {
+    const empty = tableOf({ services: [service('shop/empty', { externalIps: ['203.0.113.5'] })] }, tableOptions());
+    const sent = flow('node', '203.0.113.5:80', { source: '10.0.0.9' });
+    expect(codes(sent, empty, 'iptables').at(-1)).toBe('refusedOnArrivalOnly');
+    expect(codes(sent, empty)).not.toContain('refusedOnArrivalOnly');
   });
 
   afterAll(() => {
