@@ -53,14 +53,18 @@ export function explainFrom(settings: ExplainSettings): ExplainAt {
       podDetector: { kind: 'cidr', cidr: parseCidr(settings.clusterCidr) },
       nodePortCidrs: [parseCidr(isIpv6 ? '::/0' : '0.0.0.0/0')],
     });
-    const explanation = explain(table, {
-      from: 'outside',
-      source: settings.loadBalancer,
-      destination,
-      destinationPort: nodePort,
-      protocol: 'TCP',
-      destinationIsLocal: true,
-    });
+    const explanation = explain(
+      table,
+      {
+        from: 'outside',
+        source: settings.loadBalancer,
+        destination,
+        destinationPort: nodePort,
+        protocol: 'TCP',
+        destinationIsLocal: true,
+      },
+      run.settings.proxyMode,
+    );
     return [...explanation.reasons.map((reason) => reason.text), `verdict on ${node}: ${explanation.verdict.kind}`];
   };
 }

@@ -83,6 +83,17 @@ why
     expect(body).toContain(expected);
   });
 
+  test.each([
+    ['a wrong port of a cluster IP', '?from=10.244.9.9&to=10.96.0.10:81', 'reject: ', 'unknownPortOfClusterIp'],
+    ['an unallocated cluster IP', '?from=10.244.9.9&to=10.96.7.7:80', 'drop: ', 'unallocatedClusterIp'],
+  ])('%s passes in the iptables mode', async (...row) => {
+    const [, query, otherwise, reason] = row;
+    expect((await explain(query)).body).toContain(otherwise);
+    const { body } = await explain(query, { mode: 'iptables' });
+    expect(body).toContain('pass: not a matter of Services');
+    expect(body).toContain(reason);
+  });
+
   test('says aloud that the kernel may do otherwise, and what it waits for', async () => {
     const failed = new Map([['shop/cart:http/TCP' as ServicePortKey, failure]]);
     const options = { failed, family: { pendingFor: millis(1500), failure } };

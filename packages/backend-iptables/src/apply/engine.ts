@@ -121,7 +121,7 @@ export class Engine {
 
   /** Everything in this table is read again by the next `heal`. */
   suspectTable(table: TableName): void {
-    if (this.#state === undefined) return; // all is read
+    if (this.#state === undefined) return this.suspectAll(); // it may have been read already by the reading in progress
     for (const name of this.#state.chainsOf(table).keys()) this.suspect({ table, name });
     for (const key of this.#state.lists().keys()) {
       const chain = chainOfKey(key);

@@ -128,4 +128,22 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
     await full;
     expect(engine.canHeal).toBe(false);
   });
+
+  test('a table that is deleted while others are still read does not stay away', async () => {
+    const { driven, engine, repair, intact } = await written(variant);
+    const { iptables } = driven;
+    const run = iptables.run.bind(iptables);
+    let isDeleted = false;
+    iptables.run = async (file: string, args: readonly string[], options: CommandOptions) => {
+      const result = await run(file, args, options);
+      if (isDeleted || !file.endsWith('-save') || !args.includes('filter')) return result;
+      isDeleted = iptables.tables.delete(`IPv4 ${variant} nat`);
+      engine.suspectTable('nat');
+      return result;
+    };
+    await driven.full(shop());
+    expect(isDeleted).toBe(true);
+    await repair();
+    expect(driven.save().split('\n').sort()).toEqual(intact.split('\n').sort());
+  });
 });

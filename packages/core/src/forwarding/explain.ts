@@ -19,7 +19,7 @@ import type { ReasonCode } from './reason-codes.ts';
  * answers otherwise is wrong. Ordering of the reasons: which rule matched, source ranges, policy, endpoints,
  * source address. It scans the table and is meant for tests, dumps and reports, not for packets.
  */
-export function explain(table: ForwardingTable, flow: Flow, mode: DataplaneMode = 'nftables'): Explanation {
+export function explain(table: ForwardingTable, flow: Flow, mode: DataplaneMode): Explanation {
   const match = findFrontend(table, flow);
   if (match === undefined) return explainNoService(table, flow, mode);
   const { service, frontend } = match;

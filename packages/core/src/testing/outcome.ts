@@ -4,7 +4,7 @@ import type { ForwardingTable } from '../forwarding/forwarding-table.ts';
 
 /** What a table does with a flow, on one line: see `verdictText`. */
 export function outcome(table: ForwardingTable, flow: Flow): string {
-  return verdictText(explain(table, flow).verdict);
+  return verdictText(explain(table, flow, 'nftables').verdict);
 }
 
 /**

@@ -1,4 +1,5 @@
 import {
+  type DataplaneMode,
   type Failure,
   type FamilyStatus,
   type ForwardingTable,
@@ -73,7 +74,8 @@ export function tableOfFamily(ipFamily: IpFamily, more: Parameters<typeof tableO
 
 /** What a test may choose. */
 export interface DebugBenchOptions {
-  readonly mode?: DebugState['mode'];
+  /** Default: nftables. */
+  readonly mode?: DataplaneMode;
   readonly tables?: ReadonlyMap<IpFamily, ForwardingTable>;
   readonly failed?: ReadonlyMap<ServicePortKey, Failure>;
   readonly family?: Partial<FamilyStatus>;
@@ -82,7 +84,7 @@ export interface DebugBenchOptions {
 
 /** A state of node n1 with both families applied. */
 export function debugState(options: DebugBenchOptions = {}): DebugState {
-  const { failed = new Map(), dump = async () => '# IPv4: x\nfrontend x\n' } = options;
+  const { mode = 'nftables', failed = new Map(), dump = async () => '# IPv4: x\nfrontend x\n' } = options;
   const tables =
     options.tables ??
     new Map<IpFamily, ForwardingTable>([
@@ -101,7 +103,7 @@ export function debugState(options: DebugBenchOptions = {}): DebugState {
   const ipFamilies: readonly IpFamily[] = ['IPv4', 'IPv6'];
   return {
     nodeName: nodeName('n1'),
-    mode: options.mode ?? 'nftables',
+    mode,
     ipFamilies,
     tables: () => tables,
     status: () => ({
