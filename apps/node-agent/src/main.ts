@@ -173,9 +173,12 @@ function hostOf(
     interfaceAddresses: () => nodeAddresses(),
     packetCounts: async () => (await native()).createPacketCounters().read(),
     openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
-    removeLeftRules: (whose, stop) => {
+    removeLeftRules: async (whose, stop) => {
       const wish = whose === 'ours' ? 'keep' : kubeProxyRules;
-      return removeLeftRules({ mode, variant, kubeProxyRules: wish, backendHost, ipFamilies }, stop);
+      const left = await removeLeftRules({ mode, variant, kubeProxyRules: wish, backendHost, ipFamilies }, stop);
+      // Tens of thousands of chains were read as text.
+      if (left.ours.removed.length + left.kubeProxy.removed.length > 0) setImmediate(collectGarbage);
+      return left;
     },
     // Listing and the first apply leave more garbage than all that follows.
     onForwarding: () => {
