@@ -2,12 +2,13 @@ import {
   type ApiServerError,
   BoundedRunner,
   type Clock,
+  type IpAddress,
   type Logger,
+  messageOf,
   millis,
   type RunOutcome,
   seconds,
   type ServiceKey,
-  type IpAddress,
 } from '@switchyard/core';
 import { isOurs } from './cluster-objects.ts';
 import { desiredStatus, hasLeftovers } from './desired-status.ts';
@@ -99,7 +100,7 @@ export class Controller {
       await interfaceAddresses?.removeOthers(addresses, signal);
     } catch (error) {
       signal.throwIfAborted();
-      return this.#failed(error instanceof Error ? error.message : String(error));
+      return this.#failed(messageOf(error));
     }
     return (await this.#writeStatuses(plans, signal)) ? this.#succeeded() : { status: 'retry' };
   }

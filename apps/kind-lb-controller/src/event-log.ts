@@ -1,5 +1,5 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { ConfigError } from '@switchyard/core';
+import { ConfigError, messageOf } from '@switchyard/core';
 import { parseBackendName } from './haproxy-names.ts';
 import type { ServerStateChange } from './runtime/load-balancer-runtime.ts';
 
@@ -36,7 +36,7 @@ export function openEventLog(path: string): EventLog {
   try {
     descriptor = openSync(path, 'a', 0o644);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigError('lb.event-log', `--event-log: cannot append to ${path}: ${reason}`, { cause });
   }
   return {

@@ -1,4 +1,5 @@
 import {
+  addressAndPort,
   type IpAddress,
   ipFamilyOf,
   type Millis,
@@ -94,7 +95,7 @@ function frontend({ name, bind, service }: Listener): readonly string[] {
   });
   return [
     `frontend ${name}`,
-    `    bind ${withPort(bind.address, bind.port.port)}`,
+    `    bind ${addressAndPort(bind.address, bind.port.port)}`,
     // One range per line: HAProxy limits the words of a line, and lines of one acl add up.
     ...(sources === 'any' ? [] : sources.map((cidr) => `    acl allowed src ${cidr}`)),
     ...(sources === 'any' ? [] : ['    tcp-request connection reject unless allowed']),
@@ -113,7 +114,7 @@ function backend({ name, service, servers }: Listener, profile: HealthProfile): 
     '    option httpchk GET /healthz',
     ...servers.map(
       ({ name: server, address, port, checkPort }) =>
-        `    server ${server} ${withPort(address, port)} check port ${checkPort} ${timing}`,
+        `    server ${server} ${addressAndPort(address, port)} check port ${checkPort} ${timing}`,
     ),
   ];
 }
@@ -154,10 +155,6 @@ function compareListeners(a: Listener, b: Listener): number {
   const byKey = a.service.record.key.localeCompare(b.service.record.key, 'en');
   if (byKey !== 0) return byKey;
   return a.bind.port.port - b.bind.port.port || a.name.localeCompare(b.name, 'en');
-}
-
-function withPort(ip: IpAddress, port: Port): string {
-  return ipFamilyOf(ip) === 'IPv4' ? `${ip}:${port}` : `[${ip}]:${port}`;
 }
 
 /** HAProxy's times: whole seconds where it is one, else milliseconds, at least 1. */

@@ -1,5 +1,5 @@
 import { mkdir, rmdir } from 'node:fs/promises';
-import { type Clock, ConfigError, type Logger, type Random } from '@switchyard/core';
+import { type Clock, ConfigError, type Logger, messageOf, type Random } from '@switchyard/core';
 import { kubeconfigConnection, newApiClient } from '@switchyard/core/kubernetes';
 import type { CommandRunner } from '@switchyard/host';
 import type { RunConfig } from './config.ts';
@@ -93,7 +93,7 @@ async function makeRunDirectory(path: string): Promise<void> {
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigError(
       'lb.run-directory',
       `cannot make the run directory: ${reason}; give another --run-directory`,

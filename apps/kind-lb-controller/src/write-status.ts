@@ -1,7 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import type { V1Service } from '@kubernetes/client-node';
-import { ApiServerError, type Clock, type Millis, seconds } from '@switchyard/core';
+import { ApiServerError, type Clock, messageOf, type Millis, seconds } from '@switchyard/core';
 import type { ApiClient, ApiServerConnection } from '@switchyard/core/kubernetes';
 import { type LoadBalancerService, serviceFromApi } from './cluster-objects.ts';
 import { type DesiredStatus, statusPatch } from './desired-status.ts';
@@ -123,7 +123,7 @@ async function patchStatus(
     return answer;
   } catch (cause) {
     if (signal.aborted) throw signal.reason;
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ApiServerError('api.unreachable', `PATCH ${path}/status: no answer: ${reason}; will be tried again`, {
       cause,
       isRetryable: true,
@@ -145,12 +145,12 @@ function refused(path: string, { status, body }: Answer): ApiServerError {
   const advice = status === 403 ? 'grant "patch" on services/status to this account; ' : '';
   return new ApiServerError(
     `api.${status}`,
-    `PATCH ${path}/status: answered ${status}: ${messageOf(body)}; ${advice}will be tried again`,
+    `PATCH ${path}/status: answered ${status}: ${messageIn(body)}; ${advice}will be tried again`,
     { isRetryable: true, status },
   );
 }
 
-function messageOf(body: string): string {
+function messageIn(body: string): string {
   try {
     const parsed: unknown = JSON.parse(body);
     if (typeof parsed === 'object' && parsed !== null && 'message' in parsed) return String(parsed.message);

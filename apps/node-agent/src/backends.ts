@@ -13,9 +13,6 @@ export const backends: Readonly<Record<ProxyMode, () => Promise<DataplaneBackend
   nftables: async () => (await import('@switchyard/backend-nftables')).nftablesBackend,
 };
 
-/** The modes that exist, in the order in which they are looked at. */
-export const modes: readonly ProxyMode[] = ['nftables', 'iptables'];
-
 /** Which backends are to be opened. */
 export interface DataplaneWish {
   readonly mode: ProxyMode;
@@ -33,17 +30,23 @@ export interface OpenDataplane {
 
 /** One backend per family, after asking whether this host can run it. Rejects with `HostError` if not. */
 export async function openBackends(wish: DataplaneWish, signal: AbortSignal): Promise<OpenDataplane> {
-  const { mode, ipFamilies } = wish;
-  const variant = mode === 'iptables' ? await variantFor(wish, signal) : undefined;
-  const settled = variant === undefined ? {} : { variant };
-  const factory = await backends[mode]();
-  const probe = await factory.probe({ ...wish.host, ...settled }, signal);
-  if (probe.status === 'unusable') {
-    throw new HostError('host.unusable', `this host cannot run --proxy-mode ${mode}: ${probe.reasons.join('; ')}`);
-  }
+  const { factory, variant } = await checkBackend(wish, signal);
   // Not before: asking has loaded the connection tracking, of whose settings the host tells.
-  const host = { ...wish.host, ...settled };
-  return { backends: await Promise.all(ipFamilies.map((ipFamily) => factory.open(host, ipFamily, signal))), variant };
+  const host = { ...wish.host, ...(variant === undefined ? {} : { variant }) };
+  return { backends: await Promise.all(wish.ipFamilies.map((one) => factory.open(host, one, signal))), variant };
+}
+
+/** What is to be opened, on a host that can run it. No rule of the host is touched. Rejects with `HostError` if it cannot. */
+export async function checkBackend(
+  wish: DataplaneWish,
+  signal: AbortSignal,
+): Promise<Pick<OpenDataplane, 'variant'> & { readonly factory: DataplaneBackendFactory<BackendHost> }> {
+  const { mode, host } = wish;
+  const variant = mode === 'iptables' ? await variantFor(wish, signal) : undefined;
+  const factory = await backends[mode]();
+  const probe = await factory.probe({ ...host, ...(variant === undefined ? {} : { variant }) }, signal);
+  if (probe.status === 'usable') return { factory, variant };
+  throw new HostError('host.unusable', `this host cannot run --proxy-mode ${mode}: ${probe.reasons.join('; ')}`);
 }
 
 /** All families write the same variant, and it is looked for once. */

@@ -1,4 +1,5 @@
 import {
+  addressAndPort,
   type AfterApply,
   type Clock,
   type FlowCriteria,
@@ -82,7 +83,6 @@ class NewestJudge {
 
 function describeFlow(flow: UdpFlow): string {
   const { source, sourcePort, destination, destinationPort, replySource, replySourcePort } = flow;
-  const place = (address: string, port: number): string =>
-    address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
-  return `${place(source, sourcePort)} -> ${place(destination, destinationPort)}, answered by ${place(replySource, replySourcePort)}`;
+  const places = [addressAndPort(source, sourcePort), addressAndPort(destination, destinationPort)];
+  return `${places.join(' -> ')}, answered by ${addressAndPort(replySource, replySourcePort)}`;
 }

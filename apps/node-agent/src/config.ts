@@ -54,7 +54,7 @@ function resolve(flags: FlagValues, files: ConfigFiles, { env, texts }: Around):
   if (isOn('switchyard-cleanup-kube-proxy') && !isOn('cleanup'))
     problems.push('--switchyard-cleanup-kube-proxy says what --cleanup removes; give both');
   if (problems.length > 0) throw new ConfigError('config.invalid', problems.join('\n'));
-  const notes = notesOf(flags, files, settings);
+  const notes = notesOf(flags, files, settings, isRun ? 'run' : 'other');
   const shared = { ...dataplaneOf(settings), ...logConfigOf(settings.kubeProxy), notes };
   if (writeTo !== '') return { kind: 'write', file: writeTo, settings: settings.kubeProxy, ...shared };
   if (isOn('switchyard-dump')) {

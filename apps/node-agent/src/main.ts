@@ -25,9 +25,9 @@ import {
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import type { AgentHost } from './agent-host.ts';
-import { type BackendHost, openBackends, type OpenDataplane } from './backends.ts';
+import { type BackendHost, checkBackend, openBackends, type OpenDataplane } from './backends.ts';
 import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
-import { removeLeftRules } from './cleanup/left-rules.ts';
+import { ourVariant, removeLeftRules } from './cleanup/left-rules.ts';
 import { removalText } from './cleanup/removal.ts';
 import { type Config, type DataplaneConfig, loadConfig, type RunConfig } from './config.ts';
 import { versionText, writeConfig } from './config/commands.ts';
@@ -59,11 +59,12 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
   logNotes(config.notes, logger);
   if (config.kind === 'write') return writeConfig(config, logger);
   const ipFamilies = hostIpFamilies();
-  const backendHost = backendHostOf(config, logger);
+  // What is asked for is the answer, and nothing else.
+  const isCommand = config.kind === 'dump' || config.kind === 'cleanup';
+  const backendLogger = isCommand ? createLogger({ format: config.logFormat, level: 'warn' }) : logger;
+  const backendHost = backendHostOf(config, backendLogger);
   const { mode } = config;
-  const open = (one: ProxyMode): Promise<OpenDataplane> =>
-    openBackends({ mode: one, host: backendHost, ipFamilies }, signal);
-  if (config.kind === 'dump') return print(await dumpModes(open, config.ofEveryMode ? undefined : mode, signal));
+  if (config.kind === 'dump') return print(await dump(config, { backendHost, ipFamilies }, signal));
   if (config.kind === 'cleanup') {
     await refuseWhileRunning(systemClock, signal);
     const kubeProxy = config.ofKubeProxyToo;
@@ -73,7 +74,7 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
     return;
   }
   if (config.purpose === 'set-up') {
-    for (const backend of (await open(mode)).backends) await backend[Symbol.asyncDispose]();
+    await checkBackend({ mode, host: backendHost, ipFamilies }, signal);
     setUpHost(config, { files: kernelFiles(), cores: cpus().length, ipFamilies, logger, events: noopEvents });
     return logger.info('this host can run the dataplane; no rule was made', { mode, ipFamilies });
   }
@@ -101,6 +102,19 @@ function backendHostOf(config: DataplaneConfig, logger: LeveledLogger): BackendH
       return config.tcpBeLiberal || isTcpLiberal(kernelFiles());
     },
   };
+}
+
+/** Where no mode was said, it is what there is: also in the variant of iptables that nobody would choose now. */
+async function dump(
+  { mode, ofEveryMode }: Extract<Config, { readonly kind: 'dump' }>,
+  { backendHost, ipFamilies }: Pick<Run, 'backendHost' | 'ipFamilies'>,
+  signal: AbortSignal,
+): Promise<string> {
+  const variant = ofEveryMode ? await ourVariant(backendHost.runner, ipFamilies, signal) : undefined;
+  const host = variant === undefined ? backendHost : { ...backendHost, variant };
+  const every: readonly ProxyMode[] = variant === undefined ? ['nftables'] : ['nftables', 'iptables'];
+  const open = (one: ProxyMode): Promise<OpenDataplane> => openBackends({ mode: one, host, ipFamilies }, signal);
+  return dumpModes(open, ofEveryMode ? every : [mode], signal);
 }
 
 /** What cannot be read is refused before anything is touched; the host is asked what it can do while the cluster is listed. */
@@ -159,9 +173,12 @@ function hostOf(
     interfaceAddresses: () => nodeAddresses(),
     packetCounts: async () => (await native()).createPacketCounters().read(),
     openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
-    removeLeftRules: (whose, stop) => {
+    removeLeftRules: async (whose, stop) => {
       const wish = whose === 'ours' ? 'keep' : kubeProxyRules;
-      return removeLeftRules({ mode, variant, kubeProxyRules: wish, backendHost, ipFamilies }, stop);
+      const left = await removeLeftRules({ mode, variant, kubeProxyRules: wish, backendHost, ipFamilies }, stop);
+      // Tens of thousands of chains were read as text.
+      if (left.ours.removed.length + left.kubeProxy.removed.length > 0) setImmediate(collectGarbage);
+      return left;
     },
     // Listing and the first apply leave more garbage than all that follows.
     onForwarding: () => {

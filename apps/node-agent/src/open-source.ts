@@ -5,6 +5,7 @@ import {
   ConfigError,
   type EventRecorder,
   type Logger,
+  messageOf,
   type Millis,
   type NodeName,
   type Random,
@@ -91,7 +92,7 @@ async function checkFolder(folder: string): Promise<void> {
   try {
     await readdir(folder);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigError('config.manifests', `--switchyard-manifests: cannot read the folder: ${reason}`, { cause });
   }
 }

@@ -1,5 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
-import { assertNever, type Decision, type IpFamily, type SourceClass, sourceClasses } from '@switchyard/core';
+import {
+  addressAndPort,
+  assertNever,
+  type Decision,
+  type IpFamily,
+  type SourceClass,
+  sourceClasses,
+} from '@switchyard/core';
 import type { KernelState } from './adopt.ts';
 import { type ElementId, splitElementId } from './elements.ts';
 import { decisionsOf, handleClass, handleId, hex } from './handles.ts';
@@ -117,5 +124,5 @@ function placeText(key: string): string {
 
 function addressText(data: string): string {
   const [address = '', port = ''] = data.split(' . ');
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+  return addressAndPort(address, port);
 }

@@ -53,3 +53,13 @@ export class ApiServerError extends DataplaneError {
     this.status = options.status;
   }
 }
+
+/** What a caught value says: the message of an error, the text of anything else. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** A caught value as an error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}

@@ -21,7 +21,6 @@ export * from './forwarding/explain-types.ts';
 export * from './forwarding/build-table-types.ts';
 export * from './reconcile/dataplane-backend.ts';
 export * from './loss/loss-model.ts';
-export * from './reconcile/delta-tracker.ts';
 export * from './equal.ts';
 export * from './sorted-map.ts';
 export * from './state/dirty.ts';

@@ -19,3 +19,4 @@ export * from './iptables/remove-chains.ts';
 export * from './iptables/kube-proxy-chains.ts';
 export * from './iptables/place.ts';
 export * from './iptables/programs.ts';
+export * from './iptables/line-splitter.ts';

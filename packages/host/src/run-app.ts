@@ -1,4 +1,4 @@
-import { DataplaneError, InvariantError, type Millis } from '@switchyard/core';
+import { DataplaneError, InvariantError, messageOf, type Millis } from '@switchyard/core';
 
 /** A program that runs until it is told to stop. */
 export interface App {
@@ -35,6 +35,6 @@ function textOf(error: unknown): string {
 }
 
 function oneLine(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return message.trim().replaceAll(/\s*\n\s*/g, ' | ');
 }

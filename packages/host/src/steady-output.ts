@@ -1,3 +1,4 @@
+import { asError } from '@switchyard/core';
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import type { LogSink } from './log-level.ts';
 
@@ -45,7 +46,7 @@ export function steadyOutput(options: SteadyOutputOptions): SteadyOutput {
         else waiting.shift();
       }
     } catch (error) {
-      trouble ??= error instanceof Error ? error : new Error(String(error));
+      trouble ??= asError(error);
       timer ??= setTimeout(flush, retryInterval).unref();
       return;
     }

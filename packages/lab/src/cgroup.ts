@@ -1,5 +1,5 @@
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
-import { systemClock, millis } from '@switchyard/core';
+import { messageOf, millis, systemClock } from '@switchyard/core';
 
 /** Where cgroup v2 is mounted, or undefined. Hybrid machines have it in a folder beside the v1 controllers. */
 export async function findCgroup2Mount(): Promise<string | undefined> {
@@ -21,7 +21,7 @@ export async function tryMakeCgroup(folder: string): Promise<string | undefined>
     await mkdir(folder, { recursive: true });
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

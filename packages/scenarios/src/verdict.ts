@@ -1,4 +1,4 @@
-import { compareIps, type IpAddress, ipFamilyOf } from '@switchyard/core';
+import { addressAndPort, compareIps, type IpAddress } from '@switchyard/core';
 import type { Altitude, Expectation, ScenarioFlow, ScenarioHealthCheck } from './scenario.ts';
 
 /** What one step showed at one altitude. `isAsExpected` is the verdict; the texts are for the report. */
@@ -61,20 +61,15 @@ function forwardText(
 ): string {
   const texts = [...to]
     .sort((a, b) => compareIps(a.address, b.address) || (a.port ?? 0) - (b.port ?? 0))
-    .map(({ address, port }) => (port === undefined ? address : placeText(address, port)));
+    .map(({ address, port }) => (port === undefined ? address : addressAndPort(address, port)));
   return `forward to ${[...new Set(texts)].join(', ')}${masquerade ? ', masqueraded' : ''}`;
-}
-
-/** Address and port, IPv6 in brackets. */
-function placeText(address: IpAddress, port: number): string {
-  return ipFamilyOf(address) === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
 /** A flow as a reader would say it. */
 export function flowText(flow: ScenarioFlow): string {
   const from = flow.fromEndpoint === undefined ? flow.from : `endpoint ${flow.fromEndpoint}`;
   const port = flow.sourcePort === undefined ? '' : ` port ${flow.sourcePort}`;
-  return `${from}${port} to ${placeText(flow.to, flow.port)}/${flow.protocol}`;
+  return `${from}${port} to ${addressAndPort(flow.to, flow.port)}/${flow.protocol}`;
 }
 
 /** A health check's answer as text. */

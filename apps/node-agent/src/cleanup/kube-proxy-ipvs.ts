@@ -1,4 +1,4 @@
-import { millis } from '@switchyard/core';
+import { asError, millis } from '@switchyard/core';
 import { commandFailed, type CommandRunner, isProgramMissing, type KernelFiles } from '@switchyard/host';
 import { nothingRemoved, type Removal } from './removal.ts';
 
@@ -36,7 +36,7 @@ export async function removeKubeProxyIpvs(host: IpvsHost, signal: AbortSignal): 
     } catch (error) {
       signal.throwIfAborted();
       if (isProgramMissing(error)) skipped.push((error as Error).message.replace(/^cannot run /, 'ipvs mode: '));
-      else failures.push(error instanceof Error ? error : new Error(String(error)));
+      else failures.push(asError(error));
     }
   }
   return { ...nothingRemoved, removed, skipped, failures };

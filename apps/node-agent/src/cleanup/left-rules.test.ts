@@ -16,11 +16,14 @@ function machine(saves: Readonly<Record<string, string>>) {
   const written: string[] = [];
   const done: CommandResult = { exitCode: 0, stdout: '', stderr: '' };
   const runner: CommandRunner = {
-    run: async (file, args, { stdin }) => {
+    run: async (file, args, { stdin, onStdout }) => {
       if (file === 'nft') return { ...done, exitCode: 1, stderr: 'Error: No such file or directory' };
       if (args.includes('--version'))
         return { ...done, stdout: `v1.8.9 (${file.includes('nft') ? 'nf_tables' : 'legacy'})` };
-      if (file.endsWith('-save')) return { ...done, stdout: saves[file.replace('-save', '')] ?? '' };
+      if (file.endsWith('-save')) {
+        onStdout?.(saves[file.replace('-save', '')] ?? '');
+        return done;
+      }
       written.push(`${file.replace('-restore', '')} ${/\*(\w+)/.exec(String(stdin))?.[1]}`);
       return done;
     },

@@ -1,6 +1,7 @@
 import type { IpFamily } from '@switchyard/core';
 import {
   allButForward,
+  type CommandRunner,
   type IptablesPlace,
   iptablesPlaces,
   type IptablesSave,
@@ -80,6 +81,24 @@ async function removeFrom(
   const removal = await removePlace(backendHost.runner, place, wish, signal);
   // Rules that are to stay need not be readable.
   return { isOurs, removal: isOurs || kubeProxyRules === 'remove' ? removal : nothingRemoved };
+}
+
+/** In which of the kernel's two iptables rules of this agent are, as far as they can be read; undefined for none. Writes nothing. */
+export async function ourVariant(
+  runner: CommandRunner,
+  ipFamilies: readonly IpFamily[],
+  signal: AbortSignal,
+): Promise<IptablesVariant | undefined> {
+  for (const place of iptablesPlaces(ipFamilies)) {
+    let isOurs = false;
+    const look = (save: IptablesSave): RemovalWish => {
+      isOurs = isBirthmarked(save);
+      return nothingUnwanted;
+    };
+    await removePlace(runner, place, look, signal);
+    if (isOurs) return place.variant;
+  }
+  return undefined;
 }
 
 /** Whether this agent wrote what is there, or took it over. */

@@ -1,3 +1,5 @@
+import { asError } from '@switchyard/core';
+
 /** What became of a removal, in words. */
 export interface Removal {
   readonly removed: readonly string[];
@@ -47,6 +49,6 @@ export async function removalOf(part: () => Promise<Removal>, signal: AbortSigna
     return await part();
   } catch (error) {
     signal.throwIfAborted();
-    return { ...nothingRemoved, failures: [error instanceof Error ? error : new Error(String(error))] };
+    return { ...nothingRemoved, failures: [asError(error)] };
   }
 }

@@ -1,4 +1,4 @@
-import { tryParseIp } from '@switchyard/core';
+import { addressAndPort, tryParseIp } from '@switchyard/core';
 import type { DecodedFile } from './decode-file.ts';
 import type { FlagTarget } from './flags/flag.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
@@ -87,8 +87,7 @@ function completeAddresses(given: Map<string, Setting>): void {
 }
 
 function withPort(address: string, port: number): string {
-  if (tryParseIp(address) === undefined) return address;
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+  return tryParseIp(address) === undefined ? address : addressAndPort(address, port);
 }
 
 /** Servers listen in the family of `bindAddress`. */

@@ -4,6 +4,7 @@ import { idleGates } from './feature-gates.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import { isReadIn, type ProxyMode, proxyModeOf, unreadReason } from './proxy-mode.ts';
 import type { Field } from './schema/field.ts';
+import type { Purpose } from './validate.ts';
 import { asWritten, type Settings, valueText } from './settings.ts';
 
 /** Something an operator should know about a configuration that is in order. */
@@ -14,8 +15,15 @@ export interface ConfigNote {
 }
 
 /** All of it: lenient decoding, flags, settings and feature gates without effect, deprecated flags. */
-export function notesOf(flags: FlagValues, files: ConfigFiles, settings: EffectiveSettings): readonly ConfigNote[] {
-  const mode = proxyModeOf(settings.kubeProxy);
+export function notesOf(
+  flags: FlagValues,
+  files: ConfigFiles,
+  settings: EffectiveSettings,
+  purpose: Purpose,
+): readonly ConfigNote[] {
+  const said = settings.kubeProxy.text('mode');
+  // Commands such as --cleanup are about every mode, unless one is said.
+  const mode = purpose === 'run' || said !== '' ? proxyModeOf(settings.kubeProxy) : undefined;
   return [
     ...fileNotes(flags, files),
     ...flagNotes(flags),
@@ -65,7 +73,7 @@ export function modeNotes({ kubeProxy }: EffectiveSettings): readonly ConfigNote
   return [{ level: 'info', message: 'Using iptables proxy', fields: { why: 'no mode is set' } }];
 }
 
-function ignoredSettings(settings: Settings, mode: ProxyMode): readonly ConfigNote[] {
+function ignoredSettings(settings: Settings, mode: ProxyMode | undefined): readonly ConfigNote[] {
   return settings.entries().flatMap(([field, { value, origin }]): readonly ConfigNote[] => {
     const why = idleReason(field, mode);
     if (why === undefined || origin.kind === 'default' || valueText(value) === valueText(field.default)) return [];
@@ -75,8 +83,8 @@ function ignoredSettings(settings: Settings, mode: ProxyMode): readonly ConfigNo
 }
 
 /** Why nothing comes of a field, or undefined. */
-function idleReason(field: Field, mode: ProxyMode): string | undefined {
-  if (!isReadIn(mode, field)) return unreadReason(mode, field);
+function idleReason(field: Field, mode: ProxyMode | undefined): string | undefined {
+  if (mode !== undefined && !isReadIn(mode, field)) return unreadReason(mode, field);
   return field.meaning.kind === 'ignored' ? field.meaning.why : undefined;
 }
 

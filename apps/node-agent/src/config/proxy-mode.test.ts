@@ -1,6 +1,6 @@
 import { millis } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { type Config, loadConfig, type RunConfig } from '../config.ts';
+import { type Config, loadConfig, parseConfig, type RunConfig } from '../config.ts';
 import { settingChanges } from './config-changes.ts';
 import { kubeadmFile } from './testing/kubeadm-file.ts';
 import { ConfigFolder } from './testing/config-folder.ts';
@@ -50,6 +50,14 @@ test.each([
   expect(notes).toMatchObject([{ message: 'setting has no effect', fields: { setting } }]);
   expect(notes[0]?.fields['why']).toBe(`${why}, and the mode is ${mode}`);
 });
+
+test.each(['--switchyard-dump', '--cleanup'])(
+  '%s is about every mode: nothing is told to have no effect',
+  (command) => {
+    const config = parseConfig([command, '--switchyard-nft-transport=cli', '--switchyard-iptables-variant=nft'], {});
+    expect(config).toMatchObject({ notes: [], nftTransport: 'cli', iptables: { variant: 'nft' } });
+  },
+);
 
 test.each([
   ['iptables', 'restart'],

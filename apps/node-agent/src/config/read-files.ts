@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { ConfigError } from '@switchyard/core';
+import { ConfigError, messageOf } from '@switchyard/core';
 import { type DecodedFile, decodeFile } from './decode-file.ts';
 import type { ConfigFiles } from './effective.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
@@ -37,7 +37,7 @@ export async function readConfigFile(file: string, what: string): Promise<string
   try {
     return await readFile(file, 'utf8');
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     const text = reason.replace(/^E[A-Z0-9]+: ([^,]+), .*$/, '$1'); // what was called is no help, and the file is named
     throw new ConfigError('config.unreadable', `${what}: cannot read the file ${file}: ${text}`, { cause });
   }

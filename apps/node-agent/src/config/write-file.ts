@@ -1,6 +1,6 @@
 import { appendFile, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { HostError } from '@switchyard/core';
+import { HostError, messageOf } from '@switchyard/core';
 
 /**
  * Writes a file as a whole: whoever reads it sees the old text or the new one, also when the disk is full or the machine
@@ -12,7 +12,7 @@ export async function writeWhole(file: string, text: string): Promise<void> {
     if (await isSpecial(file)) await appendFile(file, text);
     else await replaceFile(await realpath(file).catch(() => file), text); // the file a link points to, not the link
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new HostError('host.writeFile', `cannot write ${file}: ${reason}; what was there is still there`, { cause });
   }
 }

@@ -1,4 +1,4 @@
-import { type NodeName, nodeSubject, type RecordedEvent } from '@switchyard/core';
+import { messageOf, type NodeName, nodeSubject, type RecordedEvent } from '@switchyard/core';
 
 /** As kube-proxy's, when it begins to work. */
 export function startingEvent(nodeName: NodeName): RecordedEvent {
@@ -11,6 +11,6 @@ export function failedServerEvent(
   reason: 'FailedToStartProxierHealthcheck' | 'FailedToStartMetricServer',
   error: unknown,
 ): RecordedEvent {
-  const note = error instanceof Error ? error.message : String(error);
+  const note = messageOf(error);
   return { type: 'Warning', reason, action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note };
 }

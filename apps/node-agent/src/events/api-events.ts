@@ -2,6 +2,7 @@ import {
   type Clock,
   type EventRecorder,
   type Logger,
+  messageOf,
   type Millis,
   millis,
   type NodeName,
@@ -9,6 +10,7 @@ import {
   seconds,
 } from '@switchyard/core';
 import type { JsonAnswer, JsonRequest } from '@switchyard/core/kubernetes';
+import { aborted } from '../aborted.ts';
 import { EventBudget } from './event-budget.ts';
 import { eventName, eventNamespace, eventObject, type EventSeries, seriesKey, seriesPatch } from './event-object.ts';
 import { subjectUid } from './subject-uid.ts';
@@ -178,7 +180,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
     } catch (error) {
       if (signal.aborted) return;
       // Whatever it is: an event must never end the agent.
-      this.#retry(series, error instanceof Error ? error.message : String(error), undefined);
+      this.#retry(series, messageOf(error), undefined);
     }
     if (series.sent === count) {
       series.attempts = 0;
@@ -231,11 +233,4 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
     series.sent = series.count;
     this.#series.delete(seriesKey(series.event));
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

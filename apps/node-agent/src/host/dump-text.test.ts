@@ -22,35 +22,35 @@ test.each([
   expect(await dumpText([backend(body, age)], signal)).toBe(expected);
 });
 
-test.each<readonly [string, Readonly<Record<ProxyMode, string | undefined>>, ProxyMode | undefined, string]>([
+test.each<readonly [string, Readonly<Record<ProxyMode, string | undefined>>, readonly ProxyMode[], string]>([
   [
     'the mode that has rules, where none was said',
     { nftables: '', iptables: 'a\n' },
-    undefined,
+    ['nftables', 'iptables'],
     '# IPv4: nobody said when the rules were last known to be right\na\n',
   ],
   [
     'the mode that was said',
     { nftables: 'a\n', iptables: '' },
-    'iptables',
+    ['iptables'],
     '# IPv4: nothing of ours is in the kernel\n',
   ],
   [
     'what there is, where one mode cannot run',
     { nftables: undefined, iptables: '' },
-    undefined,
+    ['nftables', 'iptables'],
     '# IPv4: nothing of ours is in the kernel\n',
   ],
-])('a dump tells of %s', async (_, bodies, mode, expected) => {
+])('a dump tells of %s', async (_, bodies, modes, expected) => {
   const open = async (one: ProxyMode) => {
     const body = bodies[one];
     if (body === undefined) throw new HostError('host.unusable', `no ${one} here`);
     return { backends: [backend(body, undefined)], variant: undefined };
   };
-  expect(await dumpModes(open, mode, signal)).toBe(expected);
+  expect(await dumpModes(open, modes, signal)).toBe(expected);
 });
 
 test('a dump fails where no mode can be looked at', async () => {
   const open = (): Promise<never> => Promise.reject(new HostError('host.unusable', 'not here'));
-  await expect(dumpModes(open, undefined, signal)).rejects.toThrow('not here');
+  await expect(dumpModes(open, ['nftables', 'iptables'], signal)).rejects.toThrow('not here');
 });

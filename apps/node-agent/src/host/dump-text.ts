@@ -1,22 +1,18 @@
-import { modes, type OpenDataplane } from '../backends.ts';
+import type { OpenDataplane } from '../backends.ts';
 import { type DataplaneBackend, HostError, type Millis } from '@switchyard/core';
 import type { ProxyMode } from '../config/proxy-mode.ts';
 
-/**
- * What is in the kernel of one mode, or, without one, of every mode that has something there. A mode that this host cannot
- * run is then left out, if another can be told.
- */
+/** What is in the kernel of some modes. A mode that this host cannot run is left out, if another can be told. */
 export async function dumpModes(
   open: (mode: ProxyMode) => Promise<OpenDataplane>,
-  mode: ProxyMode | undefined,
+  modes: readonly ProxyMode[],
   signal: AbortSignal,
 ): Promise<string> {
-  if (mode !== undefined) return dumpText((await open(mode)).backends, signal);
   const texts: string[] = [];
   const errors: HostError[] = [];
-  for (const one of modes) {
+  for (const mode of modes) {
     try {
-      texts.push(await dumpText((await open(one)).backends, signal));
+      texts.push(await dumpText((await open(mode)).backends, signal));
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
       errors.push(error);

@@ -1,10 +1,10 @@
-import { assertNever, type Endpoint, type Explanation, type Verdict } from '@switchyard/core';
+import { addressAndPort, assertNever, type Endpoint, type Explanation, type Verdict } from '@switchyard/core';
 import type { ExplainedFlow } from './debug-explain.ts';
 import { timeText } from './debug-state.ts';
 
 /** An explained flow for people: the verdict first, then what it is about, then why. */
 export function explanationText({ flow, sourceReason, explanation, failure, summary }: ExplainedFlow): string {
-  const target = `${placeText(flow.destination, flow.destinationPort)}/${flow.protocol}`;
+  const target = `${addressAndPort(flow.destination, flow.destinationPort)}/${flow.protocol}`;
   const { verdict, reasons } = explanation;
   const width = Math.max(0, ...reasons.map(({ code }) => code.length));
   return [
@@ -46,7 +46,7 @@ function verdictLines(verdict: Verdict): readonly string[] {
 function subjectLines({ service, frontend }: Explanation): readonly string[] {
   if (service === undefined || frontend === undefined) return [];
   const { address, port } = frontend;
-  const place = address === 'anyNodePortAddress' ? `any NodePort address:${port}` : placeText(address, port);
+  const place = address === 'anyNodePortAddress' ? `any NodePort address:${port}` : addressAndPort(address, port);
   return [`service    ${service}`, `frontend   ${frontend.kind} ${place}`];
 }
 
@@ -60,9 +60,5 @@ function freshness(summary: ExplainedFlow['summary']): string {
 
 function endpointText({ address, port, nodeName, isLocal, ready }: Endpoint): string {
   const where = isLocal ? 'this node' : `node ${nodeName ?? 'unknown'}`;
-  return `${placeText(address, port)}  ${where}${ready ? '' : ', terminating'}`;
-}
-
-function placeText(address: string, port: number): string {
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+  return `${addressAndPort(address, port)}  ${where}${ready ? '' : ', terminating'}`;
 }

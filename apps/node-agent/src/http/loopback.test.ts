@@ -7,9 +7,9 @@ import {
   nodeName,
   parseIp,
 } from '@switchyard/core';
-import { parsePort, type Port, proxyHealth, seconds, systemClock } from '@switchyard/core';
+import { type Port, proxyHealth, seconds, systemClock } from '@switchyard/core';
+import { freePort } from '@switchyard/core/testing';
 import { request } from 'node:http';
-import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serveEndpoints } from './endpoints.ts';
 import { debugState } from './testing/debug-bench.ts';
@@ -19,15 +19,6 @@ const stop = new AbortController();
 let served: Promise<void>;
 let health: Port;
 let metrics: Port;
-
-async function freePort(): Promise<Port> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return parsePort(address.port);
-}
 
 beforeAll(async () => {
   health = await freePort();

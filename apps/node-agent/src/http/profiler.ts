@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { HostError, type Millis, systemClock } from '@switchyard/core';
+import { HostError, messageOf, type Millis, systemClock } from '@switchyard/core';
 import { Session } from 'node:inspector/promises';
 import { encodePprof } from './pprof.ts';
 import { fromCpuProfile, fromHeapProfile } from './v8-profiles.ts';
@@ -53,7 +53,7 @@ async function withSession<T>(use: (session: Session) => Promise<T>): Promise<T>
     session.connect();
     return await use(session);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new HostError('host.profile', `cannot profile this process: ${reason}`, { cause });
   } finally {
     session.disconnect();

@@ -1,5 +1,5 @@
 import type { HttpHandler, HttpReply, HttpRequest, HttpStream, Logger } from '@switchyard/core';
-import { textAnswer } from '@switchyard/core';
+import { messageOf, textAnswer } from '@switchyard/core';
 
 /** Methods that an endpoint of ours may take. */
 export type HttpMethod = 'GET' | 'PUT' | 'DELETE';
@@ -46,7 +46,7 @@ function answerSafely(
   };
   const failed = (error: unknown): HttpReply => {
     note(error);
-    return textAnswer(500, `500 ${error instanceof Error ? error.message : String(error)}\n`);
+    return textAnswer(500, `500 ${messageOf(error)}\n`);
   };
   const watched = (reply: HttpReply): HttpReply =>
     'body' in reply ? reply : { ...reply, pieces: notingFailure(reply.pieces, note) };

@@ -9,6 +9,7 @@ import {
   type Logger,
   seconds,
 } from '@switchyard/core';
+import { aborted } from '../aborted.ts';
 import type { BindTarget } from '../config/run-config.ts';
 
 /** One server of the agent. */
@@ -36,7 +37,7 @@ const retryInterval = seconds(5);
  */
 export async function serve(options: ServerOptions, signal: AbortSignal): Promise<void> {
   await using socket = await open(options, signal);
-  if (socket !== undefined && !signal.aborted) await aborted(signal);
+  if (socket !== undefined) await aborted(signal);
 }
 
 async function open(options: ServerOptions, signal: AbortSignal): Promise<HttpSocket | undefined> {
@@ -76,8 +77,4 @@ function adviceFor({ message }: HostError, flag: string): { readonly advice?: st
 function hardFailure({ name, flag }: ServerOptions, cause: HostError): HostError {
   const message = `the ${name} server ${cause.message}, and bindAddressHardFail is set: free the port or give another ${flag}`;
   return new HostError('host.hardFail', message, { cause });
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

@@ -192,8 +192,8 @@ describe('what it refuses, with one line and exit code 1', () => {
     [
       'another mode',
       program,
-      ['--proxy-mode=iptables'],
-      /^KubeProxyConfiguration\.mode \(--proxy-mode\): Invalid value: "iptables": this agent does not have/,
+      ['--proxy-mode=ipvs'],
+      /^KubeProxyConfiguration\.mode \(--proxy-mode\): Invalid value: "ipvs": this agent has no ipvs mode/,
     ],
     [
       'an unreadable kubeconfig',

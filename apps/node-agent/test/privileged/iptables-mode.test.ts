@@ -94,7 +94,7 @@ test('after --init-only CAP_NET_ADMIN is enough for iptables-nft: NodePorts on 1
   expect(setUp.stderr).toContain('Setting route_localnet=1 to allow node-ports on localhost');
   expect(setUp.stderr).toContain('"mode":"iptables"');
   expect((await node.run('sysctl', ['-n', sysctl])).stdout.trim()).toBe('1');
-  expect((await node.run('iptables-nft-save', [])).stdout).not.toContain('KUBE-');
+  expect((await node.run('nft', ['list', 'ruleset'])).stdout).toBe(''); // not even a table
 
   const running = await start('nft', await withRights('net_admin'));
   expect(await self.probe(localhost)).toMatchObject({ status: 'answered', by: 'echo' });

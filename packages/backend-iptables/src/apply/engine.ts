@@ -13,6 +13,7 @@ import {
 import { isKubeProxyChain } from '@switchyard/host';
 import type { RenderedSettings, RuleText, TableName } from '../chains.ts';
 import type { IptablesClient } from '../client/iptables-client.ts';
+import { compareStates } from '../drift/compare-states.ts';
 import { chainNames } from '../names.ts';
 import { type RenderChoices, renderOptions, type RenderOptions } from '../options.ts';
 import { AppliedSettings, listsOf } from './applied-settings.ts';
@@ -26,6 +27,8 @@ import { leftoverChains, leftoverEntries, type Leftovers, staleChains } from './
 import { OwnedServices, type ServicePlanning } from './owned-services.ts';
 import { readChains, type Reading, readTable, tableNames } from './read-kernel.ts';
 import type { Renderer } from './renderer.ts';
+import type { ChainHash } from './rule-hash.ts';
+import { Spellings } from './spellings.ts';
 import { StaleChains } from './stale-chains.ts';
 
 /** What an engine is made of. */
@@ -59,6 +62,7 @@ export class Engine {
   readonly #services = new OwnedServices(this.#owners);
   readonly #settings = new AppliedSettings(this.#owners);
   readonly #stale: StaleChains;
+  readonly #spellings = new Spellings();
   /** Undefined when it is not known what the kernel holds. */
   #state: KernelState | undefined;
   #lists: ReadonlyMap<ChainKey, readonly RuleText[]> = new Map();
@@ -142,13 +146,25 @@ export class Engine {
 
   /** Reads everything, and writes what differs. */
   async applyFull(table: ForwardingTable, signal: AbortSignal): Promise<CommitResult> {
+    const believed = this.#state;
     this.forget();
     this.#areAllSuspect = false;
     const state = new KernelState();
     const run = this.#begin(table, state);
-    for (const name of tableNames) await readTable(this.reading, name, state, signal);
+    await this.#readAll(state, signal);
     this.#state = state;
-    return this.#commit(this.#allGroups(run), run, signal);
+    const differences = believed === undefined ? [] : compareStates(believed, state);
+    const again = this.#spellings.noteSurprises(
+      differences.map(({ table: of, chain }) => ({ table: of, name: chain })),
+      state,
+    );
+    const result = await this.#commit(this.#allGroups(run), run, signal);
+    if (again.size > 0) {
+      const found = new KernelState();
+      await this.#readAll(found, signal);
+      this.#learn(state, found, again);
+    }
+    return result;
   }
 
   /** Reads the suspects, and writes what differs and what changed. What the kernel holds must be known. */
@@ -157,7 +173,30 @@ export class Engine {
     const suspects = [...this.#suspects.values()];
     this.#suspects.clear();
     const changed = await readChains(this.reading, suspects, run.state, signal);
-    return this.#commit(this.#healGroups(run, changed), run, signal);
+    const again = this.#spellings.noteSurprises(changed, run.state);
+    const result = await this.#commit(this.#healGroups(run, changed), run, signal);
+    if (again.size > 0) {
+      const found = new KernelState();
+      await readChains(this.reading, changed, found, signal);
+      this.#learn(run.state, found, again);
+    }
+    return result;
+  }
+
+  async #readAll(state: KernelState, signal: AbortSignal): Promise<void> {
+    for (const name of tableNames) await readTable(this.reading, name, state, signal);
+  }
+
+  /** What reads differently again, and was just written: if it reads so all the same, iptables has other words for it. */
+  #learn(written: KernelState, found: KernelState, again: ReadonlyMap<ChainKey, ChainHash>): void {
+    const chains = this.#spellings.learn(written, found, again);
+    if (chains === 0) return;
+    const { ipFamily, version } = this.#options.client;
+    this.#options.logger.info('iptables prints rules in other words than they were written', {
+      ipFamily,
+      version,
+      chains,
+    });
   }
 
   #begin(table: ForwardingTable, state: KernelState | undefined = this.#state): Run {
@@ -259,7 +298,7 @@ export class Engine {
   /** How the kernel is read. */
   get reading(): Reading {
     const isOurs = (name: string): boolean => name === chainNames.mark || isKubeProxyChain(name);
-    return { client: this.#options.client, lists: this.#lists, isOurs };
+    return { client: this.#options.client, spellings: this.#spellings, lists: this.#lists, isOurs };
   }
 
   async #commit(groups: Iterable<Group>, { state, result }: Run, signal: AbortSignal): Promise<CommitResult> {

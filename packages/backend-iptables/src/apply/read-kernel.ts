@@ -2,7 +2,8 @@ import type { IptablesClient } from '../client/iptables-client.ts';
 import type { RuleText, TableName } from '../chains.ts';
 import { type ChainKey, chainKey, type ChainRef } from './change.ts';
 import { UnreadableTableError } from '../client/unreadable-table.ts';
-import type { KernelState, RuleList } from './kernel-state.ts';
+import { KernelState, type RuleList } from './kernel-state.ts';
+import type { Spellings } from './spellings.ts';
 import { ChainHasher, hashRules } from './rule-hash.ts';
 
 /** The kernel's own chains: they are there when they are first written to. */
@@ -14,6 +15,7 @@ export const tableNames: readonly TableName[] = ['nat', 'filter', 'mangle'];
 /** How chains are read. */
 export interface Reading {
   readonly client: IptablesClient;
+  readonly spellings: Spellings;
   /** Chains that are edited rule by rule, with what is to stand last in them. Of all others a hash is kept. */
   readonly lists: ReadonlyMap<ChainKey, readonly RuleText[]>;
   /** Whether a chain that is not edited is of interest: others are not kept. */
@@ -40,7 +42,7 @@ export async function readTable(
 }
 
 async function readWhole(
-  { client, lists, isOurs }: Reading,
+  { client, lists, isOurs, spellings }: Reading,
   table: TableName,
   state: KernelState,
   signal: AbortSignal,
@@ -50,7 +52,7 @@ async function readWhole(
   const rulesByChain = new Map<string, RuleText[]>();
   let current: string | undefined;
   const finish = (): void => {
-    if (current !== undefined) state.setHash(table, current, hasher.hash);
+    if (current !== undefined) state.setHash(table, current, spellings.hash(table, current, hasher.hash));
   };
   const reader = {
     chain: (name: string): void => {
@@ -64,7 +66,7 @@ async function readWhole(
         current = state.hashOf(table, chain) === undefined ? undefined : chain;
       }
       if (current !== undefined) hasher.add(rule);
-      else rulesByChain.get(chain)?.push(rule);
+      else rulesByChain.get(chain)?.push(spellings.rule(table, chain, rule));
     },
   };
   await client.read(table, reader, signal);
@@ -74,6 +76,9 @@ async function readWhole(
   }
 }
 
+/** To list one chain, legacy reads the whole table; more than this are read with it. */
+const fewChains = 2;
+
 /** Reads single chains again. Returns those that are not as `state` had them. */
 export async function readChains(
   reading: Reading,
@@ -81,26 +86,43 @@ export async function readChains(
   state: KernelState,
   signal: AbortSignal,
 ): Promise<readonly ChainRef[]> {
-  const changed: ChainRef[] = [];
-  for (const ref of chains) {
-    const { table, name } = ref;
-    const found = await reading.client.list(table, name, signal);
-    const rules = found?.map(({ rule }) => rule);
-    const tail = reading.lists.get(chainKey(table, name));
-    if (tail === undefined && !reading.isOurs(name)) continue;
-    if (tail === undefined) {
-      const hash = rules && hashRules(rules);
-      if (hash === state.hashOf(table, name)) continue;
-      state.setHash(table, name, hash);
-    } else {
-      // A kernel that has no such table yet has no rules in it either.
-      const list = rules === undefined && !builtIn.has(name) ? undefined : listOf(rules ?? [], tail);
-      if (isSameList(list, state.list(table, name))) continue;
-      state.setList(table, name, list);
-    }
-    changed.push(ref);
+  const { lists, isOurs, client } = reading;
+  const ours = [...chains].filter(({ table, name }) => lists.has(chainKey(table, name)) || isOurs(name));
+  const found = new KernelState();
+  if (client.variant === 'legacy' && ours.length > fewChains) {
+    for (const table of new Set(ours.map((chain) => chain.table))) await readTable(reading, table, found, signal);
+  } else {
+    for (const chain of ours) await listChain(reading, chain, found, signal);
   }
-  return changed;
+  return ours.filter((chain) => takeOver(chain, found, state));
+}
+
+async function listChain(
+  { client, lists, spellings }: Reading,
+  { table, name }: ChainRef,
+  found: KernelState,
+  signal: AbortSignal,
+): Promise<void> {
+  const listing = await client.list(table, name, signal);
+  const rules = listing?.map(({ rule }) => rule);
+  const tail = lists.get(chainKey(table, name));
+  if (tail === undefined) {
+    found.setHash(table, name, rules && spellings.hash(table, name, hashRules(rules)));
+    return;
+  }
+  // A kernel that has no such table yet has no rules in it either.
+  if (rules === undefined && !builtIn.has(name)) return;
+  const words = (rules ?? []).map((rule) => spellings.rule(table, name, rule));
+  found.setList(table, name, listOf(words, tail));
+}
+
+/** Takes one chain into `state`. False when it is there already as it was found. */
+function takeOver({ table, name }: ChainRef, found: KernelState, state: KernelState): boolean {
+  const [hash, list] = [found.hashOf(table, name), found.list(table, name)];
+  if (hash === state.hashOf(table, name) && isSameList(list, state.list(table, name))) return false;
+  state.setHash(table, name, hash);
+  state.setList(table, name, list);
+  return true;
 }
 
 function listOf(rules: readonly RuleText[], tail: readonly RuleText[]): RuleList {
@@ -111,7 +133,7 @@ function listOf(rules: readonly RuleText[], tail: readonly RuleText[]): RuleList
   return { counts, tail: isLast ? tail : undefined };
 }
 
-function isSameList(a: RuleList | undefined, b: Readonly<RuleList> | undefined): boolean {
+function isSameList(a: Readonly<RuleList> | undefined, b: Readonly<RuleList> | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   if (a.counts.size !== b.counts.size || (a.tail === undefined) !== (b.tail === undefined)) return false;
   return a.counts.entries().every(([rule, count]) => b.counts.get(rule) === count);

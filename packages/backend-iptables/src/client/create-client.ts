@@ -14,7 +14,7 @@ import { InputLines } from './input-lines.ts';
 import type { CountedRule, IptablesClient, RestoreResult, TableReader } from './iptables-client.ts';
 import { parseListing } from './parse-listing.ts';
 import { saveLineReader } from './parse-save-line.ts';
-import { LineSplitter } from './read-lines.ts';
+import { LineSplitter } from '@switchyard/host';
 import { parseRefusal } from './refusal.ts';
 import { UnreadableTableError } from './unreadable-table.ts';
 

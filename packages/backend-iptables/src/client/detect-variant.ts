@@ -7,7 +7,7 @@ import {
   type IptablesPrograms,
   type IptablesVariant,
 } from '@switchyard/host';
-import { LineSplitter } from './read-lines.ts';
+import { LineSplitter } from '@switchyard/host';
 import { parseRefusal } from './refusal.ts';
 
 /** Which variant a node uses, and how that is known. */

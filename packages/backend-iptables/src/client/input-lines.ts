@@ -1,4 +1,4 @@
-import { LineSplitter } from './read-lines.ts';
+import { LineSplitter } from '@switchyard/host';
 
 /** Remembers, of a text that is written in pieces, which of its lines are COMMIT. */
 export class InputLines {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { saveLineReader } from './parse-save-line.ts';
-import { LineSplitter } from './read-lines.ts';
+import { LineSplitter } from '@switchyard/host';
 
 function read(text: string, pieceLength = text.length) {
   const told: unknown[] = [];

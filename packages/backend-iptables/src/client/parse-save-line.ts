@@ -1,5 +1,5 @@
 import type { TableReader } from './iptables-client.ts';
-import { detached } from './read-lines.ts';
+import { detached } from '@switchyard/host';
 
 /** What reading one table of `iptables-save` came to. */
 export interface SaveOutcome {

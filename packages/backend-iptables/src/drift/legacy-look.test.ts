@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Change } from '../apply/change.ts';
 import { KernelState } from '../apply/kernel-state.ts';
+import { Spellings } from '../apply/spellings.ts';
 import { hashRules } from '../apply/rule-hash.ts';
 import type { IptablesClient } from '../client/iptables-client.ts';
 import { LegacyLook } from './legacy-look.ts';
@@ -36,7 +37,7 @@ class Bench {
       get state() {
         return state();
       },
-      reading: { client: client as IptablesClient, lists: new Map(), isOurs: () => true },
+      reading: { client: client as IptablesClient, lists: new Map(), spellings: new Spellings(), isOurs: () => true },
     });
   }
 

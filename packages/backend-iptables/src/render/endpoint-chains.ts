@@ -1,3 +1,4 @@
+import { addressAndPort } from '@switchyard/core';
 import type { Endpoint, TrafficPolicy } from '@switchyard/core';
 import type { Chain, RuleText } from '../chains.ts';
 import { chainNames, endpointChain } from '../names.ts';
@@ -20,7 +21,7 @@ export interface NamedEndpoint {
 export function namedEndpoints(plan: ServicePlan): ReadonlyMap<TrafficPolicy, readonly NamedEndpoint[]> {
   const named = new Map<string, NamedEndpoint>();
   const nameOf = (endpoint: Endpoint): NamedEndpoint => {
-    const text = textOf(endpoint);
+    const text = addressAndPort(endpoint.address, endpoint.port);
     let known = named.get(text);
     if (known === undefined) {
       const chain = endpointChain(plan.service.key, plan.service.protocol, text);
@@ -87,8 +88,4 @@ function isAffine(plan: ServicePlan): boolean {
 function recentList({ options }: ServicePlan, { chain }: NamedEndpoint): string {
   const mask = options.ipFamily === 'IPv4' ? '255.255.255.255' : 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
   return `--name ${chain} --mask ${mask} --rsource`;
-}
-
-function textOf({ address, port }: Endpoint): string {
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }

@@ -1,4 +1,5 @@
 import {
+  addressAndPort,
   assertNever,
   type Flow,
   InvariantError,
@@ -54,7 +55,7 @@ export function comparableVerdict(verdict: Verdict, flow: Flow): TracedVerdict {
   const isOnlySender = verdict.endpoints.every((endpoint) => endpoint.address === flow.source);
   return {
     kind: 'forward',
-    endpoints: verdict.endpoints.map(({ address, port }) => endpointText(address, String(port))).sort(),
+    endpoints: verdict.endpoints.map(({ address, port }) => addressAndPort(address, port)).sort(),
     masquerade: verdict.masquerade || isOnlySender,
   };
 }
@@ -126,7 +127,7 @@ class Walk {
       return { kind: 'pass' };
     }
     const { destination: address, port, isMasqueraded: masquerade, remembered } = packet;
-    return { kind: 'forward', address, endpoint: endpointText(address, port), masquerade, remembered };
+    return { kind: 'forward', address, endpoint: addressAndPort(address, port), masquerade, remembered };
   }
 
   /** What is for this node itself comes in by INPUT, what it sends itself by way of `lo`; endpoints are taken to be elsewhere. */
@@ -238,8 +239,4 @@ function summarize(outcomes: readonly Outcome[], flow: Flow): TracedVerdict {
     endpoints: [...new Set(forwards.map(({ endpoint }) => endpoint))].sort(),
     masquerade: others[0]?.masquerade ?? true,
   };
-}
-
-function endpointText(address: string, port: string): string {
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }

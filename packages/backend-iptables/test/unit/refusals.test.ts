@@ -67,4 +67,67 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
       expect(await driven.dump()).toBe(await fresh.dump());
     });
   });
+
+  describe('knowledge that was wrong', () => {
+    const damages: readonly (readonly [string, RegExp])[] = [
+      ['entries that are to go are gone', /^$/],
+      ['chains of Services are gone', /^KUBE-SVC/],
+      ['chains of endpoints are gone', /^KUBE-SEP/],
+      ['shared chains are gone', /^KUBE-SERVICES/],
+    ];
+    test.each(damages)('%s: the change is made all the same', async (_, doomed) => {
+      await driven.full(services(6));
+      const chains = [...driven.save().matchAll(/^:(KUBE-\S+)/gm)].map(([, name]) => name ?? '');
+      const flushes = [...new Set(chains)].filter((name) => !/CANARY|FIREWALL|FORWARD|EXTERNAL/.test(name));
+      const nat = (lines: readonly string[]): void => {
+        driven.iptables.put('IPv4', variant, `*nat\n${lines.join('\n')}\nCOMMIT\n`);
+      };
+      nat(['-F PREROUTING', '-F OUTPUT', ...flushes.map((name) => `-F ${name}`)]);
+      const gone = flushes.filter((name) => doomed.test(name));
+      if (gone.length > 0) nat(gone.map((name) => `-X ${name}`));
+      expect(await driven.next(services(5, [2], 2))).toMatchObject({ status: 'applied' });
+      await driven.full(services(5, [2], 2));
+      const fresh = await Driven.open({ variant });
+      await fresh.full(services(5, [2], 2));
+      expect(await driven.dump()).toBe(await fresh.dump());
+    });
+  });
+
+  describe('others in the way', () => {
+    test('are waited for a few times', async () => {
+      await driven.full(services(2));
+      driven.iptables.contended = 2;
+      expect(await driven.next(services(3))).toMatchObject({ status: 'applied' });
+    });
+
+    test('for long make the apply fail, and the next one reads everything', async () => {
+      await driven.full(services(2));
+      driven.iptables.contended = 20;
+      expect(await driven.next(services(3))).toMatchObject({ status: 'failed' });
+      driven.iptables.contended = 0;
+      expect(await driven.next(services(3))).toMatchObject({ status: 'applied' });
+      expect(await driven.full(services(3))).toEqual({ status: 'applied', writes: 0 });
+    });
+  });
+
+  test('chains of kube-proxy that a foreign rule leads to stay, and fail nothing', async () => {
+    const stale = ':KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n:KUBE-SVC-BBBBBBBBBBBBBBBB - [0:0]\n';
+    driven.iptables.put('IPv4', variant, `*nat\n${stale}:MINE - [0:0]\n-A MINE -j KUBE-SVC-AAAAAAAAAAAAAAAA\nCOMMIT\n`);
+    expect(await driven.full(services(2))).toMatchObject({ status: 'applied' });
+    expect(driven.save()).toContain('-A MINE -j KUBE-SVC-AAAAAAAAAAAAAAAA');
+    expect(driven.save()).not.toContain('BBBBBBBBBBBBBBBB');
+  });
+
+  test('of ten endpoints one is replaced: at most 4 kB are written', async () => {
+    const ten = (last: number): ForwardingTable =>
+      situation({
+        'recommendation-service': {
+          ports: [{ name: 'http', port: 80 }],
+          endpoints: [1, 2, 3, 4, 5, 6, 7, 8, 9, last].map((at) => there(`10.244.100.${at}`)),
+        },
+      });
+    await driven.full(ten(10));
+    await driven.next(ten(11));
+    expect(driven.iptables.restores.at(-1)?.text.length).toBeLessThanOrEqual(4000);
+  });
 });

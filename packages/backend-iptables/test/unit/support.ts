@@ -9,13 +9,15 @@ import {
   noopLogger,
   seconds,
 } from '@switchyard/core';
-import { ManualClock } from '@switchyard/core/testing';
 import type { IptablesVariant } from '@switchyard/host';
 import { IptablesBackend } from '../../src/backend.ts';
 import { openIptablesClient } from '../../src/client/create-client.ts';
 import { FakeIptables } from '../../src/testing/index.ts';
 
 export const { signal } = new AbortController();
+
+/** Waits for nothing. */
+const impatientClock: Clock = { now: () => millis(0), monotonic: () => millis(0), sleep: () => Promise.resolve() };
 
 /** How a backend is driven. */
 export interface DrivenOptions {
@@ -44,7 +46,7 @@ export class Driven {
     const { variant = 'nft', ipFamily = 'IPv4', iptables = new FakeIptables() } = options;
     const client = await openIptablesClient({ runner: iptables, ipFamily, variant }, signal);
     const choices = { masqueradeMark: 0x4000, dropInvalid: true, randomFully: true, nfacct: false };
-    const { logger = noopLogger, clock = new ManualClock() } = options;
+    const { logger = noopLogger, clock = impatientClock } = options;
     const parts = { client, runner: iptables, logger, choices, clock, syncPeriod: seconds(30) };
     return new Driven(
       iptables,

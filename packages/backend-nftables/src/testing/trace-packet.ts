@@ -1,4 +1,5 @@
 import {
+  addressAndPort,
   assertNever,
   type Flow,
   InvariantError,
@@ -52,7 +53,7 @@ export function comparableVerdict(verdict: Verdict, flow: Flow): TracedVerdict {
   const isOnlySender = verdict.endpoints.every((endpoint) => endpoint.address === flow.source);
   return {
     kind: 'forward',
-    endpoints: verdict.endpoints.map(({ address, port }) => endpointText(address, String(port))).sort(),
+    endpoints: verdict.endpoints.map(({ address, port }) => addressAndPort(address, port)).sort(),
     masquerade: verdict.masquerade || isOnlySender,
   };
 }
@@ -118,7 +119,7 @@ function walk(nft: FakeNft, packet: Packet): Outcome {
     if (packet.isMasqueraded) throw new InvariantError('a packet that is not ours would be masqueraded');
     return { kind: 'pass' };
   }
-  const endpoint = endpointText(packet.destination, packet.port);
+  const endpoint = addressAndPort(packet.destination, packet.port);
   return { kind: 'forward', address: packet.destination, endpoint, masquerade: packet.isMasqueraded };
 }
 
@@ -306,8 +307,4 @@ function valueOf(field: Field, packet: Packet): string | undefined {
   const mask = /^meta priority and (0x[0-9a-f]+)$/.exec(field)?.[1];
   const priority = mask === undefined ? packet.priority : packet.priority & Number(mask);
   return `0x${(priority >>> 0).toString(16)}`;
-}
-
-function endpointText(address: string, port: string): string {
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }

@@ -1,3 +1,4 @@
+import { addressAndPort } from '../ip/port.ts';
 import type { TrafficPolicy } from '../records/service.ts';
 import type { Reason } from './explain-types.ts';
 import type { Endpoint, ServiceForwarding } from './forwarding-table.ts';
@@ -65,7 +66,5 @@ function excluded(endpoint: Endpoint, { policy, topology, isSetEmpty }: ChosenSe
 }
 
 function placeOf(endpoint: Endpoint): string {
-  return endpoint.address.includes(':')
-    ? `[${endpoint.address}]:${endpoint.port}`
-    : `${endpoint.address}:${endpoint.port}`;
+  return addressAndPort(endpoint.address, endpoint.port);
 }

@@ -1,3 +1,4 @@
+import { addressAndPort } from '../ip/port.ts';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { HostError } from '../errors.ts';
@@ -217,8 +218,7 @@ function hostOf(target: ListenTarget): string {
 }
 
 function listenFailed(target: ListenTarget, cause: Error): HostError {
-  const host = hostOf(target);
-  const place = host.includes(':') ? `[${host}]:${target.port}` : `${host}:${target.port}`;
+  const place = addressAndPort(hostOf(target), target.port);
   const reason = cause.message.replace(/^listen E[A-Z0-9]+: (.+?)(?: \S+:\d+)?$/, '$1'); // the place is said already
   return new HostError('host.listen', `cannot listen on ${place}: ${reason}`, { cause });
 }

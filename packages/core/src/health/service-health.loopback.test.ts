@@ -1,14 +1,14 @@
 import { Agent, get } from 'node:http';
-import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { noopEvents } from '../events.ts';
 import type { HealthCheck } from '../forwarding/forwarding-table.ts';
 import type { IpAddress, IpFamily } from '../ip/address.ts';
 import { parseIp } from '../ip/address.ts';
-import { parsePort, type Port } from '../ip/port.ts';
+import type { Port } from '../ip/port.ts';
 import { noopLogger } from '../log.ts';
 import { noopMetrics } from '../metrics.ts';
 import { nodeName, type ServiceKey, serviceKey } from '../records/keys.ts';
+import { freePort } from '../testing/free-port.ts';
 import { ManualClock } from '../testing/manual-clock.ts';
 import { httpListener } from './http-listener.ts';
 import { ServiceHealth } from './service-health.ts';
@@ -35,16 +35,6 @@ function serviceHealth(ipFamily: IpFamily, addresses: readonly (IpAddress | 'any
 
 function checks(service: ServiceKey, port: Port, localReadyEndpoints: number): ReadonlyMap<ServiceKey, HealthCheck> {
   return new Map([[service, { service, port, localReadyEndpoints }]]);
-}
-
-/** A port that was free in both families a moment ago. */
-async function freePort(): Promise<Port> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '::', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return parsePort(address.port);
 }
 
 interface Answer {
@@ -74,7 +64,7 @@ function ask(port: Port, { host = '127.0.0.1', agent = false as Agent | false, m
 }
 
 test('fact 33: both families answer at one port, each with its own count', async () => {
-  const port = await freePort();
+  const port = await freePort('::');
   await serviceHealth('IPv4', ['any']).sync(checks(cart, port, 2));
   await serviceHealth('IPv6', ['any']).sync(checks(cart, port, 0));
   expect(await ask(port)).toMatchObject({ status: 200, weight: '2' });
@@ -85,20 +75,20 @@ test.each([
   ['IPv4', '127.0.0.1', '::1'],
   ['IPv6', '::1', '127.0.0.1'],
 ] as const)('a server of %s alone is not heard in the other family', async (ipFamily, host, other) => {
-  const port = await freePort();
+  const port = await freePort('::');
   await serviceHealth(ipFamily, ['any']).sync(checks(cart, port, 1));
   expect(await ask(port, { host })).toMatchObject({ status: 200 });
   await expect(ask(port, { host: other })).rejects.toMatchObject({ code: 'ECONNREFUSED' });
 });
 
 test.each(['GET', 'HEAD', 'POST', 'OPTIONS'])('%s is answered, whatever the path', async (method) => {
-  const port = await freePort();
+  const port = await freePort('::');
   await serviceHealth('IPv4', [parseIp('127.0.0.1')]).sync(checks(cart, port, 1));
   expect(await ask(port, { method })).toMatchObject({ status: 200, weight: '1' });
 });
 
 test('who is connected when the Service goes hears 503 once, then must connect anew and is refused', async () => {
-  const port = await freePort();
+  const port = await freePort('::');
   const health = serviceHealth('IPv4', [parseIp('127.0.0.1')]);
   await health.sync(checks(cart, port, 1));
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -110,7 +100,7 @@ test('who is connected when the Service goes hears 503 once, then must connect a
 });
 
 test('a port that passes to another Service answers for it at once; the old connection still hears of the old one', async () => {
-  const port = await freePort();
+  const port = await freePort('::');
   const health = serviceHealth('IPv4', [parseIp('127.0.0.1')]);
   await health.sync(checks(cart, port, 1));
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });

@@ -1,4 +1,4 @@
-import { InvariantError } from '../errors.ts';
+import { InvariantError, messageOf } from '../errors.ts';
 import type { EventRecorder } from '../events.ts';
 import type { HealthCheck } from '../forwarding/forwarding-table.ts';
 import type { IpAddress, IpFamily } from '../ip/address.ts';
@@ -180,7 +180,7 @@ export class ServiceHealth implements AsyncDisposable {
   #recordFailure(service: ServiceKey, error: unknown): void {
     const { nodeName, events } = this.#options;
     const [namespace = '', name = ''] = service.split('/');
-    const what = error instanceof Error ? error.message : String(error);
+    const what = messageOf(error);
     events.record({
       type: 'Warning',
       reason: 'FailedToStartServiceHealthcheck',

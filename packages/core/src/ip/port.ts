@@ -21,6 +21,11 @@ export function parsePort(value: unknown): Port {
   return port;
 }
 
+/** `10.0.0.1:80` or `[fd00::1]:80`, as URLs and iptables have it. */
+export function addressAndPort(address: string, port: number | string): string {
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+}
+
 /** `value` as a protocol, or undefined. */
 export function tryParseProtocol(value: unknown): Protocol | undefined {
   return value === 'TCP' || value === 'UDP' || value === 'SCTP' ? value : undefined;

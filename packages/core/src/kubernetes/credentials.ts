@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { ConfigError } from '../errors.ts';
+import { ConfigError, messageOf } from '../errors.ts';
 import { type Clock, seconds } from '../time.ts';
 import type { Credentials } from './api-server-connection.ts';
 
@@ -64,6 +64,6 @@ export async function readText(path: string, what: string): Promise<string> {
 
 /** The first line of an error's message, without Node's code. */
 export function errorReason(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return (message.split('\n')[0] ?? '').replace(/^E[A-Z]+: /, '');
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../errors.ts';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ManifestFault, ManifestNote, ManifestObject } from './read-manifest.ts';
@@ -66,7 +67,7 @@ export class ManifestFolder {
         accepted: known?.accepted ?? [],
       });
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
         this.#files.delete(name); // gone between the listing and now
         return;

@@ -1,6 +1,6 @@
 import { watch } from 'node:fs/promises';
 import { isEqual } from '../equal.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError, messageOf } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import { type ClusterEvent, resourceKinds } from '../state/cluster-event.ts';
 import type { ClusterStateSource } from '../state/cluster-state-source.ts';
@@ -69,7 +69,7 @@ async function firstScan(folder: ManifestFolder, path: string, report: ManifestR
     report.scanned(state);
     return state;
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigError('manifests.folder', `cannot read the manifest folder ${path}: ${reason}`, { cause });
   }
 }

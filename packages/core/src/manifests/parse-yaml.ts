@@ -1,3 +1,4 @@
+import { messageOf } from '../errors.ts';
 import {
   isMap,
   isPair,
@@ -74,7 +75,7 @@ function toPlain(
   try {
     return { value: document.toJS({ maxAliasCount: 100 }), error: undefined };
   } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
+    const message = messageOf(cause);
     return { value: undefined, error: { ...place(lines, document.range?.[0] ?? 0), message } };
   }
 }

@@ -11,3 +11,4 @@ export * from './scripted-api-server.ts';
 export * from './recording-clock.ts';
 export * from './memory-logger.ts';
 export * from './memory-metrics.ts';
+export * from './free-port.ts';

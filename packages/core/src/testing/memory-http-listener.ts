@@ -1,3 +1,4 @@
+import { addressAndPort } from '../ip/port.ts';
 import { HostError, UsageError } from '../errors.ts';
 import type { HttpAnswer } from '../health/http-answer.ts';
 import type {
@@ -78,5 +79,5 @@ export async function wholeAnswer(reply: HttpReply | Promise<HttpReply> | undefi
 
 function placeOf({ ipFamily, address, port }: ListenTarget): string {
   if (address === 'any') return `any-${ipFamily}:${port}`;
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+  return addressAndPort(address, port);
 }

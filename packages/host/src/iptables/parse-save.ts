@@ -1,8 +1,13 @@
+import { detached } from './line-splitter.ts';
+
 /** One rule of `iptables-save`. */
 export interface IptablesRule {
   /** The chain it stands in. */
   readonly chain: string;
-  /** What stands behind `-A CHAIN `, exactly as printed: behind `-D CHAIN ` it deletes the rule. */
+  /**
+   * What stands behind `-A CHAIN `, exactly as printed: behind `-D CHAIN ` it deletes the rule. Empty in chains that somebody
+   * made: there may be a hundred thousand such rules, and they go with their chains.
+   */
   readonly spec: string;
   /** The chain or target behind `-j` or `-g`; empty for a rule that only counts. */
   readonly target: string;
@@ -32,31 +37,56 @@ interface OpenTable {
 
 /** Reads the text of `iptables-save` or `ip6tables-save` of either variant. Lines it does not know are left out. */
 export function parseIptablesSave(text: string): IptablesSave {
-  const tables: IptablesTable[] = [];
-  const incompatible: string[] = [];
-  let open: OpenTable | undefined;
-  for (const line of text.split('\n')) {
-    if (line.startsWith('*')) open = { name: line.slice(1).trim(), chains: new Map(), rules: [] };
-    else if (line.startsWith('#')) {
-      const table = /^# Table [`'](\w+)' is incompatible/.exec(line)?.[1];
-      if (table !== undefined) incompatible.push(table);
-    } else if (line === 'COMMIT') {
-      if (open !== undefined) tables.push(open);
-      open = undefined;
-    } else if (open !== undefined) readLine(line, open);
-  }
-  return { tables, incompatible };
+  const parser = new SaveParser();
+  for (const line of text.split('\n')) parser.line(line);
+  return parser.save;
 }
 
-function readLine(line: string, { chains, rules }: OpenTable): void {
-  if (line.startsWith(':')) {
-    const [name = '', policy = '-'] = line.slice(1).split(' ');
-    chains.set(name, policy);
-    return;
+/** Reads the same line by line; the text itself need not stand in memory. */
+export class SaveParser {
+  readonly #tables: IptablesTable[] = [];
+  readonly #incompatible: string[] = [];
+  /** One text for each name, whoever holds it. */
+  readonly #names = new Map<string, string>();
+  #open: OpenTable | undefined;
+
+  /** What was read so far. */
+  get save(): IptablesSave {
+    return { tables: this.#tables, incompatible: this.#incompatible };
   }
-  // With -c, counters stand in front.
-  const match = /^(?:\[\d+:\d+\] )?-A (\S+) ?(.*)$/.exec(line);
-  if (match !== null) rules.push({ chain: match[1] ?? '', spec: match[2] ?? '', target: targetOf(match[2] ?? '') });
+
+  line(line: string): void {
+    if (line.startsWith('*')) this.#open = { name: line.slice(1).trim(), chains: new Map(), rules: [] };
+    else if (line.startsWith('#')) {
+      const table = /^# Table [`'](\w+)' is incompatible/.exec(line)?.[1];
+      if (table !== undefined) this.#incompatible.push(table);
+    } else if (line === 'COMMIT') {
+      if (this.#open !== undefined) this.#tables.push(this.#open);
+      this.#open = undefined;
+    } else if (this.#open !== undefined) this.#readLine(line, this.#open);
+  }
+
+  #readLine(line: string, { chains, rules }: OpenTable): void {
+    if (line.startsWith(':')) {
+      const [name = '', policy = '-'] = line.slice(1).split(' ');
+      chains.set(this.#name(name), policy);
+      return;
+    }
+    // With -c, counters stand in front.
+    const match = /^(?:\[\d+:\d+\] )?-A (\S+) ?(.*)$/.exec(line);
+    if (match === null) return;
+    const [, chain = '', spec = ''] = match;
+    const isMade = chains.get(chain) === '-';
+    rules.push({ chain: this.#name(chain), spec: isMade ? '' : spec, target: this.#name(targetOf(spec)) });
+  }
+
+  #name(text: string): string {
+    const known = this.#names.get(text);
+    if (known !== undefined) return known;
+    const own = detached(text);
+    this.#names.set(own, own);
+    return own;
+  }
 }
 
 /** A comment may hold anything, ` -j ` too: what is quoted is skipped. */

@@ -14,13 +14,9 @@ const cart: LeftService = {
   endpoint: '10.244.1.1:8080',
 };
 
-function plans(
-  text: string,
-  wish: RemovalWish = allOfKubeProxy,
-  limit: number = Infinity,
-): ReadonlyMap<string, TableRemoval> {
+function plans(text: string, wish: RemovalWish = allOfKubeProxy): ReadonlyMap<string, TableRemoval> {
   const { tables } = parseIptablesSave(text);
-  return new Map(tables.map((table) => [table.name, planRemoval(table, wish, limit)]));
+  return new Map(tables.map((table) => [table.name, planRemoval(table, wish)]));
 }
 
 /** One table with these chains besides the built-in ones, and rules. */
@@ -54,6 +50,14 @@ describe('iptables-save', () => {
   ])('%s leads where it should', (_, rule, target) => {
     const { tables } = parseIptablesSave(nat([], [rule]));
     expect(tables[0]?.rules[0]?.target).toBe(target);
+  });
+
+  test('of rules in chains that somebody made only the way they lead is kept', () => {
+    const { tables } = parseIptablesSave(nat(['MADE'], ['MADE -p tcp -j B', 'PREROUTING -p tcp -j B']));
+    expect(tables[0]?.rules).toEqual([
+      { chain: 'MADE', spec: '', target: 'B' },
+      { chain: 'PREROUTING', spec: '-p tcp -j B', target: 'B' },
+    ]);
   });
 
   test('counters in front of a rule are no part of it', () => {
@@ -94,25 +98,25 @@ describe('a removal', () => {
     const plan = plans(kubeProxySave([cart])).get('nat');
     expect(plan?.scripts).toEqual([
       `*nat
-:KUBE-POSTROUTING - [0:0]
-:KUBE-PROXY-CANARY - [0:0]
-:KUBE-SERVICES - [0:0]
-:KUBE-NODEPORTS - [0:0]
-:KUBE-EXT-AAQQQQQQQQQQQQQQ - [0:0]
 :KUBE-SVC-AAQQQQQQQQQQQQQQ - [0:0]
+:KUBE-SERVICES - [0:0]
 :KUBE-SEP-AAQQQQQQQQQQQQQQ - [0:0]
+:KUBE-PROXY-CANARY - [0:0]
+:KUBE-POSTROUTING - [0:0]
+:KUBE-NODEPORTS - [0:0]
 :KUBE-MARK-MASQ - [0:0]
+:KUBE-EXT-AAQQQQQQQQQQQQQQ - [0:0]
 -D PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
 -D OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
 -D POSTROUTING -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
--X KUBE-POSTROUTING
--X KUBE-PROXY-CANARY
--X KUBE-SERVICES
--X KUBE-NODEPORTS
--X KUBE-EXT-AAQQQQQQQQQQQQQQ
 -X KUBE-SVC-AAQQQQQQQQQQQQQQ
+-X KUBE-SERVICES
 -X KUBE-SEP-AAQQQQQQQQQQQQQQ
+-X KUBE-PROXY-CANARY
+-X KUBE-POSTROUTING
+-X KUBE-NODEPORTS
 -X KUBE-MARK-MASQ
+-X KUBE-EXT-AAQQQQQQQQQQQQQQ
 COMMIT
 `,
     ]);
@@ -126,20 +130,22 @@ COMMIT
     }
   });
 
-  test('of many chains is several transactions: the first cuts off, and no chain goes before those that lead to it', () => {
-    const { scripts = [], chains = [] } = plans(kubeProxySave([cart]), allOfKubeProxy, 3).get('nat') ?? {};
-    expect(scripts).toHaveLength(3);
-    expect(scripts.map((script) => script.match(/^-D/gm)?.length ?? 0)).toEqual([3, 0, 0]);
-    expect(scripts.flatMap((script) => script.match(/(?<=^-X )\S+/gm) ?? [])).toEqual(chains);
-    const [entry, ...later] = ['KUBE-SERVICES', 'KUBE-EXT-', 'KUBE-SVC-', 'KUBE-SEP-', 'KUBE-MARK-MASQ'].map((start) =>
-      chains.findIndex((chain) => chain.startsWith(start)),
-    );
-    expect(later).toEqual([...later].sort((one, other) => one - other));
-    expect(entry).toBeLessThan(later[0] ?? 0);
-  });
-
   test('writes nothing where nothing is to go', () => {
     expect(plans(nat(['CNI-X'], ['PREROUTING -j CNI-X'])).get('nat')).toMatchObject({ chains: [], scripts: [] });
+  });
+
+  test('in parts first takes what leads to the chains, then each chain after all that lead to it', () => {
+    const nat = parseIptablesSave(kubeProxySave([cart])).tables[0]!;
+    const { scripts, chains } = planRemoval(nat, allOfKubeProxy, 3);
+    expect(scripts.map((script) => script.match(/^-D /gm)?.length)).toEqual([3, undefined, undefined]);
+    const left = new Set(chains);
+    for (const script of scripts) {
+      const part: readonly string[] = script.match(/(?<=^:)\S+/gm) ?? [];
+      expect(part.length).toBeLessThanOrEqual(3);
+      for (const chain of part) left.delete(chain);
+      for (const { chain, target } of nat.rules) if (part.includes(target)) expect(left).not.toContain(chain);
+    }
+    expect(left.size).toBe(0);
   });
 
   test('deletes a jump as often as it is there', () => {
@@ -147,8 +153,7 @@ COMMIT
     expect(
       plans(nat(['KUBE-SERVICES'], [jump, jump]))
         .get('nat')
-        ?.scripts.join('')
-        .match(/-D PREROUTING/g),
+        ?.scripts[0]?.match(/-D PREROUTING/g),
     ).toHaveLength(2);
   });
 
@@ -175,12 +180,8 @@ COMMIT
     const filter = kubeProxySave([cart]).replace(':FORWARD ACCEPT [0:0]', ':FORWARD DROP [0:0]');
     const kept = new Map([['KUBE-FORWARD', 'the policy of FORWARD is DROP, and it lets Service traffic pass']]);
     expect(plans(filter, allButForward).get('filter')).toMatchObject({ kept });
-    expect(plans(filter, allButForward).get('filter')?.scripts.join('')).not.toContain('KUBE-FORWARD');
-    expect(plans(filter, allOfKubeProxy).get('filter')?.scripts.join('')).toContain('-X KUBE-FORWARD');
-    expect(
-      plans(kubeProxySave([cart]), allButForward)
-        .get('filter')
-        ?.scripts.join(''),
-    ).toContain('-X KUBE-FORWARD');
+    expect(plans(filter, allButForward).get('filter')?.scripts[0]).not.toContain('KUBE-FORWARD');
+    expect(plans(filter, allOfKubeProxy).get('filter')?.scripts[0]).toContain('-X KUBE-FORWARD');
+    expect(plans(kubeProxySave([cart]), allButForward).get('filter')?.scripts[0]).toContain('-X KUBE-FORWARD');
   });
 });

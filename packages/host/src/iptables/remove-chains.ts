@@ -1,8 +1,9 @@
 import { type Millis, seconds } from '@switchyard/core';
 import { commandFailed, isPermissionDenied } from '../command-error.ts';
 import type { CommandResult, CommandRunner } from '../command-runner.ts';
-import { type IptablesSave, parseIptablesSave } from './parse-save.ts';
-import { iptablesName, type IptablesPlace } from './place.ts';
+import { LineSplitter } from './line-splitter.ts';
+import { type IptablesSave, SaveParser } from './parse-save.ts';
+import { iptablesName, type IptablesPlace, type IptablesVariant } from './place.ts';
 import { planRemoval, type RemovalWish, type TableRemoval } from './plan-removal.ts';
 import { findIptables } from './programs.ts';
 
@@ -26,12 +27,12 @@ const timeout: Millis = seconds(180);
 /** For a lock that another iptables holds, in seconds. */
 const lockWait = 10;
 const attempts = 3;
-/** Chains per transaction: the nft variant takes time that grows with the square of them, legacy copies the table for each. */
-const limits: Readonly<Record<IptablesPlace['variant'], number>> = { nft: 1000, legacy: Infinity };
+/** The nft variant takes time with the square of the chains in a script; legacy copies the whole table for each. */
+const chainsPerScript: Readonly<Record<IptablesVariant, number>> = { nft: 1000, legacy: Number.POSITIVE_INFINITY };
 
 /**
- * Removes unwanted chains of one place, one transaction per table, or several where they are many: the first of them cuts all off.
- * What is unwanted may depend on what is there. Never throws for what the machine refuses. When the rules change between reading and writing, it reads again.
+ * Removes unwanted chains of one place, one transaction per table, or several where they are many; what is unwanted may depend on what is there. Never throws
+ * for what the machine refuses. When the rules change between reading and writing, it reads again.
  */
 export async function removeChains(
   runner: CommandRunner,
@@ -45,13 +46,13 @@ export async function removeChains(
     if (found === undefined) return { ...place, status: 'skipped', reason: `${iptablesName(place)} is not installed` };
     const program = found.command;
     for (let attempt = 1; ; attempt++) {
-      const saved = await runner.run(`${program}-save`, [], { timeout, signal });
-      if (saved.exitCode !== 0) {
-        if (isAbsent(saved))
+      const { result, save } = await read(runner, `${program}-save`, signal);
+      if (result.exitCode !== 0) {
+        if (isAbsent(result))
           return { ...place, status: 'skipped', reason: `the kernel has no ${iptablesName(place)} tables` };
-        throw commandFailed(readAttempt(place, saved), { file: `${program}-save`, args: [] }, saved);
+        throw commandFailed(readAttempt(place, result), { file: `${program}-save`, args: [] }, result);
       }
-      const { incompatible, plans } = planned(saved.stdout, wish, limits[place.variant]);
+      const { incompatible, plans } = planned(save, wish, chainsPerScript[place.variant]);
       const refused = await writeTables({ runner, program, place }, plans, tables, signal);
       if (refused === undefined) return { ...place, status: 'looked', tables, incompatible };
       if (attempt === attempts) throw refused;
@@ -79,13 +80,12 @@ async function writeTables(
   const args = ['--noflush', '-w', String(lockWait)];
   for (const plan of plans) {
     if (plan.chains.length === 0 && done.some(({ table }) => table === plan.table)) continue; // told before
-    for (const [index, script] of plan.scripts.entries()) {
-      const result = await runner.run(file, args, { stdin: script, timeout, signal });
-      if (result.exitCode !== 0) {
-        const state = index === 0 ? 'it is as before' : 'nothing leads to those that are left';
-        const attempt = `cannot remove chains (${plan.chains.length}) from table ${plan.table} of ${iptablesName(place)}; ${state}`;
-        return commandFailed(attempt, { file, args }, result);
-      }
+    for (const [index, stdin] of plan.scripts.entries()) {
+      const result = await runner.run(file, args, { stdin, timeout, signal });
+      if (result.exitCode === 0) continue;
+      const state = index === 0 ? 'it is as before' : 'nothing leads to those that are left';
+      const attempt = `cannot remove chains (${plan.chains.length}) from table ${plan.table} of ${iptablesName(place)}; ${state}`;
+      return commandFailed(attempt, { file, args }, result);
     }
     done.push(plan);
   }
@@ -97,12 +97,27 @@ interface Planned {
   readonly plans: readonly TableRemoval[];
 }
 
-function planned(text: string, wish: RemovalWish | ((save: IptablesSave) => RemovalWish), limit: number): Planned {
-  const saved = parseIptablesSave(text);
-  const { tables, incompatible } = saved;
-  const wanted = typeof wish === 'function' ? wish(saved) : wish;
-  const plans = tables.map((table) => planRemoval(table, wanted, limit));
-  return { incompatible, plans: plans.filter(({ chains, kept }) => chains.length > 0 || kept.size > 0) };
+function planned(save: IptablesSave, wish: RemovalWish | ((save: IptablesSave) => RemovalWish), size: number): Planned {
+  const wanted = typeof wish === 'function' ? wish(save) : wish;
+  const plans = save.tables.map((table) => planRemoval(table, wanted, size));
+  return {
+    incompatible: save.incompatible,
+    plans: plans.filter(({ chains, kept }) => chains.length > 0 || kept.size > 0),
+  };
+}
+
+/** All tables that there are. What is read is not asked for as one text: there may be a hundred thousand rules. */
+async function read(
+  runner: CommandRunner,
+  file: string,
+  signal: AbortSignal,
+): Promise<{ readonly result: CommandResult; readonly save: IptablesSave }> {
+  const parser = new SaveParser();
+  const lines = new LineSplitter((line) => parser.line(line));
+  const onStdout = (piece: string): void => lines.push(piece);
+  const result = await runner.run(file, [], { onStdout, timeout, signal });
+  lines.end();
+  return { result, save: parser.save };
 }
 
 function isAbsent(result: CommandResult): boolean {

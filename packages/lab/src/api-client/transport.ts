@@ -1,5 +1,5 @@
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { ApiServerError } from '@switchyard/core';
+import { ApiServerError, messageOf } from '@switchyard/core';
 
 /** One HTTP exchange with the API server. `path` includes the query. */
 export interface ApiRequest {
@@ -97,7 +97,7 @@ async function readText(response: IncomingMessage, request: ApiRequest, signal: 
 }
 
 function unreachable(request: ApiRequest, cause: unknown): ApiServerError {
-  const detail = cause instanceof Error ? cause.message : String(cause);
+  const detail = messageOf(cause);
   return new ApiServerError(
     'api.unreachable',
     `${request.method} ${request.path}: no complete answer from the API server (${detail}); try again later`,

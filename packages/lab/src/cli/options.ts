@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { ConfigError, ipFamilies, type IpFamily, tryParseIp } from '@switchyard/core';
+import { ConfigError, ipFamilies, type IpFamily, messageOf, tryParseIp } from '@switchyard/core';
 
 /** Name of the lab that commands mean when none is given. */
 export const defaultLab = 'demo';
@@ -143,7 +143,7 @@ function parse<const T extends OptionsConfig>(
   try {
     return parseArgs({ args: [...args], options, allowPositionals, strict: true });
   } catch (cause) {
-    throw invalid(`${cause instanceof Error ? cause.message : String(cause)}; see ./dev lab help`);
+    throw invalid(`${messageOf(cause)}; see ./dev lab help`);
   }
 }
 

@@ -2,6 +2,7 @@
  * Owns a cluster in the background: builds it from the `UpOptions` given as JSON, tells its parent over the IPC channel,
  * and keeps it until SIGTERM or SIGINT. While it is still building, the loss of its parent ends it too.
  */
+import { messageOf } from '@switchyard/core';
 import type { DaemonMessage } from '../cli/up.ts';
 import type { UpOptions } from '../cli/options.ts';
 import { checkAgent } from '../agent-program.ts';
@@ -30,7 +31,7 @@ try {
   await tell({ kind: 'ready', record: { url, kubeconfig, insideUrl, insideKubeconfig } });
   await stopped.promise;
 } catch (error) {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   process.stderr.write(`${error instanceof Error ? error.stack : message}\n`);
   await tell({ kind: 'failed', message });
   process.exitCode = 1;

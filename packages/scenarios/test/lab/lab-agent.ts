@@ -10,6 +10,7 @@ import {
   type Scenario,
   type ScenarioDetection,
 } from '../../src/index.ts';
+import type { LabMode } from './lab-mode.ts';
 
 const program = fileURLToPath(new URL('../../../../apps/node-agent/bin/switchyard-agent', import.meta.url));
 const patience = 20_000;
@@ -26,6 +27,7 @@ export class LabAgent implements AsyncDisposable {
   readonly #folder: string;
   #process: LabProcess | undefined;
   #flags: readonly string[] = [];
+  #mode: LabMode | undefined;
   #replacements = 0;
   /** How often the agent was started. */
   starts = 0;
@@ -44,14 +46,16 @@ export class LabAgent implements AsyncDisposable {
    * Makes the agent run with the scenario's flags and with nothing but the marker in its cluster; in NodeCIDR mode also the
    * Nodes, without which it does not begin.
    */
-  async reset(scenario: Scenario, signal: AbortSignal): Promise<void> {
-    const flags = flagsOf(scenario, this.#folder);
+  async reset(scenario: Scenario, mode: LabMode, signal: AbortSignal): Promise<void> {
+    const flags = [...mode.flags, ...flagsOf(scenario, this.#folder)];
     const isRunning = this.#process !== undefined && flags.join(' ') === this.#flags.join(' ');
     if (!isRunning) {
       await this.kill();
       const isByNode = scenario.agent.detectLocal.kind === 'nodeCIDR';
       const objects = clusterObjects(scenario, firstState(scenario));
       await this.#write(isByNode ? objects.filter(({ kind }) => kind === 'Node') : []);
+      if (this.#mode !== mode) await this.#cleanUp();
+      this.#mode = mode;
       this.#flags = flags;
       await this.start(signal);
     } else await this.deliver([], signal);
@@ -66,7 +70,7 @@ export class LabAgent implements AsyncDisposable {
   /** Starts the agent and waits until it has applied what is in the folder. */
   async start(signal: AbortSignal): Promise<void> {
     this.starts += 1;
-    this.#process = this.#node.spawn(program, this.#flags, { logName: 'agent' });
+    this.#process = this.#node.spawn(program, this.#flags, { logName: 'agent', env: this.#environment });
     await this.#applied(signal);
   }
 
@@ -79,6 +83,17 @@ export class LabAgent implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
     await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  /** Nothing of one mode is left for the next: what an agent does with the rules of another is not the scenarios' business. */
+  async #cleanUp(): Promise<void> {
+    const done = await this.#node.run(program, ['--cleanup'], { env: this.#environment, timeout: millis(patience) });
+    if (done.exitCode !== 0) throw new Error(`the agent could not clean up: ${done.stderr}`);
+  }
+
+  /** Others on this machine are not waited for. */
+  get #environment(): Readonly<Record<string, string>> {
+    return { XTABLES_LOCKFILE: `${this.#folder}/.xtables.lock` };
   }
 
   async #write(objects: readonly ClusterObject[]): Promise<void> {
@@ -146,13 +161,12 @@ function marker(name: string): ClusterObject {
   };
 }
 
-/** The agent flags that correspond to a scenario's `agent`. */
+/** The agent flags that correspond to a scenario's `agent`, whatever the mode. */
 function flagsOf(scenario: Scenario, folder: string): readonly string[] {
   const { detectLocal, masqueradeAll, localhostNodePorts, terminatingFallback } = scenario.agent;
   return [
     `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
-    '--proxy-mode=nftables',
     '--logging-format=json',
     '--conntrack-max-per-core=0', // it is the whole machine's
     '--oom-score-adj=0',

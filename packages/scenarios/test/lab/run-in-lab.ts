@@ -19,6 +19,7 @@ import {
   type ScenarioStep,
   type StepResult,
 } from '../../src/index.ts';
+import type { LabMode } from './lab-mode.ts';
 import { type Attempts, isExpected, probeFlow, type Seen, seenOf } from './probe-flow.ts';
 import { probeSctp } from './sctp.ts';
 import type { Stage } from './stage.ts';
@@ -30,10 +31,14 @@ type HealthStep = Extract<ScenarioStep, { readonly kind: 'healthCheck' }>;
  * Altitude 3: real packets through the real agent's kernel. Steps that only look run side by side; what changes the
  * cluster waits for them.
  */
-export async function runInLab(scenario: Scenario, stage: Stage, signal: AbortSignal): Promise<AltitudeResult> {
+export async function runInLab(
+  scenario: Scenario,
+  { stage, mode }: { readonly stage: Stage; readonly mode: LabMode },
+  signal: AbortSignal,
+): Promise<AltitudeResult> {
   const steps: StepResult[] = [];
   let state = firstState(scenario);
-  await stage.agent.reset(scenario, signal);
+  await stage.agent.reset(scenario, mode, signal);
   await stage.agent.deliver(clusterObjects(scenario, state), signal);
   let looks: (FlowStep | HealthStep)[] = [];
   const look = async (): Promise<void> => {

@@ -1,3 +1,4 @@
+import { messageOf } from '@switchyard/core';
 import type { IncomingMessage } from 'node:http';
 import { parse as parseYaml } from 'yaml';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
@@ -57,7 +58,7 @@ function parseText(body: RequestBody): unknown {
       if (decoded !== undefined) return decoded;
     }
   } catch (cause) {
-    const detail = cause instanceof Error ? cause.message : String(cause);
+    const detail = messageOf(cause);
     throw badRequest(`error decoding the body of the request: ${detail}`);
   }
   throw unsupportedMediaType(

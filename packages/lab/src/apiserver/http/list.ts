@@ -1,4 +1,4 @@
-import { type Clock, millis } from '@switchyard/core';
+import { type Clock, messageOf, millis } from '@switchyard/core';
 import type { ResourceDefinition } from '../resource.ts';
 import { badRequest, expired, StatusError } from '../status-error.ts';
 import type { Snapshot, Store } from '../store/store.ts';
@@ -105,7 +105,7 @@ function decodeContinue(token: string): ContinueStart {
     if (v !== 'meta.k8s.io/v1' || typeof rv !== 'number' || typeof start !== 'string') throw new Error('wrong fields');
     return { version: rv, key: start.startsWith('/') ? start : `/${start}` };
   } catch (cause) {
-    const detail = cause instanceof Error ? cause.message : String(cause);
+    const detail = messageOf(cause);
     throw badRequest(`invalid continue token: continue key is not valid: ${detail}`);
   }
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '@switchyard/core';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
@@ -42,10 +43,7 @@ export function setCommonHeaders(response: ServerResponse): void {
 
 /** The answer for an error: a Status, with Retry-After where the Status says when to come back. */
 export function answerForError(error: unknown): Answer {
-  const status =
-    error instanceof StatusError
-      ? error
-      : internalError(`Internal error occurred: ${error instanceof Error ? error.message : String(error)}`);
+  const status = error instanceof StatusError ? error : internalError(`Internal error occurred: ${messageOf(error)}`);
   const { code, retryAfterSeconds } = status.fields;
   return {
     status: code,

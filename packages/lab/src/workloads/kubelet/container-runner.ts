@@ -1,4 +1,4 @@
-import { type Clock, type Millis, millis } from '@switchyard/core';
+import { type Clock, messageOf, type Millis, millis } from '@switchyard/core';
 import type { Container, Pod } from '../../api-types.ts';
 import type { LabPod, LabProcess } from '../../lab.ts';
 import type { TimeScale } from '../time-scale.ts';
@@ -116,7 +116,7 @@ export class ContainerRunner {
   }
 
   #failToStart(error: unknown): number {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     this.#become({ kind: 'waiting', reason: 'CreateContainerError', message }, false);
     return 128;
   }
