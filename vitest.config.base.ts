@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
 
 /**
- * Settings every project shares. `unit` runs anywhere; `privileged` needs root, programs only network
+ * Settings every project shares. `unit` runs anywhere and is kept from programming the machine; `privileged` needs root, programs only network
  * namespaces it made itself, and runs one file at a time.
  */
 export function vitestConfig(kind: 'unit' | 'privileged' = 'unit'): ViteUserConfig {
@@ -17,7 +17,9 @@ export function vitestConfig(kind: 'unit' | 'privileged' = 'unit'): ViteUserConf
       testTimeout: kind === 'unit' ? 10_000 : 120_000,
       // Before some privileged tests packages are fetched, from a mirror that may be slow.
       hookTimeout: kind === 'unit' ? 10_000 : 600_000,
-      setupFiles: [fileURLToPath(new URL('./vitest.setup.ts', import.meta.url))],
+      setupFiles: ['./vitest.setup.ts', ...(kind === 'unit' ? ['./vitest.setup.unit.ts'] : [])].map((file) =>
+        fileURLToPath(new URL(file, import.meta.url)),
+      ),
       reporters: ['default', 'json'],
       outputFile: { json: `.test-results/${kind}.json` },
       allowOnly: false,

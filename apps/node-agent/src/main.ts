@@ -42,7 +42,7 @@ import { agentIdentity } from './host/agent-identity.ts';
 import { isTcpLiberal } from './host/conntrack-settings.ts';
 import { dumpModes } from './host/dump-text.ts';
 import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
-import { setUpHost } from './host/set-up-host.ts';
+import { setUpAfterChange, setUpHost } from './host/set-up-host.ts';
 import { openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
@@ -142,7 +142,14 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
     metricsPage.addCollector(() => watched.collect());
     const { backends, variant } = await opening;
     // Now, because asking the host has loaded the connection tracking, whose settings a fresh node does not have before.
-    setUpHost(config, { files: kernelFiles(), cores: cpus().length, ipFamilies, logger, events });
+    const setUp = { files: kernelFiles(), cores: cpus().length, ipFamilies, logger, events };
+    setUpHost(config, setUp);
+    let before = config;
+    follower.onChange(() => {
+      const now = follower.current();
+      setUpAfterChange(before, now, setUp);
+      before = now;
+    });
     const from = { source: config.source.kind, from: opened.from };
     const { mode } = config;
     logger.info('starting', { version, pid: process.pid, mode, nodeName, ...from, ipFamilies });
@@ -173,9 +180,12 @@ function hostOf(
     interfaceAddresses: () => nodeAddresses(),
     packetCounts: async () => (await native()).createPacketCounters().read(),
     openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
-    removeLeftRules: (whose, stop) => {
+    removeLeftRules: async (whose, stop) => {
       const wish = whose === 'ours' ? 'keep' : kubeProxyRules;
-      return removeLeftRules({ mode, variant, kubeProxyRules: wish, backendHost, ipFamilies }, stop);
+      const left = await removeLeftRules({ mode, variant, kubeProxyRules: wish, backendHost, ipFamilies }, stop);
+      // Tens of thousands of chains were read as text.
+      if (left.ours.removed.length + left.kubeProxy.removed.length > 0) setImmediate(collectGarbage);
+      return left;
     },
     // Listing and the first apply leave more garbage than all that follows.
     onForwarding: () => {

@@ -50,10 +50,12 @@ function linesOf({ variant, services, ours, theirs, adoption }: Comparison): rea
   };
   return [
     line('first load, to the answer of the last Service', second, ({ load }) => load),
+    line('CPU of that', second, ({ loadCpu }) => loadCpu),
     line('one of ten endpoints: handed to iptables-restore', size, ({ bytes }) => bytes),
     line('the same in lines', String, ({ lines }) => lines),
     line('iptables-restore, start to end', milli, ({ restore }) => restore),
     line('change as a whole', milli, ({ change }) => change),
+    line('CPU of a change', milli, ({ changeCpu }) => changeCpu),
     line('the only endpoint replaced: to the new answer', milli, ({ visible }) => visible),
     [`${variant}, ${services} x ${endpointsPerService}`, 'adoption at restart', second(adoption), '-', '-'],
   ];

@@ -3,6 +3,7 @@ import type { IptablesVariant } from '@switchyard/host';
 import { clusterOf, movedAddress, movedTo, withoutLast } from './cluster.ts';
 import type { Dataplane } from './dataplane.ts';
 import { openOurs } from './our-dataplane.ts';
+import { processCpu } from './process-cpu.ts';
 import type { Restore } from './recording-runner.ts';
 import { answer, type Place, type Pod, setStage } from './stage.ts';
 import { openTheirs } from './their-dataplane.ts';
@@ -11,12 +12,16 @@ import { openTheirs } from './their-dataplane.ts';
 export interface Figures {
   /** Until the last Service answers; undefined: not within `patience`. */
   readonly load: number | undefined;
+  /** CPU of that, with the programs that were run. */
+  readonly loadCpu: number;
   /** One of ten endpoints comes or goes: what is handed to iptables-restore, and how long that takes. */
   readonly bytes: number;
   readonly lines: number;
   readonly restore: number;
   /** The same with what goes on around it. */
   readonly change: number;
+  /** CPU of that, with the programs that were run; the mean. */
+  readonly changeCpu: number;
   /** The only endpoint of a Service is replaced: until the new one answers. */
   readonly visible: number;
 }
@@ -71,6 +76,8 @@ class Side implements AsyncDisposable {
   readonly table: ForwardingTable;
   readonly #services: readonly ServiceForwarding[];
   #load: number | undefined;
+  #loadCpu = 0;
+  #changeCpu = 0;
   #pod: Pod = 'a';
   readonly #restores: Restore[] = [];
   readonly #changes: number[] = [];
@@ -89,7 +96,9 @@ class Side implements AsyncDisposable {
 
   async load(): Promise<void> {
     const start = monotonic();
+    const cpu = processCpu();
     if ((await this.#dataplane.load(this.table)) === undefined) return;
+    this.#loadCpu = processCpu() - cpu;
     this.#load = (await answer(this.#place.prober, 'a', moved)) - start;
     this.#dataplane.taken();
   }
@@ -99,11 +108,13 @@ class Side implements AsyncDisposable {
     if (!this.isLoaded) return;
     const whole = this.#services[(round * 7919) % (this.#services.length - 1)];
     if (whole === undefined) throw new Error('there is no Service');
+    const cpu = processCpu();
     for (const next of [withoutLast(whole), whole]) {
       const start = monotonic();
       await this.#dataplane.change(next);
       this.#changes.push(monotonic() - start);
     }
+    this.#changeCpu += processCpu() - cpu;
     this.#restores.push(...this.#dataplane.taken());
     this.#pod = this.#pod === 'a' ? 'b' : 'a';
     const start = monotonic();
@@ -118,10 +129,12 @@ class Side implements AsyncDisposable {
   figures(): Figures {
     return {
       load: this.#load,
+      loadCpu: this.#loadCpu,
       bytes: median(this.#restores.map(({ bytes }) => bytes)),
       lines: median(this.#restores.map(({ lines }) => lines)),
       restore: median(this.#restores.map(({ took }) => took)),
       change: median(this.#changes),
+      changeCpu: this.#changeCpu / this.#changes.length,
       visible: median(this.#visible),
     };
   }

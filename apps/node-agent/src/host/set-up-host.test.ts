@@ -13,7 +13,7 @@ import type { KernelFiles } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
 import type { ConntrackConfig } from '../config/run-config.ts';
 import { conntrackSettings } from './conntrack-settings.ts';
-import { setUpHost } from './set-up-host.ts';
+import { setUpAfterChange, setUpHost } from './set-up-host.ts';
 
 const nothing: ConntrackConfig = {
   maxPerCore: 0,
@@ -156,6 +156,17 @@ describe('the set-up of the host', () => {
         ),
         `info: kernel settings changed {"changed":["${route}: 0 -> 1"]}`,
       ]);
+    });
+
+    test('are allowed when a change of the configuration lets them, and once', () => {
+      const { settings, logged, host } = kernel({ [route]: '0' });
+      const without = { ...wanted, iptables: { ...iptables, localhostNodePorts: false } };
+      setUpAfterChange(without, without, host);
+      expect([settings[route], logged]).toEqual(['0', []]);
+      setUpAfterChange(without, wanted, host);
+      expect(settings[route]).toBe('1');
+      setUpAfterChange(wanted, wanted, host);
+      expect(logged.filter((line) => line.startsWith('info: Setting route_localnet'))).toHaveLength(1);
     });
 
     test('cost a warning where that is refused', () => {

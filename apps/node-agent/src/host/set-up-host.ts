@@ -43,6 +43,11 @@ export function setUpHost(config: SetUpConfig, host: SetUpHost): void {
   if (ofSys !== undefined) noteReadOnlySys(nodeName, host.events, ofSys);
 }
 
+/** What a configuration needs that was read again, after the one before it. `nodePortAddresses` may take in loopback at any time. */
+export function setUpAfterChange(before: SetUpConfig, now: SetUpConfig, host: SetUpHost): void {
+  if (!before.iptables.localhostNodePorts) allowLocalhostNodePorts(now, host);
+}
+
 /** Packets to 127.0.0.0/8 leave the loopback interface only where the machine says so. Said at each start, in kube-proxy's words. */
 function allowLocalhostNodePorts({ mode, iptables }: SetUpConfig, host: SetUpHost): void {
   if (mode !== 'iptables' || !iptables.localhostNodePorts || !host.ipFamilies.includes('IPv4')) return;

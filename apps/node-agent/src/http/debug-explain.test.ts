@@ -39,6 +39,13 @@ why
   });
 
   test.each([
+    ['nftables', 'drop: the sender gets no answer'],
+    ['iptables', 'pass: not a matter of Services'],
+  ] as const)('an unallocated cluster IP, in %s mode', async (mode, expected) => {
+    expect((await explain('?from=10.244.9.9&to=10.96.7.7:80', { mode })).body).toContain(expected);
+  });
+
+  test.each([
     [
       'a VIP of policy Local, from outside',
       '?from=203.0.113.9&to=198.51.100.7:80',

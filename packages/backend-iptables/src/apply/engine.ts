@@ -115,7 +115,7 @@ export class Engine {
 
   /** Writes what changed. What the kernel holds must be known. */
   async applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<CommitResult> {
-    const run = this.#begin(table);
+    const run = await this.#beginKnown(table, signal);
     return this.#commit(this.#deltaGroups(run, delta), run, signal);
   }
 
@@ -169,7 +169,7 @@ export class Engine {
 
   /** Reads the suspects, and writes what differs and what changed. What the kernel holds must be known. */
   async heal(table: ForwardingTable, signal: AbortSignal): Promise<CommitResult> {
-    const run = this.#begin(table);
+    const run = await this.#beginKnown(table, signal);
     const suspects = [...this.#suspects.values()];
     this.#suspects.clear();
     const changed = await readChains(this.reading, suspects, run.state, signal);
@@ -197,6 +197,19 @@ export class Engine {
       version,
       chains,
     });
+  }
+
+  /** Which chains are edited hangs on the settings, too. One that is from now on may be there already, with rules of others. */
+  async #beginKnown(table: ForwardingTable, signal: AbortSignal): Promise<Run> {
+    const before = this.#lists;
+    const run = this.#begin(table);
+    const now = this.#lists;
+    for (const { table, name } of [...before.keys()].filter((key) => !now.has(key)).map(chainOfKey)) {
+      run.state.setList(table, name, undefined);
+    }
+    const added = [...now.keys()].filter((key) => !before.has(key)).map(chainOfKey);
+    await readChains(this.reading, added, run.state, signal);
+    return run;
   }
 
   #begin(table: ForwardingTable, state: KernelState | undefined = this.#state): Run {

@@ -46,10 +46,6 @@ export class EntryOwners {
     const found = this.ownerOf(entry);
     return found !== undefined && !isSameOwner(found, owner);
   }
-
-  clear(): void {
-    this.#owners.clear();
-  }
 }
 
 function isSameOwner(a: EntryOwner | undefined, b: GroupOwner): boolean {

@@ -54,7 +54,7 @@ export class KernelState {
   }
 
   /** A chain was read; undefined: it is not there. */
-  setList(table: TableName, chain: string, list: RuleList | undefined): void {
+  setList(table: TableName, chain: string, list: Readonly<RuleList> | undefined): void {
     if (list === undefined) this.#lists.delete(chainKey(table, chain));
     else this.#lists.set(chainKey(table, chain), list);
   }

@@ -116,12 +116,6 @@ export class OwnedServices {
     };
   }
 
-  clear(): void {
-    this.#services.clear();
-    this.owners.clear();
-    this.#rules = 0;
-  }
-
   #plan(service: ServiceForwarding, chains: readonly Chain[], planning: ServicePlanning & Next): readonly Change[] {
     const { state, stale, note, render, next } = planning;
     const source = {

@@ -2,7 +2,7 @@ import type { IptablesClient } from '../client/iptables-client.ts';
 import type { RuleText, TableName } from '../chains.ts';
 import { type ChainKey, chainKey, type ChainRef } from './change.ts';
 import { UnreadableTableError } from '../client/unreadable-table.ts';
-import type { KernelState, RuleList } from './kernel-state.ts';
+import { KernelState, type RuleList } from './kernel-state.ts';
 import type { Spellings } from './spellings.ts';
 import { ChainHasher, hashRules } from './rule-hash.ts';
 
@@ -76,6 +76,9 @@ async function readWhole(
   }
 }
 
+/** To list one chain, legacy reads the whole table; more than this are read with it. */
+const fewChains = 2;
+
 /** Reads single chains again. Returns those that are not as `state` had them. */
 export async function readChains(
   reading: Reading,
@@ -83,26 +86,43 @@ export async function readChains(
   state: KernelState,
   signal: AbortSignal,
 ): Promise<readonly ChainRef[]> {
-  const changed: ChainRef[] = [];
-  for (const ref of chains) {
-    const { table, name } = ref;
-    const found = await reading.client.list(table, name, signal);
-    const rules = found?.map(({ rule }) => reading.spellings.rule(table, name, rule));
-    const tail = reading.lists.get(chainKey(table, name));
-    if (tail === undefined && !reading.isOurs(name)) continue;
-    if (tail === undefined) {
-      const hash = rules && reading.spellings.hash(table, name, hashRules(rules));
-      if (hash === state.hashOf(table, name)) continue;
-      state.setHash(table, name, hash);
-    } else {
-      // A kernel that has no such table yet has no rules in it either.
-      const list = rules === undefined && !builtIn.has(name) ? undefined : listOf(rules ?? [], tail);
-      if (isSameList(list, state.list(table, name))) continue;
-      state.setList(table, name, list);
-    }
-    changed.push(ref);
+  const { lists, isOurs, client } = reading;
+  const ours = [...chains].filter(({ table, name }) => lists.has(chainKey(table, name)) || isOurs(name));
+  const found = new KernelState();
+  if (client.variant === 'legacy' && ours.length > fewChains) {
+    for (const table of new Set(ours.map((chain) => chain.table))) await readTable(reading, table, found, signal);
+  } else {
+    for (const chain of ours) await listChain(reading, chain, found, signal);
   }
-  return changed;
+  return ours.filter((chain) => takeOver(chain, found, state));
+}
+
+async function listChain(
+  { client, lists, spellings }: Reading,
+  { table, name }: ChainRef,
+  found: KernelState,
+  signal: AbortSignal,
+): Promise<void> {
+  const listing = await client.list(table, name, signal);
+  const rules = listing?.map(({ rule }) => rule);
+  const tail = lists.get(chainKey(table, name));
+  if (tail === undefined) {
+    found.setHash(table, name, rules && spellings.hash(table, name, hashRules(rules)));
+    return;
+  }
+  // A kernel that has no such table yet has no rules in it either.
+  if (rules === undefined && !builtIn.has(name)) return;
+  const words = (rules ?? []).map((rule) => spellings.rule(table, name, rule));
+  found.setList(table, name, listOf(words, tail));
+}
+
+/** Takes one chain into `state`. False when it is there already as it was found. */
+function takeOver({ table, name }: ChainRef, found: KernelState, state: KernelState): boolean {
+  const [hash, list] = [found.hashOf(table, name), found.list(table, name)];
+  if (hash === state.hashOf(table, name) && isSameList(list, state.list(table, name))) return false;
+  state.setHash(table, name, hash);
+  state.setList(table, name, list);
+  return true;
 }
 
 function listOf(rules: readonly RuleText[], tail: readonly RuleText[]): RuleList {
@@ -113,7 +133,7 @@ function listOf(rules: readonly RuleText[], tail: readonly RuleText[]): RuleList
   return { counts, tail: isLast ? tail : undefined };
 }
 
-function isSameList(a: RuleList | undefined, b: Readonly<RuleList> | undefined): boolean {
+function isSameList(a: Readonly<RuleList> | undefined, b: Readonly<RuleList> | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   if (a.counts.size !== b.counts.size || (a.tail === undefined) !== (b.tail === undefined)) return false;
   return a.counts.entries().every(([rule, count]) => b.counts.get(rule) === count);

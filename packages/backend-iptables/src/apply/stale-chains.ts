@@ -24,10 +24,6 @@ export class StaleChains {
     this.#names.delete(name);
   }
 
-  has(name: string): boolean {
-    return this.#names.has(name);
-  }
-
   /** Those that are to go now: all or none. */
   due(): readonly string[] {
     if (this.#names.size === 0) return [];
@@ -38,9 +34,5 @@ export class StaleChains {
 
   noteRemoved(): void {
     this.#removed = this.#clock.monotonic();
-  }
-
-  clear(): void {
-    this.#names.clear();
   }
 }

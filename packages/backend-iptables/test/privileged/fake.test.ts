@@ -1,8 +1,9 @@
-import { ipFamilies, type IpFamily } from '@switchyard/core';
+import { HostError, ipFamilies, type IpFamily } from '@switchyard/core';
+import { createPacketCounters } from '@switchyard/native';
 import { expect, test } from 'vitest';
 import { FakeIptables } from '../../src/testing/index.ts';
 import { randomRestore } from './random-restores.ts';
-import { createNamespace, options, signal, variant } from './support.ts';
+import { createNamespace, options, signal, type TestNamespace, variant } from './support.ts';
 import { seededRandom } from './seeded-random.ts';
 
 const steps = 120;
@@ -10,6 +11,7 @@ const steps = 120;
 test.each(ipFamilies)('the fake takes, refuses and prints what the real iptables does: %s', async (ipFamily) => {
   await using namespace = await createNamespace();
   const fake = new FakeIptables();
+  for (const name of countersOf(namespace)) fake.nfacct.add(name);
   const random = seededRandom(`${variant} ${ipFamily}`);
   const ends = new Map<number, number>();
   for (let step = 0; step < steps; step++) {
@@ -77,6 +79,18 @@ test.each(ipFamilies)('the fake lists single chains as the real iptables does: %
 
 function nameOf(ipFamily: IpFamily): string {
   return ipFamily === 'IPv4' ? 'iptables' : 'ip6tables';
+}
+
+/** Makes a counter that rules may name. A kernel without netfilter accounting has none, and refuses rules with any. */
+function countersOf({ path }: TestNamespace): readonly string[] {
+  const counters = createPacketCounters({ netns: path });
+  try {
+    counters.ensure('known');
+  } catch (error) {
+    if (error instanceof HostError) return [];
+    throw error;
+  }
+  return [...counters.read().keys()];
 }
 
 /** Of several faults in the kernel's view, later ones may follow from the first. */

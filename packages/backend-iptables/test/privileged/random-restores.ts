@@ -120,6 +120,7 @@ function rulesOf(table: TableName, ipFamily: IpFamily): readonly string[] {
     '-m conntrack ! --ctstate NEW,INVALID,DNAT -j DROP',
     '-j MARK --xor-mark 0x4000',
     '-j MARK --set-mark 0x1/0xff',
+    '-m conntrack --ctstate INVALID -m nfacct --nfacct-name known -j RETURN',
     '-i cni0 -j ACCEPT',
     '! -i veth+ -p tcp -j ACCEPT',
     `-s ${ipFamily === 'IPv4' ? '0.0.0.0/0' : '::/0'} -j RETURN`,

@@ -1,5 +1,6 @@
 import { type ForwardingTable } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
+import { FakeIptables } from '../../src/testing/index.ts';
 import { here, situation, there } from './situations.ts';
 import { Driven } from './support.ts';
 
@@ -40,5 +41,21 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
     const again = await Driven.open({ variant, iptables: driven.iptables });
     expect(await again.full(table)).toEqual({ status: 'applied', writes: 0 });
     expect(again.iptables.restores).toHaveLength(1);
+  });
+
+  test('the firewall of the kubelet keeps what is in it when NodePorts come to answer on loopback', async () => {
+    const iptables = new FakeIptables();
+    const ofKubelet = '-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP';
+    iptables.put('IPv4', variant, `*filter\n:KUBE-FIREWALL - [0:0]\n${ofKubelet}\nCOMMIT\n`);
+    const driven = await Driven.open({ variant, iptables });
+    await driven.full(situation({ cart: { ports } }));
+    await driven.next(situation({ cart: { ports } }, { localhostNodePorts: true }));
+    expect(driven.save()).toContain(`${ofKubelet}\n-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 `);
+    await driven.next(situation({ cart: { ports } }));
+    expect(driven.save()).toContain(ofKubelet);
+    expect(
+      driven.backend.engine.state?.list('filter', 'KUBE-FIREWALL'),
+      'is nobody to look at any more',
+    ).toBeUndefined();
   });
 });

@@ -9,6 +9,7 @@ import {
   runOnTable,
   type Scenario,
 } from '../../src/index.ts';
+import { dumpText } from './dump-text.ts';
 import { golden, goldensOf } from './golden.ts';
 import { harnesses } from './harnesses.ts';
 import { iptablesHarness } from './iptables-harness.ts';
@@ -30,7 +31,7 @@ describe.each(harnesses)('altitude 2: what $name renders does what every scenari
     const quiet = await runOnBackend(scenario, harness, {}, signal);
     expect(disagreementText(compareAltitudes(scenario, [runOnTable(scenario), quiet]))).toBe('');
     counts[`${scenario.id} ${scenario.ipFamily}`] = quiet.writes.map(({ at, writes }) => `${at}: ${writes}`);
-    const dump = dumpText(quiet);
+    const dump = dumpText(harness, quiet);
     expect(dump, 'the kernel after each change; UPDATE_GOLDENS=1 pins it').toBe(
       golden(dumpFile(harness, scenario), dump),
     );
@@ -76,8 +77,4 @@ function isRendered({ altitudes }: Scenario): boolean {
 
 function dumpFile({ name }: BackendHarness, { id, ipFamily }: Scenario): string {
   return `${name}/${id}-${ipFamily}.txt`;
-}
-
-function dumpText({ writes, dumps }: BackendResult): string {
-  return writes.map(({ at }, index) => `== ${at === 'start' ? at : `line ${at}`}\n${dumps[index]}`).join('\n');
 }
