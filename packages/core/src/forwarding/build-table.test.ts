@@ -297,6 +297,8 @@ describe('settings', () => {
 
   test('an empty list of NodePort CIDRs stays empty', () => {
     expect(tableOf({}, tableOptions({ nodePortCidrs: [] })).nodePortCidrs).toEqual([]);
+    const twice = ['192.0.2.0/24', '10.0.0.0/8', '192.0.2.0/24'];
+    expect(tableOf({}, tableOptions({ nodePortCidrs: twice })).nodePortCidrs).toEqual(['192.0.2.0/24', '10.0.0.0/8']);
   });
 
   test('new NodePort CIDRs are taken over by the next build, whatever is dirty', () => {
