@@ -297,6 +297,9 @@ describe('settings', () => {
 
   test('an empty list of NodePort CIDRs stays empty', () => {
     expect(tableOf({}, tableOptions({ nodePortCidrs: [] })).nodePortCidrs).toEqual([]);
+  });
+
+  test('a NodePort CIDR that is listed twice is there once', () => {
     const twice = ['192.0.2.0/24', '10.0.0.0/8', '192.0.2.0/24'];
     expect(tableOf({}, tableOptions({ nodePortCidrs: twice })).nodePortCidrs).toEqual(['192.0.2.0/24', '10.0.0.0/8']);
   });
