@@ -1,18 +1,11 @@
 import { HostError, ipFamilies } from '@switchyard/core';
-import {
-  allOfKubeProxy,
-  iptablesPlaces,
-  type IptablesSave,
-  isKubeProxyChain,
-  type KernelFiles,
-  type RemovalWish,
-} from '@switchyard/host';
+import { allOfKubeProxy, birthmarkChain, ifBirthmarked, iptablesPlaces, type KernelFiles } from '@switchyard/host';
 import type { BackendHost } from '../backends.ts';
-import { nothingUnwanted, removePlace } from './iptables-place.ts';
+import { removePlace } from './iptables-place.ts';
 import { kubeProxyPort } from './kube-proxy-port.ts';
 import { removeKubeProxyIpvs } from './kube-proxy-ipvs.ts';
 import { removeKubeProxyRules } from './kube-proxy-rules.ts';
-import { birthmarkChain, cleanBackend, isBirthmarked } from './left-rules.ts';
+import { cleanBackend } from './left-rules.ts';
 import { joinRemovals, type Removal, removalOf } from './removal.ts';
 
 /** What is to be cleaned up. */
@@ -53,10 +46,9 @@ export function cleanUpFailed({ failures }: Removal): HostError {
 
 /** Chains with kube-proxy's names are ours only where our birthmark is: a kube-proxy's own stay. */
 async function removeOwnChains({ runner }: BackendHost, signal: AbortSignal): Promise<Removal> {
-  const isOurs = (chain: string): boolean => chain === birthmarkChain || isKubeProxyChain(chain);
-  const wish = (save: IptablesSave): RemovalWish => (isBirthmarked(save) ? { isUnwanted: isOurs } : nothingUnwanted);
   const removals: Removal[] = [];
-  for (const place of iptablesPlaces(ipFamilies)) removals.push(await removePlace(runner, place, wish, signal));
+  for (const place of iptablesPlaces(ipFamilies))
+    removals.push(await removePlace(runner, place, ifBirthmarked, signal));
   return joinRemovals(removals.map((removal) => ({ ...removal, skipped: [] })));
 }
 

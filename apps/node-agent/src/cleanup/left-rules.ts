@@ -1,17 +1,19 @@
 import type { IpFamily } from '@switchyard/core';
 import {
   allButForward,
+  allOfOurs,
   type CommandRunner,
   type IptablesPlace,
   iptablesPlaces,
   type IptablesSave,
   type IptablesVariant,
-  isKubeProxyChain,
+  isBirthmarked,
+  nothingUnwanted,
   type RemovalWish,
 } from '@switchyard/host';
 import { type BackendHost, backends } from '../backends.ts';
 import type { ProxyMode } from '../config/proxy-mode.ts';
-import { nothingUnwanted, removePlace } from './iptables-place.ts';
+import { removePlace } from './iptables-place.ts';
 import { removeNftTable } from './kube-proxy-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
@@ -32,13 +34,10 @@ export interface LeftRules {
   readonly kubeProxy: Removal;
 }
 
-/** The chain that says that chains with kube-proxy's names are this agent's. */
-export const birthmarkChain = 'SWITCHYARD';
-
 /** What our iptables mode wrote, and kube-proxy's iptables mode beside it: they are the same chains. */
 const ourChains: RemovalWish = {
   ...allButForward,
-  isUnwanted: (chain) => chain === birthmarkChain || isKubeProxyChain(chain),
+  ...allOfOurs,
 };
 
 /**
@@ -99,11 +98,6 @@ export async function ourVariant(
     if (isOurs) return place.variant;
   }
   return undefined;
-}
-
-/** Whether this agent wrote what is there, or took it over. */
-export function isBirthmarked({ tables }: IptablesSave): boolean {
-  return tables.some(({ chains }) => chains.has(birthmarkChain));
 }
 
 /** Not probed: a host that cannot run a backend any more may have its rules all the same. */
