@@ -71,6 +71,7 @@ test('a kernel that lacks something is unusable, and what it lacks is named', as
 test.each<[string, ScriptedCommand['answer']]>([
   ['unshare is missing', missing],
   ['namespaces are forbidden', { exitCode: 1, stderr: 'unshare: unshare failed: Operation not permitted' }],
+  ['no namespace is made in time', new CommandError('timedOut', 'it took too long', { file: 'x', args: [] })],
 ])('iptables only reads the rules when %s', async (_, answer) => {
   const [file = '', ...args] = restore;
   expect(await probed(version('1.8.9'), scratch(answer), { file, args: [...args, '--test'] })).toMatchObject({

@@ -1,6 +1,5 @@
 import { type BackendCapabilities, type IpFamily, type Logger, type ProbeResult, seconds } from '@switchyard/core';
 import {
-  type CommandOptions,
   type CommandResult,
   type CommandRunner,
   findIptables,
@@ -8,8 +7,8 @@ import {
   iptablesName,
   type IptablesPrograms,
   type IptablesVariant,
-  isProgramMissing,
   isVersionAtLeast,
+  runInScratchNamespace,
 } from '@switchyard/host';
 import { detectVariant } from './client/detect-variant.ts';
 import { parseRefusal } from './client/refusal.ts';
@@ -54,7 +53,7 @@ export type IptablesProbe =
 
 /**
  * Whether this machine can hold the rules: the programs are there and new enough, and the kernel takes the rules. They are loaded for
- * real into a network namespace that ends with the command; where none may be made, iptables only reads them. When they
+ * real into a network namespace that ends with the command; where none can be made, iptables only reads them. When they
  * are refused, what they need is tried piece by piece. One family is enough: a kernel may lack IPv6.
  */
 export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<IptablesProbe> {
@@ -103,7 +102,7 @@ async function noTables(
   const name = iptablesName(programs);
   const table = /unable to initialize table '(\w+)'/.exec(tried.stderr)?.[1];
   const line = [`${programs.command}-save`, '-t', table ?? 'nat'] as const;
-  const asked = table === undefined ? undefined : await inScratchNamespace(runner, line, { timeout, signal });
+  const asked = table === undefined ? undefined : await runInScratchNamespace(runner, line, { timeout, signal });
   const { kind, said, advice } = parseRefusal(
     asked === undefined || asked.exitCode === 0 ? tried.stderr : asked.stderr,
   );
@@ -138,20 +137,5 @@ async function tryRules(
   const options = { stdin, timeout, signal };
   const line = [`${command}-restore`, '--noflush', '-w', '5'] as const;
   const [file, ...args] = line;
-  return (await inScratchNamespace(runner, line, options)) ?? (await runner.run(file, [...args, '--test'], options));
-}
-
-/** Undefined where no namespace can be made: unshare is missing, or CAP_SYS_ADMIN is. */
-async function inScratchNamespace(
-  runner: CommandRunner,
-  line: readonly string[],
-  options: CommandOptions,
-): Promise<CommandResult | undefined> {
-  try {
-    const result = await runner.run('unshare', ['--net', ...line], options);
-    return result.exitCode !== 0 && result.stderr.includes('unshare') ? undefined : result;
-  } catch (error) {
-    if (isProgramMissing(error)) return undefined;
-    throw error;
-  }
+  return (await runInScratchNamespace(runner, line, options)) ?? (await runner.run(file, [...args, '--test'], options));
 }

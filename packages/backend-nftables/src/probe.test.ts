@@ -81,6 +81,7 @@ describe('probeHost', () => {
   test.each<[string, ScriptedCommand['answer']]>([
     ['unshare is missing', missing],
     ['namespaces are forbidden', { exitCode: 1, stderr: 'unshare: unshare failed: Operation not permitted' }],
+    ['no namespace is made in time', new CommandError('timedOut', 'it took too long', { file: 'x', args: [] })],
   ])('the rules are only checked when %s', async (_, answer) => {
     const runner = new ScriptedRunner([version('nftables v1.1.3 (x)'), scratch(answer), check({})]);
     expect(await probeHost({ runner: runner, transport: 'cli' }, signal)).toMatchObject({ status: 'usable' });

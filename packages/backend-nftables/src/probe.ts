@@ -1,5 +1,11 @@
 import { type ProbeResult, seconds } from '@switchyard/core';
-import { type CommandResult, type CommandRunner, isPermissionDenied, isProgramMissing } from '@switchyard/host';
+import {
+  type CommandResult,
+  type CommandRunner,
+  isPermissionDenied,
+  isProgramMissing,
+  runInScratchNamespace,
+} from '@switchyard/host';
 import { capabilitiesOf } from './backend.ts';
 import { type RuleFeature, ruleFeatures } from './rule-features.ts';
 import { skeleton } from './skeleton.ts';
@@ -18,7 +24,7 @@ export interface ProbedHost {
 
 /**
  * Whether this machine can run the rule set: nft is there and new enough, and the kernel takes the rules. They
- * are loaded for real into a network namespace that ends with the command; where that is not allowed, nft
+ * are loaded for real into a network namespace that ends with the command; where none can be made, nft
  * checks them against the kernel without committing. When they are refused, what they need is tried piece by piece.
  */
 export async function probeHost({ runner, transport }: ProbedHost, signal: AbortSignal): Promise<ProbeResult> {
@@ -85,19 +91,8 @@ const probeTable = 'switchyard-probe';
 /** Loads rules where they hurt nobody. */
 async function tryRules(runner: CommandRunner, stdin: string, signal: AbortSignal): Promise<CommandResult> {
   const options = { stdin, timeout, signal };
-  return (await loadInScratchNamespace(runner, options)) ?? (await runner.run('nft', ['--check', '-f', '-'], options));
-}
-
-/** Undefined where no namespace can be made: unshare is missing, or CAP_SYS_ADMIN is. */
-async function loadInScratchNamespace(
-  runner: CommandRunner,
-  options: Parameters<CommandRunner['run']>[2],
-): Promise<CommandResult | undefined> {
-  try {
-    const result = await runner.run('unshare', ['--net', 'nft', '-f', '-'], options);
-    return result.exitCode !== 0 && result.stderr.includes('unshare') ? undefined : result;
-  } catch (error) {
-    if (isProgramMissing(error)) return undefined;
-    throw error;
-  }
+  return (
+    (await runInScratchNamespace(runner, ['nft', '-f', '-'], options)) ??
+    (await runner.run('nft', ['--check', '-f', '-'], options))
+  );
 }

@@ -56,6 +56,11 @@ export function isProgramMissing(error: unknown): boolean {
   return error instanceof CommandError && error.failure === 'notFound';
 }
 
+/** Whether the program was killed because its time was over. */
+export function isTimedOut(error: unknown): boolean {
+  return error instanceof CommandError && error.failure === 'timedOut';
+}
+
 /**
  * Whether a command was refused for lack of privileges. Matching text is safe because the runner sets
  * LC_ALL=C and these are the C library's texts for EPERM and EACCES.

@@ -20,3 +20,4 @@ export * from './iptables/kube-proxy-chains.ts';
 export * from './iptables/place.ts';
 export * from './iptables/programs.ts';
 export * from './iptables/line-splitter.ts';
+export * from './scratch-namespace.ts';
