@@ -45,7 +45,7 @@ function section(group: Flag['group']): string {
       nameText(flag),
       unsetText(flag),
       flag.isKeptWithFile ? 'counts' : '',
-      code(fieldOf(flag)?.path ?? ''),
+      fieldsText(flag),
       meaningText(meaningOf(flag)),
       flag.deprecated === undefined ? flag.help : `${flag.help}. Deprecated: use ${code(flag.deprecated)}`,
     ]),
@@ -54,6 +54,13 @@ function section(group: Flag['group']): string {
 
 function nameText({ name, value }: Flag): string {
   return code(`${name === 'v' ? '-v' : `--${name}`}${value === undefined ? '' : ` ${value}`}`);
+}
+
+/** The field that a flag sets; two where the mode decides which. */
+function fieldsText(flag: Flag): string {
+  const { target } = flag;
+  if (target.kind !== 'fieldOfMode') return code(fieldOf(flag)?.path ?? '');
+  return `${code(target.other)}, in the nftables mode ${code(target.nftables)}`;
 }
 
 function unsetText(flag: Flag): string {

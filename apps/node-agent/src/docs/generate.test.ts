@@ -30,6 +30,12 @@ describe('writing pages', () => {
   });
 });
 
+test('a flag whose field depends on the mode names both fields, and the default where no mode is said', () => {
+  expect(flagsReference()).toContain(
+    '| `--iptables-min-sync-period DURATION` | `1s` |  | `iptables.minSyncPeriod`, in the nftables mode `nftables.minSyncPeriod` |',
+  );
+});
+
 describe('the counts of docs/kube-proxy-parity.md', () => {
   const begin = '<!-- Counts, made from the code by `nx run node-agent:generate`. Do not edit. -->';
   const end = '<!-- End of the counts. -->';

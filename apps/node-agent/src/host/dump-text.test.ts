@@ -22,6 +22,13 @@ test.each([
   expect(await dumpText([backend(body, age)], signal)).toBe(expected);
 });
 
+test('each family stands below its own head', async () => {
+  const families = [backend('a\n', millis(0)), backend('b\n', millis(1000))];
+  expect(await dumpText(families, signal)).toBe(
+    '# IPv4: rules last known to be right 0 s ago\na\n# IPv4: rules last known to be right 1 s ago\nb\n',
+  );
+});
+
 test.each<readonly [string, Readonly<Record<ProxyMode, string | undefined>>, readonly ProxyMode[], string]>([
   [
     'the mode that has rules, where none was said',

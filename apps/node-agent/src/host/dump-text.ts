@@ -24,17 +24,14 @@ export async function dumpModes(
   return full.length > 0 ? full.join('') : first;
 }
 
-/** What is in the kernel, for people, with the age of the rules at its head. Disposes the backends. */
+/** What is in the kernel, for people, family by family, each with the age of its rules at the head. Disposes the backends. */
 export async function dumpText(backends: readonly DataplaneBackend[], signal: AbortSignal): Promise<string> {
-  const heads: string[] = [];
-  const bodies: string[] = [];
+  const texts: string[] = [];
   for (const backend of backends) {
-    const body = await backend.dump(signal);
-    heads.push(await headOf(backend, body, signal));
-    bodies.push(body);
+    texts.push(await familyDumpText(backend, signal));
     await backend[Symbol.asyncDispose]();
   }
-  return [...heads, ...bodies].join('');
+  return texts.join('');
 }
 
 /** What is in the kernel of one family, with the age of its rules at the head. The backend stays open, and may be applying. */

@@ -157,7 +157,7 @@ describe('one-shot commands, through a symlink and from another folder', () => {
     expect(result).toMatchObject({ exitCode: 0 });
     expect(result.stdout).toContain(String(nodePort));
     expect(result.stdout).toMatch(
-      /^# IPv4: rules last known to be right \d+ s ago\n# IPv6: rules last known to be right \d+ s ago\n/,
+      /^# IPv4: rules last known to be right \d+ s ago\n[^#]+^# IPv6: rules last known to be right \d+ s ago\n/m,
     );
   });
 

@@ -6,13 +6,13 @@ import type { Flag } from './flag.ts';
 
 const same: Meaning = { kind: 'same' };
 
-/** The field a flag sets; of two, that of the nftables mode. Undefined for commands. */
+/** The field a flag sets; of two, that of the iptables mode, which is meant where none is said. Undefined for commands. */
 export function fieldOf({ target }: Pick<Flag, 'target'>): Field | undefined {
   switch (target.kind) {
     case 'field':
       return fieldAt(kubeProxySchema, target.path);
     case 'fieldOfMode':
-      return fieldAt(kubeProxySchema, target.nftables);
+      return fieldAt(kubeProxySchema, target.other);
     case 'own':
       return fieldAt(switchyardSchema, target.path);
     default:

@@ -177,8 +177,11 @@ const mode = flagsOf('Mode', false, [
     'iptables-min-sync-period',
     'duration',
     ofMode('minSyncPeriod'),
-    'least time between two applies, in the nftables mode too',
-    { value: 'DURATION' },
+    'least time between two applies; in the nftables mode too, but without a default',
+    {
+      value: 'DURATION',
+      meaning: better("in the nftables mode unset is the dataplane's own minimum, some milliseconds"),
+    },
   ],
   ['iptables-masquerade-bit', 'integer', field('iptables.masqueradeBit'), 'bit of the packet mark', { value: 'BIT' }],
   ['iptables-localhost-nodeports', 'boolean', field('iptables.localhostNodePorts'), 'NodePorts answer on 127.0.0.1'],
