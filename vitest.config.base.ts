@@ -2,8 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
 
 /**
- * Settings every project shares. `unit` runs anywhere and is kept from programming the machine; `privileged` needs root, programs only network
- * namespaces it made itself, and runs one file at a time.
+ * Settings every project shares. `unit` runs anywhere and is kept from programming the machine; `privileged` needs root,
+ * programs only network namespaces it made itself, and runs one file at a time.
  */
 export function vitestConfig(kind: 'unit' | 'privileged' = 'unit'): ViteUserConfig {
   return defineConfig({

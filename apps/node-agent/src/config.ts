@@ -2,6 +2,7 @@ import { ConfigError } from '@switchyard/core';
 import { type ConfigFiles, effectiveSettings, noFiles } from './config/effective.ts';
 import { type FlagValues, parseFlags } from './config/flags/parse-flags.ts';
 import { modeNotes, notesOf } from './config/notes.ts';
+import { isModeSaid } from './config/proxy-mode.ts';
 import { readConfigFiles } from './config/read-files.ts';
 import type {
   Config,
@@ -58,7 +59,7 @@ function resolve(flags: FlagValues, files: ConfigFiles, { env, texts }: Around):
   const shared = { ...dataplaneOf(settings), ...logConfigOf(settings.kubeProxy), notes };
   if (writeTo !== '') return { kind: 'write', file: writeTo, settings: settings.kubeProxy, ...shared };
   if (isOn('switchyard-dump')) {
-    return { kind: 'dump', ofEveryMode: settings.kubeProxy.text('mode') === '', ...shared };
+    return { kind: 'dump', ofEveryMode: !isModeSaid(settings.kubeProxy), ...shared };
   }
   if (isOn('cleanup')) return { kind: 'cleanup', ofKubeProxyToo: isOn('switchyard-cleanup-kube-proxy'), ...shared };
   return { ...toRunConfig({ settings, flags, env }), notes: [...modeNotes(settings), ...notes], files: texts };

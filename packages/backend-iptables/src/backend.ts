@@ -38,6 +38,8 @@ export interface IptablesBackendParts {
   readonly runner: CommandRunner;
   readonly logger: Logger;
   readonly choices: Omit<RenderChoices, 'comments'>;
+  /** Makes what rules name besides chains; called before all rules are compared. Throws `HostError`. */
+  readonly prepare?: () => void;
   /** For how long stale chains of a large cluster stand at least. */
   readonly syncPeriod: Millis;
   readonly clock?: Clock;
@@ -151,6 +153,7 @@ export class IptablesBackend implements DataplaneBackend {
     const { engine } = this;
     if (scope.kind === 'delta' && engine.isKnown) return engine.applyDelta(table, scope.delta, signal);
     if (scope.kind === 'full' && scope.after === 'drift' && engine.canHeal) return engine.heal(table, signal);
+    this.#parts.prepare?.();
     return engine.applyFull(table, signal);
   }
 }

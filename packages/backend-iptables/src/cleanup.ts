@@ -1,22 +1,16 @@
 import { HostError, type IpFamily } from '@switchyard/core';
 import {
   type CommandRunner,
+  ifBirthmarked,
   iptablesName,
   iptablesPlaces,
-  isKubeProxyChain,
   type PlaceRemoval,
-  type RemovalWish,
   removeChains,
 } from '@switchyard/host';
-import { chainNames } from './names.ts';
-
-/** Everything that we write goes, by whichever program it was written: the names are kube-proxy's. */
-export const everythingOfOurs: RemovalWish = {
-  isUnwanted: (chain) => chain === chainNames.mark || isKubeProxyChain(chain),
-};
 
 /**
- * Removes what this backend may have left in one family, in both variants of iptables. Returns what was removed, in words.
+ * Removes what this backend may have left in one family, in both variants of iptables: chains with kube-proxy's names where the
+ * birthmark is, nothing where it is not. Returns what was removed, in words.
  * Rejects with `HostError` when something could not be looked at or removed; the rest is gone then.
  */
 export async function removeRules(
@@ -27,7 +21,7 @@ export async function removeRules(
   const removed: string[] = [];
   const faults: Error[] = [];
   for (const place of iptablesPlaces([ipFamily])) {
-    const removal = await removeChains(runner, place, everythingOfOurs, signal);
+    const removal = await removeChains(runner, place, ifBirthmarked, signal);
     removed.push(...wordsOf(removal));
     if (removal.status === 'failed') faults.push(removal.error);
   }

@@ -10,11 +10,13 @@ const version = (file: string, variant: string): ScriptedCommand => ({
   args: ['--version'],
   answer: { stdout: `iptables v1.8.9 (${variant})\n` },
 });
-const trial = (answer: ScriptedCommand['answer'] = {}): ScriptedCommand => ({
-  file: 'iptables-nft-restore',
-  args: ['--noflush', '-w', '5'],
-  stdin:
-    /^\*filter\n:SWITCHYARD-PROBE - .*\n-A SWITCHYARD-PROBE -m nfacct .*\nCOMMIT\n\*filter\n.*\n-X SWITCHYARD-PROBE\nCOMMIT\n$/,
+const unknownCounter =
+  'iptables-nft-restore v1.8.9 (nf_tables): \nline 3: RULE_APPEND failed (No such file or directory): rule in chain SWITCHYARD-PROBE\n';
+/** In a namespace in which there are no counters. */
+const trial = (answer: ScriptedCommand['answer'] = { exitCode: 4, stderr: unknownCounter }): ScriptedCommand => ({
+  file: 'unshare',
+  args: ['--net', 'iptables-nft-restore', '--noflush', '-w', '5'],
+  stdin: /^\*filter\n:SWITCHYARD-PROBE - .*\n-A SWITCHYARD-PROBE -m nfacct .*\nCOMMIT\n$/,
   answer,
 });
 
@@ -23,41 +25,44 @@ async function opened(commands: readonly ScriptedCommand[], refusal?: Error) {
   const made: string[] = [];
   const told: unknown[] = [];
   const packetCounters: PacketCounters = {
-    ensure: (name) => {
+    ensure: (name) => void made.push(name),
+    read: () => {
       if (refusal !== undefined) throw refusal;
-      made.push(name);
+      return new Map();
     },
-    read: () => new Map(),
     remove: () => false,
   };
   const logger: Logger = { ...noopLogger, info: (message, fields) => told.push(message, fields) };
   const runner = new ScriptedRunner([version('iptables-nft', 'nf_tables'), ...commands]);
-  const { facts } = await openIptables({ runner, variant: 'nft', logger, packetCounters }, 'IPv4', signal);
+  const host = { runner, variant: 'nft', logger, packetCounters } as const;
+  const { facts, prepare } = await openIptables(host, 'IPv4', signal);
   runner.assertDone();
-  return { facts, made, told };
+  return { facts, made, told, prepare };
 }
 
 const facts = { variant: 'nft', version: '1.8.9', randomFully: true, nfacct: true };
 
-test('packet counters are made, and rules may name them where the kernel takes one that does', async () => {
-  expect(await opened([trial()])).toEqual({
-    facts,
-    made: ['ct_state_invalid_dropped_pkts', 'localhost_nps_accepted_pkts'],
-    told: ['iptables opened', { ipFamily: 'IPv4', ...facts }],
-  });
+test('rules may name packet counters where the kernel misses the counter only; they are made when rules are to be written', async () => {
+  const { prepare, ...result } = await opened([trial()]);
+  expect(result).toEqual({ facts, made: [], told: ['iptables opened', { ipFamily: 'IPv4', ...facts }] });
+  prepare();
+  expect(result.made).toEqual(['ct_state_invalid_dropped_pkts', 'localhost_nps_accepted_pkts']);
 });
 
 test('without them rules do: the kernel has none', async () => {
   const result = await opened([], new HostError('native.EINVAL', 'cannot make the packet counter'));
+  result.prepare();
   expect(result).toMatchObject({ facts: { ...facts, nfacct: false }, made: [] });
   expect(result.told[1]).toMatchObject({ nfacctMissing: 'cannot make the packet counter' });
 });
 
-test('without them rules do: the kernel has no match for them', async () => {
-  const stderr = 'Warning: Extension nfacct revision 0 not supported, missing kernel module?\nline 3 failed\n';
+test.each([
+  ['the kernel', 'Warning: Extension nfacct revision 0 not supported, missing kernel module?\nline 3 failed\n'],
+  ['iptables', "iptables-nft-restore v1.8.9 (nf_tables): Couldn't load match `nfacct':No such file or directory\n"],
+])('without them rules do: %s has no match for them', async (_, stderr) => {
   const result = await opened([trial({ exitCode: 4, stderr })]);
   expect(result.facts).toEqual({ ...facts, nfacct: false });
-  expect(result.told[1]).toMatchObject({ nfacctMissing: expect.stringContaining('xt_nfacct') });
+  expect(result.told[1]).toMatchObject({ nfacctMissing: expect.stringContaining('nfacct') });
 });
 
 test('a defect of ours is not taken for a kernel without them', async () => {

@@ -1,9 +1,11 @@
 import { HostError, type IpFamily } from '@switchyard/core';
-import { type IptablesVariant, isVersionAtLeast } from '@switchyard/host';
+import { type IptablesPrograms, type IptablesVariant, isVersionAtLeast } from '@switchyard/host';
 import { createPacketCounters, type PacketCounters } from '@switchyard/native';
-import { openIptablesClient } from './client/create-client.ts';
+import { createIptablesClient, findPrograms } from './client/create-client.ts';
 import { detectVariant } from './client/detect-variant.ts';
 import type { IptablesClient } from './client/iptables-client.ts';
+import { parseRefusal } from './client/refusal.ts';
+import { tryRules } from './client/try-rules.ts';
 import type { IptablesHost } from './host.ts';
 import { nfacctNames } from './names.ts';
 
@@ -14,7 +16,7 @@ export interface IptablesFacts {
   readonly version: string;
   /** `MASQUERADE --random-fully`. */
   readonly randomFully: boolean;
-  /** The counters in `nfacctNames` are there, and rules may name them. */
+  /** Rules may name packet counters. Those in `nfacctNames` are there when `OpenedIptables.prepare` was called. */
   readonly nfacct: boolean;
 }
 
@@ -28,19 +30,23 @@ export type FactsHost = Pick<IptablesHost, 'runner' | 'variant' | 'netns' | 'log
 export interface OpenedIptables {
   readonly client: IptablesClient;
   readonly facts: IptablesFacts;
+  /** Makes what rules name and what is no rule, the packet counters; what is there stays. Throws `HostError`. */
+  readonly prepare: () => void;
 }
 
 /**
- * Opens iptables for one family. Makes the packet counters where the kernel has them, as kube-proxy does, and tries a rule with
- * one in a chain that nothing leads to and that is removed at once. Rejects with `HostError` when iptables is not installed.
+ * Opens iptables for one family. Writes nothing: not even packet counters are made before there is something to write. Rejects
+ * with `HostError` when iptables is not installed.
  */
 export async function openIptables(host: FactsHost, ipFamily: IpFamily, signal: AbortSignal): Promise<OpenedIptables> {
   const { runner, logger } = host;
   // Both families use the same variant, whatever one alone would tell.
   const { variant, reason = undefined } =
     host.variant === 'auto' ? await detectVariant(runner, ['IPv4', 'IPv6'], signal) : { variant: host.variant };
-  const client = await openIptablesClient({ runner, ipFamily, variant }, signal);
-  const obstacle = await nfacctObstacle(host, client, signal);
+  const programs = await findPrograms({ runner, ipFamily, variant }, signal);
+  const client = createIptablesClient({ runner, ...programs });
+  const { netns, packetCounters = createPacketCounters(netns === undefined ? {} : { netns }) } = host;
+  const obstacle = await nfacctObstacle({ ...host, packetCounters }, programs, signal);
   const facts: IptablesFacts = {
     variant,
     version: client.version,
@@ -53,30 +59,31 @@ export async function openIptables(host: FactsHost, ipFamily: IpFamily, signal: 
     ...(reason === undefined ? {} : { variantBecause: reason }),
     ...(obstacle === undefined ? {} : { nfacctMissing: obstacle }),
   });
-  return { client, facts };
+  const names = facts.nfacct ? Object.values(nfacctNames) : [];
+  return { client, facts, prepare: () => names.forEach((name) => packetCounters.ensure(name)) };
 }
 
-/** Why counters of netfilter accounting cannot be used; undefined when they can. */
+/**
+ * Why counters of netfilter accounting cannot be used; undefined when they can. They and the match are different modules of the
+ * kernel: a rule is tried where there are no counters, and the kernel may miss the counter only.
+ */
 async function nfacctObstacle(
-  { netns, packetCounters }: FactsHost,
-  client: IptablesClient,
+  { runner, packetCounters }: FactsHost & { readonly packetCounters: PacketCounters },
+  programs: IptablesPrograms,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   try {
-    const counters = packetCounters ?? createPacketCounters(netns === undefined ? {} : { netns });
-    for (const name of Object.values(nfacctNames)) counters.ensure(name);
+    packetCounters.read();
   } catch (error) {
     if (error instanceof HostError) return error.message;
     throw error;
   }
-  // The counters and the match are different modules of the kernel.
-  const result = await client.restore(trial, signal);
-  return result.status === 'done' ? undefined : result.error.message;
+  const { stderr } = await tryRules(runner, programs, trial, signal);
+  const { said, advice } = parseRefusal(stderr);
+  return /^Warning: Extension nfacct |Couldn't load match/m.test(stderr)
+    ? [said, advice].filter((text) => text !== '').join('; ')
+    : undefined;
 }
 
 const chain = 'SWITCHYARD-PROBE';
-/** Two transactions of one process: where the first is refused nothing is there, and no crash of ours leaves the chain. */
-const trial = [
-  `*filter\n:${chain} - [0:0]\n-A ${chain} -m nfacct --nfacct-name ${nfacctNames.invalidDropped}\nCOMMIT\n`,
-  `*filter\n:${chain} - [0:0]\n-X ${chain}\nCOMMIT\n`,
-].join('');
+const trial = `*filter\n:${chain} - [0:0]\n-A ${chain} -m nfacct --nfacct-name ${nfacctNames.invalidDropped}\nCOMMIT\n`;

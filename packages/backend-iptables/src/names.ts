@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Protocol, ServicePortKey } from '@switchyard/core';
+import { birthmarkChain } from '@switchyard/host';
 
 /** kube-proxy's names of chains: operators and their tools search for them (pkg/proxy/iptables, Kubernetes 1.36). */
 export const chainNames = {
@@ -14,7 +15,7 @@ export const chainNames = {
   kubeletFirewall: 'KUBE-FIREWALL',
   canary: 'KUBE-PROXY-CANARY',
   /** Ours: what wrote these chains, and when they were last right (mangle). Chains with kube-proxy's names are ours where it is. */
-  mark: 'SWITCHYARD',
+  mark: birthmarkChain as 'SWITCHYARD',
 } as const;
 
 /** Chains of one Service port: by cluster policy, by local policy, from outside, and behind source ranges. */

@@ -21,7 +21,7 @@ export async function openBackend(
     ...(netns === undefined ? {} : { netns }),
     ...(packetCounters === undefined ? {} : { packetCounters }),
   };
-  const { client, facts } = await openIptables(place, ipFamily, signal);
+  const { client, facts, prepare } = await openIptables(place, ipFamily, signal);
   if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
     throw new UsageError('iptables.masquerade-bit', `a mark has the bits 0 to 31: ${masqueradeBit}`);
   }
@@ -32,6 +32,7 @@ export async function openBackend(
     runner,
     logger,
     choices,
+    prepare,
     syncPeriod,
     watch: { own, netns },
     ...(clock === undefined ? {} : { clock }),

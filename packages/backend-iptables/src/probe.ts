@@ -13,6 +13,7 @@ import {
 import { detectVariant } from './client/detect-variant.ts';
 import { parseRefusal } from './client/refusal.ts';
 import { featureText, type RuleFeature, ruleFeatures } from './client/rule-features.ts';
+import { trialTimeout as timeout, tryRules } from './client/try-rules.ts';
 
 /**
  * The oldest versions. legacy: the first `iptables-restore` that waits for the lock, and the first with `--random-fully`. nft:
@@ -27,8 +28,6 @@ export const capabilities: BackendCapabilities = {
   sourceRanges: true,
   minSyncPeriod: seconds(1),
 };
-
-const timeout = seconds(30);
 
 /** What is asked. */
 export interface ProbedHost {
@@ -125,17 +124,4 @@ export async function missingFeatures(
     if (result.exitCode !== 0) missing.push(`missing: ${feature.name} (${feature.modules}); this is ${here}`);
   }
   return missing;
-}
-
-/** Loads rules where they hurt nobody. */
-async function tryRules(
-  runner: CommandRunner,
-  { command }: IptablesPrograms,
-  stdin: string,
-  signal: AbortSignal,
-): Promise<CommandResult> {
-  const options = { stdin, timeout, signal };
-  const line = [`${command}-restore`, '--noflush', '-w', '5'] as const;
-  const [file, ...args] = line;
-  return (await runInScratchNamespace(runner, line, options)) ?? (await runner.run(file, [...args, '--test'], options));
 }

@@ -18,6 +18,7 @@ export * from './iptables/plan-removal.ts';
 export * from './iptables/remove-chains.ts';
 export * from './iptables/kube-proxy-chains.ts';
 export * from './iptables/place.ts';
+export * from './iptables/birthmark.ts';
 export * from './iptables/programs.ts';
 export * from './iptables/line-splitter.ts';
 export * from './scratch-namespace.ts';

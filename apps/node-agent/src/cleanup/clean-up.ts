@@ -3,16 +3,17 @@ import {
   allOfKubeProxy,
   iptablesPlaces,
   type IptablesSave,
-  isKubeProxyChain,
+  isBirthmarked,
   type KernelFiles,
+  nothingUnwanted,
   type RemovalWish,
 } from '@switchyard/host';
 import type { BackendHost } from '../backends.ts';
-import { nothingUnwanted, removePlace } from './iptables-place.ts';
+import { removePlace } from './iptables-place.ts';
 import { kubeProxyPort } from './kube-proxy-port.ts';
 import { removeKubeProxyIpvs } from './kube-proxy-ipvs.ts';
 import { removeKubeProxyRules } from './kube-proxy-rules.ts';
-import { cleanBackend, isBirthmarked, removeBirthmark, thenBirthmark } from './left-rules.ts';
+import { cleanBackend, removeBirthmark, thenBirthmark } from './left-rules.ts';
 import { joinRemovals, type Removal, removalOf } from './removal.ts';
 
 /** What is to be cleaned up. */
@@ -58,7 +59,7 @@ async function removeOwnChains({ runner }: BackendHost, signal: AbortSignal): Pr
     let isOurs = false;
     const wish = (save: IptablesSave): RemovalWish => {
       isOurs = isBirthmarked(save);
-      return isOurs ? { isUnwanted: isKubeProxyChain } : nothingUnwanted;
+      return isOurs ? allOfKubeProxy : nothingUnwanted;
     };
     const removal = await removePlace(runner, place, wish, signal);
     removals.push(isOurs ? await thenBirthmark(removal, { runner, place }, signal) : removal);

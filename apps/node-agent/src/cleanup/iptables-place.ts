@@ -6,15 +6,13 @@ import {
   type IptablesPlace,
   type IptablesSave,
   isKubeProxyChain,
+  nothingUnwanted,
   type PlaceRemoval,
   type RemovalWish,
   removeChains,
   type TableRemoval,
 } from '@switchyard/host';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
-
-/** Nothing is to go. */
-export const nothingUnwanted: RemovalWish = { isUnwanted: () => false };
 
 /**
  * Removes chains of one iptables variant and family, and tells it in words. A wish may depend on what is there. A table that

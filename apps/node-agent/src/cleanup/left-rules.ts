@@ -1,16 +1,19 @@
 import type { IpFamily } from '@switchyard/core';
 import {
   allButForward,
+  birthmarkChain,
   type CommandRunner,
   type IptablesPlace,
   iptablesPlaces,
   type IptablesSave,
   type IptablesVariant,
+  isBirthmarked,
+  nothingUnwanted,
   type RemovalWish,
 } from '@switchyard/host';
 import { type BackendHost, backends } from '../backends.ts';
 import type { ProxyMode } from '../config/proxy-mode.ts';
-import { nothingUnwanted, removePlace } from './iptables-place.ts';
+import { removePlace } from './iptables-place.ts';
 import { removeNftTable } from './kube-proxy-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
@@ -30,9 +33,6 @@ export interface LeftRules {
   readonly ours: Removal;
   readonly kubeProxy: Removal;
 }
-
-/** The chain that says that chains with kube-proxy's names are this agent's. */
-const birthmarkChain = 'SWITCHYARD';
 
 /**
  * Removes rules that translate beside those of the mode that runs: this agent's of its other mode, always, and kube-proxy's if
@@ -110,11 +110,6 @@ export async function ourVariant(
     if (isOurs) return place.variant;
   }
   return undefined;
-}
-
-/** Whether this agent wrote what is there, or took it over. */
-export function isBirthmarked({ tables }: IptablesSave): boolean {
-  return tables.some(({ chains }) => chains.has(birthmarkChain));
 }
 
 /** Not probed: a host that cannot run a backend any more may have its rules all the same. */

@@ -62,7 +62,7 @@ describe('what --write-config-to writes', () => {
 `);
     expect(text).toContain('featureGates:\n  NativeHistograms: true\n');
     expect(text).toContain('flushFrequency: 5000000000\n');
-    expect(text).toContain('nodePortAddresses: null\n');
+    expect(text).toContain('nodePortAddresses:\n- primary\n');
     const keys = text.match(/^\w+/gm) ?? [];
     expect(keys).toEqual([...keys].sort());
   });
@@ -99,7 +99,7 @@ test('flagz has every flag: as given, or as in force', () => {
     'feature-gates': 'NativeHistograms=true',
     'iptables-sync-period': '30s',
     'log-flush-frequency': '5s',
-    'nodeport-addresses': '',
+    'nodeport-addresses': 'primary',
     'switchyard-service-metrics-limit': '1000',
     cleanup: 'false',
     v: '0',

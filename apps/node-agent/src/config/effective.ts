@@ -35,8 +35,9 @@ export function effectiveSettings(flags: FlagValues, files: ConfigFiles): Effect
   const given = new Map([...(files.kubeProxy?.given ?? []), ...kubeProxyFlags(flags, files.kubeProxy !== undefined)]);
   if (files.kubeProxy === undefined) applyPortFlags(given, flags);
   completeAddresses(given);
+  if (isEmptyList(given.get('nodePortAddresses')?.value)) given.delete('nodePortAddresses'); // a flag that lists nothing
   return {
-    kubeProxy: new Settings(kubeProxySchema, given, addressDefaults(given)),
+    kubeProxy: new Settings(kubeProxySchema, given, defaultsFor(given)),
     switchyard: new Settings(switchyardSchema, new Map([...(files.switchyard?.given ?? []), ...ownFlags(flags)])),
   };
 }
@@ -52,6 +53,10 @@ function kubeProxyFlags(flags: FlagValues, hasFile: boolean): GivenSettings {
     if (target.kind === 'fieldOfMode') given.set(mode === 'nftables' ? target.nftables : target.other, setting);
   }
   return given;
+}
+
+function isEmptyList(value: FieldValue | undefined): boolean {
+  return Array.isArray(value) && value.length === 0;
 }
 
 function isFieldOf(target: FlagTarget, path: string): boolean {
@@ -90,12 +95,22 @@ function withPort(address: string, port: number): string {
   return tryParseIp(address) === undefined ? address : addressAndPort(address, port);
 }
 
+/** Defaults that depend on what was given; as kube-proxy fills them in on Linux, and shows them in `/configz`. */
+function defaultsFor(given: GivenSettings): ReadonlyMap<string, FieldValue> {
+  const isNftables = given.get('mode')?.value === 'nftables';
+  return new Map<string, FieldValue>([
+    ['mode', 'iptables'],
+    ...(isNftables ? ([['nodePortAddresses', ['primary']]] as const) : []),
+    ...addressDefaults(given),
+  ]);
+}
+
 /** Servers listen in the family of `bindAddress`. */
-function addressDefaults(given: GivenSettings): ReadonlyMap<string, FieldValue> {
+function addressDefaults(given: GivenSettings): readonly (readonly [string, FieldValue])[] {
   const bindAddress = String(given.get('bindAddress')?.value ?? '');
-  if (tryParseIp(bindAddress) === undefined || !bindAddress.includes(':')) return new Map();
-  return new Map([
+  if (tryParseIp(bindAddress) === undefined || !bindAddress.includes(':')) return [];
+  return [
     ['healthzBindAddress', '[::]:10256'],
     ['metricsBindAddress', '[::1]:10249'],
-  ]);
+  ];
 }

@@ -2,7 +2,7 @@ import type { LogFields, Logger } from '@switchyard/core';
 import type { ConfigFiles, EffectiveSettings } from './effective.ts';
 import { idleGates } from './feature-gates.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
-import { isReadIn, type ProxyMode, proxyModeOf, unreadReason } from './proxy-mode.ts';
+import { isReadIn, type ProxyMode, isModeSaid, proxyModeOf, unreadReason } from './proxy-mode.ts';
 import type { Field } from './schema/field.ts';
 import type { Purpose } from './validate.ts';
 import { asWritten, type Settings, valueText } from './settings.ts';
@@ -21,9 +21,8 @@ export function notesOf(
   settings: EffectiveSettings,
   purpose: Purpose,
 ): readonly ConfigNote[] {
-  const said = settings.kubeProxy.text('mode');
   // Commands such as --cleanup are about every mode, unless one is said.
-  const mode = purpose === 'run' || said !== '' ? proxyModeOf(settings.kubeProxy) : undefined;
+  const mode = purpose === 'run' || isModeSaid(settings.kubeProxy) ? proxyModeOf(settings.kubeProxy) : undefined;
   return [
     ...fileNotes(flags, files),
     ...flagNotes(flags),
@@ -69,7 +68,7 @@ function flagNotes(flags: FlagValues): readonly ConfigNote[] {
 
 /** kube-proxy's words: nobody who says no mode should wonder which one it is. */
 export function modeNotes({ kubeProxy }: EffectiveSettings): readonly ConfigNote[] {
-  if (kubeProxy.text('mode') !== '') return [];
+  if (isModeSaid(kubeProxy)) return [];
   return [{ level: 'info', message: 'Using iptables proxy', fields: { why: 'no mode is set' } }];
 }
 

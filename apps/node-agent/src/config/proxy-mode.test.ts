@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { type Config, loadConfig, parseConfig, type RunConfig } from '../config.ts';
 import { settingChanges } from './config-changes.ts';
 import { kubeadmFile } from './testing/kubeadm-file.ts';
+import { toDocument } from './documents.ts';
 import { ConfigFolder } from './testing/config-folder.ts';
 
 async function run(text: string, ...args: readonly string[]): Promise<RunConfig> {
@@ -79,4 +80,13 @@ test("kubeadm's file loads as it is: its empty mode is iptables, which is all th
     minSyncPeriod: 1000,
     syncPeriod: 30_000,
   });
+});
+
+test.each([
+  ['mode: ""', 'iptables', null],
+  ['mode: iptables', 'iptables', null],
+  ['mode: nftables', 'nftables', ['primary']],
+] as const)('%s is shown as what it comes to, as by kube-proxy', async (text, mode, nodePortAddresses) => {
+  const { settings } = await run(text);
+  expect(toDocument(settings.kubeProxy)).toMatchObject({ mode, nodePortAddresses });
 });

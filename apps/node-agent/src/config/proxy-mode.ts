@@ -7,7 +7,12 @@ export type ProxyMode = 'iptables' | 'nftables';
 /** Words in `Field.modes` that name a mode of kube-proxy; others (`all`, `Linux`) do not limit a field. */
 const kubeProxyModes: ReadonlySet<string> = new Set(['iptables', 'ipvs', 'nftables']);
 
-/** The mode that kube-proxy's settings ask for. As in kube-proxy, none is iptables; one that does not exist here counts as that. */
+/** Whether a mode was given: none is iptables, as in kube-proxy. */
+export function isModeSaid(kubeProxy: Settings): boolean {
+  return kubeProxy.at('mode').origin.kind !== 'default';
+}
+
+/** The mode that kube-proxy's settings ask for; one that does not exist here counts as iptables. */
 export function proxyModeOf(kubeProxy: Settings): ProxyMode {
   return kubeProxy.text('mode') === 'nftables' ? 'nftables' : 'iptables';
 }

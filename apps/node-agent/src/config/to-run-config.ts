@@ -187,11 +187,10 @@ function podCidrsOf(text: string): Readonly<Partial<Record<IpFamily, Cidr>>> {
   return cidrs;
 }
 
-/** As in kube-proxy, nothing listed means `primary` in the nftables mode, and everything in the iptables mode. */
+/** Nothing listed means everything. */
 function nodePortAddressesOf(settings: Settings): NodePortAddresses {
   const listed = settings.list('nodePortAddresses');
-  const isPrimary = listed.length === 0 ? proxyModeOf(settings) === 'nftables' : listed[0] === 'primary';
-  if (isPrimary) return { kind: 'primary' };
+  if (listed[0] === 'primary') return { kind: 'primary' };
   return { kind: 'cidrs', cidrs: listed.map((one) => parseCidr(one.trim())) };
 }
 

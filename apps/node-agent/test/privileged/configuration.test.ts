@@ -118,7 +118,11 @@ describe("an agent with kubeadm's ConfigMap", () => {
   test('runs, with nothing to say about the file', async () => {
     expect((await readLog(agent)).filter(({ level }) => level !== 'info')).toEqual([]);
     expect(await messages()).not.toContain('setting has no effect');
-    expect(await configz()).toMatchObject({ mode: 'nftables', clusterCIDR: '10.244.0.0/16', nodePortAddresses: null });
+    expect(await configz()).toMatchObject({
+      mode: 'nftables',
+      clusterCIDR: '10.244.0.0/16',
+      nodePortAddresses: ['primary'],
+    });
     const status = await readFile(`/proc/${agent.pid}/status`, 'utf8');
     const [, resident = ''] = /VmRSS:\s+(\d+) kB/.exec(status) ?? [];
     process.stdout.write(`resident with --config: ${(Number(resident) / 1024).toFixed(0)} MB\n`);

@@ -15,6 +15,11 @@ export interface WriteStep {
  * nat has translated meets no rule of filter that rejects or drops: those ask for the address before translation.
  */
 export const writeOrder: readonly WriteStep[] = [
+  {
+    table: 'mangle',
+    what: 'chains',
+    why: 'no packet passes these: whoever cleans up must know whose the others are, also when those were refused',
+  },
   { table: 'filter', what: 'chains', why: 'rules can lead to chains only that exist' },
   {
     table: 'filter',
@@ -37,8 +42,7 @@ export const writeOrder: readonly WriteStep[] = [
   { table: 'nat', what: 'remove', why: 'the kernel deletes only what nothing leads to' },
   { table: 'filter', what: 'unlink', why: 'a reject goes only when nat translates what it had met' },
   { table: 'filter', what: 'remove', why: 'nothing leads to them now' },
-  { table: 'mangle', what: 'chains', why: 'no packet passes these: who wrote the rules is noted when they are there' },
-  { table: 'mangle', what: 'remove', why: 'the same' },
+  { table: 'mangle', what: 'remove', why: 'no packet passes these' },
 ];
 
 /** The name of a step: `nat entries`. */

@@ -48,11 +48,19 @@ export async function openIptablesClient(
   options: IptablesPlace & Pick<IptablesClientOptions, 'runner'>,
   signal: AbortSignal,
 ): Promise<IptablesClient> {
-  const programs = await findIptables(options.runner, options, signal);
-  if (programs !== undefined) return createIptablesClient({ ...options, ...programs });
+  return createIptablesClient({ ...options, ...(await findPrograms(options, signal)) });
+}
+
+/** The programs of a place. Rejects with `HostError` when they are not installed. */
+export async function findPrograms(
+  { runner, ...place }: IptablesPlace & Pick<IptablesClientOptions, 'runner'>,
+  signal: AbortSignal,
+): Promise<IptablesPrograms> {
+  const programs = await findIptables(runner, place, signal);
+  if (programs !== undefined) return programs;
   throw new HostError(
     'iptables.missing',
-    `cannot write rules with ${iptablesName(options)}: it is not installed; install the package iptables`,
+    `cannot write rules with ${iptablesName(place)}: it is not installed; install the package iptables`,
   );
 }
 

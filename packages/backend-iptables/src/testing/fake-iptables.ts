@@ -65,6 +65,7 @@ export class FakeIptables implements CommandRunner {
 
   async run(file: string, args: readonly string[], options: CommandOptions): Promise<CommandResult> {
     options.signal.throwIfAborted();
+    if (file === 'unshare') return this.#elsewhere(args, options);
     const program = this.#program(file);
     options.onStart?.(this.#pid++);
     if (args.includes('--version') || args.includes('-V')) return ok(`${program.name} ${this.#versionText(program)}\n`);
@@ -92,6 +93,13 @@ export class FakeIptables implements CommandRunner {
   put(ipFamily: IpFamily, variant: IptablesVariant, text: string): void {
     const { exitCode, stderr } = this.#restore(this.#programOf(ipFamily, variant), text, true);
     if (exitCode !== 0) throw new UsageError('fake-iptables.put', stderr);
+  }
+
+  /** `unshare --net PROGRAM ...`: in a network namespace that ends with the program. */
+  #elsewhere([option, file = '', ...args]: readonly string[], options: CommandOptions): Promise<CommandResult> {
+    if (option !== '--net') throw new UsageError('fake-iptables.program', `the fake does not know unshare ${option}`);
+    const { variants, version } = this;
+    return Object.assign(new FakeIptables(), { variants, version }).run(file, args, options);
   }
 
   #program(file: string): Program {

@@ -81,22 +81,37 @@ describe('the probe', () => {
 });
 
 describe('opening iptables', () => {
-  test('makes the packet counters, tries a rule with one, and leaves no chain', async () => {
-    const { runner, path: netns } = namespace;
-    const { facts, client } = await openIptables({ runner, variant, netns, logger: noopLogger }, 'IPv4', signal);
+  const shown = (name: TestNamespace): Promise<string> =>
+    name.run('nft list ruleset').then(async (rules) => {
+      return `${rules}${await name.run('cat /proc/net/ip_tables_names /proc/net/ip6_tables_names')}`;
+    });
+
+  test('writes nothing; packet counters are made when rules are to be written', async () => {
+    await using fresh = await createNamespace();
+    const { runner, path: netns } = fresh;
+    const opened = await openIptables({ runner, variant, netns, logger: noopLogger }, 'IPv4', signal);
+    const { facts, client, prepare } = opened;
     expect(facts).toEqual({ variant, version: client.version, randomFully: true, nfacct: true });
-    expect([...createPacketCounters({ netns }).read().keys()].sort()).toEqual([
+    const counters = createPacketCounters({ netns });
+    expect([await shown(fresh), ...counters.read().keys()]).toEqual(['']);
+    prepare();
+    expect([...counters.read().keys()].sort()).toEqual([
       'ct_state_invalid_dropped_pkts',
       'localhost_nps_accepted_pkts',
     ]);
-    expect(await namespace.run(`iptables-${variant}-save`)).not.toContain('SWITCHYARD');
+    const rule = '-A FORWARD -m nfacct --nfacct-name ct_state_invalid_dropped_pkts';
+    expect(await client.restore(`*filter\n${rule}\nCOMMIT\n`, signal)).toEqual({ status: 'done' });
   });
 
-  test('goes without packet counters where the kernel refuses a rule with one', async () => {
-    const elsewhere = { ensure: () => undefined, read: () => new Map(), remove: () => false };
-    await using other = await createNamespace();
-    const host = { runner: other.runner, variant, logger: noopLogger, packetCounters: elsewhere };
-    expect((await openIptables(host, 'IPv4', signal)).facts.nfacct).toBe(false);
-    expect(await other.run(`iptables-${variant}-save`)).not.toContain('SWITCHYARD');
+  test('finds the same where no namespace can be made', async () => {
+    await using fresh = await createNamespace();
+    const runner: CommandRunner = {
+      run: (file, args, options) =>
+        fresh.runner.run('setpriv', ['--bounding-set=-sys_admin', '--', file, ...args], options),
+    };
+    const host = { runner, variant, netns: fresh.path, logger: noopLogger };
+    expect((await openIptables(host, 'IPv4', signal)).facts.nfacct).toBe(true);
+    expect(await fresh.run(`iptables-${variant}-save`)).not.toContain('SWITCHYARD');
+    if (variant === 'nft') expect(await shown(fresh)).toBe('');
   });
 });

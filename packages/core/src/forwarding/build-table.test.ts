@@ -299,6 +299,11 @@ describe('settings', () => {
     expect(tableOf({}, tableOptions({ nodePortCidrs: [] })).nodePortCidrs).toEqual([]);
   });
 
+  test('a NodePort CIDR that is listed twice is there once', () => {
+    const twice = ['192.0.2.0/24', '10.0.0.0/8', '192.0.2.0/24'];
+    expect(tableOf({}, tableOptions({ nodePortCidrs: twice })).nodePortCidrs).toEqual(['192.0.2.0/24', '10.0.0.0/8']);
+  });
+
   test('new NodePort CIDRs are taken over by the next build, whatever is dirty', () => {
     const next = buildTable(stateOf({}), new Set(), empty, { ...options, nodePortCidrs: [parseCidr('192.0.2.0/24')] });
     expect(next.nodePortCidrs).toEqual(['192.0.2.0/24']);

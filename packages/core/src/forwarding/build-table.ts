@@ -183,7 +183,7 @@ function withOwnFamily(options: TableOptions): TableOptions {
 
 /** A list that names no CIDR of this family leaves all addresses of the family open; no list, none. */
 function nodePortCidrs(options: TableOptions): readonly Cidr[] {
-  const own = options.nodePortCidrs.filter((cidr) => cidrFamilyOf(cidr) === options.ipFamily);
+  const own = [...new Set(options.nodePortCidrs)].filter((cidr) => cidrFamilyOf(cidr) === options.ipFamily);
   return own.length > 0 || options.nodePortCidrs.length === 0 ? own : [everythingOf(options.ipFamily)];
 }
 

@@ -117,7 +117,7 @@ export interface ForwardingTable {
   readonly healthChecks: ReadonlyMap<ServiceKey, HealthCheck>;
   /**
    * NodePorts answer on local addresses inside one of these, loopback excluded unless `nodePortsOnLoopback`. A zero-length
-   * CIDR means all addresses of the family; empty means none.
+   * CIDR means all addresses of the family; empty means none. No CIDR is there twice.
    */
   readonly nodePortCidrs: readonly Cidr[];
   /**

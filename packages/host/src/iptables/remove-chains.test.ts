@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { CommandError } from '../command-error.ts';
 import { ScriptedRunner, type ScriptedCommand } from '../testing/index.ts';
+import { ifBirthmarked } from './birthmark.ts';
 import { allOfKubeProxy } from './kube-proxy-chains.ts';
 import { type PlaceRemoval, removeChains } from './remove-chains.ts';
 
@@ -34,6 +35,22 @@ describe('chains are removed', () => {
       status: 'looked',
       tables: [{ table: 'nat', chains: ['KUBE-SERVICES'] }],
     });
+  });
+
+  test('of mangle last, where the birthmark is, whatever comes first', async () => {
+    const mangle = '*mangle\n:SWITCHYARD - [0:0]\nCOMMIT\n';
+    const last = { ...restore(), stdin: '*mangle\n:SWITCHYARD - [0:0]\n-X SWITCHYARD\nCOMMIT\n' };
+    const runner = new ScriptedRunner([installed, save(mangle + table), restore(), last]);
+    expect(await removeChains(runner, place, ifBirthmarked, signal)).toMatchObject({
+      tables: [{ table: 'nat' }, { table: 'mangle' }],
+    });
+    runner.assertDone();
+  });
+
+  test("of this agent only where its birthmark is: else they are a kube-proxy's", async () => {
+    const runner = new ScriptedRunner([installed, save(table)]);
+    expect(await removeChains(runner, place, ifBirthmarked, signal)).toMatchObject({ status: 'looked', tables: [] });
+    runner.assertDone();
   });
 
   test('with nothing written where there is nothing', async () => {

@@ -99,7 +99,9 @@ interface Planned {
 
 function planned(save: IptablesSave, wish: RemovalWish | ((save: IptablesSave) => RemovalWish), size: number): Planned {
   const wanted = typeof wish === 'function' ? wish(save) : wish;
-  const plans = save.tables.map((table) => planRemoval(table, wanted, size));
+  // The birthmark is in mangle: it goes last, or what is left by a failure would not be known as ours.
+  const tables = save.tables.toSorted((a, b) => Number(a.name === 'mangle') - Number(b.name === 'mangle'));
+  const plans = tables.map((table) => planRemoval(table, wanted, size));
   return {
     incompatible: save.incompatible,
     plans: plans.filter(({ chains, kept }) => chains.length > 0 || kept.size > 0),

@@ -23,7 +23,9 @@ const clock: Clock = { ...systemClock, sleep: (_, signal) => Promise.resolve(sig
 
 function createKernel({ variant, hasAccounting }: IptablesMachine): FakeKernel {
   const fake = new FakeIptables();
-  const packetCounters = hasAccounting ? fake.packetCounters : { ...fake.packetCounters, ensure: noAccounting };
+  const packetCounters = hasAccounting
+    ? fake.packetCounters
+    : { ...fake.packetCounters, ensure: noAccounting, read: noAccounting };
   const host = { runner: fake, logger: noopLogger, variant, packetCounters, clock, ...settings };
   return {
     // What a started agent finds out about the machine is no transaction of the backend.
@@ -53,7 +55,7 @@ const settings = {
   syncPeriod: seconds(30),
 } as const;
 
-function noAccounting(): void {
+function noAccounting(): never {
   throw new HostError('fake.accounting', 'the fake kernel has no netfilter accounting');
 }
 
