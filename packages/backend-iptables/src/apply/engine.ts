@@ -338,10 +338,7 @@ export class Engine {
     const [leftover] = result.leftovers;
     if (leftover !== undefined) {
       const fields = { ipFamily: client.ipFamily, refused: result.leftovers.length, reason: leftover.message };
-      this.#options.logger.warn(
-        'old rules could not be removed; they are tried again with the next full apply',
-        fields,
-      );
+      this.#options.logger.warn('old rules could not be removed; they are tried again later', fields);
     }
     return result;
   }
