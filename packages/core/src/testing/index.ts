@@ -12,3 +12,4 @@ export * from './recording-clock.ts';
 export * from './memory-logger.ts';
 export * from './memory-metrics.ts';
 export * from './free-port.ts';
+export * from './seeded-random.ts';
