@@ -13,6 +13,7 @@ import {
   type ServicePortKey,
   systemClock,
 } from '@switchyard/core';
+import { here, situation, type SituationSpec, there } from '@switchyard/core/testing';
 import {
   createLab,
   createProber,
@@ -25,7 +26,6 @@ import {
 } from '@switchyard/lab';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { iptablesBackend } from '../../src/index.ts';
-import { here, situation, type SituationSpec, there } from '../unit/situations.ts';
 import { signal, variant } from './support.ts';
 
 const vips: Readonly<Record<IpFamily, string>> = { IPv4: '198.51.100.1', IPv6: '2001:db8:51::1' };

@@ -1,8 +1,8 @@
 import type { ApplyOutcome, ForwardingTable } from '@switchyard/core';
+import { situation, type SituationSpec } from '@switchyard/core/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FakeIptables } from '../../src/testing/index.ts';
-import { situation, type SituationSpec } from './situations.ts';
 import { Driven } from './support.ts';
 
 const policy = fc.constantFrom('Cluster', 'Local');

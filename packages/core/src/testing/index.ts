@@ -13,3 +13,4 @@ export * from './memory-logger.ts';
 export * from './memory-metrics.ts';
 export * from './free-port.ts';
 export * from './seeded-random.ts';
+export * from './situations.ts';
