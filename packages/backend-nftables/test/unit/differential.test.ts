@@ -8,6 +8,7 @@ import {
   sourceClassOf,
 } from '@switchyard/core';
 import {
+  comparableVerdict,
   type EndpointSpec,
   flow,
   situation,
@@ -17,7 +18,7 @@ import {
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
-import { comparableVerdict, tracePacket } from '../../src/testing/trace-packet.ts';
+import { tracePacket } from '../../src/testing/trace-packet.ts';
 import { Driven } from './support.ts';
 
 /** What a family's addresses look like; few, so that things collide. */

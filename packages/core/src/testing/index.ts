@@ -14,3 +14,4 @@ export * from './memory-metrics.ts';
 export * from './free-port.ts';
 export * from './seeded-random.ts';
 export * from './situations.ts';
+export * from './traced-verdict.ts';
