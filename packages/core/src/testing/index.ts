@@ -15,3 +15,4 @@ export * from './free-port.ts';
 export * from './seeded-random.ts';
 export * from './situations.ts';
 export * from './traced-verdict.ts';
+export * from './healing-run.ts';
