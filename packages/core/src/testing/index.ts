@@ -16,3 +16,4 @@ export * from './seeded-random.ts';
 export * from './situations.ts';
 export * from './traced-verdict.ts';
 export * from './healing-run.ts';
+export * from './driven-backend.ts';
