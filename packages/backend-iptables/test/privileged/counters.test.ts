@@ -2,8 +2,6 @@ import {
   type ForwardingTable,
   type IpFamily,
   ipFamilies,
-  millis,
-  noopLogger,
   parseIp,
   seconds,
   type ServiceCounters,
@@ -11,9 +9,10 @@ import {
   systemClock,
 } from '@switchyard/core';
 import { DrivenBackend, here, situation, type SituationSpec, there } from '@switchyard/core/testing';
-import { createSite, runnerIn, type Site } from '@switchyard/lab';
+import { createSite, type Site } from '@switchyard/lab';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { iptablesBackend } from '../../src/index.ts';
+import { hostOf } from './site-host.ts';
 import { signal, variant } from './support.ts';
 
 const vips: Readonly<Record<IpFamily, string>> = { IPv4: '198.51.100.1', IPv6: '2001:db8:51::1' };
@@ -36,17 +35,7 @@ const clock = { ...systemClock, monotonic: () => seconds(0) };
 /** A backend on a real kernel, and the last table given to it. */
 class Kernel extends DrivenBackend {
   static async open(family: IpFamily): Promise<Kernel> {
-    const host = {
-      runner: runnerIn(site.node, site.lab.folder),
-      logger: noopLogger,
-      variant,
-      masqueradeBit: 14,
-      localhostNodePorts: false,
-      tcpBeLiberal: false,
-      syncPeriod: millis(30_000),
-      netns: `/run/netns/${site.node.namespace}`,
-      clock,
-    };
+    const host = { ...hostOf(site), localhostNodePorts: false, clock };
     return new Kernel(await iptablesBackend.open(host, family, signal));
   }
 }
