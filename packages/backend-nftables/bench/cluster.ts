@@ -1,5 +1,5 @@
 import type { ForwardingTable, Protocol, ServiceForwarding } from '@switchyard/core';
-import { addressNumber, situation, type SituationSpec, there } from '../src/testing/situations.ts';
+import { addressNumber, situation, type SituationSpec, there } from '@switchyard/core/testing';
 
 /** Endpoints of each Service. */
 export const endpointsPerService = 10;

@@ -3,10 +3,9 @@
  * network namespace of its own, and whether all are healed within a second. Needs root. Arguments: services, rounds;
  * repeated. Takes 1.4 s per round and kind.
  */
-import { node, replaceAll, service, slice } from '@switchyard/core/testing';
+import { addressNumber, node, replaceAll, service, slice } from '@switchyard/core/testing';
 import { createLab } from '@switchyard/lab';
 import { Healing } from '../test/privileged/healing.ts';
-import { addressNumber } from '../src/testing/situations.ts';
 
 const endpointsPerService = 10;
 const damages: Readonly<Record<string, string>> = {

@@ -1,10 +1,10 @@
 import type { ForwardingTable, ServicePortKey } from '@switchyard/core';
+import { situation, there } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import { KernelState } from './adopt.ts';
 import { AppliedServices } from './applied-services.ts';
 import { ClassPool } from './class-pool.ts';
 import { renderService } from './render-service.ts';
-import { situation, there } from './testing/situations.ts';
 
 const endpoints = [there('10.244.2.1'), there('10.244.2.2')];
 

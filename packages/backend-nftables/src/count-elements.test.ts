@@ -1,8 +1,8 @@
 import { ServiceCounts, type ServiceForwarding, type ServicePortKey } from '@switchyard/core';
+import { situation } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { countElements } from './count-elements.ts';
 import type { PlacedService } from './place-service.ts';
-import { situation } from './testing/situations.ts';
 
 const key = 'shop/cart:/TCP' as ServicePortKey; // as the table builder names it
 const ports = [{ port: 80, nodePort: 30080 }];

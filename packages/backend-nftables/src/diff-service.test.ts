@@ -1,4 +1,5 @@
 import type { ServiceForwarding } from '@switchyard/core';
+import { here, situation, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { ClassPool } from './class-pool.ts';
 import { diffElements, diffPlaced } from './diff-service.ts';
@@ -12,7 +13,6 @@ import {
   previousSlots,
 } from './place-service.ts';
 import { renderService } from './render-service.ts';
-import { here, situation, there } from './testing/situations.ts';
 
 const exactLimit = 4;
 const context = { suffix: '4', exactLimit, hasAffinity: true, classes: new ClassPool('4') } as const;

@@ -1,4 +1,5 @@
 import type { ServiceForwarding } from '@switchyard/core';
+import { situation, type SituationSpec, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { KernelState } from './adopt.ts';
 import { ClassPool } from './class-pool.ts';
@@ -12,7 +13,6 @@ import {
   previousSlots,
 } from './place-service.ts';
 import { renderService } from './render-service.ts';
-import { situation, type SituationSpec, there } from './testing/situations.ts';
 
 const exactLimit = 1024;
 const context = (): Parameters<typeof renderService>[1] => ({

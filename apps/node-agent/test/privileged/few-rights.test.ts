@@ -12,12 +12,11 @@ import {
   startEchoServer,
   waitForAgents,
 } from '@switchyard/lab';
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
+import { mkdir, symlink } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LogLine, readLog, until } from './agent-log.ts';
+import { program, withRights } from './with-rights.ts';
 
-const program = fileURLToPath(new URL('../../bin/switchyard-agent', import.meta.url));
 const { signal } = new AbortController();
 let cluster: LabCluster;
 let node: LabNode;
@@ -26,22 +25,10 @@ let client: Prober;
 let netAdminOnly: string;
 let healthCheckNodePort: number;
 
-/** As a container with CAP_NET_ADMIN alone and kubelet's mounts: /proc/sys and /sys read-only, no way to more rights. */
-const wrapper = `#!/bin/sh
-set -e
-exec unshare --mount sh -c '
-mount --bind /proc/sys /proc/sys
-mount -o remount,bind,ro /proc/sys
-mount --bind /sys /sys
-mount -o remount,bind,ro /sys
-exec setpriv --bounding-set=-all,+net_admin --inh-caps=-all,+net_admin --no-new-privs -- "$0" "$@"' ${program} "$@"
-`;
-
 beforeAll(async () => {
   cluster = await startCluster({ name: 'rights', nodes: 1, ipFamilies }, signal);
   [node] = cluster.lab.nodes as [LabNode];
-  netAdminOnly = `${cluster.lab.folder}/net-admin-only`;
-  await writeFile(netAdminOnly, wrapper, { mode: 0o755 });
+  netAdminOnly = await withRights(cluster, 'net_admin');
   pod = await cluster.lab.addPod(node, 'echo');
   startEchoServer(pod, { pod: 'echo', tcp: [8080], udp: [8080] });
   client = await createProber(cluster.lab.client, signal);

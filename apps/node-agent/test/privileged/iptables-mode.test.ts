@@ -11,16 +11,14 @@ import {
   startEchoServer,
   waitForAgents,
 } from '@switchyard/lab';
-import { writeFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readLog, until } from './agent-log.ts';
 import { askInside } from './http-client.ts';
 import { kubeProxyTable } from './kube-proxy-table.ts';
+import { program, withRights } from './with-rights.ts';
 
 // The iptables mode with the rights of its manifests: what --init-only, the metrics server, a dump and a clean-up say.
 
-const program = fileURLToPath(new URL('../../bin/switchyard-agent', import.meta.url));
 const { signal } = new AbortController();
 const stack = new AsyncDisposableStack();
 const nodePort = 30080;
@@ -55,23 +53,6 @@ beforeAll(async () => {
 
 afterAll(() => stack.disposeAsync());
 
-/** A program that becomes the agent with these capabilities only, /proc/sys and /sys read-only, and no way to more rights. */
-async function withRights(...names: readonly string[]): Promise<string> {
-  const file = `${cluster.lab.folder}/${names.join('-')}`;
-  const wanted = names.map((name) => `,+${name}`).join('');
-  const text = `#!/bin/sh
-set -e
-exec unshare --mount sh -c '
-mount --bind /proc/sys /proc/sys
-mount -o remount,bind,ro /proc/sys
-mount --bind /sys /sys
-mount -o remount,bind,ro /sys
-exec setpriv --bounding-set=-all${wanted} --inh-caps=-all${wanted} --no-new-privs -- "$0" "$@"' ${program} "$@"
-`;
-  await writeFile(file, text, { mode: 0o755 });
-  return file;
-}
-
 const agent = (...args: readonly string[]): Promise<LabCommandResult> => node.run(program, args);
 
 const get = async (path: string): Promise<string> => (await askInside(node, path)).body;
@@ -96,7 +77,7 @@ test('after --init-only CAP_NET_ADMIN is enough for iptables-nft: NodePorts on 1
   expect((await node.run('sysctl', ['-n', sysctl])).stdout.trim()).toBe('1');
   expect((await node.run('nft', ['list', 'ruleset'])).stdout).toBe(''); // not even a table
 
-  const running = await start('nft', await withRights('net_admin'));
+  const running = await start('nft', await withRights(cluster, 'net_admin'));
   expect(await self.probe(localhost)).toMatchObject({ status: 'answered', by: 'echo' });
   expect(await client.probe({ ...localhost, address: node.addresses.IPv6 ?? '' })).toMatchObject({ by: 'echo' });
   expect(await get('/proxyMode')).toBe('iptables');
@@ -131,7 +112,7 @@ test('after --init-only CAP_NET_ADMIN is enough for iptables-nft: NodePorts on 1
 
 test('iptables-legacy wants CAP_NET_RAW, and says so', async () => {
   const less = cluster.startAgent(node, {
-    program: await withRights('net_admin'),
+    program: await withRights(cluster, 'net_admin'),
     args: ['--proxy-mode=iptables', '--switchyard-iptables-variant=legacy'],
   });
   expect(await less.ended).toBe(1);
@@ -141,7 +122,7 @@ test('iptables-legacy wants CAP_NET_RAW, and says so', async () => {
   const left = { ipFamily: 'IPv4', name: 'x', clusterIp: '10.96.9.9', port: 80, nodePort: 30999 } as const;
   const table = kubeProxyTable([{ ...left, protocol: 'tcp', endpoint: '10.244.9.9:80' }]);
   expect((await node.run('nft', ['-f', '-'], { stdin: table })).exitCode).toBe(0);
-  const running = await start('legacy', await withRights('net_admin', 'net_raw'));
+  const running = await start('legacy', await withRights(cluster, 'net_admin', 'net_raw'));
   for (const whose of ['our other mode', 'kube-proxy']) {
     await until(async () => (await readLog(running)).some(({ msg }) => msg === `removed what ${whose} left`));
   }
@@ -167,7 +148,7 @@ test('the clean-up takes what the iptables mode left, with whatever settings, bu
   expect((await agent('--cleanup')).stdout).toBe('nothing to remove\n');
 
   const flags = ['--iptables-masquerade-bit=5', '--masquerade-all', '--conntrack-tcp-be-liberal'];
-  const again = await start('legacy', await withRights('net_admin', 'net_raw'), flags);
+  const again = await start('legacy', await withRights(cluster, 'net_admin', 'net_raw'), flags);
   await again.stop();
   const asAsked = (await node.run('iptables-legacy-save', [])).stdout;
   expect(asAsked).toContain('-A KUBE-MARK-MASQ -j MARK --set-xmark 0x20/0x20');

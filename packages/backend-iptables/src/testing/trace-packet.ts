@@ -6,29 +6,20 @@ import {
   type IpAddress,
   ipFamilyOf,
   parseIp,
-  type Verdict,
 } from '@switchyard/core';
+import { summarizeOutcomes, type TracedOutcome, type TracedVerdict } from '@switchyard/core/testing';
 import type { FakeIptables } from './fake-iptables.ts';
 import type { FakeTable } from './fake-table.ts';
 import { matchesPacket, type Packet } from './match-packet.ts';
 import type { Target } from './rule-types.ts';
 
-/** A verdict without objects: endpoints as `address:port`, IPv6 in brackets, sorted. */
-export type TracedVerdict =
-  | { readonly kind: 'forward'; readonly endpoints: readonly string[]; readonly masquerade: boolean }
-  | { readonly kind: 'reject' | 'drop' | 'pass' };
-
 /** One way a packet can go. */
 type Outcome =
-  | {
-      readonly kind: 'forward';
-      readonly address: string;
-      readonly endpoint: string;
-      readonly masquerade: boolean;
+  | (Extract<TracedOutcome, { readonly kind: 'forward' }> & {
       /** Lists of `-m recent` that have the client from then on. */
       readonly remembered: readonly string[];
-    }
-  | { readonly kind: 'reject' | 'drop' | 'pass' };
+    })
+  | Exclude<TracedOutcome, { readonly kind: 'forward' }>;
 
 /**
  * Walks the first packet of a flow through all tables of the fake, of both variants, once for each way that chance could choose,
@@ -38,7 +29,7 @@ type Outcome =
  * The lists of `-m recent` are those of the fake, and stay as they are.
  */
 export function tracePacket(fake: FakeIptables, flow: Flow): TracedVerdict {
-  return summarize(outcomesOf(fake, flow, fake.recent), flow);
+  return summarizeOutcomes(outcomesOf(fake, flow, fake.recent), flow, 'chance');
 }
 
 /** The same for a client that was at this endpoint before: what session affinity makes of it. */
@@ -46,18 +37,7 @@ export function traceReturning(fake: FakeIptables, flow: Flow, endpoint: IpAddre
   const before = outcomesOf(fake, flow, fake.recent).find((one) => one.kind === 'forward' && one.address === endpoint);
   if (before?.kind !== 'forward') throw new InvariantError(`no client of this flow can have been at ${endpoint}`);
   const recent = new Map(before.remembered.map((list) => [list, new Set([flow.source])]));
-  return summarize(outcomesOf(fake, flow, recent), flow);
-}
-
-/** What `explain` says in the same form, for comparison. */
-export function comparableVerdict(verdict: Verdict, flow: Flow): TracedVerdict {
-  if (verdict.kind !== 'forward') return verdict;
-  const isOnlySender = verdict.endpoints.every((endpoint) => endpoint.address === flow.source);
-  return {
-    kind: 'forward',
-    endpoints: verdict.endpoints.map(({ address, port }) => addressAndPort(address, port)).sort(),
-    masquerade: verdict.masquerade || isOnlySender,
-  };
+  return summarizeOutcomes(outcomesOf(fake, flow, recent), flow, 'chance');
 }
 
 function outcomesOf(fake: FakeIptables, flow: Flow, recent: Packet['recent']): readonly Outcome[] {
@@ -216,27 +196,4 @@ class Walk {
     packet.port = port ?? packet.port;
     packet.isDnat = true;
   }
-}
-
-function summarize(outcomes: readonly Outcome[], flow: Flow): TracedVerdict {
-  const forwards = outcomes.filter((outcome) => outcome.kind === 'forward');
-  const [first] = outcomes;
-  if (forwards.length === 0 && first !== undefined && first.kind !== 'forward') return { kind: first.kind };
-  if (forwards.length !== outcomes.length) {
-    throw new InvariantError(
-      `the outcome depends on chance: ${JSON.stringify([...new Set(outcomes.map((one) => one.kind))])}`,
-    );
-  }
-  const others = forwards.filter(({ address }) => address !== flow.source);
-  const senders = forwards.filter(({ address }) => address === flow.source);
-  if (senders.some(({ masquerade }) => !masquerade)) {
-    throw new InvariantError(`${flow.source} would talk to itself unmasqueraded`);
-  }
-  const masquerades = new Set(others.map(({ masquerade }) => masquerade));
-  if (masquerades.size > 1) throw new InvariantError('masquerading depends on chance');
-  return {
-    kind: 'forward',
-    endpoints: [...new Set(forwards.map(({ endpoint }) => endpoint))].sort(),
-    masquerade: others[0]?.masquerade ?? true,
-  };
 }

@@ -3,9 +3,9 @@
  * somebody else add a rule, and prints as JSON what was reported before and after.
  */
 import { type Drift, millis, noopLogger, seconds, systemClock } from '@switchyard/core';
+import { situation, there } from '@switchyard/core/testing';
 import { createCommandRunner, type CommandRunner } from '@switchyard/host';
 import { iptablesBackend } from '../../src/index.ts';
-import { situation, there } from '../unit/situations.ts';
 
 const [netns = ''] = process.argv.slice(2);
 const { signal } = new AbortController();

@@ -1,104 +1,42 @@
-import { once } from 'node:events';
 import {
-  type DataplaneBackend,
-  diffTables,
   type ForwardingTable,
   type IpFamily,
   ipFamilies,
-  millis,
-  noopLogger,
   parseIp,
   seconds,
   type ServiceCounters,
   type ServicePortKey,
   systemClock,
 } from '@switchyard/core';
-import {
-  createLab,
-  createProber,
-  type Lab,
-  type LabNode,
-  type LabPod,
-  type Prober,
-  runnerIn,
-  startEchoServer,
-} from '@switchyard/lab';
+import { DrivenBackend, here, situation, type SituationSpec, there } from '@switchyard/core/testing';
+import { createSite, type Site } from '@switchyard/lab';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { iptablesBackend } from '../../src/index.ts';
-import { here, situation, type SituationSpec, there } from '../unit/situations.ts';
+import { hostOf } from './site-host.ts';
 import { signal, variant } from './support.ts';
 
 const vips: Readonly<Record<IpFamily, string>> = { IPv4: '198.51.100.1', IPv6: '2001:db8:51::1' };
 const clusterIps: Readonly<Record<IpFamily, string>> = { IPv4: '10.96.0.10', IPv6: 'fd00:10:96::10' };
 const none: ServiceCounters = { connections: 0, drops: { noLocalEndpoint: 0, noEndpoints: 0, sourceRange: 0 } };
 
-let lab: Lab;
-let us: LabNode;
-let nearPod: LabPod;
-let farPod: LabPod;
-let client: Prober;
+let site: Site;
 
 beforeAll(async () => {
-  lab = await createLab({ name: `cnt${variant}`.slice(0, 8), nodes: 2, ipFamilies }, signal);
-  const [first, second] = lab.nodes as [LabNode, LabNode];
-  us = first;
-  nearPod = await lab.addPod(first, 'near');
-  farPod = await lab.addPod(second, 'far');
-  for (const pod of [nearPod, farPod]) startEchoServer(pod, { pod: pod.name, tcp: [8080], udp: [8080] });
-  client = await createProber(lab.client, signal);
+  site = await createSite(`cnt${variant}`.slice(0, 8), signal);
   const addresses = ipFamilies.flatMap((family) => [vips[family], clusterIps[family]]);
-  await lab.routeToNode(addresses.map(parseIp), us);
-  const self = await createProber(us, signal);
-  for (const pod of [nearPod, farPod]) for (const family of ipFamilies) await waitForEcho(self, pod, family);
+  await site.lab.routeToNode(addresses.map(parseIp), site.node);
 });
 
-afterAll(() => lab[Symbol.asyncDispose]());
-
-async function waitForEcho(from: Prober, pod: LabPod, family: IpFamily): Promise<void> {
-  const request = { protocol: 'tcp', address: pod.addresses[family]!, port: 8080, timeout: 300 } as const;
-  for (let round = 0; round < 100; round++) {
-    if ((await from.probe(request)).status === 'answered') return;
-    await once(AbortSignal.timeout(20), 'abort');
-  }
-  throw new Error(`the echo server of ${pod.name} does not answer on ${family}`);
-}
+afterAll(() => site[Symbol.asyncDispose]());
 
 /** Readings cost nothing by this clock: each look is a new one. */
 const clock = { ...systemClock, monotonic: () => seconds(0) };
 
 /** A backend on a real kernel, and the last table given to it. */
-class Kernel {
-  readonly backend: DataplaneBackend;
-  #last: ForwardingTable | undefined;
-
-  constructor(backend: DataplaneBackend) {
-    this.backend = backend;
-  }
-
+class Kernel extends DrivenBackend {
   static async open(family: IpFamily): Promise<Kernel> {
-    const host = {
-      runner: runnerIn(us, lab.folder),
-      logger: noopLogger,
-      variant,
-      masqueradeBit: 14,
-      localhostNodePorts: false,
-      tcpBeLiberal: false,
-      syncPeriod: millis(30_000),
-      netns: `/run/netns/${us.namespace}`,
-      clock,
-    };
+    const host = { ...hostOf(site), localhostNodePorts: false, clock };
     return new Kernel(await iptablesBackend.open(host, family, signal));
-  }
-
-  async full(table: ForwardingTable): Promise<unknown> {
-    this.#last = table;
-    return this.backend.apply({ table, scope: { kind: 'full' } }, signal);
-  }
-
-  async next(table: ForwardingTable): Promise<unknown> {
-    const delta = diffTables(this.#last, table);
-    this.#last = table;
-    return this.backend.apply({ table, scope: { kind: 'delta', delta } }, signal);
   }
 }
 
@@ -122,17 +60,18 @@ describe.each(ipFamilies)('%s', (family) => {
     return situation({ shop: { ...base, ...spec } }, { ipFamily: family });
   }
 
-  const near = (): ReturnType<typeof here> => here(nearPod.addresses[family]!);
-  const far = (): ReturnType<typeof there> => there(farPod.addresses[family]!);
+  const near = (): ReturnType<typeof here> => here(site.near.addresses[family]!);
+  const far = (): ReturnType<typeof there> => there(site.far.addresses[family]!);
 
   async function connect(
     count: number,
     protocol: 'tcp' | 'udp',
     place: 'vip' | 'clusterIp' | 'nodePort',
   ): Promise<void> {
-    const address = { vip: vips[family], clusterIp: clusterIps[family], nodePort: us.addresses[family]! }[place];
+    const address = { vip: vips[family], clusterIp: clusterIps[family], nodePort: site.node.addresses[family]! }[place];
     const port = place === 'nodePort' ? 30080 : 80;
-    await Promise.all(Array.from({ length: count }, () => client.probe({ protocol, address, port, timeout: 300 })));
+    const attempts = Array.from({ length: count }, () => site.client.probe({ protocol, address, port, timeout: 300 }));
+    await Promise.all(attempts);
   }
 
   const countersOf = async (protocol: 'tcp' | 'udp', from: Kernel = kernel): Promise<ServiceCounters | undefined> =>

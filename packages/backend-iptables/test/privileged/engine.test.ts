@@ -1,11 +1,11 @@
 import { type ApplyOutcome, diffTables, type ForwardingTable, noopLogger, seconds } from '@switchyard/core';
+import { here, situation, there } from '@switchyard/core/testing';
 import type { CommandRunner } from '@switchyard/host';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { IptablesBackend } from '../../src/backend.ts';
 import { openIptablesClient } from '../../src/client/create-client.ts';
 import { kubeProxyCluster, kubeProxyRules } from '../kube-proxy-rules.ts';
 import { richTable } from '../rich-table.ts';
-import { here, situation, there } from '../unit/situations.ts';
 import { createNamespace, signal, type TestNamespace, variant } from './support.ts';
 
 let namespace: TestNamespace;

@@ -1,10 +1,10 @@
 import { HostError, ipFamilies, type IpFamily } from '@switchyard/core';
+import { seededRandom } from '@switchyard/core/testing';
 import { createPacketCounters } from '@switchyard/native';
 import { expect, test } from 'vitest';
 import { FakeIptables } from '../../src/testing/index.ts';
 import { randomRestore } from './random-restores.ts';
 import { createNamespace, options, signal, type TestNamespace, variant } from './support.ts';
-import { seededRandom } from './seeded-random.ts';
 
 const steps = 120;
 

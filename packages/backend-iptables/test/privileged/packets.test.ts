@@ -4,9 +4,7 @@ import {
   type ForwardingTable,
   type IpFamily,
   ipFamilies,
-  noopLogger,
   parseIp,
-  seconds,
 } from '@switchyard/core';
 import { type ServiceSpec, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 import {
@@ -14,7 +12,6 @@ import {
   createSite,
   type LabHost,
   type ProbeRequest,
-  runnerIn,
   type Site,
   sitePort,
   startEchoServer,
@@ -23,6 +20,7 @@ import { createPacketCounters } from '@switchyard/native';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { iptablesBackend } from '../../src/index.ts';
 import { nfacctNames } from '../../src/names.ts';
+import { hostOf } from './site-host.ts';
 import { signal, variant } from './support.ts';
 
 // What rules do to real packets where no scenario can look.
@@ -75,20 +73,7 @@ function table({ ipFamily = 'IPv4', pods, service: spec, localhostNodePorts = fa
 const addressOf = (host: LabHost, ipFamily: IpFamily): string => host.addresses[ipFamily] ?? '';
 
 function openBackend(ipFamily: IpFamily): Promise<DataplaneBackend> {
-  return iptablesBackend.open(
-    {
-      runner: runnerIn(site.node, site.lab.folder),
-      logger: noopLogger,
-      variant,
-      masqueradeBit: 14,
-      localhostNodePorts: true,
-      tcpBeLiberal: false,
-      syncPeriod: seconds(30),
-      netns,
-    },
-    ipFamily,
-    signal,
-  );
+  return iptablesBackend.open(hostOf(site), ipFamily, signal);
 }
 
 /** Writes one table, as a process that knows nothing of what is there. */

@@ -1,6 +1,6 @@
 import type { ForwardingTable } from '@switchyard/core';
 import fc from 'fast-check';
-import { situation, type SituationSpec } from './situations.ts';
+import { situation, type SituationSpec } from '@switchyard/core/testing';
 
 const policy = fc.constantFrom('Cluster', 'Local');
 

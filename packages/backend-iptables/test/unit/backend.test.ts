@@ -1,7 +1,7 @@
 import { type ForwardingTable } from '@switchyard/core';
+import { here, situation, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { FakeIptables } from '../../src/testing/index.ts';
-import { here, situation, there } from './situations.ts';
 import { Driven } from './support.ts';
 
 const ports = [{ port: 80, nodePort: 30080 }];

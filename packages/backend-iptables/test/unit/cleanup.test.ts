@@ -1,5 +1,5 @@
+import { situation, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import { situation, there } from './situations.ts';
 import { Driven, signal } from './support.ts';
 
 const table = situation({ cart: { endpoints: [there('10.244.2.1')] } });

@@ -1,9 +1,9 @@
 import type { ForwardingTable, ServicePortKey } from '@switchyard/core';
+import { situation, there } from '@switchyard/core/testing';
 import type { CommandOptions } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
 import { serviceChain } from '../../src/names.ts';
 import { FakeIptables } from '../../src/testing/index.ts';
-import { situation, there } from './situations.ts';
 import { Driven, signal } from './support.ts';
 
 const chainOf = (name: string): string => serviceChain('SVC', `shop/${name}:/TCP` as ServicePortKey, 'TCP');

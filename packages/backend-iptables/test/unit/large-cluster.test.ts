@@ -1,7 +1,6 @@
 import type { ForwardingTable } from '@switchyard/core';
-import { ManualClock } from '@switchyard/core/testing';
+import { ManualClock, situation, there } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
-import { situation, there } from './situations.ts';
 import { Driven } from './support.ts';
 
 /** Services with ten endpoints each, so many of them that there are `endpoints` in all; the first lacks its first `less`. */

@@ -2,7 +2,8 @@ import { type Flow, type ForwardingTable, parseIp, parsePort } from '@switchyard
 import type { CommandOptions, CommandResult } from '@switchyard/host';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { FakeIptables, tracePacket, type TracedVerdict } from '../../src/testing/index.ts';
+import type { TracedVerdict } from '@switchyard/core/testing';
+import { FakeIptables, tracePacket } from '../../src/testing/index.ts';
 import { anyTable } from './any-table.ts';
 import { Driven } from './support.ts';
 

@@ -1,6 +1,6 @@
 import { type ForwardingTable, type ServicePortKey } from '@switchyard/core';
+import { situation, there } from '@switchyard/core/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { situation, there } from './situations.ts';
 import { Driven, signal } from './support.ts';
 
 /** Services `s0` and so on, each with a cluster IP and two endpoints; those in `dry` with none. */

@@ -1,9 +1,9 @@
 import type { ApplyOutcome, ForwardingTable } from '@switchyard/core';
+import { situation } from '@switchyard/core/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FakeIptables } from '../../src/testing/index.ts';
 import { anyTable as table } from './any-table.ts';
-import { situation } from './situations.ts';
 import { Driven } from './support.ts';
 
 /** What happens between two tables, besides. */

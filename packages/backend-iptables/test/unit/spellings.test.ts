@@ -1,7 +1,7 @@
+import { here, situation, there } from '@switchyard/core/testing';
 import type { CommandRunner } from '@switchyard/host';
 import { expect, test } from 'vitest';
 import { FakeIptables } from '../../src/testing/index.ts';
-import { here, situation, there } from './situations.ts';
 import { Driven } from './support.ts';
 
 /** Prints rules in other words than it was given, as another version may. */

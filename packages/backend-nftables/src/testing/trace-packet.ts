@@ -8,22 +8,12 @@ import {
   parseCidr,
   parseIp,
   cidrContains,
-  type Verdict,
 } from '@switchyard/core';
+import { summarizeOutcomes, type TracedOutcome, type TracedVerdict } from '@switchyard/core/testing';
 import { nftProtocols } from '../names.ts';
 import type { FakeNft } from './fake-nft.ts';
 import type { Field, Statement } from './nft-rule.ts';
 import { type FakeObject, type FakeTable, splitLast } from './nft-ruleset.ts';
-
-/** A verdict without objects: endpoints as `address:port`, IPv6 in brackets, sorted. */
-export type TracedVerdict =
-  | { readonly kind: 'forward'; readonly endpoints: readonly string[]; readonly masquerade: boolean }
-  | { readonly kind: 'reject' | 'drop' | 'pass' };
-
-/** One way a packet can go. */
-type Outcome =
-  | { readonly kind: 'forward'; readonly address: string; readonly endpoint: string; readonly masquerade: boolean }
-  | { readonly kind: 'reject' | 'drop' | 'pass' };
 
 /**
  * Walks the first packet of a flow through all tables of the fake, once per slot the kernel could pick, and says what
@@ -31,7 +21,7 @@ type Outcome =
  * `masquerade` speaks of the others (true when there is no other).
  */
 export function tracePacket(nft: FakeNft, flow: Flow): TracedVerdict {
-  const outcomes: Outcome[] = [];
+  const outcomes: TracedOutcome[] = [];
   let modulus = 1;
   for (let slot = 0; slot < modulus; slot++) {
     outcomes.push(
@@ -44,40 +34,7 @@ export function tracePacket(nft: FakeNft, flow: Flow): TracedVerdict {
       ),
     );
   }
-  return summarize(outcomes, flow);
-}
-
-/** What `explain` says in the same form, for comparison. */
-export function comparableVerdict(verdict: Verdict, flow: Flow): TracedVerdict {
-  if (verdict.kind !== 'forward') return verdict;
-  const isOnlySender = verdict.endpoints.every((endpoint) => endpoint.address === flow.source);
-  return {
-    kind: 'forward',
-    endpoints: verdict.endpoints.map(({ address, port }) => addressAndPort(address, port)).sort(),
-    masquerade: verdict.masquerade || isOnlySender,
-  };
-}
-
-function summarize(outcomes: readonly Outcome[], flow: Flow): TracedVerdict {
-  const forwards = outcomes.filter((outcome) => outcome.kind === 'forward');
-  const [first] = outcomes;
-  if (forwards.length === 0 && first !== undefined && first.kind !== 'forward') return { kind: first.kind };
-  if (forwards.length !== outcomes.length) {
-    throw new InvariantError(
-      `the outcome depends on the slot: ${JSON.stringify([...new Set(outcomes.map((o) => o.kind))])}`,
-    );
-  }
-  const others = forwards.filter(({ address }) => address !== flow.source);
-  const senders = forwards.filter(({ address }) => address === flow.source);
-  if (senders.some(({ masquerade }) => !masquerade))
-    throw new InvariantError(`${flow.source} would talk to itself unmasqueraded`);
-  const masquerades = new Set(others.map(({ masquerade }) => masquerade));
-  if (masquerades.size > 1) throw new InvariantError('masquerading depends on the slot');
-  return {
-    kind: 'forward',
-    endpoints: [...new Set(forwards.map(({ endpoint }) => endpoint))].sort(),
-    masquerade: others[0]?.masquerade ?? true,
-  };
+  return summarizeOutcomes(outcomes, flow, 'the slot');
 }
 
 interface Packet {
@@ -108,7 +65,7 @@ function newPacket(flow: Flow, isFirstWalk: boolean, pick: (modulus: number) => 
   };
 }
 
-function walk(nft: FakeNft, packet: Packet): Outcome {
+function walk(nft: FakeNft, packet: Packet): TracedOutcome {
   const end = runHook(nft, packet.flow.from === 'node' ? 'output' : 'prerouting', packet);
   if (end === 'drop' || end === 'reject') return { kind: end };
   runHook(nft, 'postrouting', packet);

@@ -6,8 +6,8 @@ import {
   type ServiceCounters,
   type ServicePortKey,
 } from '@switchyard/core';
+import { here, situation, type SituationSpec, there } from '@switchyard/core/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { here, situation, type SituationSpec, there } from '../../src/testing/situations.ts';
 import { createSite, Kernel, signal, type Site } from './support.ts';
 
 const vips: Readonly<Record<IpFamily, string>> = { IPv4: '198.51.100.1', IPv6: '2001:db8:51::1' };

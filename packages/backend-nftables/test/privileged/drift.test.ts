@@ -1,8 +1,7 @@
 import { type ClusterEvent, ipFamilies, seconds } from '@switchyard/core';
-import { node, replaceAll, service, slice } from '@switchyard/core/testing';
+import { here, node, replaceAll, service, situation, slice } from '@switchyard/core/testing';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { here, situation } from '../../src/testing/situations.ts';
 import { Healing } from './healing.ts';
 import { createSite, Kernel, signal, type Site, transport, withoutAges } from './support.ts';
 

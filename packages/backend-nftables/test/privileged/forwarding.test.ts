@@ -1,7 +1,7 @@
 import { type IpFamily, ipFamilies, parseIp } from '@switchyard/core';
+import { situation, type SituationSpec } from '@switchyard/core/testing';
 import { clusterCidrs, serviceCidrs } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { situation, type SituationSpec } from '../../src/testing/situations.ts';
 import { createSite, Kernel, type Site } from './support.ts';
 
 /** One address per kind of frontend and policy; the last digit tells the Service. */

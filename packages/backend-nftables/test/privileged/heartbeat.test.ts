@@ -1,9 +1,9 @@
 import { type IpFamily, millis, systemClock } from '@switchyard/core';
+import { situation } from '@switchyard/core/testing';
 import { createLab, type Lab, type LabNode } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type NftablesHost, nftablesBackend } from '../../src/index.ts';
 import { skeleton } from '../../src/skeleton.ts';
-import { situation } from '../../src/testing/situations.ts';
 import { hostIn, signal, transport } from './support.ts';
 
 let lab: Lab;

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ForwardingTable, ipFamilies, noopLogger, parseIp } from '@switchyard/core';
+import { here, situation, there } from '@switchyard/core/testing';
 import type { ProbeResult } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { nftablesBackend } from '../../src/index.ts';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
-import { here, situation, there } from '../../src/testing/situations.ts';
 import { createSite, Kernel, signal, type Site } from './support.ts';
 
 const vip = '198.51.100.1';

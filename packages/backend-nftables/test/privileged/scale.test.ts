@@ -1,7 +1,7 @@
 import type { ForwardingTable } from '@switchyard/core';
+import { addressNumber, situation, there } from '@switchyard/core/testing';
 import { createLab, type Lab } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { addressNumber, situation, there } from '../../src/testing/situations.ts';
 import { Kernel, signal } from './support.ts';
 
 let lab: Lab;

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { type IpFamily, ipFamilies, millis, parseIp } from '@switchyard/core';
+import { situation } from '@switchyard/core/testing';
 import { clusterCidrs, createLab, type Lab, type LabNode, type LabPod } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { situation } from '../../src/testing/situations.ts';
 import { Kernel, signal } from './support.ts';
 
 // Node has no SCTP and no raw sockets, and many kernels have no SCTP. Perl is on every Debian machine.

@@ -1,6 +1,6 @@
 import { type ForwardingTable, type IpFamily, ipFamilies, parseIp } from '@switchyard/core';
+import { here, situation, type SituationOptions } from '@switchyard/core/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { here, situation, type SituationOptions } from '../../src/testing/situations.ts';
 import { createSite, Kernel, type Site } from './support.ts';
 
 interface Plan {

@@ -1,11 +1,5 @@
-import {
-  type ApplyOutcome,
-  type DataplaneBackend,
-  diffTables,
-  type ForwardingTable,
-  type IpFamily,
-  noopLogger,
-} from '@switchyard/core';
+import { type IpFamily, noopLogger } from '@switchyard/core';
+import { DrivenBackend } from '@switchyard/core/testing';
 import type { CommandRunner } from '@switchyard/host';
 import { createSite as createLabSite, type LabHost, type Site } from '@switchyard/lab';
 import { inject } from 'vitest';
@@ -42,27 +36,9 @@ export function hostIn(host: LabHost): NftablesHost {
 }
 
 /** A backend on a real kernel, and the last table given to it. */
-export class Kernel {
-  readonly backend: DataplaneBackend;
-  #last: ForwardingTable | undefined;
-
-  private constructor(backend: DataplaneBackend) {
-    this.backend = backend;
-  }
-
+export class Kernel extends DrivenBackend {
   static async open(host: LabHost, family: IpFamily = 'IPv4'): Promise<Kernel> {
     return new Kernel(await nftablesBackend.open(hostIn(host), family, signal));
-  }
-
-  async full(table: ForwardingTable): Promise<ApplyOutcome> {
-    this.#last = table;
-    return this.backend.apply({ table, scope: { kind: 'full' } }, signal);
-  }
-
-  async next(table: ForwardingTable): Promise<ApplyOutcome> {
-    const delta = diffTables(this.#last, table);
-    this.#last = table;
-    return this.backend.apply({ table, scope: { kind: 'delta', delta } }, signal);
   }
 }
 

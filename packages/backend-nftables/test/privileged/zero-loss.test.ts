@@ -1,8 +1,8 @@
 import { type ForwardingTable, type IpFamily, ipFamilies, parseIp } from '@switchyard/core';
+import { here, situation, there } from '@switchyard/core/testing';
 import { connectWhile, type ProbeRequest, type Traffic } from '@switchyard/lab';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { here, situation, there } from '../../src/testing/situations.ts';
 import { createSite, Kernel, signal, type Site, transport } from './support.ts';
 
 const vip: Readonly<Record<IpFamily, string>> = { IPv4: '198.51.100.1', IPv6: '2001:db8:100::1' };

@@ -1,9 +1,9 @@
 import { type ApplyRequest, type ForwardingTable, HostError, noopLogger } from '@switchyard/core';
+import { here, situation, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { nftablesBackend } from '../../src/index.ts';
 import { skeleton } from '../../src/skeleton.ts';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
-import { here, situation, there } from '../../src/testing/situations.ts';
 import { Driven, signal } from './support.ts';
 
 const ports = [{ port: 80, nodePort: 30080 }];

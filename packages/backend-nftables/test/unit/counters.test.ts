@@ -1,8 +1,7 @@
 import { type ForwardingTable, type ServiceCounters, type ServicePortKey } from '@switchyard/core';
-import { flow } from '@switchyard/core/testing';
+import { flow, situation, type SituationSpec, there } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
-import { situation, type SituationSpec, there } from '../../src/testing/situations.ts';
 import { tracePacket } from '../../src/testing/trace-packet.ts';
 import { Driven, signal } from './support.ts';
 

@@ -7,12 +7,18 @@ import {
   type PodDetector,
   sourceClassOf,
 } from '@switchyard/core';
-import { type EndpointSpec, flow } from '@switchyard/core/testing';
+import {
+  comparableVerdict,
+  type EndpointSpec,
+  flow,
+  situation,
+  type SituationOptions,
+  type SituationSpec,
+} from '@switchyard/core/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
-import { situation, type SituationOptions, type SituationSpec } from '../../src/testing/situations.ts';
-import { comparableVerdict, tracePacket } from '../../src/testing/trace-packet.ts';
+import { tracePacket } from '../../src/testing/trace-packet.ts';
 import { Driven } from './support.ts';
 
 /** What a family's addresses look like; few, so that things collide. */

@@ -1,7 +1,7 @@
 import type { ForwardingTable } from '@switchyard/core';
+import { here, situation, there } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import { skeleton } from '../../src/skeleton.ts';
-import { here, situation, there } from '../../src/testing/situations.ts';
 import { Driven } from './support.ts';
 
 // Regenerate with `vitest run -u`; in CI a difference, or a golden that is not there, fails.

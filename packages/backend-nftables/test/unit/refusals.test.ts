@@ -1,9 +1,8 @@
 import type { ForwardingTable } from '@switchyard/core';
-import { type EndpointSpec, MemoryLogger } from '@switchyard/core/testing';
+import { type EndpointSpec, here, MemoryLogger, situation, type SituationSpec, there } from '@switchyard/core/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
-import { here, situation, type SituationSpec, there } from '../../src/testing/situations.ts';
 import { Driven } from './support.ts';
 
 /** Few addresses for many Services, so that frontends, cluster IPs and pods pass from one to another all the time. */

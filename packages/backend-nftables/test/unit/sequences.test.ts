@@ -1,10 +1,9 @@
 import { type ApplyOutcome, diffTables, type ForwardingTable, noopLogger } from '@switchyard/core';
-import type { EndpointSpec } from '@switchyard/core/testing';
+import { type EndpointSpec, here, situation, type SituationSpec, there } from '@switchyard/core/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { NftablesBackend } from '../../src/backend.ts';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
-import { here, situation, type SituationSpec, there } from '../../src/testing/situations.ts';
 import { type Fate, MemoryKernel } from './memory-transport.ts';
 import { signal } from './support.ts';
 

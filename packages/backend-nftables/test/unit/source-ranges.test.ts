@@ -1,6 +1,6 @@
 import type { ForwardingTable } from '@switchyard/core';
+import { situation, type SituationSpec, there } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
-import { situation, type SituationSpec, there } from '../../src/testing/situations.ts';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
 import { Driven } from './support.ts';
 

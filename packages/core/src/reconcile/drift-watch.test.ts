@@ -19,6 +19,20 @@ async function damage(bench: ReconcilerBench, kind: Drift['kind'] = 'element'): 
   await settle();
 }
 
+/** A bench whose first apply is done; those that begin from then on last until `release`. */
+async function heldApplies(): Promise<{ readonly bench: ReconcilerBench; readonly release: () => void }> {
+  let isSlow = false;
+  const { promise: go, resolve } = Promise.withResolvers<undefined>();
+  const bench = new ReconcilerBench({ backend: { during: async () => (isSlow ? go : undefined) } });
+  await bench.push(cluster);
+  isSlow = true;
+  const release = (): void => {
+    isSlow = false;
+    resolve(undefined);
+  };
+  return { bench, release };
+}
+
 describe('drift', () => {
   test('is healed at once by a full apply', async () => {
     await using bench = new ReconcilerBench();
@@ -30,16 +44,12 @@ describe('drift', () => {
   });
 
   test('is healed by an apply that reads everything where one was due for another reason', async () => {
-    let isSlow = false;
-    const { promise: go, resolve } = Promise.withResolvers<undefined>();
-    await using bench = new ReconcilerBench({ backend: { during: async () => (isSlow ? go : undefined) } });
-    await bench.push(cluster);
-    isSlow = true;
+    const { bench: held, release } = await heldApplies();
+    await using bench = held;
     await bench.push(cartSlice('10.244.1.3'));
     bench.reconciler.requestFullResync('test');
     await damage(bench);
-    isSlow = false;
-    resolve(undefined);
+    release();
     await settle();
     expect(bench.applies.slice(1)).toEqual([`delta: ${cart}`, 'full']);
   });
@@ -53,16 +63,12 @@ describe('drift', () => {
   });
 
   test('that is healed together with a change of the cluster is still only a repair', async () => {
-    let isSlow = false;
-    const { promise: go, resolve } = Promise.withResolvers<undefined>();
-    await using bench = new ReconcilerBench({ backend: { during: async () => (isSlow ? go : undefined) } });
-    await bench.push(cluster);
-    isSlow = true;
+    const { bench: held, release } = await heldApplies();
+    await using bench = held;
     await bench.push(cartSlice('10.244.1.3'));
     await damage(bench);
     await bench.push(cartSlice('10.244.1.4'));
-    isSlow = false;
-    resolve(undefined);
+    release();
     await settle();
     expect(bench.applies.slice(1)).toEqual([`delta: ${cart}`, 'full after drift']);
   });
@@ -116,30 +122,22 @@ describe('drift', () => {
   });
 
   test('that comes during an apply is healed by the next one: this one may have read the kernel before', async () => {
-    let isSlow = false;
-    const { promise: go, resolve } = Promise.withResolvers<undefined>();
-    await using bench = new ReconcilerBench({ backend: { during: async () => (isSlow ? go : undefined) } });
-    await bench.push(cluster);
-    isSlow = true;
+    const { bench: held, release } = await heldApplies();
+    await using bench = held;
     await bench.push(cartSlice('10.244.1.3'));
     await damage(bench);
-    isSlow = false;
-    resolve(undefined);
+    release();
     await settle();
     expect(bench.applies.slice(1)).toEqual([`delta: ${cart}`, 'full after drift']);
     expect(bench.messages('drift healed')).toHaveLength(1);
   });
 
   test('that comes while another one is healed is told to the cluster, too', async () => {
-    let isSlow = false;
-    const { promise: go, resolve } = Promise.withResolvers<undefined>();
-    await using bench = new ReconcilerBench({ backend: { during: async () => (isSlow ? go : undefined) } });
-    await bench.push(cluster);
-    isSlow = true;
+    const { bench: held, release } = await heldApplies();
+    await using bench = held;
     await damage(bench);
     await damage(bench, 'chain');
-    isSlow = false;
-    resolve(undefined);
+    release();
     await bench.clock.advance(1000);
     expect(bench.messages('drift healed')).toHaveLength(2);
     expect(bench.events.map(({ reason }) => reason)).toEqual(['ForwardingRulesRepaired', 'ForwardingRulesRepaired']);

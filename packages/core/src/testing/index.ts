@@ -12,3 +12,8 @@ export * from './recording-clock.ts';
 export * from './memory-logger.ts';
 export * from './memory-metrics.ts';
 export * from './free-port.ts';
+export * from './seeded-random.ts';
+export * from './situations.ts';
+export * from './traced-verdict.ts';
+export * from './healing-run.ts';
+export * from './driven-backend.ts';

@@ -1,3 +1,4 @@
+import { seededRandom } from '@switchyard/core/testing';
 import { afterAll, describe, expect, test } from 'vitest';
 import {
   allScenarios,
@@ -8,7 +9,6 @@ import {
   type Scenario,
 } from '../../src/index.ts';
 import { iptablesHarness } from '../unit/iptables-harness.ts';
-import { seededRandom } from '../unit/seeded-random.ts';
 import { KernelHarness } from './kernel-harness.ts';
 import { iptablesKernel } from './kernel-subjects.ts';
 

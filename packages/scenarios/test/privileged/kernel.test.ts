@@ -1,7 +1,7 @@
+import { seededRandom } from '@switchyard/core/testing';
 import { afterAll, describe, expect, test } from 'vitest';
 import { allScenarios, backendContract, runOnBackend, type Scenario } from '../../src/index.ts';
 import { nftablesHarness } from '../unit/nftables-harness.ts';
-import { seededRandom } from '../unit/seeded-random.ts';
 import { KernelHarness } from './kernel-harness.ts';
 import { nftablesKernel } from './kernel-subjects.ts';
 

@@ -1,10 +1,6 @@
 import { parseIp } from '@switchyard/core';
+import type { TracedVerdict } from '@switchyard/core/testing';
 import type { Observation } from '../../src/index.ts';
-
-/** What the packet tracers of the backends say. */
-type TracedVerdict =
-  | { readonly kind: 'forward'; readonly endpoints: readonly string[]; readonly masquerade: boolean }
-  | { readonly kind: 'reject' | 'drop' | 'pass' };
 
 /** A tracer's verdict in the terms of scenarios. */
 export function observationOf(verdict: TracedVerdict): Observation {

@@ -1,3 +1,4 @@
+import { seededRandom } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import {
   allScenarios,
@@ -13,7 +14,6 @@ import { dumpText } from './dump-text.ts';
 import { golden, goldensOf } from './golden.ts';
 import { harnesses } from './harnesses.ts';
 import { iptablesHarness } from './iptables-harness.ts';
-import { seededRandom } from './seeded-random.ts';
 
 const { signal } = new AbortController();
 const titled = (scenario: Scenario): { readonly title: string; readonly scenario: Scenario } => ({

@@ -1,23 +1,38 @@
-import type { ForwardingTable, IpFamily } from '@switchyard/core';
+import type { ForwardingTable } from '../forwarding/forwarding-table.ts';
+import type { IpFamily } from '../ip/address.ts';
 import {
   type EndpointSpec,
+  node,
   type OptionsSpec,
   service,
   type ServiceSpec,
+  serviceCidr,
   slice,
-  tableOf,
   tableOptions,
-} from '@switchyard/core/testing';
+} from './builders.ts';
+import { tableOf } from './cluster.ts';
 
-/** One Service as a test of this backend writes it. Node `n1` is ours. */
+/** Address number `index` of those that begin with `first`, such as 10.0.1.0 for 10 and 256. For large tables. */
+export function addressNumber(first: number, index: number): string {
+  return `${first}.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`;
+}
+
+/** One Service as a test of a backend writes it. Node `n1` is ours. */
 export interface SituationSpec extends ServiceSpec {
   readonly endpoints?: readonly (string | EndpointSpec)[];
+}
+
+/** The surroundings as a test of a backend writes them. */
+export interface SituationOptions extends OptionsSpec {
+  readonly serviceCidrs?: readonly string[];
+  /** What our Node says its addresses are; default: nothing is known of it. */
+  readonly nodeAddresses?: readonly string[];
 }
 
 /** The table of some Services `shop/<name>`, each with one slice; target ports are 8080, named like the ports. */
 export function situation(
   services: Readonly<Record<string, SituationSpec>>,
-  options: OptionsSpec = {},
+  options: SituationOptions = {},
 ): ForwardingTable {
   const ipFamily: IpFamily = options.ipFamily ?? 'IPv4';
   return tableOf(
@@ -30,6 +45,8 @@ export function situation(
           endpoints: spec.endpoints ?? [],
         }),
       ),
+      nodes: options.nodeAddresses === undefined ? [] : [node('n1', { addresses: options.nodeAddresses })],
+      serviceCidrs: options.serviceCidrs === undefined ? [] : [serviceCidr('kubernetes', ...options.serviceCidrs)],
     },
     tableOptions(options),
   );
