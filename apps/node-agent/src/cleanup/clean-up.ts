@@ -1,11 +1,19 @@
 import { HostError, ipFamilies } from '@switchyard/core';
-import { allOfKubeProxy, birthmarkChain, ifBirthmarked, iptablesPlaces, type KernelFiles } from '@switchyard/host';
+import {
+  allOfKubeProxy,
+  iptablesPlaces,
+  type IptablesSave,
+  isBirthmarked,
+  type KernelFiles,
+  nothingUnwanted,
+  type RemovalWish,
+} from '@switchyard/host';
 import type { BackendHost } from '../backends.ts';
 import { removePlace } from './iptables-place.ts';
 import { kubeProxyPort } from './kube-proxy-port.ts';
 import { removeKubeProxyIpvs } from './kube-proxy-ipvs.ts';
 import { removeKubeProxyRules } from './kube-proxy-rules.ts';
-import { cleanBackend } from './left-rules.ts';
+import { cleanBackend, removeBirthmark, thenBirthmark } from './left-rules.ts';
 import { joinRemovals, type Removal, removalOf } from './removal.ts';
 
 /** What is to be cleaned up. */
@@ -47,8 +55,15 @@ export function cleanUpFailed({ failures }: Removal): HostError {
 /** Chains with kube-proxy's names are ours only where our birthmark is: a kube-proxy's own stay. */
 async function removeOwnChains({ runner }: BackendHost, signal: AbortSignal): Promise<Removal> {
   const removals: Removal[] = [];
-  for (const place of iptablesPlaces(ipFamilies))
-    removals.push(await removePlace(runner, place, ifBirthmarked, signal));
+  for (const place of iptablesPlaces(ipFamilies)) {
+    let isOurs = false;
+    const wish = (save: IptablesSave): RemovalWish => {
+      isOurs = isBirthmarked(save);
+      return isOurs ? allOfKubeProxy : nothingUnwanted;
+    };
+    const removal = await removePlace(runner, place, wish, signal);
+    removals.push(isOurs ? await thenBirthmark(removal, { runner, place }, signal) : removal);
+  }
   return joinRemovals(removals.map((removal) => ({ ...removal, skipped: [] })));
 }
 
@@ -59,7 +74,7 @@ async function removeOwnChains({ runner }: BackendHost, signal: AbortSignal): Pr
 async function handOver({ runner }: BackendHost, port: number, signal: AbortSignal): Promise<Removal> {
   const removals: Removal[] = [];
   for (const place of iptablesPlaces(ipFamilies)) {
-    removals.push(await removePlace(runner, place, { isUnwanted: (chain) => chain === birthmarkChain }, signal));
+    removals.push(await removeBirthmark({ runner, place }, signal));
   }
   const all = joinRemovals(removals.map((removal) => ({ ...removal, skipped: [] })));
   if (all.removed.length === 0) return all;

@@ -58,7 +58,7 @@ async function lookInto({ runner, ipFamily, table }: UnreadTable, signal: AbortS
   const why = 'iptables refuses the table, because nft wrote into it what iptables cannot express; remove that first';
   throw new HostError(
     'cleanup.unreadable',
-    `cannot remove ${count(chains.length, 'chain')} of kube-proxy from table ${table} of ${name}: ${why}`,
+    `cannot remove ${count(chains.length, 'chain')} with kube-proxy's names from table ${table} of ${name}: ${why}`,
   );
 }
 

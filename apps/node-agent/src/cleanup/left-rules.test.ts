@@ -11,8 +11,8 @@ const mark = '*mangle\n:SWITCHYARD - [0:0]\n-A SWITCHYARD -m comment --comment "
 const forward =
   '*filter\n:FORWARD DROP [0:0]\n:KUBE-FORWARD - [0:0]\n-A FORWARD -j KUBE-FORWARD\n-A KUBE-FORWARD -j ACCEPT\nCOMMIT\n';
 
-/** A machine without nft, and with these rules by program. */
-function machine(saves: Readonly<Record<string, string>>) {
+/** A machine without nft, and with these rules by program; tables of the name `refused` cannot be written. */
+function machine(saves: Readonly<Record<string, string>>, refused?: string) {
   const written: string[] = [];
   const done: CommandResult = { exitCode: 0, stdout: '', stderr: '' };
   const runner: CommandRunner = {
@@ -24,7 +24,9 @@ function machine(saves: Readonly<Record<string, string>>) {
         onStdout?.(saves[file.replace('-save', '')] ?? '');
         return done;
       }
-      written.push(`${file.replace('-restore', '')} ${/\*(\w+)/.exec(String(stdin))?.[1]}`);
+      const table = /\*(\w+)/.exec(String(stdin))?.[1];
+      if (table === refused) return { ...done, exitCode: 4, stderr: 'CHAIN_DEL failed (Device or resource busy)' };
+      written.push(`${file.replace('-restore', '')} ${table}`);
       return done;
     },
   };
@@ -94,6 +96,14 @@ describe('the clean-up', () => {
     const { removed } = await cleanUp({ backendHost: host, files: files(''), kubeProxy: false }, signal);
     expect(written).toEqual(['iptables-nft nat', 'iptables-nft filter', 'iptables-nft mangle']);
     expect(removed).toHaveLength(3);
+  });
+
+  test('leaves the birthmark where something else stays, so that it can be repeated', async () => {
+    const { written, host, left } = machine({ 'iptables-nft': mark + chains + forward }, 'nat');
+    const { failures } = await cleanUp({ backendHost: host, files: files(''), kubeProxy: false }, signal);
+    expect(failures).toHaveLength(1);
+    expect((await left('keep')).ours.failures).toHaveLength(1);
+    expect(written).not.toContain('iptables-nft mangle');
   });
 
   test('removes the birthmark alone where a kube-proxy was started since: the chains are its own now', async () => {

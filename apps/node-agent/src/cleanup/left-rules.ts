@@ -1,7 +1,7 @@
 import type { IpFamily } from '@switchyard/core';
 import {
   allButForward,
-  allOfOurs,
+  birthmarkChain,
   type CommandRunner,
   type IptablesPlace,
   iptablesPlaces,
@@ -33,12 +33,6 @@ export interface LeftRules {
   readonly ours: Removal;
   readonly kubeProxy: Removal;
 }
-
-/** What our iptables mode wrote, and kube-proxy's iptables mode beside it: they are the same chains. */
-const ourChains: RemovalWish = {
-  ...allButForward,
-  ...allOfOurs,
-};
 
 /**
  * Removes rules that translate beside those of the mode that runs: this agent's of its other mode, always, and kube-proxy's if
@@ -73,13 +67,31 @@ async function removeFrom(
 ): Promise<{ readonly isOurs: boolean; readonly removal: Removal }> {
   let isOurs = false;
   const wish = (save: IptablesSave): RemovalWish => {
-    isOurs = isBirthmarked(save);
-    if (isOurs) return ourChains;
-    return kubeProxyRules === 'remove' ? allButForward : nothingUnwanted;
+    isOurs = isBirthmarked(save); // what our iptables mode wrote are kube-proxy's chains
+    return isOurs || kubeProxyRules === 'remove' ? allButForward : nothingUnwanted;
   };
-  const removal = await removePlace(backendHost.runner, place, wish, signal);
+  const { runner } = backendHost;
+  const removal = await removePlace(runner, place, wish, signal);
+  if (isOurs) return { isOurs, removal: await thenBirthmark(removal, { runner, place }, signal) };
   // Rules that are to stay need not be readable.
-  return { isOurs, removal: isOurs || kubeProxyRules === 'remove' ? removal : nothingRemoved };
+  return { isOurs, removal: kubeProxyRules === 'remove' ? removal : nothingRemoved };
+}
+
+/** Where iptables is asked. */
+export interface AskedPlace {
+  readonly runner: CommandRunner;
+  readonly place: IptablesPlace;
+}
+
+/** The birthmark goes last, and only if all else could go: what is left, also by a killed process, is then still known as ours. */
+export async function thenBirthmark(before: Removal, asked: AskedPlace, signal: AbortSignal): Promise<Removal> {
+  if (before.failures.length > 0) return before;
+  return joinRemovals([before, await removeBirthmark(asked, signal)]);
+}
+
+/** Removes the birthmark alone. */
+export async function removeBirthmark({ runner, place }: AskedPlace, signal: AbortSignal): Promise<Removal> {
+  return await removePlace(runner, place, { isUnwanted: (chain) => chain === birthmarkChain }, signal);
 }
 
 /** In which of the kernel's two iptables rules of this agent are, as far as they can be read; undefined for none. Writes nothing. */

@@ -57,6 +57,14 @@ test.each<readonly [string, Readonly<Record<ProxyMode, string | undefined>>, rea
   expect(await dumpModes(open, modes, signal)).toBe(expected);
 });
 
+test('a dump fails where one mode has nothing and the other cannot be read', async () => {
+  const open = (one: ProxyMode) =>
+    one === 'nftables'
+      ? Promise.resolve({ backends: [backend('', undefined)], variant: undefined })
+      : Promise.reject(new HostError('iptables.incompatible', 'cannot read table nat'));
+  await expect(dumpModes(open, ['nftables', 'iptables'], signal)).rejects.toThrow('cannot read table nat');
+});
+
 test('a dump fails where no mode can be looked at', async () => {
   const open = (): Promise<never> => Promise.reject(new HostError('host.unusable', 'not here'));
   await expect(dumpModes(open, ['nftables', 'iptables'], signal)).rejects.toThrow('not here');

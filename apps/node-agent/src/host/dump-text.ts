@@ -2,7 +2,10 @@ import type { OpenDataplane } from '../backends.ts';
 import { type DataplaneBackend, HostError, type Millis } from '@switchyard/core';
 import type { ProxyMode } from '../config/proxy-mode.ts';
 
-/** What is in the kernel of some modes. A mode that this host cannot run is left out, if another can be told. */
+/**
+ * What is in the kernel of some modes. A mode that this host cannot run is left out if another can be told; one that cannot be read
+ * only if another has rules. Rejects with `HostError`.
+ */
 export async function dumpModes(
   open: (mode: ProxyMode) => Promise<OpenDataplane>,
   modes: readonly ProxyMode[],
@@ -21,7 +24,10 @@ export async function dumpModes(
   const [first] = texts;
   if (first === undefined) throw errors[0] ?? new HostError('host.unusable', 'no mode can be looked at');
   const full = texts.filter((text) => /^[^#]/m.test(text));
-  return full.length > 0 ? full.join('') : first;
+  if (full.length > 0) return full.join('');
+  const unread = errors.find(({ code }) => code !== 'host.unusable');
+  if (unread !== undefined) throw unread; // else rules that are there would be told as "nothing"
+  return first;
 }
 
 /** What is in the kernel, for people, family by family, each with the age of its rules at the head. Disposes the backends. */

@@ -143,7 +143,7 @@ describe('the clean-up', () => {
     expect(result.stdout).toContain('removed: nftables table ip kube-proxy\n');
     expect(result.stdout).toContain('removed: ip6tables-nft, table nat');
     expect(result.stdout).toMatch(
-      /^failed: cannot remove 8 chains of kube-proxy from table nat of iptables-nft: .*\n$/m,
+      /^failed: cannot remove 8 chains with kube-proxy's names from table nat of iptables-nft: .*\n$/m,
     );
     expect(result).toMatchObject({
       exitCode: 1,

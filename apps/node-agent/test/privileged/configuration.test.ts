@@ -137,8 +137,8 @@ describe("an agent with kubeadm's ConfigMap", () => {
     await until(async () => (await readLog(agent)).some(({ level }) => level === 'debug'));
     const changes = (await readLog(agent)).filter(({ msg }) => msg === 'the configuration changed');
     expect(changes.map(({ settings }) => settings)).toEqual([
-      ['nodePortAddresses: [] -> ["192.0.2.0/24"]'],
-      ['logging.verbosity: 0 -> 4', 'nodePortAddresses: ["192.0.2.0/24"] -> []'],
+      ['nodePortAddresses: ["primary"] -> ["192.0.2.0/24"]'],
+      ['logging.verbosity: 0 -> 4', 'nodePortAddresses: ["192.0.2.0/24"] -> ["primary"]'],
     ]);
   });
 

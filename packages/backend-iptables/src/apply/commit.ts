@@ -78,6 +78,8 @@ function weightOf(changes: readonly Change[]): number {
 
 class CommitWriter {
   readonly #commit: Commit;
+  /** Services that are written without removing chains, and why: a rule of somebody else leads to one. */
+  readonly #keeping = new Map<Group, Error>();
   #budget = refusalBudget;
 
   constructor(commit: Commit) {
@@ -88,7 +90,7 @@ class CommitWriter {
   plan(group: Group): Planned<Group> | undefined {
     let changes: readonly Change[];
     try {
-      changes = group.plan();
+      changes = group.plan(this.#keeping.has(group));
     } catch (error) {
       if (group.owner.kind !== 'service' || !(error instanceof UsageError)) throw error;
       this.#fail(group, error);
@@ -117,8 +119,9 @@ class CommitWriter {
       const culprit = part.length === 1 ? part[0] : this.#culprit(part, text, result.line);
       if (culprit !== undefined) {
         const isDamaged = this.#budget > 0 && (await this.#commit.refresh(culprit.of.chains(), signal));
-        if (!isDamaged) this.#fail(culprit.of, result.error);
-        part = this.#again(part.filter((one) => isDamaged || one !== culprit));
+        const isToBeTried = isDamaged || this.#keepChains(culprit, result.error);
+        if (!isToBeTried) this.#fail(culprit.of, result.error);
+        part = this.#again(part.filter((one) => isToBeTried || one !== culprit));
       } else if (this.#budget > 0) {
         const middle = Math.ceil(part.length / 2);
         await this.write(this.#again(part.slice(0, middle)), signal);
@@ -128,6 +131,14 @@ class CommitWriter {
         return;
       }
     }
+  }
+
+  /** Whether a Service that was refused is worth a try without removing its chains. */
+  #keepChains({ of, changes }: Planned<Group>, error: Error): boolean {
+    if (of.owner.kind !== 'service' || this.#budget <= 0 || this.#keeping.has(of)) return false;
+    if (!changes.some(({ kind }) => kind === 'remove')) return false;
+    this.#keeping.set(of, error);
+    return true;
   }
 
   #culprit(
@@ -159,7 +170,11 @@ class CommitWriter {
 
   #finish(part: readonly Planned<Group>[], text: RestoreText<Group>): void {
     for (const change of text.changes()) this.#note(change);
-    for (const { of } of part) of.settle(true);
+    for (const { of } of part) {
+      of.settle(true);
+      const why = this.#keeping.get(of);
+      if (why !== undefined) this.#commit.result.leftovers.push(why);
+    }
   }
 
   /** What stood in transactions before the one that was refused is in the kernel. */

@@ -11,7 +11,7 @@ import {
   type TableDelta,
 } from '@switchyard/core';
 import { isKubeProxyChain } from '@switchyard/host';
-import type { RenderedSettings, RuleText, TableName } from '../chains.ts';
+import type { RenderedSettings, TableName } from '../chains.ts';
 import type { IptablesClient } from '../client/iptables-client.ts';
 import { compareStates } from '../drift/compare-states.ts';
 import { chainNames } from '../names.ts';
@@ -65,7 +65,8 @@ export class Engine {
   readonly #spellings = new Spellings();
   /** Undefined when it is not known what the kernel holds. */
   #state: KernelState | undefined;
-  #lists: ReadonlyMap<ChainKey, readonly RuleText[]> = new Map();
+  #lists: Reading['lists'] = new Map();
+  #jumps: Reading['jumps'] = [];
   #renderOptions: RenderOptions | undefined;
   #written: CommitResult['rules'] = noResult().rules;
   /** Chains that somebody may have changed. */
@@ -221,6 +222,7 @@ export class Engine {
     if (!isSame) this.#renderOptions = options;
     const settings = renderer.settings(options);
     this.#lists = listsOf(settings);
+    this.#jumps = [...settings.jumps, ...settings.ensured.rules];
     const planning = {
       state,
       stale: this.#stale,
@@ -311,7 +313,8 @@ export class Engine {
   /** How the kernel is read. */
   get reading(): Reading {
     const isOurs = (name: string): boolean => name === chainNames.mark || isKubeProxyChain(name);
-    return { client: this.#options.client, spellings: this.#spellings, lists: this.#lists, isOurs };
+    const { client } = this.#options;
+    return { client, spellings: this.#spellings, lists: this.#lists, jumps: this.#jumps, isOurs };
   }
 
   async #commit(groups: Iterable<Group>, { state, result }: Run, signal: AbortSignal): Promise<CommitResult> {
@@ -335,10 +338,7 @@ export class Engine {
     const [leftover] = result.leftovers;
     if (leftover !== undefined) {
       const fields = { ipFamily: client.ipFamily, refused: result.leftovers.length, reason: leftover.message };
-      this.#options.logger.warn(
-        'old rules could not be removed; they are tried again with the next full apply',
-        fields,
-      );
+      this.#options.logger.warn('old rules could not be removed; they are tried again later', fields);
     }
     return result;
   }

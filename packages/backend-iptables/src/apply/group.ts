@@ -13,9 +13,9 @@ export interface Group {
   readonly owner: GroupOwner;
   /**
    * What leads from what the kernel is known to hold to what is wanted. Asked again after a refusal. Throws `HostError` when
-   * that cannot be said.
+   * that cannot be said. `keepsChains`: chains that go are only unlinked, because the kernel will not have one removed.
    */
-  plan(): readonly Change[];
+  plan(keepsChains: boolean): readonly Change[];
   /** All chains that the plan depends on: read again when the kernel refuses it. */
   chains(): readonly ChainRef[];
   /** Takes into the bookkeeping that what was planned last is in the kernel, or that some of it may be. */

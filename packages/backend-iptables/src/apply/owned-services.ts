@@ -85,10 +85,11 @@ export class OwnedServices {
     let next: OwnedService | undefined;
     return {
       owner,
-      plan: () => {
+      plan: (keepsChains) => {
         const rendered = planning.render(service);
         next = ownedOf(service, rendered);
-        const changes = this.#plan(service, rendered.chains, { ...planning, next });
+        const defersRemoval = planning.defersRemoval || keepsChains;
+        const changes = this.#plan(service, rendered.chains, { ...planning, defersRemoval, next });
         this.owners.claim(next.entries, owner);
         return changes;
       },
@@ -104,9 +105,10 @@ export class OwnedServices {
   remove(key: ServicePortKey, planning: ServicePlanning): Group {
     return {
       owner: { kind: 'service', key },
-      plan: () => {
+      plan: (keepsChains) => {
         const had = this.#services.get(key);
-        return had === undefined ? [] : this.#planGone(had, nothing, planning);
+        const defersRemoval = planning.defersRemoval || keepsChains;
+        return had === undefined ? [] : this.#planGone(had, nothing, { ...planning, defersRemoval });
       },
       chains: () => chainsOf(this.#services.get(key), undefined),
       settle: (isApplied) => {

@@ -1,5 +1,5 @@
 import type { IptablesClient } from '../client/iptables-client.ts';
-import type { RuleText, TableName } from '../chains.ts';
+import type { ChainRule, RuleText, TableName } from '../chains.ts';
 import { type ChainKey, chainKey, type ChainRef } from './change.ts';
 import { UnreadableTableError } from '../client/unreadable-table.ts';
 import { KernelState, type RuleList } from './kernel-state.ts';
@@ -18,6 +18,8 @@ export interface Reading {
   readonly spellings: Spellings;
   /** Chains that are edited rule by rule, with what is to stand last in them. Of all others a hash is kept. */
   readonly lists: ReadonlyMap<ChainKey, readonly RuleText[]>;
+  /** Rules of ours in the kernel's chains. */
+  readonly jumps: readonly ChainRule[];
   /** Whether a chain that is not edited is of interest: others are not kept. */
   isOurs(name: string): boolean;
 }
@@ -98,11 +100,12 @@ export async function readChains(
 }
 
 async function listChain(
-  { client, lists, spellings }: Reading,
+  reading: Reading,
   { table, name }: ChainRef,
   found: KernelState,
   signal: AbortSignal,
 ): Promise<void> {
+  const { client, lists, spellings } = reading;
   const listing = await client.list(table, name, signal);
   const rules = listing?.map(({ rule }) => rule);
   const tail = lists.get(chainKey(table, name));
@@ -110,10 +113,28 @@ async function listChain(
     found.setHash(table, name, rules && spellings.hash(table, name, hashRules(rules)));
     return;
   }
-  // A kernel that has no such table yet has no rules in it either.
   if (rules === undefined && !builtIn.has(name)) return;
-  const words = (rules ?? []).map((rule) => spellings.rule(table, name, rule));
+  const words = (rules ?? (await knownJumps(reading, { table, name }, signal))).map((rule) =>
+    spellings.rule(table, name, rule),
+  );
   found.setList(table, name, listOf(words, tail));
+}
+
+/**
+ * What of ours is in a chain of the kernel's that cannot be listed, because nft wrote into it what iptables cannot express: each
+ * rule can be asked for, and would be written once more at every look otherwise.
+ */
+async function knownJumps(
+  { client, jumps }: Reading,
+  { table, name }: ChainRef,
+  signal: AbortSignal,
+): Promise<readonly RuleText[]> {
+  const known: RuleText[] = [];
+  for (const { rule } of jumps.filter((jump) => jump.table === table && jump.chain === name)) {
+    const asked = await client.restore(`*${table}\n-C ${name} ${rule}\nCOMMIT\n`, signal);
+    if (asked.status === 'done') known.push(rule);
+  }
+  return known;
 }
 
 /** Takes one chain into `state`. False when it is there already as it was found. */

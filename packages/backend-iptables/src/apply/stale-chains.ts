@@ -1,8 +1,8 @@
 import type { Clock, Millis } from '@switchyard/core';
 
 /**
- * Chains of Services on large clusters that nothing leads to any more. They go together, not before `syncPeriod` has passed since
- * others went, as kube-proxy does it.
+ * Chains of Services that only rules of others may lead to: on large clusters all that are not wanted any more, elsewhere those that
+ * the kernel would not remove. They go together, not before `syncPeriod` has passed since others went, as kube-proxy does it.
  */
 export class StaleChains {
   readonly #clock: Clock;

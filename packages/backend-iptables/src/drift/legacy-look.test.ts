@@ -37,7 +37,13 @@ class Bench {
       get state() {
         return state();
       },
-      reading: { client: client as IptablesClient, lists: new Map(), spellings: new Spellings(), isOurs: () => true },
+      reading: {
+        client: client as IptablesClient,
+        lists: new Map(),
+        jumps: [],
+        spellings: new Spellings(),
+        isOurs: () => true,
+      },
     });
   }
 

@@ -118,6 +118,35 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
     expect(driven.save()).not.toContain('BBBBBBBBBBBBBBBB');
   });
 
+  describe('a chain of a Service that a foreign rule leads to', () => {
+    const mine = (rule: string): void => {
+      driven.iptables.put('IPv4', variant, `*nat\n:MINE - [0:0]\n${rule}COMMIT\n`);
+    };
+    const chainTo = (address: string): string =>
+      new RegExp(`^-A (KUBE-SEP-\\S+) .*${address.replaceAll('.', '\\.')}:8080$`, 'm').exec(driven.save())?.[1] ?? '';
+
+    test('stays when the Service goes, which is forwarded no more; it goes when nothing leads to it', async () => {
+      await driven.full(services(6));
+      const chain = /-d 10\.96\.0\.15\/32.* -j (KUBE-SVC-\S+)$/m.exec(driven.save())?.[1] ?? '';
+      mine(`-A MINE -j ${chain}\n`);
+      expect(await driven.next(services(5))).toMatchObject({ status: 'applied' });
+      expect(driven.save()).not.toContain('-A KUBE-SERVICES -d 10.96.0.15/32');
+      expect(driven.save()).toContain(`:${chain} `);
+      mine('');
+      expect(await driven.next(services(4))).toMatchObject({ status: 'applied' });
+      expect(driven.save()).not.toContain(chain);
+    });
+
+    test('stays when its endpoint goes, which nobody is sent to any more', async () => {
+      await driven.full(services(6));
+      const chain = chainTo('10.244.1.6');
+      mine(`-A MINE -j ${chain}\n`);
+      expect(await driven.next(services(6, [], 2))).toMatchObject({ status: 'applied' });
+      expect(driven.save().match(new RegExp(`-j ${chain}$`, 'gm'))).toHaveLength(1);
+      expect(chainTo('10.244.2.6')).toMatch(/^KUBE-SEP-/);
+    });
+  });
+
   test('of ten endpoints one is replaced: at most 4 kB are written', async () => {
     const ten = (last: number): ForwardingTable =>
       situation({
