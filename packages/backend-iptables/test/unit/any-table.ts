@@ -1,6 +1,6 @@
 import type { ForwardingTable } from '@switchyard/core';
-import fc from 'fast-check';
 import { situation, type SituationSpec } from '@switchyard/core/testing';
+import fc from 'fast-check';
 
 const policy = fc.constantFrom('Cluster', 'Local');
 

@@ -1,8 +1,8 @@
 import { type Flow, type ForwardingTable, parseIp, parsePort } from '@switchyard/core';
+import type { TracedVerdict } from '@switchyard/core/testing';
 import type { CommandOptions, CommandResult } from '@switchyard/host';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { TracedVerdict } from '@switchyard/core/testing';
 import { FakeIptables, tracePacket } from '../../src/testing/index.ts';
 import { anyTable } from './any-table.ts';
 import { Driven } from './support.ts';
