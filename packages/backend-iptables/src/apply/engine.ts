@@ -11,7 +11,7 @@ import {
   type TableDelta,
 } from '@switchyard/core';
 import { isKubeProxyChain } from '@switchyard/host';
-import type { RenderedSettings, TableName } from '../chains.ts';
+import type { ChainRule, RenderedSettings, TableName } from '../chains.ts';
 import type { IptablesClient } from '../client/iptables-client.ts';
 import { compareStates } from '../drift/compare-states.ts';
 import { chainNames } from '../names.ts';
@@ -307,7 +307,8 @@ export class Engine {
   #leftovers({ table, state, settings, result }: Run): Leftovers {
     const failed = (): readonly ServiceForwarding[] =>
       [...result.failed.keys()].flatMap((key) => table.services.get(key) ?? []);
-    return { settings, state, owners: this.#owners, stale: this.#stale, failed };
+    const entriesOf = (key: ServicePortKey): readonly ChainRule[] | undefined => this.#services.entriesOf(key);
+    return { settings, state, owners: this.#owners, stale: this.#stale, failed, entriesOf };
   }
 
   /** How the kernel is read. */
