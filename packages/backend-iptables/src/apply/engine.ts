@@ -23,7 +23,7 @@ import { damaged } from './damaged.ts';
 import { EntryOwners, type OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import { KernelState } from './kernel-state.ts';
-import { leftoverChains, leftoverEntries, type Leftovers, staleChains } from './leftovers.ts';
+import { dueChains, leftoverChains, leftoverEntries, type Leftovers, staleChains } from './leftovers.ts';
 import { OwnedServices, type ServicePlanning } from './owned-services.ts';
 import { readChains, type Reading, readTable, tableNames } from './read-kernel.ts';
 import type { Renderer } from './renderer.ts';
@@ -318,7 +318,8 @@ export class Engine {
     return { client, spellings: this.#spellings, lists: this.#lists, jumps: this.#jumps, isOurs };
   }
 
-  async #commit(groups: Iterable<Group>, { state, result }: Run, signal: AbortSignal): Promise<CommitResult> {
+  async #commit(groups: Iterable<Group>, run: Run, signal: AbortSignal): Promise<CommitResult> {
+    const { state, result } = run;
     const { client, clock, onWritten } = this.#options;
     const refresh = async (chains: readonly ChainRef[], during: AbortSignal): Promise<boolean> => {
       const changed = await readChains(this.reading, chains, state, during);
@@ -333,6 +334,8 @@ export class Engine {
     const commit = { client, clock, state, result, owners: this.#owners, limit, refresh, onWritten };
     try {
       await commitGroups(groups, commit, signal);
+      // A chain may have stayed for a refusal that had another reason, and is gone by now.
+      if (result.leftovers.length > 0) await commitGroups(dueChains(this.#leftovers(run)), commit, signal);
     } finally {
       this.#written = result.rules;
     }

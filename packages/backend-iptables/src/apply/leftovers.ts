@@ -64,12 +64,17 @@ export function* leftoverChains(
   for (const name of found) yield removal(name, { state, stale, failed });
 }
 
-/** Removes chains that were left standing on a large cluster, when their time has come. */
+/** Removes chains that were left standing, when their time has come; the next ones wait for theirs. */
 export function* staleChains(leftovers: Pick<Leftovers, 'state' | 'stale' | 'failed'>): Generator<Group> {
-  const { stale } = leftovers;
-  const due = stale.due().toSorted((a, b) => rankOf(a) - rankOf(b));
+  const groups = [...dueChains(leftovers)];
+  yield* groups;
+  if (groups.length > 0) leftovers.stale.noteRemoved();
+}
+
+/** Removes chains whose time has come, and lets it be the time still for those that stay. */
+export function* dueChains(leftovers: Pick<Leftovers, 'state' | 'stale' | 'failed'>): Generator<Group> {
+  const due = leftovers.stale.due().toSorted((a, b) => rankOf(a) - rankOf(b));
   for (const name of due) yield removal(name, leftovers);
-  if (due.length > 0) stale.noteRemoved();
 }
 
 function removal(name: string, { state, stale, failed }: Pick<Leftovers, 'state' | 'stale' | 'failed'>): Group {
