@@ -120,8 +120,7 @@ class CommitWriter {
       if (culprit !== undefined) {
         const isDamaged = this.#budget > 0 && (await this.#commit.refresh(culprit.of.chains(), signal));
         const isToBeTried = isDamaged || this.#keepChains(culprit, result.error);
-        if (!isToBeTried) this.#fail(culprit.of, result.error);
-        part = this.#again(part.filter((one) => isToBeTried || one !== culprit));
+        part = this.#again(isToBeTried ? part : this.#without(culprit, part, result.error));
       } else if (this.#budget > 0) {
         const middle = Math.ceil(part.length / 2);
         await this.write(this.#again(part.slice(0, middle)), signal);
@@ -131,6 +130,13 @@ class CommitWriter {
         return;
       }
     }
+  }
+
+  /** Fails a group. What it is to lose goes with the others all the same, in its place. */
+  #without(culprit: Planned<Group>, part: readonly Planned<Group>[], error: Error): readonly Planned<Group>[] {
+    this.#fail(culprit.of, error);
+    const of = culprit.of.withdrawal?.();
+    return part.flatMap((one) => (one === culprit ? (of === undefined ? [] : { of, changes: [] }) : one));
   }
 
   /** Whether a Service that was refused is worth a try without removing its chains. */
@@ -197,7 +203,8 @@ class CommitWriter {
   #fail(group: Group, error: Error): void {
     const { owner } = group;
     group.settle(false);
-    if (owner.kind === 'service') this.#commit.result.failed.set(owner.key, error);
+    const { failed } = this.#commit.result;
+    if (owner.kind === 'service') failed.set(owner.key, failed.get(owner.key) ?? error);
     else if (owner.kind === 'leftovers') this.#commit.result.leftovers.push(error);
     else
       throw error instanceof DataplaneError

@@ -11,7 +11,7 @@ import {
   type TableDelta,
 } from '@switchyard/core';
 import { isKubeProxyChain } from '@switchyard/host';
-import type { RenderedSettings, TableName } from '../chains.ts';
+import type { ChainRule, RenderedSettings, TableName } from '../chains.ts';
 import type { IptablesClient } from '../client/iptables-client.ts';
 import { compareStates } from '../drift/compare-states.ts';
 import { chainNames } from '../names.ts';
@@ -23,7 +23,7 @@ import { damaged } from './damaged.ts';
 import { EntryOwners, type OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import { KernelState } from './kernel-state.ts';
-import { leftoverChains, leftoverEntries, type Leftovers, staleChains } from './leftovers.ts';
+import { dueChains, leftoverChains, leftoverEntries, type Leftovers, staleChains } from './leftovers.ts';
 import { OwnedServices, type ServicePlanning } from './owned-services.ts';
 import { readChains, type Reading, readTable, tableNames } from './read-kernel.ts';
 import type { Renderer } from './renderer.ts';
@@ -307,7 +307,8 @@ export class Engine {
   #leftovers({ table, state, settings, result }: Run): Leftovers {
     const failed = (): readonly ServiceForwarding[] =>
       [...result.failed.keys()].flatMap((key) => table.services.get(key) ?? []);
-    return { settings, state, owners: this.#owners, stale: this.#stale, failed };
+    const entriesOf = (key: ServicePortKey): readonly ChainRule[] | undefined => this.#services.entriesOf(key);
+    return { settings, state, owners: this.#owners, stale: this.#stale, failed, entriesOf };
   }
 
   /** How the kernel is read. */
@@ -317,7 +318,8 @@ export class Engine {
     return { client, spellings: this.#spellings, lists: this.#lists, jumps: this.#jumps, isOurs };
   }
 
-  async #commit(groups: Iterable<Group>, { state, result }: Run, signal: AbortSignal): Promise<CommitResult> {
+  async #commit(groups: Iterable<Group>, run: Run, signal: AbortSignal): Promise<CommitResult> {
+    const { state, result } = run;
     const { client, clock, onWritten } = this.#options;
     const refresh = async (chains: readonly ChainRef[], during: AbortSignal): Promise<boolean> => {
       const changed = await readChains(this.reading, chains, state, during);
@@ -332,6 +334,8 @@ export class Engine {
     const commit = { client, clock, state, result, owners: this.#owners, limit, refresh, onWritten };
     try {
       await commitGroups(groups, commit, signal);
+      // A chain may have stayed for a refusal that had another reason, and is gone by now.
+      if (result.leftovers.length > 0) await commitGroups(dueChains(this.#leftovers(run)), commit, signal);
     } finally {
       this.#written = result.rules;
     }

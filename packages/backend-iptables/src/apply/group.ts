@@ -20,4 +20,6 @@ export interface Group {
   chains(): readonly ChainRef[];
   /** Takes into the bookkeeping that what was planned last is in the kernel, or that some of it may be. */
   settle(isApplied: boolean): void;
+  /** What is to be written all the same after the kernel refused this for good: it only takes rules away. */
+  readonly withdrawal?: () => Group;
 }

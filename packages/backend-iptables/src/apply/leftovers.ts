@@ -1,10 +1,11 @@
 import { serviceChain } from '../names.ts';
-import type { RenderedSettings } from '../chains.ts';
-import type { ServiceForwarding } from '@switchyard/core';
+import type { ChainRule, RenderedSettings } from '../chains.ts';
+import type { ServiceForwarding, ServicePortKey } from '@switchyard/core';
 import type { Change } from './change.ts';
 import type { EntryOwners } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
+import { lostEntries } from './lost-entries.ts';
 import type { StaleChains } from './stale-chains.ts';
 
 /** Chains of one Service port or endpoint, of any version of kube-proxy; what leads to others stands before those. */
@@ -20,20 +21,27 @@ export interface Leftovers {
   readonly stale: StaleChains;
   /** Services that were refused so far: what they had stays. */
   failed(): readonly ServiceForwarding[];
+  /** Rules of a refused Service, those it wants among them; undefined when it is not known which it wants. */
+  entriesOf(key: ServicePortKey): readonly ChainRule[] | undefined;
 }
 
 /** Takes rules out of shared chains that nobody asks for: of Services that are gone, and foreign ones. */
-export function* leftoverEntries({ settings, state, owners, failed }: Leftovers): Generator<Group> {
+export function* leftoverEntries({ settings, state, owners, failed, entriesOf }: Leftovers): Generator<Group> {
   for (const { table, name, rules } of settings.shared) {
     yield {
       owner: { kind: 'leftovers' },
       plan: () => {
         const changes: Change[] = [];
-        const kept = new Set(failed().map(({ key, protocol }) => serviceChain('SVC', key, protocol).slice(-16)));
+        const kept = new Map(
+          failed().map(({ key, protocol }) => [serviceChain('SVC', key, protocol).slice(-16), entriesOf(key)]),
+        );
         for (const [rule, count] of state.list(table, name)?.counts ?? []) {
           if (rules.includes(rule)) continue; // what stands last is set right with the chain itself
           const isWanted = owners.ownerOf({ table, chain: name, rule }) !== undefined;
-          if (!isWanted && kept.has(leadsTo.exec(rule)?.[1] ?? '')) continue;
+          const service = leadsTo.exec(rule)?.[1] ?? '';
+          const wished = kept.get(service);
+          const isLost = wished !== undefined && lostEntries([{ table, chain: name, rule }], wished).length > 0;
+          if (!isWanted && !isLost && kept.has(service)) continue;
           for (let left = count - (isWanted ? 1 : 0); left > 0; left--) {
             changes.push({ kind: 'delete', table, chain: name, rule });
           }
@@ -56,12 +64,17 @@ export function* leftoverChains(
   for (const name of found) yield removal(name, { state, stale, failed });
 }
 
-/** Removes chains that were left standing on a large cluster, when their time has come. */
+/** Removes chains that were left standing, when their time has come; the next ones wait for theirs. */
 export function* staleChains(leftovers: Pick<Leftovers, 'state' | 'stale' | 'failed'>): Generator<Group> {
-  const { stale } = leftovers;
-  const due = stale.due().toSorted((a, b) => rankOf(a) - rankOf(b));
+  const groups = [...dueChains(leftovers)];
+  yield* groups;
+  if (groups.length > 0) leftovers.stale.noteRemoved();
+}
+
+/** Removes chains whose time has come, and lets it be the time still for those that stay. */
+export function* dueChains(leftovers: Pick<Leftovers, 'state' | 'stale' | 'failed'>): Generator<Group> {
+  const due = leftovers.stale.due().toSorted((a, b) => rankOf(a) - rankOf(b));
   for (const name of due) yield removal(name, leftovers);
-  if (due.length > 0) stale.noteRemoved();
 }
 
 function removal(name: string, { state, stale, failed }: Pick<Leftovers, 'state' | 'stale' | 'failed'>): Group {

@@ -5,6 +5,7 @@ import { type Change, type ChainRef, chainKey } from './change.ts';
 import { type EntryOwner, type EntryOwners, meaningOf, type OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
+import { lostEntries } from './lost-entries.ts';
 import { planEntries } from './plan-entries.ts';
 import { hashRules } from './rule-hash.ts';
 import type { StaleChains } from './stale-chains.ts';
@@ -97,6 +98,30 @@ export class OwnedServices {
       settle: (isApplied) => {
         if (isApplied && next !== undefined) this.#set(key, next);
         else this.#set(key, joined(this.#services.get(key), next));
+      },
+      withdrawal: () => this.#withdrawal(key, next, planning),
+    };
+  }
+
+  /** What a refused Service port had: rules that lead on. Undefined: nothing is known of it, or of what it wants. */
+  entriesOf(key: ServicePortKey): readonly ChainRule[] | undefined {
+    const entries = this.#services.get(key)?.entries;
+    return entries?.length === 0 ? undefined : entries;
+  }
+
+  /** What takes from a refused Service port the addresses that it must not answer on any more: others may have them now. */
+  #withdrawal(key: ServicePortKey, wanted: OwnedService | undefined, { state }: ServicePlanning): Group {
+    const had = this.#services.get(key);
+    const lost = had === undefined || wanted === undefined ? [] : lostEntries(had.entries, wanted.entries);
+    return {
+      owner: { kind: 'service', key },
+      plan: () => planEntries({ wanted: [], had: lost, state }),
+      chains: () => chainsOf({ ...nothing, entries: lost }),
+      settle: (isApplied) => {
+        const now = this.#services.get(key);
+        if (!isApplied || now === undefined || lost.length === 0) return;
+        const gone = new Set(lost.map(keyOf));
+        this.#set(key, { ...now, entries: now.entries.filter((entry) => !gone.has(keyOf(entry))) });
       },
     };
   }

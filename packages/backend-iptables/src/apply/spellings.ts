@@ -81,11 +81,20 @@ export class Spellings {
   }
 }
 
-/** The words of a rule in no order, without those that only name an extension: versions differ in these. */
+/** The options of a rule, each with its values, in no order; without those that only name an extension: versions differ in these. */
 function gist(rule: RuleText): string {
-  return rule
-    .replaceAll(/-m \S+ /g, '')
-    .split(' ')
+  const options: string[][] = [];
+  let isNegated = false;
+  for (const [word] of rule.matchAll(/"(?:\\.|[^"\\])*"|\S+/g)) {
+    if (word === '!') isNegated = true;
+    else if (word.startsWith('-') || options.length === 0) {
+      options.push(isNegated ? ['!', word] : [word]);
+      isNegated = false;
+    } else options.at(-1)?.push(word);
+  }
+  return options
+    .filter(([name]) => name !== '-m')
+    .map((words) => words.join(' '))
     .toSorted()
     .join(' ');
 }

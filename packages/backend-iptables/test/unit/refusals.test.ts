@@ -56,6 +56,44 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
       expect(await driven.full(retried)).toEqual({ status: 'applied', writes: 0 });
     });
 
+    describe('loses an address', () => {
+      const two = (hasMoved: boolean, third = 1): ForwardingTable =>
+        situation({
+          a: {
+            clusterIps: ['10.96.0.10'],
+            externalIps: hasMoved ? [] : ['203.0.113.9'],
+            endpoints: [there(`10.244.${third}.1`)],
+          },
+          b: { clusterIps: ['10.96.0.11'], externalIps: hasMoved ? ['203.0.113.9'] : [], endpoints: [] },
+        });
+      const entry = /-A KUBE-SERVICES -d 203\.0\.113\.9\/32 .* -j KUBE-EXT/;
+
+      test('which another one refuses connections on: it goes, what else it had stays', async () => {
+        await driven.full(two(false));
+        expect(driven.save()).toMatch(entry);
+        driven.iptables.refusing = /10\.244\.2\.1\b/;
+        expect(await driven.next(two(true, 2))).toMatchObject({ status: 'partial' });
+        expect(driven.save()).not.toMatch(entry);
+        expect(driven.save()).toMatch(/-A KUBE-\S+ -d 203\.0\.113\.9\/32 .* -j REJECT/);
+        expect(driven.save()).toMatch(/-A KUBE-SERVICES -d 10\.96\.0\.10\/32 .* -j KUBE-SVC/);
+        expect(driven.save()).toContain('10.244.1.1:8080');
+        driven.iptables.refusing = undefined;
+        await driven.full(two(true, 2));
+        const fresh = await Driven.open({ variant });
+        await fresh.full(two(true, 2));
+        expect(await driven.dump()).toBe(await fresh.dump());
+      });
+
+      test('while nobody watched: it goes with the first apply, what else it had stays', async () => {
+        await driven.full(two(false));
+        driven.iptables.refusing = /10\.244\.2\.1\b/;
+        const restarted = await Driven.open({ variant, iptables: driven.iptables });
+        expect(await restarted.full(two(true, 2))).toMatchObject({ status: 'partial' });
+        expect(driven.save()).not.toMatch(entry);
+        expect(driven.save()).toMatch(/-A KUBE-SERVICES -d 10\.96\.0\.10\/32 .* -j KUBE-SVC/);
+      });
+    });
+
     test('leaves nothing behind when it is removed instead', async () => {
       await driven.full(services(6));
       driven.iptables.refusing = /10\.244\.2\.6\b/;
