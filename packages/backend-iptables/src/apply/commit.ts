@@ -198,8 +198,10 @@ class CommitWriter {
     const { owner } = group;
     group.settle(false);
     if (owner.kind === 'service') this.#commit.result.failed.set(owner.key, error);
-    else if (owner.kind === 'leftovers') this.#commit.result.leftovers.push(error);
-    else
+    else if (owner.kind === 'leftovers') {
+      const message = `cannot remove ${owner.what}: ${error.message}`;
+      this.#commit.result.leftovers.push(new HostError('iptables.leftover', message, { cause: error }));
+    } else
       throw error instanceof DataplaneError
         ? error
         : new HostError('iptables.refused', error.message, { cause: error });
