@@ -110,11 +110,13 @@ async function dump(
   { backendHost, ipFamilies }: Pick<Run, 'backendHost' | 'ipFamilies'>,
   signal: AbortSignal,
 ): Promise<string> {
-  const variant = ofEveryMode ? await ourVariant(backendHost.runner, ipFamilies, signal) : undefined;
-  const host = variant === undefined ? backendHost : { ...backendHost, variant };
-  const every: readonly ProxyMode[] = variant === undefined ? ['nftables'] : ['nftables', 'iptables'];
-  const open = (one: ProxyMode): Promise<OpenDataplane> => openBackends({ mode: one, host, ipFamilies }, signal);
-  return dumpModes(open, ofEveryMode ? every : [mode], signal);
+  const open = async (one: ProxyMode): Promise<OpenDataplane> => {
+    if (!ofEveryMode || one !== 'iptables') return openBackends({ mode: one, host: backendHost, ipFamilies }, signal);
+    const variant = await ourVariant(backendHost.runner, ipFamilies, signal);
+    if (variant === undefined) throw new HostError('host.unusable', 'no rules of this agent are in iptables');
+    return openBackends({ mode: one, host: { ...backendHost, variant }, ipFamilies }, signal);
+  };
+  return dumpModes(open, ofEveryMode ? ['nftables', 'iptables'] : [mode], signal);
 }
 
 /** What cannot be read is refused before anything is touched; the host is asked what it can do while the cluster is listed. */

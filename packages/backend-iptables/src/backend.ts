@@ -158,6 +158,7 @@ export class IptablesBackend implements DataplaneBackend {
   }
 }
 
-function outcomeOf({ writes, failed }: CommitResult): ApplyOutcome {
-  return failed.size > 0 ? { status: 'partial', writes, failed } : { status: 'applied', writes };
+function outcomeOf({ writes: count, failed, leftovers: [unremoved] }: CommitResult): ApplyOutcome {
+  const writes = unremoved === undefined ? { writes: count } : { writes: count, unremoved };
+  return failed.size > 0 ? { status: 'partial', ...writes, failed } : { status: 'applied', ...writes };
 }

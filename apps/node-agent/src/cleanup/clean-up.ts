@@ -14,7 +14,8 @@ import { kubeProxyPort } from './kube-proxy-port.ts';
 import { removeKubeProxyIpvs } from './kube-proxy-ipvs.ts';
 import { removeKubeProxyRules } from './kube-proxy-rules.ts';
 import { cleanBackend, removeBirthmark, thenBirthmark } from './left-rules.ts';
-import { joinRemovals, type Removal, removalOf } from './removal.ts';
+import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
+import { type AskedWithoutIptables, refuseUnseenRules } from './without-iptables.ts';
 
 /** What is to be cleaned up. */
 export interface CleanUpOptions {
@@ -35,9 +36,7 @@ export async function cleanUp(options: CleanUpOptions, signal: AbortSignal): Pro
   for (const ipFamily of ipFamilies) {
     removals.push(await removalOf(() => cleanBackend('nftables', { backendHost }, ipFamily, signal), signal));
   }
-  removals.push(
-    port === undefined ? await removeOwnChains(backendHost, signal) : await handOver(backendHost, port, signal),
-  );
+  removals.push(port === undefined ? await removeOwnChains(options, signal) : await handOver(options, port, signal));
   if (kubeProxy) {
     const { runner } = backendHost;
     removals.push(await removeKubeProxyRules({ runner, ipFamilies, wish: allOfKubeProxy }, signal));
@@ -53,7 +52,8 @@ export function cleanUpFailed({ failures }: Removal): HostError {
 }
 
 /** Chains with kube-proxy's names are ours only where our birthmark is: a kube-proxy's own stay. */
-async function removeOwnChains({ runner }: BackendHost, signal: AbortSignal): Promise<Removal> {
+async function removeOwnChains({ backendHost, files }: CleanUpOptions, signal: AbortSignal): Promise<Removal> {
+  const { runner } = backendHost;
   const removals: Removal[] = [];
   for (const place of iptablesPlaces(ipFamilies)) {
     let isOurs = false;
@@ -61,22 +61,38 @@ async function removeOwnChains({ runner }: BackendHost, signal: AbortSignal): Pr
       isOurs = isBirthmarked(save);
       return isOurs ? allOfKubeProxy : nothingUnwanted;
     };
-    const removal = await removePlace(runner, place, wish, signal);
+    const removal = await orElseNothing(
+      await removePlace(runner, place, wish, signal),
+      { runner, files, place },
+      signal,
+    );
     removals.push(isOurs ? await thenBirthmark(removal, { runner, place }, signal) : removal);
   }
-  return joinRemovals(removals.map((removal) => ({ ...removal, skipped: [] })));
+  return joinRemovals(removals);
+}
+
+/** What could not be looked at is told of only if something of ours may be there. */
+async function orElseNothing(removal: Removal, asked: AskedWithoutIptables, signal: AbortSignal): Promise<Removal> {
+  if (removal.skipped.length === 0) return removal;
+  const look = async (): Promise<Removal> => {
+    await refuseUnseenRules(asked, signal);
+    return nothingRemoved;
+  };
+  return joinRemovals([{ ...removal, skipped: [] }, await removalOf(look, signal)]);
 }
 
 /**
  * Chains with kube-proxy's names belong to a kube-proxy that was started after us: after a roll-back to its iptables mode only
  * our birthmark goes.
  */
-async function handOver({ runner }: BackendHost, port: number, signal: AbortSignal): Promise<Removal> {
+async function handOver({ backendHost, files }: CleanUpOptions, port: number, signal: AbortSignal): Promise<Removal> {
+  const { runner } = backendHost;
   const removals: Removal[] = [];
   for (const place of iptablesPlaces(ipFamilies)) {
-    removals.push(await removeBirthmark({ runner, place }, signal));
+    const removal = await removeBirthmark({ runner, place }, signal);
+    removals.push(await orElseNothing(removal, { runner, files, place }, signal));
   }
-  const all = joinRemovals(removals.map((removal) => ({ ...removal, skipped: [] })));
+  const all = joinRemovals(removals);
   if (all.removed.length === 0) return all;
   const why = `something listens on port ${port}, as kube-proxy does, which uses them now`;
   return { ...all, kept: [...all.kept, `chains of iptables with kube-proxy's names: ${why}`] };

@@ -3,7 +3,7 @@ import type { CommandResult, CommandRunner } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
 import type { BackendHost } from '../backends.ts';
 import { cleanUp } from './clean-up.ts';
-import { type LeftRules, removeLeftRules } from './left-rules.ts';
+import { type LeftRules, ourVariant, removeLeftRules } from './left-rules.ts';
 
 const { signal } = new AbortController();
 const chains = '*nat\n:POSTROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A POSTROUTING -j KUBE-SERVICES\nCOMMIT\n';
@@ -11,8 +11,8 @@ const mark = '*mangle\n:SWITCHYARD - [0:0]\n-A SWITCHYARD -m comment --comment "
 const forward =
   '*filter\n:FORWARD DROP [0:0]\n:KUBE-FORWARD - [0:0]\n-A FORWARD -j KUBE-FORWARD\n-A KUBE-FORWARD -j ACCEPT\nCOMMIT\n';
 
-/** A machine without nft, and with these rules by program; tables of the name `refused` cannot be written. */
-function machine(saves: Readonly<Record<string, string>>, refused?: string) {
+/** A machine without nft, and with these rules by program; tables of the name `refused` cannot be written, those of `unreadable` not read. */
+function machine(saves: Readonly<Record<string, string>>, refused?: string, unreadable?: string) {
   const written: string[] = [];
   const done: CommandResult = { exitCode: 0, stdout: '', stderr: '' };
   const runner: CommandRunner = {
@@ -20,6 +20,7 @@ function machine(saves: Readonly<Record<string, string>>, refused?: string) {
       if (file === 'nft') return { ...done, exitCode: 1, stderr: 'Error: No such file or directory' };
       if (args.includes('--version'))
         return { ...done, stdout: `v1.8.9 (${file.includes('nft') ? 'nf_tables' : 'legacy'})` };
+      if (file === `${unreadable}-save`) return { ...done, exitCode: 1, stderr: 'Operation not permitted' };
       if (file.endsWith('-save')) {
         onStdout?.(saves[file.replace('-save', '')] ?? '');
         return done;
@@ -82,6 +83,25 @@ test('the iptables mode does not touch the variant that it writes, and no iptabl
   expect(written).toEqual([]);
   await removeLeftRules({ ...options, variant: 'nft' }, signal);
   expect(written).toEqual(['iptables-legacy nat', 'iptables-legacy mangle']);
+});
+
+describe('where the rules of this agent are', () => {
+  const where = (saves: Readonly<Record<string, string>>, unreadable?: string) =>
+    ourVariant(machine(saves, undefined, unreadable).host.runner, ['IPv4'], signal);
+
+  test.each([
+    ['is nowhere on a node without our birthmark', { 'iptables-nft': chains }, undefined, undefined],
+    ['is told by the birthmark', { 'iptables-legacy': mark }, undefined, 'legacy'],
+    ['is told when it was found, whatever else cannot be read', { 'iptables-nft': mark }, 'iptables-legacy', 'nft'],
+  ] as const)('%s', async (_, saves, unreadable, expected) => {
+    expect(await where(saves, unreadable)).toBe(expected);
+  });
+
+  test('is not told as nowhere where rules cannot be read', async () => {
+    await expect(where({ 'iptables-nft': chains }, 'iptables-legacy')).rejects.toThrow(
+      /cannot tell whether rules of this agent .* iptables-legacy, which needs CAP_NET_RAW/,
+    );
+  });
 });
 
 describe('the clean-up', () => {

@@ -1,4 +1,4 @@
-import type { IpFamily } from '@switchyard/core';
+import { HostError, type IpFamily } from '@switchyard/core';
 import {
   allButForward,
   birthmarkChain,
@@ -94,22 +94,30 @@ export async function removeBirthmark({ runner, place }: AskedPlace, signal: Abo
   return await removePlace(runner, place, { isUnwanted: (chain) => chain === birthmarkChain }, signal);
 }
 
-/** In which of the kernel's two iptables rules of this agent are, as far as they can be read; undefined for none. Writes nothing. */
+/**
+ * In which of the kernel's two iptables rules of this agent are; undefined for none. Writes nothing. Rejects with `HostError` when
+ * none were found and a place could not be read: they may be there.
+ */
 export async function ourVariant(
   runner: CommandRunner,
   ipFamilies: readonly IpFamily[],
   signal: AbortSignal,
 ): Promise<IptablesVariant | undefined> {
+  const failures: Error[] = [];
   for (const place of iptablesPlaces(ipFamilies)) {
     let isOurs = false;
     const look = (save: IptablesSave): RemovalWish => {
       isOurs = isBirthmarked(save);
       return nothingUnwanted;
     };
-    await removePlace(runner, place, look, signal);
+    const read = await removePlace(runner, place, look, signal);
     if (isOurs) return place.variant;
+    failures.push(...read.failures);
   }
-  return undefined;
+  const [cause] = failures;
+  if (cause === undefined) return undefined;
+  const message = `cannot tell whether rules of this agent are in iptables: ${cause.message}`;
+  throw new HostError('iptables.unread', message, { cause });
 }
 
 /** Not probed: a host that cannot run a backend any more may have its rules all the same. */

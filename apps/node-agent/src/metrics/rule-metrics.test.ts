@@ -9,6 +9,7 @@ const { signal } = new AbortController();
 const ruleCounts = () => [
   { table: 'nat', total: 12, last: 3 },
   { table: 'filter', total: 4, last: 0 },
+  { table: 'mangle', total: 0, last: 1 }, // kube-proxy tells of none there
 ];
 
 async function page(mode: ProxyMode, packetCounts: RuleMetricsOptions['packetCounts']): Promise<readonly string[]> {

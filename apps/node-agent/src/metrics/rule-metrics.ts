@@ -15,6 +15,9 @@ const accounted = {
   kubeproxy_iptables_localhost_nodeports_accepted_packets_total: 'localhost_nps_accepted_pkts',
 } as const;
 
+/** The tables that kube-proxy's metrics know: what stands in mangle is for others to find, and forwards nothing. */
+const counted: ReadonlySet<string> = new Set(['nat', 'filter']);
+
 /** How many rules there are, and what those with a name of their own have counted. */
 export function ruleMetrics({ backends, packetCounts }: RuleMetricsOptions): Collector {
   return async () => [
@@ -29,9 +32,9 @@ function ruleFamily(
   backends: readonly DataplaneBackend[],
 ): MetricFamily {
   const samples = backends.flatMap((backend) =>
-    (backend.ruleCounts?.() ?? []).map(
-      ({ table, total, last }) => [name.endsWith('last') ? last : total, backend.ipFamily, table] as const,
-    ),
+    (backend.ruleCounts?.() ?? [])
+      .filter(({ table }) => counted.has(table))
+      .map(({ table, total, last }) => [name.endsWith('last') ? last : total, backend.ipFamily, table] as const),
   );
   return collectedFamily(name, samples);
 }

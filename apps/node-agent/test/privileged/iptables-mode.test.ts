@@ -130,6 +130,10 @@ test('iptables-legacy wants CAP_NET_RAW, and says so', async () => {
   expect(await client.probe({ ...localhost, address: node.addresses.IPv4 ?? '' })).toMatchObject({ by: 'echo' });
   expect((await node.run('iptables-nft-save', [])).stdout).not.toContain(':KUBE-SERVICES');
   await running.stop();
+
+  const unread = await node.run(await withRights(cluster, 'net_admin'), ['--switchyard-dump', '--logging-format=json']);
+  expect([unread.exitCode, unread.stdout]).toEqual([1, '']);
+  expect(unread.stderr).toMatch(/cannot tell whether rules of this agent are in iptables: .*CAP_NET_RAW/);
 });
 
 test('the clean-up takes what the iptables mode left, with whatever settings, but not what a kube-proxy has now', async () => {

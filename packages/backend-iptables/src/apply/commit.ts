@@ -203,10 +203,12 @@ class CommitWriter {
   #fail(group: Group, error: Error): void {
     const { owner } = group;
     group.settle(false);
-    const { failed } = this.#commit.result;
+    const { failed, leftovers } = this.#commit.result;
     if (owner.kind === 'service') failed.set(owner.key, failed.get(owner.key) ?? error);
-    else if (owner.kind === 'leftovers') this.#commit.result.leftovers.push(error);
-    else
+    else if (owner.kind === 'leftovers') {
+      const message = `cannot remove ${owner.what}: ${error.message}`;
+      leftovers.push(new HostError('iptables.leftover', message, { cause: error }));
+    } else
       throw error instanceof DataplaneError
         ? error
         : new HostError('iptables.refused', error.message, { cause: error });

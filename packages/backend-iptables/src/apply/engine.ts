@@ -6,6 +6,7 @@ import {
   type Logger,
   type Millis,
   type RuleCount,
+  seconds,
   type ServiceForwarding,
   type ServicePortKey,
   type TableDelta,
@@ -50,6 +51,9 @@ const largeClusterEndpoints = 1000;
 /** Chains named per restore. Legacy copies the whole table for each restore, the nft variant is quadratic in one. */
 const limits: Readonly<Record<IptablesClient['variant'], number>> = { nft: 1200, legacy: Infinity };
 
+/** For so long the same rule that cannot be removed is not told of again. */
+const leftoverGap: Millis = seconds(600);
+
 /** So many chains are read one by one where the whole is not much. Legacy copies the whole table for each. */
 const fewSuspects = 3;
 /** The nft variant lists so many chains in the time that a process takes which lists one. */
@@ -73,6 +77,8 @@ export class Engine {
   #suspects = new Map<ChainKey, ChainRef>();
   /** Somebody may have changed anything. */
   #areAllSuspect = false;
+  /** The last warning of what could not be removed. */
+  #told: { readonly gist: string; readonly at: Millis } | undefined;
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -339,12 +345,21 @@ export class Engine {
     } finally {
       this.#written = result.rules;
     }
-    const [leftover] = result.leftovers;
-    if (leftover !== undefined) {
-      const fields = { ipFamily: client.ipFamily, refused: result.leftovers.length, reason: leftover.message };
-      this.#options.logger.warn('old rules could not be removed; they are tried again later', fields);
-    }
+    this.#tellLeftovers(result.leftovers);
     return result;
+  }
+
+  /** The same is told again only after a while: every repair may meet it. */
+  #tellLeftovers([leftover, ...others]: readonly Error[]): void {
+    if (leftover === undefined) return;
+    const { client, clock, logger } = this.#options;
+    const now = clock.monotonic();
+    const { message: reason } = leftover;
+    const gist = reason.replaceAll(/\bline:? \d+/g, 'line'); // where it stood in the restore says nothing
+    if (this.#told?.gist === gist && now - this.#told.at < leftoverGap) return;
+    this.#told = { gist, at: now };
+    const fields = { ipFamily: client.ipFamily, refused: 1 + others.length, reason };
+    logger.warn('rules that nobody asks for could not be removed; they are tried again later', fields);
   }
 }
 

@@ -1,12 +1,12 @@
 import type { Change, ChainRef } from './change.ts';
 import type { EntryOwner } from './entry-owners.ts';
 
-/** Whose changes they are. `leftovers`: what nobody asks for. */
+/** Whose changes they are. `leftovers`: what nobody asks for, and `what` it is, for people. */
 export type GroupOwner =
   | EntryOwner
   | { readonly kind: 'settings' }
   | { readonly kind: 'jumps' }
-  | { readonly kind: 'leftovers' };
+  | { readonly kind: 'leftovers'; readonly what: string };
 
 /** Changes that belong together: written in one restore. */
 export interface Group {

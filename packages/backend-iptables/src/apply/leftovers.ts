@@ -1,7 +1,7 @@
 import { serviceChain } from '../names.ts';
-import type { ChainRule, RenderedSettings } from '../chains.ts';
+import type { ChainRule, RenderedSettings, RuleText } from '../chains.ts';
 import type { ServiceForwarding, ServicePortKey } from '@switchyard/core';
-import type { Change } from './change.ts';
+import type { Change, ChainRef } from './change.ts';
 import type { EntryOwners } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
@@ -25,33 +25,63 @@ export interface Leftovers {
   entriesOf(key: ServicePortKey): readonly ChainRule[] | undefined;
 }
 
-/** Takes rules out of shared chains that nobody asks for: of Services that are gone, and foreign ones. */
-export function* leftoverEntries({ settings, state, owners, failed, entriesOf }: Leftovers): Generator<Group> {
+/**
+ * Takes rules out of shared chains that nobody asks for: of Services that are gone, and foreign ones. One by one, because there
+ * are rules that iptables lists and does not delete, and the others go all the same.
+ */
+export function* leftoverEntries(leftovers: Leftovers): Generator<Group> {
+  const { settings, state } = leftovers;
   for (const { table, name, rules } of settings.shared) {
-    yield {
-      owner: { kind: 'leftovers' },
-      plan: () => {
-        const changes: Change[] = [];
-        const kept = new Map(
-          failed().map(({ key, protocol }) => [serviceChain('SVC', key, protocol).slice(-16), entriesOf(key)]),
-        );
-        for (const [rule, count] of state.list(table, name)?.counts ?? []) {
-          if (rules.includes(rule)) continue; // what stands last is set right with the chain itself
-          const isWanted = owners.ownerOf({ table, chain: name, rule }) !== undefined;
-          const service = leadsTo.exec(rule)?.[1] ?? '';
-          const wished = kept.get(service);
-          const isLost = wished !== undefined && lostEntries([{ table, chain: name, rule }], wished).length > 0;
-          if (!isWanted && !isLost && kept.has(service)) continue;
-          for (let left = count - (isWanted ? 1 : 0); left > 0; left--) {
-            changes.push({ kind: 'delete', table, chain: name, rule });
-          }
-        }
-        return changes;
-      },
-      chains: () => [{ table, name }],
-      settle: () => undefined,
-    };
+    // What stands last is set right with the chain itself.
+    const known = new Set([...(state.list(table, name)?.counts.keys() ?? [])].filter((rule) => !rules.includes(rule)));
+    for (const rule of known) {
+      const what = `rule "${rule}" from chain ${name} of table ${table}`;
+      yield entryRemoval({ chain: { table, name }, what, rules: () => [rule] }, leftovers);
+    }
+    const others = (): readonly RuleText[] =>
+      [...(state.list(table, name)?.counts.keys() ?? [])].filter((rule) => !rules.includes(rule) && !known.has(rule));
+    const what = `new rules from chain ${name} of table ${table}`;
+    yield entryRemoval({ chain: { table, name }, what, rules: others }, leftovers);
   }
+}
+
+interface EntryRemoval {
+  readonly chain: ChainRef;
+  readonly what: string;
+  /** Those that go if nobody wants them, when all wishes are known. */
+  rules(): readonly RuleText[];
+}
+
+function entryRemoval({ chain, what, rules }: EntryRemoval, { state, owners, failed, entriesOf }: Leftovers): Group {
+  const { table, name } = chain;
+  const isKept = (rule: RuleText): boolean => {
+    const hash = leadsTo.exec(rule)?.[1];
+    return (
+      hash !== undefined &&
+      failed().some(({ key, protocol }) => {
+        if (!serviceChain('SVC', key, protocol).endsWith(hash)) return false;
+        const wished = entriesOf(key);
+        return wished === undefined || lostEntries([{ table, chain: name, rule }], wished).length === 0;
+      })
+    );
+  };
+  return {
+    owner: { kind: 'leftovers', what },
+    plan: () => {
+      const changes: Change[] = [];
+      for (const rule of rules()) {
+        const count = state.list(table, name)?.counts.get(rule) ?? 0;
+        const isWanted = owners.ownerOf({ table, chain: name, rule }) !== undefined;
+        if (!isWanted && isKept(rule)) continue;
+        for (let left = count - (isWanted ? 1 : 0); left > 0; left--) {
+          changes.push({ kind: 'delete', table, chain: name, rule });
+        }
+      }
+      return changes;
+    },
+    chains: () => [chain],
+    settle: () => undefined,
+  };
 }
 
 /** Removes chains of Services that nobody asks for: none while Services are refused, as some may be theirs. */
@@ -80,7 +110,7 @@ export function* dueChains(leftovers: Pick<Leftovers, 'state' | 'stale' | 'faile
 function removal(name: string, { state, stale, failed }: Pick<Leftovers, 'state' | 'stale' | 'failed'>): Group {
   const table = 'nat';
   return {
-    owner: { kind: 'leftovers' },
+    owner: { kind: 'leftovers', what: `chain ${name} of table ${table}` },
     plan: () =>
       state.hashOf(table, name) === undefined || failed().length > 0 ? [] : [{ kind: 'remove', table, name }],
     chains: () => [{ table, name }],

@@ -33,6 +33,36 @@ test('rules of ours in a chain that cannot be listed are not written once more',
   expect(await rules()).toBe(before);
 });
 
+test('what nft puts into a chain of ours and iptables does not delete is named, and new Services are written', async () => {
+  await using other = await createNamespace();
+  const { runner } = other;
+  const client = await openIptablesClient({ runner, ipFamily: 'IPv4', variant: 'nft' }, signal);
+  const choices = { masqueradeMark: 0x4000, dropInvalid: true, randomFully: true, nfacct: false };
+  const parts = { client, runner, logger: noopLogger, choices, syncPeriod: seconds(30) };
+  const backend = new IptablesBackend(parts);
+  const rules = (): Promise<string> => other.run('nft --stateless list chain ip nat KUBE-SERVICES');
+  const full = (services: number): Promise<ApplyOutcome> => {
+    const named = ['cart', 'pay', 'ship'].slice(0, services).map((name, at) => {
+      return [name, { clusterIps: [`10.96.0.${at + 1}`], endpoints: [there(`10.244.2.${at + 1}`)] }] as const;
+    });
+    return backend.apply({ table: situation(Object.fromEntries(named)), scope: { kind: 'full' } }, signal);
+  };
+  expect(await full(1)).not.toHaveProperty('unremoved');
+  await other.run('nft add rule ip nat KUBE-SERVICES ip saddr 10.0.0.9 drop');
+  const unremoved = {
+    message: expect.stringMatching(/^cannot remove rule "-s 10\.0\.0\.9\/32 -j DROP" from chain KUBE-SERVICES /),
+  };
+  expect(await full(2)).toMatchObject({ status: 'applied', unremoved });
+  expect(await rules()).toMatch(/ip daddr 10\.96\.0\.2/);
+
+  // With this iptables can read neither the chain nor the table: the chain is written anew, and the drop goes too.
+  await other.run('nft -f -', 'add rule ip nat KUBE-SERVICES numgen inc mod 2 0 drop');
+  expect(await full(3)).toMatchObject({ status: 'applied' });
+  expect(await rules()).toMatch(/ip daddr 10\.96\.0\.3/);
+  expect(await rules()).not.toMatch(/drop/);
+  expect(await full(3)).toEqual({ status: 'applied', writes: 0 });
+});
+
 const foreign = 'table ip nat { map m { type ipv4_addr : ipv4_addr; }; chain THEIRS { dnat to ip saddr map @m; }; }';
 
 test('a table that nft wrote into is told of; single chains of ours can be read and written all the same', async () => {

@@ -1,5 +1,5 @@
-import { type ForwardingTable, type ServicePortKey } from '@switchyard/core';
-import { situation, there } from '@switchyard/core/testing';
+import { type Clock, type ForwardingTable, millis, type ServicePortKey } from '@switchyard/core';
+import { MemoryLogger, situation, there } from '@switchyard/core/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Driven, signal } from './support.ts';
 
@@ -154,6 +154,33 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
     expect(await driven.full(services(2))).toMatchObject({ status: 'applied' });
     expect(driven.save()).toContain('-A MINE -j KUBE-SVC-AAAAAAAAAAAAAAAA');
     expect(driven.save()).not.toContain('BBBBBBBBBBBBBBBB');
+  });
+
+  test('a foreign rule that iptables does not delete stays alone, is named, and told of once in a while', async () => {
+    const logger = new MemoryLogger();
+    let now = 0;
+    const clock: Clock = { now: () => millis(now), monotonic: () => millis(now), sleep: () => Promise.resolve() };
+    driven = await Driven.open({ variant, logger, clock });
+    await driven.full(services(2));
+    const foreign = ['8', '9', '10'].map((last) => `-A KUBE-SERVICES -s 10.0.0.${last}/32 -j RETURN\n`);
+    driven.iptables.put('IPv4', variant, `*nat\n${foreign.join('')}COMMIT\n`);
+    driven.iptables.refusing = /-D KUBE-SERVICES -s 10\.0\.0\.9\//;
+    const reason = expect.stringMatching(
+      /^cannot remove rule "-s 10\.0\.0\.9\/32 -j RETURN" from chain KUBE-SERVICES of table nat: /,
+    );
+    const outcome = await driven.full(services(3));
+    expect(outcome).toMatchObject({ status: 'applied', unremoved: expect.objectContaining({ message: reason }) });
+    expect(driven.save().match(/10\.0\.0\.\d+\/32 -j RETURN/g)).toEqual(['10.0.0.9/32 -j RETURN']);
+    expect(driven.save()).toContain('10.96.0.12/32');
+    await driven.full(services(3));
+    const told = () => logger.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields);
+    expect(told()).toEqual([{ ipFamily: 'IPv4', refused: 1, reason }]);
+    now = 600_000;
+    await driven.full(services(3));
+    expect(told()).toHaveLength(2);
+    driven.iptables.refusing = undefined;
+    expect(await driven.full(services(3))).toEqual({ status: 'applied', writes: 1 });
+    expect(driven.save()).not.toContain('10.0.0.9/32 -j RETURN');
   });
 
   describe('a chain of a Service that a foreign rule leads to', () => {

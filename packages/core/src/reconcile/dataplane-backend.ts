@@ -5,11 +5,18 @@ import type { ForwardingTable, TableDelta } from '../forwarding/forwarding-table
 
 /** Result of one `apply`. Expected failure is a value. */
 export type ApplyOutcome =
-  | { readonly status: 'applied'; readonly writes: number }
+  | ({ readonly status: 'applied' } & Written)
   /** Everything else is in the kernel; the named services are not and stay dirty. */
-  | { readonly status: 'partial'; readonly writes: number; readonly failed: ReadonlyMap<ServicePortKey, Error> }
+  | ({ readonly status: 'partial'; readonly failed: ReadonlyMap<ServicePortKey, Error> } & Written)
   /** Nothing was changed, or what was changed is unknown: the next apply must be `full`. */
   | { readonly status: 'failed'; readonly error: Error; readonly retryAfter?: Millis };
+
+/** What an apply changed in the kernel, and what it could not. */
+export interface Written {
+  readonly writes: number;
+  /** Why something that nobody asks for is still among what is ours; absent when nothing is. */
+  readonly unremoved?: Error;
+}
 
 /** One request to make the kernel match a table. */
 export interface ApplyRequest {

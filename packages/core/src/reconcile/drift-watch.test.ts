@@ -143,6 +143,22 @@ describe('drift', () => {
     expect(bench.events.map(({ reason }) => reason)).toEqual(['ForwardingRulesRepaired', 'ForwardingRulesRepaired']);
   });
 
+  test('that is not all gone is not told as healed, but with what is left', async () => {
+    await using bench = new ReconcilerBench();
+    await bench.push(cluster);
+    bench.recording.unremoved = new Error('cannot remove it');
+    await damage(bench);
+    expect(bench.messages('drift healed')).toEqual([]);
+    expect(bench.events).toEqual([]);
+    const text =
+      'drift not healed: what somebody put into our rules could not be removed; the regular resync tries again';
+    expect(bench.messages(text)).toMatchObject([{ ipFamily: 'IPv4', reason: 'cannot remove it' }]);
+    bench.recording.unremoved = undefined;
+    await bench.clock.advance(10_000);
+    await damage(bench);
+    expect(bench.messages('drift healed')).toHaveLength(1);
+  });
+
   test('no drift, no word of healing', async () => {
     await using bench = new ReconcilerBench();
     await bench.push(cluster);

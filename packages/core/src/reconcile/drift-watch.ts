@@ -85,16 +85,27 @@ export class DriftWatch {
     this.#reported = undefined;
   }
 
-  /** The last apply that began succeeded. */
-  noteApplied(): void {
+  /** The last apply that began succeeded; `unremoved`: but something stays in what is ours, and why. */
+  noteApplied(unremoved?: Error): void {
     if (this.#healing === undefined) return;
     const { backend, clock, logger, events } = this.#options;
     const { drift, at } = this.#healing;
+    if (unremoved !== undefined) return this.#noteUnremoved(unremoved);
     const durationMs = Math.round((clock.monotonic() - at) * 1000) / 1000;
     this.#healing = undefined;
     const log = this.#isFight ? logger.debug : logger.info;
     log.call(logger, 'drift healed', { ipFamily: backend.ipFamily, durationMs });
     events.driftHealed(drift, durationMs);
+  }
+
+  /** What stays is looked at again with the next drift or resync. */
+  #noteUnremoved({ message: reason }: Error): void {
+    const { backend, logger } = this.#options;
+    this.#healing = undefined;
+    const log = this.#isFight ? logger.debug : logger.warn;
+    const text =
+      'drift not healed: what somebody put into our rules could not be removed; the regular resync tries again';
+    log.call(logger, text, { ipFamily: backend.ipFamily, reason });
   }
 
   #note(drift: Drift, signal: AbortSignal): void {

@@ -254,7 +254,7 @@ export class FamilyLane {
     }
     this.#applied = table;
     this.#log.noteApplied(outcome.status === 'partial' ? outcome.failed : new Map());
-    this.#drift.noteApplied();
+    this.#drift.noteApplied(outcome.unremoved);
     await this.#finish(table, delta);
     // A full apply that wrote healed something: flows that began meanwhile were not translated.
     if (mayLeaveFlows || (read !== 'none' && outcome.writes > 0)) this.#cleaning?.request();

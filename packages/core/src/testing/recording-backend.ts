@@ -41,6 +41,8 @@ export class RecordingBackend implements DataplaneBackend {
   /** How many applies there had been at each heartbeat that reached the kernel. */
   readonly heartbeats: number[] = [];
   /** Every request, in order, with what became of it. */
+  /** What applies say is left of what others put into our rules. */
+  unremoved: Error | undefined;
   readonly applies: { readonly request: ApplyRequest; readonly outcome: ApplyOutcome }[] = [];
   readonly #during: RecordingBackendOptions['during'];
   readonly #watchFailures: Error[];
@@ -172,7 +174,8 @@ export class RecordingBackend implements DataplaneBackend {
     for (const key of removed) write(key, undefined);
     for (const service of upserted) write(service.key, service);
     this.#table = table;
-    return failed.size > 0 ? { status: 'partial', writes, failed } : { status: 'applied', writes };
+    const written = this.unremoved === undefined ? { writes } : { writes, unremoved: this.unremoved };
+    return failed.size > 0 ? { status: 'partial', ...written, failed } : { status: 'applied', ...written };
   }
 
   /** A delta must say everything that differs, and nothing that is not so. */
