@@ -79,7 +79,7 @@ function verdicts(all: readonly Comparison[]): readonly string[] {
   const lines: readonly Verdict[] = [
     ...at('nft', 1000, ({ ours }) => [
       ['bytes of one change, nft, 1000', size(ours.bytes), '<= 4 kB', ours.bytes <= 4000],
-      ['one change, nft, 1000', milli(ours.change), '<= 40 ms', ours.change <= 40],
+      ['one change, nft, 1000, to the new answer', milli(ours.visible), '<= 40 ms', ours.visible <= 40],
     ]),
     ...at('nft', 5000, (one) => [load(one, 45_000)]),
     ...at('legacy', 5000, (one) => {
