@@ -1,6 +1,7 @@
-import { isKubeProxyChain } from '@switchyard/host';
+import { isOurChain } from '@switchyard/host';
 import type { RuleText, TableName } from './chains.ts';
 import type { IptablesClient } from './client/iptables-client.ts';
+import { isTargetOfOurs } from './drift/our-chains.ts';
 import { chainNames } from './names.ts';
 
 /** The order of a dump. */
@@ -32,7 +33,7 @@ async function dumpTable(client: IptablesClient, table: TableName, signal: Abort
   };
   await client.read(table, reader, signal);
   const names = [...rulesByChain.keys()].toSorted();
-  const declared = names.filter(isOurs).map((name) => `:${name} -\n`);
+  const declared = names.filter(isOurChain).map((name) => `:${name} -\n`);
   const rules = names.flatMap((name) => printed(name, rulesByChain.get(name) ?? []));
   // What leads to the kubelet's chain is told beside ours only: alone it is the kubelet's.
   if (declared.length === 0) return '';
@@ -45,7 +46,7 @@ function printed(name: string, rules: readonly RuleText[]): readonly string[] {
 
 function told(name: string, rules: readonly RuleText[]): readonly RuleText[] {
   if (name === chainNames.mark) return rules.map((rule) => rule.replace(/ \d+"$/, ' -"'));
-  if (!isOurs(name)) return rules.filter((rule) => isTarget(rule));
+  if (!isOurChain(name)) return rules.filter((rule) => isTarget(rule));
   if (!shared.has(name)) return rules;
   const last = rules.filter(leadsToNodePorts);
   return [...rules.filter((rule) => !leadsToNodePorts(rule)).toSorted(), ...last];
@@ -57,9 +58,5 @@ function leadsToNodePorts(rule: RuleText): boolean {
 
 function isTarget(rule: RuleText): boolean {
   const target = /-j (\S+)$/.exec(rule)?.[1];
-  return target !== undefined && (isOurs(target) || target === chainNames.kubeletFirewall);
-}
-
-function isOurs(name: string): boolean {
-  return name === chainNames.mark || isKubeProxyChain(name);
+  return target !== undefined && isTargetOfOurs(target);
 }

@@ -11,11 +11,10 @@ import {
   type ServicePortKey,
   type TableDelta,
 } from '@switchyard/core';
-import { isKubeProxyChain } from '@switchyard/host';
+import { isOurChain } from '@switchyard/host';
 import type { ChainRule, RenderedSettings, TableName } from '../chains.ts';
 import type { IptablesClient } from '../client/iptables-client.ts';
 import { compareStates } from '../drift/compare-states.ts';
-import { chainNames } from '../names.ts';
 import { type RenderChoices, renderOptions, type RenderOptions } from '../options.ts';
 import { AppliedSettings, listsOf } from './applied-settings.ts';
 import { type Change, type ChainKey, chainKey, chainOfKey, type ChainRef } from './change.ts';
@@ -319,9 +318,8 @@ export class Engine {
 
   /** How the kernel is read. */
   get reading(): Reading {
-    const isOurs = (name: string): boolean => name === chainNames.mark || isKubeProxyChain(name);
     const { client } = this.#options;
-    return { client, spellings: this.#spellings, lists: this.#lists, jumps: this.#jumps, isOurs };
+    return { client, spellings: this.#spellings, lists: this.#lists, jumps: this.#jumps, isOurs: isOurChain };
   }
 
   async #commit(groups: Iterable<Group>, run: Run, signal: AbortSignal): Promise<CommitResult> {

@@ -3,7 +3,8 @@ import type { KernelState, RuleList } from '../apply/kernel-state.ts';
 import { tableNames } from '../apply/read-kernel.ts';
 import type { RuleText, TableName } from '../chains.ts';
 import { chainNames } from '../names.ts';
-import { isOurChain, isTargetOfOurs } from './our-chains.ts';
+import { isOurChain } from '@switchyard/host';
+import { isTargetOfOurs } from './our-chains.ts';
 
 /** A chain that is not as we left it. */
 export interface ChainDifference {

@@ -1,5 +1,5 @@
 import type { IpFamily } from '@switchyard/core';
-import { isKubeProxyChain } from '@switchyard/host';
+import { isOurChain } from '@switchyard/host';
 import type { TableName } from '../chains.ts';
 import { chainNames } from '../names.ts';
 
@@ -9,11 +9,6 @@ const builtIn: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 
 /** The table in the words of nft: `ip nat`. */
 export function tableText(ipFamily: IpFamily, table: TableName): string {
   return `${ipFamily === 'IPv4' ? 'ip' : 'ip6'} ${table}`;
-}
-
-/** Whether a chain is written by us alone, as long as no kube-proxy runs. KUBE-FIREWALL is not: the kubelet has rules in it, too. */
-export function isOurChain(name: string): boolean {
-  return name === chainNames.mark || isKubeProxyChain(name);
 }
 
 /** Whether a chain can hold rules of ours among those of others. */

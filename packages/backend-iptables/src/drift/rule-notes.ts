@@ -13,7 +13,8 @@ import {
 import { type ChainRef, chainKey } from '../apply/change.ts';
 import type { TableName } from '../chains.ts';
 import { jumpTarget } from './jump-target.ts';
-import { isOurChain, isSharedWithOthers, isTargetOfOurs, tableText } from './our-chains.ts';
+import { isOurChain } from '@switchyard/host';
+import { isSharedWithOthers, isTargetOfOurs, tableText } from './our-chains.ts';
 import type { OwnProcesses } from './own-processes.ts';
 import type { Suspects } from './suspects.ts';
 

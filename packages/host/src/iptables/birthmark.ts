@@ -10,10 +10,13 @@ export function isBirthmarked({ tables }: IptablesSave): boolean {
   return tables.some(({ chains }) => chains.has(birthmarkChain));
 }
 
-/** Everything that this agent writes goes: the birthmark, and all with kube-proxy's names. */
-export const allOfOurs: RemovalWish = {
-  isUnwanted: (chain: string) => chain === birthmarkChain || isKubeProxyChain(chain),
-};
+/** Whether a chain is one that this agent alone writes, as long as no kube-proxy runs: the birthmark, and all with kube-proxy's names. */
+export function isOurChain(chain: string): boolean {
+  return chain === birthmarkChain || isKubeProxyChain(chain);
+}
+
+/** Everything that this agent writes goes. */
+export const allOfOurs: RemovalWish = { isUnwanted: isOurChain };
 
 /** Nothing is to go. */
 export const nothingUnwanted: RemovalWish = { isUnwanted: () => false };
