@@ -1,4 +1,4 @@
-import type { RuleText, TableName } from '../chains.ts';
+import type { ChainRule, RuleText, TableName } from '../chains.ts';
 import type { ChainHash } from './rule-hash.ts';
 
 /** A chain by table and name. */
@@ -13,6 +13,11 @@ export type ChainKey = `${TableName} ${string}`;
 /** The key of a chain. */
 export function chainKey(table: TableName, name: string): ChainKey {
   return `${table} ${name}`;
+}
+
+/** A rule of a shared chain as the key of a map: that of its chain, and its text. */
+export function entryKey({ table, chain, rule }: ChainRule): string {
+  return `${chainKey(table, chain)} ${rule}`;
 }
 
 /** Knows the rules of some chains, or how to make them again: those of thousands of Services are not kept. */

@@ -1,7 +1,7 @@
 import { InvariantError, type ServiceForwarding, type ServicePortKey } from '@switchyard/core';
 import type { Chain, ChainRule, RenderedService, TableName } from '../chains.ts';
 import { chainChange } from './chain-change.ts';
-import { type Change, type ChainRef, chainKey } from './change.ts';
+import { type Change, type ChainRef, chainKey, entryKey } from './change.ts';
 import { type EntryOwner, type EntryOwners, meaningOf, type OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
@@ -120,8 +120,8 @@ export class OwnedServices {
       settle: (isApplied) => {
         const now = this.#services.get(key);
         if (!isApplied || now === undefined || lost.length === 0) return;
-        const gone = new Set(lost.map(keyOf));
-        this.#set(key, { ...now, entries: now.entries.filter((entry) => !gone.has(keyOf(entry))) });
+        const gone = new Set(lost.map(entryKey));
+        this.#set(key, { ...now, entries: now.entries.filter((entry) => !gone.has(entryKey(entry))) });
       },
     };
   }
@@ -179,9 +179,9 @@ export class OwnedServices {
     if (next === undefined) this.#services.delete(key);
     else this.#services.set(key, next);
     if (before === undefined) return;
-    const kept = new Set(next?.entries.map(keyOf));
+    const kept = new Set(next?.entries.map(entryKey));
     for (const entry of before.entries) {
-      if (!kept.has(keyOf(entry))) this.owners.release(entry, { kind: 'service', key });
+      if (!kept.has(entryKey(entry))) this.owners.release(entry, { kind: 'service', key });
     }
   }
 }
@@ -203,14 +203,10 @@ function joined(had: OwnedService | undefined, next: OwnedService | undefined): 
     service: undefined,
     chains: [...new Set([...(had?.chains ?? []), ...(next?.chains ?? [])])],
     entries: [
-      ...new Map([had, next].flatMap((of) => of?.entries.map((entry) => [keyOf(entry), entry]) ?? [])).values(),
+      ...new Map([had, next].flatMap((of) => of?.entries.map((entry) => [entryKey(entry), entry]) ?? [])).values(),
     ],
     rules: had?.rules ?? 0,
   };
-}
-
-function keyOf({ table: of, chain, rule }: ChainRule): string {
-  return chainKey(of, `${chain} ${rule}`);
 }
 
 function chainsOf(...of: readonly (OwnedService | undefined)[]): readonly ChainRef[] {

@@ -1,5 +1,5 @@
 import type { ChainRule } from '../chains.ts';
-import type { Change } from './change.ts';
+import { type Change, entryKey } from './change.ts';
 import type { KernelState } from './kernel-state.ts';
 
 /** Rules of one owner in shared chains: those wanted, in their order, and those that it had. */
@@ -26,17 +26,13 @@ export function planEntries({ wanted, had, state }: EntriesToPlan): readonly Cha
       seen.push({ entry, isNew: true });
     }
   }
-  const texts = new Set(wanted.map(textOf));
+  const texts = new Set(wanted.map(entryKey));
   for (const entry of had) {
     const { table, chain, rule } = entry;
-    if (texts.has(textOf(entry)) || state.count(table, chain, rule) === 0) continue;
+    if (texts.has(entryKey(entry)) || state.count(table, chain, rule) === 0) continue;
     changes.push({ kind: 'delete', table, chain, rule });
   }
   return changes;
-}
-
-function textOf({ table, chain, rule }: ChainRule): string {
-  return `${table} ${chain} ${rule}`;
 }
 
 /** Whether one packet can match both, so that their order counts: not when they ask for different addresses. */

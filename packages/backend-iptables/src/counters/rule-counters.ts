@@ -7,10 +7,10 @@ import {
   ServiceCounts,
   type ServicePortKey,
 } from '@switchyard/core';
-import type { Change, ChainRef } from '../apply/change.ts';
+import { type Change, chainKey, type ChainRef, entryKey } from '../apply/change.ts';
 import type { OwnedEntry } from '../apply/entry-owners.ts';
 import { chainNames } from '../names.ts';
-import type { ChainRule, TableName } from '../chains.ts';
+import type { TableName } from '../chains.ts';
 import type { IptablesClient } from '../client/iptables-client.ts';
 
 /** What is counted, and by whom it is read. */
@@ -50,10 +50,10 @@ export class RuleCounters {
     switch (change.kind) {
       case 'delete':
       case 'move':
-        return this.#counts.noteDeleted(idOf(change));
+        return this.#counts.noteDeleted(entryKey(change));
       case 'list':
       case 'remove':
-        return this.#counts.noteAllDeleted((id) => id.startsWith(prefixOf({ table, name: change.name })));
+        return this.#counts.noteAllDeleted((id) => id.startsWith(`${chainKey(table, change.name)} `));
     }
   }
 
@@ -70,7 +70,7 @@ export class RuleCounters {
       services: this.#options.entries(),
       reading,
       keyOf: ({ key }) => key,
-      visit: (entry, count) => count(idOf(entry), totalsOf(entry)),
+      visit: (entry, count) => count(entryKey(entry), totalsOf(entry)),
       isKnown: () => false,
     });
   }
@@ -81,7 +81,7 @@ export class RuleCounters {
       const rules = await this.#options.client.list(table, name, signal);
       for (const { rule, packets } of rules ?? []) {
         if (packets === 0) continue;
-        const id = idOf({ table, chain: name, rule });
+        const id = entryKey({ table, chain: name, rule });
         reading.set(id, (reading.get(id) ?? 0) + packets);
       }
     }
@@ -93,8 +93,7 @@ export class RuleCounters {
 function chainsOf(entries: Iterable<OwnedEntry>): readonly ChainRef[] {
   const chains = new Map<string, ChainRef>();
   for (const { table, chain } of entries) {
-    const ref = { table, name: chain };
-    chains.set(prefixOf(ref), ref);
+    chains.set(chainKey(table, chain), { table, name: chain });
   }
   return [...chains.values()];
 }
@@ -115,12 +114,4 @@ function totalsOf({ table, chain, meaning }: OwnedEntry): readonly CountedTotal[
 
 function isInside(table: TableName, chain: string): boolean {
   return table === 'filter' && chain === chainNames.services;
-}
-
-function idOf({ table, chain, rule }: ChainRule): string {
-  return `${prefixOf({ table, name: chain })}${rule}`;
-}
-
-function prefixOf({ table, name }: ChainRef): string {
-  return `${table} ${name} `;
 }
