@@ -4,6 +4,7 @@ import {
   type CommandRunner,
   isPermissionDenied,
   isProgramMissing,
+  isVersionAtLeast,
   runInScratchNamespace,
 } from '@switchyard/host';
 import { capabilitiesOf } from './backend.ts';
@@ -49,8 +50,7 @@ async function versionFault(runner: CommandRunner, signal: AbortSignal): Promise
   if (version === undefined) {
     return `cannot tell the version of nft from ${JSON.stringify(result.stdout.trim())}; ${oldest} or newer is needed`;
   }
-  const index = version.findIndex((part, at) => part !== oldestNft[at]);
-  if (index < 0 || (version[index] ?? 0) > (oldestNft[index] ?? 0)) return undefined;
+  if (isVersionAtLeast(version.join('.'), oldest)) return undefined;
   return `nft ${version.join('.')} is too old; ${oldest} or newer is needed`;
 }
 

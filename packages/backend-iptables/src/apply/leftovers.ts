@@ -1,3 +1,4 @@
+import { isServiceChain } from '@switchyard/host';
 import { serviceChain } from '../names.ts';
 import type { ChainRule, RenderedSettings, RuleText } from '../chains.ts';
 import type { ServiceForwarding, ServicePortKey } from '@switchyard/core';
@@ -8,9 +9,8 @@ import type { KernelState } from './kernel-state.ts';
 import { lostEntries } from './lost-entries.ts';
 import type { StaleChains } from './stale-chains.ts';
 
-/** Chains of one Service port or endpoint, of any version of kube-proxy; what leads to others stands before those. */
+/** Kinds of chains of one Service port or endpoint; what leads to others stands before those. */
 const kinds = ['FW', 'EXT', 'XLB', 'SVL', 'SVC', 'SEP'] as const;
-const perService = new RegExp(`^KUBE-(?:${kinds.join('|')})-[A-Z2-7]{16}$`);
 const leadsTo = /-j KUBE-(?:FW|EXT|XLB|SVL|SVC)-([A-Z2-7]{16})\b/;
 
 /** What is known when everything else was planned. */
@@ -89,7 +89,7 @@ export function* leftoverChains(
   { state, stale, failed }: Leftovers,
   isWanted: (chain: string) => boolean,
 ): Generator<Group> {
-  const found = [...state.chainsOf('nat').keys()].filter((name) => perService.test(name) && !isWanted(name));
+  const found = [...state.chainsOf('nat').keys()].filter((name) => isServiceChain(name) && !isWanted(name));
   found.sort((a, b) => rankOf(a) - rankOf(b));
   for (const name of found) yield removal(name, { state, stale, failed });
 }

@@ -21,12 +21,17 @@ const names: ReadonlySet<string> = new Set([
 /** Chains per Service port or endpoint. KUBE-XLB is of releases before 1.24. */
 const perService = /^KUBE-(?:SVC|SVL|EXT|FW|SEP|XLB)-[A-Z2-7]{16}$/;
 
+/** Whether a chain is that of one Service port or endpoint, of any version of kube-proxy. */
+export function isServiceChain(chain: string): boolean {
+  return perService.test(chain);
+}
+
 /**
  * Whether a chain is kube-proxy's. The kubelet's (KUBE-FIREWALL, KUBE-MARK-DROP, KUBE-KUBELET-CANARY, KUBE-IPTABLES-HINT) and
  * those of other programs that begin with KUBE- are not.
  */
 export function isKubeProxyChain(chain: string): boolean {
-  return names.has(chain) || perService.test(chain);
+  return names.has(chain) || isServiceChain(chain);
 }
 
 /** Everything of kube-proxy goes. */

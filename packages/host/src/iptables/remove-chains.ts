@@ -1,4 +1,4 @@
-import { type Millis, seconds } from '@switchyard/core';
+import { asError, type Millis, seconds } from '@switchyard/core';
 import { commandFailed, isPermissionDenied } from '../command-error.ts';
 import type { CommandResult, CommandRunner } from '../command-runner.ts';
 import { LineSplitter } from './line-splitter.ts';
@@ -59,7 +59,7 @@ export async function removeChains(
     }
   } catch (error) {
     signal.throwIfAborted();
-    return { ...place, status: 'failed', error: error instanceof Error ? error : new Error(String(error)), tables };
+    return { ...place, status: 'failed', error: asError(error), tables };
   }
 }
 
