@@ -241,7 +241,7 @@ export class Engine {
     const { table, state, settings, planning } = run;
     const isAll = run.areOptionsNew; // what else a changed setting can be does not concern Services
     if (isAll) yield this.#settings.base(settings, state);
-    yield this.#healthChecks(run);
+    if (isAll || delta.settingsChanged) yield this.#healthChecks(run);
     for (const service of isAll ? table.services.values() : delta.upserted)
       yield this.#services.upsert(service, planning);
     for (const key of delta.removed) yield this.#services.remove(key, planning);
