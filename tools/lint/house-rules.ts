@@ -19,7 +19,7 @@ const edges = [
   'apps/node-agent/src/main.ts',
   'apps/node-agent/src/config.ts',
   'apps/kind-lb-controller/src/main.ts',
-  'apps/kind-lb-controller/src/config.ts',
+  'apps/kind-lb-controller/src/config/',
 ];
 
 const rules: readonly Rule[] = [

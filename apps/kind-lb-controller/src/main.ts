@@ -1,7 +1,7 @@
 import { seconds, systemClock } from '@switchyard/core';
 import { createCommandRunner, createJsonLogger, runApp } from '@switchyard/host';
-import { type Config, parseConfig } from './config.ts';
-import { runController } from './run-controller.ts';
+import { type Config, parseConfig } from './config/config.ts';
+import { runController } from './controller/run-controller.ts';
 
 async function main(config: Config, signal: AbortSignal): Promise<void> {
   if (config.kind === 'help') {

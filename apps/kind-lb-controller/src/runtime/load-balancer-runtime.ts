@@ -1,5 +1,5 @@
 import type { Millis } from '@switchyard/core';
-import type { HaproxyConfiguration } from '../render-haproxy.ts';
+import type { HaproxyConfiguration } from '../haproxy/render-haproxy.ts';
 
 /** How an attempt to run a configuration ended. */
 export type ApplyResult =

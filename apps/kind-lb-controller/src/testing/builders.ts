@@ -1,6 +1,11 @@
 import type { V1Node, V1Service } from '@kubernetes/client-node';
 import { InvariantError, parseIp } from '@switchyard/core';
-import { type LoadBalancerNode, type LoadBalancerService, nodeFromApi, serviceFromApi } from '../cluster-objects.ts';
+import {
+  type LoadBalancerNode,
+  type LoadBalancerService,
+  nodeFromApi,
+  serviceFromApi,
+} from '../cluster/cluster-objects.ts';
 
 /** The parts of a raw Service a test cares about. */
 export interface RawServiceSpec {

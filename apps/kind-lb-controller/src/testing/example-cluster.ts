@@ -1,9 +1,10 @@
 import { parseIp } from '@switchyard/core';
-import { type HealthProfile, healthProfile } from '../health-profile.ts';
-import { type AddressSource } from '../ip-pool.ts';
-import { planServices } from '../plan.ts';
-import type { LoadBalancerNode, LoadBalancerService } from '../cluster-objects.ts';
-import { type HaproxyConfiguration, renderHaproxy } from '../render-haproxy.ts';
+import type { HealthProfile } from '../spec/health-profile.ts';
+import { healthProfile } from '../health-profile/health-profiles.ts';
+import { type AddressSource } from '../plan/ip-pool.ts';
+import { planServices } from '../plan/plan.ts';
+import type { LoadBalancerNode, LoadBalancerService } from '../cluster/cluster-objects.ts';
+import { type HaproxyConfiguration, renderHaproxy } from '../haproxy/render-haproxy.ts';
 import { lbNode, lbService } from './builders.ts';
 
 /** The lab's two nodes, both families. */

@@ -1,4 +1,4 @@
-import type { HaproxyConfiguration } from '../render-haproxy.ts';
+import type { HaproxyConfiguration } from '../haproxy/render-haproxy.ts';
 import type { ApplyResult, LoadBalancerRuntime } from '../runtime/load-balancer-runtime.ts';
 
 /** A runtime without HAProxy: remembers what it was given, and can be told to refuse it. */

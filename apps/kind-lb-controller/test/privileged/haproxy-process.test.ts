@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { noopLogger, parseCidr, parseIp, systemClock } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { HaproxyConfiguration } from '../../src/render-haproxy.ts';
-import { assertNotMachines, newInterfaceAddresses } from '../../src/runtime/interface-addresses.ts';
-import { haproxyFiles, HaproxyProcess } from '../../src/runtime/process.ts';
+import type { HaproxyConfiguration } from '../../src/haproxy/render-haproxy.ts';
+import { assertNotMachines, newInterfaceAddresses } from '../../src/kernel/interface-addresses.ts';
+import { haproxyFiles, HaproxyProcess } from '../../src/haproxy/haproxy-process.ts';
 
 // HAProxy runs in a namespace with only a loopback interface; we stay outside, as with `--netns`.
 const netns = `swy-lb-${process.pid}`;

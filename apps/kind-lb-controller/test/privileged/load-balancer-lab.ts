@@ -15,7 +15,7 @@ import {
   serviceCidrs,
   startApiServer,
 } from '@switchyard/lab';
-import type { ServerEvent } from '../../src/event-log.ts';
+import type { ServerEvent } from '../../src/haproxy/event-log.ts';
 
 /** NodePort and healthCheckNodePort of every Service here. */
 export const ports = { port: 80, nodePort: 30080, healthCheckNodePort: 32080 } as const;

@@ -9,13 +9,13 @@ import {
   startApiServer,
 } from '@switchyard/lab';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Controller } from '../../src/controller.ts';
-import { healthProfile } from '../../src/health-profile.ts';
+import { Controller } from '../../src/controller/controller.ts';
+import { healthProfile } from '../../src/health-profile/health-profiles.ts';
 import { rawNode, rawService, type RawServiceSpec } from '../../src/testing/builders.ts';
 import { sharedAddresses } from '../../src/testing/example-cluster.ts';
 import { MemoryRuntime } from '../../src/testing/memory-runtime.ts';
-import { watchCluster } from '../../src/watch-cluster.ts';
-import { newStatusWriter } from '../../src/write-status.ts';
+import { watchCluster } from '../../src/cluster/watch-cluster.ts';
+import { newStatusWriter } from '../../src/controller/write-status.ts';
 
 // The lab's API server over loopback HTTP, real reflectors and the real writer; only HAProxy is played.
 let stack: AsyncDisposableStack;

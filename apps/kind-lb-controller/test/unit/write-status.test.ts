@@ -10,9 +10,9 @@ import {
   startApiServer,
 } from '@switchyard/lab';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type LoadBalancerService, serviceFromApi } from '../../src/cluster-objects.ts';
-import type { DesiredStatus } from '../../src/desired-status.ts';
-import { newStatusWriter, type StatusWriter } from '../../src/write-status.ts';
+import { type LoadBalancerService, serviceFromApi } from '../../src/cluster/cluster-objects.ts';
+import type { DesiredStatus } from '../../src/controller/desired-status.ts';
+import { newStatusWriter, type StatusWriter } from '../../src/controller/write-status.ts';
 
 let stack: AsyncDisposableStack;
 let server: ApiServer;

@@ -2,15 +2,15 @@ import { mkdir, rmdir } from 'node:fs/promises';
 import { type Clock, ConfigError, type Logger, messageOf, type Random } from '@switchyard/core';
 import { kubeconfigConnection, newApiClient } from '@switchyard/core/kubernetes';
 import type { CommandRunner } from '@switchyard/host';
-import type { RunConfig } from './config.ts';
+import type { RunConfig } from '../config/config.ts';
 import { Controller } from './controller.ts';
-import { type EventLog, openEventLog, serverEvent } from './event-log.ts';
-import { assertNotMachines, type InterfaceAddresses, newInterfaceAddresses } from './runtime/interface-addresses.ts';
-import type { ServerStateChange } from './runtime/load-balancer-runtime.ts';
-import { checkHaproxy } from './runtime/check-haproxy.ts';
-import { haproxyFiles, HaproxyProcess } from './runtime/process.ts';
-import { holdRunDirectory } from './runtime/single-instance.ts';
-import { watchCluster } from './watch-cluster.ts';
+import { type EventLog, openEventLog, serverEvent } from '../haproxy/event-log.ts';
+import { assertNotMachines, type InterfaceAddresses, newInterfaceAddresses } from '../kernel/interface-addresses.ts';
+import type { ServerStateChange } from '../runtime/load-balancer-runtime.ts';
+import { checkHaproxy } from '../haproxy/check-haproxy.ts';
+import { haproxyFiles, HaproxyProcess } from '../haproxy/haproxy-process.ts';
+import { holdRunDirectory } from '../runtime/single-instance.ts';
+import { watchCluster } from '../cluster/watch-cluster.ts';
 import { newStatusWriter } from './write-status.ts';
 
 /** This machine, as the controller sees it. */

@@ -8,7 +8,7 @@ import {
   type ServicePortRecord,
   type ServiceRecord,
 } from '@switchyard/core';
-import { isOurs, type LoadBalancerService } from './cluster-objects.ts';
+import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
 import { type AddressGrant, type AddressSource, assignAddresses, type PortConflict } from './ip-pool.ts';
 
 /** One address and port to listen on for a Service port. */

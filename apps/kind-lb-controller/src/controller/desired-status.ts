@@ -1,8 +1,8 @@
 import type { V1Condition, V1LoadBalancerIngress } from '@kubernetes/client-node';
 import { type IpAddress, isEqual, type Port, type Protocol, tryParseIp } from '@switchyard/core';
-import { isOurs, type LoadBalancerService } from './cluster-objects.ts';
-import { type AddressSource, isFromSource } from './ip-pool.ts';
-import { type Problem, problemText, type ServicePlan } from './plan.ts';
+import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
+import { type AddressSource, isFromSource } from '../plan/ip-pool.ts';
+import { type Problem, problemText, type ServicePlan } from '../plan/plan.ts';
 
 /** The Service condition that tells about ports, as Kubernetes names it (KEP-1435). */
 export const portsConditionType = 'LoadBalancerPortsError';

@@ -8,10 +8,10 @@ import {
   type ServicePortRecord,
 } from '@switchyard/core';
 import { allowedSources } from '@switchyard/core';
-import type { LoadBalancerNode } from './cluster-objects.ts';
-import type { HealthProfile } from './health-profile.ts';
+import type { LoadBalancerNode } from '../cluster/cluster-objects.ts';
+import type { HealthProfile } from '../spec/health-profile.ts';
 import { backendName, safeName } from './haproxy-names.ts';
-import type { Bind, ServedService } from './plan.ts';
+import type { Bind, ServedService } from '../plan/plan.ts';
 
 /** What the configuration depends on. */
 export interface HaproxyInput {

@@ -1,7 +1,7 @@
 import { ConfigError, millis, seconds } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { detectionTime, healthProfile } from './health-profile.ts';
-import { positiveDuration } from './positive-duration.ts';
+import { detectionTime, healthProfile } from './health-profiles.ts';
+import { positiveDuration } from '../config/positive-duration.ts';
 
 test('cloud-provider-kind checks every 5 s, gives up after 3 failures and comes back after 1 success', () => {
   expect(healthProfile('cloud-provider-kind')).toMatchObject({ interval: 5000, fall: 3, rise: 1, clusterPort: 10256 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { desiredStatus, hasLeftovers, statusPatch } from './desired-status.ts';
-import { planServices } from './plan.ts';
-import { lbService, type RawServiceSpec } from './testing/builders.ts';
-import { sharedAddresses } from './testing/example-cluster.ts';
+import { planServices } from '../plan/plan.ts';
+import { lbService, type RawServiceSpec } from '../testing/builders.ts';
+import { sharedAddresses } from '../testing/example-cluster.ts';
 
 const now = '2026-11-21T10:00:00Z';
 const ingress = [{ ip: '172.18.0.50', ipMode: 'Proxy', ports: [{ port: 80, protocol: 'TCP' }] }];

@@ -2,10 +2,10 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, HostError, type Logger, seconds } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import type { HaproxyConfiguration } from '../render-haproxy.ts';
+import type { HaproxyConfiguration } from './render-haproxy.ts';
 import { askSocket } from './ask-socket.ts';
 import { complaintIn, parseServerState } from './haproxy-log.ts';
-import type { ApplyResult, LoadBalancerRuntime, ServerStateChange } from './load-balancer-runtime.ts';
+import type { ApplyResult, LoadBalancerRuntime, ServerStateChange } from '../runtime/load-balancer-runtime.ts';
 import { MasterProcess } from './master-process.ts';
 import { keepServerStates } from './server-state.ts';
 

@@ -1,7 +1,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { ConfigError, messageOf } from '@switchyard/core';
 import { parseBackendName } from './haproxy-names.ts';
-import type { ServerStateChange } from './runtime/load-balancer-runtime.ts';
+import type { ServerStateChange } from '../runtime/load-balancer-runtime.ts';
 
 /** One line of the event log: HAProxy began or stopped using a node for a Service port. */
 export interface ServerEvent {

@@ -1,20 +1,5 @@
-import { ConfigError, type Millis, parsePort, type Port, seconds } from '@switchyard/core';
-
-/** How a load balancer finds out whether a node may get traffic. */
-export interface HealthProfile {
-  /** Pause between two checks of one node. */
-  readonly interval: Millis;
-  /** Failed checks in a row until a node that is UP is taken out. */
-  readonly fall: number;
-  /** Good checks in a row until a node that is DOWN is used again. */
-  readonly rise: number;
-  /** Longest wait for the answer to a check once connected; undefined: the check must be over within `interval`. */
-  readonly timeout: Millis | undefined;
-  /** Longest wait for a connection to a node, for traffic; checks use it too where it is less than `interval`. */
-  readonly connectTimeout: Millis;
-  /** Where `externalTrafficPolicy: Cluster` is checked: the proxy's own health. `Local` has a port per Service. */
-  readonly clusterPort: Port;
-}
+import { ConfigError, type Millis, millis, parsePort, seconds } from '@switchyard/core';
+import type { HealthProfile } from '../spec/health-profile.ts';
 
 /** The named profiles. */
 export type HealthProfileName = 'cloud-provider-kind';
@@ -25,12 +10,16 @@ export type HealthProfileName = 'cloud-provider-kind';
  */
 export const healthProfiles: Readonly<Record<HealthProfileName, HealthProfile>> = {
   'cloud-provider-kind': {
+    name: 'cloud-provider-kind',
     interval: seconds(5),
     fall: 3,
     rise: 1,
+    downInterval: seconds(5),
     timeout: undefined,
     connectTimeout: seconds(5),
     clusterPort: parsePort(10256),
+    whenNoneUp: 'close',
+    lastUpFor: millis(0),
   },
 };
 
@@ -40,7 +29,8 @@ export function healthProfile(name: string, changes: Partial<HealthProfile> = {}
     const known = Object.keys(healthProfiles).join(', ');
     throw new ConfigError('health-profile.unknown', `no health-check profile is called '${name}'; there is ${known}`);
   }
-  const profile = { ...healthProfiles[name], ...changes };
+  const interval = changes.interval ?? healthProfiles[name].interval;
+  const profile = { ...healthProfiles[name], downInterval: interval, ...changes };
   for (const count of ['fall', 'rise'] as const) {
     if (!Number.isInteger(profile[count]) || profile[count] < 1) {
       throw new ConfigError('health-profile.count', `--${count}: not a whole number of at least 1: ${profile[count]}`);

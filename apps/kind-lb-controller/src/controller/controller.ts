@@ -10,15 +10,15 @@ import {
   seconds,
   type ServiceKey,
 } from '@switchyard/core';
-import { isOurs } from './cluster-objects.ts';
+import { isOurs } from '../cluster/cluster-objects.ts';
 import { desiredStatus, hasLeftovers } from './desired-status.ts';
-import type { HealthProfile } from './health-profile.ts';
-import type { AddressSource } from './ip-pool.ts';
-import { planServices, planKey, problemText, type ServicePlan } from './plan.ts';
-import { renderHaproxy } from './render-haproxy.ts';
-import type { InterfaceAddresses } from './runtime/interface-addresses.ts';
-import type { LoadBalancerRuntime } from './runtime/load-balancer-runtime.ts';
-import type { ClusterView } from './watch-cluster.ts';
+import type { HealthProfile } from '../spec/health-profile.ts';
+import type { AddressSource } from '../plan/ip-pool.ts';
+import { planServices, planKey, problemText, type ServicePlan } from '../plan/plan.ts';
+import { renderHaproxy } from '../haproxy/render-haproxy.ts';
+import type { InterfaceAddresses } from '../kernel/interface-addresses.ts';
+import type { LoadBalancerRuntime } from '../runtime/load-balancer-runtime.ts';
+import type { ClusterView } from '../cluster/watch-cluster.ts';
 import type { StatusWriter } from './write-status.ts';
 
 /** What a controller works with. */

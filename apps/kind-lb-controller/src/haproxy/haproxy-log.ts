@@ -1,4 +1,4 @@
-import type { ServerStateChange } from './load-balancer-runtime.ts';
+import type { ServerStateChange } from '../runtime/load-balancer-runtime.ts';
 
 /** A state change without the time, which the line does not tell well enough. */
 export type LoggedChange = Omit<ServerStateChange, 'time'>;

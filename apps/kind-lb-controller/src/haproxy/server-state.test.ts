@@ -1,6 +1,6 @@
 import { parseIp, parsePort } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import type { HaproxyServer } from '../render-haproxy.ts';
+import type { HaproxyServer } from './render-haproxy.ts';
 import { keepServerStates } from './server-state.ts';
 
 const header =

@@ -4,9 +4,10 @@ import { type Cidr, ConfigError, type IpAddress, ipFamilies, ipFamilyOf, parseCi
 import type { LogLevel } from '@switchyard/host';
 import { Command, CommanderError, Option } from 'commander';
 import { positiveDuration } from './positive-duration.ts';
-import { type HealthProfile, healthProfile, healthProfiles } from './health-profile.ts';
-import type { AddressSource } from './ip-pool.ts';
-import { maxRunDirectoryLength } from './runtime/process.ts';
+import type { HealthProfile } from '../spec/health-profile.ts';
+import { healthProfile, healthProfiles } from '../health-profile/health-profiles.ts';
+import type { AddressSource } from '../plan/ip-pool.ts';
+import { maxRunDirectoryLength } from '../haproxy/haproxy-process.ts';
 
 /** What the operator asked for, validated. */
 export interface RunConfig {

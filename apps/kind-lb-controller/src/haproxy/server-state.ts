@@ -1,4 +1,4 @@
-import type { HaproxyServer } from '../render-haproxy.ts';
+import type { HaproxyServer } from './render-haproxy.ts';
 
 /** Columns of `show servers state`, format 1. */
 const column = { backend: 1, server: 3, address: 4, port: 18, checkPort: 21, agentPort: 24 };

@@ -18,7 +18,12 @@ export type AddressSource =
   /** The load-balancer host's own addresses, at most one per family: Services share them on different ports. */
   | { readonly kind: 'shared'; readonly addresses: readonly IpAddress[] }
   /** Every Service gets addresses of its own. */
-  | { readonly kind: 'pool'; readonly cidrs: readonly Cidr[] };
+  | {
+      readonly kind: 'pool';
+      readonly cidrs: readonly Cidr[];
+      /** Never given to anybody: others have them. Absent: none. */
+      readonly reserved?: readonly IpAddress[];
+    };
 
 /** One Service that wants addresses. */
 export interface AddressRequest {

@@ -3,7 +3,7 @@ import * as https from 'node:https';
 import type { V1Service } from '@kubernetes/client-node';
 import { ApiServerError, type Clock, messageOf, type Millis, seconds } from '@switchyard/core';
 import type { ApiClient, ApiServerConnection } from '@switchyard/core/kubernetes';
-import { type LoadBalancerService, serviceFromApi } from './cluster-objects.ts';
+import { type LoadBalancerService, serviceFromApi } from '../cluster/cluster-objects.ts';
 import { type DesiredStatus, statusPatch } from './desired-status.ts';
 
 /** What writing a status needs. */

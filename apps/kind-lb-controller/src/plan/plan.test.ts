@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { planServices, problemText } from './plan.ts';
-import { lbService, type RawServiceSpec } from './testing/builders.ts';
-import { sharedAddresses } from './testing/example-cluster.ts';
+import { lbService, type RawServiceSpec } from '../testing/builders.ts';
+import { sharedAddresses } from '../testing/example-cluster.ts';
 
 const plansOf = (...services: readonly ReturnType<typeof lbService>[]): readonly (readonly string[])[] =>
   planServices(services, sharedAddresses).map(({ problems }) => problems.map(problemText));
