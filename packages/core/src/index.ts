@@ -52,3 +52,8 @@ export type { StartCondition } from './reconcile/start-condition.ts';
 export * from './ip/interface-name.ts';
 export * from './reconcile/service-counts.ts';
 export * from './loss/check-timing.ts';
+export * from './loss/hole.ts';
+export * from './loss/rollout-setting.ts';
+export * from './loss/predict-rollout.ts';
+export * from './loss/required-serving.ts';
+export * from './loss/known-checks.ts';
