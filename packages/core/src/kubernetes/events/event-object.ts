@@ -1,5 +1,6 @@
 import type { RecordedEvent } from '../../events.ts';
 import type { Millis } from '../../time.ts';
+import { microTime } from '../micro-time.ts';
 
 /** Who tells of events: people filter by it. */
 export interface EventReporter {
@@ -91,10 +92,4 @@ function noteOf(note: string): string {
       .toString('utf8')
       .replace(/\ufffd+$/, '') + '...'
   );
-}
-
-/** The API's MicroTime: six digits, whatever the clock knows. */
-function microTime(time: Millis): string {
-  const text = new Date(time).toISOString();
-  return `${text.slice(0, -1)}000Z`;
 }
