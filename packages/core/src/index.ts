@@ -53,3 +53,4 @@ export * from './ip/interface-name.ts';
 export * from './reconcile/service-counts.ts';
 export * from './aborted.ts';
 export * from './log-events.ts';
+export * from './loss/check-timing.ts';
