@@ -120,7 +120,7 @@ describe('an API server', () => {
     api.trouble = () => 'none';
     await clock.advance(20_000);
     expect(one.seen).toEqual(['begins', 'ends', 'begins']);
-    expect(one.logger.transitions.filter((line) => line.startsWith('warn'))[0]).toBe(
+    expect(one.logger.transitions.find((line) => line.startsWith('warn'))).toBe(
       'warn no longer leading; waiting for the lease',
     );
   });
