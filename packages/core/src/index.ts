@@ -51,3 +51,5 @@ export * from './metrics-own.ts';
 export type { StartCondition } from './reconcile/start-condition.ts';
 export * from './ip/interface-name.ts';
 export * from './reconcile/service-counts.ts';
+export * from './forwarding/merge-endpoints.ts';
+export * from './state/endpoint-index.ts';
