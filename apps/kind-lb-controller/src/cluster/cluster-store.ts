@@ -124,7 +124,7 @@ function fold<K extends string, V>(into: Map<K, V>, event: ResourceEvent<V>, { k
   else if (event.kind === 'delete') remove(event.name as K); // reflectors name an object by its record's key
   else {
     const stays = new Set(event.items.map(keyOf));
-    for (const key of [...into.keys()]) if (!stays.has(key)) remove(key);
+    for (const key of into.keys()) if (!stays.has(key)) remove(key);
     event.items.forEach(put);
   }
   return changed;
