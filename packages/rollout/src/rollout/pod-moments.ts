@@ -1,5 +1,5 @@
 import type { WorkloadEvent } from '@switchyard/lab';
-import type { PodMoment } from './run-record.ts';
+import type { PodMoment } from '../run-record.ts';
 
 const phases: Readonly<Partial<Record<WorkloadEvent['kind'], PodMoment['phase']>>> = {
   podCreated: 'created',

@@ -1,6 +1,6 @@
 import { millis, type Millis, systemClock } from '@switchyard/core';
 import type { LabNode, Prober } from '@switchyard/lab';
-import type { HealthMoment } from './run-record.ts';
+import type { HealthMoment } from '../run-record.ts';
 
 /** What a node's healthCheckNodePort answered, whenever the answer changed. */
 export interface HealthObserver extends AsyncDisposable {

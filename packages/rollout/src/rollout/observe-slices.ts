@@ -1,7 +1,7 @@
 import { type EndpointSliceRecord, type Millis, type ServiceRecord, systemClock } from '@switchyard/core';
 import { recordFromEndpointSlice, recordFromService } from '@switchyard/core/kubernetes';
 import { type ApiClient, apiResources } from '@switchyard/lab';
-import type { EndpointMoment, StateMoment } from './run-record.ts';
+import type { EndpointMoment, StateMoment } from '../run-record.ts';
 
 /** What a watch of one Service and its EndpointSlices showed. */
 export interface SliceObserver extends AsyncDisposable {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { HostError, type Millis, millis } from '@switchyard/core';
-import type { LoadBalancerMoment, SyncMoment } from './run-record.ts';
+import type { LoadBalancerMoment, SyncMoment } from '../run-record.ts';
 
 interface AppliedLine {
   readonly time: number;
