@@ -11,3 +11,4 @@ export * from './reflector.ts';
 export type { ResourceQuery } from './resources.ts';
 export * from './source-metrics.ts';
 export * from './send-json.ts';
+export { type BackOff, type BackOffBounds, newBackOff } from './back-off.ts';
