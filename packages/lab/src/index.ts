@@ -37,5 +37,6 @@ export {
   dockerPackages,
   startDockerEngine,
 } from './docker/docker-engine.ts';
+export { type JoinedNetwork, type JoinedNetworkOptions, joinDockerNetwork } from './docker/join-network.ts';
 export { runnerIn } from './runner-in.ts';
 export { connectWhile, createSite, type Site, sitePort, type Traffic, type TrafficOptions } from './site.ts';
