@@ -1,6 +1,3 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { debianRoot } from '../../../../tools/debian/debian-root.ts';
 import {
@@ -8,10 +5,12 @@ import {
   createProber,
   type DockerEngine,
   dockerPackages,
+  emptyImage,
   type JoinedNetwork,
   joinDockerNetwork,
   type Lab,
   type LabHost,
+  machinePrograms,
   startDockerEngine,
 } from '../../src/index.ts';
 
@@ -24,9 +23,6 @@ beforeAll(async () => {
   const programs = await debianRoot({ ...dockerPackages, signal });
   lab = await createLab({ name: 'joined', nodes: 1, ipFamilies: families }, signal);
   engine = await startDockerEngine({ lab, host: lab.loadBalancer, programs }, signal);
-  await mkdir(`${lab.folder}/empty/usr`, { recursive: true });
-  execFileSync('tar', ['-C', `${lab.folder}/empty`, '-cf', `${lab.folder}/empty.tar`, '.']);
-  expect(await engine.cli(['import', `${lab.folder}/empty.tar`, 'empty:1'])).toMatchObject({ exitCode: 0 });
 });
 
 afterAll(async () => {
@@ -34,15 +30,10 @@ afterAll(async () => {
   await lab?.[Symbol.asyncDispose]();
 });
 
-const machinePrograms = ['/usr', '/bin', '/lib', '/lib64', '/opt'].flatMap((path) =>
-  existsSync(path) ? ['--volume', `${path}:${path}:ro`] : [],
-);
-
 /** Starts a container that answers on port 80 and returns its addresses. */
 async function startServer(name: string, options: readonly string[]): Promise<Record<'IPv4' | 'IPv6', string>> {
   const serve = "require('http').createServer((q, r) => r.end('from ' + process.argv[1])).listen(80, '::')";
-  const volumes = [...machinePrograms, '--volume', `${process.execPath}:/node:ro`];
-  const command = ['empty:1', '/node', '-e', serve, name];
+  const command = [await emptyImage(engine), '/node', '-e', serve, name];
   const started = await engine.cli([
     'run',
     '--detach',
@@ -51,7 +42,7 @@ async function startServer(name: string, options: readonly string[]): Promise<Re
     '--network',
     'kind',
     ...options,
-    ...volumes,
+    ...machinePrograms,
     ...command,
   ]);
   expect(started).toMatchObject({ exitCode: 0, stderr: '' });
@@ -158,7 +149,16 @@ describe('a Docker network joined to the lab', () => {
 test('a network whose subnet Docker chose: it refuses addresses, and neighbours are reached all the same', async () => {
   await using network = await joinDockerNetwork({ lab, host: lab.loadBalancer, engine, isAutomatic: true }, signal);
   expect(network).toMatchObject({ name: 'kind', subnets: { IPv4: '172.18.0.0/16' }, gateways: { IPv4: '172.18.0.1' } });
-  const refused = await engine.cli(['run', '--rm', '--network', 'kind', '--ip', '172.18.255.7', 'empty:1', '/none']);
+  const refused = await engine.cli([
+    'run',
+    '--rm',
+    '--network',
+    'kind',
+    '--ip',
+    '172.18.255.7',
+    await emptyImage(engine),
+    '/none',
+  ]);
   expect(refused).toMatchObject({ stderr: expect.stringContaining('user configured subnets') as string });
   const { IPv4, IPv6 } = await startServer('automatic', []);
   expect(IPv4).toBe('172.18.0.2');
