@@ -8,8 +8,8 @@ import type { App } from '../rollout/app.ts';
 import type { Scene } from '../rollout/scene.ts';
 import type { RunRecord, RunSettings } from '../run-record.ts';
 import { type Agents, startAgents } from '../stage/agents.ts';
+import { type LoadBalancerHost, prepareLoadBalancerHost } from '../stage/load-balancer-host.ts';
 import { setStage, type Stage } from '../stage/stage.ts';
-import { startLoadBalancer } from '../stage/start-load-balancer.ts';
 
 /** What to measure: one rollout for every profile, with the fallback off and on, and every drain time. */
 export interface ProfileMeasurement {
@@ -50,13 +50,15 @@ export async function* measureProfiles(
 ): AsyncGenerator<readonly MeasuredRollout[]> {
   const { timeScale } = options;
   await using stage = await setStage({ name: options.labName, timeScale }, signal);
+  const { runtime } = options;
+  await using host = await prepareLoadBalancerHost(stage, { runtime, tell: (text) => progress.step(text) }, signal);
   const apps = await deployApps(stage, options, signal);
   for (const terminatingFallback of options.fallbacks) {
     const settings = { proxyMode: options.proxyMode, terminatingFallback, timeScale };
     await using agents = await startAgents(stage, settings, signal);
     for (const profile of options.profiles) {
       progress.step(`${profile.name}, fallback ${terminatingFallback ? 'on' : 'off'}`);
-      yield* measureProfile({ ...options, stage, agents, apps, profile, terminatingFallback }, signal);
+      yield* measureProfile({ ...options, stage, host, agents, apps, profile, terminatingFallback }, signal);
     }
   }
 }
@@ -65,6 +67,7 @@ type DrainingApp = App & { readonly drain: number };
 
 interface OneProfile extends ProfileMeasurement {
   readonly stage: Stage;
+  readonly host: LoadBalancerHost;
   readonly agents: Agents;
   readonly apps: readonly DrainingApp[];
   readonly profile: Profile;
@@ -74,7 +77,7 @@ interface OneProfile extends ProfileMeasurement {
 async function* measureProfile(options: OneProfile, signal: AbortSignal): AsyncGenerator<readonly MeasuredRollout[]> {
   const { stage, agents, profile } = options;
   const settings = settingsOf(options);
-  await using loadBalancer = await startLoadBalancer(stage, settings);
+  await using loadBalancer = options.host.start(settings);
   for (let round = 0; round < options.rounds; round++) {
     yield await Promise.all(
       options.apps.map(async (app) => {
