@@ -51,4 +51,6 @@ export * from './metrics-own.ts';
 export type { StartCondition } from './reconcile/start-condition.ts';
 export * from './ip/interface-name.ts';
 export * from './reconcile/service-counts.ts';
+export * from './aborted.ts';
+export * from './log-events.ts';
 export * from './loss/check-timing.ts';

@@ -11,3 +11,8 @@ export * from './reflector.ts';
 export type { ResourceQuery } from './resources.ts';
 export * from './source-metrics.ts';
 export * from './send-json.ts';
+export * from './leader-election/run-as-leader.ts';
+export { ApiEventRecorder, type ApiEventsOptions } from './events/api-events.ts';
+export type { EventRate } from './events/event-budget.ts';
+export type { EventReporter } from './events/event-object.ts';
+export * from './events/event-policy.ts';

@@ -1,7 +1,14 @@
-import { type Millis, type NodeName, type RecordedEvent } from '@switchyard/core';
+import type { RecordedEvent } from '../../events.ts';
+import type { Millis } from '../../time.ts';
+import { microTime } from '../micro-time.ts';
 
-/** As kube-proxy calls itself: dashboards and habits filter by it. */
-export const reportingController = 'kube-proxy';
+/** Who tells of events: people filter by it. */
+export interface EventReporter {
+  /** Such as `kube-proxy`, or `switchyard.dev/lb`. */
+  readonly controller: string;
+  /** Which of its processes: `<controller>-<node or host>`. At most 128 characters are kept. */
+  readonly instance: string;
+}
 
 /** An event and all its repetitions: one object at the API server. */
 export interface EventSeries {
@@ -19,9 +26,14 @@ export function eventNamespace({ regarding }: RecordedEvent): string {
   return regarding.namespace === '' ? 'default' : regarding.namespace;
 }
 
-/** What makes two events the same one again: everything but the note, as in kube-proxy. */
-export function seriesKey({ type, reason, action, regarding }: RecordedEvent): string {
-  return JSON.stringify([type, reason, action, regarding.kind, regarding.namespace, regarding.name]);
+/**
+ * What makes two events the same one again. Without notes, as in kube-proxy, a repetition counts up whatever it says;
+ * with them another note is another event, for an object's note can never be changed.
+ */
+export function seriesKey(event: RecordedEvent, notes: 'ignored' | 'distinct'): string {
+  const { type, reason, action, regarding, note } = event;
+  const { kind, namespace, name } = regarding;
+  return JSON.stringify([type, reason, action, kind, namespace, name, notes === 'distinct' ? note : '']);
 }
 
 /** A name that no other event has: `number` counts those of this process. */
@@ -38,21 +50,21 @@ const maxNote = 1024;
  * The object for a POST to events.k8s.io/v1. The uid of a Node is its name, as in kubelet's and kube-proxy's events:
  * `kubectl describe node` looks for that one.
  */
-export function eventObject(series: EventSeries, nodeName: NodeName, subjectUid: string): object {
+export function eventObject(series: EventSeries, reporter: EventReporter, subjectUid: string): object {
   const { event, first } = series;
-  const { kind, namespace, name } = event.regarding;
+  const { apiVersion = 'v1', kind, namespace, name } = event.regarding;
   const uid = kind === 'Node' ? name : subjectUid;
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
     metadata: { name: series.name, namespace: eventNamespace(event) },
     eventTime: microTime(first),
-    reportingController,
-    reportingInstance: `${reportingController}-${nodeName}`.slice(0, 128),
+    reportingController: reporter.controller,
+    reportingInstance: reporter.instance.slice(0, 128),
     action: event.action,
     reason: event.reason,
     regarding: {
-      apiVersion: 'v1',
+      apiVersion,
       kind,
       ...(namespace === '' ? {} : { namespace }),
       name,
@@ -80,10 +92,4 @@ function noteOf(note: string): string {
       .toString('utf8')
       .replace(/\ufffd+$/, '') + '...'
   );
-}
-
-/** The API's MicroTime: six digits, whatever the clock knows. */
-function microTime(time: Millis): string {
-  const text = new Date(time).toISOString();
-  return `${text.slice(0, -1)}000Z`;
 }

@@ -1,7 +1,9 @@
-import { millis, nodeName, type RecordedEvent } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
+import type { RecordedEvent } from '../../events.ts';
+import { millis } from '../../time.ts';
 import { eventName, eventObject, type EventSeries, seriesKey, seriesPatch } from './event-object.ts';
 
+const reporter = { controller: 'kube-proxy', instance: 'kube-proxy-n1' };
 const onNode: RecordedEvent = {
   type: 'Normal',
   reason: 'Starting',
@@ -26,7 +28,7 @@ const series = (event: RecordedEvent, count = 1): EventSeries => ({
 });
 
 test('an event about a Node is in the namespace default, and its uid is the name, as kubectl describe looks for it', () => {
-  expect(eventObject(series(onNode), nodeName('n1'), '')).toEqual({
+  expect(eventObject(series(onNode), reporter, '')).toEqual({
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
     metadata: { name: 'n1.1', namespace: 'default' },
@@ -42,20 +44,20 @@ test('an event about a Node is in the namespace default, and its uid is the name
 });
 
 test('an event about a Service is in its namespace, with the uid that was found', () => {
-  const object = eventObject(series(onService), nodeName('n1'), 'abc');
+  const object = eventObject(series(onService), reporter, 'abc');
   expect(object).toMatchObject({
     metadata: { namespace: 'shop' },
     regarding: { apiVersion: 'v1', kind: 'Service', namespace: 'shop', name: 'cart', uid: 'abc' },
     note: 'port taken',
     type: 'Warning',
   });
-  expect(eventObject(series(onService), nodeName('n1'), '')).not.toHaveProperty('regarding.uid');
+  expect(eventObject(series(onService), reporter, '')).not.toHaveProperty('regarding.uid');
 });
 
 test('repetitions before the first delivery are in the object, later ones in a patch', () => {
   const repeated = { series: { count: 3, lastObservedTime: '2026-11-21T10:00:01.125000Z' } };
-  expect(eventObject(series(onNode, 3), nodeName('n1'), '')).toMatchObject(repeated);
-  expect(eventObject(series(onNode, 1), nodeName('n1'), '')).not.toHaveProperty('series');
+  expect(eventObject(series(onNode, 3), reporter, '')).toMatchObject(repeated);
+  expect(eventObject(series(onNode, 1), reporter, '')).not.toHaveProperty('series');
   expect(seriesPatch(series(onNode, 3))).toEqual(repeated);
 });
 
@@ -67,7 +69,7 @@ describe('limits', () => {
     ['no character is cut in two', 'ä'.repeat(1000), `${'ä'.repeat(509)}...`],
     ['nor one of four bytes', `x${'😀'.repeat(400)}`, `x${'😀'.repeat(254)}...`],
   ])('%s', (_, note, expected) => {
-    const object = eventObject(series({ ...onNode, note }), nodeName('n1'), '') as { readonly note: string };
+    const object = eventObject(series({ ...onNode, note }), reporter, '') as { readonly note: string };
     expect(object.note).toBe(expected);
     expect(Buffer.byteLength(object.note)).toBeLessThanOrEqual(1024);
   });
@@ -76,7 +78,8 @@ describe('limits', () => {
     const long = `n${'.1234567'.repeat(31)}`;
     const event = { ...onNode, regarding: { ...onNode.regarding, name: long } };
     expect(eventName(event, time, 0).length).toBeLessThanOrEqual(253);
-    const object = eventObject(series(event), nodeName(long), '') as { readonly reportingInstance: string };
+    const instance = `kube-proxy-${long}`;
+    const object = eventObject(series(event), { ...reporter, instance }, '') as { readonly reportingInstance: string };
     expect(object.reportingInstance).toHaveLength(128);
   });
 });
@@ -87,8 +90,12 @@ test('events in one millisecond have names of their own', () => {
 });
 
 test('the note does not make another event of it; what it is about does', () => {
-  expect(seriesKey({ ...onNode, note: 'x' })).toBe(seriesKey(onNode));
-  expect(seriesKey({ ...onService, regarding: { ...onService.regarding, namespace: 'other' } })).not.toBe(
-    seriesKey(onService),
-  );
+  const key = (event: RecordedEvent): string => seriesKey(event, 'ignored');
+  expect(key({ ...onNode, note: 'x' })).toBe(key(onNode));
+  expect(key({ ...onService, regarding: { ...onService.regarding, namespace: 'other' } })).not.toBe(key(onService));
+});
+
+test('the note makes another event of it where notes are told apart', () => {
+  expect(seriesKey({ ...onNode, note: 'x' }, 'distinct')).not.toBe(seriesKey(onNode, 'distinct'));
+  expect(seriesKey({ ...onNode, note: 'x' }, 'distinct')).toBe(seriesKey({ ...onNode, note: 'x' }, 'distinct'));
 });

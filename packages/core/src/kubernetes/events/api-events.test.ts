@@ -1,8 +1,11 @@
-import { ApiServerError, nodeName, type RecordedEvent } from '@switchyard/core';
-import type { JsonAnswer, JsonRequest } from '@switchyard/core/kubernetes';
-import { ManualClock, MemoryLogger, settle } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
+import { ApiServerError } from '../../errors.ts';
+import type { RecordedEvent } from '../../events.ts';
+import { ManualClock, settle } from '../../testing/manual-clock.ts';
+import { MemoryLogger } from '../../testing/memory-logger.ts';
+import type { JsonAnswer, JsonRequest } from '../send-json.ts';
 import { ApiEventRecorder } from './api-events.ts';
+import { agentEventPolicy, controllerEventPolicy } from './event-policy.ts';
 
 const starting: RecordedEvent = {
   type: 'Normal',
@@ -27,12 +30,17 @@ class EventsBench implements AsyncDisposable {
   readonly logger = new MemoryLogger();
   readonly requests: JsonRequest[] = [];
   replies: Reply[] = [];
-  readonly recorder = new ApiEventRecorder({
-    send: (request, signal) => this.#answer(request, signal),
-    nodeName: nodeName('n1'),
-    clock: this.clock,
-    logger: this.logger,
-  });
+  readonly recorder: ApiEventRecorder;
+
+  constructor(policy = agentEventPolicy) {
+    this.recorder = new ApiEventRecorder({
+      send: (request, signal) => this.#answer(request, signal),
+      reporter: { controller: 'kube-proxy', instance: 'kube-proxy-n1' },
+      clock: this.clock,
+      logger: this.logger,
+      policy,
+    });
+  }
 
   /** Method, last part of the path, and how often it came, of all writes. */
   get writes(): readonly string[] {
@@ -228,6 +236,26 @@ describe('too much', () => {
       await bench.clock.advance(10_000);
     }
     expect(bench.logger.transitions).toHaveLength(1);
+  });
+});
+
+describe('a controller', () => {
+  test('tells of many objects at once, and of what changed about one of them', async () => {
+    await using bench = new EventsBench(controllerEventPolicy);
+    await bench.record(...Array.from({ length: 60 }, (_, index) => onService(`s${index}`)));
+    await bench.record({ ...onService('s0'), note: 'no memory at all' }, onService('s1'));
+    expect(bench.writes.filter((one) => one.startsWith('POST'))).toHaveLength(61);
+    expect(bench.writes).toContain('PATCH shop x2');
+  });
+
+  test('tells 25 different things of one object, then one in five minutes', async () => {
+    await using bench = new EventsBench(controllerEventPolicy);
+    const again = (index: number): RecordedEvent => ({ ...onService('s'), note: `${index}` });
+    await bench.record(...Array.from({ length: 40 }, (_, index) => again(index)), onService('other'));
+    expect(bench.writes).toHaveLength(26);
+    await bench.clock.advance(300_000);
+    await bench.record(again(90), again(91));
+    expect(bench.writes).toHaveLength(27);
   });
 });
 

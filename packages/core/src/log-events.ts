@@ -1,4 +1,5 @@
-import type { EventRecorder, Logger } from '@switchyard/core';
+import type { EventRecorder } from './events.ts';
+import type { Logger } from './log.ts';
 
 /** Events as log lines, where there is no API server. */
 export function logEvents(logger: Logger): EventRecorder {

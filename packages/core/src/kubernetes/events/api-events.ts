@@ -1,35 +1,34 @@
-import {
-  type Clock,
-  type EventRecorder,
-  type Logger,
-  messageOf,
-  type Millis,
-  millis,
-  type NodeName,
-  type RecordedEvent,
-  seconds,
-} from '@switchyard/core';
-import type { JsonAnswer, JsonRequest } from '@switchyard/core/kubernetes';
-import { aborted } from '../aborted.ts';
+import { aborted } from '../../aborted.ts';
+import { messageOf } from '../../errors.ts';
+import type { EventRecorder, EventSubject, RecordedEvent } from '../../events.ts';
+import type { Logger } from '../../log.ts';
+import { type Clock, type Millis, millis, seconds } from '../../time.ts';
+import type { JsonAnswer, JsonRequest, SendJson } from '../send-json.ts';
 import { EventBudget } from './event-budget.ts';
-import { eventName, eventNamespace, eventObject, type EventSeries, seriesKey, seriesPatch } from './event-object.ts';
+import {
+  eventName,
+  eventNamespace,
+  eventObject,
+  type EventReporter,
+  type EventSeries,
+  seriesKey,
+  seriesPatch,
+} from './event-object.ts';
+import { agentEventPolicy, type EventPolicy } from './event-policy.ts';
 import { subjectUid } from './subject-uid.ts';
 
 /** What a recorder on an API server needs. */
 export interface ApiEventsOptions {
-  /** One request, as `sendJson`: rejects with `ApiServerError` when there is no answer. */
-  readonly send: (request: JsonRequest, signal: AbortSignal) => Promise<JsonAnswer>;
-  readonly nodeName: NodeName;
+  readonly send: SendJson;
+  readonly reporter: EventReporter;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Default: `agentEventPolicy`. */
+  readonly policy?: EventPolicy;
 }
 
-/** An event that did not repeat for so long is over; the next one is new. As in kube-proxy. */
-const seriesEnd: Millis = seconds(360);
 /** Repetitions are told of that often at most, but for the first. */
 const repeatInterval: Millis = seconds(60);
-/** Different events that are remembered; each may wait for the API server. */
-const maxSeries = 200;
 /** When nobody may write events, it is tried again after so long. */
 const refusedPause: Millis = seconds(600);
 const firstRetry: Millis = seconds(1);
@@ -58,7 +57,8 @@ interface Series extends EventSeries {
  */
 export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
   readonly #options: ApiEventsOptions;
-  readonly #budget: EventBudget;
+  readonly #policy: EventPolicy;
+  readonly #budgets = new Map<string, EventBudget>();
   readonly #series = new Map<string, Series>();
   readonly #stop = new AbortController();
   readonly #work: Promise<void>;
@@ -70,7 +70,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
 
   constructor(options: ApiEventsOptions) {
     this.#options = options;
-    this.#budget = new EventBudget(options.clock);
+    this.#policy = options.policy ?? agentEventPolicy;
     this.#work = this.#run(this.#stop.signal);
   }
 
@@ -83,9 +83,9 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
       regarding: `${regarding.kind} ${regarding.namespace}/${regarding.name}`,
       note,
     });
-    const key = seriesKey(event);
+    const key = seriesKey(event, this.#policy.notes);
     const known = this.#series.get(key);
-    if (known !== undefined && clock.monotonic() - known.seenAt < seriesEnd) {
+    if (known !== undefined && clock.monotonic() - known.seenAt < this.#policy.seriesEnd) {
       known.count++;
       known.last = clock.now();
       known.seenAt = clock.monotonic();
@@ -110,7 +110,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
   #begin(key: string, event: RecordedEvent): boolean {
     const { clock, logger } = this.#options;
     this.#forgetOver();
-    if (this.#series.size >= maxSeries || !this.#budget.take()) {
+    if (this.#series.size >= this.#policy.maxSeries || !this.#budgetOf(event.regarding).take()) {
       if (!this.#isDropping)
         logger.warn('too many different events; some are not told to the API server', { reason: event.reason });
       this.#isDropping = true;
@@ -164,11 +164,22 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
     return next;
   }
 
+  #budgetOf({ kind, namespace, name }: EventSubject): EventBudget {
+    const key = this.#policy.budgetPer === 'recorder' ? '' : `${kind} ${namespace}/${name}`;
+    let budget = this.#budgets.get(key);
+    if (budget === undefined) {
+      budget = new EventBudget(this.#options.clock, this.#policy.rate);
+      this.#budgets.set(key, budget);
+    }
+    return budget;
+  }
+
   #forgetOver(): void {
     const now = this.#options.clock.monotonic();
     for (const [key, one] of this.#series) {
-      if (one.count === one.sent && now - one.seenAt >= seriesEnd) this.#series.delete(key);
+      if (one.count === one.sent && now - one.seenAt >= this.#policy.seriesEnd) this.#series.delete(key);
     }
+    for (const [key, budget] of this.#budgets) if (budget.isFull) this.#budgets.delete(key);
   }
 
   async #deliver(series: Series, signal: AbortSignal): Promise<void> {
@@ -194,7 +205,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
       return { method: 'PATCH', path: `${path}/${encodeURIComponent(series.name)}`, body: seriesPatch(series) };
     }
     const uid = await subjectUid(series.event.regarding, this.#options.send, signal);
-    return { method: 'POST', path, body: eventObject(series, this.#options.nodeName, uid) };
+    return { method: 'POST', path, body: eventObject(series, this.#options.reporter, uid) };
   }
 
   #settle(series: Series, { status, body, retryAfter }: JsonAnswer, count: number): void {
@@ -231,6 +242,6 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
     const { reason, regarding } = series.event;
     this.#options.logger.info('an event was not delivered', { reason, regarding: regarding.name, why });
     series.sent = series.count;
-    this.#series.delete(seriesKey(series.event));
+    this.#series.delete(seriesKey(series.event, this.#policy.notes));
   }
 }

@@ -1,6 +1,7 @@
-import { ApiServerError, type EventSubject } from '@switchyard/core';
-import type { JsonAnswer } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
+import { ApiServerError } from '../../errors.ts';
+import type { EventSubject } from '../../events.ts';
+import type { JsonAnswer } from '../send-json.ts';
 import { subjectUid } from './subject-uid.ts';
 
 const cart: EventSubject = { kind: 'Service', namespace: 'shop', name: 'cart', uid: '' };

@@ -1,16 +1,13 @@
-import { ApiServerError, type EventSubject } from '@switchyard/core';
-import type { JsonAnswer, JsonRequest } from '@switchyard/core/kubernetes';
+import { ApiServerError } from '../../errors.ts';
+import type { EventSubject } from '../../events.ts';
+import type { SendJson } from '../send-json.ts';
 
 /**
  * The uid of what an event is about, empty when nobody knows it. `kubectl describe service` shows only events with the
  * Service's own uid. It is asked for by a list, which this account may do anyway; a plain GET would need another
  * permission.
  */
-export async function subjectUid(
-  subject: EventSubject,
-  send: (request: JsonRequest, signal: AbortSignal) => Promise<JsonAnswer>,
-  signal: AbortSignal,
-): Promise<string> {
+export async function subjectUid(subject: EventSubject, send: SendJson, signal: AbortSignal): Promise<string> {
   if (subject.uid !== '' || subject.kind !== 'Service') return subject.uid;
   const query = new URLSearchParams({ fieldSelector: `metadata.name=${subject.name}`, limit: '1' });
   const path = `/api/v1/namespaces/${encodeURIComponent(subject.namespace)}/services?${query.toString()}`;
