@@ -4,6 +4,7 @@ import { findCgroup2Mount, killCgroup, removeCgroup } from '../cgroup.ts';
 import type { Lab, LabCommandOptions, LabCommandResult, LabHost, LabProcess } from '../lab.ts';
 import { checkHostName, labsRoot } from '../names.ts';
 import { runProgram } from '../run-program.ts';
+import { lackingCapabilities, runtimeWithout } from './lacking-rights.ts';
 import { engineScript, firstProcessScript, socketPath } from './engine-script.ts';
 
 /** Debian packages a Docker Engine needs, and what they can do without inside a lab; for `tools/debian`. */
@@ -50,6 +51,11 @@ export interface DockerEngine extends AsyncDisposable {
   pidsOf(container: string): Promise<readonly number[]>;
 }
 
+/** Docker's own, without 172.17.0.0/16, which the default bridge has elsewhere: the first network without a subnet gets 172.18.0.0/16. */
+const addressPools = [
+  { base: '172.18.0.0/15', size: 16 },
+  { base: '172.20.0.0/14', size: 16 },
+] as const;
 const startLimit = millis(30_000);
 const commandLimit = millis(60_000);
 
@@ -68,7 +74,7 @@ export async function startDockerEngine(options: DockerEngineOptions, signal: Ab
   const data = `${lab.diskFolder}/docker-${host.name}`;
   await mkdir(`${data}/cli`, { recursive: true, mode: 0o700 });
   await writeFile(`${data}/first-process`, firstProcessScript);
-  await writeFile(`${data}/daemon.json`, '{}\n');
+  await writeFile(`${data}/daemon.json`, JSON.stringify(await settings(data)));
   const script = engineScript({ cgroupMount, cgroup: 'docker', data, programs, shared: labsRoot });
   const running = host.spawn('sh', ['-c', script], { logName: 'docker' });
   const engine: StartedEngine = { host, running, data, programs, cgroup: undefined };
@@ -91,6 +97,16 @@ export async function startDockerEngine(options: DockerEngineOptions, signal: Ab
     await stop(engine);
     throw error;
   }
+}
+
+/** The engine's own configuration file. Writes the stand-in for runc, if this machine's root has not all rights. */
+async function settings(data: string): Promise<Readonly<Record<string, unknown>>> {
+  const lacking = lackingCapabilities(await readFile('/proc/self/status', 'utf8'));
+  const pools = { 'default-address-pools': addressPools };
+  if (lacking.length === 0) return pools;
+  const path = `${data}/runtime`;
+  await writeFile(path, runtimeWithout(lacking), { mode: 0o755 });
+  return { ...pools, runtimes: { lab: { path } }, 'default-runtime': 'lab' };
 }
 
 interface StartedEngine {
