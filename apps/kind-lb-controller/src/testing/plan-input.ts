@@ -22,7 +22,7 @@ export type EndpointText = string;
 /** A raw EndpointSlice of one port, as the API server sends it. All endpoints are of the first one's family. */
 export function rawSlice(service: string, endpoints: readonly EndpointText[], port = 8080, name = ''): V1EndpointSlice {
   const [namespace = '', serviceName = ''] = service.split('/');
-  const addressType = ipFamilyOf(parseIp(endpoints[0]?.split('@')[0] ?? '10.0.0.1'));
+  const addressType = ipFamilyOf(parseIp(endpoints[0]?.split(/[@ ]/)[0] ?? '10.0.0.1'));
   return {
     metadata: {
       namespace,
