@@ -40,6 +40,12 @@ describe('several clusters on one network', () => {
     book.observe('blue', [web('b', { createdAt: '2020-01-01T00:00:00Z' })]);
     expect(lastOctets(book)).toEqual({ 'red/a': '1', 'blue/b': '3' });
   });
+  test('a Service of another class takes nothing away by showing an address of ours', () => {
+    const book = new AddressBook();
+    const foreign = { ...showing('192.0.2.1'), spec: { loadBalancerClass: 'x.dev/y' } };
+    book.observe('red', [web('a', foreign), web('b', showing('192.0.2.1'))]);
+    expect(lastOctets(book)).toEqual({ 'red/b': '1' });
+  });
   test('what runs is taken, even if its cluster was not listed yet', () => {
     const book = new AddressBook();
     book.adopt([held('blue', 'b', '192.0.2.1')]);
@@ -97,6 +103,14 @@ describe('a load balancer', () => {
     const old = web('old', { createdAt: '2020-01-01T00:00:00Z', spec: { loadBalancerIP: '192.0.2.1' } });
     book.observe('red', [web('young', showing('192.0.2.1')), old]);
     expect(lastOctets(book)).toEqual({ 'red/young': '1', 'red/old': '2' });
+  });
+  test('has its address again after a time without any', () => {
+    const book = new AddressBook();
+    book.observe('red', [web('a', { spec: { loadBalancerIP: '192.0.2.4' } })]);
+    expect(lastOctets(book)).toEqual({ 'red/a': '4' });
+    expect(lastOctets(book, { kind: 'pool', cidrs: [] })).toEqual({ 'red/a': '' });
+    book.observe('red', [web('a'), web('b', { createdAt: '2020-01-01T00:00:00Z', spec: { loadBalancerIP: '192.0.2.4' } })]);
+    expect(lastOctets(book)).toEqual({ 'red/a': '4', 'red/b': '1' });
   });
   test('gives up an address that somebody else on the network has', () => {
     const book = new AddressBook();

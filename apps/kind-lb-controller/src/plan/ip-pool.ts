@@ -203,9 +203,7 @@ class Pool {
 
   takeLowest(family: IpFamily, by: LoadBalancerId): IpAddress | undefined {
     for (const cidr of this.#cidrs.filter((one) => cidrFamilyOf(one) === family)) {
-      for (const ip of hostsOf(cidr)) {
-        if (!this.#holders.has(ip) && this.take([ip], by) !== undefined) return ip;
-      }
+      for (const ip of hostsOf(cidr)) if (this.take([ip], by) !== undefined) return ip;
     }
     return undefined;
   }
