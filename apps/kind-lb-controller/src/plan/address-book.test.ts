@@ -109,7 +109,10 @@ describe('a load balancer', () => {
     book.observe('red', [web('a', { spec: { loadBalancerIP: '192.0.2.4' } })]);
     expect(lastOctets(book)).toEqual({ 'red/a': '4' });
     expect(lastOctets(book, { kind: 'pool', cidrs: [] })).toEqual({ 'red/a': '' });
-    book.observe('red', [web('a'), web('b', { createdAt: '2020-01-01T00:00:00Z', spec: { loadBalancerIP: '192.0.2.4' } })]);
+    book.observe('red', [
+      web('a'),
+      web('b', { createdAt: '2020-01-01T00:00:00Z', spec: { loadBalancerIP: '192.0.2.4' } }),
+    ]);
     expect(lastOctets(book)).toEqual({ 'red/a': '4', 'red/b': '1' });
   });
   test('gives up an address that somebody else on the network has', () => {

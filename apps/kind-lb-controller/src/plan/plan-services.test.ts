@@ -109,6 +109,16 @@ describe('what else a spec says', () => {
     ],
     ['weights count with Local', { spec: local }, { isWeighted: true }],
     [
+      'but not for endpoints, which are what weights count',
+      { spec: { ...local, ...withoutNodePort } },
+      { isWeighted: false },
+    ],
+    [
+      'nodes are weighed on the transparent path too',
+      { spec: { ...local, ...withoutNodePort }, metadata: transparent },
+      { isWeighted: true },
+    ],
+    [
       'source ranges of both families, sorted, each once',
       { spec: { loadBalancerSourceRanges: ['fd00::/8', '10.1.0.0/16', '10.1.2.3/16', '10.0.0.0/16'] } },
       { sourceRanges: ['10.0.0.0/16', '10.1.0.0/16', 'fd00::/8'].map(parseCidr) },
