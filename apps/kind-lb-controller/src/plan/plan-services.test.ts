@@ -170,7 +170,7 @@ describe('nodes that are left out', () => {
       {},
       [labelled],
       [
-        'there is no node to send IPv4 connections to: left out are control-plane (label node.kubernetes.io/exclude-from-external-load-balancers)',
+        'there is no node to send IPv4 connections to: left out are control-plane (label node.kubernetes.io/exclude-from-external-load-balancers); to use it: kubectl label node control-plane node.kubernetes.io/exclude-from-external-load-balancers-',
       ],
     ],
     [

@@ -87,8 +87,12 @@ function exclusionText(excluded: ExcludedNode): string {
   }
 }
 
+/** With what to do about a label, which single-node clusters have from kubeadm, and which nobody suspects. */
 function excludedText(excluded: readonly ExcludedNode[]): string {
-  return excluded.length === 0 ? '' : `: left out are ${excluded.map(excludedNodeText).join(', ')}`;
+  if (excluded.length === 0) return '';
+  const labelled = excluded.find(({ reason }) => reason === 'label');
+  const hint = labelled === undefined ? '' : `; to use it: kubectl label node ${labelled.node} ${exclusionLabel}-`;
+  return `: left out are ${excluded.map(excludedNodeText).join(', ')}${hint}`;
 }
 
 function missingText({ reason, ipFamily }: MissingFamily): string {
