@@ -159,6 +159,11 @@ describe('nodes that are left out', () => {
       'six (no IPv4 address)',
     ]);
   });
+  test('are named up to a number', () => {
+    const many = Array.from({ length: 100 }, (_, index) => lbNode(`n${index + 100}`, ['fd00::1']));
+    const [problem] = problemsOf(plan({}, { nodes: many }));
+    expect(problem).toMatch(/: left out are n100 \(no IPv4 address\), n101 .*n107 \(no IPv4 address\) and 92 others$/);
+  });
   test('are named once, though both families leave them out', () => {
     const one = plan({ spec: { ipFamilies: ['IPv4', 'IPv6'] } }, { nodes: [node1, labelled] });
     expect(one.excludedNodes).toEqual([{ node: 'control-plane', reason: 'label' }]);
