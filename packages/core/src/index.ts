@@ -56,3 +56,8 @@ export * from './state/endpoint-index.ts';
 export * from './aborted.ts';
 export * from './log-events.ts';
 export * from './loss/check-timing.ts';
+export * from './loss/hole.ts';
+export * from './loss/rollout-setting.ts';
+export * from './loss/predict-rollout.ts';
+export * from './loss/required-serving.ts';
+export * from './loss/known-checks.ts';
