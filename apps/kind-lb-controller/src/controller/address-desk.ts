@@ -70,6 +70,7 @@ export class AddressDesk {
   observe(cluster: string, services: Iterable<LoadBalancerService>): void {
     this.#book.observe(cluster, services);
     this.#isStale = true;
+    this.#assign();
   }
 
   /** The load balancer is removed: its addresses are free. */
@@ -77,6 +78,11 @@ export class AddressDesk {
     this.#book.release(id);
     this.#isStale = true;
     this.#assign();
+  }
+
+  /** Whether anything can be granted. */
+  get isOpen(): boolean {
+    return this.#source !== undefined;
   }
 
   /** Undefined: the Service is not ours, or the source is not known. */

@@ -13,8 +13,8 @@ export interface KeyedQueueOptions<K> {
 
 interface Entry {
   state: 'ready' | 'running' | 'waiting';
-  /** While running: it must run again. */
-  isDirty: boolean;
+  /** While running: it must run again, or must unless this run fails. */
+  next: 'nothing' | 'touched' | 'added';
   failures: number;
   /** Monotonic; while waiting: when its retry is due. */
   dueAt: number;
@@ -47,14 +47,16 @@ export class KeyedQueue<K> {
   /** Its turn is as soon as a worker is free, even if it is waiting for a retry. Cheap; may be called at any time. */
   add(key: K): void {
     const entry = this.#entries.get(key);
-    if (entry?.state === 'running') entry.isDirty = true;
+    if (entry?.state === 'running') entry.next = 'added';
     else if (entry?.state !== 'ready') this.#makeReady(key, entry);
     this.#wake?.();
   }
 
-  /** As `add`, but a key that failed keeps waiting for its retry. */
-  addUnlessWaiting(key: K): void {
-    if (this.#entries.get(key)?.state !== 'waiting') this.add(key);
+  /** As `add`, but a key that failed keeps waiting for its retry, and so does one that is failing now. */
+  touch(key: K): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) this.add(key);
+    else if (entry.state === 'running' && entry.next === 'nothing') entry.next = 'touched';
   }
 
   /** Works until aborted; resolves when the runs in flight have ended. Rejects with what a run rejects with. */
@@ -76,7 +78,7 @@ export class KeyedQueue<K> {
   }
 
   #makeReady(key: K, entry: Entry | undefined): void {
-    this.#entries.set(key, { state: 'ready', isDirty: false, failures: entry?.failures ?? 0, dueAt: 0 });
+    this.#entries.set(key, { state: 'ready', next: 'nothing', failures: entry?.failures ?? 0, dueAt: 0 });
     this.#ready.push(key);
   }
 
@@ -115,8 +117,9 @@ export class KeyedQueue<K> {
 
   #ended(key: K, entry: Entry, outcome: RunOutcome): void {
     entry.failures = outcome.status === 'done' ? 0 : entry.failures + 1;
-    if (entry.isDirty) this.#makeReady(key, entry);
-    else if (outcome.status === 'done') this.#entries.delete(key);
+    const isDone = outcome.status === 'done';
+    if (entry.next === 'added' || (entry.next === 'touched' && isDone)) this.#makeReady(key, entry);
+    else if (isDone) this.#entries.delete(key);
     else {
       const { retry, clock } = this.#options;
       const backOff = Math.min(retry.max, retry.first * 2 ** Math.min(entry.failures - 1, 30));

@@ -42,15 +42,12 @@ export function runningStatus(plan: ServicePlan, spec: LoadBalancerSpec, place: 
  * runs on, and its addresses stay announced.
  */
 export function failedStatus(
-  plan: ServicePlan,
+  plan: Pick<ServicePlan, 'problems'>,
   failure: { readonly reason: string; readonly message: string; readonly isGone: boolean },
 ): DesiredStatus {
   return {
     ingress: failure.isGone ? [] : undefined,
-    conditions: [
-      ...portsCondition(plan.problems, undefined),
-      readyCondition('False', failure.reason, failure.message),
-    ],
+    conditions: [...portsCondition(plan.problems, undefined), readyCondition('False', failure.reason, failure.message)],
   };
 }
 
@@ -62,7 +59,7 @@ export function refusalReason(problems: readonly Problem[]): string {
 }
 
 /** Whether the Service itself is to be corrected. */
-export function isInvalid({ kind }: Problem): boolean {
+function isInvalid({ kind }: Problem): boolean {
   return kind === 'annotation' || kind === 'noHealthCheckNodePort' || kind === 'requestedIp';
 }
 

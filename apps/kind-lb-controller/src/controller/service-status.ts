@@ -1,13 +1,13 @@
 import type { V1Condition, V1LoadBalancerIngress } from '@kubernetes/client-node';
 import { type IpAddress, isEqual } from '@switchyard/core';
-import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
+import { type LoadBalancerService, ourLoadBalancerClass } from '../cluster/cluster-objects.ts';
 
 /** The Service condition that tells about ports, as Kubernetes names it (KEP-1435). */
 export const portsConditionType = 'LoadBalancerPortsError';
 /** The Service condition that tells whether the load balancer runs as asked for, and with which health checks. */
 export const readyConditionType = 'lb.switchyard.dev/Ready';
 
-const ourConditionTypes: readonly string[] = [portsConditionType, readyConditionType];
+const ourConditionTypes: ReadonlySet<string> = new Set([portsConditionType, readyConditionType]);
 
 /** A condition of ours. */
 export interface DesiredCondition {
@@ -36,7 +36,8 @@ export function hasOurConditions({ conditions }: LoadBalancerService): boolean {
  * be its own stays: only `addresses`, which were ours, are taken out.
  */
 export function clearedStatus(service: LoadBalancerService, addresses: readonly IpAddress[]): DesiredStatus {
-  const isOthers = service.loadBalancerClass !== undefined;
+  const { loadBalancerClass: name } = service;
+  const isOthers = name !== undefined && name !== ourLoadBalancerClass;
   const ours: readonly string[] = addresses;
   const ingress = isOthers ? service.ingress.filter(({ ip }) => ip === undefined || !ours.includes(ip)) : [];
   return { ingress, conditions: [] };
@@ -70,7 +71,7 @@ function conditionsOf(
 ): readonly V1Condition[] {
   const wanted = new Map<string, DesiredCondition>(desired.conditions.map((one) => [one.type, one]));
   const kept = conditions.flatMap((before): readonly V1Condition[] => {
-    if (!ourConditionTypes.includes(before.type)) return [before];
+    if (!ourConditionTypes.has(before.type)) return [before];
     const next = wanted.get(before.type);
     wanted.delete(before.type);
     return next === undefined ? [] : [conditionOf(next, { before, generation, now })];

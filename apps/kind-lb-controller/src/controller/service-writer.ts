@@ -2,7 +2,7 @@ import type { V1Service } from '@kubernetes/client-node';
 import { ApiServerError, type Clock, type Millis } from '@switchyard/core';
 import type { JsonAnswer, SendJson } from '@switchyard/core/kubernetes';
 import { type LoadBalancerService, serviceFromApi } from '../cluster/cluster-objects.ts';
-import { type DesiredStatus, statusPatch } from './desired-status.ts';
+import { type DesiredStatus, statusPatch } from './service-status.ts';
 
 /** What says that there is a load balancer to remove before the Service may go. As the cloud service controller's. */
 export const cleanupFinalizer = 'service.kubernetes.io/load-balancer-cleanup';
@@ -64,10 +64,7 @@ interface Writing {
   readonly subresource: '' | '/status';
 }
 
-async function write(
-  { send, service, change, subresource }: Writing,
-  signal: AbortSignal,
-): Promise<ServiceWrite> {
+async function write({ send, service, change, subresource }: Writing, signal: AbortSignal): Promise<ServiceWrite> {
   const path = pathOf(service);
   let current = service;
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
