@@ -1,10 +1,11 @@
 import type { Clock, Logger } from '@switchyard/core';
 import { millis } from '@switchyard/core';
+import { newsInLog } from '../haproxy/haproxy-health.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { RuntimeListener } from '../runtime/runtime.ts';
 import type { DockerCli } from './docker-cli.ts';
 import { LogFollower } from './log-follower.ts';
-import { parseTargetChange, type StampedLine } from './log-line.ts';
+import type { StampedLine } from './log-line.ts';
 
 /** With what the health of targets is watched. */
 export interface HealthWatchOptions {
@@ -85,10 +86,9 @@ class Watched implements AsyncDisposable {
   }
 
   #onLine({ time, text }: StampedLine): void {
-    const change = parseTargetChange(text);
-    if (change === undefined) return;
-    this.#options.listener.onTargetChange({ ...change, id: this.spec.id, time });
-    if (!hasKernelPorts(this.spec)) return;
+    const { changes = [], concernsKernel = false } = newsInLog(text, [this.spec], time) ?? {};
+    for (const change of changes) this.#options.listener.onTargetChange(change);
+    if (!concernsKernel) return;
     this.#isDirty = true;
     this.#following ??= this.#follow().finally(() => (this.#following = undefined));
   }

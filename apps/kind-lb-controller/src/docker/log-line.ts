@@ -1,7 +1,3 @@
-import { parseServerState } from '../haproxy/haproxy-log.ts';
-import { parseBackendName } from '../haproxy/haproxy-names.ts';
-import type { TargetChange } from '../runtime/runtime.ts';
-
 /** A line of `logs --timestamps`. */
 export interface StampedLine {
   /** As the engine writes it: RFC 3339 with nanoseconds. Orders the lines of one container. */
@@ -19,13 +15,4 @@ export function parseStampedLine(line: string): StampedLine | undefined {
   const whole = Date.parse(`${second}${zone}`);
   if (match === null || Number.isNaN(whole)) return undefined;
   return { stamp: line.slice(0, line.indexOf(' ')), time: whole + Number(`0${fraction}`) * 1000, text };
-}
-
-/** The change of a target that a line of HAProxy's tells of; undefined: something else, such as the state of a spare backend. */
-export function parseTargetChange(text: string): Omit<TargetChange, 'id' | 'time'> | undefined {
-  const change = parseServerState(text);
-  const owner = change === undefined ? undefined : parseBackendName(change.backend);
-  if (change === undefined || owner === undefined) return undefined;
-  const { server: target, isUp, reason } = change;
-  return { port: owner.port, ipFamily: owner.ipFamily, target, isUp, reason };
 }
