@@ -1,28 +1,26 @@
-import {
-  type Cidr,
-  cidrFamilyOf,
-  type Clock,
-  isEqual,
-  type Logger,
-  messageOf,
-  millis,
-  type Port,
-} from '@switchyard/core';
+import { type Cidr, type Clock, isEqual, type Logger, messageOf, millis, type Port } from '@switchyard/core';
 import type { AddressSource } from '../plan/ip-pool.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime, RuntimeListener } from '../runtime/runtime.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
-import { inspectNetwork, readAddressSource } from './address-source.ts';
+import { readAddressSource } from './address-source.ts';
 import { CliError } from './cli-failure.ts';
 import { type ContainerPlan, publishablePorts } from './container-arguments.ts';
 import { failedOutcome } from './container-failures.ts';
-import type { EngineContainer } from './container-inspect.ts';
 import { addressesOf, containerName, idOf, labels } from './container-names.ts';
-import { drainContainer, inspectContainer, listContainers, removeContainer, stepTowards } from './containers.ts';
+import {
+  drainContainer,
+  inspectContainer,
+  listContainers,
+  makeContainer,
+  removeContainer,
+  type RunningContainer,
+  stepTowards,
+} from './containers.ts';
 import type { DockerCli } from './docker-cli.ts';
 import type { EngineEvent } from './engine-event.ts';
+import { EngineGround } from './engine-ground.ts';
 import type { EngineEvents } from './engine-events.ts';
 import { HealthWatch } from './health-watch.ts';
-import { ImageIds } from './image-ids.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import { publishedTexts } from './published-ports.ts';
 import { runWorker } from './run-worker.ts';
@@ -66,15 +64,17 @@ const stepPause = millis(100);
 export class DockerRuntime implements LoadBalancerRuntime {
   readonly #options: DockerRuntimeOptions;
   readonly #applied = new Map<string, Applied>();
+  /** Names of containers that are there, or were once: others are probably missing, which saves a look. */
+  readonly #seen = new Set<string>();
   readonly #busy = new Map<string, Busy>();
   readonly #mutex = new KeyedMutex();
   readonly #health: HealthWatch;
-  readonly #images: ImageIds;
+  readonly #ground: EngineGround;
   readonly #listening: Disposable;
 
   constructor(options: DockerRuntimeOptions) {
     this.#options = options;
-    this.#images = new ImageIds(options.cli);
+    this.#ground = new EngineGround(options);
     const followHealth = (container: string, signal: AbortSignal): Promise<boolean> =>
       this.#followHealth(container, signal);
     this.#health = new HealthWatch({ ...options, followHealth });
@@ -96,6 +96,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
 
   async list(cluster: string, signal: AbortSignal): Promise<readonly ExistingLoadBalancer[]> {
     const containers = await listContainers(this.#options.cli, [`label=${labels.cluster}=${cluster}`], signal);
+    for (const { name } of containers) this.#seen.add(name);
     return containers.flatMap((one) => {
       const id = idOf(one.labels);
       return id?.cluster === cluster && one.name === containerName(id)
@@ -128,6 +129,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
       if (container === undefined || owner?.cluster !== id.cluster || owner.service !== id.service) return;
       if (container.state === 'running') await drainContainer(cli, name, signal);
       await removeContainer(cli, name, signal);
+      this.#seen.delete(name);
     });
   }
 
@@ -138,9 +140,12 @@ export class DockerRuntime implements LoadBalancerRuntime {
     const since = clock.now();
     const plan = await this.#planOf(spec, signal);
     const elsewhere = new Set<Port>();
+    let isMissing = !this.#seen.has(name);
+    this.#seen.add(name);
     let last = 'it was changed again and again by somebody else';
     for (let step = 0; step < maxSteps; step++) {
-      const present = await stepTowards(cli, plan, elsewhere, signal);
+      const present = await (isMissing ? makeContainer : stepTowards)(cli, plan, elsewhere, signal);
+      isMissing = false;
       if (present.status === 'failed') return present;
       if (present.status === 'changed') continue;
       const answer = await runWorker(
@@ -171,15 +176,15 @@ export class DockerRuntime implements LoadBalancerRuntime {
   }
 
   async #planOf(spec: LoadBalancerSpec, signal: AbortSignal): Promise<ContainerPlan> {
-    const { cli, network: name, image, publishOn, isDiscovered } = this.#options;
-    const network = await inspectNetwork(cli, name, signal);
+    const { cli, network, image, publishOn, isDiscovered } = this.#options;
+    const { imageId, hasIpv6 } = await this.#ground.look(signal);
     return {
       id: spec.id,
       engine: cli.kind,
-      network: name,
-      hasIpv6: network.subnets.some((subnet) => cidrFamilyOf(subnet) === 'IPv6'),
+      network,
+      hasIpv6,
       image,
-      imageId: await this.#images.idOf(image, signal),
+      imageId,
       addresses: spec.addresses,
       publishOn,
       ports: publishOn === undefined ? [] : publishablePorts(spec),
@@ -234,7 +239,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
   }
 
   #onEngine(): void {
-    this.#images.forget();
+    this.#ground.forget();
     if (this.#applied.size === 0) return;
     this.#applied.clear();
     this.#options.listener.onDisturbed('all');
@@ -245,5 +250,5 @@ interface RunningResult {
   readonly spec: LoadBalancerSpec;
   readonly died: Busy;
   readonly status: 'applied' | 'unchanged';
-  readonly container: EngineContainer;
+  readonly container: RunningContainer;
 }
