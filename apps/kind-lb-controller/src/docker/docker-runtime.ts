@@ -16,6 +16,7 @@ import {
   type RunningContainer,
   stepTowards,
 } from './containers.ts';
+import { Disturbances } from './disturbances.ts';
 import type { DockerCli } from './docker-cli.ts';
 import type { EngineEvent } from './engine-event.ts';
 import { EngineGround } from './engine-ground.ts';
@@ -23,7 +24,7 @@ import type { EngineEvents } from './engine-events.ts';
 import { HealthWatch } from './health-watch.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import { publishedTexts } from './published-ports.ts';
-import { runWorker } from './run-worker.ts';
+import { runWorker, type WorkerResult } from './run-worker.ts';
 
 /** Where and how load balancers run as containers. */
 export interface DockerRuntimeOptions {
@@ -68,12 +69,14 @@ export class DockerRuntime implements LoadBalancerRuntime {
   readonly #seen = new Set<string>();
   readonly #busy = new Map<string, Busy>();
   readonly #mutex = new KeyedMutex();
+  readonly #disturbances: Disturbances;
   readonly #health: HealthWatch;
   readonly #ground: EngineGround;
   readonly #listening: Disposable;
 
   constructor(options: DockerRuntimeOptions) {
     this.#options = options;
+    this.#disturbances = new Disturbances(options.clock, options.listener);
     this.#ground = new EngineGround(options);
     const followHealth = (container: string, signal: AbortSignal): Promise<boolean> =>
       this.#followHealth(container, signal);
@@ -86,6 +89,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#listening[Symbol.dispose]();
+    this.#disturbances[Symbol.dispose]();
     await this.#health[Symbol.asyncDispose]();
   }
 
@@ -110,7 +114,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
     const known = this.#applied.get(name);
     if (known !== undefined && isEqual(known.spec, spec)) return { ...known.outcome, status: 'unchanged' };
     try {
-      return await this.#exclusive(name, spec.id, (died) => this.#ensure(spec, died, signal));
+      return await this.#exclusive(name, (died) => this.#ensure(spec, died, signal), signal);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof CliError) return failedOutcome(error);
@@ -121,7 +125,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
   async remove(id: LoadBalancerId, signal: AbortSignal): Promise<void> {
     const { cli } = this.#options;
     const name = containerName(id);
-    await this.#exclusive(name, id, async () => {
+    const work = async (): Promise<void> => {
       this.#applied.delete(name);
       await this.#health.forget(name);
       const container = await inspectContainer(cli, name, signal);
@@ -130,7 +134,9 @@ export class DockerRuntime implements LoadBalancerRuntime {
       if (container.state === 'running') await drainContainer(cli, name, signal);
       await removeContainer(cli, name, signal);
       this.#seen.delete(name);
-    });
+      this.#disturbances.forget(name);
+    };
+    await this.#exclusive(name, work, signal);
   }
 
   async #ensure(spec: LoadBalancerSpec, died: Busy, signal: AbortSignal): Promise<EnsureOutcome> {
@@ -170,7 +176,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
     const { spec, died, status, container } = result;
     const { id: containerId, name } = container;
     const outcome = { status, where: `container ${name}`, published: publishedTexts(container.published) } as const;
-    if (died.has(containerId)) this.#options.listener.onDisturbed([spec.id]);
+    if (died.has(containerId)) this.#disturbances.add(name, spec.id);
     else this.#applied.set(name, { spec, containerId, outcome });
     return outcome;
   }
@@ -195,9 +201,8 @@ export class DockerRuntime implements LoadBalancerRuntime {
   async #followHealth(container: string, signal: AbortSignal): Promise<boolean> {
     const { cli, log } = this.#options;
     try {
-      const answer = await this.#mutex.run(container, () =>
-        runWorker(cli, container, { command: 'followHealth' }, signal),
-      );
+      const work = (): Promise<WorkerResult> => runWorker(cli, container, { command: 'followHealth' }, signal);
+      const answer = await this.#mutex.run(container, work, signal);
       if (answer.status === 'gone') return true; // `ensure` comes, for the container's end is an event
       if (answer.status === 'failed')
         log.warn('kernel rules do not follow the health of targets', { container, ...answer });
@@ -209,8 +214,8 @@ export class DockerRuntime implements LoadBalancerRuntime {
     }
   }
 
-  #exclusive<T>(name: string, id: LoadBalancerId, work: (died: Busy) => Promise<T>): Promise<T> {
-    return this.#mutex.run(name, async () => {
+  #exclusive<T>(name: string, work: (died: Busy) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const noted = async (): Promise<T> => {
       const died: Busy = new Set();
       this.#busy.set(name, died);
       try {
@@ -218,7 +223,8 @@ export class DockerRuntime implements LoadBalancerRuntime {
       } finally {
         this.#busy.delete(name);
       }
-    });
+    };
+    return this.#mutex.run(name, noted, signal);
   }
 
   #onEvent({ action, id: containerId, labels: all }: EngineEvent): void {
@@ -230,7 +236,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
     if (applied?.containerId !== containerId) return; // not ours, or not any more: whoever changed it is at it
     this.#applied.delete(name);
     this.#options.log.debug('a load balancer was disturbed', { container: name, action });
-    this.#options.listener.onDisturbed([applied.spec.id]);
+    this.#disturbances.add(name, applied.spec.id);
   }
 
   /** nerdctl's events have no labels. */

@@ -1,4 +1,5 @@
 import { cidrFamilyOf } from '@switchyard/core';
+import { abortable } from './abortable.ts';
 import { inspectNetwork } from './address-source.ts';
 import type { DockerCli } from './docker-cli.ts';
 import { arrayOf, fieldsOf, parseJson, textOf } from './json-fields.ts';
@@ -31,19 +32,12 @@ export class EngineGround {
 
   /** Rejects with `CliError`, which says what to do where the network or the image is missing. Asks again after that. */
   async look(signal: AbortSignal): Promise<Ground> {
-    signal.throwIfAborted();
     const asked = (this.#known ??= this.#ask());
-    asked.catch(() => undefined); // nobody may be waiting any more
-    const aborted = Promise.withResolvers<never>();
-    const onAbort = (): void => aborted.reject(signal.reason as Error);
-    signal.addEventListener('abort', onAbort, { once: true });
     try {
-      return await Promise.race([asked, aborted.promise]);
+      return await abortable(asked, signal);
     } catch (error) {
       if (this.#known === asked && !signal.aborted) this.#known = undefined;
       throw error;
-    } finally {
-      signal.removeEventListener('abort', onAbort);
     }
   }
 

@@ -1,10 +1,9 @@
-import type { Clock, Logger } from '@switchyard/core';
-import { millis } from '@switchyard/core';
+import { type Clock, type Logger, millis } from '@switchyard/core';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { RuntimeListener } from '../runtime/runtime.ts';
 import type { DockerCli } from './docker-cli.ts';
 import { LogFollower } from './log-follower.ts';
-import { parseTargetChange, type StampedLine } from './log-line.ts';
+import { kernelPorts, parseHealthLine, type StampedLine } from './log-line.ts';
 
 /** With what the health of targets is watched. */
 export interface HealthWatchOptions {
@@ -16,11 +15,6 @@ export interface HealthWatchOptions {
   readonly followsTargets: boolean;
   /** Brings the kernel rules of a load balancer in line with its targets' health; `false`: try again. Must not reject. */
   followHealth(container: string, signal: AbortSignal): Promise<boolean>;
-}
-
-/** Whether a load balancer has rules in the kernel that depend on the health of its targets. */
-export function hasKernelPorts({ path, ports }: LoadBalancerSpec): boolean {
-  return path === 'transparent' || ports.some(({ protocol }) => protocol !== 'TCP');
 }
 
 const retryPause = millis(1000);
@@ -38,8 +32,7 @@ export class HealthWatch implements AsyncDisposable {
    * The container runs this spec: follow it if it needs that, from `since` (milliseconds since the Unix epoch) if it was not followed yet.
    */
   async watch(container: string, spec: LoadBalancerSpec, since: number): Promise<void> {
-    const isKernel = hasKernelPorts(spec);
-    if (!isKernel && !this.#options.followsTargets) return this.forget(container);
+    if (kernelPorts(spec).length === 0 && !this.#options.followsTargets) return this.forget(container);
     const there = this.#watched.get(container);
     if (there !== undefined) {
       there.spec = spec;
@@ -80,15 +73,14 @@ class Watched implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(new Error('the container is no longer followed'));
-    await this.#follower[Symbol.asyncDispose]();
-    await this.#following;
+    await Promise.all([this.#follower[Symbol.asyncDispose](), this.#following]);
   }
 
   #onLine({ time, text }: StampedLine): void {
-    const change = parseTargetChange(text);
-    if (change === undefined) return;
-    this.#options.listener.onTargetChange({ ...change, id: this.spec.id, time });
-    if (!hasKernelPorts(this.spec)) return;
+    const health = parseHealthLine(text, this.spec);
+    if (health === undefined) return;
+    for (const change of health.changes) this.#options.listener.onTargetChange({ ...change, id: this.spec.id, time });
+    if (kernelPorts(this.spec).length === 0) return;
     this.#isDirty = true;
     this.#following ??= this.#follow().finally(() => (this.#following = undefined));
   }
