@@ -1,9 +1,10 @@
 import { type Clock, type Logger, millis } from '@switchyard/core';
+import { newsInLog } from '../haproxy/haproxy-health.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { RuntimeListener } from '../runtime/runtime.ts';
 import type { DockerCli } from './docker-cli.ts';
 import { LogFollower } from './log-follower.ts';
-import { kernelPorts, parseHealthLine, type StampedLine } from './log-line.ts';
+import type { StampedLine } from './log-line.ts';
 
 /** With what the health of targets is watched. */
 export interface HealthWatchOptions {
@@ -15,6 +16,11 @@ export interface HealthWatchOptions {
   readonly followsTargets: boolean;
   /** Brings the kernel rules of a load balancer in line with its targets' health; `false`: try again. Must not reject. */
   followHealth(container: string, signal: AbortSignal): Promise<boolean>;
+}
+
+/** Whether a load balancer has rules in the kernel that depend on the health of its targets. */
+function hasKernelPorts({ path, ports }: LoadBalancerSpec): boolean {
+  return path === 'transparent' || ports.some(({ protocol }) => protocol !== 'TCP');
 }
 
 const retryPause = millis(1000);
@@ -32,7 +38,7 @@ export class HealthWatch implements AsyncDisposable {
    * The container runs this spec: follow it if it needs that, from `since` (milliseconds since the Unix epoch) if it was not followed yet.
    */
   async watch(container: string, spec: LoadBalancerSpec, since: number): Promise<void> {
-    if (kernelPorts(spec).length === 0 && !this.#options.followsTargets) return this.forget(container);
+    if (!hasKernelPorts(spec) && !this.#options.followsTargets) return this.forget(container);
     const there = this.#watched.get(container);
     if (there !== undefined) {
       there.spec = spec;
@@ -77,10 +83,9 @@ class Watched implements AsyncDisposable {
   }
 
   #onLine({ time, text }: StampedLine): void {
-    const health = parseHealthLine(text, this.spec);
-    if (health === undefined) return;
-    for (const change of health.changes) this.#options.listener.onTargetChange({ ...change, id: this.spec.id, time });
-    if (kernelPorts(this.spec).length === 0) return;
+    const { changes = [], concernsKernel = false } = newsInLog(text, [this.spec], time) ?? {};
+    for (const change of changes) this.#options.listener.onTargetChange(change);
+    if (!concernsKernel) return;
     this.#isDirty = true;
     this.#following ??= this.#follow().finally(() => (this.#following = undefined));
   }
