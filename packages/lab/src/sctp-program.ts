@@ -1,7 +1,11 @@
-# SCTP without a kernel that has it: raw sockets, one INIT there, one ABORT back that says who answers and what it saw.
-#   sctp.pl serve FAMILY NAME                     answers every INIT with "NAME PORT SOURCE", until killed
-#   sctp.pl send FAMILY SOURCE DEST PORT COUNT    makes COUNT attempts side by side; a line for each: the answer,
-#                                                 "refused" or "timeout"
+/**
+ * SCTP for a machine whose kernel has none: raw sockets, one INIT there, one ABORT back that says who answers and what it saw. Perl, because
+ * Node has no raw sockets; it is on every Debian machine. As text, for `perl -e`: a compiled package has no other files.
+ *
+ *     serve FAMILY NAME                     answers every INIT with "NAME PORT SOURCE", until killed
+ *     send FAMILY SOURCE DEST PORT COUNT    makes COUNT attempts side by side; a line for each: the answer, "refused" or "timeout"
+ */
+export const sctpProgram: string = String.raw`
 use strict; use warnings; use Socket; use Errno qw(ECONNREFUSED EINTR);
 $| = 1;
 my ($mode, $family, @rest) = @ARGV;
@@ -63,3 +67,4 @@ sub attempt { my ($index) = @_;
   }
   print "timeout\n" }
 print readline $_ for @children;
+`;
