@@ -68,15 +68,16 @@ export class ConfigurationFiles {
     const { reloads } = await masterState(master, signal);
     await this.keepStates(configuration, signal);
     master.clearComplaint();
-    master.kill('SIGUSR2');
+    await master.requestReload(signal);
     const state = await waitForMaster(
       master,
       (one) => one.reloads > reloads && (one.failed > 0 || one.workers.length > 0),
       { clock, limit: reloadLimit },
       signal,
     );
-    if (state === undefined) return `haproxy did not reload: ${complaintIn(master.complaint)}`;
-    if (state.failed > 0) return `haproxy refused to reload: ${complaintIn(master.complaint)}`;
+    const complaint = complaintIn(master.complaint) || 'its log says why';
+    if (state === undefined) return `haproxy did not reload: ${complaint}`;
+    if (state.failed > 0) return `haproxy refused to reload: ${complaint}`;
     log.debug('HAProxy reloaded', { workers: state.workers, reloads: state.reloads });
     return undefined;
   }
