@@ -59,16 +59,20 @@ async function apply({ spec, isPublished }: Wish, host: WorkerHost, signal: Abor
   const { addresses, appliedFile } = host;
   const before = await readApplied(appliedFile);
   const ownAddresses = isPublished ? host.ownAddresses() : [];
-  const configuration = renderHaproxy({ specs: [spec], ownAddresses });
+  const configuration = renderHaproxy({
+    specs: [spec],
+    ownAddresses,
+    weightsPrefix: host.files.weightsPrefix,
+  });
   await addresses.add(spec.addresses, signal);
   const complaint =
     before?.text === configuration.text ? undefined : await reconfigure(configuration, before, host, signal);
   if (complaint !== undefined) return { status: 'failed', reason: 'HAProxyRejected', message: complaint };
-  const forwarding = await forward({ spec, isPublished }, host, signal);
-  await addresses.removeOthers(spec.addresses, signal);
   const state = { spec, isPublished, text: configuration.text };
   const isSame = isEqual(before, state);
-  if (!isSame) await writeApplied(appliedFile, state);
+  if (!isSame) await writeApplied(appliedFile, state); // from here on health is followed by the new spec
+  const forwarding = await forward(state, host, signal);
+  await addresses.removeOthers(spec.addresses, signal);
   return { status: isSame && forwarding === 'unchanged' ? 'unchanged' : 'applied' };
 }
 
@@ -95,7 +99,10 @@ async function reconfigure(
   await forgetApplied(appliedFile);
   await files.put();
   const refusal = await files.reload(master, configuration, signal);
-  if (refusal === undefined) return undefined;
+  if (refusal === undefined) {
+    await files.tidy(configuration);
+    return undefined;
+  }
   await files.restore(before?.text);
   if (before !== undefined) await writeApplied(appliedFile, before);
   return refusal;
