@@ -67,7 +67,7 @@ const ensure = async (...specs: readonly LoadBalancerSpec[]): Promise<readonly s
 const pause = (time: number): Promise<void> => systemClock.sleep(millis(time), signal);
 const changed = (target: string, isUp: boolean): (() => boolean) => {
   changes.length = 0;
-  return () => changes.some((change) => change.target === target && change.isUp === isUp);
+  return () => changes.some((one) => one.id.service === 'default/web1' && one.target === target && one.isUp === isUp);
 };
 /** Changes a node's health and waits until HAProxy has seen it. */
 const become = async (address: string, status: number): Promise<void> => {
