@@ -37,5 +37,9 @@ export {
   dockerPackages,
   startDockerEngine,
 } from './docker/docker-engine.ts';
+export { type JoinedNetwork, type JoinedNetworkOptions, joinDockerNetwork } from './docker/join-network.ts';
+export { emptyImage, machinePrograms } from './docker/empty-image.ts';
+export { type KindCluster, type KindClusterOptions, startKindCluster } from './docker/kind-cluster.ts';
+export { type LabApiServer, type LabApiServerOptions, startLabApiServer } from './lab-api-server.ts';
 export { runnerIn } from './runner-in.ts';
 export { connectWhile, createSite, type Site, sitePort, type Traffic, type TrafficOptions } from './site.ts';

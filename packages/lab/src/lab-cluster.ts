@@ -3,11 +3,11 @@ import { type Logger, parseCidr } from '@switchyard/core';
 import { serviceCidrs } from './address-plan.ts';
 import { type AgentOptions, checkAgent, startAgent, waitForAgents } from './agent-program.ts';
 import { type ApiClient, createApiClient } from './api-client.ts';
-import { listenInNamespace } from './apiserver/listen-in-namespace.ts';
 import { type ApiServer, startApiServer } from './apiserver/server.ts';
 import { type ClusterRecord, writeClusterRecord } from './cluster-record.ts';
 import { createLab } from './create-lab.ts';
 import type { Lab, LabNode, LabOptions, LabProcess } from './lab.ts';
+import { listenInLab } from './lab-api-server.ts';
 import { createFileLogger } from './lab-log.ts';
 import { startWorkloads, type Workloads } from './workloads/start-workloads.ts';
 import type { WorkloadEvent } from './workloads/workload-event.ts';
@@ -100,9 +100,8 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
 async function listen(lab: Lab, server: ApiServer, signal: AbortSignal): Promise<ClusterRecord> {
   const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
   const [family = 'IPv4'] = lab.ipFamilies;
-  const { namespace, addresses } = lab.apiServer;
-  const wildcard = lab.ipFamilies.includes('IPv6') ? '::' : '0.0.0.0';
-  await server.listen(await listenInNamespace({ namespace, host: wildcard, port: insidePort }, signal));
+  const { addresses } = lab.apiServer;
+  await listenInLab(lab, { server, port: insidePort }, signal);
   const host = family === 'IPv6' ? `[${addresses.IPv6}]` : addresses.IPv4;
   const insideUrl = `http://${host}:${insidePort}`;
   const kubeconfig = `${lab.folder}/kubeconfig`;

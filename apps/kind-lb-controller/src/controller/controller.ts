@@ -17,7 +17,7 @@ import { planServices, planKey, problemText, type ServicePlan } from '../plan/pl
 import type { LoadBalancerRuntime } from '../runtime/runtime.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import { clusterName, specsOfPlans } from './specs-of-plans.ts';
-import type { ClusterView } from '../cluster/watch-cluster.ts';
+import type { ClusterView } from '../cluster/cluster-store.ts';
 import type { StatusWriter } from './write-status.ts';
 
 /** What a controller works with. */
@@ -41,7 +41,7 @@ const minGap = millis(100);
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #runner: BoundedRunner;
-  #view: ClusterView = { services: undefined, nodes: undefined };
+  #view: ClusterView = { services: undefined, nodes: undefined, slices: undefined };
   /** Last told problems by Service, so that each is logged once. */
   #told: ReadonlyMap<ServiceKey, string> = new Map();
   #lastFailure: string | undefined;

@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { debianRoot } from '../../../../tools/debian/debian-root.ts';
 import {
@@ -9,7 +8,9 @@ import {
   destroyLab,
   type DockerEngine,
   dockerPackages,
+  emptyImage,
   type Lab,
+  machinePrograms,
   startDockerEngine,
 } from '../../src/index.ts';
 import { labTraces } from './lab-traces.ts';
@@ -25,23 +26,12 @@ function engineIn(lab: Lab): Promise<DockerEngine> {
   return startDockerEngine({ lab, host: lab.nodes[0]!, programs }, signal);
 }
 
-/** An image without a program; its containers get those of this machine, read-only. */
-async function importEmptyImage(lab: Lab, engine: DockerEngine): Promise<void> {
-  await mkdir(`${lab.folder}/empty/usr`, { recursive: true });
-  execFileSync('tar', ['-C', `${lab.folder}/empty`, '-cf', `${lab.folder}/empty.tar`, '.']);
-  expect(await engine.cli(['import', `${lab.folder}/empty.tar`, 'empty:1'])).toMatchObject({ exitCode: 0 });
-}
-
-const machinePrograms = ['/usr', '/bin', '/lib', '/lib64'].flatMap((path) =>
-  existsSync(path) ? ['--volume', `${path}:${path}:ro`] : [],
-);
-
-function run(
+async function run(
   engine: DockerEngine,
   options: readonly string[],
   command: readonly string[],
 ): ReturnType<DockerEngine['cli']> {
-  return engine.cli(['run', '--read-only', ...machinePrograms, ...options, 'empty:1', ...command]);
+  return engine.cli(['run', '--read-only', ...machinePrograms, ...options, await emptyImage(engine), ...command]);
 }
 
 function isRunning(pid: number): boolean {
@@ -71,7 +61,6 @@ describe('a Docker Engine in a lab host', () => {
     before = machine();
     lab = await createLab({ name: 'engine', nodes: 1, ipFamilies: ['IPv4'] }, signal);
     engine = await engineIn(lab);
-    await importEmptyImage(lab, engine);
   });
 
   afterAll(async () => {
@@ -101,7 +90,7 @@ describe('a Docker Engine in a lab host', () => {
     const made = ['network', 'create', '--subnet', '172.30.0.0/24', '--ipv6', '--subnet', 'fd00:172:30::/64', 'kind'];
     expect(await engine.cli(made)).toMatchObject({ exitCode: 0, stderr: '' });
     const serve = "require('http').createServer((q, r) => r.end('from the container')).listen(80, '::')";
-    const network = ['--network', 'kind', '--publish', '8080:80', '--volume', `${process.execPath}:/node:ro`];
+    const network = ['--network', 'kind', '--publish', '8080:80'];
     const started = await run(engine, ['--detach', '--name', 'server', ...network], ['/node', '-e', serve]);
     expect(started).toMatchObject({ exitCode: 0, stderr: '' });
     await using inside = await createProber(host, signal);
@@ -139,7 +128,6 @@ test('a second engine starts where the first was disposed, and knows nothing of 
     const network = ['network', 'create', '--subnet', '172.30.0.0/24', 'kind'];
     expect(await engine.cli(network)).toMatchObject({ exitCode: 0, stderr: '' });
     expect((await engine.cli(['images', '--quiet'])).stdout).toBe('');
-    await importEmptyImage(lab, engine);
     await run(engine, ['--detach', '--network', 'host', '--name', 'sleeper'], ['sleep', '600']);
     expect(await engine.pidsOf('sleeper')).toHaveLength(1);
   }

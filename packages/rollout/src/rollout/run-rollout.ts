@@ -1,7 +1,7 @@
 import type { RunRecord, RunSettings } from '../run-record.ts';
 import { startAgents } from '../stage/agents.ts';
 import { setStage } from '../stage/stage.ts';
-import { startLoadBalancer } from '../stage/start-load-balancer.ts';
+import { prepareLoadBalancerHost } from '../stage/load-balancer-host.ts';
 import { deployApp } from './app.ts';
 import type { RolloutProgress } from './progress.ts';
 import { rollOut } from './roll-out.ts';
@@ -17,7 +17,9 @@ export async function runRollout(
   progress.step('setting up two nodes, an API server, two agents and HAProxy');
   await using stage = await setStage({ name: options.labName, timeScale }, signal);
   await using agents = await startAgents(stage, settings, signal);
-  await using loadBalancer = await startLoadBalancer(stage, settings);
+  const { runtime } = settings;
+  await using host = await prepareLoadBalancerHost(stage, { runtime, tell: (text) => progress.step(text) }, signal);
+  await using loadBalancer = host.start(settings);
   const app = await deployApp(stage, { name: 'zeroapp', port: 80, delayShutdown }, timeScale, signal);
   return await rollOut({ stage, agents, loadBalancer, settings }, app, progress, signal);
 }

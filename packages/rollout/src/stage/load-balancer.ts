@@ -30,12 +30,6 @@ export type LoadBalancerSettings = Pick<RunSettings, 'healthCheck' | 'fastDrain'
 
 const statusTimeout = millis(60_000);
 
-/** Starts the controller in the lab's load-balancer host, with HAProxy as a process there. */
-export function startProcessLoadBalancer(stage: Stage, settings: LoadBalancerSettings): LoadBalancer {
-  const address = `--address=${stage.lab.loadBalancer.addresses.IPv4}`;
-  return runLoadBalancer(stage, { args: [address, ...settingArgs(settings)], env: {} });
-}
-
 /** The flags that every runtime has for what a run chooses. */
 export function settingArgs({ healthCheck, fastDrain }: LoadBalancerSettings): readonly string[] {
   const { profile, interval, downInterval, fall, rise, timeout } = healthCheck;

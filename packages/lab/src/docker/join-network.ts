@@ -1,0 +1,137 @@
+import { HostError, type IpAddress, type IpFamily, UsageError } from '@switchyard/core';
+import { clusterCidrs, hostAddresses, hostNumbers, perFamily } from '../address-plan.ts';
+import type { Lab, LabHost, PerFamily } from '../lab.ts';
+import { namespaceName } from '../names.ts';
+import { switchName } from '../render-network.ts';
+import { runScript } from '../run-program.ts';
+import type { DockerEngine } from './docker-engine.ts';
+import { freeLink, moveToBridge, readLink, restoreLink, setForwarding } from './host-link.ts';
+
+/** Which engine's network becomes part of a lab's. */
+export interface JoinedNetworkOptions {
+  readonly lab: Lab;
+  /** Where the engine runs. Its `eth0` becomes a port of Docker's bridge. */
+  readonly host: LabHost;
+  readonly engine: DockerEngine;
+  /** Default `kind`, as kind calls its network. */
+  readonly name?: string;
+  /**
+   * Lets Docker choose the IPv4 subnet, as kind does. Then Docker refuses `docker run --ip`, and gives containers the lowest addresses
+   * from .2 on: at most eight at a time, since .10 is the lab's. Default false: containers get 172.18.1.x, and `--ip` works.
+   */
+  readonly isAutomatic?: boolean;
+}
+
+/** A Docker network on the lab's own link. */
+export interface JoinedNetwork extends AsyncDisposable {
+  readonly name: string;
+  /** Docker's bridge in the host, such as `br-0123456789ab`. */
+  readonly bridge: string;
+  /** As Docker knows them: `172.18.0.0/16` and `fd00:172:18::/64`. */
+  readonly subnets: PerFamily<string>;
+  /** Where containers send what is not on the link: to the host, or with `isAutomatic` to the lab's switch for IPv4. */
+  readonly gateways: PerFamily<IpAddress>;
+}
+
+const subnets: Readonly<Record<IpFamily, string>> = { IPv4: '172.18.0.0/16', IPv6: 'fd00:172:18::/64' };
+/** From where Docker takes addresses: neither the lab's nor those at the end. */
+const dynamicRanges: Readonly<Record<IpFamily, string>> = { IPv4: '172.18.1.0/24', IPv6: 'fd00:172:18:0:1::/80' };
+
+/**
+ * Makes a Docker network whose bridge has the lab's link as a port: containers, the lab's hosts and its client are neighbours then, as
+ * containers and nodes are with kind. The host keeps its addresses, on the bridge. Disposing it takes containers off the
+ * network, removes that, and puts everything back; it comes before the engine's disposal. Nothing outside the lab is touched. A host that is
+ * no node forwards IPv4 meanwhile, but not to pods, as a machine with kind does.
+ */
+export async function joinDockerNetwork(options: JoinedNetworkOptions, signal: AbortSignal): Promise<JoinedNetwork> {
+  const { lab, host, engine, name = 'kind', isAutomatic = false } = options;
+  if (!lab.ipFamilies.includes('IPv4')) {
+    throw new UsageError('docker.network', `a Docker network always has IPv4, and lab ${lab.name} has none`);
+  }
+  signal.throwIfAborted();
+  const link = await readLink(host);
+  await using undo = new AsyncDisposableStack();
+  undo.defer(() => restoreLink(host, link));
+  await freeLink(host, link);
+  const id = await createNetwork(options);
+  undo.defer(() => removeNetwork(engine, name));
+  const bridge = `br-${id.slice(0, 12)}`;
+  const switchAddresses = hostAddresses(hostNumbers.gateway, ['IPv4']);
+  const surplus = isAutomatic ? `${switchAddresses.IPv4}/16` : undefined;
+  await moveToBridge(host, link, { bridge, ipv4Length: 16, surplus });
+  if (!('podCidrs' in host)) {
+    const blocked = { from: bridge, to: clusterCidrs.IPv4 };
+    undo.defer(() => setForwarding(host, false, blocked));
+    await setForwarding(host, true, blocked);
+  }
+  undo.defer(() => widenNetwork(options, 'delete'));
+  await widenNetwork(options, 'replace');
+  signal.throwIfAborted();
+  const owned = undo.move();
+  return {
+    name,
+    bridge,
+    subnets: perFamily(lab.ipFamilies, (family) => subnets[family]),
+    gateways: { ...host.addresses, ...(isAutomatic ? switchAddresses : {}) },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** The network's id. Docker gives the bridge the host's addresses, so what Docker later believes of it is true. */
+async function createNetwork(options: JoinedNetworkOptions): Promise<string> {
+  const { lab, host, engine, name = 'kind', isAutomatic = false } = options;
+  const chosen = lab.ipFamilies.filter((family) => family === 'IPv6' || !isAutomatic);
+  const pools = chosen.flatMap((family) => {
+    const gateway = host.addresses[family] ?? '';
+    return ['--subnet', subnets[family], '--ip-range', dynamicRanges[family], '--gateway', gateway];
+  });
+  const families = lab.ipFamilies.includes('IPv6') ? ['--ipv6'] : [];
+  const id = await docker(engine, ['network', 'create', ...families, ...pools, name]);
+  const found = await docker(engine, [
+    'network',
+    'inspect',
+    '--format',
+    '{{range .IPAM.Config}}{{.Subnet}} {{end}}',
+    name,
+  ]);
+  if (found.split(' ').includes(subnets.IPv4)) return id;
+  await docker(engine, ['network', 'rm', name]);
+  throw new HostError(
+    'docker.network',
+    `Docker chose ${found} for network ${name}, where the lab needs ${subnets.IPv4}`,
+  );
+}
+
+/** Containers may still be on it: they lose it. An engine that is gone has taken it along. */
+async function removeNetwork(engine: DockerEngine, name: string): Promise<void> {
+  const format = '{{range $id, $_ := .Containers}}{{$id}} {{end}}';
+  const { exitCode, stdout, stderr } = await engine.cli(['network', 'inspect', '--format', format, name]);
+  if (exitCode !== 0 && /Cannot connect to the Docker daemon|No such network/i.test(stderr)) return;
+  for (const container of stdout.split(/\s+/).filter(Boolean)) {
+    await engine.cli(['network', 'disconnect', '--force', name, container]);
+  }
+  await docker(engine, ['network', 'rm', name]);
+}
+
+/**
+ * The lab's other hosts know the first 256 addresses as their neighbours: now the whole IPv4 subnet, or that no longer. They
+ * forget who had which: containers of an earlier network would be asked for seconds.
+ */
+async function widenNetwork({ lab, host }: JoinedNetworkOptions, action: 'replace' | 'delete'): Promise<void> {
+  const others = lab.hosts.filter((other) => other.namespace !== host.namespace);
+  const change = (namespace: string, device: string): readonly string[] => [
+    `ip -n ${namespace} route ${action} ${subnets.IPv4} dev ${device}`,
+    `ip -n ${namespace} neighbour flush dev ${device}`,
+  ];
+  const lines = [
+    ...change(namespaceName(lab.name, switchName), 'br0'),
+    ...others.flatMap((other) => change(other.namespace, 'eth0')),
+  ];
+  await runScript(`make ${subnets.IPv4} the network of lab ${lab.name}`, lines.join('\n'));
+}
+
+async function docker(engine: DockerEngine, args: readonly string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await engine.cli(args);
+  if (exitCode === 0) return stdout.trim();
+  throw new HostError('docker.network', `docker ${args.join(' ')} ended with ${exitCode}: ${stderr.trim()}`);
+}

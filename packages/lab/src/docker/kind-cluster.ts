@@ -1,0 +1,104 @@
+import { writeFile } from 'node:fs/promises';
+import { HostError, type IpAddress, tryParseIp, UsageError } from '@switchyard/core';
+import type { ApiServer } from '../apiserver/server.ts';
+import type { Lab } from '../lab.ts';
+import type { DockerEngine } from './docker-engine.ts';
+import { emptyImage, machinePrograms } from './empty-image.ts';
+
+/** Which cluster is to look as if kind had made it. */
+export interface KindClusterOptions {
+  readonly lab: Lab;
+  readonly engine: DockerEngine;
+  /** Docker's network, which is joined to the lab: the container reaches the API server over it. */
+  readonly network: string;
+  /** As given to `kind create cluster --name`. Default `kind`, like kind's. */
+  readonly name?: string;
+  /** Must listen in the lab's API host. */
+  readonly server: Pick<ApiServer, 'kubeconfig'>;
+  /** Where it listens there. Default 6443. */
+  readonly port?: number;
+}
+
+/** A container that looks like the control plane of a kind cluster. */
+export interface KindCluster extends AsyncDisposable {
+  readonly name: string;
+  /** `<name>-control-plane`, as kind calls it. */
+  readonly controlPlane: string;
+  /** Of the container; the API server answers there on port 6443. */
+  readonly addresses: readonly IpAddress[];
+  /** Port on 127.0.0.1 of the engine's host where the API server answers too, as kind publishes it. */
+  readonly publishedPort: number;
+}
+
+/**
+ * Starts a container with what others know a kind cluster by: labels, name, network, a published port 6443, and
+ * `/etc/kubernetes/admin.conf`, whose server is the container's own name. What arrives on 6443 is handed on to the lab's API server.
+ * The server speaks HTTP, not HTTPS, unless told otherwise. Disposing it removes the container.
+ */
+export async function startKindCluster(options: KindClusterOptions, signal: AbortSignal): Promise<KindCluster> {
+  const { lab, engine, network, server, name = 'kind', port = 6443 } = options;
+  if (!/^[a-z0-9.-]+$/.test(name)) throw new UsageError('docker.kind', `not a name for a kind cluster: ${name}`);
+  const { IPv4, IPv6 } = lab.apiServer.addresses;
+  const controlPlane = `${name}-control-plane`;
+  const adminConf = `${lab.folder}/${controlPlane}.conf`;
+  await writeFile(adminConf, server.kubeconfig(`http://${controlPlane}:6443`));
+  const settings: readonly (readonly [option: string, value: string])[] = [
+    ['--name', controlPlane],
+    ['--hostname', controlPlane],
+    ['--network', network],
+    ['--label', `io.x-k8s.kind.cluster=${name}`],
+    ['--label', 'io.x-k8s.kind.role=control-plane'],
+    ['--publish', '127.0.0.1::6443/tcp'],
+    ['--restart', 'on-failure:1'],
+    ['--volume', `${adminConf}:/etc/kubernetes/admin.conf:ro`],
+  ];
+  const command = ['/node', '-e', relay, String(port), IPv4 ?? IPv6 ?? ''];
+  signal.throwIfAborted();
+  const remove = async (): Promise<void> => void (await engine.cli(['rm', '--force', controlPlane]));
+  try {
+    const image = await emptyImage(engine);
+    await docker(engine, ['run', '--detach', ...settings.flat(), ...machinePrograms, image, ...command]);
+    signal.throwIfAborted();
+    return { name, controlPlane, ...(await describe(engine, controlPlane)), [Symbol.asyncDispose]: remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+/** Hands connections on. Either end's end is the other's. */
+const relay = `
+const [port, host] = process.argv.slice(1);
+const net = require('net');
+process.on('SIGTERM', () => process.exit(0));
+net.createServer((from) => {
+  const to = net.connect(Number(port), host);
+  from.on('error', () => to.destroy()).on('close', () => to.destroy());
+  to.on('error', () => from.destroy()).on('close', () => from.destroy());
+  from.pipe(to).pipe(from);
+}).listen(6443, '::');
+`;
+
+interface Inspected {
+  readonly Ports: Readonly<Record<string, readonly { readonly HostPort: string }[] | null>>;
+  readonly Networks: Readonly<Record<string, { readonly IPAddress: string; readonly GlobalIPv6Address: string }>>;
+}
+
+async function describe(
+  engine: DockerEngine,
+  container: string,
+): Promise<Pick<KindCluster, 'addresses' | 'publishedPort'>> {
+  const text = await docker(engine, ['inspect', '--format', '{{json .NetworkSettings}}', container]);
+  const { Ports, Networks } = JSON.parse(text) as Inspected;
+  const texts = Object.values(Networks).flatMap(({ IPAddress, GlobalIPv6Address }) => [IPAddress, GlobalIPv6Address]);
+  return {
+    addresses: texts.flatMap((one) => tryParseIp(one) ?? []),
+    publishedPort: Number(Ports['6443/tcp']?.[0]?.HostPort),
+  };
+}
+
+async function docker(engine: DockerEngine, args: readonly string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await engine.cli(args);
+  if (exitCode === 0) return stdout.trim();
+  throw new HostError('docker.kind', `docker ${args[0]} for a kind cluster ended with ${exitCode}: ${stderr.trim()}`);
+}

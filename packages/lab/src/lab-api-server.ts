@@ -1,0 +1,45 @@
+import { parseCidr } from '@switchyard/core';
+import { serviceCidrs } from './address-plan.ts';
+import { type ApiClient, createApiClient } from './api-client.ts';
+import { listenInNamespace } from './apiserver/listen-in-namespace.ts';
+import { type ApiServer, startApiServer } from './apiserver/server.ts';
+import type { Lab } from './lab.ts';
+
+/** Where in a lab another API server listens. */
+export interface LabApiServerOptions {
+  readonly lab: Lab;
+  /** Of the lab's API host; `startCluster` has 6443 already. */
+  readonly port: number;
+}
+
+/** An API server without controllers and without Nodes: another cluster, as far as a program that only watches can tell. */
+export interface LabApiServer extends AsyncDisposable {
+  readonly server: ApiServer;
+  /** A client of the server, over loopback. */
+  readonly api: ApiClient;
+  readonly port: number;
+}
+
+/** Starts one on the machine's loopback (any port) and at the API host's addresses. */
+export async function startLabApiServer(options: LabApiServerOptions, signal: AbortSignal): Promise<LabApiServer> {
+  const { lab, port } = options;
+  await using stack = new AsyncDisposableStack();
+  const cidrs = lab.ipFamilies.map((family) => parseCidr(serviceCidrs[family]));
+  const server = stack.use(await startApiServer({ serviceCidrs: cidrs }));
+  const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
+  await listenInLab(lab, { server, port }, signal);
+  const api = stack.use(createApiClient({ url, name: 'lab' }));
+  const owned = stack.move();
+  return { server, api, port, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Makes a server listen on all addresses of the lab's API host. */
+export async function listenInLab(
+  lab: Lab,
+  { server, port }: Pick<LabApiServer, 'server' | 'port'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace } = lab.apiServer;
+  const host = lab.ipFamilies.includes('IPv6') ? '::' : '0.0.0.0';
+  await server.listen(await listenInNamespace({ namespace, host, port }, signal));
+}
