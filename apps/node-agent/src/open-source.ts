@@ -4,6 +4,7 @@ import {
   type ClusterStateSource,
   ConfigError,
   type EventRecorder,
+  logEvents,
   type Logger,
   messageOf,
   type Millis,
@@ -11,12 +12,10 @@ import {
   type Random,
   type ResourceKind,
 } from '@switchyard/core';
-import type { ApiServerConnection } from '@switchyard/core/kubernetes';
+import type { ApiServerConnection, EventReporter } from '@switchyard/core/kubernetes';
 import { collectedFamily, type MetricFamily } from '@switchyard/host';
 import type { SourceConfig } from './config.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
-import { ApiEventRecorder } from './events/api-events.ts';
-import { logEvents } from './events/log-events.ts';
 import { version } from './version.ts';
 
 /** What a source may need of this process. */
@@ -46,7 +45,7 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
     const events = { ...logEvents(log), [Symbol.asyncDispose]: () => Promise.resolve() };
     return { source: new ManifestSource({ folder: config.folder, clock, log }), from: config.folder, events };
   }
-  const { KubernetesSource, SourceMetrics, sendJson } = await import('@switchyard/core/kubernetes');
+  const { ApiEventRecorder, KubernetesSource, SourceMetrics, sendJson } = await import('@switchyard/core/kubernetes');
   const connection = await openConnection(config, clock);
   const userAgent = `switchyard-agent/${version}`;
   const { metrics } = metricsPage;
@@ -57,8 +56,13 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
   return {
     source: new KubernetesSource({ connection, nodes, clock, random, log, userAgent, metrics, sourceMetrics }),
     from: connection.url.origin,
-    events: new ApiEventRecorder({ send, nodeName, clock, logger: log }),
+    events: new ApiEventRecorder({ send, reporter: reporterOf(nodeName), clock, logger: log }),
   };
+}
+
+/** As kube-proxy calls itself: dashboards and habits filter by it. */
+function reporterOf(nodeName: NodeName): EventReporter {
+  return { controller: 'kube-proxy', instance: `kube-proxy-${nodeName}` };
 }
 
 function lagFamily(lags: ReadonlyMap<ResourceKind, Millis>): MetricFamily {

@@ -2,8 +2,11 @@ import type { NodeName } from './records/keys.ts';
 
 /** What an event is about. */
 export interface EventSubject {
-  readonly kind: 'Node' | 'Service';
-  /** Empty for a Node. */
+  /** Default: `v1`. */
+  readonly apiVersion?: string;
+  /** Such as `Node`, `Service`, `Lease`. */
+  readonly kind: string;
+  /** Empty for what has none, such as a Node. */
   readonly namespace: string;
   readonly name: string;
   /** Empty when it is not known. */

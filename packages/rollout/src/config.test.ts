@@ -1,9 +1,14 @@
 import { describe, expect, test } from 'vitest';
+import { millis } from '@switchyard/core';
 import { readConfig } from './config.ts';
+import { articleHealthCheck, articleProfile } from './testing/synthetic-run.ts';
+
+const ours = { ...articleProfile, name: 'ours', interval: millis(2000), downInterval: millis(500), fall: 1 };
+const profiles = [articleProfile, ours];
 
 function errorOf(args: readonly string[]): string {
   try {
-    readConfig(args);
+    readConfig(args, () => profiles);
   } catch (error) {
     return (error as Error).message;
   }
@@ -12,13 +17,15 @@ function errorOf(args: readonly string[]): string {
 
 describe('the options of the demo', () => {
   test('without any, both runs have the timings of the article', () => {
-    expect(readConfig([])).toEqual({
+    expect(readConfig([], () => profiles)).toEqual({
       fallbacks: ['off', 'on'],
       settings: {
         proxyMode: 'nftables',
         rate: 20,
         requestTimeout: 500,
-        healthCheck: { interval: 5000, fall: 3, rise: 1 },
+        healthCheck: articleHealthCheck(1),
+        runtime: 'process',
+        fastDrain: false,
         delayShutdown: 30_000,
         timeScale: 1,
       },
@@ -29,13 +36,24 @@ describe('the options of the demo', () => {
 
   test('the time scale shrinks every duration but the timeout of a request', () => {
     const args = ['--time-scale=0.1', '--delay-shutdown=5', '--health-check-interval', '2', '--health-check-fall=1'];
-    const config = readConfig(args);
+    const config = readConfig(args, () => profiles);
     expect(config).toMatchObject({
       settings: {
         requestTimeout: 500,
-        healthCheck: { interval: 200, fall: 1, rise: 1 },
+        healthCheck: { interval: 200, downInterval: 200, fall: 1, rise: 1 },
         delayShutdown: 500,
         timeScale: 0.1,
+      },
+    });
+  });
+
+  test('a profile is named, and explicit flags replace parts of it', () => {
+    const args = ['--health-check-profile=ours', '--health-check-fall=2', '--fast-drain', '--lb=docker'];
+    expect(readConfig(args, () => profiles)).toMatchObject({
+      settings: {
+        healthCheck: { profile: 'ours', interval: 2000, downInterval: 500, fall: 2, rise: 1 },
+        fastDrain: true,
+        runtime: 'docker',
       },
     });
   });
@@ -45,11 +63,11 @@ describe('the options of the demo', () => {
     ['--fallback=on', ['on']],
     ['--fallback=both', ['off', 'on']],
   ])('%s', (arg, fallbacks) => {
-    expect(readConfig([arg])).toMatchObject({ fallbacks });
+    expect(readConfig([arg], () => profiles)).toMatchObject({ fallbacks });
   });
 
   test.each(['--help', '-h'])('%s asks for the text', (arg) => {
-    expect(readConfig([arg])).toBe('help');
+    expect(readConfig([arg], () => profiles)).toBe('help');
   });
 
   test.each([
@@ -61,6 +79,8 @@ describe('the options of the demo', () => {
     [['--health-check-rise=0'], '--health-check-rise must be a number from 1 to 10, not "0"'],
     [['--fallback=maybe'], '--fallback must be off, on or both, not "maybe"'],
     [['--proxy-mode=ipvs'], '--proxy-mode must be nftables or iptables, not "ipvs"'],
+    [['--lb=podman'], '--lb must be process or docker, not "podman"'],
+    [['--health-check-profile=x'], '--health-check-profile must be one of cloud-provider-kind, ours, not "x"'],
     [['--bogus'], "Unknown option '--bogus'; ./dev demo --help lists the options"],
   ])('%j is refused in one line', (args, message) => {
     expect(errorOf(args)).toBe(message);

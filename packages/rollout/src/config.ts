@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { ConfigError, millis } from '@switchyard/core';
+import { healthCheckOf, type Profile, type ProfileChanges } from './profiles.ts';
 import type { RunSettings } from './run-record.ts';
 
 /** What the demo does. */
@@ -21,9 +22,14 @@ without and with the terminating fallback. Takes about 2 minutes; needs root.
   --fallback off|on|both     which runs (default both)
   --proxy-mode MODE          the agents' mode: nftables (default) or iptables
   --delay-shutdown SECONDS   how long the app serves on after SIGTERM (default 30)
-  --health-check-interval S  seconds between two checks of HAProxy (default 5)
-  --health-check-fall N      failures that take a node out (default 3)
-  --health-check-rise N      successes that put it back (default 1)
+  --health-check-profile P   the load balancer's health checks, by name (default cloud-provider-kind:
+                             every 5 s, out after 3 failures; switchyard-lb profiles lists them)
+  --health-check-interval S  seconds between two checks of HAProxy (default: the profile's)
+  --health-check-fall N      failures that take a node out (default: the profile's)
+  --health-check-rise N      successes that put it back (default: the profile's)
+  --fast-drain               the load balancer takes a node out as soon as an EndpointSlice says so
+  --lb process|docker        where the load balancer runs: HAProxy as a process (default), or a container
+                             of a Docker Engine that the demo starts in the lab (docs/kind.md)
   --report FILE              the report (default demo-report.html)
   --json FILE                the same as data
 `;
@@ -34,16 +40,19 @@ const options = {
   fallback: { type: 'string', default: 'both' },
   'proxy-mode': { type: 'string', default: 'nftables' },
   'delay-shutdown': { type: 'string', default: '30' },
-  'health-check-interval': { type: 'string', default: '5' },
-  'health-check-fall': { type: 'string', default: '3' },
-  'health-check-rise': { type: 'string', default: '1' },
+  'health-check-profile': { type: 'string', default: 'cloud-provider-kind' },
+  'health-check-interval': { type: 'string' },
+  'health-check-fall': { type: 'string' },
+  'health-check-rise': { type: 'string' },
+  'fast-drain': { type: 'boolean', default: false },
+  lb: { type: 'string', default: 'process' },
   report: { type: 'string', default: 'demo-report.html' },
   json: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-/** The configuration, or `help`. Throws `ConfigError` naming the flag. */
-export function readConfig(args: readonly string[]): DemoConfig | 'help' {
+/** The configuration, or `help`. Throws `ConfigError` naming the flag. `profiles` is asked only when a run is wanted. */
+export function readConfig(args: readonly string[], profiles: () => readonly Profile[]): DemoConfig | 'help' {
   const values = parse(args);
   if (values.help) return 'help';
   const number = (flag: keyof typeof options, min: number, max: number): number => {
@@ -62,6 +71,13 @@ export function readConfig(args: readonly string[]): DemoConfig | 'help' {
     if (Number.isInteger(value)) return value;
     throw new ConfigError('demo.flag', `--${flag} must be a whole number, not ${value}`);
   };
+  const changes: ProfileChanges = {
+    ...(values['health-check-interval'] === undefined
+      ? {}
+      : { interval: millis(1000 * number('health-check-interval', 0.1, 60)) }),
+    ...(values['health-check-fall'] === undefined ? {} : { fall: count('health-check-fall') }),
+    ...(values['health-check-rise'] === undefined ? {} : { rise: count('health-check-rise') }),
+  };
   const timeScale = number('time-scale', 0.02, 1);
   const scaled = (seconds: number): ReturnType<typeof millis> => millis(seconds * 1000 * timeScale);
   return {
@@ -70,11 +86,9 @@ export function readConfig(args: readonly string[]): DemoConfig | 'help' {
       proxyMode: proxyMode(values['proxy-mode']),
       rate: number('rate', 1, 1000),
       requestTimeout: millis(500),
-      healthCheck: {
-        interval: scaled(number('health-check-interval', 0.1, 60)),
-        fall: count('health-check-fall'),
-        rise: count('health-check-rise'),
-      },
+      healthCheck: healthCheckOf(profileNamed(values['health-check-profile'], profiles()), changes, timeScale),
+      fastDrain: values['fast-drain'],
+      runtime: runtime(values.lb),
       delayShutdown: scaled(number('delay-shutdown', 0, 300)),
       timeScale,
     },
@@ -105,4 +119,16 @@ function fallbacks(text: string): readonly ('off' | 'on')[] {
 function proxyMode(text: string): RunSettings['proxyMode'] {
   if (text === 'nftables' || text === 'iptables') return text;
   throw new ConfigError('demo.proxyMode', `--proxy-mode must be nftables or iptables, not ${JSON.stringify(text)}`);
+}
+
+function profileNamed(name: string, profiles: readonly Profile[]): Profile {
+  const found = profiles.find((profile) => profile.name === name);
+  if (found !== undefined) return found;
+  const known = profiles.map((profile) => profile.name).join(', ');
+  throw new ConfigError('demo.profile', `--health-check-profile must be one of ${known}, not ${JSON.stringify(name)}`);
+}
+
+function runtime(text: string): RunSettings['runtime'] {
+  if (text === 'process' || text === 'docker') return text;
+  throw new ConfigError('demo.lb', `--lb must be process or docker, not ${JSON.stringify(text)}`);
 }

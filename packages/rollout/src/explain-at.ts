@@ -1,6 +1,6 @@
 import { buildTable, ClusterState, explain, type IpAddress, nodeName, parseCidr, parseIp } from '@switchyard/core';
 import { clusterCidrs } from '@switchyard/lab';
-import { stateAt } from './observe-slices.ts';
+import { stateAt } from './rollout/observe-slices.ts';
 import type { ExplainAt } from './summarise.ts';
 
 /** Addresses the question needs. */

@@ -6,9 +6,11 @@ import { type DemoConfig, readConfig, usage } from './config.ts';
 import { explainFrom, labSettings } from './explain-at.ts';
 import { jsonResult } from './json-result.ts';
 import { LiveLines } from './live-lines.ts';
+import { readProfiles } from './profiles.ts';
 import { type ReportedRun, reportHtml } from './report/report-html.ts';
 import { resultRows, textTable } from './report/result-table.ts';
-import { type RolloutProgress, runRollout } from './run-rollout.ts';
+import type { RolloutProgress } from './rollout/progress.ts';
+import { runRollout } from './rollout/run-rollout.ts';
 import { summarise } from './summarise.ts';
 
 const explainAt = explainFrom(labSettings);
@@ -80,7 +82,7 @@ async function main(): Promise<void> {
   for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
   try {
-    const config = readConfig(process.argv.slice(2));
+    const config = readConfig(process.argv.slice(2), readProfiles);
     if (config === 'help') return console.log(usage);
     if (process.getuid?.() !== 0)
       throw new ConfigError('demo.root', 'the demo makes network namespaces and needs root; run: sudo ./dev demo');

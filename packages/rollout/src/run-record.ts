@@ -1,5 +1,11 @@
-import type { EndpointSliceRecord, Millis, ServiceRecord } from '@switchyard/core';
+import type { CheckTiming, EndpointSliceRecord, Millis, ServiceRecord } from '@switchyard/core';
 import type { LoadResult } from '@switchyard/lab';
+
+/** How the load balancer finds out which nodes to use. Durations are the real ones, already scaled. */
+export interface HealthCheck extends CheckTiming {
+  /** Name of the profile that the timing was taken from; flags may have changed it. */
+  readonly profile: string;
+}
 
 /** What was chosen for one run. Durations are the real ones, already scaled. */
 export interface RunSettings {
@@ -10,7 +16,11 @@ export interface RunSettings {
   readonly rate: number;
   /** How long a request may take in all. */
   readonly requestTimeout: Millis;
-  readonly healthCheck: { readonly interval: Millis; readonly fall: number; readonly rise: number };
+  readonly healthCheck: HealthCheck;
+  /** Where the load balancer runs: one HAProxy process in the lab's load-balancer host, or a container of a Docker Engine there. */
+  readonly runtime: 'process' | 'docker';
+  /** Whether the load balancer takes a node out as soon as an EndpointSlice says so, before any check fails. */
+  readonly fastDrain: boolean;
   /** How long the app goes on serving after SIGTERM. */
   readonly delayShutdown: Millis;
   /** Factor all durations were multiplied by; 1 is the article's experiment. */

@@ -1,27 +1,86 @@
-import { ConfigError, millis, seconds } from '@switchyard/core';
+import { ConfigError, millis, nobodyUpProbability, seconds } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { detectionTime, healthProfile } from './health-profiles.ts';
+import { detectionTime, healthProfile, healthProfiles, type HealthProfileName, noticeTime } from './health-profiles.ts';
 import { positiveDuration } from '../config/positive-duration.ts';
 
-test('cloud-provider-kind checks every 5 s, gives up after 3 failures and comes back after 1 success', () => {
-  expect(healthProfile('cloud-provider-kind')).toMatchObject({ interval: 5000, fall: 3, rise: 1, clusterPort: 10256 });
+describe('healthProfile', () => {
+  test('of cloud-provider-kind checks every 5 s, gives up after 3 failures and comes back after 1 success', () => {
+    expect(healthProfile('cloud-provider-kind')).toMatchObject({
+      interval: 5000,
+      fall: 3,
+      rise: 1,
+      clusterPort: 10256,
+    });
+  });
+  test('with parameters replaces those of the profile, and says so in its name', () => {
+    expect(healthProfile('cloud-provider-kind', { fall: 2 })).toMatchObject({
+      name: 'cloud-provider-kind, changed',
+      interval: 5000,
+      fall: 2,
+    });
+  });
+  test('with the parameters that the profile has anyway is the profile', () => {
+    expect(healthProfile('cloud-provider-kind', { interval: seconds(5), fall: 3 })).toBe(
+      healthProfiles['cloud-provider-kind'],
+    );
+  });
+  test.each<[what: string, name: HealthProfileName, interval: number, downInterval: number]>([
+    ['asks DOWN nodes as often, where the profile does', 'cloud-provider-kind', 500, 500],
+    ['leaves DOWN nodes alone, where the profile asks those more often', 'switchyard', 5000, 250],
+    ['never asks DOWN nodes less often', 'switchyard', 100, 100],
+  ])('with another interval %s', (_, name, interval, downInterval) => {
+    expect(healthProfile(name, { interval: millis(interval) }).downInterval).toBe(downInterval);
+  });
+  test.each([
+    ['an unknown profile', 'aws', {}],
+    ['no failures at all', 'cloud-provider-kind', { fall: 0 }],
+    ['half a success', 'cloud-provider-kind', { rise: 1.5 }],
+    ['a count that is no number', 'cloud-provider-kind', { rise: Number.NaN }],
+  ])('refuses %s', (_, name, changes) => {
+    expect(() => healthProfile(name, changes)).toThrow(ConfigError);
+  });
 });
 
-test('parameters replace those of the profile', () => {
-  expect(healthProfile('cloud-provider-kind', { interval: millis(500) })).toMatchObject({ interval: 500, fall: 3 });
+test.each<[name: HealthProfileName, notice: number, detection: number]>([
+  ['cloud-provider-kind', 10, 15],
+  ['cloud-provider-kind-envoy', 0, 2],
+  ['aws-nlb', 10, 20],
+  ['aws-nlb-default', 30, 60],
+  ['google-nlb', 16, 24],
+  ['azure-lb', 5, 10],
+  ['digitalocean-lb', 6, 9],
+  ['oci-lb', 20, 30],
+  ['switchyard', 0, 2],
+  ['switchyard-fast', 0.5, 1],
+])('%s takes a node out %d to %d s after its first failing answer', (name, notice, detection) => {
+  expect([noticeTime(healthProfiles[name]), detectionTime(healthProfiles[name])]).toEqual([
+    seconds(notice),
+    seconds(detection),
+  ]);
 });
 
-test.each([
-  ['an unknown profile', 'aws', {}],
-  ['no failures at all', 'cloud-provider-kind', { fall: 0 }],
-  ['half a success', 'cloud-provider-kind', { rise: 1.5 }],
-  ['a count that is no number', 'cloud-provider-kind', { rise: Number.NaN }],
-])('%s is refused', (_, name, changes) => {
-  expect(() => healthProfile(name, changes)).toThrow(ConfigError);
-});
-
-test('an app must go on serving for interval times fall', () => {
-  expect(detectionTime(healthProfile('cloud-provider-kind'))).toBe(seconds(15));
+describe('while the only pod moves to another node', () => {
+  const quickest = millis(0);
+  test.each<HealthProfileName>(['switchyard', 'switchyard-fast'])('%s, ours, never leaves nobody UP', (name) => {
+    expect(nobodyUpProbability(healthProfiles[name], quickest)).toBe(0);
+  });
+  test.each<[name: HealthProfileName, isPossible: boolean]>([
+    ['cloud-provider-kind', false],
+    ['cloud-provider-kind-envoy', true],
+    ['aws-nlb', true],
+    ['aws-nlb-default', true],
+    ['google-nlb', false],
+    ['azure-lb', true],
+    ['digitalocean-lb', true],
+    ['oci-lb', true],
+  ])('%s, faithful, may do so: %s', (name, isPossible) => {
+    expect(nobodyUpProbability(healthProfiles[name], quickest) > 0).toBe(isPossible);
+  });
+  test('others’ profiles close connections then, as they ask DOWN nodes no more often', () => {
+    const others = Object.values(healthProfiles).filter(({ name }) => !name.startsWith('switchyard'));
+    expect(others.every(({ whenNoneUp }) => whenNoneUp === 'close')).toBe(true);
+    expect(others.every(({ interval, downInterval }) => interval === downInterval)).toBe(true);
+  });
 });
 
 describe('positiveDuration', () => {

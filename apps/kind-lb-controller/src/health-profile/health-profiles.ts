@@ -1,50 +1,66 @@
-import { ConfigError, type Millis, millis, parsePort, seconds } from '@switchyard/core';
+import {
+  ConfigError,
+  isEqual,
+  type KnownCheck,
+  knownChecks,
+  type Millis,
+  parsePort,
+  seconds,
+  takenOutAfter,
+} from '@switchyard/core';
 import type { HealthProfile } from '../spec/health-profile.ts';
 
-/** The named profiles. */
-export type HealthProfileName = 'cloud-provider-kind';
+/** The named profiles. What each simulates, and where its figures come from, is said at `knownChecks`. */
+export type HealthProfileName = KnownCheck;
+
+/** All profiles by name, in the order in which people are to read them. */
+export const healthProfiles: Readonly<Record<HealthProfileName, HealthProfile>> = profilesOf(knownChecks);
 
 /**
- * `cloud-provider-kind`: what its first releases, which ran HAProxy, did. 10 to 15 s to notice a node that fails,
- * up to 5 s to notice one that works.
+ * A named profile with some of its parameters replaced; then it is called `<name>, changed`. A new interval is that of DOWN nodes too
+ * where the profile checks both alike. Throws `ConfigError` for an unknown name or a count below 1.
  */
-export const healthProfiles: Readonly<Record<HealthProfileName, HealthProfile>> = {
-  'cloud-provider-kind': {
-    name: 'cloud-provider-kind',
-    interval: seconds(5),
-    fall: 3,
-    rise: 1,
-    downInterval: seconds(5),
-    timeout: undefined,
-    connectTimeout: seconds(5),
-    clusterPort: parsePort(10256),
-    whenNoneUp: 'close',
-    lastUpFor: millis(0),
-  },
-};
-
-/** A named profile with some of its parameters replaced. Throws `ConfigError` for an unknown name or a count below 1. */
 export function healthProfile(name: string, changes: Partial<HealthProfile> = {}): HealthProfile {
   if (!isProfileName(name)) {
     const known = Object.keys(healthProfiles).join(', ');
     throw new ConfigError('health-profile.unknown', `no health-check profile is called '${name}'; there is ${known}`);
   }
-  const interval = changes.interval ?? healthProfiles[name].interval;
-  const profile = { ...healthProfiles[name], downInterval: interval, ...changes };
+  const named = healthProfiles[name];
+  const interval = changes.interval ?? named.interval;
+  // A DOWN node is never asked less often than one that is UP.
+  const downInterval = named.downInterval === named.interval ? interval : lesser(named.downInterval, interval);
+  const profile = { ...named, downInterval, ...changes };
   for (const count of ['fall', 'rise'] as const) {
     if (!Number.isInteger(profile[count]) || profile[count] < 1) {
       throw new ConfigError('health-profile.count', `--${count}: not a whole number of at least 1: ${profile[count]}`);
     }
   }
-  return profile;
+  return isEqual(profile, named) ? named : { ...profile, name: changes.name ?? `${name}, changed` };
+}
+
+/** Shortest time from a node's first failing answer until the load balancer has taken it out: a check was just about to come. */
+export function noticeTime(profile: HealthProfile): Millis {
+  return takenOutAfter(profile).shortest;
 }
 
 /**
  * Longest time from a node's first failing answer until the load balancer has taken it out: the check may just
  * have passed. An app must go on serving for longer than this.
  */
-export function detectionTime({ interval, fall }: HealthProfile): Millis {
-  return seconds((interval * fall) / 1000);
+export function detectionTime(profile: HealthProfile): Millis {
+  return takenOutAfter(profile).longest;
+}
+
+function profilesOf(checks: typeof knownChecks): Readonly<Record<HealthProfileName, HealthProfile>> {
+  const profiles = Object.entries(checks).map(([name, timing]): [string, HealthProfile] => [
+    name,
+    { name, ...timing, connectTimeout: seconds(5), clusterPort: parsePort(10256) },
+  ]);
+  return Object.fromEntries(profiles) as Record<HealthProfileName, HealthProfile>; // fromEntries forgets the names
+}
+
+function lesser(a: Millis, b: Millis): Millis {
+  return a < b ? a : b;
 }
 
 function isProfileName(name: string): name is HealthProfileName {

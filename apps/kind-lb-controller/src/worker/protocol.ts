@@ -6,7 +6,12 @@ import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
  */
 export type WorkerRequest =
   /** Addresses, routes, HAProxy's configuration, kernel rules: whatever differs from the spec is changed. */
-  | { readonly command: 'apply'; readonly spec: LoadBalancerSpec }
+  | {
+      readonly command: 'apply';
+      readonly spec: LoadBalancerSpec;
+      /** Whether the Service's ports are also served on the container's own addresses, where the engine's port publishing arrives. */
+      readonly isPublished: boolean;
+    }
   /** Health has changed: only kernel rules, from the spec that was applied last and HAProxy's server states. */
   | { readonly command: 'followHealth' };
 

@@ -1,4 +1,5 @@
 import {
+  aborted,
   type Clock,
   HostError,
   type HttpHandler,
@@ -9,7 +10,6 @@ import {
   type Logger,
   seconds,
 } from '@switchyard/core';
-import { aborted } from '../aborted.ts';
 import type { BindTarget } from '../config/run-config.ts';
 
 /** One server of the agent. */

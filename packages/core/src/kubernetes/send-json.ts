@@ -9,12 +9,15 @@ import { startInactivityTimer } from './inactivity.ts';
 
 /** One request that writes, or asks for something small. */
 export interface JsonRequest {
-  readonly method: 'GET' | 'POST' | 'PATCH';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With its query, below the server's own prefix. */
   readonly path: string;
   /** Sent as JSON; a PATCH is a merge patch. Undefined for a GET. */
   readonly body?: unknown;
 }
+
+/** One request, as `sendJson` with its options given: rejects with `ApiServerError` when there is no answer. */
+export type SendJson = (request: JsonRequest, signal: AbortSignal) => Promise<JsonAnswer>;
 
 /** What the server said, whatever it said. */
 export interface JsonAnswer {

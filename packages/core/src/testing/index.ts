@@ -10,6 +10,7 @@ export * from './faulty-backend.ts';
 export * from './scripted-api-server.ts';
 export * from './recording-clock.ts';
 export * from './memory-logger.ts';
+export * from './memory-leases.ts';
 export * from './memory-metrics.ts';
 export * from './free-port.ts';
 export * from './seeded-random.ts';

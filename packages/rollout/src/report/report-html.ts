@@ -1,4 +1,4 @@
-import type { RunRecord } from '../run-record.ts';
+import type { RunRecord, RunSettings } from '../run-record.ts';
 import type { RunSummary } from '../run-summary.ts';
 import { causeText, resultRows } from './result-table.ts';
 import { styleSheet } from './style-sheet.ts';
@@ -14,12 +14,7 @@ export interface ReportedRun {
 /** The whole report as one self-contained page: no script, no request to anywhere. */
 export function reportHtml(runs: readonly ReportedRun[]): string {
   const settings = runs[0]?.run.settings;
-  const facts =
-    settings === undefined
-      ? ''
-      : `HAProxy checks every ${settings.healthCheck.interval / 1000} s, ${settings.healthCheck.fall} failures take a node out; ` +
-        `the app serves ${settings.delayShutdown / 1000} s after SIGTERM; ${settings.rate} requests/s in an open loop, ` +
-        `${settings.requestTimeout} ms each; agents in the ${settings.proxyMode} mode${settings.timeScale === 1 ? '' : `; all durations scaled by ${settings.timeScale}`}.`;
+  const facts = settings === undefined ? '' : factsOf(settings);
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -39,6 +34,19 @@ ${runs.map(section).join('\n')}
 </body>
 </html>
 `;
+}
+
+/** What was chosen, in one sentence. */
+function factsOf(settings: RunSettings): string {
+  const { profile, interval, fall } = settings.healthCheck;
+  const place = settings.runtime === 'docker' ? ' in a container' : '';
+  const drain = settings.fastDrain ? ', and as soon as an EndpointSlice says so (fast drain)' : '';
+  const scale = settings.timeScale === 1 ? '' : `; all durations scaled by ${settings.timeScale}`;
+  return (
+    `HAProxy${place} checks every ${interval / 1000} s, ${fall} failures take a node out${drain} (profile ${profile}); ` +
+    `the app serves ${settings.delayShutdown / 1000} s after SIGTERM; ${settings.rate} requests/s in an open loop, ` +
+    `${settings.requestTimeout} ms each; agents in the ${settings.proxyMode} mode${scale}.`
+  );
 }
 
 function resultTable(runs: readonly ReportedRun[]): string {

@@ -1,5 +1,23 @@
 import { millis, type Millis } from '@switchyard/core';
-import type { EndpointMoment, RequestRecord, RunRecord } from '../run-record.ts';
+import { healthCheckOf, type Profile } from '../profiles.ts';
+import type { EndpointMoment, HealthCheck, RequestRecord, RunRecord } from '../run-record.ts';
+
+/** The article's load balancer, as `switchyard-lb profiles` tells it. */
+export const articleProfile: Profile = {
+  name: 'cloud-provider-kind',
+  interval: millis(5000),
+  downInterval: millis(5000),
+  fall: 3,
+  rise: 1,
+  timeout: undefined,
+  whenNoneUp: 'close',
+  lastUpFor: millis(0),
+};
+
+/** Its health checks, all durations times `timeScale`. */
+export function articleHealthCheck(timeScale: number): HealthCheck {
+  return healthCheckOf(articleProfile, {}, timeScale);
+}
 
 /** Zero of the synthetic clock: the old pod's deletionTimestamp. */
 export const deletedAt: Millis = millis(1_800_000_000_000);
@@ -26,7 +44,9 @@ export function syntheticRun(options: { readonly terminatingFallback: boolean })
       terminatingFallback,
       rate: 20,
       requestTimeout: millis(500),
-      healthCheck: { interval: millis(5000), fall: 3, rise: 1 },
+      healthCheck: articleHealthCheck(1),
+      runtime: 'process',
+      fastDrain: false,
       delayShutdown: millis(30_000),
       proxyMode: 'nftables',
       timeScale: 1,

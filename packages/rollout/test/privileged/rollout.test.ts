@@ -2,8 +2,10 @@ import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { explainFrom, labSettings } from '../../src/explain-at.ts';
 import type { RunRecord, RunSettings } from '../../src/run-record.ts';
-import { type RolloutProgress, runRollout } from '../../src/run-rollout.ts';
+import { silentProgress } from '../../src/rollout/progress.ts';
+import { runRollout } from '../../src/rollout/run-rollout.ts';
 import { summarise } from '../../src/summarise.ts';
+import { articleHealthCheck } from '../../src/testing/synthetic-run.ts';
 
 /** The article's experiment with all durations divided by ten; the rate stays, so that a request is a tenth of the loss. */
 const timeScale = 0.1;
@@ -11,15 +13,11 @@ const settings: Omit<RunSettings, 'terminatingFallback'> = {
   rate: 50,
   requestTimeout: millis(500),
   proxyMode: 'nftables',
-  healthCheck: { interval: millis(5000 * timeScale), fall: 3, rise: 1 },
+  healthCheck: articleHealthCheck(timeScale),
+  runtime: 'process',
+  fastDrain: false,
   delayShutdown: millis(30_000 * timeScale),
   timeScale,
-};
-const silent: RolloutProgress = {
-  step: () => undefined,
-  loadStarted: () => undefined,
-  request: () => undefined,
-  loadEnded: () => undefined,
 };
 const explainAt = explainFrom(labSettings);
 
@@ -27,7 +25,7 @@ function run(fallback: 'off' | 'on'): Promise<RunRecord> {
   const signal = AbortSignal.timeout(90_000);
   return runRollout(
     { labName: `t${fallback}`, settings: { ...settings, terminatingFallback: fallback === 'on' } },
-    silent,
+    silentProgress,
     signal,
   );
 }

@@ -1,0 +1,51 @@
+import { millis, parsePort, seconds } from '@switchyard/core';
+import { expect, test } from 'vitest';
+import { healthProfile } from './health-profiles.ts';
+import { durationText, effectiveProfileText, rangeText } from './profile-text.ts';
+
+const local = { kind: 'local', port: parsePort(31_234) } as const;
+
+test.each([
+  [
+    'a plain profile',
+    healthProfile('cloud-provider-kind'),
+    'HTTP GET :31234/healthz every 5 s, out after 3 failures (10 to 15 s), in after 1',
+  ],
+  [
+    'one with a timeout',
+    healthProfile('aws-nlb'),
+    'HTTP GET :31234/healthz every 10 s, answered within 6 s, out after 2 failures (10 to 20 s), in after 2',
+  ],
+  [
+    'one of ours',
+    healthProfile('switchyard'),
+    'HTTP GET :31234/healthz every 2 s, out after 1 failure (0 to 2 s), in after 1, ' +
+      'nodes that are out asked every 250 ms, while none is in, those of the last 10 s serve on',
+  ],
+  [
+    'one in milliseconds',
+    healthProfile('cloud-provider-kind', { interval: millis(100) }),
+    'HTTP GET :31234/healthz every 100 ms, out after 3 failures (200 to 300 ms), in after 1',
+  ],
+])('effectiveProfileText of %s', (_, profile, text) => {
+  expect(effectiveProfileText(profile, local)).toBe(text);
+});
+
+test('effectiveProfileText of a Cluster Service names the port of the proxy’s own health', () => {
+  const text = effectiveProfileText(healthProfile('cloud-provider-kind'), { kind: 'cluster' });
+  expect(text).toMatch(/^HTTP GET :10256\/healthz every 5 s/);
+});
+
+test.each([
+  [0, '0 s'],
+  [250, '250 ms'],
+  [1500, '1.5 s'],
+  [16_150, '16.15 s'],
+  [60_000, '60 s'],
+])('durationText of %d ms is %s', (duration, text) => {
+  expect(durationText(millis(duration))).toBe(text);
+});
+
+test('rangeText has one unit', () => {
+  expect(rangeText(millis(500), seconds(1))).toBe('0.5 to 1 s');
+});

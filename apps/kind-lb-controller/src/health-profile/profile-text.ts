@@ -1,0 +1,36 @@
+import type { Millis, Port } from '@switchyard/core';
+import type { HealthProfile } from '../spec/health-profile.ts';
+import { detectionTime, noticeTime } from './health-profiles.ts';
+
+/** Where nodes are asked: at the Service's healthCheckNodePort (`externalTrafficPolicy: Local`), or at their proxy's own. */
+export type CheckedPort = { readonly kind: 'local'; readonly port: Port } | { readonly kind: 'cluster' };
+
+/**
+ * What a profile does, as one sentence part for conditions, Events and logs:
+ * `HTTP GET :31234/healthz every 5 s, out after 3 failures (10 to 15 s), in after 1`.
+ */
+export function effectiveProfileText(profile: HealthProfile, checked: CheckedPort): string {
+  const { interval, downInterval, fall, rise, timeout, whenNoneUp, lastUpFor } = profile;
+  const port = checked.kind === 'local' ? checked.port : profile.clusterPort;
+  const failures = fall === 1 ? '1 failure' : `${fall} failures`;
+  return [
+    `HTTP GET :${port}/healthz every ${durationText(interval)}`,
+    ...(timeout === undefined ? [] : [`answered within ${durationText(timeout)}`]),
+    `out after ${failures} (${rangeText(noticeTime(profile), detectionTime(profile))})`,
+    `in after ${rise}`,
+    ...(downInterval === interval ? [] : [`nodes that are out asked every ${durationText(downInterval)}`]),
+    ...(whenNoneUp === 'close' ? [] : [`while none is in, those of the last ${durationText(lastUpFor)} serve on`]),
+  ].join(', ');
+}
+
+/** `5 s`, `1.5 s`, `250 ms`. */
+export function durationText(duration: Millis): string {
+  return duration >= 1000 || duration === 0 ? `${Math.round(duration / 10) / 100} s` : `${Math.round(duration)} ms`;
+}
+
+/** `10 to 15 s`: both in the unit of the longer one. */
+export function rangeText(shortest: Millis, longest: Millis): string {
+  return longest >= 1000
+    ? `${Math.round(shortest / 10) / 100} to ${durationText(longest)}`
+    : `${Math.round(shortest)} to ${durationText(longest)}`;
+}

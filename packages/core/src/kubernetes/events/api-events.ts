@@ -1,0 +1,247 @@
+import { aborted } from '../../aborted.ts';
+import { messageOf } from '../../errors.ts';
+import type { EventRecorder, EventSubject, RecordedEvent } from '../../events.ts';
+import type { Logger } from '../../log.ts';
+import { type Clock, type Millis, millis, seconds } from '../../time.ts';
+import type { JsonAnswer, JsonRequest, SendJson } from '../send-json.ts';
+import { EventBudget } from './event-budget.ts';
+import {
+  eventName,
+  eventNamespace,
+  eventObject,
+  type EventReporter,
+  type EventSeries,
+  seriesKey,
+  seriesPatch,
+} from './event-object.ts';
+import { agentEventPolicy, type EventPolicy } from './event-policy.ts';
+import { subjectUid } from './subject-uid.ts';
+
+/** What a recorder on an API server needs. */
+export interface ApiEventsOptions {
+  readonly send: SendJson;
+  readonly reporter: EventReporter;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Default: `agentEventPolicy`. */
+  readonly policy?: EventPolicy;
+}
+
+/** Repetitions are told of that often at most, but for the first. */
+const repeatInterval: Millis = seconds(60);
+/** When nobody may write events, it is tried again after so long. */
+const refusedPause: Millis = seconds(600);
+const firstRetry: Millis = seconds(1);
+const longestRetry: Millis = seconds(60);
+const maxAttempts = 10;
+/** What waits when the agent ends gets this long to be sent. */
+const flushTime: Millis = seconds(1);
+
+interface Series extends EventSeries {
+  last: Millis;
+  count: number;
+  name: string;
+  /** How many of `count` the API server knows; 0: it knows nothing. */
+  sent: number;
+  /** Monotonic: when something is to be sent, at the earliest. */
+  dueAt: number;
+  /** Monotonic: when the last one came. */
+  seenAt: number;
+  attempts: number;
+}
+
+/**
+ * Events of events.k8s.io/v1, one request at a time, beside everything else. Repetitions become a series of one object;
+ * the number of different ones is bounded, and so is their rate. What cannot be delivered is forgotten after
+ * some attempts. Disposing it sends what waits, for a second at most.
+ */
+export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
+  readonly #options: ApiEventsOptions;
+  readonly #policy: EventPolicy;
+  readonly #budgets = new Map<string, EventBudget>();
+  readonly #series = new Map<string, Series>();
+  readonly #stop = new AbortController();
+  readonly #work: Promise<void>;
+  #poked = Promise.withResolvers<void>();
+  #named = 0;
+  #isDropping = false;
+  #isRefused = false;
+  #pausedUntil = -Infinity;
+
+  constructor(options: ApiEventsOptions) {
+    this.#options = options;
+    this.#policy = options.policy ?? agentEventPolicy;
+    this.#work = this.#run(this.#stop.signal);
+  }
+
+  record(event: RecordedEvent): void {
+    const { clock, logger } = this.#options;
+    const { type, reason, regarding, note } = event;
+    logger.debug('event', {
+      type,
+      reason,
+      regarding: `${regarding.kind} ${regarding.namespace}/${regarding.name}`,
+      note,
+    });
+    const key = seriesKey(event, this.#policy.notes);
+    const known = this.#series.get(key);
+    if (known !== undefined && clock.monotonic() - known.seenAt < this.#policy.seriesEnd) {
+      known.count++;
+      known.last = clock.now();
+      known.seenAt = clock.monotonic();
+    } else if (!this.#begin(key, event)) return;
+    this.#poked.resolve();
+  }
+
+  /** Nothing waits to be sent now. */
+  get isIdle(): boolean {
+    return ![...this.#series.values()].some((one) => one.sent === 0);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { clock } = this.#options;
+    const until = clock.monotonic() + flushTime;
+    const step = millis(20);
+    while (!this.isIdle && !this.#isRefused && clock.monotonic() < until) await clock.sleep(step, this.#stop.signal);
+    this.#stop.abort();
+    await this.#work;
+  }
+
+  #begin(key: string, event: RecordedEvent): boolean {
+    const { clock, logger } = this.#options;
+    this.#forgetOver();
+    if (this.#series.size >= this.#policy.maxSeries || !this.#budgetOf(event.regarding).take()) {
+      if (!this.#isDropping)
+        logger.warn('too many different events; some are not told to the API server', { reason: event.reason });
+      this.#isDropping = true;
+      return false;
+    }
+    this.#isDropping = false;
+    const now = clock.now();
+    const at = clock.monotonic();
+    const name = eventName(event, now, this.#named++);
+    this.#series.set(key, {
+      event,
+      name,
+      first: now,
+      last: now,
+      count: 1,
+      sent: 0,
+      dueAt: at,
+      seenAt: at,
+      attempts: 0,
+    });
+    return true;
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const next = this.#next();
+      const wait = Math.max(next?.dueAt ?? Infinity, this.#pausedUntil) - this.#options.clock.monotonic();
+      if (next === undefined || wait > 0) await this.#pause(wait, signal);
+      else await this.#deliver(next, signal);
+    }
+  }
+
+  /** Until something is recorded, or `time` is over. */
+  async #pause(time: number, signal: AbortSignal): Promise<void> {
+    const enough = new AbortController();
+    const stop = AbortSignal.any([signal, enough.signal]);
+    const timer =
+      time === Infinity ? aborted(stop) : this.#options.clock.sleep(millis(time), stop).catch(() => undefined);
+    await Promise.race([this.#poked.promise, timer]);
+    this.#poked = Promise.withResolvers<void>();
+    enough.abort();
+    await timer;
+  }
+
+  /** What is due first, of those that have something to tell. */
+  #next(): Series | undefined {
+    let next: Series | undefined;
+    for (const one of this.#series.values()) {
+      if (one.count > one.sent && (next === undefined || one.dueAt < next.dueAt)) next = one;
+    }
+    return next;
+  }
+
+  #budgetOf({ kind, namespace, name }: EventSubject): EventBudget {
+    const key = this.#policy.budgetPer === 'recorder' ? '' : `${kind} ${namespace}/${name}`;
+    let budget = this.#budgets.get(key);
+    if (budget === undefined) {
+      budget = new EventBudget(this.#options.clock, this.#policy.rate);
+      this.#budgets.set(key, budget);
+    }
+    return budget;
+  }
+
+  #forgetOver(): void {
+    const now = this.#options.clock.monotonic();
+    for (const [key, one] of this.#series) {
+      if (one.count === one.sent && now - one.seenAt >= this.#policy.seriesEnd) this.#series.delete(key);
+    }
+    for (const [key, budget] of this.#budgets) if (budget.isFull) this.#budgets.delete(key);
+  }
+
+  async #deliver(series: Series, signal: AbortSignal): Promise<void> {
+    const { send, clock } = this.#options;
+    const { count } = series;
+    try {
+      const answer = await send(await this.#requestFor(series, signal), signal);
+      this.#settle(series, answer, count);
+    } catch (error) {
+      if (signal.aborted) return;
+      // Whatever it is: an event must never end the agent.
+      this.#retry(series, messageOf(error), undefined);
+    }
+    if (series.sent === count) {
+      series.attempts = 0;
+      series.dueAt = clock.monotonic() + (count === 1 ? 0 : repeatInterval);
+    }
+  }
+
+  async #requestFor(series: Series, signal: AbortSignal): Promise<JsonRequest> {
+    const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(eventNamespace(series.event))}/events`;
+    if (series.sent > 0) {
+      return { method: 'PATCH', path: `${path}/${encodeURIComponent(series.name)}`, body: seriesPatch(series) };
+    }
+    const uid = await subjectUid(series.event.regarding, this.#options.send, signal);
+    return { method: 'POST', path, body: eventObject(series, this.#options.reporter, uid) };
+  }
+
+  #settle(series: Series, { status, body, retryAfter }: JsonAnswer, count: number): void {
+    const { logger, clock } = this.#options;
+    if (status < 300 || (status === 409 && series.sent === 0)) {
+      if (this.#isRefused) logger.info('events are accepted again');
+      this.#isRefused = false;
+      series.sent = count;
+    } else if (status === 403) {
+      if (!this.#isRefused) {
+        logger.warn('events are refused; grant "create" and "patch" on events of events.k8s.io to this account', {
+          answer: body.slice(0, 300),
+        });
+      }
+      this.#isRefused = true;
+      this.#pausedUntil = clock.monotonic() + refusedPause;
+    } else if (status === 404 && series.sent > 0) {
+      // The server keeps events for an hour: what is told of again is a new one.
+      series.sent = 0;
+      series.name = eventName(series.event, clock.now(), this.#named++);
+    } else if (status === 401 || status === 429 || status >= 500) {
+      this.#retry(series, `answered ${status}`, retryAfter);
+    } else this.#giveUp(series, `answered ${status}: ${body.slice(0, 300)}`);
+  }
+
+  #retry(series: Series, why: string, after: Millis | undefined): void {
+    series.attempts++;
+    if (series.attempts >= maxAttempts) return this.#giveUp(series, why);
+    const wait = after ?? Math.min(longestRetry, firstRetry * 2 ** (series.attempts - 1));
+    series.dueAt = this.#options.clock.monotonic() + wait;
+  }
+
+  #giveUp(series: Series, why: string): void {
+    const { reason, regarding } = series.event;
+    this.#options.logger.info('an event was not delivered', { reason, regarding: regarding.name, why });
+    series.sent = series.count;
+    this.#series.delete(seriesKey(series.event, this.#policy.notes));
+  }
+}

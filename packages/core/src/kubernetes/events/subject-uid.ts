@@ -1,0 +1,28 @@
+import { ApiServerError } from '../../errors.ts';
+import type { EventSubject } from '../../events.ts';
+import type { SendJson } from '../send-json.ts';
+
+/**
+ * The uid of what an event is about, empty when nobody knows it. `kubectl describe service` shows only events with the
+ * Service's own uid. It is asked for by a list, which this account may do anyway; a plain GET would need another
+ * permission.
+ */
+export async function subjectUid(subject: EventSubject, send: SendJson, signal: AbortSignal): Promise<string> {
+  if (subject.uid !== '' || subject.kind !== 'Service') return subject.uid;
+  const query = new URLSearchParams({ fieldSelector: `metadata.name=${subject.name}`, limit: '1' });
+  const path = `/api/v1/namespaces/${encodeURIComponent(subject.namespace)}/services?${query.toString()}`;
+  try {
+    const { status, body } = await send({ method: 'GET', path }, signal);
+    return status === 200 ? uidOfFirst(JSON.parse(body)) : '';
+  } catch (error) {
+    if (error instanceof ApiServerError || error instanceof SyntaxError) return '';
+    throw error;
+  }
+}
+
+function uidOfFirst(list: unknown): string {
+  const items = (list as { readonly items?: unknown } | null)?.items;
+  const [first] = Array.isArray(items) ? (items as readonly unknown[]) : [];
+  const uid = (first as { readonly metadata?: { readonly uid?: unknown } } | undefined)?.metadata?.uid;
+  return typeof uid === 'string' ? uid : '';
+}

@@ -1,0 +1,19 @@
+import type { EventRecorder } from './events.ts';
+import type { Logger } from './log.ts';
+
+/** Events as log lines, where there is no API server. */
+export function logEvents(logger: Logger): EventRecorder {
+  return {
+    record: ({ type, reason, action, regarding, note }) => {
+      const { kind, namespace, name } = regarding;
+      const fields = {
+        reason,
+        action,
+        regarding: namespace === '' ? `${kind} ${name}` : `${kind} ${namespace}/${name}`,
+        note,
+      };
+      if (type === 'Warning') logger.warn('event', fields);
+      else logger.info('event', fields);
+    },
+  };
+}

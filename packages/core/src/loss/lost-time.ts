@@ -1,0 +1,53 @@
+import type { ExplainedCause } from './loss-model.ts';
+import type { Failing } from './node-timeline.ts';
+import { inOrder, stepReader, type Steps } from './steps.ts';
+
+/** One node as the load balancer uses it. */
+export interface UsedNode {
+  readonly isUp: Steps<boolean>;
+  /** May stand in while no node is UP. */
+  readonly standsIn: Steps<boolean>;
+  /** Gets nothing while another node is UP. */
+  readonly isDraining: Steps<boolean>;
+  readonly failing: Steps<Failing>;
+}
+
+/** Milliseconds of full traffic that are lost, by cause; causes without a loss are left out. */
+export type LostTime = Readonly<Partial<Record<ExplainedCause, number>>>;
+
+/** Adds up what is lost over all time. Traffic is spread evenly over the nodes in use. */
+export function lostTime(nodes: readonly UsedNode[]): LostTime {
+  const all = (steps: Steps<unknown>): readonly number[] => steps.changes.map(({ at }) => at);
+  const times = inOrder(nodes.flatMap((node) => Object.values(node).flatMap(all)));
+  const readers = nodes.map((node) => ({
+    isUp: stepReader(node.isUp),
+    standsIn: stepReader(node.standsIn),
+    isDraining: stepReader(node.isDraining),
+    failing: stepReader(node.failing),
+  }));
+  const lost: Partial<Record<ExplainedCause, number>> = {};
+  times.forEach((from, index) => {
+    // After the last change nothing is lost, or for ever: a rollout that never ends is told elsewhere.
+    const duration = (times[index + 1] ?? from) - from;
+    const states = readers.map((read) => ({
+      isUp: read.isUp(from),
+      standsIn: read.standsIn(from),
+      isDraining: read.isDraining(from),
+      failing: read.failing(from),
+    }));
+    const up = states.filter(({ isUp }) => isUp);
+    const preferred = up.filter(({ isDraining }) => !isDraining);
+    const usable = preferred.length > 0 ? preferred : up;
+    const used = usable.length > 0 ? usable : states.filter(({ standsIn }) => standsIn);
+    if (used.length === 0) add(lost, 'noServerUp', duration);
+    for (const { failing } of used) {
+      const cause = failing.by === 'app' ? 'appGone' : used.length === 1 ? 'droppedByNodeAlone' : 'droppedByNodeShared';
+      add(lost, cause, (duration * failing.share) / used.length);
+    }
+  });
+  return lost;
+}
+
+function add(lost: Partial<Record<ExplainedCause, number>>, cause: ExplainedCause, amount: number): void {
+  if (amount > 0) lost[cause] = (lost[cause] ?? 0) + amount;
+}

@@ -1,0 +1,63 @@
+import type { PodLife } from './rollout-pods.ts';
+import { inOrder, type Steps, stepsAt } from './steps.ts';
+
+/** What a node does with connections. `share` of them are lost: 0 to 1; `by`: whose fault that is. */
+export interface Failing {
+  readonly share: number;
+  readonly by: 'node' | 'app';
+}
+
+/** What the load balancer and its clients meet at one node over time. */
+export interface NodeTimeline {
+  /** What the health check answers: whether the node has a ready endpoint. */
+  readonly isHealthy: Steps<boolean>;
+  readonly failing: Steps<Failing>;
+  /** Whether one of its endpoints is ready in the API, before any proxy knows. */
+  readonly hasReadyPod: Steps<boolean>;
+}
+
+/** How long after the API its proxy knows, in milliseconds. */
+export interface ProxyDelays {
+  readonly ready: number;
+  readonly terminating: number;
+  readonly terminatingFallback: boolean;
+}
+
+const fine: Failing = { share: 0, by: 'app' };
+
+/** What a node with these pods does, as far as its proxy knows of them. A node without pods drops. */
+export function nodeTimeline(pods: readonly PodLife[], delays: ProxyDelays): NodeTimeline {
+  const { ready, terminating, terminatingFallback } = delays;
+  const isReady = (pod: PodLife, at: number): boolean =>
+    pod.readyAt + ready <= at && at < Math.max(pod.deletedAt + terminating, pod.readyAt + ready);
+  /** Known to terminate, and not yet known to be gone. */
+  const isDraining = (pod: PodLife, at: number): boolean =>
+    pod.deletedAt + terminating <= at && at < pod.endsAt + Math.min(ready, terminating);
+  const failingAt = (at: number): Failing => {
+    const readyPods = pods.filter((pod) => isReady(pod, at));
+    const draining = readyPods.length === 0 && terminatingFallback ? pods.filter((pod) => isDraining(pod, at)) : [];
+    const used = readyPods.length > 0 ? readyPods : draining;
+    const gone = used.filter((pod) => pod.endsAt <= at).length;
+    if (used.length > 0) return gone === 0 ? fine : { share: gone / used.length, by: 'app' };
+    return { share: 1, by: pods.some((pod) => pod.deletedAt <= at && at < pod.endsAt) ? 'node' : 'app' };
+  };
+  const times = inOrder(
+    pods.flatMap(({ readyAt, deletedAt, endsAt }) => [
+      readyAt + ready,
+      deletedAt + terminating,
+      endsAt,
+      endsAt + Math.min(ready, terminating),
+    ]),
+  );
+  const has = (at: number): boolean => pods.some((pod) => pod.readyAt <= at && at < pod.deletedAt);
+  const moments = inOrder(pods.flatMap(({ readyAt, deletedAt }) => [readyAt, deletedAt]));
+  return {
+    isHealthy: stepsAt(isHealthyAtStart(pods), times, (at) => pods.some((pod) => isReady(pod, at))),
+    failing: stepsAt(isHealthyAtStart(pods) ? fine : ({ share: 1, by: 'app' } as const), times, failingAt),
+    hasReadyPod: stepsAt(isHealthyAtStart(pods), moments, has),
+  };
+}
+
+function isHealthyAtStart(pods: readonly PodLife[]): boolean {
+  return pods.some(({ readyAt }) => readyAt === -Infinity);
+}

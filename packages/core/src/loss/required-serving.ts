@@ -1,0 +1,28 @@
+import { type Millis, millis } from '../time.ts';
+import { takenInAfter, takenOutAfter } from './check-timing.ts';
+import type { RolloutSetting } from './rollout-setting.ts';
+
+/**
+ * How long an app must go on accepting connections after its pod's deletion (preStop and drain together) so that no connection
+ * reaches a node whose app is gone: until the proxy has noticed and the load balancer has taken the node out, h + fall x interval.
+ * Where nodes that were UP stand in for nobody, also until the load balancer has taken the new node in. Undefined: no time is
+ * enough, the proxy itself drops what comes after the deletion (no fallback).
+ *
+ * It does not close the hole of a load balancer that closes connections while nobody is UP: see `nobodyUpProbability`.
+ */
+export function requiredServing(setting: Omit<RolloutSetting, 'app'>): Millis | undefined {
+  const { policy, check, proxy, fastDrain, shape } = setting;
+  if (policy === 'Cluster') return proxy.noticesTerminating.longest;
+  if (!proxy.terminatingFallback) return undefined;
+  const isTakenOut = millis(proxy.noticesTerminating.longest + takenOutAfter(check).longest);
+  const isTakenIn = millis(proxy.noticesReady.longest + takenInAfter(check).longest - shape.minReady);
+  const isAlone = shape.replicas === 1;
+  const drainedAfter = fastDrain === undefined ? undefined : millis(Math.min(isTakenOut, fastDrain.longest));
+  // A node that drains goes on being used while no other is UP.
+  if (drainedAfter !== undefined) return isAlone ? later(drainedAfter, isTakenIn) : drainedAfter;
+  return isAlone && check.whenNoneUp === 'lastUp' ? later(isTakenOut, isTakenIn) : isTakenOut;
+}
+
+function later(a: Millis, b: Millis): Millis {
+  return a > b ? a : b;
+}

@@ -1,0 +1,125 @@
+import { millis } from '@switchyard/core';
+import { healthCheckOf, type Profile } from '../profiles.ts';
+import { deployApp } from '../rollout/app.ts';
+import type { RolloutProgress } from '../rollout/progress.ts';
+import { silentProgress } from '../rollout/progress.ts';
+import { rollOut } from '../rollout/roll-out.ts';
+import type { App } from '../rollout/app.ts';
+import type { Scene } from '../rollout/scene.ts';
+import type { RunRecord, RunSettings } from '../run-record.ts';
+import { type Agents, startAgents } from '../stage/agents.ts';
+import { type LoadBalancerHost, prepareLoadBalancerHost } from '../stage/load-balancer-host.ts';
+import { setStage, type Stage } from '../stage/stage.ts';
+
+/** What to measure: one rollout for every profile, with the fallback off and on, and every drain time. */
+export interface ProfileMeasurement {
+  readonly labName: string;
+  readonly profiles: readonly Profile[];
+  /** Of the terminating fallback. */
+  readonly fallbacks: readonly boolean[];
+  /** Seconds that the app goes on serving after SIGTERM, unscaled. */
+  readonly drains: readonly number[];
+  /** Rollouts of each. */
+  readonly rounds: number;
+  readonly fastDrain: boolean;
+  readonly proxyMode: RunSettings['proxyMode'];
+  readonly runtime: RunSettings['runtime'];
+  readonly timeScale: number;
+  /** Requests per second as the clients of an unscaled experiment would send them: losses are then those of real time. */
+  readonly rate: number;
+}
+
+/** One rollout of the table. */
+export interface MeasuredRollout {
+  readonly profile: Profile;
+  /** Seconds, unscaled. */
+  readonly drain: number;
+  readonly run: RunRecord;
+}
+
+const firstPort = 80;
+
+/**
+ * Measures them all on one stage: an app per drain time, rolled side by side behind the same load balancer, which is started anew for each
+ * profile. Yields each group when it is done.
+ */
+export async function* measureProfiles(
+  options: ProfileMeasurement,
+  progress: Pick<RolloutProgress, 'step'>,
+  signal: AbortSignal,
+): AsyncGenerator<readonly MeasuredRollout[]> {
+  const { timeScale } = options;
+  await using stage = await setStage({ name: options.labName, timeScale }, signal);
+  const { runtime } = options;
+  await using host = await prepareLoadBalancerHost(stage, { runtime, tell: (text) => progress.step(text) }, signal);
+  const apps = await deployApps(stage, options, signal);
+  for (const terminatingFallback of options.fallbacks) {
+    const settings = { proxyMode: options.proxyMode, terminatingFallback, timeScale };
+    await using agents = await startAgents(stage, settings, signal);
+    for (const profile of options.profiles) {
+      progress.step(`${profile.name}, fallback ${terminatingFallback ? 'on' : 'off'}`);
+      yield* measureProfile({ ...options, stage, host, agents, apps, profile, terminatingFallback }, signal);
+    }
+  }
+}
+
+type DrainingApp = App & { readonly drain: number };
+
+interface OneProfile extends ProfileMeasurement {
+  readonly stage: Stage;
+  readonly host: LoadBalancerHost;
+  readonly agents: Agents;
+  readonly apps: readonly DrainingApp[];
+  readonly profile: Profile;
+  readonly terminatingFallback: boolean;
+}
+
+async function* measureProfile(options: OneProfile, signal: AbortSignal): AsyncGenerator<readonly MeasuredRollout[]> {
+  const { stage, agents, profile } = options;
+  const settings = settingsOf(options);
+  await using loadBalancer = options.host.start(settings);
+  for (let round = 0; round < options.rounds; round++) {
+    yield await Promise.all(
+      options.apps.map(async (app) => {
+        const delayShutdown = millis(app.drain * 1000 * options.timeScale);
+        const scene: Scene = { stage, agents, loadBalancer, settings: { ...settings, delayShutdown } };
+        return { profile, drain: app.drain, run: await rollOut(scene, app, silentProgress, signal) };
+      }),
+    );
+  }
+}
+
+function settingsOf(options: OneProfile): RunSettings {
+  const { profile, timeScale, terminatingFallback, proxyMode, runtime, fastDrain } = options;
+  return {
+    terminatingFallback,
+    proxyMode,
+    rate: options.rate / timeScale,
+    requestTimeout: millis(500),
+    healthCheck: healthCheckOf(profile, {}, timeScale),
+    runtime,
+    fastDrain,
+    delayShutdown: millis(0),
+    timeScale,
+  };
+}
+
+/** An app per drain time, each on a port of its own: load balancers that are a process share one address. */
+async function deployApps(
+  stage: Stage,
+  { drains, timeScale }: ProfileMeasurement,
+  signal: AbortSignal,
+): Promise<readonly DrainingApp[]> {
+  const apps: DrainingApp[] = [];
+  for (const [index, drain] of drains.entries()) {
+    const delayShutdown = millis(drain * 1000 * timeScale);
+    const app = await deployApp(
+      stage,
+      { name: `app${index}`, port: firstPort + index, delayShutdown },
+      timeScale,
+      signal,
+    );
+    apps.push({ ...app, drain });
+  }
+  return apps;
+}

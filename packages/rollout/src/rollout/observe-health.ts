@@ -1,0 +1,51 @@
+import { millis, type Millis, systemClock } from '@switchyard/core';
+import type { LabNode, Prober } from '@switchyard/lab';
+import type { HealthMoment } from '../run-record.ts';
+
+/** What a node's healthCheckNodePort answered, whenever the answer changed. */
+export interface HealthObserver extends AsyncDisposable {
+  readonly moments: readonly HealthMoment[];
+}
+
+/** Asks every node every `period`, as an outsider, until disposed. A failing prober ends the experiment. */
+export function observeHealth(options: {
+  readonly prober: Prober;
+  readonly nodes: readonly LabNode[];
+  readonly port: number;
+  readonly period: Millis;
+}): HealthObserver {
+  const stop = new AbortController();
+  const moments: HealthMoment[] = [];
+  const last = new Map<string, number>();
+  const ask = async (node: LabNode): Promise<void> => {
+    const address = node.addresses.IPv4 ?? node.addresses.IPv6 ?? '';
+    const at = systemClock.now();
+    const result = await options.prober.probe({
+      protocol: 'http',
+      address,
+      port: options.port,
+      path: '/',
+      timeout: 1000,
+    });
+    const status = result.status === 'answered' ? (result.httpStatus ?? 0) : 0;
+    if (last.get(node.name) === status) return;
+    last.set(node.name, status);
+    moments.push({ at, node: node.name, status });
+  };
+  const run = async (): Promise<void> => {
+    while (!stop.signal.aborted) {
+      const sleep = systemClock.sleep(millis(options.period), stop.signal).catch(() => undefined);
+      await Promise.all(options.nodes.map(ask));
+      await sleep;
+    }
+  };
+  const running = run();
+  running.catch(() => undefined); // told to whoever disposes
+  return {
+    moments,
+    async [Symbol.asyncDispose]() {
+      stop.abort(new Error('the observer was disposed'));
+      await running;
+    },
+  };
+}

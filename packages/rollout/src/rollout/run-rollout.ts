@@ -1,0 +1,25 @@
+import type { RunRecord, RunSettings } from '../run-record.ts';
+import { startAgents } from '../stage/agents.ts';
+import { setStage } from '../stage/stage.ts';
+import { prepareLoadBalancerHost } from '../stage/load-balancer-host.ts';
+import { deployApp } from './app.ts';
+import type { RolloutProgress } from './progress.ts';
+import { rollOut } from './roll-out.ts';
+
+/** One rolling update in a fresh lab, observed from all sides. Rejects when a part of the experiment itself failed. */
+export async function runRollout(
+  options: { readonly labName: string; readonly settings: RunSettings },
+  progress: RolloutProgress,
+  signal: AbortSignal,
+): Promise<RunRecord> {
+  const { settings } = options;
+  const { timeScale, delayShutdown } = settings;
+  progress.step('setting up two nodes, an API server, two agents and HAProxy');
+  await using stage = await setStage({ name: options.labName, timeScale }, signal);
+  await using agents = await startAgents(stage, settings, signal);
+  const { runtime } = settings;
+  await using host = await prepareLoadBalancerHost(stage, { runtime, tell: (text) => progress.step(text) }, signal);
+  await using loadBalancer = host.start(settings);
+  const app = await deployApp(stage, { name: 'zeroapp', port: 80, delayShutdown }, timeScale, signal);
+  return await rollOut({ stage, agents, loadBalancer, settings }, app, progress, signal);
+}

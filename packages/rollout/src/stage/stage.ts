@@ -1,0 +1,41 @@
+import { type Lab, type LabCluster, startCluster, type WorkloadEvent } from '@switchyard/lab';
+import type { ApiClient } from '@switchyard/lab';
+
+/** What all programs of an experiment play in: a lab of two nodes and its cluster's brain. Rollouts may follow each other on it. */
+export interface Stage extends AsyncDisposable {
+  readonly lab: Lab;
+  readonly api: ApiClient;
+  readonly cluster: LabCluster;
+  /** Everything that happened to pods since the start. */
+  readonly workloadEvents: readonly WorkloadEvent[];
+}
+
+/** How to set the stage. */
+export interface StageOptions {
+  /** Name of the lab. */
+  readonly name: string;
+  /** Factor of all durations of pods; 1 is real time. */
+  readonly timeScale: number;
+}
+
+/** Builds a lab of two nodes with an API server and controllers, without agents and load balancer. */
+export async function setStage(options: StageOptions, signal: AbortSignal): Promise<Stage> {
+  const workloadEvents: WorkloadEvent[] = [];
+  const cluster = await startCluster(
+    {
+      name: options.name,
+      nodes: 2,
+      ipFamilies: ['IPv4'],
+      timeScale: options.timeScale,
+      onWorkloadEvent: (event) => void workloadEvents.push(event),
+    },
+    signal,
+  );
+  return {
+    lab: cluster.lab,
+    api: cluster.api,
+    cluster,
+    workloadEvents,
+    [Symbol.asyncDispose]: () => cluster[Symbol.asyncDispose](),
+  };
+}
