@@ -16,6 +16,7 @@ import type { CommandRunner } from '@switchyard/host';
 import { healthNews, targetHealth } from '../haproxy/haproxy-health.ts';
 import type { ServerStateChange } from '../haproxy/haproxy-log.ts';
 import { idText } from '../haproxy/haproxy-names.ts';
+import { haproxyFiles } from '../haproxy/haproxy-files.ts';
 import { HaproxyProcess } from '../haproxy/haproxy-process.ts';
 import { isProxied } from '../haproxy/haproxy-servers.ts';
 import { renderHaproxy } from '../haproxy/render-haproxy.ts';
@@ -201,7 +202,8 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     try {
       await mkdir(runDirectory, { recursive: true, mode: 0o700 });
       await interfaceAddresses?.add(addressesOf(next), signal);
-      const configuration = renderHaproxy({ specs: [...next.values()], ownAddresses: [] });
+      const { weightsPrefix } = haproxyFiles(runDirectory);
+      const configuration = renderHaproxy({ specs: [...next.values()], ownAddresses: [], weightsPrefix });
       const result = await this.#haproxy.apply(configuration, signal);
       if (result.status === 'rejected') return { status: 'failed', reason: 'HAProxyRejected', message: result.reason };
       if (result.status === 'applied') log.info('HAProxy took a new configuration', { loadBalancers: next.size });
