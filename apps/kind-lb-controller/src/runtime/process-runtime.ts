@@ -25,7 +25,7 @@ import type { KernelForwarder } from '../kernel/kernel-forwarder.ts';
 import type { AddressSource } from '../plan/ip-pool.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime, RuntimeListener } from './runtime.ts';
-import { readSpecs, removeSpecs, writeSpecs } from './saved-specs.ts';
+import { asSaved, readSpecs, removeSpecs, writeSpecs } from './saved-specs.ts';
 import { waitForDrain } from './wait-for-drain.ts';
 
 /** One HAProxy, and the kernel of its namespace, for all load balancers. */
@@ -113,7 +113,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
       const message = `${spec.id.service} has UDP or SCTP ports or takes the transparent path, which needs --interface`;
       return Promise.resolve({ status: 'failed', reason: 'KernelForwardingUnavailable', message });
     }
-    return this.#request({ id: spec.id, spec }, signal);
+    return this.#request({ id: spec.id, spec: asSaved(spec) }, signal);
   }
 
   /** Resolves when connections have ended, or had `drainLimit` to do so. New ones are refused long before. */
