@@ -1,7 +1,8 @@
-import { copyFile, cp, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { renderBase } from '../../apps/kind-lb-controller/src/haproxy/render-base.ts';
+import { containerBaseFile, containerFiles } from '../../apps/kind-lb-controller/src/worker/container-files.ts';
 import { runProgram } from '../debian/run-program.ts';
-import { root } from '../workspace.ts';
 import { addApp } from './app-layer.ts';
 import type { ImageDefinition, LayerContent } from './definitions.ts';
 import { nodePackage } from './node-binary.ts';
@@ -41,8 +42,8 @@ async function fillLayer(layer: string, { content, target, signal }: LayerOption
       return addNode(layer, target, signal);
     case 'app':
       return addApp(layer, { app: content.app, target, signal });
-    case 'files':
-      return cp(join(root, content.from), layer, { recursive: true });
+    case 'haproxyBase':
+      return addHaproxyBase(layer);
     case 'empty':
       return undefined;
   }
@@ -55,4 +56,10 @@ async function addNode(layer: string, target: Target, signal: AbortSignal): Prom
   await mkdir(licences, { recursive: true });
   await copyFile(join(source, 'bin/node'), join(layer, 'usr/local/bin/node'));
   await copyFile(join(source, 'LICENSE'), join(licences, 'copyright'));
+}
+
+async function addHaproxyBase(layer: string): Promise<void> {
+  const path = join(layer, containerBaseFile);
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, renderBase(containerFiles));
 }

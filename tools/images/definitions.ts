@@ -13,8 +13,8 @@ export type LayerContent =
   | { readonly kind: 'node' }
   /** An app's bundle with the native addon and its launchers. */
   | { readonly kind: 'app'; readonly app: AppName }
-  /** A folder of this checkout, as it is. */
-  | { readonly kind: 'files'; readonly from: string }
+  /** The configuration with which a load balancer begins. */
+  | { readonly kind: 'haproxyBase' }
   /** Nothing but the folder, which the Dockerfile gives to somebody. */
   | { readonly kind: 'empty' };
 
@@ -56,13 +56,13 @@ const loadBalancerLayers = {
     of: {
       packages: ['haproxy', 'nftables', 'iproute2', 'coreutils'],
       exclude:
-        'adduser debconf dpkg init-system-helpers libbsd0 libcap2-bin libdb5.3 libtirpc3 lsb-base sysvinit-utils'.split(
+        'adduser debconf dpkg init-system-helpers libacl1 libattr1 libcap2-bin libdb5.3 libselinux1 libtirpc3 lsb-base sysvinit-utils'.split(
           ' ',
         ),
       programs: /^(haproxy|nft|ip|cat|tee)$/,
     },
   },
-  settings: { kind: 'files', from: 'images/load-balancer/settings' },
+  settings: { kind: 'haproxyBase' },
   run: { kind: 'empty' },
   controller: { kind: 'app', app: 'kind-lb-controller' },
 } as const satisfies ImageDefinition['layers'];

@@ -3,6 +3,11 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import {
+  containerBaseFile,
+  containerFiles,
+  containerRunDirectory,
+} from '../../apps/kind-lb-controller/src/worker/container-files.ts';
 import { root } from '../workspace.ts';
 import { appVersion, defaultTag } from './build-image.ts';
 import { agentBackends, type ImageDefinition, images } from './definitions.ts';
@@ -30,6 +35,21 @@ test("the images' launcher gives Node the flags, the setting and the bundle of t
     assert.equal(bundle, `/usr/local/lib/${folder}/${file}`);
   }
   assert.match(native, /"MALLOC_ARENA_MAX", "1"/);
+});
+
+test('HAProxy is started in a container with the files that the worker knows', () => {
+  const native = readFileSync(join(root, 'packages/native/cpp/haproxy_launcher.cc'), 'utf8');
+  const command = [...(/kCommand\[\] = \{([^}]*)\}/.exec(native)?.[1] ?? '').matchAll(/"([^"]*)"/g)].map(
+    ([, part]) => part,
+  );
+  const master = ['-W', '-S', `${containerFiles.masterSocket},mode,660`];
+  assert.deepEqual(command, ['/usr/sbin/haproxy', ...master, '-f', containerBaseFile, '-f', containerRunDirectory]);
+  assert.equal(/kRunDirectory = "([^"]*)"/.exec(native)?.[1], containerRunDirectory);
+  assert.ok(containerFiles.configuration.startsWith(`${containerRunDirectory}/`));
+  for (const dockerfile of ['load-balancer', 'kind-lb-controller']) {
+    const text = readFileSync(join(root, 'images', dockerfile, 'Dockerfile'), 'utf8');
+    assert.ok(text.includes(`COPY --chown=65532:0 run/ ${containerRunDirectory}/\n`));
+  }
 });
 
 test('every Dockerfile copies exactly the folders that its image has, and what images share comes first', () => {
