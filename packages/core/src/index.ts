@@ -51,6 +51,8 @@ export * from './metrics-own.ts';
 export type { StartCondition } from './reconcile/start-condition.ts';
 export * from './ip/interface-name.ts';
 export * from './reconcile/service-counts.ts';
+export * from './forwarding/merge-endpoints.ts';
+export * from './state/endpoint-index.ts';
 export * from './aborted.ts';
 export * from './log-events.ts';
 export * from './loss/check-timing.ts';

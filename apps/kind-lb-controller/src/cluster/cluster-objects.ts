@@ -1,38 +1,66 @@
-import type { V1Condition, V1LoadBalancerIngress, V1Node, V1Service } from '@kubernetes/client-node';
-import { type IpAddress, type NodeName, type ServiceRecord, tryParseIp } from '@switchyard/core';
-import { recordFromNode, recordFromService } from '@switchyard/core/kubernetes';
+import type { V1Condition, V1EndpointSlice, V1LoadBalancerIngress, V1Node, V1Service } from '@kubernetes/client-node';
+import type { Cidr, EndpointSliceRecord, IpAddress, NodeName, ServiceRecord } from '@switchyard/core';
+import {
+  newProjectionContext,
+  type Projected,
+  recordFromEndpointSlice,
+  recordFromNode,
+  recordFromService,
+} from '@switchyard/core/kubernetes';
+
+/** What all annotations of ours begin with. */
+export const annotationPrefix = 'lb.switchyard.dev/';
+
+/** The `spec.loadBalancerClass` that means us; so does none at all. */
+export const ourLoadBalancerClass = 'switchyard.dev/lb';
 
 /** The fields of a Service that its load balancer depends on. */
 export interface LoadBalancerService {
   readonly record: ServiceRecord;
+  /** Another one means that the Service was deleted and made again under its name. Empty if unknown. */
+  readonly uid: string;
   readonly resourceVersion: string;
   readonly generation: number | undefined;
   /** RFC 3339 text in UTC and whole seconds, so its order is that of time. Empty if unknown. */
   readonly createdAt: string;
-  /** Set means that another implementation is responsible. */
+  /** Undefined: not set. See `isOurs`. */
   readonly loadBalancerClass: string | undefined;
-  /** `spec.loadBalancerIP`, if it is an address. */
-  readonly requestedIp: IpAddress | undefined;
+  /** `spec.loadBalancerIP` as written, which need not be an address; undefined: none is asked for. */
+  readonly requestedIp: string | undefined;
+  /** Those that begin with `annotationPrefix`, with their full names. */
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly finalizers: readonly string[];
+  /** Waits for its finalizers, perhaps ours. */
   readonly isBeingDeleted: boolean;
   /** As the API server has it. Empty means none. */
   readonly ingress: readonly V1LoadBalancerIngress[];
   readonly conditions: readonly V1Condition[];
 }
 
-/** The fields of a Node that load balancers depend on. */
+/** Why no load balancer may use a Node. Readiness is no reason: health checks decide (KEP-3458). */
+export type NodeExclusion =
+  /** It is being deleted. */
+  | 'beingDeleted'
+  /** Tainted `ToBeDeletedByClusterAutoscaler`. */
+  | 'taint'
+  /** Labelled `node.kubernetes.io/exclude-from-external-load-balancers` (KEP-1143). */
+  | 'label';
+
+/** The fields of a Node that load balancers depend on. A heartbeat changes none of them. */
 export interface LoadBalancerNode {
   readonly name: NodeName;
   /** InternalIPs, then ExternalIPs. */
   readonly addresses: readonly IpAddress[];
-  /**
-   * False for a Node that no load balancer may use: labelled `node.kubernetes.io/exclude-from-external-load-balancers`
-   * (KEP-1143), tainted `ToBeDeletedByClusterAutoscaler`, or being deleted. Readiness does not count: health checks
-   * decide (KEP-3458).
-   */
+  /** Where its pods' addresses come from; empty where the network plugin does not use the Node object. */
+  readonly podCidrs: readonly Cidr[];
+  /** Undefined: it may be used. Of several reasons, the first in the order of `NodeExclusion`. */
+  readonly exclusion: NodeExclusion | undefined;
+  /** Whether there is no exclusion. */
   readonly isUsable: boolean;
 }
 
-const exclusionLabel = 'node.kubernetes.io/exclude-from-external-load-balancers';
+/** Label by which a Node asks to be left out. */
+export const exclusionLabel = 'node.kubernetes.io/exclude-from-external-load-balancers';
 
 /** What we need of a Service; undefined for an object without a name or of a wrong shape. */
 export function serviceFromApi(raw: V1Service): LoadBalancerService | undefined {
@@ -41,12 +69,15 @@ export function serviceFromApi(raw: V1Service): LoadBalancerService | undefined 
   const { metadata = {}, spec = {}, status = {} } = raw;
   return {
     record: projected.record,
+    uid: metadata.uid ?? '',
     resourceVersion: metadata.resourceVersion ?? '',
     generation: metadata.generation,
     // Raw JSON: the model's type says Date, the wire has text.
     createdAt: String(metadata.creationTimestamp ?? ''),
     loadBalancerClass: spec.loadBalancerClass ?? undefined,
-    requestedIp: tryParseIp(spec.loadBalancerIP ?? ''),
+    requestedIp: (spec.loadBalancerIP ?? '') === '' ? undefined : spec.loadBalancerIP,
+    annotations: ourAnnotations(metadata.annotations),
+    finalizers: metadata.finalizers ?? [],
     isBeingDeleted: isSet(metadata.deletionTimestamp),
     ingress: status.loadBalancer?.ingress ?? [],
     conditions: status.conditions ?? [],
@@ -57,13 +88,51 @@ export function serviceFromApi(raw: V1Service): LoadBalancerService | undefined 
 export function nodeFromApi(raw: V1Node): LoadBalancerNode | undefined {
   const projected = recordFromNode(raw);
   if (projected.status !== 'record') return undefined;
-  const { name, addresses, isEligible } = projected.record;
-  return { name, addresses, isUsable: isEligible && raw.metadata?.labels?.[exclusionLabel] === undefined };
+  const { name, addresses, podCidrs } = projected.record;
+  const exclusion = exclusionOf(raw, projected.record.isEligible);
+  return { name, addresses, podCidrs, exclusion, isUsable: exclusion === undefined };
+}
+
+/** A projection of EndpointSlices, for one watch: equal texts and lists are kept once. */
+export function newSliceProjection(): (raw: V1EndpointSlice) => Projected<EndpointSliceRecord> {
+  const context = newProjectionContext();
+  return (raw) => {
+    const projected = recordFromEndpointSlice(raw, context);
+    return projected.status === 'record' ? { ...projected, record: withoutHints(projected.record) } : projected;
+  };
 }
 
 /** Whether we are to run this Service's load balancer. */
 export function isOurs({ record, loadBalancerClass, isBeingDeleted }: LoadBalancerService): boolean {
-  return record.type === 'LoadBalancer' && loadBalancerClass === undefined && !isBeingDeleted;
+  const isOurClass = loadBalancerClass === undefined || loadBalancerClass === ourLoadBalancerClass;
+  return record.type === 'LoadBalancer' && isOurClass && !isBeingDeleted;
+}
+
+/** Whether a Service is, or may once have been, a matter of load balancers: addresses, finalizers and conditions stay behind. */
+export function concernsLoadBalancers({ record, ingress, finalizers, conditions }: LoadBalancerService): boolean {
+  return record.type === 'LoadBalancer' || ingress.length > 0 || finalizers.length > 0 || conditions.length > 0;
+}
+
+function exclusionOf({ metadata }: V1Node, isEligible: boolean): NodeExclusion | undefined {
+  if (isSet(metadata?.deletionTimestamp)) return 'beingDeleted';
+  if (!isEligible) return 'taint';
+  return metadata?.labels?.[exclusionLabel] === undefined ? undefined : 'label';
+}
+
+function ourAnnotations(all: Readonly<Record<string, string>> | undefined): Readonly<Record<string, string>> {
+  const ours = Object.entries(all ?? {}).filter(([name]) => name.startsWith(annotationPrefix));
+  return Object.fromEntries(ours);
+}
+
+const noHints: readonly string[] = [];
+
+/** A load balancer is in no zone and on no node, so hints are not for it. */
+function withoutHints(slice: EndpointSliceRecord): EndpointSliceRecord {
+  return {
+    ...slice,
+    lastChangeTriggerTime: undefined,
+    endpoints: slice.endpoints.map((endpoint) => ({ ...endpoint, zoneHints: noHints, nodeHints: noHints })),
+  };
 }
 
 /** The API writes null for what is not set. */

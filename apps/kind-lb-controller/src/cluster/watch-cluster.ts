@@ -1,14 +1,5 @@
-import type { V1Node, V1Service } from '@kubernetes/client-node';
-import type {
-  ClusterEvent,
-  Clock,
-  Logger,
-  NodeName,
-  NodeRecord,
-  Random,
-  ServiceKey,
-  ServiceRecord,
-} from '@switchyard/core';
+import type { V1EndpointSlice, V1Node, V1Service } from '@kubernetes/client-node';
+import type { ClusterEvent, Clock, Logger, NodeRecord, Random, ServiceRecord } from '@switchyard/core';
 import {
   type ApiClient,
   defaultTimings,
@@ -18,15 +9,15 @@ import {
   recordFromNode,
   recordFromService,
 } from '@switchyard/core/kubernetes';
-import { type LoadBalancerNode, type LoadBalancerService, nodeFromApi, serviceFromApi } from './cluster-objects.ts';
-
-/** What load balancers depend on, as last seen. One owner; changed in place. */
-export interface ClusterView {
-  /** Undefined until all Services were listed. */
-  readonly services: ReadonlyMap<ServiceKey, LoadBalancerService> | undefined;
-  /** Undefined until all Nodes were listed. */
-  readonly nodes: ReadonlyMap<NodeName, LoadBalancerNode> | undefined;
-}
+import {
+  concernsLoadBalancers,
+  type LoadBalancerNode,
+  type LoadBalancerService,
+  newSliceProjection,
+  nodeFromApi,
+  serviceFromApi,
+} from './cluster-objects.ts';
+import { type ClusterChange, ClusterStore, type ClusterView, type ResourceEvent } from './cluster-store.ts';
 
 /** What following the cluster needs. */
 export interface WatchClusterOptions {
@@ -34,8 +25,8 @@ export interface WatchClusterOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Called after each change with the whole view. Must not throw. */
-  readonly onChange: (view: ClusterView) => void;
+  /** Called after each change that matters, with the whole view. Must not throw. */
+  readonly onChange: (view: ClusterView, change: ClusterChange) => void;
   readonly timings?: Partial<ReflectorTimings>;
 }
 
@@ -43,16 +34,14 @@ export interface WatchClusterOptions {
 type Carrier<R, V> = R & { readonly carried: V };
 
 /**
- * Follows all Services and Nodes until aborted; then rejects with `signal.reason`. Never gives up on an API server
- * that is away; it keeps the last view meanwhile.
+ * Follows all Services, Nodes and EndpointSlices until aborted; then rejects with `signal.reason`. Never gives up on an API
+ * server that is away; it keeps the last view meanwhile.
  */
 export async function watchCluster(options: WatchClusterOptions, signal: AbortSignal): Promise<void> {
-  let services: Map<ServiceKey, LoadBalancerService> | undefined;
-  let nodes: Map<NodeName, LoadBalancerNode> | undefined;
+  const store = new ClusterStore();
   const deliver = (event: ClusterEvent): void => {
-    if (event.resource === 'Service') services = fold(services, event, ({ record }) => record.key);
-    else if (event.resource === 'Node') nodes = fold(nodes, event, ({ name }) => name);
-    options.onChange({ services, nodes });
+    const change = take(store, event);
+    if (change !== undefined) options.onChange(store.view, change);
   };
   const shared = {
     client: options.client,
@@ -62,19 +51,43 @@ export async function watchCluster(options: WatchClusterOptions, signal: AbortSi
     log: options.log,
     timings: { ...defaultTimings, ...options.timings },
   };
-  const all = { selectors: {}, isOptional: false };
+  const everything = { selectors: {}, isOptional: false };
   const serviceReflector = new Reflector<'Service'>({
     ...shared,
-    query: { kind: 'Service', path: '/api/v1/services', ...all },
+    query: { kind: 'Service', path: '/api/v1/services', ...everything },
     // The path that was asked says what the objects are.
     project: (raw) => carry(recordFromService(raw as V1Service), serviceFromApi(raw as V1Service)),
   });
   const nodeReflector = new Reflector<'Node'>({
     ...shared,
-    query: { kind: 'Node', path: '/api/v1/nodes', ...all },
+    query: { kind: 'Node', path: '/api/v1/nodes', ...everything },
     project: (raw) => carry(recordFromNode(raw as V1Node), nodeFromApi(raw as V1Node)),
   });
-  await Promise.all([serviceReflector.run(signal), nodeReflector.run(signal)]);
+  const projectSlice = newSliceProjection();
+  const sliceReflector = new Reflector<'EndpointSlice'>({
+    ...shared,
+    query: {
+      kind: 'EndpointSlice',
+      path: '/apis/discovery.k8s.io/v1/endpointslices',
+      selectors: { labelSelector: '!service.kubernetes.io/headless' },
+      isOptional: false,
+    },
+    project: (raw) => projectSlice(raw as V1EndpointSlice),
+  });
+  await Promise.all([serviceReflector.run(signal), nodeReflector.run(signal), sliceReflector.run(signal)]);
+}
+
+function take(store: ClusterStore, event: ClusterEvent): ClusterChange | undefined {
+  switch (event.resource) {
+    case 'Service':
+      return store.takeServices(carriedBy<LoadBalancerService>(event), concernsLoadBalancers);
+    case 'Node':
+      return store.takeNodes(carriedBy<LoadBalancerNode>(event));
+    case 'EndpointSlice':
+      return store.takeSlices(event);
+    default:
+      return undefined; // not watched
+  }
 }
 
 function carry<R extends ServiceRecord | NodeRecord, V>(
@@ -86,23 +99,9 @@ function carry<R extends ServiceRecord | NodeRecord, V>(
   return { ...projected, record: { ...projected.record, carried } };
 }
 
-/** The next state of one resource. */
-function fold<K extends string, V>(
-  before: Map<K, V> | undefined,
-  event: ClusterEvent,
-  keyOf: (carried: V) => K,
-): Map<K, V> | undefined {
-  const carriedBy = (item: unknown): readonly [K, V] => {
-    const { carried } = item as Carrier<object, V>; // what `carry` put in comes out again
-    return [keyOf(carried), carried];
-  };
-  switch (event.kind) {
-    case 'replace':
-      return new Map(event.items.map(carriedBy));
-    case 'upsert':
-      return before?.set(...carriedBy(event.item));
-    default:
-      before?.delete(event.name as K); // reflectors name an object by its record's key
-      return before;
-  }
+/** An event of what `carry` put into the records. */
+function carriedBy<V>(event: ClusterEvent): ResourceEvent<V> {
+  const open = (item: unknown): V => (item as Carrier<object, V>).carried;
+  if (event.kind === 'replace') return { kind: 'replace', items: event.items.map(open) };
+  return event.kind === 'upsert' ? { kind: 'upsert', item: open(event.item) } : event;
 }

@@ -7,7 +7,7 @@ import { positiveDuration } from './positive-duration.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';
 import { healthProfile, healthProfiles } from '../health-profile/health-profiles.ts';
 import type { AddressSource } from '../plan/ip-pool.ts';
-import { maxRunDirectoryLength } from '../haproxy/haproxy-process.ts';
+import { maxRunDirectoryLength } from '../haproxy/haproxy-files.ts';
 
 /** What the operator asked for, validated. */
 export interface RunConfig {

@@ -2,7 +2,6 @@ import {
   type ApiServerError,
   BoundedRunner,
   type Clock,
-  type IpAddress,
   type Logger,
   messageOf,
   millis,
@@ -15,21 +14,18 @@ import { desiredStatus, hasLeftovers } from './desired-status.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';
 import type { AddressSource } from '../plan/ip-pool.ts';
 import { planServices, planKey, problemText, type ServicePlan } from '../plan/plan.ts';
-import { renderHaproxy } from '../haproxy/render-haproxy.ts';
-import type { InterfaceAddresses } from '../kernel/interface-addresses.ts';
-import type { LoadBalancerRuntime } from '../runtime/load-balancer-runtime.ts';
-import type { ClusterView } from '../cluster/watch-cluster.ts';
+import type { LoadBalancerRuntime } from '../runtime/runtime.ts';
+import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import { clusterName, specsOfPlans } from './specs-of-plans.ts';
+import type { ClusterView } from '../cluster/cluster-store.ts';
 import type { StatusWriter } from './write-status.ts';
 
 /** What a controller works with. */
 export interface ControllerOptions {
   readonly source: AddressSource;
   readonly profile: HealthProfile;
-  readonly files: { readonly adminSocket: string; readonly serverState: string };
   readonly runtime: LoadBalancerRuntime;
   readonly statusWriter: StatusWriter;
-  /** Undefined: the addresses are on an interface already. */
-  readonly interfaceAddresses: InterfaceAddresses | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -45,7 +41,7 @@ const minGap = millis(100);
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #runner: BoundedRunner;
-  #view: ClusterView = { services: undefined, nodes: undefined };
+  #view: ClusterView = { services: undefined, nodes: undefined, slices: undefined };
   /** Last told problems by Service, so that each is logged once. */
   #told: ReadonlyMap<ServiceKey, string> = new Map();
   #lastFailure: string | undefined;
@@ -80,29 +76,28 @@ export class Controller {
   async #reconcile(signal: AbortSignal): Promise<RunOutcome> {
     const { services, nodes } = this.#view;
     if (services === undefined || nodes === undefined) return { status: 'done' };
-    const { source, profile, files, runtime, interfaceAddresses } = this.#options;
+    const { source, profile } = this.#options;
     const plans = planServices(services.values(), source);
     this.#tellProblems(plans);
-    const configuration = renderHaproxy({
-      services: plans.flatMap(({ served }) => served ?? []),
-      nodes: [...nodes.values()],
-      profile,
-      adminSocket: files.adminSocket,
-      serverStateFile: files.serverState,
-    });
-    const addresses = inUse(plans);
     try {
-      // Make before use; remove only after nothing uses it.
-      await interfaceAddresses?.add(addresses, signal);
-      const result = await runtime.apply(configuration, signal);
-      if (result.status === 'rejected') return this.#failed(`HAProxy did not take the configuration: ${result.reason}`);
-      if (result.status === 'applied') this.#tellApplied(plans, configuration.servers.length);
-      await interfaceAddresses?.removeOthers(addresses, signal);
+      const failure = await this.#run(specsOfPlans(plans, [...nodes.values()], profile), signal);
+      if (failure !== undefined) return this.#failed(failure);
     } catch (error) {
       signal.throwIfAborted();
       return this.#failed(messageOf(error));
     }
     return (await this.#writeStatuses(plans, signal)) ? this.#succeeded() : { status: 'retry' };
+  }
+
+  /** Returns what went wrong first. */
+  async #run(specs: readonly LoadBalancerSpec[], signal: AbortSignal): Promise<string | undefined> {
+    const { runtime } = this.#options;
+    const outcomes = await Promise.all(specs.map((spec) => runtime.ensure(spec, signal)));
+    for (const { id } of await runtime.list(clusterName, signal)) {
+      if (!specs.some((spec) => spec.id.service === id.service)) await runtime.remove(id, signal);
+    }
+    const failed = outcomes.find((outcome) => outcome.status === 'failed');
+    return failed === undefined ? undefined : `HAProxy did not take the configuration: ${failed.message}`;
   }
 
   /** One Service that cannot be written does not keep the others from it. Returns whether all were. */
@@ -141,11 +136,6 @@ export class Controller {
     this.#told = told;
   }
 
-  #tellApplied(plans: readonly ServicePlan[], servers: number): void {
-    const services = plans.filter(({ served }) => served !== undefined).length;
-    this.#options.log.info('HAProxy took a new configuration', { services, servers });
-  }
-
   #failed(reason: string): RunOutcome {
     if (reason !== this.#lastFailure) this.#options.log.error('reconcile failed; will be tried again', { reason });
     this.#lastFailure = reason;
@@ -157,8 +147,4 @@ export class Controller {
     this.#lastFailure = undefined;
     return { status: 'done' };
   }
-}
-
-function inUse(plans: readonly ServicePlan[]): readonly IpAddress[] {
-  return plans.flatMap(({ served, grant }) => (served === undefined ? [] : grant));
 }

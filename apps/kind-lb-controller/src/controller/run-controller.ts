@@ -6,9 +6,9 @@ import type { RunConfig } from '../config/config.ts';
 import { Controller } from './controller.ts';
 import { type EventLog, openEventLog, serverEvent } from '../haproxy/event-log.ts';
 import { assertNotMachines, type InterfaceAddresses, newInterfaceAddresses } from '../kernel/interface-addresses.ts';
-import type { ServerStateChange } from '../runtime/load-balancer-runtime.ts';
+import { openProcessRuntime } from '../runtime/process-runtime.ts';
+import type { TargetChange } from '../runtime/runtime.ts';
 import { checkHaproxy } from '../haproxy/check-haproxy.ts';
-import { haproxyFiles, HaproxyProcess } from '../haproxy/haproxy-process.ts';
 import { holdRunDirectory } from '../runtime/single-instance.ts';
 import { watchCluster } from '../cluster/watch-cluster.ts';
 import { newStatusWriter } from './write-status.ts';
@@ -34,25 +34,28 @@ export async function runController(config: RunConfig, host: Host, signal: Abort
   stack.use(await holdRunDirectory(config.runDirectory));
   const client = stack.use(newApiClient(connection, { clock, userAgent: 'switchyard-lb' }));
   const runtime = stack.use(
-    new HaproxyProcess({
+    await openProcessRuntime({
       runDirectory: config.runDirectory,
       program: config.haproxy,
       netns: config.netns,
       isKeptOnExit: config.isKeptOnExit,
+      source: config.source,
+      interfaceAddresses,
+      kernel: undefined,
       runner,
       clock,
       log,
-      onStateChange: (change) => tell(change, log, eventLog),
-      onEnd: () => controller.poke(),
+      listener: {
+        onDisturbed: () => controller.poke(),
+        onTargetChange: (change) => tell(change, log, eventLog),
+      },
     }),
   );
   const controller = new Controller({
     source: config.source,
     profile: config.profile,
-    files: haproxyFiles(config.runDirectory),
     runtime,
     statusWriter: newStatusWriter({ connection, client, clock }),
-    interfaceAddresses,
     clock,
     log,
   });
@@ -74,9 +77,8 @@ export async function runController(config: RunConfig, host: Host, signal: Abort
   ]);
 }
 
-function tell(change: ServerStateChange, log: Logger, eventLog: EventLog | undefined): void {
+function tell(change: TargetChange, log: Logger, eventLog: EventLog | undefined): void {
   const event = serverEvent(change);
-  if (event === undefined) return;
   eventLog?.append(event);
   const { service, node, port, ipFamily, reason } = event;
   log.info(change.isUp ? 'node is UP' : 'node is DOWN', { service, port, ipFamily, node, reason, at: event.time });

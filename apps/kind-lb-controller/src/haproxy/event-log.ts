@@ -1,13 +1,14 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { ConfigError, messageOf } from '@switchyard/core';
-import { parseBackendName } from './haproxy-names.ts';
-import type { ServerStateChange } from '../runtime/load-balancer-runtime.ts';
+import type { TargetChange } from '../runtime/runtime.ts';
 
 /** One line of the event log: HAProxy began or stopped using a node for a Service port. */
 export interface ServerEvent {
   /** Wall clock: milliseconds since the Unix epoch, with a fraction. */
   readonly time: number;
   readonly kind: 'server-up' | 'server-down';
+  /** Name of the Service's cluster. */
+  readonly cluster: string;
   /** `namespace/name` of the Service. */
   readonly service: string;
   readonly node: string;
@@ -17,12 +18,10 @@ export interface ServerEvent {
   readonly ipFamily: 'IPv4' | 'IPv6';
 }
 
-/** The event that a state change is; undefined for a backend that is not ours. */
-export function serverEvent({ time, isUp, backend, server, reason }: ServerStateChange): ServerEvent | undefined {
-  const owner = parseBackendName(backend);
-  if (owner === undefined) return undefined;
-  const { service, port, ipFamily } = owner;
-  return { time, kind: isUp ? 'server-up' : 'server-down', service, node: server, reason, port, ipFamily };
+/** The event that a change of a target is. */
+export function serverEvent({ id, time, isUp, target, reason, port, ipFamily }: TargetChange): ServerEvent {
+  const kind = isUp ? 'server-up' : 'server-down';
+  return { time, kind, cluster: id.cluster, service: id.service, node: target, reason, port, ipFamily };
 }
 
 /** A file that gets one JSON line per event, written at once. */

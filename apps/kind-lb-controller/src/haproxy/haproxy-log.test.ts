@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { complaintIn, parseServerState } from './haproxy-log.ts';
-import { parseMasterState } from './master-process.ts';
+import { parseMasterState } from './haproxy-master.ts';
 
 // Lines as HAProxy 2.6.12 writes them.
 describe('parseServerState', () => {
@@ -20,6 +20,10 @@ describe('parseServerState', () => {
     {
       line: 'Server default:zeroapp:80:ipv4/node1 is UP. 1 active and 0 backup servers online. 0 sessions requeued, 0 total in queue.',
       change: { isUp: true, server: 'node1', reason: '' },
+    },
+    {
+      line: 'Backup Server default:zeroapp:80:ipv4/node1 is DOWN, reason: Layer4 connection problem, info: "Connection refused", check duration: 0ms. 0 active and 0 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.',
+      change: { isUp: false, server: 'node1', reason: 'Layer4 connection problem, info: "Connection refused"' },
     },
   ])('$line', ({ line, change }) => {
     expect(parseServerState(line)).toEqual({ backend: 'default:zeroapp:80:ipv4', ...change });

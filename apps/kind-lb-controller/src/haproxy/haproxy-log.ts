@@ -1,13 +1,17 @@
-import type { ServerStateChange } from '../runtime/load-balancer-runtime.ts';
+/** HAProxy began or stopped using a server. */
+export interface ServerStateChange {
+  readonly isUp: boolean;
+  readonly backend: string;
+  readonly server: string;
+  /** HAProxy's words, for example `Layer7 wrong status, code: 503`; empty if it gave none. */
+  readonly reason: string;
+}
 
-/** A state change without the time, which the line does not tell well enough. */
-export type LoggedChange = Omit<ServerStateChange, 'time'>;
-
-/** `Server BACKEND/NAME is DOWN, reason: REASON, check duration: 1ms. 1 active and ...` */
-const change = /^Server (?<backend>[^\s/]+)\/(?<server>\S+) is (?<state>UP|DOWN)(?<rest>.*)$/;
+/** `Server BACKEND/NAME is DOWN, reason: REASON, check duration: 1ms. 1 active and ...`; `Backup Server` where it drains. */
+const change = /^(?:Backup )?Server (?<backend>[^\s/]+)\/(?<server>\S+) is (?<state>UP|DOWN)(?<rest>.*)$/;
 
 /** The server state change that a line of HAProxy's log tells of, or undefined. */
-export function parseServerState(line: string): LoggedChange | undefined {
+export function parseServerState(line: string): ServerStateChange | undefined {
   const { backend, server, state, rest = '' } = change.exec(line.trim())?.groups ?? {};
   if (backend === undefined || server === undefined) return undefined;
   const reason = /, reason: (?<reason>.*?)(?:, check duration: [^.]*)?\. \d+ active /.exec(rest)?.groups?.['reason'];

@@ -1,23 +1,21 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, HostError, type Logger, seconds } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import type { HaproxyConfiguration } from './render-haproxy.ts';
-import { askSocket } from './ask-socket.ts';
-import { complaintIn, parseServerState } from './haproxy-log.ts';
-import type { ApplyResult, LoadBalancerRuntime, ServerStateChange } from '../runtime/load-balancer-runtime.ts';
+import { ConfigurationFiles } from './configuration-files.ts';
+import { type HaproxyFiles, haproxyFiles } from './haproxy-files.ts';
+import { complaintIn, parseServerState, type ServerStateChange } from './haproxy-log.ts';
+import { type MasterState, waitForMaster } from './haproxy-master.ts';
 import { MasterProcess } from './master-process.ts';
-import { keepServerStates } from './server-state.ts';
+import { renderBase } from './render-base.ts';
+import type { HaproxyConfiguration } from './render-haproxy.ts';
 
-/** Files of one HAProxy, all in its run directory. */
-export interface HaproxyFiles {
-  readonly configuration: string;
-  readonly adminSocket: string;
-  readonly masterSocket: string;
-  readonly serverState: string;
-  /** How a later controller finds a HAProxy that an earlier one left: the pid, believed only if its command line names our configuration. */
-  readonly pid: string;
-}
+/** How an attempt to run a configuration ended. */
+export type ApplyResult =
+  | { readonly status: 'applied' }
+  | { readonly status: 'unchanged' }
+  /** HAProxy said no; what ran before runs on. `reason` is what it said, on one line. */
+  | { readonly status: 'rejected'; readonly reason: string };
 
 /** How to run HAProxy as a process. */
 export interface HaproxyProcessOptions {
@@ -30,61 +28,67 @@ export interface HaproxyProcessOptions {
   readonly runner: CommandRunner;
   readonly clock: Clock;
   readonly log: Logger;
+  /** A line of its log that tells of a server. Must not throw. */
   readonly onStateChange: (change: ServerStateChange) => void;
-  /** HAProxy ended without being asked. */
+  /** HAProxy ended without being asked. Must not throw. */
   readonly onEnd: () => void;
 }
 
-const checkLimit = seconds(20);
 const startLimit = seconds(10);
 const stopLimit = seconds(3);
-const dumpLimit = seconds(2);
-
-/** The paths of a run directory's files. */
-export function haproxyFiles(runDirectory: string): HaproxyFiles {
-  return {
-    configuration: join(runDirectory, 'haproxy.cfg'),
-    adminSocket: join(runDirectory, 'admin.sock'),
-    masterSocket: join(runDirectory, 'master.sock'),
-    serverState: join(runDirectory, 'servers'),
-    pid: join(runDirectory, 'haproxy.pid'),
-  };
-}
 
 /**
  * The real HAProxy as a child process, in this namespace or another one. New configurations are checked by
  * `haproxy -c`, then taken over by a reload: new workers get the listening sockets and the health of all servers that
  * stayed the same; old workers finish their connections.
  */
-export class HaproxyProcess implements LoadBalancerRuntime {
+export class HaproxyProcess implements AsyncDisposable {
   readonly #options: HaproxyProcessOptions;
   readonly #files: HaproxyFiles;
+  readonly #configurations: ConfigurationFiles;
+  /** How a later controller finds a HAProxy that an earlier one left: the pid, believed only if its command line names our configuration. */
+  readonly #pidFile: string;
   #master: MasterProcess | undefined;
   #running: HaproxyConfiguration | undefined;
 
   constructor(options: HaproxyProcessOptions) {
     this.#options = options;
     this.#files = haproxyFiles(options.runDirectory);
+    this.#pidFile = join(options.runDirectory, 'haproxy.pid');
+    this.#configurations = new ConfigurationFiles({ ...options, files: this.#files, isForOthers: false });
   }
 
+  /** The pid of the master; undefined while it does not run. */
+  get pid(): number | undefined {
+    return this.#isRunning() ? this.#master?.pid : undefined;
+  }
+
+  /**
+   * Makes HAProxy run this configuration without dropping a connection. A bad one never replaces a good one. Starts
+   * HAProxy if it does not run. Rejects only when that cannot be tried at all. Calls must not overlap.
+   */
   async apply(configuration: HaproxyConfiguration, signal: AbortSignal): Promise<ApplyResult> {
-    const isRunning = this.#master !== undefined && !this.#master.hasEnded;
-    if (isRunning && this.#running?.text === configuration.text) return { status: 'unchanged' };
+    if (this.#isRunning() && this.#running?.text === configuration.text) return { status: 'unchanged' };
     await mkdir(this.#options.runDirectory, { recursive: true, mode: 0o700 });
-    const complaint = await this.#check(configuration.text, signal);
+    await writeFile(this.#files.base, renderBase(this.#files), { mode: 0o600 });
+    const complaint = await this.#configurations.judge(configuration, signal);
     if (complaint !== undefined) return { status: 'rejected', reason: complaint };
-    await rename(`${this.#files.configuration}.new`, this.#files.configuration);
+    await this.#configurations.put();
     const reason =
-      isRunning && this.#master !== undefined
-        ? await this.#reload(this.#master, configuration, signal)
+      this.#isRunning() && this.#master !== undefined
+        ? await this.#configurations.reload(this.#master, configuration, signal)
         : await this.#start(configuration, signal);
     if (reason === undefined) {
       this.#running = configuration;
       return { status: 'applied' };
     }
-    // What runs on must also be what HAProxy would read again.
-    if (this.#running !== undefined) await writeFile(this.#files.configuration, this.#running.text, { mode: 0o600 });
+    if (this.#running !== undefined) await this.#configurations.restore(this.#running.text);
     return { status: 'rejected', reason };
+  }
+
+  /** HAProxy's answer to `show servers state`. Rejects with `HostError` while it does not run. */
+  serverStates(signal: AbortSignal): Promise<string> {
+    return this.#configurations.serverStates(signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -104,67 +108,42 @@ export class HaproxyProcess implements LoadBalancerRuntime {
     never.abort();
     if (isLate) master.kill('SIGKILL'); // workers end with their master
     await master.ended;
-    await Promise.all(Object.values(this.#files).map((file: string) => rm(file, { force: true })));
+    const files: readonly string[] = [...Object.values(this.#files), this.#pidFile];
+    await Promise.all(files.map((file) => rm(file, { force: true })));
   }
 
-  /** Writes the text beside the one in use and lets HAProxy judge it. Returns what is wrong. */
-  async #check(text: string, signal: AbortSignal): Promise<string | undefined> {
-    const { program, runner } = this.#options;
-    const file = `${this.#files.configuration}.new`;
-    await writeFile(file, text, { mode: 0o600 });
-    const result = await runner.run(program, ['-c', '-f', file], { timeout: checkLimit, signal });
-    return result.exitCode === 0 ? undefined : `haproxy -c: ${complaintIn(result.stderr)}`;
+  #isRunning(): boolean {
+    return this.#master !== undefined && !this.#master.hasEnded;
   }
 
   /** Starts a master, in the place of one that an earlier controller left. Returns what went wrong. */
   async #start(configuration: HaproxyConfiguration, signal: AbortSignal): Promise<string | undefined> {
-    const { clock, log, netns, program } = this.#options;
-    const { configuration: file, masterSocket, adminSocket } = this.#files;
+    const { log, netns, program } = this.#options;
+    const { base, configuration: file, masterSocket, adminSocket } = this.#files;
     const predecessor = await this.#findPredecessor();
-    await this.#saveServerStates(predecessor === undefined ? undefined : configuration, signal);
+    await this.#configurations.keepStates(predecessor === undefined ? undefined : configuration, signal);
     const takeOver = predecessor === undefined ? [] : ['-x', adminSocket, '-sf', `${predecessor}`];
     const master = new MasterProcess({
       program,
-      args: ['-W', '-S', `${masterSocket},mode,600`, '-f', file, ...takeOver],
+      args: ['-W', '-S', `${masterSocket},mode,600`, '-f', base, '-f', file, ...takeOver],
       netns,
       masterSocket,
-      clock,
       onLogLine: (line) => this.#readLogLine(line),
     });
-    const state = await this.#awaitOrStop(master, (one) => one.workers.length > 0, signal);
+    const state = await this.#awaitOrStop(master, signal);
     if (state === undefined) return `haproxy did not start: ${complaintIn(master.complaint)}`;
-    await writeFile(this.#files.pid, `${state.pid}\n`, { mode: 0o600 });
+    await writeFile(this.#pidFile, `${state.pid}\n`, { mode: 0o600 });
     this.#master = master;
     void master.ended.then(() => this.#onEnd(master));
     log.info('HAProxy started', { pid: state.pid, workers: state.workers, predecessor });
     return undefined;
   }
 
-  /** Replaces the workers. Returns what went wrong; then the old ones work on. */
-  async #reload(
-    master: MasterProcess,
-    configuration: HaproxyConfiguration,
-    signal: AbortSignal,
-  ): Promise<string | undefined> {
-    const { reloads } = await master.state(signal);
-    await this.#saveServerStates(configuration, signal);
-    master.clearComplaint();
-    master.kill('SIGUSR2');
-    const state = await master.waitFor((one) => one.reloads > reloads, startLimit, signal);
-    if (state === undefined) return `haproxy did not reload: ${complaintIn(master.complaint)}`;
-    if (state.failed > 0) return `haproxy refused to reload: ${complaintIn(master.complaint)}`;
-    this.#options.log.debug('HAProxy reloaded', { workers: state.workers, reloads: state.reloads });
-    return undefined;
-  }
-
   /** A master that did not come up, or whose start was aborted, must not stay behind. */
-  async #awaitOrStop(
-    master: MasterProcess,
-    isReady: Parameters<MasterProcess['waitFor']>[0],
-    signal: AbortSignal,
-  ): ReturnType<MasterProcess['waitFor']> {
+  async #awaitOrStop(master: MasterProcess, signal: AbortSignal): Promise<MasterState | undefined> {
     try {
-      const state = await master.waitFor(isReady, startLimit, signal);
+      const limits = { clock: this.#options.clock, limit: startLimit };
+      const state = await waitForMaster(master, (one) => one.workers.length > 0, limits, signal);
       if (state !== undefined) return state;
     } catch (error) {
       master.kill('SIGKILL');
@@ -175,25 +154,9 @@ export class HaproxyProcess implements LoadBalancerRuntime {
     return undefined;
   }
 
-  /** The file from which new workers learn what is DOWN. Without `next`, nothing is known. */
-  async #saveServerStates(next: HaproxyConfiguration | undefined, signal: AbortSignal): Promise<void> {
-    let text = '1\n';
-    if (next !== undefined) {
-      try {
-        const limited = AbortSignal.any([signal, AbortSignal.timeout(dumpLimit)]);
-        text = keepServerStates(await askSocket(this.#files.adminSocket, 'show servers state', limited), next.servers);
-      } catch (error) {
-        signal.throwIfAborted();
-        this.#options.log.warn('cannot carry server states over the reload; all count as UP until checked', { error });
-      }
-    }
-    await writeFile(`${this.#files.serverState}.new`, text, { mode: 0o600 });
-    await rename(`${this.#files.serverState}.new`, this.#files.serverState);
-  }
-
   async #findPredecessor(): Promise<number | undefined> {
     try {
-      const pid = Number(await readFile(this.#files.pid, 'utf8'));
+      const pid = Number(await readFile(this.#pidFile, 'utf8'));
       if (!Number.isInteger(pid) || pid <= 1) return undefined;
       const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
       return words.includes('-W') && words.includes(this.#files.configuration) ? pid : undefined;
@@ -205,7 +168,7 @@ export class HaproxyProcess implements LoadBalancerRuntime {
   #readLogLine(line: string): void {
     const changed = parseServerState(line);
     if (changed === undefined) return this.#options.log.debug('HAProxy', { line });
-    this.#options.onStateChange({ time: this.#options.clock.now(), ...changed });
+    this.#options.onStateChange(changed);
   }
 
   #onEnd(master: MasterProcess): void {
@@ -216,6 +179,3 @@ export class HaproxyProcess implements LoadBalancerRuntime {
     this.#options.onEnd();
   }
 }
-
-/** Longest path of a run directory: HAProxy adds a name and a suffix to it, and 107 bytes is the kernel's limit. */
-export const maxRunDirectoryLength = 70;

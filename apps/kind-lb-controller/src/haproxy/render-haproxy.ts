@@ -1,160 +1,123 @@
-import {
-  addressAndPort,
-  type IpAddress,
-  ipFamilyOf,
-  type Millis,
-  type NodeName,
-  type Port,
-  type ServicePortRecord,
-} from '@switchyard/core';
-import { allowedSources } from '@switchyard/core';
-import type { LoadBalancerNode } from '../cluster/cluster-objects.ts';
-import type { HealthProfile } from '../spec/health-profile.ts';
-import { backendName, safeName } from './haproxy-names.ts';
-import type { Bind, ServedService } from '../plan/plan.ts';
+import { addressAndPort, allowedSources, type IpAddress, ipFamilyOf, type Millis, millis } from '@switchyard/core';
+import type { LoadBalancerSpec, PortSpec } from '../spec/load-balancer-spec.ts';
+import { backendsOf, fallOf, type HaproxyBackend, type HaproxyServer, isProxied, riseOf } from './haproxy-servers.ts';
 
 /** What the configuration depends on. */
 export interface HaproxyInput {
   /** Any order. */
-  readonly services: readonly ServedService[];
-  /** Any order; those that are not usable are left out here. */
-  readonly nodes: readonly LoadBalancerNode[];
-  readonly profile: HealthProfile;
-  /** Absolute path of the stats socket, which also hands listening sockets over at a reload. */
-  readonly adminSocket: string;
-  /** Absolute path from which a reload learns which servers are DOWN. */
-  readonly serverStateFile: string;
+  readonly specs: readonly LoadBalancerSpec[];
+  /** More addresses on which every TCP port is served, for all specs: where published ports arrive. Usually empty. */
+  readonly ownAddresses: readonly IpAddress[];
 }
 
-/** A server line's identity: as long as none of it changes, its health may be carried over a reload. */
-export interface HaproxyServer {
-  readonly backend: string;
-  readonly name: string;
-  readonly address: IpAddress;
-  readonly port: Port;
-  readonly checkPort: Port;
-}
-
-/** A complete haproxy.cfg. */
+/** All of a haproxy.cfg but its base: `renderBase` comes before it, in the same file or in one before. */
 export interface HaproxyConfiguration {
   readonly text: string;
   readonly servers: readonly HaproxyServer[];
 }
 
-/** One frontend with its backend. */
-interface Listener {
-  readonly name: string;
-  readonly bind: Bind;
-  readonly service: ServedService;
-  readonly servers: readonly HaproxyServer[];
-}
+/** Pause between two checks of a server that is DOWN in a second backend: it is there to help as soon as it can. */
+const lastDownInterval = millis(500);
 
 /**
- * The haproxy.cfg for all load-balanced Service ports: per port and IP family one frontend and one backend, sorted by
- * Service, port and family, servers by node name. Equal input in any order gives equal text.
+ * What HAProxy is to do for these load balancers: per TCP port and IP family one frontend and one backend, and backends
+ * that only check for what the kernel forwards. Sorted by cluster, Service, port and family; equal input in any order gives equal text.
  *
- * With no server UP, HAProxy closes connections at once by itself. There must be no rule on `nbsrv` to that end:
- * an old worker counts none while it stops, and would reject what it has just accepted, at every reload.
+ * With no server UP, HAProxy closes connections at once by itself. There must be no rule on `nbsrv` to that end, nor to
+ * choose the second backend: an old worker counts none while it stops, at every reload. `srv_is_up` stays true there.
  */
-export function renderHaproxy(input: HaproxyInput): HaproxyConfiguration {
-  const listeners = input.services
-    .flatMap((service) => service.binds.map((bind) => listenerOf(service, bind, input)))
-    .sort((a, b) => compareListeners(a, b));
-  const text = [
-    ...preamble(input),
-    ...listeners.flatMap((listener) => ['', ...frontend(listener), '', ...backend(listener, input.profile)]),
-  ];
-  return { text: `${text.join('\n')}\n`, servers: listeners.flatMap((listener) => listener.servers) };
+export function renderHaproxy({ specs, ownAddresses }: HaproxyInput): HaproxyConfiguration {
+  const sorted = [...specs].sort(
+    (a, b) => compareTexts(a.id.cluster, b.id.cluster) || compareTexts(a.id.service, b.id.service),
+  );
+  const backends = sorted.flatMap(backendsOf);
+  const sections = backends.flatMap((one) => [
+    ...(one.use.kind === 'port' && !one.isLast ? [frontend(one, ownAddresses)] : []),
+    backend(one),
+  ]);
+  const text = [defaults, ...sections].map((lines) => `${lines.join('\n')}\n`).join('\n');
+  return { text, servers: backends.flatMap(({ servers }) => servers) };
 }
 
-function preamble({ profile, adminSocket, serverStateFile }: HaproxyInput): readonly string[] {
-  return [
-    '# Written by switchyard-lb at every change. Do not edit.',
-    'global',
-    '    log stdout format raw local0 info',
-    `    stats socket ${adminSocket} mode 600 level admin expose-fd listeners`,
-    `    server-state-file ${serverStateFile}`,
-    '',
-    'defaults',
-    '    mode tcp',
-    `    timeout connect ${Math.max(1, Math.round(profile.connectTimeout))}`,
-    '    timeout client 50000',
-    '    timeout server 50000',
-    ...(profile.timeout === undefined ? [] : [`    timeout check ${formatTime(profile.timeout)}`]),
-    '    load-server-state-from-file global',
-  ];
-}
+const defaults: readonly string[] = [
+  '# Written by switchyard-lb at every change. Do not edit.',
+  'defaults',
+  '    mode tcp',
+  '    timeout client 50000',
+  '    timeout server 50000',
+  '    load-server-state-from-file global',
+];
 
-function frontend({ name, bind, service }: Listener): readonly string[] {
-  const family = ipFamilyOf(bind.address);
-  const sources = allowedSources({
-    ipFamily: family,
-    ranges: service.record.loadBalancerSourceRanges,
-    vips: [],
-    nodeIp: undefined,
-  });
+function frontend(main: HaproxyBackend, ownAddresses: readonly IpAddress[]): readonly string[] {
+  const { name, spec, ipFamily, servers } = main;
+  const sources = allowedSources({ ipFamily, ranges: spec.sourceRanges, vips: [], nodeIp: undefined });
+  const isLastWanted = spec.profile.whenNoneUp === 'lastUp' && servers.length > 0;
   return [
     `frontend ${name}`,
-    `    bind ${addressAndPort(bind.address, bind.port.port)}`,
-    // One range per line: HAProxy limits the words of a line, and lines of one acl add up.
+    ...bindsOf(main, ownAddresses),
+    // One range or server per line: HAProxy limits the words of a line, and lines of one acl add up.
     ...(sources === 'any' ? [] : sources.map((cidr) => `    acl allowed src ${cidr}`)),
     ...(sources === 'any' ? [] : ['    tcp-request connection reject unless allowed']),
+    ...(isLastWanted ? servers.map((server) => `    acl up srv_is_up(${name}/${server.name})`) : []),
+    ...(isLastWanted ? [`    use_backend ${name}:last unless up`] : []),
     `    default_backend ${name}`,
   ];
 }
 
-function backend({ name, service, servers }: Listener, profile: HealthProfile): readonly string[] {
-  const timing = `inter ${formatTime(profile.interval)} fall ${profile.fall} rise ${profile.rise}`;
-  const isSourceHashed = service.record.sessionAffinity.kind === 'clientIP';
+function bindsOf({ spec, use, ipFamily }: HaproxyBackend, ownAddresses: readonly IpAddress[]): readonly string[] {
+  const isOfPort = (one: PortSpec): boolean => isProxied(spec, one) && use.kind === 'port' && one.port === use.port;
+  return spec.ports
+    .filter(isOfPort)
+    .flatMap(({ port, addresses }) =>
+      [...new Set([...addresses, ...ownAddresses])]
+        .filter((address) => ipFamilyOf(address) === ipFamily)
+        .map((address) => `    bind ${addressAndPort(address, port)}`),
+    );
+}
+
+function backend(one: HaproxyBackend): readonly string[] {
+  const { name, use, isLast, spec, servers, checkPath } = one;
+  const { timeout, connectTimeout } = spec.profile;
+  const isTold = !isLast || use.kind === 'check';
   return [
     `backend ${name}`,
-    '    log global', // only here: frontends would log every connection
-    // Consistent, or a node that comes or goes moves nearly every client.
-    ...(isSourceHashed ? ['    balance source', '    hash-type consistent'] : ['    balance roundrobin']),
-    '    option httpchk GET /healthz',
-    ...servers.map(
-      ({ name: server, address, port, checkPort }) =>
-        `    server ${server} ${addressAndPort(address, port)} check port ${checkPort} ${timing}`,
-    ),
+    // Only in backends: frontends would log every connection. Of a second one, only what the kernel must follow.
+    ...(isTold ? ['    log global'] : []),
+    ...balance(one),
+    `    timeout connect ${formatTime(connectTimeout)}`,
+    ...(timeout === undefined ? [] : [`    timeout check ${formatTime(timeout)}`]),
+    `    option httpchk GET ${checkPath}`,
+    ...(servers.some(({ isDraining }) => isDraining) ? ['    option allbackups'] : []),
+    ...servers.map((server) => serverLine(server, one)),
   ];
 }
 
-function listenerOf(service: ServedService, bind: Bind, { nodes, profile }: HaproxyInput): Listener {
-  const { record } = service;
-  const family = ipFamilyOf(bind.address);
-  const name = backendName(record.key, bind.port.port, family);
-  const checkPort =
-    record.externalTrafficPolicy === 'Local'
-      ? (record.healthCheckNodePort ?? profile.clusterPort)
-      : profile.clusterPort;
-  const servers = nodes
-    .filter((node) => node.isUsable)
-    .flatMap((node) =>
-      serverOf(
-        node,
-        bind.port,
-        node.addresses.find((ip) => ipFamilyOf(ip) === family),
-      ),
-    )
-    .map((server) => ({ backend: name, checkPort, ...server }))
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { name, bind, service, servers };
+function balance({ use, spec }: HaproxyBackend): readonly string[] {
+  if (use.kind === 'check') return [];
+  // Consistent, or a node that comes or goes moves nearly every client.
+  if (spec.sessionAffinity.kind === 'clientIP') return ['    balance source', '    hash-type consistent'];
+  return ['    balance roundrobin'];
 }
 
-function serverOf(
-  node: { readonly name: NodeName },
-  { nodePort }: ServicePortRecord,
-  address: IpAddress | undefined,
-): readonly { readonly name: string; readonly address: IpAddress; readonly port: Port }[] {
-  return address === undefined || nodePort === undefined
-    ? []
-    : [{ name: safeName(node.name), address, port: nodePort }];
+function serverLine(server: HaproxyServer, { use, spec, isLast }: HaproxyBackend): string {
+  const { name, address, port, check, isDraining } = server;
+  const { interval, downInterval } = spec.profile;
+  const down = isLast ? millis(Math.min(interval, downInterval, lastDownInterval)) : downInterval;
+  return [
+    // With a port of their own, checks never begin with a PROXY header: the proxies' health servers do not speak it.
+    `    server ${name} ${addressAndPort(address, port)} check port ${check.port}`,
+    ...(check.address === address ? [] : [`addr ${check.address}`]),
+    `inter ${formatTime(interval)}`,
+    ...(down === interval ? [] : [`downinter ${formatTime(down)}`]),
+    `fall ${fallOf(spec, isLast)} rise ${riseOf(spec, isLast)}`,
+    // A backup gets new connections only while no other server is UP; those it has go on.
+    ...(isDraining ? ['backup'] : []),
+    ...(use.kind === 'port' && spec.proxyProtocol === 'v2' ? ['send-proxy-v2'] : []),
+  ].join(' ');
 }
 
-function compareListeners(a: Listener, b: Listener): number {
-  const byKey = a.service.record.key.localeCompare(b.service.record.key, 'en');
-  if (byKey !== 0) return byKey;
-  return a.bind.port.port - b.bind.port.port || a.name.localeCompare(b.name, 'en');
+function compareTexts(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1;
 }
 
 /** HAProxy's times: whole seconds where it is one, else milliseconds, at least 1. */

@@ -1,7 +1,7 @@
 import { parseIp, parsePort } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import type { HaproxyServer } from './render-haproxy.ts';
-import { keepServerStates } from './server-state.ts';
+import type { HaproxyServer } from './haproxy-servers.ts';
+import { keepServerStates, upServers } from './server-state.ts';
 
 const header =
   '# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight srv_time_since_last_change srv_check_status srv_check_result srv_check_health srv_check_state srv_agent_state bk_f_forced_id srv_f_forced_id srv_fqdn srv_port srvrecord srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port';
@@ -12,7 +12,9 @@ const server = (name: string, address: string): HaproxyServer => ({
   name,
   address: parseIp(address),
   port: parsePort(30080),
-  checkPort: parsePort(32080),
+  check: { address: parseIp(address), port: parsePort(32080), path: '/healthz' },
+  isDraining: false,
+  maxHealth: 3,
 });
 
 test('keeps the servers that stay as they are, without their agent port', () => {
@@ -27,7 +29,19 @@ test.each([
   ['that has gone', line('node9', '192.0.2.1')],
   ['with another address', line('node1', '192.0.2.7')],
   ['with another port', line('node1', '192.0.2.1', 30081)],
-  ['that is checked elsewhere', line('node1', '192.0.2.1', 30080, 10256)],
+  ['that is checked on another port', line('node1', '192.0.2.1', 30080, 10256)],
+  ['that is checked on another address', line('node1', '192.0.2.1').replace('32080 - -', '32080 192.0.2.9 -')],
 ])('forgets a server %s', (_, text) => {
   expect(keepServerStates(`1\n${header}\n${text}\n`, [server('node1', '192.0.2.1')])).toBe(`1\n${header}\n`);
+});
+
+test('health beyond what a lowered fall allows is cut: it would have to fail away first', () => {
+  const healthy = line('node1', '192.0.2.1').replace(' 3 8 2 0 6 ', ' 3 8 2 5 6 ');
+  const kept = keepServerStates(`1\n${header}\n${healthy}\n`, [server('node1', '192.0.2.1')]);
+  expect(kept).toContain(' 3 8 2 3 6 ');
+});
+
+test('upServers names the servers that HAProxy uses', () => {
+  const up = line('node2', '192.0.2.2').replace('192.0.2.2 0 0', '192.0.2.2 2 0');
+  expect(upServers(`1\n${header}\n${line('node1', '192.0.2.1')}\n${up}\n`)).toEqual(new Set(['a:b:80:ipv4/node2']));
 });

@@ -1,9 +1,17 @@
 import { type IpAddress, type IpFamily, parseCidr, parseIp, parsePort, serviceKey } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { type AddressRequest, type AddressSource, assignAddresses, isFromSource } from './ip-pool.ts';
+import {
+  type AddressRequest,
+  type AddressSource,
+  assignAddresses,
+  isFromSource,
+  type LoadBalancerKey,
+  loadBalancerKey,
+} from './ip-pool.ts';
 
 interface Wish {
   readonly name: string;
+  readonly cluster?: string;
   readonly createdAt?: string;
   readonly families?: readonly IpFamily[];
   readonly ports?: readonly number[];
@@ -12,13 +20,14 @@ interface Wish {
 }
 
 const request = (wish: Wish): AddressRequest => ({
-  service: serviceKey('default', wish.name),
+  id: { cluster: wish.cluster ?? 'kind', service: serviceKey('default', wish.name) },
   createdAt: wish.createdAt ?? '2026-01-01T00:00:00Z',
   ipFamilies: wish.families ?? ['IPv4'],
-  ports: (wish.ports ?? [80]).map(parsePort),
+  ports: (wish.ports ?? [80]).map((port) => ({ port: parsePort(port), protocol: 'TCP' })),
   held: (wish.held ?? []).map(parseIp),
   requestedIp: wish.requested === undefined ? undefined : parseIp(wish.requested),
 });
+const key = (name: string): LoadBalancerKey => loadBalancerKey(request({ name }).id);
 const pool = (...cidrs: readonly string[]): AddressSource => ({ kind: 'pool', cidrs: cidrs.map(parseCidr) });
 const shared = (...addresses: readonly string[]): AddressSource => ({
   kind: 'shared',
@@ -26,7 +35,10 @@ const shared = (...addresses: readonly string[]): AddressSource => ({
 });
 const addressesOf = (wishes: readonly Wish[], source: AddressSource): Readonly<Record<string, readonly IpAddress[]>> =>
   Object.fromEntries(
-    [...assignAddresses(wishes.map(request), source)].map(([key, grant]) => [key.slice(8), grant.addresses]),
+    [...assignAddresses(wishes.map(request), source).values()].map(({ id, addresses }) => [
+      id.service.slice('default/'.length),
+      addresses,
+    ]),
   );
 
 describe('from a pool', () => {
@@ -98,7 +110,7 @@ describe('from a pool', () => {
       [request({ name: 'a', families: ['IPv4', 'IPv6'] })],
       pool('192.0.2.0/29'),
     ).values();
-    expect(grant?.missing).toEqual(['IPv6']);
+    expect(grant?.missing).toEqual([{ ipFamily: 'IPv6', reason: 'notOffered' }]);
   });
 });
 
@@ -107,9 +119,9 @@ describe('shared addresses', () => {
   const old = { name: 'zold', ports: [80] };
   test('a port belongs to the older Service; the other ports of the younger one are free', () => {
     const grants = assignAddresses([young, old].map(request), shared('192.0.2.50'));
-    expect(grants.get(serviceKey('default', 'zold'))?.conflicts).toEqual([]);
-    expect(grants.get(serviceKey('default', 'young'))?.conflicts).toEqual([
-      { address: '192.0.2.50', port: 80, heldBy: 'default/zold' },
+    expect(grants.get(key('zold'))?.conflicts).toEqual([]);
+    expect(grants.get(key('young'))?.conflicts).toEqual([
+      { address: '192.0.2.50', port: 80, protocol: 'TCP', heldBy: { cluster: 'kind', service: 'default/zold' } },
     ]);
   });
   test('everybody gets the address of each family it has', () => {

@@ -10,8 +10,10 @@ import {
   ipToBytes,
   parseIp,
   type Port,
+  type Protocol,
   type ServiceKey,
 } from '@switchyard/core';
+import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 
 /** Where the addresses of load balancers come from. */
 export type AddressSource =
@@ -27,46 +29,88 @@ export type AddressSource =
 
 /** One Service that wants addresses. */
 export interface AddressRequest {
-  readonly service: ServiceKey;
-  /** Older Services come first; equal ages are ordered by key. */
+  readonly id: LoadBalancerId;
+  /** Older Services come first; equal ages are ordered by cluster and key. */
   readonly createdAt: string;
   readonly ipFamilies: readonly IpFamily[];
-  /** TCP ports it will listen on. */
-  readonly ports: readonly Port[];
-  /** Addresses it has been given before; kept where possible. */
+  /** What it will listen on. */
+  readonly ports: readonly PortAndProtocol[];
+  /** Addresses it has been given before, the most important first; kept where possible. */
   readonly held: readonly IpAddress[];
   readonly requestedIp: IpAddress | undefined;
 }
 
-/** A port that another Service has on the same address. */
-export interface PortConflict {
-  readonly address: IpAddress;
+/** A port of one protocol: TCP 53 and UDP 53 are two. */
+export interface PortAndProtocol {
   readonly port: Port;
-  readonly heldBy: ServiceKey;
+  readonly protocol: Protocol;
 }
+
+/** A port that another Service has on the same address. */
+export interface PortConflict extends PortAndProtocol {
+  readonly address: IpAddress;
+  readonly heldBy: LoadBalancerId;
+}
+
+/** A family of which there is no address to give. */
+export interface MissingFamily {
+  readonly ipFamily: IpFamily;
+  /** `notOffered`: the source has none of the family. `exhausted`: others have them all. */
+  readonly reason: 'notOffered' | 'exhausted';
+}
+
+/** Why an address that was asked for by name is not given. */
+export type RefusedIp =
+  /** Not of the source. */
+  | { readonly reason: 'outside' }
+  /** The first address of a network, or its broadcast address. */
+  | { readonly reason: 'notForHosts' }
+  /** Somebody else on the network has it. */
+  | { readonly reason: 'reserved' }
+  | { readonly reason: 'heldBy'; readonly holder: LoadBalancerId }
+  /** The Service has no address of this family. */
+  | { readonly reason: 'otherFamily' };
 
 /** What one Service gets. */
 export interface AddressGrant {
+  readonly id: LoadBalancerId;
   /** At most one per family, IPv4 first. Empty when there is none to have. */
   readonly addresses: readonly IpAddress[];
   /** Families the Service has and we could give no address of. */
-  readonly missing: readonly IpFamily[];
+  readonly missing: readonly MissingFamily[];
   /** Ports that must not be listened on. Only where addresses are shared. */
   readonly conflicts: readonly PortConflict[];
+  /** Undefined: it has what it asked for, or did not ask. Otherwise it has another address, or none. */
+  readonly refused: RefusedIp | undefined;
 }
 
+/** One text per load balancer, for maps: `cluster/namespace/name`. */
+export type LoadBalancerKey = `${string}/${ServiceKey}`;
+
+/** The key of a load balancer. */
+export function loadBalancerKey({ cluster, service }: LoadBalancerId): LoadBalancerKey {
+  return `${cluster}/${service}`;
+}
+
+/** Addresses that load balancers without a request still have, because they are being removed or nobody knows them. */
+export type Holders = ReadonlyMap<IpAddress, LoadBalancerId>;
+
 /**
- * Addresses for all Services at once. Depends on the requests only, not on their order: the older Service wins, and
- * from a pool everybody keeps what it holds, then gets what it asked for by name, then the lowest free address.
+ * Addresses for all Services at once. Depends on its input only, not on the order of requests: the older Service wins, and from
+ * a pool everybody gets what it asked for by name if that is free, else keeps what it holds, else gets the lowest free
+ * address. Free is what nobody holds: who moves to another address holds the old one until it has let go of it.
  */
 export function assignAddresses(
   requests: readonly AddressRequest[],
   source: AddressSource,
-): ReadonlyMap<ServiceKey, AddressGrant> {
+  holders: Holders = new Map(),
+): ReadonlyMap<LoadBalancerKey, AddressGrant> {
   const byAge = [...requests].sort(
-    (a, b) => compareTexts(a.createdAt, b.createdAt) || compareTexts(a.service, b.service),
+    (a, b) => compareTexts(a.createdAt, b.createdAt) || compareTexts(loadBalancerKey(a.id), loadBalancerKey(b.id)),
   );
-  return source.kind === 'shared' ? shareAddresses(byAge, source.addresses) : drawFromPool(byAge, source.cidrs);
+  const grants =
+    source.kind === 'shared' ? shareAddresses(byAge, source.addresses) : drawFromPool(byAge, new Pool(source, holders));
+  return new Map(grants.map((grant) => [loadBalancerKey(grant.id), grant]));
 }
 
 /** Whether an address can have come from the source. */
@@ -74,61 +118,109 @@ export function isFromSource(source: AddressSource, ip: IpAddress): boolean {
   return source.kind === 'shared' ? source.addresses.includes(ip) : source.cidrs.some((cidr) => cidrContains(cidr, ip));
 }
 
-function shareAddresses(
-  requests: readonly AddressRequest[],
-  shared: readonly IpAddress[],
-): ReadonlyMap<ServiceKey, AddressGrant> {
-  const holders = new Map<string, ServiceKey>();
-  const grants = new Map<ServiceKey, AddressGrant>();
-  for (const request of requests) {
+function shareAddresses(requests: readonly AddressRequest[], shared: readonly IpAddress[]): readonly AddressGrant[] {
+  const holders = new Map<string, LoadBalancerId>();
+  return requests.map((request) => {
     const addresses = perFamily(request, (family) => shared.find((ip) => ipFamilyOf(ip) === family));
     const conflicts: PortConflict[] = [];
     for (const address of addresses) {
-      for (const port of request.ports) {
-        const heldBy = holders.get(`${address} ${port}`);
-        if (heldBy === undefined) holders.set(`${address} ${port}`, request.service);
-        else conflicts.push({ address, port, heldBy });
+      for (const { port, protocol } of request.ports) {
+        const place = `${address} ${port}/${protocol}`;
+        const heldBy = holders.get(place);
+        if (heldBy === undefined) holders.set(place, request.id);
+        else conflicts.push({ address, port, protocol, heldBy });
       }
     }
-    grants.set(request.service, { addresses, missing: missingFamilies(request, addresses), conflicts });
-  }
-  return grants;
+    const isGiven = request.requestedIp === undefined || addresses.includes(request.requestedIp);
+    return {
+      id: request.id,
+      addresses,
+      missing: missingOf(request, addresses, shared.map(ipFamilyOf)),
+      conflicts,
+      refused: isGiven ? undefined : { reason: 'outside' },
+    };
+  });
 }
 
-function drawFromPool(
-  requests: readonly AddressRequest[],
-  cidrs: readonly Cidr[],
-): ReadonlyMap<ServiceKey, AddressGrant> {
-  const taken = new Map<IpAddress, ServiceKey>();
-  const isOnOffer = (ip: IpAddress): boolean => cidrs.some((cidr) => cidrContains(cidr, ip) && isHostOf(cidr, ip));
-  const take = (ip: IpAddress | undefined, by: ServiceKey): IpAddress | undefined => {
-    if (ip === undefined || !isOnOffer(ip) || (taken.get(ip) ?? by) !== by) return undefined;
-    taken.set(ip, by);
-    return ip;
-  };
-  const wishes = (one: AddressRequest, family: IpFamily): readonly IpAddress[] =>
-    [one.requestedIp, ...one.held].filter((ip) => ip !== undefined).filter((ip) => ipFamilyOf(ip) === family);
-  // Two rounds: nobody who holds an address may lose it to somebody who only needs any.
-  const kept = new Map(
-    requests.map((one) => [
-      one.service,
-      perFamily(one, (family) => {
-        for (const ip of wishes(one, family)) if (take(ip, one.service) !== undefined) return ip;
-        return undefined;
-      }),
-    ]),
+type PoolSource = Extract<AddressSource, { readonly kind: 'pool' }>;
+
+function drawFromPool(requests: readonly AddressRequest[], pool: Pool): readonly AddressGrant[] {
+  for (const { held, id } of requests) pool.claim(held, id);
+  // Two rounds: nobody may lose an address it holds, or asked for, to somebody who only needs any.
+  const wished = requests.map((one) =>
+    perFamily(one, (family) => pool.take([one.requestedIp, ...one.held].filter(isOfFamily(family)), one.id)),
   );
-  const grants = new Map<ServiceKey, AddressGrant>();
-  for (const request of requests) {
+  return requests.map((one, index) => {
     const addresses = perFamily(
-      request,
-      (family) =>
-        kept.get(request.service)?.find((ip) => ipFamilyOf(ip) === family) ??
-        take(firstFree(cidrs, family, taken), request.service),
+      one,
+      (family) => wished[index]?.find(isOfFamily(family)) ?? pool.takeLowest(family, one.id),
     );
-    grants.set(request.service, { addresses, missing: missingFamilies(request, addresses), conflicts: [] });
+    return {
+      id: one.id,
+      addresses,
+      missing: missingOf(one, addresses, pool.families),
+      conflicts: [],
+      refused: refusalOf(one, addresses, pool),
+    };
+  });
+}
+
+function refusalOf(
+  { id, requestedIp: ip, ipFamilies: wanted }: AddressRequest,
+  addresses: readonly IpAddress[],
+  pool: Pool,
+): RefusedIp | undefined {
+  if (ip === undefined || addresses.includes(ip)) return undefined;
+  return wanted.includes(ipFamilyOf(ip)) ? pool.refusal(ip, id) : { reason: 'otherFamily' };
+}
+
+/** Who has which address of a pool. Lives for one assignment. */
+class Pool {
+  readonly #cidrs: readonly Cidr[];
+  readonly #reserved: ReadonlySet<IpAddress>;
+  /** Who holds, or has been given, an address. */
+  readonly #holders: Map<IpAddress, LoadBalancerId>;
+
+  constructor({ cidrs, reserved = [] }: PoolSource, holders: Holders) {
+    this.#cidrs = cidrs;
+    this.#reserved = new Set(reserved);
+    this.#holders = new Map(holders);
   }
-  return grants;
+
+  get families(): readonly IpFamily[] {
+    return this.#cidrs.map(cidrFamilyOf);
+  }
+
+  /** Keeps addresses from others; what somebody claimed before stays theirs. */
+  claim(held: readonly IpAddress[], by: LoadBalancerId): void {
+    for (const ip of held) if (!this.#holders.has(ip)) this.#holders.set(ip, by);
+  }
+
+  /** The first of the wishes that can be had. */
+  take(wishes: readonly IpAddress[], by: LoadBalancerId): IpAddress | undefined {
+    const ip = wishes.find((wish) => this.refusal(wish, by) === undefined);
+    if (ip !== undefined) this.#holders.set(ip, by);
+    return ip;
+  }
+
+  takeLowest(family: IpFamily, by: LoadBalancerId): IpAddress | undefined {
+    for (const cidr of this.#cidrs.filter((one) => cidrFamilyOf(one) === family)) {
+      for (const ip of hostsOf(cidr)) {
+        if (!this.#holders.has(ip) && this.take([ip], by) !== undefined) return ip;
+      }
+    }
+    return undefined;
+  }
+
+  /** Why a load balancer cannot have an address now; undefined: it can. */
+  refusal(ip: IpAddress, by: LoadBalancerId): RefusedIp | undefined {
+    const around = this.#cidrs.filter((cidr) => cidrContains(cidr, ip));
+    if (around.length === 0) return { reason: 'outside' };
+    if (!around.some((cidr) => isHostOf(cidr, ip))) return { reason: 'notForHosts' };
+    if (this.#reserved.has(ip)) return { reason: 'reserved' };
+    const holder = this.#holders.get(ip) ?? by;
+    return loadBalancerKey(holder) === loadBalancerKey(by) ? undefined : { reason: 'heldBy', holder };
+  }
 }
 
 function perFamily(
@@ -138,19 +230,18 @@ function perFamily(
   return ipFamilies.filter((family) => wanted.includes(family)).flatMap((family) => find(family) ?? []);
 }
 
-function missingFamilies({ ipFamilies: wanted }: AddressRequest, addresses: readonly IpAddress[]): readonly IpFamily[] {
-  return ipFamilies.filter((one) => wanted.includes(one) && !addresses.some((ip) => ipFamilyOf(ip) === one));
+function isOfFamily(family: IpFamily): (ip: IpAddress | undefined) => ip is IpAddress {
+  return (ip): ip is IpAddress => ip !== undefined && ipFamilyOf(ip) === family;
 }
 
-function firstFree(
-  cidrs: readonly Cidr[],
-  family: IpFamily,
-  taken: ReadonlyMap<IpAddress, unknown>,
-): IpAddress | undefined {
-  for (const cidr of cidrs.filter((one) => cidrFamilyOf(one) === family)) {
-    for (const ip of hostsOf(cidr)) if (!taken.has(ip)) return ip;
-  }
-  return undefined;
+function missingOf(
+  { ipFamilies: wanted }: AddressRequest,
+  addresses: readonly IpAddress[],
+  offered: readonly IpFamily[],
+): readonly MissingFamily[] {
+  return ipFamilies
+    .filter((family) => wanted.includes(family) && !addresses.some(isOfFamily(family)))
+    .map((ipFamily) => ({ ipFamily, reason: offered.includes(ipFamily) ? 'exhausted' : 'notOffered' }));
 }
 
 /** The addresses of a CIDR that a host may have, ascending; lazily, for IPv6 ones have many. */

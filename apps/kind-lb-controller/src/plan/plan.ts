@@ -7,9 +7,17 @@ import {
   type ServiceKey,
   type ServicePortRecord,
   type ServiceRecord,
+  tryParseIp,
 } from '@switchyard/core';
+import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
-import { type AddressGrant, type AddressSource, assignAddresses, type PortConflict } from './ip-pool.ts';
+import {
+  type AddressGrant,
+  type AddressSource,
+  assignAddresses,
+  loadBalancerKey,
+  type PortConflict,
+} from './ip-pool.ts';
 
 /** One address and port to listen on for a Service port. */
 export interface Bind {
@@ -29,7 +37,7 @@ export type Problem =
   | { readonly kind: 'unsupportedProtocol'; readonly port: Port; readonly protocol: Protocol }
   /** `allocateLoadBalancerNodePorts: false`: there is nothing to send to. */
   | { readonly kind: 'noNodePort'; readonly port: Port; readonly protocol: Protocol }
-  | ({ readonly kind: 'portConflict'; readonly protocol: Protocol } & PortConflict)
+  | ({ readonly kind: 'portConflict' } & PortConflict)
   | { readonly kind: 'noAddress'; readonly ipFamily: 'IPv4' | 'IPv6' }
   /** `externalTrafficPolicy: Local` without a `healthCheckNodePort`: nobody can tell which node has endpoints. */
   | { readonly kind: 'noHealthCheckNodePort' };
@@ -49,15 +57,15 @@ export interface ServicePlan {
 export function planServices(services: Iterable<LoadBalancerService>, source: AddressSource): readonly ServicePlan[] {
   const all = [...services].sort((a, b) => (a.record.key < b.record.key ? -1 : 1));
   const requests = all.filter(isOurs).map((service) => ({
-    service: service.record.key,
+    id: idOf(service.record.key),
     createdAt: service.createdAt,
     ipFamilies: service.record.ipFamilies.length > 0 ? service.record.ipFamilies : ipFamilies.slice(0, 1),
-    ports: servablePorts(service.record).map(({ port }) => port),
+    ports: servablePorts(service.record),
     held: service.ingress.flatMap(({ ip }) => (ip === undefined ? [] : (ip as IpAddress))), // compared, never parsed
-    requestedIp: service.requestedIp,
+    requestedIp: tryParseIp(service.requestedIp ?? ''),
   }));
   const grants = assignAddresses(requests, source);
-  return all.map((service) => planService(service, grants.get(service.record.key)));
+  return all.map((service) => planService(service, grants.get(loadBalancerKey(idOf(service.record.key)))));
 }
 
 /** What an operator reads about a problem; one sentence without a full stop. */
@@ -68,7 +76,7 @@ export function problemText(problem: Problem): string {
     case 'noNodePort':
       return `port ${problem.port}/${problem.protocol} is not load-balanced: it has no nodePort; set allocateLoadBalancerNodePorts to true`;
     case 'portConflict':
-      return `port ${problem.port}/${problem.protocol} is not load-balanced on ${problem.address}: Service ${problem.heldBy} has it; use another port`;
+      return `port ${problem.port}/${problem.protocol} is not load-balanced on ${problem.address}: Service ${problem.heldBy.service} has it; use another port`;
     case 'noAddress':
       return `there is no ${problem.ipFamily} address to give`;
     case 'noHealthCheckNodePort':
@@ -99,13 +107,13 @@ function planService(service: LoadBalancerService, grant: AddressGrant | undefin
 function problemsOf(record: ServiceRecord, grant: AddressGrant): readonly Problem[] {
   return [
     ...(isCheckable(record) ? [] : [{ kind: 'noHealthCheckNodePort' } as const]),
-    ...grant.missing.map((ipFamily) => ({ kind: 'noAddress', ipFamily }) as const),
+    ...grant.missing.map(({ ipFamily }) => ({ kind: 'noAddress', ipFamily }) as const),
     ...record.ports.flatMap(({ port, protocol, nodePort }): readonly Problem[] => {
       if (protocol !== 'TCP') return [{ kind: 'unsupportedProtocol', port, protocol }];
       if (nodePort === undefined) return [{ kind: 'noNodePort', port, protocol }];
       return grant.conflicts
         .filter((conflict) => conflict.port === port)
-        .map((conflict) => ({ kind: 'portConflict', protocol, ...conflict }));
+        .map((conflict) => ({ kind: 'portConflict', ...conflict }));
     }),
   ];
 }
@@ -117,6 +125,10 @@ function servablePorts(record: ServiceRecord): readonly ServicePortRecord[] {
 
 function isCheckable({ externalTrafficPolicy, healthCheckNodePort }: ServiceRecord): boolean {
   return externalTrafficPolicy !== 'Local' || healthCheckNodePort !== undefined;
+}
+
+function idOf(service: ServiceKey): LoadBalancerId {
+  return { cluster: '', service };
 }
 
 /** The key of a Service plan, for logs and maps. */

@@ -7,7 +7,8 @@ import { createCommandRunner } from '@switchyard/host';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { HaproxyConfiguration } from '../../src/haproxy/render-haproxy.ts';
 import { assertNotMachines, newInterfaceAddresses } from '../../src/kernel/interface-addresses.ts';
-import { haproxyFiles, HaproxyProcess } from '../../src/haproxy/haproxy-process.ts';
+import { haproxyFiles } from '../../src/haproxy/haproxy-files.ts';
+import { HaproxyProcess } from '../../src/haproxy/haproxy-process.ts';
 
 // HAProxy runs in a namespace with only a loopback interface; we stay outside, as with `--netns`.
 const netns = `swy-lb-${process.pid}`;
@@ -32,10 +33,6 @@ const newProcess = (isKeptOnExit = false, onEnd = (): void => undefined): Haprox
 const configuration = (...frontends: readonly string[]): HaproxyConfiguration => ({
   servers: [],
   text: [
-    'global',
-    '    log stdout format raw local0 info',
-    `    stats socket ${haproxyFiles(folder).adminSocket} mode 600 level admin expose-fd listeners`,
-    `    server-state-file ${haproxyFiles(folder).serverState}`,
     'defaults',
     '    mode tcp',
     '    timeout connect 5000',
@@ -69,11 +66,11 @@ describe('a configuration', () => {
     expect(await haproxy.apply(one, signal)).toEqual({ status: 'applied' });
     expect(listening()).toEqual(['127.0.0.1:8001']);
     expect(await haproxy.apply(one, signal)).toEqual({ status: 'unchanged' });
-    const pid = readFileSync(haproxyFiles(folder).pid, 'utf8');
+    const pid = readFileSync(`${folder}/haproxy.pid`, 'utf8');
     const two = configuration(frontend('a', '127.0.0.1:8001'), frontend('b', '[::1]:8002'));
     expect(await haproxy.apply(two, signal)).toEqual({ status: 'applied' });
     expect(listening()).toEqual(['127.0.0.1:8001', '[::1]:8002']);
-    expect(readFileSync(haproxyFiles(folder).pid, 'utf8')).toBe(pid);
+    expect(readFileSync(`${folder}/haproxy.pid`, 'utf8')).toBe(pid);
   });
 
   test('that HAProxy does not understand is rejected with its words, and the good one stays', async () => {
@@ -136,7 +133,7 @@ describe('the process', () => {
     const ended = Promise.withResolvers<void>();
     await using haproxy = newProcess(false, ended.resolve);
     await haproxy.apply(good(), signal);
-    process.kill(Number(readFileSync(haproxyFiles(folder).pid, 'utf8')), 'SIGKILL');
+    process.kill(Number(readFileSync(`${folder}/haproxy.pid`, 'utf8')), 'SIGKILL');
     await ended.promise;
     expect(await haproxy.apply(good(), signal)).toEqual({ status: 'applied' });
     expect(listening()).toEqual(['127.0.0.1:8001']);

@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { seconds } from '@switchyard/core';
+import { parseIp, seconds } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { exampleClusters, renderExample, twoNodes } from '../../src/testing/example-cluster.ts';
+import { renderBase } from '../../src/haproxy/render-base.ts';
+import { renderHaproxy } from '../../src/haproxy/render-haproxy.ts';
+import { exampleSpec, exampleSpecs } from '../../src/testing/example-specs.ts';
 
-const examples = Object.entries(exampleClusters);
 let folder: string;
 
 beforeAll(() => {
@@ -14,35 +15,32 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-describe.each(examples)('%s', (name, cluster) => {
+describe.each(Object.entries(exampleSpecs))('%s', (name, specs) => {
+  const rendered = renderHaproxy({ specs, ownAddresses: [] });
   test('renders the golden configuration', async () => {
-    await expect(renderExample(cluster).text).toMatchFileSnapshot(`../golden/${name}.cfg`);
+    await expect(rendered.text).toMatchFileSnapshot(`../golden/${name}.cfg`);
   });
 
   test('is accepted by the real HAProxy', async () => {
-    const file = join(folder, `${name}.cfg`);
-    writeFileSync(file, renderExample(cluster).text);
+    const [base, file] = [join(folder, 'base.cfg'), join(folder, `${name}.cfg`)];
+    const serverState = join(folder, 'servers');
+    writeFileSync(serverState, '1\n');
+    writeFileSync(base, renderBase({ adminSocket: join(folder, 'admin.sock'), serverState }));
+    writeFileSync(file, rendered.text);
     const options = { timeout: seconds(9), signal: new AbortController().signal };
     const env = { PATH: `${process.env['PATH']}:/usr/sbin` };
-    const result = await createCommandRunner().run('haproxy', ['-c', '-f', file], { ...options, env });
-    expect(result.stderr.replace(/.*state file.*No such file.*\n/, '')).not.toMatch(/ALERT|WARNING/);
+    const result = await createCommandRunner().run('haproxy', ['-c', '-f', base, '-f', file], { ...options, env });
+    expect(result.stderr).not.toMatch(/ALERT|WARNING/);
     expect(result.exitCode).toBe(0);
   });
 
   test('does not depend on the order of the input', () => {
-    const reversed = {
-      ...cluster,
-      services: [...cluster.services].reverse(),
-      nodes: [...(cluster.nodes ?? twoNodes)].reverse(),
-    };
-    expect(renderExample(reversed)).toEqual(renderExample(cluster));
+    expect(renderHaproxy({ specs: [...specs].reverse(), ownAddresses: [] })).toEqual(rendered);
   });
 });
 
-test('servers tell what health may be carried over a reload', () => {
-  const [, localPolicy] = examples.find(([name]) => name === 'local-policy')!;
-  expect(renderExample(localPolicy).servers).toEqual([
-    { backend: 'default:zeroapp:80:ipv4', name: 'node1', address: '172.18.0.11', port: 30080, checkPort: 32080 },
-    { backend: 'default:zeroapp:80:ipv4', name: 'node2', address: '172.18.0.12', port: 30080, checkPort: 32080 },
-  ]);
+test('published ports are served on the own addresses of their family too', () => {
+  const ownAddresses = ['172.18.0.7', 'fc00::7'].map(parseIp);
+  const { text } = renderHaproxy({ specs: [exampleSpec('web')], ownAddresses });
+  expect(text.match(/bind .*/g)).toEqual(['bind 172.18.255.1:80', 'bind 172.18.0.7:80']);
 });

@@ -32,7 +32,7 @@ export interface DockerEngineOptions {
 export interface DockerEngine extends AsyncDisposable {
   /** Path of the API's unix socket. */
   readonly socket: string;
-  /** The process whose end is the engine's end, as this machine sees it. */
+  /** The process whose end is the engine's end, as this machine sees it. Another one after `restart`. */
   readonly pid: number;
   /** For example `20.10.24+dfsg1`. */
   readonly version: string;
@@ -49,6 +49,11 @@ export interface DockerEngine extends AsyncDisposable {
    * its own process namespace. Empty when it does not run.
    */
   pidsOf(container: string): Promise<readonly number[]>;
+  /**
+   * What `systemctl restart docker` does: containers are stopped, the engine ends and starts again with all it has stored, and starts
+   * those with a restart policy. Not by force unless `isKilled`. Resolves when it answers again.
+   */
+  restart(options: { readonly isKilled: boolean }, signal: AbortSignal): Promise<void>;
 }
 
 /** Docker's own, without 172.17.0.0/16, which the default bridge has elsewhere: the first network without a subnet gets 172.18.0.0/16. */
@@ -58,6 +63,8 @@ const addressPools = [
 ] as const;
 const startLimit = millis(30_000);
 const commandLimit = millis(60_000);
+/** Docker itself gives containers 10 s unless they ask for more. */
+const endLimit = millis(20_000);
 
 /**
  * Starts a Docker Engine inside a lab host and waits until it answers. It touches nothing of this machine: see
@@ -76,22 +83,30 @@ export async function startDockerEngine(options: DockerEngineOptions, signal: Ab
   await writeFile(`${data}/first-process`, firstProcessScript);
   await writeFile(`${data}/daemon.json`, JSON.stringify(await settings(data)));
   const script = engineScript({ cgroupMount, cgroup: 'docker', data, programs, shared: labsRoot });
-  const running = host.spawn('sh', ['-c', script], { logName: 'docker' });
-  const engine: StartedEngine = { host, running, data, programs, cgroup: undefined };
+  const start = (): LabProcess => host.spawn('sh', ['-c', script], { logName: 'docker' });
+  const engine: StartedEngine = { host, running: start(), data, programs, cgroup: undefined };
   try {
     const { version, storageDriver } = await untilAnswering(engine, signal);
-    const cgroup = await engineCgroup(running.pid, cgroupMount);
-    const ready: StartedEngine = { ...engine, cgroup };
+    engine.cgroup = await engineCgroup(engine.running.pid, cgroupMount);
     return {
       socket: socketPath(data),
-      pid: running.pid,
+      get pid() {
+        return engine.running.pid;
+      },
       version,
       storageDriver,
-      logFile: running.logFile,
+      get logFile() {
+        return engine.running.logFile;
+      },
       command: cliCommand(engine),
       cli: (args, commandOptions) => runCli(engine, args, commandOptions),
-      pidsOf: (container) => containerPids(ready, container),
-      [Symbol.asyncDispose]: () => stop(ready),
+      pidsOf: (container) => containerPids(engine, container),
+      restart: async ({ isKilled }, inner) => {
+        await (isKilled ? killAll(engine) : endGently(engine));
+        engine.running = start();
+        await untilAnswering(engine, inner);
+      },
+      [Symbol.asyncDispose]: () => stop(engine),
     };
   } catch (error) {
     await stop(engine);
@@ -111,11 +126,11 @@ async function settings(data: string): Promise<Readonly<Record<string, unknown>>
 
 interface StartedEngine {
   readonly host: LabHost;
-  readonly running: LabProcess;
+  running: LabProcess;
   readonly data: string;
   readonly programs: string;
   /** Absolute path of the engine's cgroup; undefined while it is not known. */
-  readonly cgroup: string | undefined;
+  cgroup: string | undefined;
 }
 
 function cliCommand({ data, programs }: StartedEngine): DockerEngine['command'] {
@@ -179,10 +194,30 @@ async function containerPids(engine: StartedEngine, container: string): Promise<
   return procs.split('\n').filter(Boolean).map(Number);
 }
 
-/** By force: all that could be lost is about to be removed. */
-async function stop({ host, running, data, cgroup }: StartedEngine): Promise<void> {
+/** Like a power cut, for the engine and its containers. */
+async function killAll({ running, cgroup }: StartedEngine): Promise<void> {
   if (cgroup !== undefined) await killCgroup(cgroup);
   await running.stop(millis(0));
+}
+
+/** Ends the engine as an init system does: SIGTERM to dockerd, which stops the containers first. */
+async function endGently(engine: StartedEngine): Promise<void> {
+  const procs = await readFile(`${engine.cgroup}/engine/cgroup.procs`, 'utf8');
+  for (const pid of procs.split('\n').filter(Boolean).map(Number)) {
+    const name = await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '');
+    if (name === 'dockerd\n') process.kill(pid, 'SIGTERM');
+  }
+  const waiting = new AbortController();
+  const limit = systemClock.sleep(endLimit, waiting.signal).catch(() => undefined);
+  await Promise.race([engine.running.ended, limit]);
+  waiting.abort();
+  await killAll(engine);
+}
+
+/** By force: all that could be lost is about to be removed. */
+async function stop(engine: StartedEngine): Promise<void> {
+  const { host, data, cgroup } = engine;
+  await killAll(engine);
   const links = (await host.run('ip', ['-o', 'link', 'show', 'type', 'bridge'])).stdout;
   for (const [, bridge = ''] of links.matchAll(/^\d+: (br-[0-9a-f]{12}):/gm)) {
     await host.run('ip', ['link', 'delete', bridge]);

@@ -42,18 +42,22 @@ export async function startKindCluster(options: KindClusterOptions, signal: Abor
   const controlPlane = `${name}-control-plane`;
   const adminConf = `${lab.folder}/${controlPlane}.conf`;
   await writeFile(adminConf, server.kubeconfig(`http://${controlPlane}:6443`));
-  const labels = { 'io.x-k8s.kind.cluster': name, 'io.x-k8s.kind.role': 'control-plane' };
-  const settings = [
-    ...['--detach', '--name', controlPlane, '--hostname', controlPlane, '--network', network],
-    ...Object.entries(labels).flatMap(([key, value]) => ['--label', `${key}=${value}`]),
-    ...['--publish', '127.0.0.1::6443/tcp', '--restart', 'on-failure:1'],
-    ...['--volume', `${adminConf}:/etc/kubernetes/admin.conf:ro`, ...machinePrograms],
+  const settings: readonly (readonly [option: string, value: string])[] = [
+    ['--name', controlPlane],
+    ['--hostname', controlPlane],
+    ['--network', network],
+    ['--label', `io.x-k8s.kind.cluster=${name}`],
+    ['--label', 'io.x-k8s.kind.role=control-plane'],
+    ['--publish', '127.0.0.1::6443/tcp'],
+    ['--restart', 'on-failure:1'],
+    ['--volume', `${adminConf}:/etc/kubernetes/admin.conf:ro`],
   ];
   const command = ['/node', '-e', relay, String(port), IPv4 ?? IPv6 ?? ''];
   signal.throwIfAborted();
   const remove = async (): Promise<void> => void (await engine.cli(['rm', '--force', controlPlane]));
   try {
-    await docker(engine, ['run', ...settings, await emptyImage(engine), ...command]);
+    const image = await emptyImage(engine);
+    await docker(engine, ['run', '--detach', ...settings.flat(), ...machinePrograms, image, ...command]);
     signal.throwIfAborted();
     return { name, controlPlane, ...(await describe(engine, controlPlane)), [Symbol.asyncDispose]: remove };
   } catch (error) {

@@ -32,19 +32,11 @@ afterAll(async () => {
 
 /** Starts a container that answers on port 80 and returns its addresses. */
 async function startServer(name: string, options: readonly string[]): Promise<Record<'IPv4' | 'IPv6', string>> {
-  const serve = "require('http').createServer((q, r) => r.end('from ' + process.argv[1])).listen(80, '::')";
+  const serve = `process.on('SIGTERM', process.exit);
+    require('http').createServer((q, r) => r.end('from ' + process.argv[1])).listen(80, '::')`;
   const command = [await emptyImage(engine), '/node', '-e', serve, name];
-  const started = await engine.cli([
-    'run',
-    '--detach',
-    '--name',
-    name,
-    '--network',
-    'kind',
-    ...options,
-    ...machinePrograms,
-    ...command,
-  ]);
+  const policy = ['--detach', '--restart', 'unless-stopped', '--name', name, '--network', 'kind'];
+  const started = await engine.cli(['run', ...policy, ...options, ...machinePrograms, ...command]);
   expect(started).toMatchObject({ exitCode: 0, stderr: '' });
   const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{.GlobalIPv6Address}}{{end}}';
   const { stdout } = await engine.cli(['inspect', '--format', format, name]);
@@ -136,6 +128,17 @@ describe('a Docker network joined to the lab', () => {
       expect(await connectFrom('dynamic', address)).toBe('ECONNREFUSED');
     }
     await lab.removePod(pod);
+  });
+
+  test.each([
+    ['restarted', false],
+    ['killed', true],
+  ])('goes on with its containers when the engine is %s', async (_, isKilled) => {
+    const { pid } = engine;
+    await engine.restart({ isKilled }, signal);
+    expect(engine.pid).not.toBe(pid);
+    await expectAnswer(lab.client, '172.18.255.7', 'from chosen');
+    await expectAnswer(lab.client, lab.loadBalancer.addresses.IPv6 ?? '', 'from published');
   });
 
   test('is taken back with containers on it, and everything is as it was', async () => {

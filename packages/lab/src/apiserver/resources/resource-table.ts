@@ -2,6 +2,7 @@ import type { ResourceDefinition } from '../resource.ts';
 import { deployments } from './deployments.ts';
 import { endpointSlices } from './endpoint-slices.ts';
 import { events, newEvents } from './events.ts';
+import { leases } from './leases.ts';
 import { namespaces } from './namespaces.ts';
 import { nodes } from './nodes.ts';
 import { pods } from './pods.ts';
@@ -20,5 +21,6 @@ export const resourceTable: readonly ResourceDefinition[] = [
   replicaSets,
   newEvents,
   serviceCidrs,
+  leases,
   endpointSlices,
 ];

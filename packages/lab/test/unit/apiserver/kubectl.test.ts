@@ -56,6 +56,10 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     folder = mkdtempSync(join(tmpdir(), 'swy-kubectl-'));
     api = await startHarness();
     writeFileSync(join(folder, 'config'), api.server.kubeconfig(api.url));
+    await api.send('POST', '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases', {
+      metadata: { name: 'lb' },
+      spec: { holderIdentity: 'a', leaseDurationSeconds: 15 },
+    });
     await api.send('POST', '/api/v1/nodes', {
       metadata: { name: 'node1', labels: { 'topology.kubernetes.io/zone': 'z1' } },
       spec: { podCIDR: '10.244.1.0/24' },
@@ -130,11 +134,15 @@ describe.skipIf(!hasKubectl)(title, { timeout: 60_000 }, () => {
     ['get ns', /default +Active/],
     ['get svc,deploy -o name', /^service\/zeroapp\ndeployment.apps\/zeroapp\n$/],
     ['get svc -A -l nope=nope', /^$/],
+    ['get leases -n kube-system', /^NAME +HOLDER +AGE\nlb +a +\d+s\n$/],
     ['get servicecidr', /kubernetes +10\.96\.0\.0\/12/],
     ['get pods --field-selector spec.nodeName=node1', /^$/],
     ['get svc nope', /^!Error from server \(NotFound\): services "nope" not found\n$/],
     ['get nothings', /^!error: the server doesn't have a resource type "nothings"\n$/],
-    ['api-versions', /^apps\/v1\ndiscovery.k8s.io\/v1\nevents.k8s.io\/v1\nnetworking.k8s.io\/v1\nv1\n$/],
+    [
+      'api-versions',
+      /^apps\/v1\ncoordination.k8s.io\/v1\ndiscovery.k8s.io\/v1\nevents.k8s.io\/v1\nnetworking.k8s.io\/v1\nv1\n$/,
+    ],
     ['version', /Server Version: .*v1\.36\.2/],
     ['label svc zeroapp tier=web', /^service\/zeroapp labeled\n$/],
     ['annotate svc zeroapp note=1', /^service\/zeroapp annotated\n$/],

@@ -1,0 +1,119 @@
+import { HostError } from '@switchyard/core';
+
+/** What went wrong, as far as the engine's words tell. */
+export type CliFailureKind =
+  /** The program is not installed. */
+  | 'programMissing'
+  | 'timedOut'
+  /** Nobody answers on the engine's socket. */
+  | 'engineDown'
+  /** The engine's socket is not for us. */
+  | 'notPermitted'
+  | 'noSuchContainer'
+  | 'noSuchNetwork'
+  | 'noSuchImage'
+  /** Another container has the name. */
+  | 'nameInUse'
+  /** A host port that was to be published is taken. */
+  | 'portInUse'
+  /** The container is there, but does not run. */
+  | 'notRunning'
+  | 'noSpace'
+  | 'other';
+
+/** A command of the engine that did not do its work. */
+export interface CliFailure {
+  readonly kind: CliFailureKind;
+  /** For people: the program and its arguments, long ones cut. */
+  readonly command: string;
+  /** Undefined when it did not run to its end. */
+  readonly exitCode: number | undefined;
+  /** The last lines that it wrote to stderr. */
+  readonly stderr: string;
+}
+
+/** Docker's, Podman's and nerdctl's words, the more special first. */
+const words: readonly (readonly [CliFailureKind, RegExp])[] = [
+  [
+    'notPermitted',
+    /permission denied while trying to connect|connect: permission denied|rootless containerd not running/i,
+  ],
+  [
+    'engineDown',
+    /cannot connect to the docker daemon|failed to connect to the docker api|cannot connect to podman|cannot access containerd socket|error during connect|is the docker daemon running|unable to connect to podman socket/i,
+  ],
+  ['noSpace', /no space left on device/i],
+  ['nameInUse', /container name .* is already in use|name ".*" is already used/i],
+  [
+    'portInUse',
+    /port is already allocated|address already in use|cannot expose privileged port|ports are not available/i,
+  ],
+  ['noSuchNetwork', /no such network|network \S+ not found|network not found|no network found matching/i],
+  ['noSuchImage', /no such image|image not known|unable to find image|image ".*": not found|no image found/i],
+  ['noSuchContainer', /no such container|no container with name or id/i],
+  ['notRunning', /is not running|container state improper|cannot exec in a stopped/i],
+];
+
+/** Which kind of failure a command's stderr tells of. */
+export function classifyFailure(stderr: string): CliFailureKind {
+  return words.find(([, pattern]) => pattern.test(stderr))?.[0] ?? 'other';
+}
+
+const advice: Readonly<Record<CliFailureKind, string>> = {
+  programMissing: 'install it, or name another one with --container-engine',
+  timedOut: 'it was stopped; is the engine overloaded?',
+  engineDown: 'start the engine, or set DOCKER_HOST to where it listens',
+  notPermitted: "run as a user who may use the engine's socket (for Docker: root, or a member of the group docker)",
+  noSuchContainer: 'it is gone; it will be made again if it is still needed',
+  noSuchNetwork: 'create a kind cluster, which makes the network, or name its network with --network',
+  noSuchImage: 'pull or build the image, or name another one with --image',
+  nameInUse: 'remove that container if it is not of switchyard-lb',
+  portInUse: 'another program has the port on this machine; stop it, or do without --publish-ports',
+  notRunning: 'it will be started again',
+  noSpace: "make room on the engine's disk (docker system df, docker system prune)",
+  other: 'what ran before runs on; it will be tried again',
+};
+
+/** What a person can do about it. */
+export function adviceFor(kind: CliFailureKind): string {
+  return advice[kind];
+}
+
+/** One line: what was tried, the command, what came back, what to do. */
+export function failureMessage(attempt: string, failure: CliFailure): string {
+  const { kind, command, exitCode, stderr } = failure;
+  const line = lastLine(stderr);
+  const how =
+    kind === 'programMissing'
+      ? 'there is no such program'
+      : exitCode === undefined
+        ? 'it did not end in time'
+        : `it exited with ${exitCode}`;
+  const said = line === '' ? '' : ` and said: ${line}`;
+  return `${attempt}: ${command}: ${how}${said}; ${adviceFor(kind)}`;
+}
+
+/** The same as an error, with the code `docker.<kind>`. */
+export function cliError(attempt: string, failure: CliFailure): CliError {
+  return new CliError(attempt, failure);
+}
+
+/** The container engine did not do what it was asked for. */
+export class CliError extends HostError {
+  override readonly name = 'CliError';
+  readonly failure: CliFailure;
+
+  constructor(attempt: string, failure: CliFailure) {
+    super(`docker.${failure.kind}`, failureMessage(attempt, failure));
+    this.failure = failure;
+  }
+}
+
+/** The last line that says something; Docker follows an error with a hint to its help, or with a summary. */
+function lastLine(stderr: string): string {
+  const lines = stderr
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !/^(See '|Run '|Error: failed to start containers: )/.test(line));
+  return (lines.at(-1) ?? '').slice(0, 500);
+}

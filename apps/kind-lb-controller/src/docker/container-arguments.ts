@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto';
+import type { IpAddress, Port } from '@switchyard/core';
+import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import { containerName, labels } from './container-names.ts';
+import type { EngineKind } from './docker-cli.ts';
+
+/** A container to be made: what cannot be changed any more when it is there. */
+export interface ContainerPlan {
+  readonly id: LoadBalancerId;
+  readonly engine: EngineKind;
+  readonly network: string;
+  /** Whether the network has IPv6: without it, its kernel settings may be missing, and setting them fails. */
+  readonly hasIpv6: boolean;
+  /** As the operator names it. */
+  readonly image: string;
+  /** What the name stands for now. */
+  readonly imageId: string;
+  readonly addresses: readonly IpAddress[];
+  /** Address of this machine on which ports are published; undefined: they are not. */
+  readonly publishOn: string | undefined;
+  /** Ports to be published, ascending, TCP before UDP; empty unless `publishOn` is given. */
+  readonly ports: readonly PublishablePort[];
+  readonly isDiscovered: boolean;
+}
+
+/** A Service port that an engine can publish. */
+export interface PublishablePort {
+  readonly port: Port;
+  readonly protocol: 'tcp' | 'udp';
+}
+
+/** How long a container may finish its connections when it is removed, in seconds. */
+export const drainSeconds = 10;
+
+/** Raise it when containers made by an earlier version must be made anew although nothing below differs. */
+const format = 1;
+
+/** The ports of a spec that an engine can publish: TCP and UDP. (SCTP needs the engine's help of a kernel module on the machine.) */
+export function publishablePorts(spec: LoadBalancerSpec): readonly PublishablePort[] {
+  const protocols = { TCP: 'tcp', UDP: 'udp', SCTP: undefined } as const;
+  return spec.ports.flatMap(({ port, protocol: name }) => {
+    const protocol = protocols[name];
+    return protocol === undefined ? [] : [{ port, protocol }];
+  });
+}
+
+/**
+ * The value of the label by which a container that must be made anew is recognised: it stands for the image's id, the network, published ports,
+ * addresses, rights and kernel settings.
+ */
+export function containerVersion(plan: ContainerPlan): string {
+  const { imageId, network, addresses, publishOn, ports } = plan;
+  const all = [format, imageId, network, addresses, publishOn, ports, rights, kernelSettings(plan)];
+  return createHash('sha256').update(JSON.stringify(all)).digest('hex').slice(0, 16);
+}
+
+/**
+ * Arguments of `create`. A port is published under the same number, unless it is in `elsewhere`: then the engine chooses.
+ */
+export function createArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port>): readonly string[] {
+  const { id, network, image, addresses, publishOn, ports, isDiscovered } = plan;
+  const tags = {
+    [labels.cluster]: id.cluster,
+    [labels.service]: id.service,
+    [labels.addresses]: addresses.join(' '),
+    [labels.version]: containerVersion(plan),
+    ...(isDiscovered ? { [labels.discovered]: 'true' } : {}),
+  };
+  const published = publishOn === undefined ? [] : ports.map((one) => publishArgument(publishOn, one, elsewhere));
+  return [
+    'create',
+    '--pull=never',
+    `--name=${containerName(id)}`,
+    `--network=${network}`,
+    '--restart=unless-stopped',
+    '--stop-signal=SIGUSR1', // HAProxy finishes its connections, then ends
+    `--stop-timeout=${drainSeconds}`,
+    ...rights,
+    ...kernelSettings(plan).map((setting) => `--sysctl=${setting}`),
+    ...Object.entries(tags).map(([key, value]) => `--label=${key}=${value}`),
+    ...published,
+    image,
+  ];
+}
+
+/**
+ * HAProxy is not root and so has none of them. A program started by `exec --user 0` gets exactly these: enough for addresses, routes and nftables of
+ * the container's own network namespace. `exec --privileged` would ask for all there are, which nested engines refuse.
+ */
+const rights = ['--cap-drop=ALL', '--cap-add=NET_ADMIN'];
+
+/** /proc/sys is read-only in the container, so they are set when it is made. */
+function kernelSettings({ hasIpv6, engine }: ContainerPlan): readonly string[] {
+  return [
+    'net.ipv4.ip_unprivileged_port_start=0',
+    'net.ipv4.ip_forward=1',
+    // Packets leave by the interface they came by; nobody is to be told of a shorter way.
+    'net.ipv4.conf.all.send_redirects=0',
+    // nerdctl has no interface yet when it sets them.
+    ...(engine === 'nerdctl' ? [] : ['net.ipv4.conf.eth0.send_redirects=0']),
+    ...(hasIpv6 ? ['net.ipv6.conf.all.forwarding=1'] : []),
+  ];
+}
+
+function publishArgument(address: string, { port, protocol }: PublishablePort, elsewhere: ReadonlySet<Port>): string {
+  const host = address.includes(':') ? `[${address}]` : address;
+  return `--publish=${host}:${elsewhere.has(port) ? '' : port}:${port}/${protocol}`;
+}

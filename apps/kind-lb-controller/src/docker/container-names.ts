@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto';
+import { type IpAddress, type ServiceKey, tryParseIp } from '@switchyard/core';
+import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+
+/** Labels of a load balancer's container. */
+export const labels = {
+  /** Name of the cluster. */
+  cluster: 'dev.switchyard.lb.cluster',
+  /** `namespace/name` of the Service. */
+  service: 'dev.switchyard.lb.service',
+  /** Its virtual addresses, with a space between them. */
+  addresses: 'dev.switchyard.lb.addresses',
+  /** Stands for all that only a new container can change: see `containerVersion`. */
+  version: 'dev.switchyard.lb.version',
+  /** `true` if the cluster was found by its kind containers, so that it is gone when they are. */
+  discovered: 'dev.switchyard.lb.discovered',
+} as const;
+
+/** kind's own labels: https://github.com/kubernetes-sigs/kind */
+export const kindLabels = {
+  cluster: 'io.x-k8s.kind.cluster',
+  /** `control-plane`, `worker` or `external-load-balancer`. */
+  role: 'io.x-k8s.kind.role',
+} as const;
+
+const prefix = 'switchyard-lb';
+
+/**
+ * The name of a load balancer's container: `switchyard-lb-<cluster>-<hash>`. The engine gives a name only once, which keeps two
+ * controllers from making two of them.
+ */
+export function containerName({ cluster, service }: LoadBalancerId): string {
+  const hash = createHash('sha256').update(service).digest('hex').slice(0, 12);
+  return `${prefix}-${cluster.replace(/[^A-Za-z0-9_.-]/g, '_')}-${hash}`;
+}
+
+/** Whose container has these labels; undefined: none of ours. */
+export function idOf(all: Readonly<Record<string, string>>): LoadBalancerId | undefined {
+  const cluster = all[labels.cluster];
+  const service = all[labels.service];
+  if (cluster === undefined || service === undefined || !/^[^/]+\/[^/]+$/.test(service)) return undefined;
+  return { cluster, service: service as ServiceKey }; // written by us from a ServiceKey
+}
+
+/** The virtual addresses that the labels tell. */
+export function addressesOf(all: Readonly<Record<string, string>>): readonly IpAddress[] {
+  return (all[labels.addresses] ?? '').split(' ').flatMap((text) => tryParseIp(text) ?? []);
+}

@@ -1,0 +1,125 @@
+import type { Port } from '@switchyard/core';
+import { CliError, cliError } from './cli-failure.ts';
+import { type ContainerPlan, containerVersion, createArguments, drainSeconds } from './container-arguments.ts';
+import { type EngineContainer, parseContainers } from './container-inspect.ts';
+import { containerName, idOf, labels } from './container-names.ts';
+import type { FailedOutcome } from './container-failures.ts';
+import type { DockerCli } from './docker-cli.ts';
+import { seconds } from '@switchyard/core';
+
+/** How a load balancer's container was brought to run. */
+export type PresentContainer =
+  | { readonly status: 'running'; readonly container: EngineContainer }
+  /** Somebody else changed it meanwhile, or it had to be taken away first: look again. */
+  | { readonly status: 'changed' }
+  | FailedOutcome;
+
+/** The containers with this label, such as `dev.switchyard.lb.cluster=kind`, running or not. Rejects with `CliError`. */
+export async function listContainers(
+  cli: DockerCli,
+  filters: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly EngineContainer[]> {
+  const attempt = 'cannot list containers';
+  const selected = filters.flatMap((one) => ['--filter', one]);
+  const ids = (await cli.run(attempt, ['ps', '--all', '--quiet', '--no-trunc', ...selected], {}, signal)).split(/\s+/);
+  const wanted = ids.filter(Boolean);
+  if (wanted.length === 0) return [];
+  const result = await cli.try(['container', 'inspect', ...wanted], {}, signal);
+  // One that went meanwhile makes the command fail, but the others are told all the same.
+  if (result.status === 'failed' && result.failure.kind !== 'noSuchContainer') throw cliError(attempt, result.failure);
+  return parseContainers(result.stdout);
+}
+
+/** The container of that name or id; undefined: there is none. Rejects with `CliError`. */
+export async function inspectContainer(
+  cli: DockerCli,
+  name: string,
+  signal: AbortSignal,
+): Promise<EngineContainer | undefined> {
+  const result = await cli.try(['container', 'inspect', name], {}, signal);
+  if (result.status === 'ok') return parseContainers(result.stdout)[0];
+  if (result.failure.kind === 'noSuchContainer') return undefined;
+  throw cliError(`cannot look at container ${name}`, result.failure);
+}
+
+/**
+ * Takes one step towards the container as planned: makes a missing one, completes a half-made one, starts one that does not run, takes away one
+ * whose plan differs. `elsewhere` collects ports that this machine has no room for under their own number. Rejects with `CliError`.
+ */
+export async function stepTowards(
+  cli: DockerCli,
+  plan: ContainerPlan,
+  elsewhere: Set<Port>,
+  signal: AbortSignal,
+): Promise<PresentContainer> {
+  const name = containerName(plan.id);
+  const container = await inspectContainer(cli, name, signal);
+  if (container === undefined) return create(cli, plan, elsewhere, signal);
+  const owner = idOf(container.labels);
+  if (owner?.cluster !== plan.id.cluster || owner.service !== plan.id.service) {
+    const message = `a container that is not of switchyard-lb has the name ${name}; remove or rename it`;
+    return { status: 'failed', reason: 'ContainerNameTaken', message };
+  }
+  if (container.state === 'gone' || container.labels[labels.version] !== containerVersion(plan)) {
+    await removeContainer(cli, name, signal);
+    return { status: 'changed' };
+  }
+  if (container.state === 'running') return { status: 'running', container };
+  return start(cli, { plan, container, elsewhere }, signal);
+}
+
+/** Removes a container at once, with its anonymous volumes. One that is not there is success. Rejects with `CliError`. */
+export async function removeContainer(cli: DockerCli, name: string, signal: AbortSignal): Promise<void> {
+  const result = await cli.try(['rm', '--force', '--volumes', name], {}, signal);
+  if (result.status === 'ok' || result.failure.kind === 'noSuchContainer') return;
+  if (/removal of container .* is already in progress/i.test(result.failure.stderr)) return;
+  throw cliError(`cannot remove container ${name}`, result.failure);
+}
+
+/** Lets a running container finish its connections, for `drainSeconds` at most; at once when it has none. Rejects with `CliError`. */
+export async function drainContainer(cli: DockerCli, name: string, signal: AbortSignal): Promise<void> {
+  const limits = { timeout: seconds(drainSeconds + 30) };
+  const result = await cli.try(['stop', name], limits, signal);
+  if (result.status === 'ok' || ['noSuchContainer', 'notRunning'].includes(result.failure.kind)) return;
+  throw cliError(`cannot stop container ${name}`, result.failure);
+}
+
+async function create(
+  cli: DockerCli,
+  plan: ContainerPlan,
+  elsewhere: ReadonlySet<Port>,
+  signal: AbortSignal,
+): Promise<PresentContainer> {
+  const result = await cli.try(createArguments(plan, elsewhere), {}, signal);
+  if (result.status === 'ok' || result.failure.kind === 'nameInUse') return { status: 'changed' };
+  throw cliError(`cannot make container ${containerName(plan.id)}`, result.failure);
+}
+
+interface StartRequest {
+  readonly plan: ContainerPlan;
+  readonly container: EngineContainer;
+  readonly elsewhere: Set<Port>;
+}
+
+async function start(cli: DockerCli, request: StartRequest, signal: AbortSignal): Promise<PresentContainer> {
+  const { plan, container, elsewhere } = request;
+  const { name, state } = container;
+  // One that the engine is about to start again waits for its back-off, which a restart cuts short.
+  const command = state === 'paused' ? ['unpause'] : state === 'restarting' ? ['restart', '--time=0'] : ['start'];
+  const result = await cli.try([...command, name], {}, signal);
+  if (result.status === 'ok' || result.failure.kind === 'noSuchContainer') return { status: 'changed' };
+  const { failure } = result;
+  const isTaken = failure.kind === 'portInUse' && plan.ports.some(({ port }) => !elsewhere.has(port));
+  if (isTaken || failure.kind === 'noSuchNetwork') await removeContainer(cli, name, signal); // it can never start as it is
+  if (!isTaken) throw new CliError(`cannot start container ${name}`, failure);
+  for (const port of takenPorts(plan, failure.stderr)) elsewhere.add(port);
+  return { status: 'changed' };
+}
+
+/** Those of the plan's ports that the engine's words name; all of them if none. */
+function takenPorts({ ports }: ContainerPlan, stderr: string): readonly Port[] {
+  const named = new Set([...stderr.matchAll(/:(\d+)\b/g)].map(([, digits]) => Number(digits)));
+  const taken = ports.map(({ port }) => port).filter((port) => named.has(port));
+  return taken.length > 0 ? taken : ports.map(({ port }) => port);
+}

@@ -1,0 +1,167 @@
+import { BoundedRunner, type Clock, type Logger, messageOf, millis, type RunOutcome } from '@switchyard/core';
+import type { ClusterDiscovery, DiscoveredCluster } from '../controller/cluster-discovery.ts';
+import { inspectNetwork } from './address-source.ts';
+import { idOf, kindLabels, labels } from './container-names.ts';
+import { listContainers, removeContainer } from './containers.ts';
+import type { DockerCli } from './docker-cli.ts';
+import type { EngineEvent } from './engine-event.ts';
+import type { EngineEvents } from './engine-events.ts';
+import { type KindContainers, kindClusters, serverUrl } from './kind-containers.ts';
+import { withServer } from './kubeconfig-text.ts';
+
+/** Where kind clusters are looked for. */
+export interface KindDiscoveryOptions {
+  readonly cli: DockerCli;
+  readonly events: EngineEvents;
+  /** Name of the network that kind's nodes are on. */
+  readonly network: string;
+  /** Names of the clusters wanted; empty: all. */
+  readonly clusters: readonly string[];
+  /** This machine's host name: if a container on the network has it, we are that container. */
+  readonly ownHostname: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Look again after so long although nothing seems to have happened. */
+const resyncInterval = millis(300_000);
+/** kind starts and stops several containers at once. */
+const minGap = millis(200);
+const retry = { first: millis(500), max: millis(5000) };
+
+/**
+ * The kind clusters of a container engine, found by kind's labels. Also removes the load balancers of clusters that were deleted: those whose
+ * cluster was found in this way once, and of which no container is left.
+ */
+export class KindDiscovery implements ClusterDiscovery {
+  readonly #options: KindDiscoveryOptions;
+
+  constructor(options: KindDiscoveryOptions) {
+    this.#options = options;
+  }
+
+  async watchClusters(onChange: (clusters: readonly DiscoveredCluster[]) => void, signal: AbortSignal): Promise<void> {
+    const search = new Search(this.#options, onChange);
+    const runner = new BoundedRunner({
+      clock: this.#options.clock,
+      minGap,
+      resyncInterval,
+      retry,
+      run: (_, aborted) => search.run(aborted),
+    });
+    using _listening = this.#options.events.listen({
+      onEvent: (event) => {
+        if (!isOfKind(event)) return;
+        search.forget(event.labels[kindLabels.cluster] ?? '');
+        runner.poke();
+      },
+      onEngine: () => runner.poke(),
+    });
+    runner.poke();
+    await runner.run(signal);
+    signal.throwIfAborted();
+  }
+}
+
+/** nerdctl's events have no labels: any container may be kind's. */
+function isOfKind({ labels: all, name }: EngineEvent): boolean {
+  return all[kindLabels.cluster] !== undefined || name === '';
+}
+
+/** What a cluster was found to be; its kubeconfig is good for as long as its containers are the same and run. */
+interface Found {
+  readonly identity: string;
+  readonly kubeconfig: string;
+}
+
+class Search {
+  readonly #options: KindDiscoveryOptions;
+  readonly #onChange: (clusters: readonly DiscoveredCluster[]) => void;
+  readonly #found = new Map<string, Found>();
+  #told: string | undefined;
+  #isToldBroken = false;
+  #isInside: boolean | undefined;
+
+  constructor(options: KindDiscoveryOptions, onChange: (clusters: readonly DiscoveredCluster[]) => void) {
+    this.#options = options;
+    this.#onChange = onChange;
+  }
+
+  /** Something happened to the cluster: its kubeconfig is to be read again. */
+  forget(cluster: string): void {
+    const found = this.#found.get(cluster);
+    if (found !== undefined) this.#found.set(cluster, { ...found, identity: '' });
+  }
+
+  /** One look at all there is. Rejects only when aborted. */
+  async run(signal: AbortSignal): Promise<RunOutcome> {
+    const { cli, log, clusters: wanted } = this.#options;
+    try {
+      const all = kindClusters(await listContainers(cli, [`label=${kindLabels.cluster}`], signal));
+      const ours = all.filter(({ cluster }) => wanted.length === 0 || wanted.includes(cluster));
+      for (const name of this.#found.keys())
+        if (!ours.some(({ cluster }) => cluster === name)) this.#found.delete(name);
+      let isComplete = true;
+      for (const one of ours) isComplete = (await this.#look(one, signal)) && isComplete;
+      this.#tell();
+      await this.#removeOrphans(new Set(all.map(({ cluster }) => cluster)), signal);
+      this.#isToldBroken = false;
+      return isComplete ? { status: 'done' } : { status: 'retry' };
+    } catch (error) {
+      signal.throwIfAborted();
+      const reason = messageOf(error);
+      if (!this.#isToldBroken) log.warn('kind clusters cannot be looked for', { reason });
+      this.#isToldBroken = true;
+      return { status: 'retry' };
+    }
+  }
+
+  /** Whether the cluster is known, or stopped. One whose API server does not come up yet is looked at again. */
+  async #look(one: KindContainers, signal: AbortSignal): Promise<boolean> {
+    const { cluster, controlPlanes, server } = one;
+    const [controlPlane] = controlPlanes;
+    if (controlPlane === undefined || server === undefined) return true; // a container that starts is an event
+    const url = serverUrl(server, await this.#isInsideNetwork(signal));
+    const identity = [controlPlane.id, server.id, url].join(' ');
+    if (url === undefined || this.#found.get(cluster)?.identity === identity) return url !== undefined;
+    const cat = ['exec', controlPlane.name, 'cat', '/etc/kubernetes/admin.conf'];
+    const answer = await this.#options.cli.try(cat, {}, signal);
+    if (answer.status === 'failed') return false; // kind is still at it
+    this.#found.set(cluster, { identity, kubeconfig: withServer(answer.stdout, url) });
+    return true;
+  }
+
+  #tell(): void {
+    const clusters = [...this.#found]
+      .map(([name, { kubeconfig }]) => ({ name, kubeconfig }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    const text = JSON.stringify(clusters);
+    if (text === this.#told) return;
+    this.#told = text;
+    this.#onChange(clusters);
+  }
+
+  async #isInsideNetwork(signal: AbortSignal): Promise<boolean> {
+    if (this.#isInside !== undefined) return this.#isInside;
+    const { cli, network: name, ownHostname } = this.#options;
+    const network = await inspectNetwork(cli, name, signal);
+    const containers = network.containers ?? (await listContainers(cli, [`network=${name}`], signal));
+    this.#isInside = containers.some((one) => one.name === ownHostname || isShortId(ownHostname, one.id));
+    return this.#isInside;
+  }
+
+  async #removeOrphans(there: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    const { cli, log } = this.#options;
+    for (const { name, labels: all } of await listContainers(cli, [`label=${labels.discovered}=true`], signal)) {
+      const cluster = idOf(all)?.cluster;
+      if (cluster === undefined || there.has(cluster)) continue;
+      log.info('a load balancer of a deleted cluster is removed', { cluster, container: name });
+      await removeContainer(cli, name, signal);
+    }
+  }
+}
+
+/** Engines give a container the first 12 digits of its id as host name. */
+function isShortId(hostname: string, id: string): boolean {
+  return /^[0-9a-f]{12,}$/.test(hostname) && id.startsWith(hostname);
+}

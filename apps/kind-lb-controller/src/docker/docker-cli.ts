@@ -1,0 +1,139 @@
+import { basename } from 'node:path';
+import { type Millis, seconds } from '@switchyard/core';
+import { execa } from 'execa';
+import { type CliFailure, classifyFailure, cliError } from './cli-failure.ts';
+import { ProcessSlots } from './process-slots.ts';
+
+/** The command lines we know. They agree in what we use, but for some shapes of JSON. */
+export type EngineKind = 'docker' | 'podman' | 'nerdctl';
+
+/** Which engine, and how to reach it. */
+export interface DockerCliOptions {
+  /** `docker`, `podman`, `nerdctl`, or a path to one of them. */
+  readonly program: string;
+  /** Added to this process's environment, for example `DOCKER_HOST`. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** How many short commands run at once; 4 unless given. */
+  readonly parallelism?: number;
+}
+
+/** How to run one command. */
+export interface CliCommandOptions {
+  /** 60 s unless given. */
+  readonly timeout?: Millis;
+  /** Written to the program's standard input; empty unless given. */
+  readonly stdin?: string;
+}
+
+/** How one command went. */
+export type CliResult =
+  | { readonly status: 'ok'; readonly stdout: string }
+  | { readonly status: 'failed'; readonly failure: CliFailure; readonly stdout: string };
+
+const defaultTimeout = seconds(60);
+/** From SIGTERM to SIGKILL, in milliseconds. */
+const killDelay = 1000;
+
+/** Runs the engine's command line; nobody else does. */
+export class DockerCli {
+  readonly kind: EngineKind;
+  readonly program: string;
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #slots: ProcessSlots;
+
+  constructor(options: DockerCliOptions) {
+    this.program = options.program;
+    this.kind = engineKind(options.program);
+    this.#env = { LC_ALL: 'C', ...options.env };
+    this.#slots = new ProcessSlots(options.parallelism ?? 4);
+  }
+
+  /** Runs one command to its end. A failure is a result; rejects only with `signal.reason`. */
+  async try(args: readonly string[], options: CliCommandOptions, signal: AbortSignal): Promise<CliResult> {
+    return this.#slots.run(() => this.#run(args, options, signal), signal);
+  }
+
+  /** The standard output of one command. Rejects with a `CliError` that says what was attempted. */
+  async run(
+    attempt: string,
+    args: readonly string[],
+    options: CliCommandOptions,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const result = await this.try(args, options, signal);
+    if (result.status === 'failed') throw cliError(attempt, result.failure);
+    return result.stdout;
+  }
+
+  /**
+   * Runs a command that goes on, such as `events`, and hands over its lines. Resolves with its end, which is never what was wanted;
+   * rejects with `signal.reason`, or with what `onLine` throws. Not counted among the commands at once.
+   */
+  async follow(args: readonly string[], onLine: (line: string) => void, signal: AbortSignal): Promise<CliFailure> {
+    signal.throwIfAborted();
+    const child = execa(this.program, args, {
+      env: this.#env,
+      stdin: 'ignore',
+      buffer: { stdout: false, stderr: true },
+      maxBuffer: 100_000,
+      reject: false,
+      cancelSignal: signal,
+      forceKillAfterDelay: killDelay,
+    });
+    try {
+      for await (const line of child.iterable({ from: 'stdout' })) onLine(line);
+    } catch (error) {
+      child.kill();
+      signal.throwIfAborted();
+      if (!isOfExeca(error)) throw error;
+    }
+    const result = await child;
+    signal.throwIfAborted();
+    return this.#failure(args, result);
+  }
+
+  async #run(args: readonly string[], options: CliCommandOptions, signal: AbortSignal): Promise<CliResult> {
+    const result = await execa(this.program, args, {
+      env: this.#env,
+      input: options.stdin ?? '',
+      timeout: options.timeout ?? defaultTimeout,
+      reject: false,
+      cancelSignal: signal,
+      forceKillAfterDelay: killDelay,
+    });
+    signal.throwIfAborted();
+    if (!result.failed) return { status: 'ok', stdout: result.stdout };
+    return { status: 'failed', failure: this.#failure(args, result), stdout: result.stdout ?? '' };
+  }
+
+  #failure(args: readonly string[], result: FinishedCommand): CliFailure {
+    const stderr = result.stderr ?? '';
+    const command = shortened([basename(this.program), ...args].join(' '));
+    if (result.code === 'ENOENT' || result.code === 'EACCES') {
+      return { kind: 'programMissing', command, exitCode: undefined, stderr: '' };
+    }
+    if (result.timedOut) return { kind: 'timedOut', command, exitCode: undefined, stderr };
+    return { kind: classifyFailure(stderr), command, exitCode: result.exitCode ?? 128, stderr };
+  }
+}
+
+/** What execa tells of a command that has ended, as far as we read it. */
+interface FinishedCommand {
+  readonly exitCode?: number | undefined;
+  readonly stderr?: string | undefined;
+  readonly timedOut: boolean;
+  readonly code?: string | undefined;
+}
+
+function isOfExeca(error: unknown): boolean {
+  return error instanceof Error && 'shortMessage' in error;
+}
+
+function engineKind(program: string): EngineKind {
+  const name = basename(program).replace(/\.exe$/, '');
+  return name.startsWith('podman') ? 'podman' : name.startsWith('nerdctl') ? 'nerdctl' : 'docker';
+}
+
+function shortened(command: string): string {
+  return command.length <= 300 ? command : `${command.slice(0, 300)}...`;
+}

@@ -1,0 +1,249 @@
+import {
+  type Cidr,
+  cidrFamilyOf,
+  type Clock,
+  isEqual,
+  type Logger,
+  messageOf,
+  millis,
+  type Port,
+} from '@switchyard/core';
+import type { AddressSource } from '../plan/ip-pool.ts';
+import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime, RuntimeListener } from '../runtime/runtime.ts';
+import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import { inspectNetwork, readAddressSource } from './address-source.ts';
+import { CliError } from './cli-failure.ts';
+import { type ContainerPlan, publishablePorts } from './container-arguments.ts';
+import { failedOutcome } from './container-failures.ts';
+import type { EngineContainer } from './container-inspect.ts';
+import { addressesOf, containerName, idOf, labels } from './container-names.ts';
+import { drainContainer, inspectContainer, listContainers, removeContainer, stepTowards } from './containers.ts';
+import type { DockerCli } from './docker-cli.ts';
+import type { EngineEvent } from './engine-event.ts';
+import type { EngineEvents } from './engine-events.ts';
+import { HealthWatch } from './health-watch.ts';
+import { ImageIds } from './image-ids.ts';
+import { KeyedMutex } from './keyed-mutex.ts';
+import { publishedTexts } from './published-ports.ts';
+import { runWorker } from './run-worker.ts';
+
+/** Where and how load balancers run as containers. */
+export interface DockerRuntimeOptions {
+  readonly cli: DockerCli;
+  readonly events: EngineEvents;
+  /** Name of the network that kind's nodes are on. */
+  readonly network: string;
+  readonly image: string;
+  /** Where addresses come from; empty: the top end of each of the network's subnets. */
+  readonly pool: readonly Cidr[];
+  /** Address of this machine on which Service ports are published, such as `127.0.0.1`; undefined: they are not. */
+  readonly publishOn: string | undefined;
+  /** Whether clusters were found by their kind containers, so that their load balancers may be removed when those are gone. */
+  readonly isDiscovered: boolean;
+  /** Whether this controller serves the cluster; addresses of others' load balancers are not given away. Unless given: all. */
+  readonly isServed?: (cluster: string) => boolean;
+  /** Whether changes of all targets are to be told, not only of those that kernel rules depend on. Costs a process per load balancer. */
+  readonly followsTargets: boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly listener: RuntimeListener;
+}
+
+/** What is known to run: until the engine says that something happened to it, an equal spec needs nothing. */
+interface Applied {
+  readonly spec: LoadBalancerSpec;
+  readonly containerId: string;
+  readonly outcome: Extract<EnsureOutcome, { status: 'applied' | 'unchanged' }>;
+}
+
+/** One that is being worked on, and the ids of its containers that died meanwhile. */
+type Busy = Set<string>;
+
+const maxSteps = 8;
+const stepPause = millis(100);
+
+/** Load balancers as containers of their own, each with HAProxy as its first process. Disposing it leaves them running. */
+export class DockerRuntime implements LoadBalancerRuntime {
+  readonly #options: DockerRuntimeOptions;
+  readonly #applied = new Map<string, Applied>();
+  readonly #busy = new Map<string, Busy>();
+  readonly #mutex = new KeyedMutex();
+  readonly #health: HealthWatch;
+  readonly #images: ImageIds;
+  readonly #listening: Disposable;
+
+  constructor(options: DockerRuntimeOptions) {
+    this.#options = options;
+    this.#images = new ImageIds(options.cli);
+    const followHealth = (container: string, signal: AbortSignal): Promise<boolean> =>
+      this.#followHealth(container, signal);
+    this.#health = new HealthWatch({ ...options, followHealth });
+    this.#listening = options.events.listen({
+      onEvent: (event) => this.#onEvent(event),
+      onEngine: () => this.#onEngine(),
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listening[Symbol.dispose]();
+    await this.#health[Symbol.asyncDispose]();
+  }
+
+  addressSource(signal: AbortSignal): Promise<AddressSource> {
+    const { cli, network, pool, isServed = () => true } = this.#options;
+    return readAddressSource({ cli, network, pool, isServed }, signal);
+  }
+
+  async list(cluster: string, signal: AbortSignal): Promise<readonly ExistingLoadBalancer[]> {
+    const containers = await listContainers(this.#options.cli, [`label=${labels.cluster}=${cluster}`], signal);
+    return containers.flatMap((one) => {
+      const id = idOf(one.labels);
+      return id?.cluster === cluster && one.name === containerName(id)
+        ? [{ id, addresses: addressesOf(one.labels) }]
+        : [];
+    });
+  }
+
+  async ensure(spec: LoadBalancerSpec, signal: AbortSignal): Promise<EnsureOutcome> {
+    const name = containerName(spec.id);
+    const known = this.#applied.get(name);
+    if (known !== undefined && isEqual(known.spec, spec)) return { ...known.outcome, status: 'unchanged' };
+    try {
+      return await this.#exclusive(name, spec.id, (died) => this.#ensure(spec, died, signal));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof CliError) return failedOutcome(error);
+      throw error;
+    }
+  }
+
+  async remove(id: LoadBalancerId, signal: AbortSignal): Promise<void> {
+    const { cli } = this.#options;
+    const name = containerName(id);
+    await this.#exclusive(name, id, async () => {
+      this.#applied.delete(name);
+      await this.#health.forget(name);
+      const container = await inspectContainer(cli, name, signal);
+      const owner = container === undefined ? undefined : idOf(container.labels);
+      if (container === undefined || owner?.cluster !== id.cluster || owner.service !== id.service) return;
+      if (container.state === 'running') await drainContainer(cli, name, signal);
+      await removeContainer(cli, name, signal);
+    });
+  }
+
+  async #ensure(spec: LoadBalancerSpec, died: Busy, signal: AbortSignal): Promise<EnsureOutcome> {
+    const { cli, clock, publishOn } = this.#options;
+    const name = containerName(spec.id);
+    this.#applied.delete(name);
+    const since = clock.now();
+    const plan = await this.#planOf(spec, signal);
+    const elsewhere = new Set<Port>();
+    let last = 'it was changed again and again by somebody else';
+    for (let step = 0; step < maxSteps; step++) {
+      const present = await stepTowards(cli, plan, elsewhere, signal);
+      if (present.status === 'failed') return present;
+      if (present.status === 'changed') continue;
+      const answer = await runWorker(
+        cli,
+        name,
+        { command: 'apply', spec, isPublished: publishOn !== undefined },
+        signal,
+      );
+      if (answer.status === 'failed') return answer;
+      if (answer.status !== 'gone') {
+        await this.#health.watch(name, spec, since);
+        return this.#remember({ spec, died, status: answer.status, container: present.container });
+      }
+      last = answer.message;
+      await clock.sleep(millis(stepPause * (step + 1)), signal);
+    }
+    const message = `container ${name} does not stay up: ${last}; look at '${cli.kind} logs ${name}'`;
+    return { status: 'failed', reason: 'ContainerFailed', message };
+  }
+
+  #remember(result: RunningResult): EnsureOutcome {
+    const { spec, died, status, container } = result;
+    const { id: containerId, name } = container;
+    const outcome = { status, where: `container ${name}`, published: publishedTexts(container.published) } as const;
+    if (died.has(containerId)) this.#options.listener.onDisturbed([spec.id]);
+    else this.#applied.set(name, { spec, containerId, outcome });
+    return outcome;
+  }
+
+  async #planOf(spec: LoadBalancerSpec, signal: AbortSignal): Promise<ContainerPlan> {
+    const { cli, network: name, image, publishOn, isDiscovered } = this.#options;
+    const network = await inspectNetwork(cli, name, signal);
+    return {
+      id: spec.id,
+      engine: cli.kind,
+      network: name,
+      hasIpv6: network.subnets.some((subnet) => cidrFamilyOf(subnet) === 'IPv6'),
+      image,
+      imageId: await this.#images.idOf(image, signal),
+      addresses: spec.addresses,
+      publishOn,
+      ports: publishOn === undefined ? [] : publishablePorts(spec),
+      isDiscovered,
+    };
+  }
+
+  async #followHealth(container: string, signal: AbortSignal): Promise<boolean> {
+    const { cli, log } = this.#options;
+    try {
+      const answer = await this.#mutex.run(container, () =>
+        runWorker(cli, container, { command: 'followHealth' }, signal),
+      );
+      if (answer.status === 'gone') return true; // `ensure` comes, for the container's end is an event
+      if (answer.status === 'failed')
+        log.warn('kernel rules do not follow the health of targets', { container, ...answer });
+      return answer.status !== 'failed';
+    } catch (error) {
+      if (!signal.aborted)
+        log.warn('kernel rules do not follow the health of targets', { container, reason: messageOf(error) });
+      return false;
+    }
+  }
+
+  #exclusive<T>(name: string, id: LoadBalancerId, work: (died: Busy) => Promise<T>): Promise<T> {
+    return this.#mutex.run(name, async () => {
+      const died: Busy = new Set();
+      this.#busy.set(name, died);
+      try {
+        return await work(died);
+      } finally {
+        this.#busy.delete(name);
+      }
+    });
+  }
+
+  #onEvent({ action, id: containerId, labels: all }: EngineEvent): void {
+    const id = idOf(all);
+    const name = id === undefined ? this.#nameOf(containerId) : containerName(id);
+    if (name === undefined || action === 'created') return;
+    if (action !== 'started') this.#busy.get(name)?.add(containerId);
+    const applied = this.#applied.get(name);
+    if (applied?.containerId !== containerId) return; // not ours, or not any more: whoever changed it is at it
+    this.#applied.delete(name);
+    this.#options.log.debug('a load balancer was disturbed', { container: name, action });
+    this.#options.listener.onDisturbed([applied.spec.id]);
+  }
+
+  /** nerdctl's events have no labels. */
+  #nameOf(containerId: string): string | undefined {
+    return [...this.#applied].find(([, { containerId: id }]) => id === containerId)?.[0];
+  }
+
+  #onEngine(): void {
+    this.#images.forget();
+    if (this.#applied.size === 0) return;
+    this.#applied.clear();
+    this.#options.listener.onDisturbed('all');
+  }
+}
+
+interface RunningResult {
+  readonly spec: LoadBalancerSpec;
+  readonly died: Busy;
+  readonly status: 'applied' | 'unchanged';
+  readonly container: EngineContainer;
+}

@@ -1,0 +1,106 @@
+import type { Clock, Logger } from '@switchyard/core';
+import { millis } from '@switchyard/core';
+import { newsInLog } from '../haproxy/haproxy-health.ts';
+import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import type { RuntimeListener } from '../runtime/runtime.ts';
+import type { DockerCli } from './docker-cli.ts';
+import { LogFollower } from './log-follower.ts';
+import type { StampedLine } from './log-line.ts';
+
+/** With what the health of targets is watched. */
+export interface HealthWatchOptions {
+  readonly cli: DockerCli;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly listener: RuntimeListener;
+  /** Whether every load balancer's changes are told, or only those are followed whose kernel rules depend on them. */
+  readonly followsTargets: boolean;
+  /** Brings the kernel rules of a load balancer in line with its targets' health; `false`: try again. Must not reject. */
+  followHealth(container: string, signal: AbortSignal): Promise<boolean>;
+}
+
+/** Whether a load balancer has rules in the kernel that depend on the health of its targets. */
+export function hasKernelPorts({ path, ports }: LoadBalancerSpec): boolean {
+  return path === 'transparent' || ports.some(({ protocol }) => protocol !== 'TCP');
+}
+
+const retryPause = millis(1000);
+
+/** Reads in HAProxy's log which targets come and go, of those containers that need it. */
+export class HealthWatch implements AsyncDisposable {
+  readonly #options: HealthWatchOptions;
+  readonly #watched = new Map<string, Watched>();
+
+  constructor(options: HealthWatchOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The container runs this spec: follow it if it needs that, from `since` (milliseconds since the Unix epoch) if it was not followed yet.
+   */
+  async watch(container: string, spec: LoadBalancerSpec, since: number): Promise<void> {
+    const isKernel = hasKernelPorts(spec);
+    if (!isKernel && !this.#options.followsTargets) return this.forget(container);
+    const there = this.#watched.get(container);
+    if (there !== undefined) {
+      there.spec = spec;
+      return;
+    }
+    this.#watched.set(container, new Watched(this.#options, { container, spec, since }));
+  }
+
+  /** The container is no longer to be followed. */
+  async forget(container: string): Promise<void> {
+    const there = this.#watched.get(container);
+    this.#watched.delete(container);
+    await there?.[Symbol.asyncDispose]();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#watched.keys()].map((one) => this.forget(one)));
+  }
+}
+
+class Watched implements AsyncDisposable {
+  spec: LoadBalancerSpec;
+  readonly #options: HealthWatchOptions;
+  readonly #container: string;
+  readonly #stop = new AbortController();
+  readonly #follower: LogFollower;
+  #following: Promise<void> | undefined;
+  #isDirty = false;
+
+  constructor(options: HealthWatchOptions, what: { container: string; spec: LoadBalancerSpec; since: number }) {
+    const { container, spec, since } = what;
+    const { cli, clock, log } = options;
+    this.spec = spec;
+    this.#options = options;
+    this.#container = container;
+    this.#follower = new LogFollower({ cli, clock, log, container, since, onLine: (line) => this.#onLine(line) });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort(new Error('the container is no longer followed'));
+    await this.#follower[Symbol.asyncDispose]();
+    await this.#following;
+  }
+
+  #onLine({ time, text }: StampedLine): void {
+    const { changes = [], concernsKernel = false } = newsInLog(text, [this.spec], time) ?? {};
+    for (const change of changes) this.#options.listener.onTargetChange(change);
+    if (!concernsKernel) return;
+    this.#isDirty = true;
+    this.#following ??= this.#follow().finally(() => (this.#following = undefined));
+  }
+
+  /** One worker at a time, for all that happened until it begins. */
+  async #follow(): Promise<void> {
+    const { signal } = this.#stop;
+    while (this.#isDirty && !signal.aborted) {
+      this.#isDirty = false;
+      if (await this.#options.followHealth(this.#container, signal)) continue;
+      this.#isDirty = true;
+      await this.#options.clock.sleep(retryPause, signal).catch(() => undefined); // aborted: the loop ends
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import { ipFamilyOf } from '@switchyard/core';
+import type { TargetChange } from '../runtime/runtime.ts';
+import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import type { TargetHealth } from '../spec/target-health.ts';
+import { parseServerState, type ServerStateChange } from './haproxy-log.ts';
+import { idText, parseBackendName, safeName } from './haproxy-names.ts';
+import { backendsOf, isProxied, isSameCheck } from './haproxy-servers.ts';
+import { upServers } from './server-state.ts';
+
+/** What the specs' targets are, by HAProxy's answer to `show servers state`. A second backend counts where the first has nobody UP. */
+export function targetHealth(specs: readonly LoadBalancerSpec[], serverStates: string): TargetHealth {
+  const up = upServers(serverStates);
+  const checksById = new Map(
+    specs.map(({ id, ...rest }) => {
+      const backends = backendsOf({ id, ...rest });
+      const upIn = (name: string): ReturnType<typeof backendsOf>[number]['servers'] =>
+        (backends.find((one) => one.name === name)?.servers ?? []).filter((one) => up.has(`${name}/${one.name}`));
+      const usable = backends
+        .filter(({ isLast }) => !isLast)
+        .flatMap(({ name }) => (upIn(name).length > 0 ? upIn(name) : upIn(`${name}:last`)));
+      return [idText(id), usable.map(({ check }) => check)] as const;
+    }),
+  );
+  return {
+    isUp: (id, { check }) => checksById.get(idText(id))?.some((one) => isSameCheck(one, check)) ?? false,
+  };
+}
+
+/** What a change of a server means for the load balancers' owners, and for the kernel. */
+export interface HealthNews {
+  /** One per Service port that uses the target. */
+  readonly changes: readonly TargetChange[];
+  /** Whether kernel rules depend on it. */
+  readonly concernsKernel: boolean;
+}
+
+/**
+ * What a server's change is among these load balancers. No news for one that is not theirs: a backend of the idle
+ * configuration, or a target that has just gone. `now` is the wall clock.
+ */
+export function healthNews(change: ServerStateChange, specs: readonly LoadBalancerSpec[], now: number): HealthNews {
+  const owner = parseBackendName(change.backend);
+  const spec = owner === undefined ? undefined : specs.find(({ id }) => idText(id) === idText(owner.id));
+  if (owner === undefined || spec === undefined) return { changes: [], concernsKernel: false };
+  const { use, ipFamily, isLast } = owner;
+  const concernsKernel = use.kind === 'check';
+  const server = backendsOf(spec)
+    .find(({ name }) => name === change.backend)
+    ?.servers.find(({ name }) => name === change.server);
+  if (server === undefined || isLast) return { changes: [], concernsKernel };
+  const { isUp, reason } = change;
+  const changes = spec.ports
+    .filter((port) => isProxied(spec, port) === (use.kind === 'port'))
+    .filter(({ port }) => use.kind === 'check' || use.port === port)
+    .flatMap(({ port, targets }) =>
+      targets
+        .filter(({ address, check }) => ipFamilyOf(address) === ipFamily && isSameCheck(check, server.check))
+        .filter(({ name }) => `${server.name}:`.startsWith(`${safeName(name)}:`))
+        .map(({ name }) => ({ id: spec.id, port, ipFamily, target: name, isUp, time: now, reason })),
+    );
+  return { changes, concernsKernel };
+}
+
+/** The same for a line of HAProxy's log, for example of its container; undefined for a line that tells of no server. */
+export function newsInLog(line: string, specs: readonly LoadBalancerSpec[], now: number): HealthNews | undefined {
+  const change = parseServerState(line);
+  return change === undefined ? undefined : healthNews(change, specs, now);
+}

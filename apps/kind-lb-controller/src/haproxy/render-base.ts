@@ -1,0 +1,24 @@
+/** Where HAProxy finds and makes what it shares with us. Absolute paths. */
+export interface HaproxyBaseInput {
+  /** The stats socket, which also hands listening sockets over at a reload. */
+  readonly adminSocket: string;
+  /** From which a reload learns which servers are DOWN. */
+  readonly serverState: string;
+}
+
+/**
+ * The part of HAProxy's configuration that never changes. With it alone HAProxy runs and serves nothing, so a container starts
+ * before anybody knows what it is for.
+ */
+export function renderBase({ adminSocket, serverState }: HaproxyBaseInput): string {
+  return [
+    '# The base of every configuration of switchyard-lb.',
+    'global',
+    '    log stdout format raw local0 info',
+    `    stats socket ${adminSocket} mode 600 level admin expose-fd listeners`,
+    `    server-state-file ${serverState}`,
+    // Container engines allow a billion files, for each of which HAProxy would reserve memory.
+    '    fd-hard-limit 50000',
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,113 @@
+import { type IpAddress, ipFamilies, tryParseIp } from '@switchyard/core';
+import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
+import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+import {
+  type AddressGrant,
+  type AddressRequest,
+  type AddressSource,
+  assignAddresses,
+  type Holders,
+  type LoadBalancerKey,
+  loadBalancerKey,
+} from './ip-pool.ts';
+
+/** A load balancer and its addresses, as a runtime lists them. */
+export interface HeldAddresses {
+  readonly id: LoadBalancerId;
+  readonly addresses: readonly IpAddress[];
+}
+
+/**
+ * Who has which address, for all clusters of one controller: they share the network. It keeps what was given in mind, so
+ * that two clusters never get the same address while no status says yet who has it.
+ *
+ * Before the first `assign`, `adopt` what the runtime lists for every cluster; after a load balancer was removed, `release` it.
+ * Until then nobody else gets its addresses, even if its Service is long gone.
+ */
+export class AddressBook {
+  readonly #services = new Map<string, readonly LoadBalancerService[]>();
+  readonly #given = new Map<LoadBalancerKey, HeldAddresses>();
+  readonly #onFreed: () => void;
+
+  /** `onFreed` is called when addresses were released: who waits for one, in whatever cluster, may be planned again. */
+  constructor(onFreed: () => void = () => undefined) {
+    this.#onFreed = onFreed;
+  }
+
+  /** Load balancers that run, perhaps since an earlier controller. What is known of one already is not replaced. */
+  adopt(existing: Iterable<HeldAddresses>): void {
+    for (const { id, addresses } of existing) {
+      const key = loadBalancerKey(id);
+      if (!this.#given.has(key)) this.#given.set(key, { id, addresses });
+    }
+  }
+
+  /** All Services of a cluster as they are now; none means that the cluster is gone. What it was given stays its own until released. */
+  observe(cluster: string, services: Iterable<LoadBalancerService>): void {
+    this.#services.set(cluster, [...services]);
+  }
+
+  /** Nothing of it runs any more: its addresses are free. */
+  release(id: LoadBalancerId): void {
+    if (this.#given.delete(loadBalancerKey(id))) this.#onFreed();
+  }
+
+  /** Grants for all Services that are ours, of all clusters. Asked again in the same state, it gives the same. */
+  assign(source: AddressSource): ReadonlyMap<LoadBalancerKey, AddressGrant> {
+    const requests = this.#requests();
+    const grants = assignAddresses(requests, source, this.#holdersBeside(requests));
+    for (const { id, addresses } of grants.values()) {
+      if (addresses.length > 0) this.#given.set(loadBalancerKey(id), { id, addresses });
+    }
+    return grants;
+  }
+
+  #requests(): readonly AddressRequest[] {
+    const requests: AddressRequest[] = [];
+    for (const [cluster, services] of this.#services) {
+      for (const service of services) {
+        if (!isOurs(service)) continue;
+        const id = { cluster, service: service.record.key };
+        const given = this.#given.get(loadBalancerKey(id))?.addresses ?? [];
+        requests.push(requestOf(service, id, given));
+      }
+    }
+    return requests;
+  }
+
+  /** Who has addresses besides those who ask for some: what is not removed yet, and Services of other load balancers. */
+  #holdersBeside(requests: readonly AddressRequest[]): Holders {
+    const asking = new Set(requests.map(({ id }) => loadBalancerKey(id)));
+    const claimed = new Set(requests.flatMap(({ held }) => held));
+    const holders = new Map<IpAddress, LoadBalancerId>();
+    for (const [cluster, services] of this.#services) {
+      for (const service of services) {
+        if (isOurs(service)) continue;
+        for (const ip of announced(service)) {
+          if (!claimed.has(ip)) holders.set(ip, { cluster, service: service.record.key });
+        }
+      }
+    }
+    for (const { id, addresses } of this.#given.values()) {
+      if (!asking.has(loadBalancerKey(id))) for (const ip of addresses) holders.set(ip, id);
+    }
+    return holders;
+  }
+}
+
+function requestOf(service: LoadBalancerService, id: LoadBalancerId, given: readonly IpAddress[]): AddressRequest {
+  const { record, createdAt, requestedIp } = service;
+  return {
+    id,
+    createdAt,
+    ipFamilies: record.ipFamilies.length > 0 ? record.ipFamilies : ipFamilies.slice(0, 1),
+    ports: record.ports,
+    held: [...given, ...announced(service)],
+    requestedIp: tryParseIp(requestedIp ?? ''),
+  };
+}
+
+/** The addresses its status shows. */
+function announced({ ingress }: LoadBalancerService): readonly IpAddress[] {
+  return ingress.flatMap(({ ip = '' }) => tryParseIp(ip) ?? []);
+}

@@ -1,0 +1,87 @@
+import { type Port, ipFamilyOf, type ServiceRecord, tryParseIp } from '@switchyard/core';
+import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
+import type { SyncedView } from '../cluster/cluster-store.ts';
+import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import { parseAnnotations } from './annotations.ts';
+import type { AddressGrant } from './ip-pool.ts';
+import { familyNodes, type FamilyNodes } from './node-targets.ts';
+import { planPorts } from './plan-ports.ts';
+import type { ExcludedNode, Problem } from './problem.ts';
+import type { PlanContext, ServicePlan } from './service-plan.ts';
+import type { ServiceSettings } from './settings.ts';
+
+/** Plans all Services of a cluster, ordered by key. Equal state in any order gives equal plans. */
+export function planServices(view: SyncedView, context: Omit<PlanContext, 'nodes' | 'slices'>): readonly ServicePlan[] {
+  const full = { ...context, nodes: view.nodes, slices: view.slices };
+  return [...view.services.values()]
+    .sort((a, b) => (a.record.key < b.record.key ? -1 : 1))
+    .map((service) => planService(service, full));
+}
+
+/** Plans one Service: what its load balancer is to be, and what its owner must be told. */
+export function planService(service: LoadBalancerService, context: PlanContext): ServicePlan {
+  const { record, annotations } = service;
+  const grant = context.grantOf(record.key);
+  if (!isOurs(service) || grant === undefined) {
+    return { service, planned: { status: 'remove' }, problems: [], excludedNodes: [] };
+  }
+  const { settings: asked, problems: wrong } = parseAnnotations(annotations, context.defaults);
+  const settings = asked ?? context.lastSettingsOf(record.key);
+  const checkPort = settings === undefined ? undefined : checkPortOf(record, settings);
+  const problems: Problem[] = [...wrong, ...addressProblems(service, grant)];
+  if (isUncheckable(record)) problems.push({ kind: 'noHealthCheckNodePort' });
+  const families = grant.addresses.map((address) => familyNodes(context.nodes.values(), ipFamilyOf(address)));
+  const excludedNodes = allExcluded(families);
+  if (settings === undefined || checkPort === undefined) {
+    return { service, planned: { status: 'keep' }, problems, excludedNodes };
+  }
+  const slices = context.slices.slicesOf(record.key);
+  const { ports, routes, problems: portProblems } = planPorts({ record, grant, settings, checkPort, families, slices });
+  problems.push(...familiesWithoutNodes(families), ...portProblems);
+  if (ports.length === 0) return { service, planned: { status: 'remove' }, problems, excludedNodes };
+  const spec: LoadBalancerSpec = {
+    id: grant.id,
+    addresses: grant.addresses,
+    path: settings.path,
+    ports,
+    sourceRanges: [...new Set(record.loadBalancerSourceRanges)].sort(),
+    sessionAffinity: record.sessionAffinity,
+    proxyProtocol: settings.proxyProtocol,
+    isWeighted: record.externalTrafficPolicy === 'Local',
+    profile: settings.profile,
+    routes,
+  };
+  return { service, planned: { status: 'run', spec, settings }, problems, excludedNodes };
+}
+
+function isUncheckable({ externalTrafficPolicy, healthCheckNodePort }: ServiceRecord): boolean {
+  return externalTrafficPolicy === 'Local' && healthCheckNodePort === undefined;
+}
+
+/** With `Local` each Service has a port of its own that tells which nodes have endpoints; undefined if that is missing. */
+function checkPortOf(record: ServiceRecord, { profile }: ServiceSettings): Port | undefined {
+  return record.externalTrafficPolicy === 'Local' ? record.healthCheckNodePort : profile.clusterPort;
+}
+
+function addressProblems({ requestedIp }: LoadBalancerService, { refused, missing }: AddressGrant): readonly Problem[] {
+  const isMalformed = requestedIp !== undefined && tryParseIp(requestedIp) === undefined;
+  const why = isMalformed ? ({ reason: 'malformed' } as const) : refused;
+  return [
+    ...(requestedIp === undefined || why === undefined
+      ? []
+      : [{ kind: 'requestedIp', requested: requestedIp, why } as const]),
+    ...missing.map((one) => ({ kind: 'noAddress', ...one }) as const),
+  ];
+}
+
+function familiesWithoutNodes(families: readonly FamilyNodes[]): readonly Problem[] {
+  return families
+    .filter(({ usable }) => usable.length === 0)
+    .map(({ ipFamily, excluded }) => ({ kind: 'noNodes', ipFamily, excluded }));
+}
+
+/** Each once: a Node that is left out in both families for the same reason, once. */
+function allExcluded(families: readonly FamilyNodes[]): readonly ExcludedNode[] {
+  const byText = new Map(families.flatMap(({ excluded }) => excluded).map((one) => [JSON.stringify(one), one]));
+  return [...byText.values()].sort((a, b) => (a.node < b.node ? -1 : a.node > b.node ? 1 : 0));
+}

@@ -1,0 +1,39 @@
+import type { NodeName, ServiceKey } from '@switchyard/core';
+import type { LoadBalancerNode, LoadBalancerService } from '../cluster/cluster-objects.ts';
+import type { ServiceSlices } from '../cluster/cluster-store.ts';
+import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import type { AddressGrant } from './ip-pool.ts';
+import type { ExcludedNode, Problem } from './problem.ts';
+import type { PlanDefaults, ServiceSettings } from './settings.ts';
+
+/** What plans are made from, besides the Service. */
+export interface PlanContext {
+  /** Name of the cluster as kind knows it. */
+  readonly cluster: string;
+  readonly nodes: ReadonlyMap<NodeName, LoadBalancerNode>;
+  readonly slices: ServiceSlices;
+  /** From the address book; a Service without a grant is not ours. */
+  readonly grantOf: (service: ServiceKey) => AddressGrant | undefined;
+  readonly defaults: PlanDefaults;
+  /** `settings` of the last plan that ran, for a Service whose annotations are wrong now. Undefined: none did. */
+  readonly lastSettingsOf: (service: ServiceKey) => ServiceSettings | undefined;
+}
+
+/** What is to become of one Service's load balancer. */
+export type PlannedState =
+  /** It is to run so, perhaps with problems. */
+  | { readonly status: 'run'; readonly spec: LoadBalancerSpec; readonly settings: ServiceSettings }
+  /** It cannot be said how it is to run: what runs is left as it is, and nothing new is made. Problems say why. */
+  | { readonly status: 'keep' }
+  /** None is to run: the Service is not ours, is being deleted, or nothing of it can be served (then problems say why). */
+  | { readonly status: 'remove' };
+
+/** The plan of one Service. */
+export interface ServicePlan {
+  readonly service: LoadBalancerService;
+  readonly planned: PlannedState;
+  /** All that must be told to the Service's owner: annotations, addresses, then ports in order. Empty for a Service that is not ours. */
+  readonly problems: readonly Problem[];
+  /** Sorted by name. Empty for a Service that is not ours. */
+  readonly excludedNodes: readonly ExcludedNode[];
+}

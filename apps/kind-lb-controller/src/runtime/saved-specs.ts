@@ -1,0 +1,27 @@
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+
+/** Changes with the shape of specs: what another version saved is not read. */
+const version = 1;
+
+/** The specs that a file holds. Empty if there is no file, or it was not written by this version. */
+export async function readSpecs(path: string): Promise<readonly LoadBalancerSpec[]> {
+  try {
+    const saved = JSON.parse(await readFile(path, 'utf8')) as { readonly version?: unknown; readonly specs?: unknown };
+    // What we wrote ourselves has the shape; anything else is as good as nothing.
+    return saved.version === version && Array.isArray(saved.specs) ? (saved.specs as LoadBalancerSpec[]) : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Replaces the file at once: a reader finds the old specs or the new ones. */
+export async function writeSpecs(path: string, specs: readonly LoadBalancerSpec[]): Promise<void> {
+  await writeFile(`${path}.new`, JSON.stringify({ version, specs }), { mode: 0o600 });
+  await rename(`${path}.new`, path);
+}
+
+/** Removes the file, if it is there. */
+export function removeSpecs(path: string): Promise<void> {
+  return rm(path, { force: true });
+}
