@@ -12,6 +12,8 @@ export interface HaproxyServer {
   readonly check: TargetCheck;
   /** Never in a second backend: where nobody is UP, a node that drains may be the one that serves. */
   readonly isDraining: boolean;
+  /** Whether its weight is not for us to say. */
+  readonly isWeighted: boolean;
   /** Checks that HAProxy may count: at most rise + fall - 1. */
   readonly maxHealth: number;
 }
@@ -84,7 +86,16 @@ function backendOf(
     const { address, port } = use.kind === 'check' ? target.check : target;
     const { check } = target;
     const isDraining = target.isDraining && !isLast;
-    return { backend: name, name: safeName(target.name), address, port, check, isDraining, maxHealth };
+    return {
+      backend: name,
+      name: safeName(target.name),
+      address,
+      port,
+      check,
+      isDraining,
+      isWeighted: spec.isWeighted,
+      maxHealth,
+    };
   });
   return { ...owner, name, checkPath: commonPath(name, targets), servers };
 }

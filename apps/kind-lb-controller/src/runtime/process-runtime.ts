@@ -16,6 +16,7 @@ import type { CommandRunner } from '@switchyard/host';
 import { healthNews, targetHealth } from '../haproxy/haproxy-health.ts';
 import type { ServerStateChange } from '../haproxy/haproxy-log.ts';
 import { idText } from '../haproxy/haproxy-names.ts';
+import { haproxyFiles } from '../haproxy/haproxy-files.ts';
 import { HaproxyProcess } from '../haproxy/haproxy-process.ts';
 import { isProxied } from '../haproxy/haproxy-servers.ts';
 import { renderHaproxy } from '../haproxy/render-haproxy.ts';
@@ -24,7 +25,7 @@ import type { KernelForwarder } from '../kernel/kernel-forwarder.ts';
 import type { AddressSource } from '../plan/ip-pool.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime, RuntimeListener } from './runtime.ts';
-import { readSpecs, removeSpecs, writeSpecs } from './saved-specs.ts';
+import { asSaved, readSpecs, removeSpecs, writeSpecs } from './saved-specs.ts';
 import { waitForDrain } from './wait-for-drain.ts';
 
 /** One HAProxy, and the kernel of its namespace, for all load balancers. */
@@ -112,7 +113,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
       const message = `${spec.id.service} has UDP or SCTP ports or takes the transparent path, which needs --interface`;
       return Promise.resolve({ status: 'failed', reason: 'KernelForwardingUnavailable', message });
     }
-    return this.#request({ id: spec.id, spec }, signal);
+    return this.#request({ id: spec.id, spec: asSaved(spec) }, signal);
   }
 
   /** Resolves when connections have ended, or had `drainLimit` to do so. New ones are refused long before. */
@@ -201,7 +202,8 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     try {
       await mkdir(runDirectory, { recursive: true, mode: 0o700 });
       await interfaceAddresses?.add(addressesOf(next), signal);
-      const configuration = renderHaproxy({ specs: [...next.values()], ownAddresses: [] });
+      const { weightsPrefix } = haproxyFiles(runDirectory);
+      const configuration = renderHaproxy({ specs: [...next.values()], ownAddresses: [], weightsPrefix });
       const result = await this.#haproxy.apply(configuration, signal);
       if (result.status === 'rejected') return { status: 'failed', reason: 'HAProxyRejected', message: result.reason };
       if (result.status === 'applied') log.info('HAProxy took a new configuration', { loadBalancers: next.size });
