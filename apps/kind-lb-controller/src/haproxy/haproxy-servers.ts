@@ -35,6 +35,11 @@ export function isProxied(spec: LoadBalancerSpec, port: PortSpec): boolean {
   return spec.path === 'proxy' && port.protocol === 'TCP';
 }
 
+/** Whether the kernel has any traffic of it. */
+export function needsKernel(spec: LoadBalancerSpec): boolean {
+  return spec.ports.some((port) => !isProxied(spec, port));
+}
+
 /**
  * All backends of a load balancer: for each TCP port in path `proxy` one per family of its addresses, and for everything
  * else one per family that only checks, with one server per distinct target name and check. Each twice with `whenNoneUp: lastUp`.

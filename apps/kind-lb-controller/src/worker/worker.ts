@@ -13,9 +13,12 @@ import { ConfigurationFiles } from '../haproxy/configuration-files.ts';
 import type { HaproxyFiles } from '../haproxy/haproxy-files.ts';
 import { targetHealth } from '../haproxy/haproxy-health.ts';
 import { type HaproxyMaster, waitForMaster } from '../haproxy/haproxy-master.ts';
+import { needsKernel } from '../haproxy/haproxy-servers.ts';
 import { type HaproxyConfiguration, renderHaproxy } from '../haproxy/render-haproxy.ts';
 import type { InterfaceAddresses } from '../kernel/interface-addresses.ts';
 import type { KernelForwarder } from '../kernel/kernel-forwarder.ts';
+import type { TargetRoutes } from '../kernel/target-routes.ts';
+import { routesDuring } from '../runtime/routes-during.ts';
 import { type AppliedState, forgetApplied, readApplied, writeApplied } from './applied-state.ts';
 import type { WorkerAnswer, WorkerRequest } from './protocol.ts';
 
@@ -27,6 +30,7 @@ export interface WorkerHost {
   readonly program: string;
   readonly master: HaproxyMaster;
   readonly addresses: InterfaceAddresses;
+  readonly routes: TargetRoutes;
   readonly kernel: KernelForwarder;
   /** The container's own addresses, where published ports arrive. */
   readonly ownAddresses: () => readonly IpAddress[];
@@ -56,7 +60,7 @@ type Wish = Pick<AppliedState, 'spec' | 'isPublished'>;
 
 /** Makes before use, removes only after nothing uses it. */
 async function apply({ spec, isPublished }: Wish, host: WorkerHost, signal: AbortSignal): Promise<WorkerAnswer> {
-  const { addresses, appliedFile } = host;
+  const { addresses, routes, appliedFile } = host;
   const before = await readApplied(appliedFile);
   const ownAddresses = isPublished ? host.ownAddresses() : [];
   const configuration = renderHaproxy({
@@ -65,6 +69,8 @@ async function apply({ spec, isPublished }: Wish, host: WorkerHost, signal: Abor
     weightsPrefix: host.files.weightsPrefix,
   });
   await addresses.add(spec.addresses, signal);
+  const during = routesDuring(before?.spec.routes ?? [], spec.routes);
+  await routes.apply(during, signal);
   const complaint =
     before?.text === configuration.text ? undefined : await reconfigure(configuration, before, host, signal);
   if (complaint !== undefined) return { status: 'failed', reason: 'HAProxyRejected', message: complaint };
@@ -72,6 +78,7 @@ async function apply({ spec, isPublished }: Wish, host: WorkerHost, signal: Abor
   const isSame = isEqual(before, state);
   if (!isSame) await writeApplied(appliedFile, state); // from here on health is followed by the new spec
   const forwarding = await forward(state, host, signal);
+  if (during.length > spec.routes.length) await routes.apply(spec.routes, signal);
   await addresses.removeOthers(spec.addresses, signal);
   return { status: isSame && forwarding === 'unchanged' ? 'unchanged' : 'applied' };
 }
@@ -115,6 +122,7 @@ async function forward(
   signal: AbortSignal,
 ): Promise<'applied' | 'unchanged'> {
   const files = new ConfigurationFiles({ ...host, isForOthers: true });
-  const health = targetHealth([spec], await files.serverStates(signal));
+  const states = needsKernel(spec) ? await files.serverStates(signal) : '';
+  const health = targetHealth([spec], states);
   return host.kernel.apply({ specs: [spec], health, ownAddresses: isPublished ? host.ownAddresses() : [] }, signal);
 }

@@ -37,6 +37,7 @@ const open = (isKeptOnExit = false): Promise<ProcessRuntime> =>
     isKeptOnExit,
     source: { kind: 'pool', cidrs: pool },
     interfaceAddresses: newInterfaceAddresses({ runner, interfaceName: 'lo', netns: host.netns, pool }),
+    routes: undefined,
     kernel: undefined,
     listener: { onDisturbed: () => undefined, onTargetChange: (change) => void changes.push(change) },
     runner,
