@@ -31,3 +31,19 @@ export function healthCheckOf(profile: Profile, changes: ProfileChanges, timeSca
     lastUpFor: profile.lastUpFor,
   };
 }
+
+/** The load balancer's flags for these health checks: the profile, and whatever differs from it. */
+export function healthCheckFlags(healthCheck: HealthCheck): readonly string[] {
+  const { profile, interval, downInterval, fall, rise, timeout } = healthCheck;
+  const named = profiles.find(({ name }) => name === profile);
+  const flag = (name: string, value: Millis | undefined): readonly string[] =>
+    value === undefined ? [] : [`--health-check-${name}=${Math.round(value)}ms`];
+  return [
+    `--health-check-profile=${profile}`,
+    ...(interval === named?.interval ? [] : flag('interval', interval)),
+    ...(downInterval === named?.downInterval || downInterval === interval ? [] : flag('down-interval', downInterval)),
+    ...(fall === named?.fall ? [] : [`--health-check-fall=${fall}`]),
+    ...(rise === named?.rise ? [] : [`--health-check-rise=${rise}`]),
+    ...(timeout === named?.timeout ? [] : flag('timeout', timeout)),
+  ];
+}
