@@ -49,9 +49,26 @@ describe('checkService', () => {
     expect(report.deployments[0]?.rows.map(({ profile }) => profile)).toEqual(['azure-lb']);
     expect(report.isFastDrain).toBe(true);
   });
+  test('annotations change the profile as they do for the controller', () => {
+    const annotations = { 'lb.switchyard.dev/health-check-interval': '2s' };
+    const [row] = check({ annotations }, { profiles: undefined }).deployments.flatMap(({ rows }) => rows);
+    expect(row).toMatchObject({
+      profile: 'cloud-provider-kind, changed',
+      noticesAfter: { shortest: 4000, longest: 6000 },
+    });
+  });
+  test('without NodePorts the load balancer follows endpoints in any case', () => {
+    expect(check({ service: { allocateLoadBalancerNodePorts: false } }).isFastDrain).toBe(true);
+  });
+  test('a wrong annotation does not matter where the profile is named', () => {
+    const annotations = { 'lb.switchyard.dev/health-check-profile': 'elb' };
+    expect(check({ annotations }).deployments.length).toBe(1);
+  });
   test('an annotation with an unknown profile is refused by name', () => {
     const annotations = { 'lb.switchyard.dev/health-check-profile': 'elb' };
-    expect(() => check({ annotations }, { profiles: undefined })).toThrow(/annotation .*health-check-profile: .*'elb'/);
+    expect(() => check({ annotations }, { profiles: undefined })).toThrow(
+      /annotation lb.switchyard.dev\/health-check-profile: "elb": no health-check profile/,
+    );
   });
   test('several Deployments are each predicted, by name', () => {
     const objects = exampleObjects();
