@@ -87,6 +87,12 @@ describe('checkService warns', () => {
     ['of an app that is killed', 'Killed', { pod: grace(20), container: preStop(17) }, { drain: seconds(5) }],
     ['of a grace period that leaves no room', 'GracePeriodTooShort', { pod: grace(10) }, drain],
     ['of an outage without surge', 'Outage', { deployment: { strategy: { rollingUpdate: one } } }, drain],
+    [
+      'of an outage with a surge that comes too late',
+      'Outage',
+      { deployment: { strategy: { rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } } } },
+      drain,
+    ],
     ['of an outage by Recreate', 'Outage', { deployment: { strategy: { type: 'Recreate' } } }, drain],
     [
       'of a rollout that cannot end',
@@ -134,7 +140,7 @@ describe('checkService warns', () => {
         warnings.map(({ message }) => message),
       );
     expect(holes(0)).toEqual([
-      expect.stringContaining('cloud-provider-kind-envoy (in 13 % of the rollouts; minReadySeconds 3'),
+      expect.stringContaining('cloud-provider-kind-envoy (in 12 % of the rollouts; minReadySeconds 3'),
     ]);
     expect(holes(3)).toEqual([]);
   });

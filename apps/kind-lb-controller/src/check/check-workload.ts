@@ -6,7 +6,6 @@ import {
   type KnownProxy,
   type Millis,
   millis,
-  nobodyUpProbability,
   predictRollout,
   type ProxyTiming,
   requiredServing,
@@ -46,7 +45,7 @@ export interface ProfileRow {
   readonly duration: Millis | undefined;
   /** How likely it is that the load balancer holds nobody UP for a while, and closes connections. 0 to 1. */
   readonly nobodyUp: number;
-  /** With a `minReadySeconds` of this, that cannot be. */
+  /** With a `minReadySeconds` of this, that cannot be, if a new pod comes before an old one goes. */
   readonly minReadyWanted: Millis;
 }
 
@@ -81,10 +80,8 @@ export function checkWorkload(workload: Workload, options: CheckOptions): Worklo
 }
 
 function rowOf(profile: string, setting: RolloutSetting): ProfileRow {
-  const { policy, check, proxy, shape } = setting;
-  const { expected, best, worst, byCause, duration } = predictRollout(setting);
-  const isAlone = policy === 'Local' && shape.replicas === 1 && shape.nodes > 1 && setting.fastDrain === undefined;
-  const delay = millis(proxy.noticesTerminating.shortest + shape.minReady);
+  const { policy, check, proxy } = setting;
+  const { expected, best, worst, byCause, duration, nobodyUp } = predictRollout(setting);
   return {
     profile,
     noticesAfter: policy === 'Local' ? takenOutAfter(check) : undefined,
@@ -94,7 +91,7 @@ function rowOf(profile: string, setting: RolloutSetting): ProfileRow {
     worst,
     byCause,
     duration,
-    nobodyUp: isAlone ? nobodyUpProbability(check, delay) : 0,
+    nobodyUp,
     minReadyWanted: millis(
       Math.max(0, proxy.noticesReady.longest + takenInAfter(check).longest - takenOutAfter(check).shortest),
     ),
