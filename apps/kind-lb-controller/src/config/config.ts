@@ -14,9 +14,8 @@ import { newRunCommand, type RawFlags } from './run-flags.ts';
 export type Config =
   | RunConfig
   | { readonly kind: 'help'; readonly text: string }
-  /** Subcommands, with the arguments after their names. */
-  | { readonly kind: 'check'; readonly args: readonly string[] }
-  | { readonly kind: 'profiles'; readonly args: readonly string[] };
+  /** With the arguments after it. */
+  | { readonly kind: 'check'; readonly args: readonly string[] };
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -24,7 +23,6 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export function parseConfig(args: readonly string[], env: Environment = process.env): Config {
   const [first, ...rest] = args;
   if (first === 'check') return { kind: 'check', args: rest };
-  if (first === 'profiles') return { kind: 'profiles', args: rest };
   return parseRun(first === 'run' ? rest : args, env);
 }
 

@@ -8,6 +8,7 @@ import { EngineEvents } from '../docker/engine-events.ts';
 import { checkHaproxy } from '../haproxy/check-haproxy.ts';
 import { assertNotMachines, newInterfaceAddresses } from '../kernel/interface-addresses.ts';
 import { newKernelForwarder } from '../kernel/kernel-forwarder.ts';
+import { newTargetRoutes } from '../kernel/target-routes.ts';
 import { openProcessRuntime } from '../runtime/process-runtime.ts';
 import type { LoadBalancerRuntime, RuntimeListener } from '../runtime/runtime.ts';
 import { holdRunDirectory } from '../runtime/single-instance.ts';
@@ -66,6 +67,7 @@ async function openProcess(
     ...config,
     program,
     interfaceAddresses,
+    routes: interfaceName === undefined ? undefined : newTargetRoutes({ runner, interfaceName, netns }),
     kernel,
     listener,
     runner,

@@ -25,8 +25,8 @@ export async function runController(config: RunConfig, host: Host, signal: Abort
     onDisturbed: disturbances.tell.bind(disturbances),
     onTargetChange: (change: TargetChange) => tell(change, log, eventLog),
   };
-  log.info('starting', { pid: process.pid, ...summaryOf(config) });
   const { runtime, discovery } = await openRuntime(config, { host, listener, isServed }, stack, signal);
+  log.info('starting', { pid: process.pid, ...summaryOf(config) });
   const addresses = new AddressDesk({ readSource: (stop) => runtime.addressSource(stop), clock });
   const { defaults, lease, clusters } = config;
   const serving: ServingOptions = { host, runtime, addresses, disturbances, defaults, lease };
