@@ -55,9 +55,9 @@ export function containerVersion(plan: ContainerPlan): string {
 }
 
 /**
- * Arguments of `create`. A port is published under the same number, unless it is in `elsewhere`: then the engine chooses.
+ * Arguments of `run`, which makes the container and starts it. A port is published under the same number, unless it is in `elsewhere`: then the engine chooses.
  */
-export function createArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port>): readonly string[] {
+export function runArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port>): readonly string[] {
   const { id, network, image, addresses, publishOn, ports, isDiscovered } = plan;
   const tags = {
     [labels.cluster]: id.cluster,
@@ -68,7 +68,8 @@ export function createArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port
   };
   const published = publishOn === undefined ? [] : ports.map((one) => publishArgument(publishOn, one, elsewhere));
   return [
-    'create',
+    'run',
+    '--detach',
     '--pull=never',
     `--name=${containerName(id)}`,
     `--network=${network}`,
