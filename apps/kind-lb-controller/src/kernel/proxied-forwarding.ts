@@ -31,6 +31,8 @@ export class ProxiedForwarding implements AsyncDisposable {
   readonly #options: ProxiedForwardingOptions;
   readonly ipFamily: IpFamily;
   #backend: DataplaneBackend | undefined;
+  /** Asked once: it takes longer than all the rest. */
+  #isForwarding = false;
 
   constructor(options: ProxiedForwardingOptions, ipFamily: IpFamily) {
     this.#options = options;
@@ -42,12 +44,16 @@ export class ProxiedForwarding implements AsyncDisposable {
     const backend = (this.#backend ??= await this.#open(signal));
     if (table.services.size === 0) return (await backend.cleanup(signal)).length > 0;
     const { settings, netns, forwarding, interfaceName, clock, logger } = this.#options;
-    await ensureForwarding(settings, { ipFamily: this.ipFamily, mode: forwarding, interfaceName }, signal);
+    if (!this.#isForwarding) {
+      await ensureForwarding(settings, { ipFamily: this.ipFamily, mode: forwarding, interfaceName }, signal);
+      this.#isForwarding = true;
+    }
     const outcome = await backend.apply({ table, scope: { kind: 'full' } }, signal);
     if (outcome.status === 'failed') throw outcome.error;
     const flows = createFlowTable({ clock, ...(netns === undefined ? {} : { netns }) });
     const hasChanged = outcome.writes > 0;
-    const count = await removeStaleFlows({ table, hasChanged }, { flows, clock }, signal);
+    const except = outcome.status === 'partial' ? outcome.failed : undefined;
+    const count = await removeStaleFlows({ table, except, hasChanged }, { flows, clock }, signal);
     if (count > 0) logger.info('stale flows removed', { ipFamily: this.ipFamily, count });
     if (outcome.status === 'partial') throw refused(this.ipFamily, outcome.failed);
     return hasChanged || count > 0;
