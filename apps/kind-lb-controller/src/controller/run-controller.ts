@@ -41,6 +41,7 @@ export async function runController(config: RunConfig, host: Host, signal: Abort
       isKeptOnExit: config.isKeptOnExit,
       source: config.source,
       interfaceAddresses,
+      routes: undefined,
       kernel: undefined,
       runner,
       clock,

@@ -1,4 +1,5 @@
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { type Clock, type Logger, seconds } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import { askSocket } from './ask-socket.ts';
@@ -35,9 +36,10 @@ export class ConfigurationFiles {
   }
 
   /** Writes the text beside the one in use and lets HAProxy judge it. Returns what is wrong. */
-  async judge({ text }: HaproxyConfiguration, signal: AbortSignal): Promise<string | undefined> {
+  async judge({ text, weights }: HaproxyConfiguration, signal: AbortSignal): Promise<string | undefined> {
     const { program, runner, files } = this.#options;
     const candidate = `${files.configuration}.new`;
+    if (weights !== undefined) await this.#write(weights.path, weights.text);
     await this.#write(candidate, text);
     const args = ['-c', '-f', files.base, '-f', candidate];
     const result = await runner.run(program, args, { timeout: checkLimit, signal });
@@ -68,17 +70,29 @@ export class ConfigurationFiles {
     const { reloads } = await masterState(master, signal);
     await this.keepStates(configuration, signal);
     master.clearComplaint();
-    master.kill('SIGUSR2');
+    await master.requestReload(signal);
     const state = await waitForMaster(
       master,
       (one) => one.reloads > reloads && (one.failed > 0 || one.workers.length > 0),
       { clock, limit: reloadLimit },
       signal,
     );
-    if (state === undefined) return `haproxy did not reload: ${complaintIn(master.complaint)}`;
-    if (state.failed > 0) return `haproxy refused to reload: ${complaintIn(master.complaint)}`;
+    const complaint = complaintIn(master.complaint) || 'its log says why';
+    if (state === undefined) return `haproxy did not reload: ${complaint}`;
+    if (state.failed > 0) return `haproxy refused to reload: ${complaint}`;
     log.debug('HAProxy reloaded', { workers: state.workers, reloads: state.reloads });
     return undefined;
+  }
+
+  /** Removes programs that the running configuration does not name; undefined: all. */
+  async tidy(running: HaproxyConfiguration | undefined): Promise<void> {
+    const { weightsPrefix } = this.#options.files;
+    const folder = dirname(weightsPrefix);
+    const stale = (await readdir(folder))
+      .filter((name) => name.startsWith(basename(weightsPrefix)))
+      .map((name) => join(folder, name))
+      .filter((path) => path !== running?.weights?.path);
+    await Promise.all(stale.map((path) => rm(path, { force: true })));
   }
 
   /** Writes the file from which new workers learn what is DOWN. Without `next`, nothing is known. */

@@ -8,6 +8,8 @@ export interface HaproxyFiles {
   readonly adminSocket: string;
   readonly masterSocket: string;
   readonly serverState: string;
+  /** Programs for weights begin so; a hash follows. */
+  readonly weightsPrefix: string;
 }
 
 /** The paths of a run directory's files, with the base among them. */
@@ -18,6 +20,7 @@ export function haproxyFiles(runDirectory: string): HaproxyFiles {
     adminSocket: join(runDirectory, 'admin.sock'),
     masterSocket: join(runDirectory, 'master.sock'),
     serverState: join(runDirectory, 'servers'),
+    weightsPrefix: join(runDirectory, 'weights-'),
   };
 }
 

@@ -11,8 +11,8 @@ export interface HaproxyMaster {
   readonly complaint: string;
   /** Forgets what was written so far: what comes next is about the next attempt. */
   clearComplaint(): void;
-  /** Sends a signal. A process that has ended is left alone. */
-  kill(name: NodeJS.Signals): void;
+  /** Asks it to read its configuration again and to replace its workers; does not wait for that. */
+  requestReload(signal: AbortSignal): Promise<void>;
 }
 
 /** What the master says of itself. */

@@ -80,6 +80,7 @@ export class HaproxyProcess implements AsyncDisposable {
         : await this.#start(configuration, signal);
     if (reason === undefined) {
       this.#running = configuration;
+      await this.#configurations.tidy(configuration);
       return { status: 'applied' };
     }
     if (this.#running !== undefined) await this.#configurations.restore(this.#running.text);
@@ -110,6 +111,7 @@ export class HaproxyProcess implements AsyncDisposable {
     await master.ended;
     const files: readonly string[] = [...Object.values(this.#files), this.#pidFile];
     await Promise.all(files.map((file) => rm(file, { force: true })));
+    await this.#configurations.tidy(undefined);
   }
 
   #isRunning(): boolean {

@@ -12,6 +12,8 @@ export interface HaproxyServer {
   readonly check: TargetCheck;
   /** Never in a second backend: where nobody is UP, a node that drains may be the one that serves. */
   readonly isDraining: boolean;
+  /** Whether its weight is not for us to say. */
+  readonly isWeighted: boolean;
   /** Checks that HAProxy may count: at most rise + fall - 1. */
   readonly maxHealth: number;
 }
@@ -31,6 +33,11 @@ export interface HaproxyBackend {
 /** Ports of which HAProxy carries the traffic: TCP in path `proxy`. The kernel has the others. */
 export function isProxied(spec: LoadBalancerSpec, port: PortSpec): boolean {
   return spec.path === 'proxy' && port.protocol === 'TCP';
+}
+
+/** Whether the kernel has any traffic of it. */
+export function needsKernel(spec: LoadBalancerSpec): boolean {
+  return spec.ports.some((port) => !isProxied(spec, port));
 }
 
 /**
@@ -84,7 +91,16 @@ function backendOf(
     const { address, port } = use.kind === 'check' ? target.check : target;
     const { check } = target;
     const isDraining = target.isDraining && !isLast;
-    return { backend: name, name: safeName(target.name), address, port, check, isDraining, maxHealth };
+    return {
+      backend: name,
+      name: safeName(target.name),
+      address,
+      port,
+      check,
+      isDraining,
+      isWeighted: spec.isWeighted,
+      maxHealth,
+    };
   });
   return { ...owner, name, checkPath: commonPath(name, targets), servers };
 }

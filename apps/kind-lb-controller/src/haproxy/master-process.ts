@@ -72,6 +72,12 @@ export class MasterProcess implements HaproxyMaster {
     this.#stderr.length = 0;
   }
 
+  requestReload(): Promise<void> {
+    this.kill('SIGUSR2');
+    return Promise.resolve();
+  }
+
+  /** Sends a signal. A process that has ended is left alone. */
   kill(name: NodeJS.Signals): void {
     if (!this.#hasEnded) this.#child.kill(name);
   }

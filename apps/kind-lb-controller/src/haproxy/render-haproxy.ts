@@ -1,6 +1,7 @@
 import { addressAndPort, allowedSources, type IpAddress, ipFamilyOf, type Millis, millis } from '@switchyard/core';
 import type { LoadBalancerSpec, PortSpec } from '../spec/load-balancer-spec.ts';
 import { backendsOf, fallOf, type HaproxyBackend, type HaproxyServer, isProxied, riseOf } from './haproxy-servers.ts';
+import { renderWeights, type WeightsProgram } from './render-weights.ts';
 
 /** What the configuration depends on. */
 export interface HaproxyInput {
@@ -8,12 +9,16 @@ export interface HaproxyInput {
   readonly specs: readonly LoadBalancerSpec[];
   /** More addresses on which every TCP port is served, for all specs: where published ports arrive. Usually empty. */
   readonly ownAddresses: readonly IpAddress[];
+  /** What the paths of programs for weights begin with, see `HaproxyFiles`. */
+  readonly weightsPrefix: string;
 }
 
 /** All of a haproxy.cfg but its base: `renderBase` comes before it, in the same file or in one before. */
 export interface HaproxyConfiguration {
   readonly text: string;
   readonly servers: readonly HaproxyServer[];
+  /** What `text` needs beside it. */
+  readonly weights: WeightsProgram | undefined;
 }
 
 /** Pause between two checks of a server that is DOWN in a second backend: it is there to help as soon as it can. */
@@ -26,7 +31,7 @@ const lastDownInterval = millis(500);
  * With no server UP, HAProxy closes connections at once by itself. There must be no rule on `nbsrv` to that end, nor to
  * choose the second backend: an old worker counts none while it stops, at every reload. `srv_is_up` stays true there.
  */
-export function renderHaproxy({ specs, ownAddresses }: HaproxyInput): HaproxyConfiguration {
+export function renderHaproxy({ specs, ownAddresses, weightsPrefix }: HaproxyInput): HaproxyConfiguration {
   const sorted = [...specs].sort(
     (a, b) => compareTexts(a.id.cluster, b.id.cluster) || compareTexts(a.id.service, b.id.service),
   );
@@ -35,12 +40,15 @@ export function renderHaproxy({ specs, ownAddresses }: HaproxyInput): HaproxyCon
     ...(one.use.kind === 'port' && !one.isLast ? [frontend(one, ownAddresses)] : []),
     backend(one),
   ]);
-  const text = [defaults, ...sections].map((lines) => `${lines.join('\n')}\n`).join('\n');
-  return { text, servers: backends.flatMap(({ servers }) => servers) };
+  const weights = renderWeights(backends, weightsPrefix);
+  const programs = weights === undefined ? [] : [['global', `    lua-load ${weights.path}`]];
+  const text = [heading, ...programs, defaults, ...sections].map((lines) => `${lines.join('\n')}\n`).join('\n');
+  return { text, servers: backends.flatMap(({ servers }) => servers), weights };
 }
 
+const heading: readonly string[] = ['# Written by switchyard-lb at every change. Do not edit.'];
+
 const defaults: readonly string[] = [
-  '# Written by switchyard-lb at every change. Do not edit.',
   'defaults',
   '    mode tcp',
   '    timeout client 50000',

@@ -14,6 +14,7 @@ const server = (name: string, address: string): HaproxyServer => ({
   port: parsePort(30080),
   check: { address: parseIp(address), port: parsePort(32080), path: '/healthz' },
   isDraining: false,
+  isWeighted: false,
   maxHealth: 3,
 });
 
@@ -44,4 +45,12 @@ test('health beyond what a lowered fall allows is cut: it would have to fail awa
 test('upServers names the servers that HAProxy uses', () => {
   const up = line('node2', '192.0.2.2').replace('192.0.2.2 0 0', '192.0.2.2 2 0');
   expect(upServers(`1\n${header}\n${line('node1', '192.0.2.1')}\n${up}\n`)).toEqual(new Set(['a:b:80:ipv4/node2']));
+});
+
+test.each([
+  [true, '0 0 3 1 3'],
+  [false, '0 0 1 1 3'],
+])('the weight of a server is carried over only where it is weighed: %s', (isWeighted, columns) => {
+  const dump = `1\n${header}\n${line('node1', '192.0.2.1').replace('0 0 1 1 3', '0 0 3 1 3')}\n`;
+  expect(keepServerStates(dump, [{ ...server('node1', '192.0.2.1'), isWeighted }])).toContain(columns);
 });

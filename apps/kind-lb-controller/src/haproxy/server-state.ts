@@ -6,6 +6,8 @@ const column = {
   server: 3,
   address: 4,
   operationalState: 5,
+  weight: 7,
+  initialWeight: 8,
   checkHealth: 12,
   port: 18,
   checkPort: 21,
@@ -29,6 +31,7 @@ export function keepServerStates(dump: string, servers: readonly HaproxyServer[]
     fields[column.agentPort] = '-'; // it repeats the check's port, and HAProxy warns that there is no agent
     // More than a lowered `fall` allows would have to fail away first.
     fields[column.checkHealth] = `${Math.min(Number(fields[column.checkHealth]), server.maxHealth)}`;
+    if (!server.isWeighted) fields[column.weight] = fields[column.initialWeight] ?? '1'; // it may have been until now
     return [fields.join(' ')];
   });
   return `${[version, ...kept].join('\n')}\n`;

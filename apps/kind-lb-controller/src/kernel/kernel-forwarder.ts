@@ -1,17 +1,34 @@
-import type { Clock, IpAddress, Logger } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
+import {
+  type Clock,
+  ConfigError,
+  HostError,
+  type IpAddress,
+  ipFamilies,
+  type Logger,
+  messageOf,
+} from '@switchyard/core';
+import { type CommandRunner, isProgramMissing } from '@switchyard/host';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { TargetHealth } from '../spec/target-health.ts';
+import { assertNotMachines, netnsPath, runnerInNetns } from './own-namespace.ts';
+import { ProxiedForwarding } from './proxied-forwarding.ts';
+import { proxiedTable } from './proxied-table.ts';
+import { renderTransparent } from './transparent/render-transparent.ts';
+import { transparentPorts } from './transparent/transparent-port.ts';
+import { loadTransparent } from './transparent/transparent-table.ts';
 
 /** Where the kernel is to forward, and what that takes. */
 export interface KernelForwarderOptions {
-  /** Runs programs here; they enter `netns` by themselves. `nft`, `ip`, `cat` and `tee` must be there, `nsenter` for a `netns`. */
+  /** Runs programs here; they enter `netns` by themselves. `nft`, `cat` and `tee` must be there, `nsenter` for a `netns`. */
   readonly runner: CommandRunner;
-  /** Name under /run/netns; undefined: our own namespace, which then must not be the machine's. */
+  /** Name under /run/netns; undefined: our own namespace. */
   readonly netns: string | undefined;
   /** Where clients and targets are. */
   readonly interfaceName: string;
-  /** `set` switches forwarding on in the namespace, for lab hosts; `check` wants to find it on, as in our containers. */
+  /**
+   * `check` is for our containers: the namespace is theirs alone, and forwarding is on since they started. `set` is for lab hosts: it is
+   * switched on, and a namespace that is the machine's, or not a named one, is refused and never looked into.
+   */
   readonly forwarding: 'set' | 'check';
   readonly clock: Clock;
   readonly logger: Logger;
@@ -36,4 +53,88 @@ export interface KernelForwarder extends AsyncDisposable {
    * a target has changed, never twice at once. Rejects with `ConfigError`, `HostError`; what ran before then runs on.
    */
   apply(request: KernelRequest, signal: AbortSignal): Promise<'applied' | 'unchanged'>;
+}
+
+/** Opens nothing yet. */
+export function newKernelForwarder(options: KernelForwarderOptions): KernelForwarder {
+  return new NamespaceForwarder(options);
+}
+
+class NamespaceForwarder implements KernelForwarder {
+  readonly #options: KernelForwarderOptions;
+  readonly #runner: CommandRunner;
+  readonly #proxied: readonly ProxiedForwarding[];
+  /** Nothing of ours is in the kernel. */
+  #isEmpty = false;
+
+  constructor(options: KernelForwarderOptions) {
+    const { netns } = options;
+    this.#options = options;
+    this.#runner = runnerInNetns(options.runner, netns);
+    const path = netns === undefined ? undefined : netnsPath(netns);
+    const inside = { ...options, runner: this.#runner, netns: path };
+    this.#proxied = ipFamilies.map((family) => new ProxiedForwarding(inside, family));
+  }
+
+  async apply(request: KernelRequest, signal: AbortSignal): Promise<'applied' | 'unchanged'> {
+    const isNothing = request.specs.every((spec) => !needsKernel(spec));
+    if (isNothing && (this.#isEmpty || !(await this.#mayLook()))) return 'unchanged';
+    if (!isNothing) await this.#assertOurs();
+    this.#isEmpty = false;
+    const results = await Promise.allSettled([
+      this.#applyProxied(request, signal),
+      this.#applyTransparent(request, signal),
+    ]);
+    signal.throwIfAborted();
+    const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+    if (isNothing && errors.length > 0 && errors.every(isProgramMissing)) return 'unchanged'; // nothing can have been written
+    if (errors.length > 0) throw together(errors);
+    this.#isEmpty = isNothing;
+    return results.some((result) => result.status === 'fulfilled' && result.value) ? 'applied' : 'unchanged';
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const family of this.#proxied) await family[Symbol.asyncDispose]();
+  }
+
+  /** One family after the other: they share a table. The one that has no ports comes last, for it may take the table away. */
+  async #applyProxied(request: KernelRequest, signal: AbortSignal): Promise<boolean> {
+    const parts = this.#proxied.map((family) => ({ family, table: proxiedTable(request, family.ipFamily) }));
+    parts.sort((a, b) => b.table.services.size - a.table.services.size);
+    let hasWritten = false;
+    for (const { family, table } of parts) hasWritten = (await family.apply(table, signal)) || hasWritten;
+    return hasWritten;
+  }
+
+  #applyTransparent(request: KernelRequest, signal: AbortSignal): Promise<boolean> {
+    const ports = transparentPorts(request);
+    const wanted = ports.length === 0 ? undefined : renderTransparent(ports, this.#options.interfaceName);
+    return loadTransparent(this.#runner, wanted, signal);
+  }
+
+  /** Whether what is in the namespace can be ours at all: in the machine's, the same tables are a node agent's. */
+  async #mayLook(): Promise<boolean> {
+    try {
+      await this.#assertOurs();
+      return true;
+    } catch (error) {
+      if (error instanceof ConfigError) return false;
+      throw error;
+    }
+  }
+
+  async #assertOurs(): Promise<void> {
+    if (this.#options.forwarding === 'check') return;
+    const what = "UDP and SCTP ports and the transparent path would change the machine's own packet filter";
+    await assertNotMachines(this.#options.netns, what);
+  }
+}
+
+function needsKernel({ path, ports }: LoadBalancerSpec): boolean {
+  return path === 'transparent' || ports.some(({ protocol }) => protocol !== 'TCP');
+}
+
+function together(errors: readonly unknown[]): unknown {
+  if (errors.length === 1) return errors[0];
+  return new HostError('lb.kernel', errors.map(messageOf).join('; '), { cause: new AggregateError(errors) });
 }

@@ -16,15 +16,18 @@ import type { CommandRunner } from '@switchyard/host';
 import { healthNews, targetHealth } from '../haproxy/haproxy-health.ts';
 import type { ServerStateChange } from '../haproxy/haproxy-log.ts';
 import { idText } from '../haproxy/haproxy-names.ts';
+import { haproxyFiles } from '../haproxy/haproxy-files.ts';
 import { HaproxyProcess } from '../haproxy/haproxy-process.ts';
-import { isProxied } from '../haproxy/haproxy-servers.ts';
+import { needsKernel } from '../haproxy/haproxy-servers.ts';
 import { renderHaproxy } from '../haproxy/render-haproxy.ts';
 import type { InterfaceAddresses } from '../kernel/interface-addresses.ts';
 import type { KernelForwarder } from '../kernel/kernel-forwarder.ts';
+import type { TargetRoutes } from '../kernel/target-routes.ts';
 import type { AddressSource } from '../plan/ip-pool.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime, RuntimeListener } from './runtime.ts';
-import { readSpecs, removeSpecs, writeSpecs } from './saved-specs.ts';
+import { routesDuring, routesOf } from './routes-during.ts';
+import { asSaved, readSpecs, removeSpecs, writeSpecs } from './saved-specs.ts';
 import { waitForDrain } from './wait-for-drain.ts';
 
 /** One HAProxy, and the kernel of its namespace, for all load balancers. */
@@ -40,6 +43,8 @@ export interface ProcessRuntimeOptions {
   readonly source: AddressSource;
   /** Undefined: the addresses are on an interface already. */
   readonly interfaceAddresses: InterfaceAddresses | undefined;
+  /** Undefined: load balancers that need routes are refused. */
+  readonly routes: TargetRoutes | undefined;
   /** Undefined: UDP, SCTP and the transparent path are refused. */
   readonly kernel: KernelForwarder | undefined;
   readonly listener: RuntimeListener;
@@ -112,7 +117,11 @@ export class ProcessRuntime implements LoadBalancerRuntime {
       const message = `${spec.id.service} has UDP or SCTP ports or takes the transparent path, which needs --interface`;
       return Promise.resolve({ status: 'failed', reason: 'KernelForwardingUnavailable', message });
     }
-    return this.#request({ id: spec.id, spec }, signal);
+    if (this.#options.routes === undefined && spec.routes.length > 0) {
+      const message = `${spec.id.service} has no NodePorts and needs routes to pods, which needs --interface`;
+      return Promise.resolve({ status: 'failed', reason: 'RoutesUnavailable', message });
+    }
+    return this.#request({ id: spec.id, spec: asSaved(spec) }, signal);
   }
 
   /** Resolves when connections have ended, or had `drainLimit` to do so. New ones are refused long before. */
@@ -181,7 +190,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
   #outcomeOf({ id, spec }: Change, verdict: Verdict): EnsureOutcome {
     if (verdict.status === 'failed') return verdict;
     const { before, kernelComplaint } = verdict;
-    if (kernelComplaint !== undefined && needsKernel(spec)) {
+    if (kernelComplaint !== undefined && spec !== undefined && needsKernel(spec)) {
       return { status: 'failed', reason: 'KernelRefused', message: kernelComplaint };
     }
     const { netns } = this.#options;
@@ -194,14 +203,17 @@ export class ProcessRuntime implements LoadBalancerRuntime {
 
   /** Makes before use, removes only after nothing uses it. */
   async #apply(changes: readonly Change[]): Promise<Verdict> {
-    const { interfaceAddresses, log, runDirectory } = this.#options;
+    const { interfaceAddresses, routes, log, runDirectory } = this.#options;
     const { signal } = this.#lifetime;
     const before = this.#running;
     const next = withChanges(before, changes);
     try {
       await mkdir(runDirectory, { recursive: true, mode: 0o700 });
       await interfaceAddresses?.add(addressesOf(next), signal);
-      const configuration = renderHaproxy({ specs: [...next.values()], ownAddresses: [] });
+      const wanted = routesOf(next.values());
+      await routes?.apply(routesDuring(routesOf(before.values()), wanted), signal);
+      const { weightsPrefix } = haproxyFiles(runDirectory);
+      const configuration = renderHaproxy({ specs: [...next.values()], ownAddresses: [], weightsPrefix });
       const result = await this.#haproxy.apply(configuration, signal);
       if (result.status === 'rejected') return { status: 'failed', reason: 'HAProxyRejected', message: result.reason };
       if (result.status === 'applied') log.info('HAProxy took a new configuration', { loadBalancers: next.size });
@@ -209,6 +221,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
       await writeSpecs(specsFile(this.#options), [...next.values()]);
       const kernelComplaint = await this.#forward();
       this.#drain(addressesOf(before).filter((address) => !addressesOf(next).includes(address)));
+      await routes?.apply(wanted, signal);
       await this.#sweep();
       return { status: 'taken', before, kernelComplaint };
     } catch (error) {
@@ -296,10 +309,6 @@ function withChanges(before: Specs, changes: readonly Change[]): Specs {
 
 function addressesOf(specs: Specs): readonly IpAddress[] {
   return [...specs.values()].flatMap(({ addresses }) => addresses);
-}
-
-function needsKernel(spec: LoadBalancerSpec | undefined): boolean {
-  return spec !== undefined && spec.ports.some((port) => !isProxied(spec, port));
 }
 
 async function untilAborted<T>(task: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -15,6 +15,11 @@ export async function readSpecs(path: string): Promise<readonly LoadBalancerSpec
   }
 }
 
+/** The spec as `readSpecs` would give it back: without fields that are undefined. */
+export function asSaved(spec: LoadBalancerSpec): LoadBalancerSpec {
+  return JSON.parse(JSON.stringify(spec)) as LoadBalancerSpec; // the same type: undefined and absent read alike
+}
+
 /** Replaces the file at once: a reader finds the old specs or the new ones. */
 export async function writeSpecs(path: string, specs: readonly LoadBalancerSpec[]): Promise<void> {
   await writeFile(`${path}.new`, JSON.stringify({ version, specs }), { mode: 0o600 });

@@ -105,6 +105,9 @@ export const exampleSpecs: Readonly<Record<string, readonly LoadBalancerSpec[]>>
   'last-up-with-a-draining-node': [
     exampleSpec('web', { profile: lastUpProfile, ports: [portSpec(80, nodeTargets(30080, { draining: 'node1' }))] }),
   ],
+  weighted: [
+    exampleSpec('web', { isWeighted: true, ports: [portSpec(80, dualStack(30080)), portSpec(443, dualStack(30443))] }),
+  ],
   'proxy-protocol-checked-on-the-traffic-port': [
     exampleSpec('web', { proxyProtocol: 'v2', ports: [portSpec(80, nodeTargets(30080, { checkPort: 30080 }))] }),
   ],

@@ -19,7 +19,7 @@ export class MemoryRuntime implements LoadBalancerRuntime {
 
   /** What HAProxy would be told. */
   get configuration(): HaproxyConfiguration {
-    return renderHaproxy({ specs: [...this.running.values()], ownAddresses: [] });
+    return renderHaproxy({ specs: [...this.running.values()], ownAddresses: [], weightsPrefix: '/run/weights-' });
   }
 
   addressSource(): Promise<AddressSource> {

@@ -32,6 +32,7 @@ const newProcess = (isKeptOnExit = false, onEnd = (): void => undefined): Haprox
   });
 const configuration = (...frontends: readonly string[]): HaproxyConfiguration => ({
   servers: [],
+  weights: undefined,
   text: [
     'defaults',
     '    mode tcp',

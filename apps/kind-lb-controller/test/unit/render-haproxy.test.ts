@@ -5,7 +5,7 @@ import { parseIp, seconds } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderBase } from '../../src/haproxy/render-base.ts';
-import { renderHaproxy } from '../../src/haproxy/render-haproxy.ts';
+import { type HaproxyConfiguration, renderHaproxy } from '../../src/haproxy/render-haproxy.ts';
 import { exampleSpec, exampleSpecs } from '../../src/testing/example-specs.ts';
 
 let folder: string;
@@ -16,9 +16,14 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe.each(Object.entries(exampleSpecs))('%s', (name, specs) => {
-  const rendered = renderHaproxy({ specs, ownAddresses: [] });
+  const render = (some: typeof specs): HaproxyConfiguration =>
+    renderHaproxy({ specs: some, ownAddresses: [], weightsPrefix: '/run/switchyard-lb/weights-' });
+  const rendered = render(specs);
   test('renders the golden configuration', async () => {
     await expect(rendered.text).toMatchFileSnapshot(`../golden/${name}.cfg`);
+    if (rendered.weights !== undefined) {
+      await expect(rendered.weights.text).toMatchFileSnapshot(`../golden/${name}.lua`);
+    }
   });
 
   test('is accepted by the real HAProxy', async () => {
@@ -26,7 +31,9 @@ describe.each(Object.entries(exampleSpecs))('%s', (name, specs) => {
     const serverState = join(folder, 'servers');
     writeFileSync(serverState, '1\n');
     writeFileSync(base, renderBase({ adminSocket: join(folder, 'admin.sock'), serverState }));
-    writeFileSync(file, rendered.text);
+    const { text, weights } = renderHaproxy({ specs, ownAddresses: [], weightsPrefix: join(folder, 'weights-') });
+    writeFileSync(file, text);
+    if (weights !== undefined) writeFileSync(weights.path, weights.text);
     const options = { timeout: seconds(9), signal: new AbortController().signal };
     const env = { PATH: `${process.env['PATH']}:/usr/sbin` };
     const result = await createCommandRunner().run('haproxy', ['-c', '-f', base, '-f', file], { ...options, env });
@@ -35,12 +42,12 @@ describe.each(Object.entries(exampleSpecs))('%s', (name, specs) => {
   });
 
   test('does not depend on the order of the input', () => {
-    expect(renderHaproxy({ specs: [...specs].reverse(), ownAddresses: [] })).toEqual(rendered);
+    expect(render([...specs].reverse())).toEqual(rendered);
   });
 });
 
 test('published ports are served on the own addresses of their family too', () => {
   const ownAddresses = ['172.18.0.7', 'fc00::7'].map(parseIp);
-  const { text } = renderHaproxy({ specs: [exampleSpec('web')], ownAddresses });
+  const { text } = renderHaproxy({ specs: [exampleSpec('web')], ownAddresses, weightsPrefix: '' });
   expect(text.match(/bind .*/g)).toEqual(['bind 172.18.255.1:80', 'bind 172.18.0.7:80']);
 });

@@ -1,0 +1,87 @@
+import type { V1Service } from '@kubernetes/client-node';
+import { ConfigError, type KnownProxy, type Millis } from '@switchyard/core';
+import { healthProfile } from '../health-profile/health-profiles.ts';
+import type { HealthProfile } from '../spec/health-profile.ts';
+import type { CheckConfig } from './check-flags.ts';
+import { checkWorkload, type WorkloadReport } from './check-workload.ts';
+import type { ClusterObjects } from './read-cluster.ts';
+import type { Warning } from './warnings.ts';
+import { workloadOf } from './workload.ts';
+
+/** The prediction for a Service. Durations in milliseconds. */
+export interface CheckReport {
+  /** `namespace/name`. */
+  readonly service: string;
+  /** `spec.type`. */
+  readonly type: string;
+  readonly policy: 'Cluster' | 'Local';
+  readonly proxy: KnownProxy;
+  /** Undefined: nobody said. */
+  readonly drain: Millis | undefined;
+  readonly isFastDrain: boolean;
+  /** Sorted by name. Empty with a warning that says why. */
+  readonly deployments: readonly WorkloadReport[];
+  /** About the Service itself. */
+  readonly warnings: readonly Warning[];
+  /** Whether nothing is lost behind any of the profiles, even in the worst case. False without a Deployment. */
+  readonly isLossless: boolean;
+}
+
+/** Predicts what rollouts of a Service's Deployments cost. Pure. Throws `ConfigError` for a wrong annotation. */
+export function checkService(objects: ClusterObjects, config: CheckConfig): CheckReport {
+  const { service } = objects;
+  const policy = service.spec?.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster';
+  const { drain, proxy } = config;
+  const profiles = config.profiles ?? [annotatedProfile(service)];
+  const isFastDrain = config.isFastDrain || annotation(service, 'fast-drain') === 'true';
+  const options = { policy, profiles, drain, proxy, isFastDrain } as const;
+  const deployments = objects.deployments
+    .map((deployment) => checkWorkload(workloadOf(deployment, objects), options))
+    .toSorted((a, b) => (a.workload.name < b.workload.name ? -1 : 1));
+  const rows = deployments.flatMap((one) => one.rows);
+  return {
+    service: `${service.metadata?.namespace ?? ''}/${service.metadata?.name ?? ''}`,
+    type: service.spec?.type ?? 'ClusterIP',
+    policy,
+    proxy,
+    drain,
+    isFastDrain,
+    deployments,
+    warnings: serviceWarnings(objects, config),
+    isLossless: rows.length > 0 && rows.every(({ worst, duration }) => worst === 0 && duration !== undefined),
+  };
+}
+
+function serviceWarnings({ service, deployments }: ClusterObjects, { namespace }: CheckConfig): readonly Warning[] {
+  const warnings: Warning[] = [];
+  const type = service.spec?.type ?? 'ClusterIP';
+  if (type !== 'LoadBalancer') {
+    warnings.push({ reason: 'NoLoadBalancer', message: `type ${type}: no load balancer checks its nodes` });
+  }
+  if (deployments.length === 0) {
+    const selector = Object.entries(service.spec?.selector ?? {}).map(([key, value]) => `${key}=${value}`);
+    const message =
+      selector.length === 0
+        ? 'the Service has no selector; name a --deployment'
+        : `no Deployment in ${namespace} has pods labelled ${selector.join(',')}; name a --deployment`;
+    warnings.push({ reason: 'NoDeployment', message });
+  }
+  return warnings;
+}
+
+/** The profile that the controller would use for this Service. */
+function annotatedProfile(service: V1Service): HealthProfile {
+  const name = annotation(service, 'health-check-profile');
+  try {
+    return healthProfile(name ?? 'cloud-provider-kind');
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError('check.annotation', `annotation lb.switchyard.dev/health-check-profile: ${reason}`, {
+      cause,
+    });
+  }
+}
+
+function annotation({ metadata }: V1Service, name: string): string | undefined {
+  return metadata?.annotations?.[`lb.switchyard.dev/${name}`];
+}

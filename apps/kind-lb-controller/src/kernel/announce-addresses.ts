@@ -1,0 +1,42 @@
+import { HostError } from '@switchyard/core';
+import type { CommandRunner } from '@switchyard/host';
+import { readSetting, writeSetting } from './kernel-settings.ts';
+import { newIpCommand } from './ip-command.ts';
+import { runnerInNetns } from './own-namespace.ts';
+
+/** The interface whose addresses are announced. */
+export interface AnnouncementOptions {
+  readonly runner: CommandRunner;
+  readonly interfaceName: string;
+  /** Name under /run/netns; undefined: our own namespace. */
+  readonly netns: string | undefined;
+}
+
+/**
+ * Tells the neighbours where all addresses of the interface are now: gratuitous ARP, unsolicited neighbour advertisements. Whoever
+ * knew one of them elsewhere sends to the right place at once.
+ *
+ * The kernel sends them when an interface gets a hardware address, if `arp_notify` and `ndisc_notify` are on; so it gets the one it
+ * has. It forgets its own neighbours then and asks for them again. In a container these settings can only be given
+ * at its start, for `all`. Rejects with `HostError` when they are off and cannot be changed.
+ */
+export async function announceAddresses(options: AnnouncementOptions, signal: AbortSignal): Promise<void> {
+  const { interfaceName, netns } = options;
+  const inside = runnerInNetns(options.runner, netns);
+  const families = [
+    { family: 'ipv4', name: 'arp_notify' },
+    { family: 'ipv6', name: 'ndisc_notify' },
+  ];
+  for (const { family, name } of families) {
+    const pathOf = (which: string): string => `/proc/sys/net/${family}/conf/${which}/${name}`;
+    const isOn = async (which: string): Promise<boolean> => (await readSetting(inside, pathOf(which), signal)) === '1';
+    if ((await isOn('all')) || (await isOn(interfaceName))) continue;
+    await writeSetting(inside, { path: pathOf(interfaceName), value: '1' }, signal);
+  }
+  const ip = newIpCommand(options);
+  const attempt = `cannot announce the addresses of ${interfaceName}`;
+  const link = await ip(['-o', 'link', 'show', 'dev', interfaceName], attempt, signal);
+  const hardware = / link\/ether ([0-9a-f:]{17}) /.exec(link)?.[1];
+  if (hardware === undefined) throw new HostError('lb.announce', `${attempt}: it is no Ethernet interface`);
+  await ip(['link', 'set', 'dev', interfaceName, 'address', hardware], attempt, signal);
+}

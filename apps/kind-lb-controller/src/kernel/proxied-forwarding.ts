@@ -1,0 +1,69 @@
+import {
+  type Clock,
+  type DataplaneBackend,
+  type ForwardingTable,
+  HostError,
+  type IpFamily,
+  type Logger,
+} from '@switchyard/core';
+import type { CommandRunner } from '@switchyard/host';
+import { createFlowTable } from '@switchyard/native';
+import { ensureForwarding } from './forwarding-switch.ts';
+import { removeStaleFlows } from './stale-flows.ts';
+
+/** What forwarding with address translation needs of one namespace. */
+export interface ProxiedForwardingOptions {
+  /** Runs programs in the namespace. */
+  readonly runner: CommandRunner;
+  /** Path of the namespace; undefined: our own. */
+  readonly netns: string | undefined;
+  readonly forwarding: 'set' | 'check';
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** UDP and SCTP of one IP family with address translation, by the nftables backend; what it wrote stays when it is disposed. */
+export class ProxiedForwarding implements AsyncDisposable {
+  readonly #options: ProxiedForwardingOptions;
+  readonly ipFamily: IpFamily;
+  #backend: DataplaneBackend | undefined;
+
+  constructor(options: ProxiedForwardingOptions, ipFamily: IpFamily) {
+    this.#options = options;
+    this.ipFamily = ipFamily;
+  }
+
+  /** Makes the kernel match the table, adopting what is there; without Services everything goes. Returns whether it wrote. */
+  async apply(table: ForwardingTable, signal: AbortSignal): Promise<boolean> {
+    const backend = (this.#backend ??= await this.#open(signal));
+    if (table.services.size === 0) return (await backend.cleanup(signal)).length > 0;
+    const { runner, netns, forwarding, clock, logger } = this.#options;
+    await ensureForwarding(runner, { ipFamily: this.ipFamily, mode: forwarding }, signal);
+    const outcome = await backend.apply({ table, scope: { kind: 'full' } }, signal);
+    if (outcome.status === 'failed') throw outcome.error;
+    const flows = createFlowTable({ clock, ...(netns === undefined ? {} : { netns }) });
+    const hasChanged = outcome.writes > 0;
+    const count = await removeStaleFlows({ table, hasChanged }, { flows, clock }, signal);
+    if (count > 0) logger.info('stale flows removed', { ipFamily: this.ipFamily, count });
+    if (outcome.status === 'partial') throw refused(this.ipFamily, outcome.failed);
+    return hasChanged || count > 0;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#backend?.[Symbol.asyncDispose]();
+    this.#backend = undefined;
+  }
+
+  async #open(signal: AbortSignal): Promise<DataplaneBackend> {
+    const { nftablesBackend } = await import('@switchyard/backend-nftables');
+    const { runner, netns, clock, logger } = this.#options;
+    const host = { runner, logger, clock, transport: 'netlink' as const, ...(netns === undefined ? {} : { netns }) };
+    return nftablesBackend.open(host, this.ipFamily, signal);
+  }
+}
+
+function refused(ipFamily: IpFamily, failed: ReadonlyMap<string, Error>): HostError {
+  const details = [...failed].map(([key, error]) => `${key}: ${error.message}`).join('; ');
+  const message = `the kernel does not forward some ports (${ipFamily}), the others work: ${details}; will be tried again`;
+  return new HostError('lb.kernel', message, { cause: [...failed.values()][0] });
+}

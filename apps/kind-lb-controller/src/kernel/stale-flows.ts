@@ -1,0 +1,31 @@
+import { type Clock, type ForwardingTable, flowJudge, millis } from '@switchyard/core';
+import type { FlowTable } from '@switchyard/native';
+
+/**
+ * A packet that was being translated while the kernel took a change enters the connection tracking a moment later, with the old
+ * target. It takes microseconds; the second look comes after this.
+ */
+const secondLook = millis(50);
+
+/**
+ * Removes UDP flows to frontends of the table that lead to anything but a target that may go on serving: their clients would send to it
+ * for as long as they send. `hasChanged`: the kernel was just told something new. Returns how many were removed.
+ */
+export async function removeStaleFlows(
+  { table, hasChanged }: { readonly table: ForwardingTable; readonly hasChanged: boolean },
+  { flows, clock }: { readonly flows: FlowTable; readonly clock: Clock },
+  signal: AbortSignal,
+): Promise<number> {
+  const { destinationPorts, isStale } = flowJudge({ table, isLocalAddress: () => false }); // there are no NodePorts
+  if (destinationPorts.size === 0) return 0;
+  const look = async (): Promise<number> => {
+    let count = 0;
+    const query = { ipFamily: table.ipFamily, destinationPorts, isWanted: isStale };
+    for await (const found of flows.list(query, signal)) count += flows.delete(found);
+    return count;
+  };
+  const first = await look();
+  if (!hasChanged) return first;
+  await clock.sleep(secondLook, signal);
+  return first + (await look());
+}

@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto';
+import { type IpAddress, ipFamilyOf, type Protocol } from '@switchyard/core';
+import { bucketCount, bucketNodes } from './buckets.ts';
+import { type PacketPlaces, packetPlaces } from './packet-places.ts';
+import { classId, elementsOf, nameOf, type Rendering } from './rendering.ts';
+import type { TransparentPort } from './transparent-port.ts';
+
+/** For how long a silent connection keeps its node, in seconds; then its hash decides. AWS' Network Load Balancer has the same. */
+const idleSeconds: Readonly<Record<Protocol, number>> = { TCP: 350, UDP: 120, SCTP: 350 };
+const maxFlows = 131_072;
+
+/**
+ * `in-…` finds the node, `keep-…` remembers it for the connection, `meet-…` for the client (session affinity), `about-…` is for
+ * errors about connections. Each update has a rule of its own: when a map is full it ends the rule it stands in.
+ */
+export function renderPort(port: TransparentPort, to: Rendering): void {
+  const places = packetPlaces[ipFamilyOf(port.address)];
+  const { client, suffix } = places;
+  const name = nameOf(port);
+  to.learnt.set(
+    `flows-${name}`,
+    `typeof ${client} . meta mark : meta priority; size ${maxFlows}; flags dynamic,timeout;`,
+  );
+  to.chains.push({
+    name: `keep-${name}`,
+    rules: [
+      `update @flows-${name} { ${client} . meta mark timeout ${idleSeconds[port.protocol]}s : meta priority }`,
+      `goto send${suffix}`,
+    ],
+  });
+  renderAffinity(port, places, to);
+  to.chains.push({
+    name: `in-${name}`,
+    rules: [
+      ...sourceRule(port, places),
+      toClientPort('@th,0,32'),
+      ...knownRules(port, places, to),
+      ...affinityRule(port, places, to),
+      newRule(port, places, to),
+    ],
+  });
+  to.chains.push({ name: `about-${name}`, rules: errorRules(port, places, to) });
+}
+
+/** Ports are in the upper half, wherever they are read. */
+function toClientPort(place: string): string {
+  return `meta mark set ${place} and 0xffff0000`;
+}
+
+function sourceRule({ allowedSources }: TransparentPort, { ip }: PacketPlaces): readonly string[] {
+  return allowedSources === 'any' ? [] : [`${ip} saddr != { ${allowedSources.join(', ')} } drop`];
+}
+
+/**
+ * Connections of TCP and SCTP stay with their node while it is there, UP or not: so they do behind a proxy, and an application
+ * that drains fails its check first. Only what opens a connection anew looks for another one.
+ */
+function knownRules(port: TransparentPort, { client }: PacketPlaces, to: Rendering): readonly string[] {
+  const name = nameOf(port);
+  const known = `meta priority set ${client} . meta mark map @flows-${name}`;
+  const rule = (match: string, nodes: readonly IpAddress[]): string[] =>
+    nodes.length === 0 ? [] : [`${match}${known} ${isOneOf(nodes, to)} goto keep-${name}`];
+  const { present, forNew, forOld } = port;
+  switch (port.protocol) {
+    case 'TCP': {
+      const flags = 'tcp flags & (fin | syn | rst | ack)';
+      return [...rule(`${flags} != syn `, present), ...rule(`${flags} == syn `, forNew)];
+    }
+    case 'SCTP':
+      return [...rule('sctp chunk init missing ', present), ...rule('sctp chunk init exists ', forNew)];
+    case 'UDP':
+      return rule('', forOld);
+  }
+}
+
+/** The client's node since its last new connection. */
+function renderAffinity(port: TransparentPort, { wholeClient }: PacketPlaces, to: Rendering): void {
+  if (port.sessionAffinity.kind === 'none') return;
+  const name = nameOf(port);
+  const timeout = Math.ceil(port.sessionAffinity.timeout / 1000);
+  to.learnt.set(`clients-${name}`, `typeof ${wholeClient} : meta priority; size ${maxFlows}; flags dynamic,timeout;`);
+  to.chains.push({
+    name: `meet-${name}`,
+    rules: [`update @clients-${name} { ${wholeClient} timeout ${timeout}s : meta priority }`, `goto keep-${name}`],
+  });
+}
+
+function affinityRule(port: TransparentPort, { wholeClient }: PacketPlaces, to: Rendering): readonly string[] {
+  if (port.sessionAffinity.kind === 'none' || port.forNew.length === 0) return [];
+  const name = nameOf(port);
+  return [`meta priority set ${wholeClient} map @clients-${name} ${isOneOf(port.forNew, to)} goto meet-${name}`];
+}
+
+function newRule(port: TransparentPort, { wholeClient }: PacketPlaces, to: Rendering): string {
+  if (port.forNew.length === 0) {
+    return port.protocol === 'TCP' ? 'reject with tcp reset' : 'reject with icmpx port-unreachable';
+  }
+  const next = port.sessionAffinity.kind === 'none' ? 'keep' : 'meet';
+  return `${byHash(wholeClient, port, to)} goto ${next}-${nameOf(port)}`;
+}
+
+/** A connection without packets yet, or forgotten, is where its hash says. */
+function errorRules(port: TransparentPort, { quoted, suffix }: PacketPlaces, to: Rendering): readonly string[] {
+  const known = `meta priority set ${quoted.client} . meta mark map @flows-${nameOf(port)}`;
+  return [
+    toClientPort(quoted.clientPort),
+    `${known} goto send${suffix}`,
+    ...(port.forNew.length === 0 ? [] : [`${byHash(quoted.wholeClient, port, to)} goto send${suffix}`]),
+  ];
+}
+
+/** The node of the client's bucket. The seed is a constant: every process must find the same. */
+function byHash(wholeClient: string, port: TransparentPort, to: Rendering): string {
+  const input = port.sessionAffinity.kind === 'none' ? `${wholeClient} . meta mark` : wholeClient;
+  return `meta priority set jhash ${input} mod ${bucketCount} seed 0x53775953 map @${bucketsOf(port.forNew, to)}`;
+}
+
+/** Most ports have the same nodes: they share a map, named after what is in it. */
+function bucketsOf(nodes: readonly IpAddress[], to: Rendering): string {
+  const elements = bucketNodes(nodes).map((node, bucket) => `${bucket} : ${classId(to, node)}`);
+  const name = `buckets-${createHash('sha256').update(elements.join()).digest('hex').slice(0, 12)}`;
+  to.filled.set(name, `typeof numgen inc mod ${bucketCount} : meta priority; ${elementsOf(elements)}`);
+  return name;
+}
+
+function isOneOf(nodes: readonly IpAddress[], to: Rendering): string {
+  return `meta priority { ${nodes.map((node) => classId(to, node)).join(', ')} }`;
+}

@@ -1,0 +1,55 @@
+import { allowedSources, type Cidr, type IpAddress, ipFamilyOf, type Port, type Protocol } from '@switchyard/core';
+import type { LoadBalancerSpec, PortSpec, Target } from '../../spec/load-balancer-spec.ts';
+import type { KernelRequest } from '../kernel-forwarder.ts';
+import { usableTargets } from '../usable-targets.ts';
+
+/** One virtual address, port and protocol whose packets are handed on to nodes as they came. */
+export interface TransparentPort {
+  readonly address: IpAddress;
+  readonly port: Port;
+  readonly protocol: Protocol;
+  readonly allowedSources: 'any' | readonly Cidr[];
+  readonly sessionAffinity: LoadBalancerSpec['sessionAffinity'];
+  /** Link addresses of nodes, of the address' family: those that get new connections. Empty: connections are refused. */
+  readonly forNew: readonly IpAddress[];
+  /** Those that what has no connections may go on to. */
+  readonly forOld: readonly IpAddress[];
+  /** All there are. */
+  readonly present: readonly IpAddress[];
+}
+
+/** Those of all load balancers whose path is `transparent`. */
+export function transparentPorts({
+  specs,
+  health,
+}: Pick<KernelRequest, 'specs' | 'health'>): readonly TransparentPort[] {
+  return specs
+    .filter(({ path }) => path === 'transparent')
+    .flatMap((spec) =>
+      spec.ports.flatMap((port) =>
+        port.addresses.map((address) => transparentPort({ spec, port, address }, { health })),
+      ),
+    );
+}
+
+function transparentPort(
+  { spec, port, address }: { readonly spec: LoadBalancerSpec; readonly port: PortSpec; readonly address: IpAddress },
+  { health }: Pick<KernelRequest, 'health'>,
+): TransparentPort {
+  const ipFamily = ipFamilyOf(address);
+  const { forNew, forOld, present } = usableTargets({ spec, port, ipFamily }, health);
+  return {
+    address,
+    port: port.port,
+    protocol: port.protocol,
+    allowedSources: allowedSources({ ipFamily, ranges: spec.sourceRanges, vips: [], nodeIp: undefined }),
+    sessionAffinity: spec.sessionAffinity,
+    forNew: addressesOf(forNew),
+    forOld: addressesOf(forOld),
+    present: addressesOf(present),
+  };
+}
+
+function addressesOf(targets: readonly Target[]): readonly IpAddress[] {
+  return [...new Set(targets.map(({ address }) => address))];
+}

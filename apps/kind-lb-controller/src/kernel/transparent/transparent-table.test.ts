@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest';
+import type { RenderedTransparent } from './render-transparent.ts';
+import { loadingScript, parseTransparent } from './transparent-table.ts';
+
+const wanted: RenderedTransparent = {
+  body: '  map nodes4 { ... }\n',
+  chains: ['send4', 'ingress-eth0'],
+  filledMaps: ['nodes4', 'buckets-2'],
+  learntMaps: ['flows-a', 'fragments4'],
+  digest: '00ff',
+};
+const table = [
+  'table netdev switchyard-lb {',
+  '  chain loaded {',
+  '    return comment "v1 00ff"',
+  '  }',
+  '  map nodes4 { ... }',
+  '}\n',
+].join('\n');
+
+test('a first load makes the table', () => {
+  expect(loadingScript(undefined, wanted)).toBe(table);
+});
+
+test('a later load keeps what maps have learnt, and removes what nobody wants', () => {
+  const found = {
+    digest: '1234',
+    chains: ['send4', 'in-gone', 'ingress-eth0'],
+    maps: ['nodes4', 'buckets-1', 'flows-a', 'flows-gone', 'fragments4'],
+  };
+  expect(loadingScript(found, wanted)).toBe(
+    [
+      'flush table netdev switchyard-lb',
+      'delete chain netdev switchyard-lb in-gone',
+      'delete map netdev switchyard-lb buckets-1',
+      'delete map netdev switchyard-lb flows-gone',
+      'flush map netdev switchyard-lb nodes4',
+      table,
+    ].join('\n'),
+  );
+});
+
+test('a table that is not as we write it is replaced', () => {
+  const found = { digest: undefined, chains: ['x'], maps: [] };
+  expect(loadingScript(found, wanted)).toBe(`delete table netdev switchyard-lb\n${table}`);
+});
+
+test('without transparent ports the table goes', () => {
+  expect(loadingScript({ digest: '1', chains: [], maps: [] }, undefined)).toBe('delete table netdev switchyard-lb\n');
+});
+
+test('a listing of nft tells chains, maps and what was loaded', () => {
+  const listing = [
+    'table netdev switchyard-lb {',
+    '\tmap nodes4 {',
+    '\t\ttypeof meta priority : ip daddr',
+    '\t}',
+    '',
+    '\tchain loaded {',
+    '\t\treturn comment "v1 89a14627bc959f71"',
+    '\t}',
+    '',
+    '\tchain send4 {',
+    '\t\tdrop',
+    '\t}',
+    '}',
+  ].join('\n');
+  expect(parseTransparent(listing)).toEqual({ digest: '89a14627bc959f71', chains: ['send4'], maps: ['nodes4'] });
+  expect(parseTransparent(listing.replace('v1', 'v0')).digest).toBeUndefined();
+});

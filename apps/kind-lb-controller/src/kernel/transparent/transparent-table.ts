@@ -1,0 +1,81 @@
+import { seconds } from '@switchyard/core';
+import { commandFailed, type CommandRunner } from '@switchyard/host';
+import type { RenderedTransparent } from './render-transparent.ts';
+
+/** The table, of the netdev family. */
+export const transparentTable = 'switchyard-lb';
+
+/** What is in the kernel of it. */
+export interface FoundTransparent {
+  /** Of what was loaded last; undefined for one that is not as we write it. */
+  readonly digest: string | undefined;
+  readonly chains: readonly string[];
+  readonly maps: readonly string[];
+}
+
+const limit = seconds(20);
+/** A chain that nothing leads to; its comment says what was loaded. */
+const noteChain = 'loaded';
+/** Grows when a map with the same name becomes another one: then nothing of an earlier table can be kept. */
+const format = 'v1';
+
+/**
+ * Makes the table hold what was rendered, in one transaction: packets meet the old rules or the new ones. Connections that maps have
+ * learnt stay. Undefined: there is to be no table. Returns whether anything had to be written. `runner` runs in the namespace.
+ */
+export async function loadTransparent(
+  runner: CommandRunner,
+  wanted: RenderedTransparent | undefined,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const found = await findTransparent(runner, signal);
+  if (found?.digest === wanted?.digest && (found === undefined) === (wanted === undefined)) return false;
+  await load(runner, loadingScript(found, wanted), signal);
+  return true;
+}
+
+/** Pure: the text that turns what was found into what is wanted. */
+export function loadingScript(found: FoundTransparent | undefined, wanted: RenderedTransparent | undefined): string {
+  const name = `netdev ${transparentTable}`;
+  if (wanted === undefined) return `delete table ${name}\n`;
+  const table = `table ${name} {\n  chain ${noteChain} {\n    return comment "${format} ${wanted.digest}"\n  }\n${wanted.body}}\n`;
+  if (found === undefined) return table;
+  if (found.digest === undefined) return `delete table ${name}\n${table}`;
+  const maps = new Set([...wanted.filledMaps, ...wanted.learntMaps]);
+  const lines = [
+    `flush table ${name}`,
+    ...found.chains.filter((chain) => !wanted.chains.includes(chain)).map((chain) => `delete chain ${name} ${chain}`),
+    ...found.maps.filter((map) => !maps.has(map)).map((map) => `delete map ${name} ${map}`),
+    ...wanted.filledMaps.filter((map) => found.maps.includes(map)).map((map) => `flush map ${name} ${map}`),
+  ];
+  return `${lines.join('\n')}\n${table}`;
+}
+
+/** Pure: reads `nft --terse list table`. */
+export function parseTransparent(listing: string): FoundTransparent {
+  const named = (kind: string): string[] =>
+    [...listing.matchAll(new RegExp(`^\\t${kind} (\\S+) \\{$`, 'gm'))].map(([, name = '']) => name);
+  return {
+    digest: new RegExp(`comment "${format} ([0-9a-f]+)"`).exec(listing)?.[1],
+    chains: named('chain').filter((name) => name !== noteChain),
+    maps: named('map'),
+  };
+}
+
+/** A table that nft cannot list is replaced as a whole: it says nothing about what would have to go. */
+async function findTransparent(runner: CommandRunner, signal: AbortSignal): Promise<FoundTransparent | undefined> {
+  const args = ['--terse', 'list', 'table', 'netdev', transparentTable];
+  const result = await runner.run('nft', args, { timeout: limit, signal });
+  if (result.exitCode === 0) return parseTransparent(result.stdout);
+  return result.stderr.includes('No such file or directory') ? undefined : { digest: undefined, chains: [], maps: [] };
+}
+
+async function load(runner: CommandRunner, script: string, signal: AbortSignal): Promise<void> {
+  const args = ['-f', '-'];
+  const result = await runner.run('nft', args, { stdin: script, timeout: limit, signal });
+  if (result.exitCode === 0) return;
+  const attempt =
+    `cannot load the rules of the transparent path into table netdev ${transparentTable} ` +
+    '(they need CONFIG_NFT_FWD_NETDEV and CONFIG_NFT_REJECT_NETDEV of the kernel); the rules before stay';
+  throw commandFailed(attempt, { file: 'nft', args }, result);
+}

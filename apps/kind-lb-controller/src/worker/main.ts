@@ -1,0 +1,61 @@
+import { messageOf, millis, seconds, systemClock } from '@switchyard/core';
+import { createCommandRunner, createJsonLogger, runApp } from '@switchyard/host';
+import { newInterfaceAddresses } from '../kernel/interface-addresses.ts';
+import { newKernelForwarder } from '../kernel/kernel-forwarder.ts';
+import { newTargetRoutes } from '../kernel/target-routes.ts';
+import { appliedFile, containerFiles } from './container-files.ts';
+import { containerMaster } from './container-master.ts';
+import { ownAddresses } from './own-addresses.ts';
+import { parseRequest } from './parse-request.ts';
+import type { WorkerAnswer } from './protocol.ts';
+import { runWorker } from './worker.ts';
+import { lockWorkers } from './worker-lock.ts';
+
+/** What container engines call a container's interface. */
+const interfaceName = 'eth0';
+const lockLimit = seconds(30);
+
+/** Never rejects for a failure: that is an answer too. */
+async function work(signal: AbortSignal): Promise<WorkerAnswer> {
+  const log = createJsonLogger('info');
+  const runner = createCommandRunner();
+  const where = { runner, netns: undefined, interfaceName, clock: systemClock };
+  try {
+    const request = parseRequest(await standardInput());
+    await using _ = await lockWorkers('switchyard-lb-worker', { clock: systemClock, limit: lockLimit }, signal);
+    await using kernel = newKernelForwarder({ ...where, forwarding: 'check', logger: log });
+    const host = {
+      files: containerFiles,
+      appliedFile,
+      program: 'haproxy',
+      master: containerMaster(containerFiles.masterSocket),
+      addresses: newInterfaceAddresses({ ...where, pool: 'everyHostAddress', logger: log }),
+      routes: newTargetRoutes(where),
+      kernel,
+      ownAddresses: () => ownAddresses(interfaceName),
+      runner,
+      clock: systemClock,
+      log,
+    };
+    return await runWorker(request, host, signal);
+  } catch (error) {
+    log.error('the worker failed', { error });
+    return { status: 'failed', reason: 'WorkerFailed', message: messageOf(error).replaceAll(/\s*\n\s*/g, ' | ') };
+  }
+}
+
+async function standardInput(): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+await runApp({
+  name: 'switchyard-lb-worker',
+  exitGrace: millis(500),
+  main: async (signal) => {
+    const answer = await work(signal);
+    process.stdout.write(`${JSON.stringify(answer)}\n`);
+    if (answer.status === 'failed') process.exitCode = 1;
+  },
+});

@@ -1,0 +1,128 @@
+import {
+  type Clock,
+  DataplaneError,
+  HostError,
+  type IpAddress,
+  isEqual,
+  type Logger,
+  type Millis,
+  seconds,
+} from '@switchyard/core';
+import type { CommandRunner } from '@switchyard/host';
+import { ConfigurationFiles } from '../haproxy/configuration-files.ts';
+import type { HaproxyFiles } from '../haproxy/haproxy-files.ts';
+import { targetHealth } from '../haproxy/haproxy-health.ts';
+import { type HaproxyMaster, waitForMaster } from '../haproxy/haproxy-master.ts';
+import { needsKernel } from '../haproxy/haproxy-servers.ts';
+import { type HaproxyConfiguration, renderHaproxy } from '../haproxy/render-haproxy.ts';
+import type { InterfaceAddresses } from '../kernel/interface-addresses.ts';
+import type { KernelForwarder } from '../kernel/kernel-forwarder.ts';
+import type { TargetRoutes } from '../kernel/target-routes.ts';
+import { routesDuring } from '../runtime/routes-during.ts';
+import { type AppliedState, forgetApplied, readApplied, writeApplied } from './applied-state.ts';
+import type { WorkerAnswer, WorkerRequest } from './protocol.ts';
+
+/** The container that a worker works in. */
+export interface WorkerHost {
+  readonly files: HaproxyFiles;
+  /** What was applied last is kept here. */
+  readonly appliedFile: string;
+  readonly program: string;
+  readonly master: HaproxyMaster;
+  readonly addresses: InterfaceAddresses;
+  readonly routes: TargetRoutes;
+  readonly kernel: KernelForwarder;
+  /** The container's own addresses, where published ports arrive. */
+  readonly ownAddresses: () => readonly IpAddress[];
+  readonly runner: CommandRunner;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** A container may have been started just now. */
+const masterLimit: Millis = seconds(10);
+
+/**
+ * Does what is asked and says how that ended. Killed at any point, it leaves a load balancer that works, as before or as
+ * asked, and the next run completes. Only one at a time, see `lockWorkers`.
+ */
+export async function runWorker(request: WorkerRequest, host: WorkerHost, signal: AbortSignal): Promise<WorkerAnswer> {
+  try {
+    return request.command === 'apply' ? await apply(request, host, signal) : await followHealth(host, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof DataplaneError)) throw error;
+    return { status: 'failed', reason: 'HostRefused', message: error.message };
+  }
+}
+
+type Wish = Pick<AppliedState, 'spec' | 'isPublished'>;
+
+/** Makes before use, removes only after nothing uses it. */
+async function apply({ spec, isPublished }: Wish, host: WorkerHost, signal: AbortSignal): Promise<WorkerAnswer> {
+  const { addresses, routes, appliedFile } = host;
+  const before = await readApplied(appliedFile);
+  const ownAddresses = isPublished ? host.ownAddresses() : [];
+  const configuration = renderHaproxy({
+    specs: [spec],
+    ownAddresses,
+    weightsPrefix: host.files.weightsPrefix,
+  });
+  await addresses.add(spec.addresses, signal);
+  const during = routesDuring(before?.spec.routes ?? [], spec.routes);
+  await routes.apply(during, signal);
+  const complaint =
+    before?.text === configuration.text ? undefined : await reconfigure(configuration, before, host, signal);
+  if (complaint !== undefined) return { status: 'failed', reason: 'HAProxyRejected', message: complaint };
+  const state = { spec, isPublished, text: configuration.text };
+  const isSame = isEqual(before, state);
+  if (!isSame) await writeApplied(appliedFile, state); // from here on health is followed by the new spec
+  const forwarding = await forward(state, host, signal);
+  if (during.length > spec.routes.length) await routes.apply(spec.routes, signal);
+  await addresses.removeOthers(spec.addresses, signal);
+  return { status: isSame && forwarding === 'unchanged' ? 'unchanged' : 'applied' };
+}
+
+async function followHealth(host: WorkerHost, signal: AbortSignal): Promise<WorkerAnswer> {
+  const applied = await readApplied(host.appliedFile);
+  // Not known: a worker that was to apply something was killed. Its caller asks again, and rules follow then.
+  return { status: applied === undefined ? 'unchanged' : await forward(applied, host, signal) };
+}
+
+/** Returns what was wrong; then HAProxy runs on as before. */
+async function reconfigure(
+  configuration: HaproxyConfiguration,
+  before: AppliedState | undefined,
+  host: WorkerHost,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { master, clock, appliedFile } = host;
+  const files = new ConfigurationFiles({ ...host, isForOthers: true });
+  if ((await waitForMaster(master, () => true, { clock, limit: masterLimit }, signal)) === undefined) {
+    throw new HostError('worker.master', `no HAProxy answers on ${master.socket}; look at the container's log`);
+  }
+  const complaint = await files.judge(configuration, signal);
+  if (complaint !== undefined) return complaint;
+  await forgetApplied(appliedFile);
+  await files.put();
+  const refusal = await files.reload(master, configuration, signal);
+  if (refusal === undefined) {
+    await files.tidy(configuration);
+    return undefined;
+  }
+  await files.restore(before?.text);
+  if (before !== undefined) await writeApplied(appliedFile, before);
+  return refusal;
+}
+
+/** Kernel rules from the spec and HAProxy's checks. */
+async function forward(
+  { spec, isPublished }: Wish,
+  host: WorkerHost,
+  signal: AbortSignal,
+): Promise<'applied' | 'unchanged'> {
+  const files = new ConfigurationFiles({ ...host, isForOthers: true });
+  const states = needsKernel(spec) ? await files.serverStates(signal) : '';
+  const health = targetHealth([spec], states);
+  return host.kernel.apply({ specs: [spec], health, ownAddresses: isPublished ? host.ownAddresses() : [] }, signal);
+}

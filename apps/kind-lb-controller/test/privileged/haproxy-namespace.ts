@@ -1,0 +1,91 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { millis, systemClock } from '@switchyard/core';
+import type { TargetsRequest } from './fake-targets.ts';
+
+/** How often each node answered; `lost`: nobody did. */
+export type Tally = Readonly<Record<string, number>>;
+
+/** A namespace with only a loopback interface, played nodes 127.0.0.11 and 127.0.0.12 in it, and a folder for a HAProxy. */
+export interface HaproxyNamespace extends AsyncDisposable {
+  readonly netns: string;
+  readonly folder: string;
+  /** Runs a program in it and returns what it says. */
+  run(...command: readonly string[]): string;
+  setHealth(address: string, status: number, weight?: number): Promise<void>;
+  get(url: string, count: number): Promise<Tally>;
+  load(
+    url: string,
+    options: { readonly count: number; readonly gap: number; readonly timeout?: number },
+  ): Promise<Tally>;
+  /** Pids of all HAProxy processes in it. */
+  pids(): readonly number[];
+}
+
+/** The played nodes. */
+export const nodes: readonly [string, string] = ['127.0.0.11', '127.0.0.12'];
+
+/** Makes one. */
+export async function createHaproxyNamespace(name: string): Promise<HaproxyNamespace> {
+  const netns = `swy-${name}-${process.pid}`;
+  const folder = mkdtempSync(join(tmpdir(), 'swy-lb-'));
+  execFileSync('ip', ['netns', 'add', netns]);
+  execFileSync('ip', ['-n', netns, 'link', 'set', 'lo', 'up']);
+  const program = fileURLToPath(new URL('fake-targets.ts', import.meta.url));
+  const command = [`--net=/run/netns/${netns}`, '--', process.execPath, '--disable-warning=ExperimentalWarning'];
+  const child = spawn('nsenter', [...command, program, ...nodes], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  await once(child, 'message');
+  const ask = asker(child);
+  const pids = (): readonly number[] =>
+    (execFileSync('ip', ['netns', 'pids', netns], { encoding: 'utf8' }).match(/\d+/g) ?? [])
+      .map(Number)
+      .filter((pid) => pid !== child.pid);
+  return {
+    netns,
+    folder,
+    run: (...words) => execFileSync('nsenter', [`--net=/run/netns/${netns}`, '--', ...words], { encoding: 'utf8' }),
+    setHealth: async (address, status, weight) => {
+      await ask({ kind: 'health', address, status, ...(weight === undefined ? {} : { weight }) });
+    },
+    get: async (url, count) => (await ask({ kind: 'get', url, count })) as Tally,
+    load: async (url, options) => (await ask({ kind: 'load', url, ...options })) as Tally,
+    pids,
+    async [Symbol.asyncDispose]() {
+      for (const pid of pids()) process.kill(pid, 'SIGKILL');
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+      execFileSync('ip', ['netns', 'del', netns]);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Polls until `find` is satisfied. Throws, naming `what`, after 10 s. */
+export async function until(what: string, find: () => Promise<boolean> | boolean): Promise<void> {
+  const deadline = systemClock.monotonic() + 10_000;
+  while (systemClock.monotonic() < deadline) {
+    if (await find()) return;
+    await systemClock.sleep(millis(25), new AbortController().signal);
+  }
+  throw new Error(`waited 10 s for ${what}`);
+}
+
+function asker(child: ChildProcess): (request: TargetsRequest) => Promise<unknown> {
+  let last = 0;
+  const waiting = new Map<number, (result: unknown) => void>();
+  child.on('message', ({ id, result }: { readonly id: number; readonly result: unknown }) => {
+    waiting.get(id)?.(result);
+    waiting.delete(id);
+  });
+  return (request) =>
+    new Promise((resolve) => {
+      const id = ++last;
+      waiting.set(id, resolve);
+      child.send({ id, request });
+    });
+}
