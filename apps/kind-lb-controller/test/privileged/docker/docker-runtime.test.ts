@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runArguments } from '../../../src/docker/container-arguments.ts';
+import { type ContainerPlan, createArguments, runArguments } from '../../../src/docker/container-arguments.ts';
 import { containerName } from '../../../src/docker/container-names.ts';
 import type { LoadBalancerSpec } from '../../../src/spec/load-balancer-spec.ts';
 import { handImage } from './hand-image.ts';
@@ -111,7 +111,7 @@ describe('a load balancer', () => {
 describe('half-made by a controller that was killed', () => {
   const half = siteSpec('half', 10);
   const name = nameOf(half);
-  const plan = async (): Promise<Parameters<typeof runArguments>[0]> => ({
+  const plan = async (): Promise<ContainerPlan> => ({
     id: half.id,
     engine: 'docker',
     network: 'kind',
@@ -125,11 +125,10 @@ describe('half-made by a controller that was killed', () => {
   });
 
   test.each([
-    ['made, not started', ['create']],
-    ['started, without a configuration', ['run', '--detach']],
+    ['made, not started', createArguments],
+    ['started, without a configuration', runArguments],
   ])('%s: it is listed, and completed as it is', async (_, command) => {
-    const args = runArguments(await plan(), new Set()).filter((arg) => arg !== 'run' && arg !== '--detach');
-    const id = await site.docker(...command, ...args);
+    const id = await site.docker(...command(await plan(), new Set()));
     await using next = site.newRuntime();
     expect(await next.runtime.list('c', signal)).toEqual([{ id: half.id, addresses: half.addresses }]);
     expect(await next.runtime.ensure(half, signal)).toMatchObject({ status: 'applied' });
@@ -149,8 +148,7 @@ describe('half-made by a controller that was killed', () => {
   });
 
   test('and not wanted any more: it is removed', async () => {
-    const args = runArguments(await plan(), new Set()).filter((arg) => arg !== 'run' && arg !== '--detach');
-    await site.docker('create', ...args);
+    await site.docker(...createArguments(await plan(), new Set()));
     await one.runtime.remove(half.id, signal);
     expect(await containers()).toEqual([]);
   });
