@@ -65,7 +65,7 @@ export function parseCheckFlags(
 }
 
 function newCommand(): Command {
-  const proxies: readonly KnownProxy[] = ['kube-proxy', 'switchyard', 'kube-proxy-1.25'];
+  const proxies: readonly KnownProxy[] = ['kube-proxy', 'kube-proxy-1.25', 'switchyard', 'switchyard-iptables'];
   return new Command('switchyard-lb check')
     .description('Says, before any rollout, what one will lose behind a health-check profile. Only reads.')
     .argument('<service>', 'a Service of type LoadBalancer')

@@ -1,6 +1,7 @@
 import {
   type AppTiming,
   type ExplainedCause,
+  fastDrainTiming,
   knownProxyTiming,
   type KnownProxy,
   type Millis,
@@ -10,7 +11,6 @@ import {
   type ProxyTiming,
   requiredServing,
   type RolloutSetting,
-  seconds,
   servingTime,
   type Span,
   takenInAfter,
@@ -60,9 +60,6 @@ export interface WorkloadReport {
   readonly warnings: readonly Warning[];
 }
 
-/** How soon a controller that follows EndpointSlices has drained a node: a watch event, a plan and a reload. */
-const fastDrainTakes: Span = { shortest: seconds(0.1), longest: seconds(1) };
-
 /** Predicts what rollouts of a Deployment cost. Pure. */
 export function checkWorkload(workload: Workload, options: CheckOptions): WorkloadReport {
   const { minReady, preStop, gracePeriod, startup } = workload;
@@ -75,7 +72,7 @@ export function checkWorkload(workload: Workload, options: CheckOptions): Worklo
   const proxy = knownProxyTiming(options.proxy, minReady);
   const { replicas, nodes, spread, strategy } = workload;
   const shape = { replicas, nodes: Math.max(1, nodes), spread, strategy, minReady };
-  const fastDrain = options.isFastDrain ? { fastDrain: fastDrainTakes } : {};
+  const fastDrain = options.isFastDrain ? { fastDrain: fastDrainTiming } : {};
   const rows = options.profiles.map((check) =>
     rowOf(check.name, { policy: options.policy, check, proxy, app, shape, ...fastDrain }),
   );
