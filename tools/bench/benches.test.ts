@@ -17,6 +17,7 @@ test('a bench is named after its package, further ones carry the rest of their t
   assert.deepEqual(benchNames(findBenches(packages)), [
     'nftables',
     'iptables',
+    'profiles',
     'core',
     'backend-nftables',
     'backend-nftables-drift',
@@ -41,6 +42,7 @@ test('the suites of this checkout name benches that there are', () => {
   const all = findBenches(workspaces());
   assert.equal(selectBenches(['nftables'], all).length, 3);
   assert.equal(selectBenches(['iptables'], all).length, 2);
+  assert.equal(selectBenches(['profiles'], all).length, 1);
 });
 
 test('what begins with a dash is for the benches', () => {

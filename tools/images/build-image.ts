@@ -2,16 +2,16 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DebianArchitecture } from '../debian/debian-root.ts';
 import { root } from '../workspace.ts';
-import { fillAgentContext } from './agent-context.ts';
-import type { ImageBackend } from './backends.ts';
 import { withScratchFolder } from './cache.ts';
+import { fillContext } from './context.ts';
+import { type AppName, type ImageDefinition, type ImageName, images } from './definitions.ts';
 import { type BuiltImage, dockerBuild, type DockerCli } from './docker.ts';
 import { fillLocalBase } from './local-base.ts';
 import { targets } from './target.ts';
 
-/** Which image of the node agent to build, and with which Docker. */
-export interface AgentImageOptions {
-  readonly backend: ImageBackend;
+/** Which image to build, and with which Docker. */
+export interface ImageOptions {
+  readonly image: ImageName;
   readonly architecture: DebianArchitecture;
   readonly tag: string;
   /** Name of the image below; must bring glibc and libstdc++ of the Debian release this machine's packages are of. */
@@ -20,19 +20,20 @@ export interface AgentImageOptions {
   readonly signal: AbortSignal;
 }
 
-/** Builds the node agent's image from this checkout's bundle, which must be there. */
-export function buildAgentImage(options: AgentImageOptions): Promise<BuiltImage> {
-  const { backend, architecture, tag, base, docker, signal } = options;
+/** Builds an image from this checkout's bundles, which must be there. */
+export function buildImage(options: ImageOptions): Promise<BuiltImage> {
+  const { architecture, tag, base, docker, signal } = options;
+  const image: ImageDefinition = images[options.image];
   return withScratchFolder(async (context) => {
-    await fillAgentContext(context, { backend, target: targets[architecture], signal });
-    const dockerfile = join(root, `images/agent-${backend}/Dockerfile`);
-    const args = { BASE: base, VERSION: agentVersion() };
+    await fillContext(context, { image, target: targets[architecture], signal });
+    const dockerfile = join(root, 'images', image.dockerfile, 'Dockerfile');
+    const args = { BASE: base, VERSION: appVersion(image.app), ...image.args };
     return dockerBuild(docker, { dockerfile, context, tag, architecture, args }, signal);
   });
 }
 
 /** Which base to build. */
-export type LocalBaseOptions = Pick<AgentImageOptions, 'architecture' | 'tag' | 'docker' | 'signal'>;
+export type LocalBaseOptions = Pick<ImageOptions, 'architecture' | 'tag' | 'docker' | 'signal'>;
 
 /** Builds a base from this machine's Debian packages: for tests, and where no registry can be reached. */
 export function buildLocalBase({ architecture, tag, docker, signal }: LocalBaseOptions): Promise<BuiltImage> {
@@ -55,13 +56,13 @@ export function publicBase(): string | undefined {
  * What an image is called unless told otherwise: the name that the manifests in deploy/ have, and with an architecture a name of
  * its own for each, so that both can be joined under that one.
  */
-export function defaultTag(backend: ImageBackend, architecture?: string): string {
+export function defaultTag(image: ImageName, architecture?: string): string {
   const suffix = architecture === undefined ? '' : `-${architecture}`;
-  return `switchyard/agent-${backend}:${agentVersion()}${suffix}`;
+  return `switchyard/${image}:${appVersion(images[image].app)}${suffix}`;
 }
 
-/** The version of the node agent in this checkout. */
-export function agentVersion(): string {
-  const manifest = readFileSync(join(root, 'apps/node-agent/package.json'), 'utf8');
+/** The version of an app in this checkout. */
+export function appVersion(app: AppName): string {
+  const manifest = readFileSync(join(root, 'apps', app, 'package.json'), 'utf8');
   return (JSON.parse(manifest) as { readonly version: string }).version;
 }

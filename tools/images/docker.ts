@@ -57,13 +57,21 @@ async function describeImage(
   const run = async (args: readonly string[]): Promise<string> =>
     (await runProgram(docker.file, args, { env: docker.env, signal })).stdout.trim();
   const [id = '', size = ''] = (await run(['image', 'inspect', '--format', '{{.Id}} {{.Size}}', tag])).split(' ');
-  const history = await run(['history', '--human=false', '--format', '{{.Size}}', tag]);
-  return { tag, id, size: Number(size), layers: nameLayers(history.split('\n').map(Number), names) };
+  const history = await run(['history', '--human=false', '--no-trunc', '--format', '{{.Size}} {{.CreatedBy}}', tag]);
+  return { tag, id, size: Number(size), layers: nameLayers(history.split('\n'), names) };
 }
 
-/** `sizes` are those of the image's history, the last instruction first; settings have no size and are no layers. */
-export function nameLayers(sizes: readonly number[], names: readonly string[]): readonly ImageLayer[] {
-  const layers = sizes.filter((size) => size > 0).toReversed();
-  const own = layers.length - names.length;
-  return layers.map((size, index) => ({ name: index < own ? 'base' : (names[index - own] ?? 'base'), size }));
+/**
+ * `history` is the image's, the last instruction first: its size, and what it was. Settings have no size and are no layers; a copy is
+ * one even if it is empty. `names` are those of the last copies, from the bottom up.
+ */
+export function nameLayers(history: readonly string[], names: readonly string[]): readonly ImageLayer[] {
+  const unused = [...names];
+  const layers: ImageLayer[] = [];
+  for (const line of history) {
+    const size = Number.parseInt(line, 10);
+    const name = /\bCOPY\b/.test(line) ? unused.pop() : undefined;
+    if (size > 0 || name !== undefined) layers.unshift({ name: name ?? 'base', size });
+  }
+  return layers;
 }

@@ -1,24 +1,26 @@
 import { parseArgs } from 'node:util';
 import { type DebianArchitecture, machineArchitecture } from '../debian/debian-root.ts';
-import { imageBackends, isImageBackend } from './backends.ts';
-import { buildAgentImage, buildLocalBase, defaultTag, publicBase } from './build-image.ts';
+import { buildImage, buildLocalBase, defaultTag, publicBase } from './build-image.ts';
+import { agentBackends, type ImageName, images, isImageName } from './definitions.ts';
 import { describeImage } from './describe.ts';
 import { machineDocker } from './docker.ts';
 
-const usage = `usage: ./dev image [--backend ${Object.keys(imageBackends).join('|')}] [--arch amd64|arm64] [--tag NAME] [--base IMAGE | --local-base]
+const usage = `usage: ./dev image [IMAGE] [--backend ${agentBackends.join('|')}] [--arch amd64|arm64] [--tag NAME] [--base IMAGE | --local-base]
 
-Builds the node agent's container image with the Docker CLI of this machine and prints its size.
+Builds a container image with the Docker CLI of this machine and prints its size.
 
-  --backend BACKEND  for which dataplane backend the image is (nftables)
+  IMAGE              agent (the node agent, default), load-balancer (what the controller runs for a Service), kind-lb-controller
+  --backend BACKEND  for which dataplane backend the agent's image is (nftables)
   --arch ARCH        the nodes' architecture (this machine's); both are built on either
-  --tag NAME         name of the image (switchyard/agent-BACKEND:VERSION, as in deploy/; with --arch :VERSION-ARCH)
+  --tag NAME         name of the image (switchyard/IMAGE:VERSION, switchyard/agent-BACKEND:VERSION as in deploy/; with --arch :VERSION-ARCH)
   --base IMAGE       image below (distroless of this machine's Debian release)
   --local-base       make the base from Debian packages instead: needs no registry`;
 
 async function main(signal: AbortSignal): Promise<void> {
-  const { values } = parseArgs({
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
     options: {
-      backend: { type: 'string', default: 'nftables' },
+      backend: { type: 'string' },
       arch: { type: 'string' },
       tag: { type: 'string' },
       base: { type: 'string' },
@@ -27,18 +29,24 @@ async function main(signal: AbortSignal): Promise<void> {
     },
   });
   if (values.help) return console.log(usage);
-  const { backend } = values;
+  const image = parseImage(positionals, values.backend);
   const architecture = values.arch === undefined ? machineArchitecture() : parseArchitecture(values.arch);
-  if (!isImageBackend(backend)) {
-    throw new Error(`there is no image for backend '${backend}', only for ${Object.keys(imageBackends).join(', ')}`);
-  }
   if (values.base !== undefined && values['local-base']) throw new Error('--base and --local-base exclude each other');
   const common = { architecture, docker: machineDocker, signal };
   const localBase = `switchyard/local-base:${architecture}`;
   if (values['local-base']) console.log(describeImage(await buildLocalBase({ ...common, tag: localBase })));
   const base = values['local-base'] ? localBase : (values.base ?? requiredPublicBase());
-  const tag = values.tag ?? defaultTag(backend, values.arch);
-  console.log(describeImage(await buildAgentImage({ ...common, backend, tag, base })));
+  const tag = values.tag ?? defaultTag(image, values.arch);
+  console.log(describeImage(await buildImage({ ...common, image, tag, base })));
+}
+
+function parseImage(positionals: readonly string[], backend: string | undefined): ImageName {
+  const [name = 'agent', ...surplus] = positionals;
+  if (surplus.length > 0) throw new Error(`one image at a time, not also ${surplus.join(', ')}`);
+  const full = name === 'agent' ? `agent-${backend ?? 'nftables'}` : name;
+  if (name !== 'agent' && backend !== undefined) throw new Error(`--backend is for the agent's image, not for ${name}`);
+  if (isImageName(full)) return full;
+  throw new Error(`there is no image '${full}', only ${Object.keys(images).join(', ')}`);
 }
 
 function parseArchitecture(text: string): DebianArchitecture {

@@ -3,22 +3,64 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import {
+  containerBaseFile,
+  containerFiles,
+  containerRunDirectory,
+} from '../../apps/kind-lb-controller/src/worker/container-files.ts';
 import { root } from '../workspace.ts';
-import { imageBackends, isImageBackend } from './backends.ts';
-import { agentVersion, defaultTag } from './build-image.ts';
+import { appVersion, defaultTag } from './build-image.ts';
+import { agentBackends, type ImageDefinition, images } from './definitions.ts';
 import { describeImage } from './describe.ts';
 import { nameLayers } from './docker.ts';
 import { bundledPackages, copyNpmLicences } from './npm-licences.ts';
 
-test("the image's launcher gives Node the flags and the setting of the checkout's launcher", () => {
-  const shell = readFileSync(join(root, 'apps/node-agent/bin/switchyard-agent'), 'utf8');
+test("the images' launcher gives Node the flags, the setting and the bundle of the checkout's launchers", () => {
   const native = readFileSync(join(root, 'packages/native/cpp/image_launcher.cc'), 'utf8');
-  const wanted = /exec "\$node" (--.*) "\$bundle" "\$@"/.exec(shell)?.[1]?.split(' ');
-  const found = /kFlags\[\] = \{(.*?)\}/s.exec(native)?.[1]?.match(/--[\w=-]+/g);
-  assert.ok(wanted !== undefined && wanted.length > 0);
-  assert.deepEqual([...(found ?? [])], wanted);
-  assert.match(shell, /MALLOC_ARENA_MAX=1/);
+  const launchers = [...native.matchAll(/\{"([\w-]+)",\s*"([^"]+)",\s*\{([^}]*)\}\}/g)];
+  assert.deepEqual(
+    launchers.map(([, program]) => program),
+    ['switchyard-agent', 'kube-proxy', 'switchyard-lb', 'switchyard-lb-worker'],
+  );
+  for (const [, program = '', bundle = '', flags = ''] of launchers) {
+    const isLoadBalancer = program.startsWith('switchyard-lb');
+    const script = isLoadBalancer ? 'kind-lb-controller/bin/switchyard-lb' : 'node-agent/bin/switchyard-agent';
+    const shell = readFileSync(join(root, 'apps', script), 'utf8');
+    const wanted = /exec "\$node" (--.*) "\$bundle" "\$@"/.exec(shell)?.[1]?.split(' ');
+    assert.ok(wanted !== undefined && wanted.length > 0);
+    assert.deepEqual(flags.match(/--[\w=-]+/g), wanted, program);
+    assert.match(shell, /MALLOC_ARENA_MAX=1/);
+    const folder = isLoadBalancer ? 'switchyard-lb' : 'switchyard';
+    const file = program === 'switchyard-lb-worker' ? 'worker.mjs' : 'main.mjs';
+    assert.equal(bundle, `/usr/local/lib/${folder}/${file}`);
+  }
   assert.match(native, /"MALLOC_ARENA_MAX", "1"/);
+});
+
+test('HAProxy is started in a container with the files that the worker knows', () => {
+  const native = readFileSync(join(root, 'packages/native/cpp/haproxy_launcher.cc'), 'utf8');
+  const command = [...(/kCommand\[\] = \{([^}]*)\}/.exec(native)?.[1] ?? '').matchAll(/"([^"]*)"/g)].map(
+    ([, part]) => part,
+  );
+  const master = ['-W', '-S', `${containerFiles.masterSocket},mode,660`];
+  assert.deepEqual(command, ['/usr/sbin/haproxy', ...master, '-f', containerBaseFile, '-f', containerRunDirectory]);
+  assert.equal(/kRunDirectory = "([^"]*)"/.exec(native)?.[1], containerRunDirectory);
+  assert.ok(containerFiles.configuration.startsWith(`${containerRunDirectory}/`));
+  for (const dockerfile of ['load-balancer', 'kind-lb-controller']) {
+    const text = readFileSync(join(root, 'images', dockerfile, 'Dockerfile'), 'utf8');
+    assert.ok(text.includes(`COPY --chown=65532:0 run/ ${containerRunDirectory}/\n`));
+  }
+});
+
+test('every Dockerfile copies exactly the folders that its image has, and what images share comes first', () => {
+  for (const [name, image] of Object.entries(images) as [string, ImageDefinition][]) {
+    const dockerfile = readFileSync(join(root, 'images', image.dockerfile, 'Dockerfile'), 'utf8');
+    const copied = [...dockerfile.matchAll(/^COPY (?:--\S+ )*(\w+)\//gm)].map(([, folder]) => folder);
+    assert.deepEqual(copied, Object.keys(image.layers), name);
+  }
+  const sharing = Object.keys(images['kind-lb-controller'].layers).slice(0, -1);
+  assert.deepEqual(sharing, Object.keys(images['load-balancer'].layers));
+  assert.deepEqual(new Set(Object.values(images).map(({ layers }) => Object.keys(layers)[0])), new Set(['node']));
 });
 
 test('the manifests, the chart and the pages name what ./dev image builds by default', () => {
@@ -26,29 +68,37 @@ test('the manifests, the chart and the pages name what ./dev image builds by def
   const overlays = globSync('deploy/kustomize/overlays/*/kustomization.yaml', { cwd: root });
   const images = overlays.flatMap((path) => [...read(path).matchAll(/newName: (.*)\n +newTag: (.*)/g)]);
   assert.ok(images.length >= 4);
-  const tags = Object.keys(imageBackends)
-    .filter(isImageBackend)
-    .map((backend) => defaultTag(backend));
+  const tags = agentBackends.map((backend) => defaultTag(`agent-${backend}`));
   assert.deepEqual(new Set(images.map(([, name, tag]) => `${name}:${tag}`)), new Set(tags));
-  assert.match(read('deploy/helm/switchyard/Chart.yaml'), new RegExp(`^appVersion: ${agentVersion()}$`, 'm'));
+  assert.match(read('deploy/helm/switchyard/Chart.yaml'), new RegExp(`^appVersion: ${appVersion('node-agent')}$`, 'm'));
   for (const page of ['docs/migrate-from-kube-proxy.md', 'deploy/README.md']) {
     const names = read(page).match(/switchyard\/agent-[\w.:-]*\w/g) ?? [];
     assert.deepEqual(new Set(names), new Set(tags), page);
   }
-  assert.equal(defaultTag('nftables', 'arm64'), `${defaultTag('nftables')}-arm64`);
+  assert.equal(defaultTag('agent-nftables', 'arm64'), `${defaultTag('agent-nftables')}-arm64`);
 });
 
 test('layers are named from the top, and what lies below is the base', () => {
-  assert.deepEqual(nameLayers([0, 30, 0, 20, 0, 10, 5], ['node', 'agent']), [
-    { name: 'base', size: 5 },
-    { name: 'base', size: 10 },
-    { name: 'node', size: 20 },
-    { name: 'agent', size: 30 },
-  ]);
+  const history = [
+    '0 /bin/sh -c #(nop) ENTRYPOINT',
+    '0 COPY dir:1 in /run',
+    '30 COPY agent/ / # buildkit',
+    '0 ENV A=1',
+  ];
+  assert.deepEqual(
+    nameLayers([...history, '20 COPY dir:2 in /', '0 CMD', '10 COPY dir:3 in /', '5 ADD x'], ['node', 'agent', 'run']),
+    [
+      { name: 'base', size: 5 },
+      { name: 'base', size: 10 },
+      { name: 'node', size: 20 },
+      { name: 'agent', size: 30 },
+      { name: 'run', size: 0 },
+    ],
+  );
 });
 
 test('an image is described by its size and its layers', () => {
-  const layers = nameLayers([1_500_000, 126_000_000], ['node', 'agent']);
+  const layers = nameLayers(['1500000 COPY b', '126000000 COPY a'], ['node', 'agent']);
   assert.equal(
     describeImage({ tag: 'a:1', id: `sha256:${'0'.repeat(64)}`, size: 127_500_000, layers }),
     'a:1 (sha256:000000000000): 127.5 MB, unpacked\n   126.0 MB  node\n     1.5 MB  agent',

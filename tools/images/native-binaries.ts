@@ -10,8 +10,11 @@ import { type Target, targets } from './target.ts';
 
 const source = join(root, 'packages/native');
 
+/** Small programs that become others, in images, which have no shell. */
+const launchers = ['switchyard-launcher', 'switchyard-lb-haproxy'] as const;
+
 /**
- * Folder with `switchyard_native.node` and the launcher `switchyard-agent` for the target. Another architecture's are made by
+ * Folder with `switchyard_native.node` and the launchers for the target. Another architecture's are made by
  * Debian's cross compiler, which is unpacked for that, not installed.
  */
 export async function nativeBinaries(target: Target, signal: AbortSignal): Promise<string> {
@@ -22,11 +25,13 @@ export async function nativeBinaries(target: Target, signal: AbortSignal): Promi
     const configure = ['-S', source, '-B', build, '-G', 'Ninja', '-DCMAKE_BUILD_TYPE=Release'];
     const cross = compiler === undefined ? [] : crossSettings(target, compiler.folder);
     await runProgram('cmake', [...configure, ...cross], { cwd: source, env, signal });
-    const names = ['switchyard_native', 'switchyard-agent'];
-    await runProgram('cmake', ['--build', build, '--target', ...names], { cwd: source, env, signal });
-    await runProgram('cp', [join(build, 'switchyard_native.node'), join(build, 'switchyard-agent'), folder], {
+    await runProgram('cmake', ['--build', build, '--target', 'switchyard_native', ...launchers], {
+      cwd: source,
+      env,
       signal,
     });
+    const files = ['switchyard_native.node', ...launchers].map((name) => join(build, name));
+    await runProgram('cp', [...files, folder], { signal });
     await runProgram('rm', ['-r', build], { signal });
   };
   return cachedFolder(`native-${target.architecture}-${await sourceKey()}`, fill, signal);

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { debianRoot } from '../debian/debian-root.ts';
-import type { BackendImage } from './backends.ts';
+import type { DebianPrograms } from './definitions.ts';
 import type { Target } from './target.ts';
 
 /** What the base image brings. */
@@ -11,18 +11,18 @@ const baseLibraries = ['libc6', 'libgcc-s1', 'gcc-12-base', 'gcc-14-base', 'libs
 const unneeded = ['netbase'];
 
 /**
- * Puts the backend's programs and their libraries into `layer`, all below /usr: some bases have a link /lib there, which a
+ * Puts programs of Debian packages and their libraries into `layer`, all below /usr: some bases have a link /lib there, which a
  * folder must not replace. Each package's licence comes along.
  */
 export async function addPrograms(
   layer: string,
-  backend: BackendImage,
+  { packages, exclude, programs: wanted }: DebianPrograms,
   target: Target,
   signal: AbortSignal,
 ): Promise<void> {
   const tree = await debianRoot({
-    packages: backend.packages,
-    exclude: [...baseLibraries, ...unneeded],
+    packages,
+    exclude: [...baseLibraries, ...unneeded, ...exclude],
     architecture: target.architecture,
     signal,
   });
@@ -32,19 +32,9 @@ export async function addPrograms(
   }
   await copyMatching(join(tree, 'usr/lib', target.triplet, 'xtables'), join(libraries, 'xtables'), /^lib(xt|ip6?t)_/);
   for (const from of ['sbin', 'bin', 'usr/sbin', 'usr/bin']) {
-    await copyMatching(join(tree, from), programs, backend.programs);
+    await copyMatching(join(tree, from), programs, wanted);
   }
   await copyLicences(tree, layer);
-  await addLockFile(layer);
-}
-
-/**
- * iptables-legacy opens this file for creation; one that exists it opens on a read-only root too. A lock that really keeps others
- * out is the node's own file, which kubeadm's DaemonSet mounts over this one.
- */
-async function addLockFile(layer: string): Promise<void> {
-  await mkdir(join(layer, 'run'), { recursive: true });
-  await writeFile(join(layer, 'run/xtables.lock'), '', { mode: 0o600 });
 }
 
 /** The files that say under which terms each package in `tree` may be passed on. */

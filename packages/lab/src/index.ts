@@ -43,3 +43,4 @@ export { type KindCluster, type KindClusterOptions, startKindCluster } from './d
 export { type LabApiServer, type LabApiServerOptions, startLabApiServer } from './lab-api-server.ts';
 export { runnerIn } from './runner-in.ts';
 export { connectWhile, createSite, type Site, sitePort, type Traffic, type TrafficOptions } from './site.ts';
+export { probeSctp, type SctpRequest, startSctpServers } from './sctp.ts';

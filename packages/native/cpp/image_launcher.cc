@@ -1,6 +1,6 @@
-// The program `kube-proxy` and `switchyard-agent` of the container images, which have no shell: becomes Node with the flags
-// that bin/switchyard-agent of the node agent gives it (a test compares them), and the bundle. exec keeps the pid, so that
-// the agent is process 1 of the container and receives the kubelet's SIGTERM. NODE_OPTIONS does not admit these flags.
+// Our programs in the container images, which have no shell: becomes Node with the flags that the scripts in bin/ of the apps
+// give it (a test compares them), and the bundle of the name it is called by. exec keeps the pid, so that an agent that is
+// process 1 of its container receives the kubelet's SIGTERM. NODE_OPTIONS does not admit these flags.
 
 #include <unistd.h>
 
@@ -11,23 +11,55 @@
 
 namespace {
 constexpr const char* kNode = "/usr/local/bin/node";
-constexpr const char* kBundle = "/usr/local/lib/switchyard/main.mjs";
-constexpr const char* kFlags[] = {"--max-semi-space-size=1", "--heap-growing-percent=25", "--expose-gc"};
-constexpr int kFlagCount = sizeof kFlags / sizeof kFlags[0];
+constexpr int kMostFlags = 4;
+
+struct Program {
+  const char* name;
+  const char* bundle;
+  const char* flags[kMostFlags];
+};
+
+constexpr Program kPrograms[] = {
+    {"switchyard-agent",
+     "/usr/local/lib/switchyard/main.mjs",
+     {"--max-semi-space-size=1", "--heap-growing-percent=25", "--expose-gc"}},
+    {"kube-proxy",
+     "/usr/local/lib/switchyard/main.mjs",
+     {"--max-semi-space-size=1", "--heap-growing-percent=25", "--expose-gc"}},
+    {"switchyard-lb", "/usr/local/lib/switchyard-lb/main.mjs", {"--max-semi-space-size=1"}},
+    {"switchyard-lb-worker", "/usr/local/lib/switchyard-lb/worker.mjs", {"--max-semi-space-size=1"}},
+};
+
+const Program* FindProgram(const char* called) {
+  const char* slash = strrchr(called, '/');
+  const char* name = slash == nullptr ? called : slash + 1;
+  for (const Program& program : kPrograms) {
+    if (strcmp(program.name, name) == 0) return &program;
+  }
+  return nullptr;
+}
 }  // namespace
 
 int main(int argc, char** argv) {
-  const char** command = static_cast<const char**>(calloc(argc + kFlagCount + 3, sizeof(char*)));
+  const char* called = argc > 0 ? argv[0] : "";
+  const Program* program = FindProgram(called);
+  if (program == nullptr) {
+    fprintf(stderr, "%s: no program of Switchyard has this name\n", called);
+    return 1;
+  }
+  const char** command = static_cast<const char**>(calloc(argc + kMostFlags + 3, sizeof(char*)));
   if (command == nullptr || setenv("MALLOC_ARENA_MAX", "1", 1) != 0) {
-    fprintf(stderr, "switchyard-agent: no memory\n");
+    fprintf(stderr, "%s: no memory\n", program->name);
     return 1;
   }
   int count = 0;
   command[count++] = kNode;
-  for (const char* flag : kFlags) command[count++] = flag;
-  command[count++] = kBundle;
+  for (const char* flag : program->flags) {
+    if (flag != nullptr) command[count++] = flag;
+  }
+  command[count++] = program->bundle;
   for (int i = 1; i < argc; i++) command[count++] = argv[i];
   execv(kNode, const_cast<char**>(command));
-  fprintf(stderr, "switchyard-agent: cannot run %s: %s\n", kNode, strerror(errno));
+  fprintf(stderr, "%s: cannot run %s: %s\n", program->name, kNode, strerror(errno));
   return 1;
 }

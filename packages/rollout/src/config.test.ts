@@ -1,14 +1,11 @@
+import { knownChecks } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { millis } from '@switchyard/core';
 import { readConfig } from './config.ts';
-import { articleHealthCheck, articleProfile } from './testing/synthetic-run.ts';
-
-const ours = { ...articleProfile, name: 'ours', interval: millis(2000), downInterval: millis(500), fall: 1 };
-const profiles = [articleProfile, ours];
+import { articleHealthCheck } from './testing/synthetic-run.ts';
 
 function errorOf(args: readonly string[]): string {
   try {
-    readConfig(args, () => profiles);
+    readConfig(args);
   } catch (error) {
     return (error as Error).message;
   }
@@ -17,7 +14,7 @@ function errorOf(args: readonly string[]): string {
 
 describe('the options of the demo', () => {
   test('without any, both runs have the timings of the article', () => {
-    expect(readConfig([], () => profiles)).toEqual({
+    expect(readConfig([])).toEqual({
       fallbacks: ['off', 'on'],
       settings: {
         proxyMode: 'nftables',
@@ -36,7 +33,7 @@ describe('the options of the demo', () => {
 
   test('the time scale shrinks every duration but the timeout of a request', () => {
     const args = ['--time-scale=0.1', '--delay-shutdown=5', '--health-check-interval', '2', '--health-check-fall=1'];
-    const config = readConfig(args, () => profiles);
+    const config = readConfig(args);
     expect(config).toMatchObject({
       settings: {
         requestTimeout: 500,
@@ -48,10 +45,10 @@ describe('the options of the demo', () => {
   });
 
   test('a profile is named, and explicit flags replace parts of it', () => {
-    const args = ['--health-check-profile=ours', '--health-check-fall=2', '--fast-drain', '--lb=docker'];
-    expect(readConfig(args, () => profiles)).toMatchObject({
+    const args = ['--health-check-profile=switchyard', '--health-check-fall=2', '--fast-drain', '--lb=docker'];
+    expect(readConfig(args)).toMatchObject({
       settings: {
-        healthCheck: { profile: 'ours', interval: 2000, downInterval: 500, fall: 2, rise: 1 },
+        healthCheck: { profile: 'switchyard', interval: 2000, downInterval: 250, fall: 2, rise: 1 },
         fastDrain: true,
         runtime: 'docker',
       },
@@ -63,11 +60,11 @@ describe('the options of the demo', () => {
     ['--fallback=on', ['on']],
     ['--fallback=both', ['off', 'on']],
   ])('%s', (arg, fallbacks) => {
-    expect(readConfig([arg], () => profiles)).toMatchObject({ fallbacks });
+    expect(readConfig([arg])).toMatchObject({ fallbacks });
   });
 
   test.each(['--help', '-h'])('%s asks for the text', (arg) => {
-    expect(readConfig([arg], () => profiles)).toBe('help');
+    expect(readConfig([arg])).toBe('help');
   });
 
   test.each([
@@ -80,7 +77,10 @@ describe('the options of the demo', () => {
     [['--fallback=maybe'], '--fallback must be off, on or both, not "maybe"'],
     [['--proxy-mode=ipvs'], '--proxy-mode must be nftables or iptables, not "ipvs"'],
     [['--lb=podman'], '--lb must be process or docker, not "podman"'],
-    [['--health-check-profile=x'], '--health-check-profile must be one of cloud-provider-kind, ours, not "x"'],
+    [
+      ['--health-check-profile=x'],
+      `--health-check-profile must be one of ${Object.keys(knownChecks).join(', ')}, not "x"`,
+    ],
     [['--bogus'], "Unknown option '--bogus'; ./dev demo --help lists the options"],
   ])('%j is refused in one line', (args, message) => {
     expect(errorOf(args)).toBe(message);

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { ConfigError, millis } from '@switchyard/core';
-import { healthCheckOf, type Profile, type ProfileChanges } from './profiles.ts';
+import { healthCheckOf, type Profile, type ProfileChanges, profiles } from './profiles.ts';
 import type { RunSettings } from './run-record.ts';
 
 /** What the demo does. */
@@ -11,8 +11,15 @@ export interface DemoConfig {
   readonly reportFile: string;
 }
 
+/** Some to a line, where they stand in the text. */
+function profileNames(): string {
+  const names = profiles.map(({ name }) => name);
+  const half = Math.ceil(names.length / 2);
+  return [names.slice(0, half), names.slice(half)].map((line) => line.join(', ')).join(`,\n${' '.repeat(29)}`);
+}
+
 /** Shown by `--help`. */
-export const usage = `usage: ./dev demo [OPTIONS]
+export const usage: string = `usage: ./dev demo [OPTIONS]
 
 A rolling update of an externalTrafficPolicy: Local Service behind a real HAProxy, on a real kernel,
 without and with the terminating fallback. Takes about 2 minutes; needs root.
@@ -22,8 +29,8 @@ without and with the terminating fallback. Takes about 2 minutes; needs root.
   --fallback off|on|both     which runs (default both)
   --proxy-mode MODE          the agents' mode: nftables (default) or iptables
   --delay-shutdown SECONDS   how long the app serves on after SIGTERM (default 30)
-  --health-check-profile P   the load balancer's health checks, by name (default cloud-provider-kind:
-                             every 5 s, out after 3 failures; switchyard-lb profiles lists them)
+  --health-check-profile P   the load balancer's health checks (default cloud-provider-kind); one of
+                             ${profileNames()}
   --health-check-interval S  seconds between two checks of HAProxy (default: the profile's)
   --health-check-fall N      failures that take a node out (default: the profile's)
   --health-check-rise N      successes that put it back (default: the profile's)
@@ -51,8 +58,8 @@ const options = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-/** The configuration, or `help`. Throws `ConfigError` naming the flag. `profiles` is asked only when a run is wanted. */
-export function readConfig(args: readonly string[], profiles: () => readonly Profile[]): DemoConfig | 'help' {
+/** The configuration, or `help`. Throws `ConfigError` naming the flag. */
+export function readConfig(args: readonly string[]): DemoConfig | 'help' {
   const values = parse(args);
   if (values.help) return 'help';
   const number = (flag: keyof typeof options, min: number, max: number): number => {
@@ -86,7 +93,7 @@ export function readConfig(args: readonly string[], profiles: () => readonly Pro
       proxyMode: proxyMode(values['proxy-mode']),
       rate: number('rate', 1, 1000),
       requestTimeout: millis(500),
-      healthCheck: healthCheckOf(profileNamed(values['health-check-profile'], profiles()), changes, timeScale),
+      healthCheck: healthCheckOf(profileNamed(values['health-check-profile']), changes, timeScale),
       fastDrain: values['fast-drain'],
       runtime: runtime(values.lb),
       delayShutdown: scaled(number('delay-shutdown', 0, 300)),
@@ -121,7 +128,7 @@ function proxyMode(text: string): RunSettings['proxyMode'] {
   throw new ConfigError('demo.proxyMode', `--proxy-mode must be nftables or iptables, not ${JSON.stringify(text)}`);
 }
 
-function profileNamed(name: string, profiles: readonly Profile[]): Profile {
+function profileNamed(name: string): Profile {
   const found = profiles.find((profile) => profile.name === name);
   if (found !== undefined) return found;
   const known = profiles.map((profile) => profile.name).join(', ');

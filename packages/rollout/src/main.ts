@@ -6,7 +6,6 @@ import { type DemoConfig, readConfig, usage } from './config.ts';
 import { explainFrom, labSettings } from './explain-at.ts';
 import { jsonResult } from './json-result.ts';
 import { LiveLines } from './live-lines.ts';
-import { readProfiles } from './profiles.ts';
 import { type ReportedRun, reportHtml } from './report/report-html.ts';
 import { resultRows, textTable } from './report/result-table.ts';
 import type { RolloutProgress } from './rollout/progress.ts';
@@ -82,7 +81,7 @@ async function main(): Promise<void> {
   for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
   try {
-    const config = readConfig(process.argv.slice(2), readProfiles);
+    const config = readConfig(process.argv.slice(2));
     if (config === 'help') return console.log(usage);
     if (process.getuid?.() !== 0)
       throw new ConfigError('demo.root', 'the demo makes network namespaces and needs root; run: sudo ./dev demo');

@@ -1,50 +1,49 @@
-import { execFileSync } from 'node:child_process';
-import { type CheckTiming, HostError, messageOf, type Millis, millis } from '@switchyard/core';
+import { type CheckTiming, knownChecks, type Millis, millis } from '@switchyard/core';
 import type { HealthCheck } from './run-record.ts';
-import { programPath } from './stage/programs.ts';
 
 /** A named profile of the load balancer, unscaled. */
 export interface Profile extends CheckTiming {
   readonly name: string;
 }
 
-/** The profiles that the load-balancer program of this checkout has, in its order. Rejects nothing: throws when it does not run. */
-export function readProfiles(): readonly Profile[] {
-  const program = programPath('switchyard-lb');
-  try {
-    const text = execFileSync(program, ['profiles', '--output=json'], { encoding: 'utf8', stdio: 'pipe' });
-    return JSON.parse(text) as readonly Profile[];
-  } catch (cause) {
-    throw new HostError(
-      'rollout.profiles',
-      `${program} profiles --output=json did not tell the profiles: ${messageOf(cause)}`,
-      {
-        cause,
-      },
-    );
-  }
-}
+/** The profiles that `--health-check-profile` of the load balancer has, in the order in which people are to read them. */
+export const profiles: readonly Profile[] = Object.entries(knownChecks).map(([name, timing]) => ({ name, ...timing }));
 
 /** Parts of a profile that flags replace, unscaled. */
-export interface ProfileChanges {
-  readonly interval?: Millis;
-  readonly fall?: number;
-  readonly rise?: number;
-}
+export type ProfileChanges = Partial<Pick<CheckTiming, 'interval' | 'fall' | 'rise'>>;
 
-/** A profile with changes, all durations times `timeScale` but `lastUpFor`, which the load balancer takes from the profile. A changed interval also holds for nodes that are DOWN, where they had the same. */
+/**
+ * A profile with changes, all durations times `timeScale` but `lastUpFor`, which the load balancer takes from the profile. DOWN nodes are asked as
+ * often as the load balancer does with the same flags.
+ */
 export function healthCheckOf(profile: Profile, changes: ProfileChanges, timeScale: number): HealthCheck {
   const scaled = (time: Millis): Millis => millis(time * timeScale);
   const interval = changes.interval ?? profile.interval;
-  const downInterval = profile.downInterval === profile.interval ? interval : profile.downInterval;
+  const isAlike = profile.downInterval === profile.interval;
   return {
     profile: profile.name,
     interval: scaled(interval),
-    downInterval: scaled(downInterval),
+    downInterval: scaled(isAlike ? interval : millis(Math.min(profile.downInterval, interval))),
     fall: changes.fall ?? profile.fall,
     rise: changes.rise ?? profile.rise,
     timeout: profile.timeout === undefined ? undefined : scaled(profile.timeout),
     whenNoneUp: profile.whenNoneUp,
     lastUpFor: profile.lastUpFor,
   };
+}
+
+/** The load balancer's flags for these health checks: the profile, and whatever differs from it. */
+export function healthCheckFlags(healthCheck: HealthCheck): readonly string[] {
+  const { profile, interval, downInterval, fall, rise, timeout } = healthCheck;
+  const named = profiles.find(({ name }) => name === profile);
+  const flag = (name: string, value: Millis | undefined): readonly string[] =>
+    value === undefined ? [] : [`--health-check-${name}=${Math.round(value)}ms`];
+  return [
+    `--health-check-profile=${profile}`,
+    ...(interval === named?.interval ? [] : flag('interval', interval)),
+    ...(downInterval === named?.downInterval || downInterval === interval ? [] : flag('down-interval', downInterval)),
+    ...(fall === named?.fall ? [] : [`--health-check-fall=${fall}`]),
+    ...(rise === named?.rise ? [] : [`--health-check-rise=${rise}`]),
+    ...(timeout === named?.timeout ? [] : flag('timeout', timeout)),
+  ];
 }

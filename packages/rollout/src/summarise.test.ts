@@ -106,3 +106,24 @@ test('rolloutTimes takes the first apply after the slice said terminating', () =
 function before(sync: RunRecord['syncs'][number], at: number): RunRecord['syncs'][number] {
   return { ...sync, at: millis(at - 3) };
 }
+
+describe('when the load balancer stopped using the old node', () => {
+  /** Old node DOWN at +1 s, new node UP at +2.93 s. */
+  function leftAfter(healthCheck: Partial<RunRecord['settings']['healthCheck']>, fastDrain = false): number {
+    const run = syntheticRun({ terminatingFallback: true });
+    const loadBalancer = run.loadBalancer.map((moment) =>
+      moment.node === 'node1' && !moment.isUp && !fastDrain ? { ...moment, at: millis(deletedAt + 1000) } : moment,
+    );
+    const settings = { ...run.settings, fastDrain, healthCheck: { ...run.settings.healthCheck, ...healthCheck } };
+    return ((rolloutTimes({ ...run, settings, loadBalancer }).oldDown ?? 0) - deletedAt) / 1000;
+  }
+
+  test.each([
+    ['it held the node DOWN, where nobody stands in', leftAfter({}), 1],
+    ['a node stands in until the other is UP', leftAfter({ whenNoneUp: 'lastUp', lastUpFor: millis(10_000) }), 2.93],
+    ['but no longer than it may', leftAfter({ whenNoneUp: 'lastUp', lastUpFor: millis(500) }), 1.5],
+    ['with fast drain: the other is UP, long before checks fail', leftAfter({}, true), 2.93],
+  ])('%s', (_, seconds, expected) => {
+    expect(seconds).toBeCloseTo(expected, 2);
+  });
+});

@@ -44,17 +44,36 @@ export function summarise(run: RunRecord, explainAt: ExplainAt): RunSummary {
 export function rolloutTimes(run: RunRecord): RolloutTimes {
   const oldNode = run.oldPod.node;
   const knewAt = notedAt(run);
+  const newUp = run.loadBalancer.find(
+    (moment) => moment.node === run.newPod.node && moment.isUp && moment.at >= run.startedAt,
+  )?.at;
+  const oldDown = run.loadBalancer.find(
+    (moment) => moment.node === oldNode && !moment.isUp && moment.at >= run.deletedAt,
+  )?.at;
   return {
     terminatingFallback: run.settings.terminatingFallback,
     oldNodeSynced: knewAt === undefined ? undefined : syncOf(run, oldNode, knewAt),
     appEnded: run.pods.find((moment) => moment.pod === run.oldPod.name && moment.phase === 'ended')?.at,
-    newUp: run.loadBalancer.find(
-      (moment) => moment.node === run.newPod.node && moment.isUp && moment.at >= run.startedAt,
-    )?.at,
-    oldDown: run.loadBalancer.find((moment) => moment.node === oldNode && !moment.isUp && moment.at >= run.deletedAt)
-      ?.at,
+    newUp,
+    oldDown: leftAt(run, { newUp, oldDown, knewAt }),
     until: run.endedAt,
   };
+}
+
+/**
+ * When the load balancer stopped using the old node. With fast drain that is when EndpointSlices say that its pod terminates, but not before
+ * the new node is UP. Where nodes that were UP stand in for nobody, it went on using the old one until then too.
+ */
+function leftAt(
+  { settings }: RunRecord,
+  { newUp, oldDown, knewAt }: { readonly [K in 'newUp' | 'oldDown' | 'knewAt']: Millis | undefined },
+): Millis | undefined {
+  const { whenNoneUp, lastUpFor } = settings.healthCheck;
+  const drained = settings.fastDrain && knewAt !== undefined ? Math.max(knewAt, newUp ?? Infinity) : Infinity;
+  const left = Math.min(drained, oldDown ?? Infinity);
+  if (left === Infinity) return undefined;
+  const stoodInUntil = whenNoneUp === 'lastUp' ? Math.min(left + lastUpFor, newUp ?? Infinity) : left;
+  return millis(Math.max(left, stoodInUntil));
 }
 
 /** When the observer of slices noted that the old pod is no longer ready. */

@@ -1,4 +1,9 @@
-import { type Clock, ConfigError } from '@switchyard/core';
+import type { Clock } from '@switchyard/core';
+import { kubeconfigConnection, newApiClient } from '@switchyard/core/kubernetes';
+import { parseCheckFlags } from './check-flags.ts';
+import { checkService } from './check-service.ts';
+import { readCluster } from './read-cluster.ts';
+import { reportText } from './report-text.ts';
 
 /** What the command needs of its process. */
 export interface CheckIo {
@@ -8,7 +13,7 @@ export interface CheckIo {
   readonly clock: Clock;
 }
 
-/** What the process is to exit with: 0 nothing is lost even in the worst case, 2 a loss is predicted. */
+/** What the process is to exit with: 0 nothing is lost even in the worst case, 2 a loss is predicted or nothing can be. */
 export type CheckExitCode = 0 | 2;
 
 /**
@@ -16,7 +21,15 @@ export type CheckExitCode = 0 | 2;
  * after `check`. Only reads from the cluster. Rejects with `ConfigError` for wrong flags and for a Service that is not there,
  * with `ApiFailure` when the API server cannot be asked: both are exit code 1.
  */
-export function runCheck(_args: readonly string[], _io: CheckIo, signal: AbortSignal): Promise<CheckExitCode> {
-  signal.throwIfAborted();
-  return Promise.reject(new ConfigError('check.flags', 'check SERVICE: the command reads nothing yet'));
+export async function runCheck(args: readonly string[], io: CheckIo, signal: AbortSignal): Promise<CheckExitCode> {
+  const config = parseCheckFlags(args, io.env);
+  if (config.kind === 'help') {
+    io.write(config.text);
+    return 0;
+  }
+  const connection = await kubeconfigConnection(config.kubeconfig, io.clock);
+  await using client = newApiClient(connection, { clock: io.clock, userAgent: 'switchyard-lb' });
+  const report = checkService(await readCluster(client, config, signal), config);
+  io.write(config.output === 'json' ? `${JSON.stringify(report, null, 2)}\n` : reportText(report));
+  return report.isLossless ? 0 : 2;
 }

@@ -1,18 +1,20 @@
-import type { Port } from '@switchyard/core';
-import { CliError, cliError } from './cli-failure.ts';
-import { type ContainerPlan, containerVersion, createArguments, drainSeconds } from './container-arguments.ts';
-import { type EngineContainer, parseContainers } from './container-inspect.ts';
+import { type Port, seconds } from '@switchyard/core';
+import { type CliFailure, cliError } from './cli-failure.ts';
+import { type ContainerPlan, containerVersion, runArguments, drainSeconds } from './container-arguments.ts';
+import { type ContainerState, type EngineContainer, parseContainers } from './container-inspect.ts';
 import { containerName, idOf, labels } from './container-names.ts';
 import type { FailedOutcome } from './container-failures.ts';
 import type { DockerCli } from './docker-cli.ts';
-import { seconds } from '@switchyard/core';
 
 /** How a load balancer's container was brought to run. */
 export type PresentContainer =
-  | { readonly status: 'running'; readonly container: EngineContainer }
+  | { readonly status: 'running'; readonly container: RunningContainer }
   /** Somebody else changed it meanwhile, or it had to be taken away first: look again. */
   | { readonly status: 'changed' }
   | FailedOutcome;
+
+/** What is needed of a container that runs. */
+export type RunningContainer = Pick<EngineContainer, 'id' | 'name' | 'published'>;
 
 /** The containers with this label, such as `dev.switchyard.lb.cluster=kind`, running or not. Rejects with `CliError`. */
 export async function listContainers(
@@ -55,7 +57,7 @@ export async function stepTowards(
 ): Promise<PresentContainer> {
   const name = containerName(plan.id);
   const container = await inspectContainer(cli, name, signal);
-  if (container === undefined) return create(cli, plan, elsewhere, signal);
+  if (container === undefined) return makeContainer(cli, plan, elsewhere, signal);
   const owner = idOf(container.labels);
   if (owner?.cluster !== plan.id.cluster || owner.service !== plan.id.service) {
     const message = `a container that is not of switchyard-lb has the name ${name}; remove or rename it`;
@@ -66,7 +68,7 @@ export async function stepTowards(
     return { status: 'changed' };
   }
   if (container.state === 'running') return { status: 'running', container };
-  return start(cli, { plan, container, elsewhere }, signal);
+  return start(cli, { plan, name, elsewhere }, container.state, signal);
 }
 
 /** Removes a container at once, with its anonymous volumes. One that is not there is success. Rejects with `CliError`. */
@@ -85,34 +87,53 @@ export async function drainContainer(cli: DockerCli, name: string, signal: Abort
   throw cliError(`cannot stop container ${name}`, result.failure);
 }
 
-async function create(
+/**
+ * Makes a missing container and starts it, in one command. Half of that may be done when it fails or is aborted; `stepTowards` does the other
+ * half. Rejects with `CliError`.
+ */
+export async function makeContainer(
   cli: DockerCli,
   plan: ContainerPlan,
-  elsewhere: ReadonlySet<Port>,
+  elsewhere: Set<Port>,
   signal: AbortSignal,
 ): Promise<PresentContainer> {
-  const result = await cli.try(createArguments(plan, elsewhere), {}, signal);
-  if (result.status === 'ok' || result.failure.kind === 'nameInUse') return { status: 'changed' };
-  throw cliError(`cannot make container ${containerName(plan.id)}`, result.failure);
+  const result = await cli.try(runArguments(plan, elsewhere), {}, signal);
+  const name = containerName(plan.id);
+  if (result.status === 'failed') return afterFailedStart(cli, { plan, name, elsewhere }, result.failure, signal);
+  const id = result.stdout.trim().split('\n').at(-1) ?? '';
+  // Where ports are published the engine must be asked which; otherwise all that is needed is known.
+  return plan.ports.length > 0 ? { status: 'changed' } : { status: 'running', container: { id, name, published: [] } };
 }
 
 interface StartRequest {
   readonly plan: ContainerPlan;
-  readonly container: EngineContainer;
+  readonly name: string;
   readonly elsewhere: Set<Port>;
 }
 
-async function start(cli: DockerCli, request: StartRequest, signal: AbortSignal): Promise<PresentContainer> {
-  const { plan, container, elsewhere } = request;
-  const { name, state } = container;
+async function start(
+  cli: DockerCli,
+  request: StartRequest,
+  state: ContainerState,
+  signal: AbortSignal,
+): Promise<PresentContainer> {
   // One that the engine is about to start again waits for its back-off, which a restart cuts short.
   const command = state === 'paused' ? ['unpause'] : state === 'restarting' ? ['restart', '--time=0'] : ['start'];
-  const result = await cli.try([...command, name], {}, signal);
-  if (result.status === 'ok' || result.failure.kind === 'noSuchContainer') return { status: 'changed' };
-  const { failure } = result;
+  const result = await cli.try([...command, request.name], {}, signal);
+  return result.status === 'ok' ? { status: 'changed' } : afterFailedStart(cli, request, result.failure, signal);
+}
+
+/** Somebody else was faster: look again. A container that can never start as it was made is taken away. */
+async function afterFailedStart(
+  cli: DockerCli,
+  { plan, name, elsewhere }: StartRequest,
+  failure: CliFailure,
+  signal: AbortSignal,
+): Promise<PresentContainer> {
+  if (failure.kind === 'nameInUse' || failure.kind === 'noSuchContainer') return { status: 'changed' };
   const isTaken = failure.kind === 'portInUse' && plan.ports.some(({ port }) => !elsewhere.has(port));
-  if (isTaken || failure.kind === 'noSuchNetwork') await removeContainer(cli, name, signal); // it can never start as it is
-  if (!isTaken) throw new CliError(`cannot start container ${name}`, failure);
+  if (isTaken || failure.kind === 'noSuchNetwork') await removeContainer(cli, name, signal);
+  if (!isTaken) throw cliError(`cannot start container ${name}`, failure);
   for (const port of takenPorts(plan, failure.stderr)) elsewhere.add(port);
   return { status: 'changed' };
 }

@@ -1,31 +1,30 @@
-import {
-  type Cidr,
-  cidrFamilyOf,
-  type Clock,
-  isEqual,
-  type Logger,
-  messageOf,
-  millis,
-  type Port,
-} from '@switchyard/core';
+import { type Cidr, type Clock, isEqual, type Logger, messageOf, millis, type Port } from '@switchyard/core';
 import type { AddressSource } from '../plan/ip-pool.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime, RuntimeListener } from '../runtime/runtime.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
-import { inspectNetwork, readAddressSource } from './address-source.ts';
+import { readAddressSource } from './address-source.ts';
 import { CliError } from './cli-failure.ts';
 import { type ContainerPlan, publishablePorts } from './container-arguments.ts';
 import { failedOutcome } from './container-failures.ts';
-import type { EngineContainer } from './container-inspect.ts';
 import { addressesOf, containerName, idOf, labels } from './container-names.ts';
-import { drainContainer, inspectContainer, listContainers, removeContainer, stepTowards } from './containers.ts';
+import {
+  drainContainer,
+  inspectContainer,
+  listContainers,
+  makeContainer,
+  removeContainer,
+  type RunningContainer,
+  stepTowards,
+} from './containers.ts';
+import { Disturbances } from './disturbances.ts';
 import type { DockerCli } from './docker-cli.ts';
 import type { EngineEvent } from './engine-event.ts';
+import { EngineGround } from './engine-ground.ts';
 import type { EngineEvents } from './engine-events.ts';
 import { HealthWatch } from './health-watch.ts';
-import { ImageIds } from './image-ids.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import { publishedTexts } from './published-ports.ts';
-import { runWorker } from './run-worker.ts';
+import { runWorker, type WorkerResult } from './run-worker.ts';
 
 /** Where and how load balancers run as containers. */
 export interface DockerRuntimeOptions {
@@ -66,15 +65,19 @@ const stepPause = millis(100);
 export class DockerRuntime implements LoadBalancerRuntime {
   readonly #options: DockerRuntimeOptions;
   readonly #applied = new Map<string, Applied>();
+  /** Names of containers that are there, or were once: others are probably missing, which saves a look. */
+  readonly #seen = new Set<string>();
   readonly #busy = new Map<string, Busy>();
   readonly #mutex = new KeyedMutex();
+  readonly #disturbances: Disturbances;
   readonly #health: HealthWatch;
-  readonly #images: ImageIds;
+  readonly #ground: EngineGround;
   readonly #listening: Disposable;
 
   constructor(options: DockerRuntimeOptions) {
     this.#options = options;
-    this.#images = new ImageIds(options.cli);
+    this.#disturbances = new Disturbances(options.clock, options.listener);
+    this.#ground = new EngineGround(options);
     const followHealth = (container: string, signal: AbortSignal): Promise<boolean> =>
       this.#followHealth(container, signal);
     this.#health = new HealthWatch({ ...options, followHealth });
@@ -86,6 +89,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#listening[Symbol.dispose]();
+    this.#disturbances[Symbol.dispose]();
     await this.#health[Symbol.asyncDispose]();
   }
 
@@ -96,6 +100,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
 
   async list(cluster: string, signal: AbortSignal): Promise<readonly ExistingLoadBalancer[]> {
     const containers = await listContainers(this.#options.cli, [`label=${labels.cluster}=${cluster}`], signal);
+    for (const { name } of containers) this.#seen.add(name);
     return containers.flatMap((one) => {
       const id = idOf(one.labels);
       return id?.cluster === cluster && one.name === containerName(id)
@@ -109,7 +114,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
     const known = this.#applied.get(name);
     if (known !== undefined && isEqual(known.spec, spec)) return { ...known.outcome, status: 'unchanged' };
     try {
-      return await this.#exclusive(name, spec.id, (died) => this.#ensure(spec, died, signal));
+      return await this.#exclusive(name, (died) => this.#ensure(spec, died, signal), signal);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof CliError) return failedOutcome(error);
@@ -120,7 +125,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
   async remove(id: LoadBalancerId, signal: AbortSignal): Promise<void> {
     const { cli } = this.#options;
     const name = containerName(id);
-    await this.#exclusive(name, id, async () => {
+    const work = async (): Promise<void> => {
       this.#applied.delete(name);
       await this.#health.forget(name);
       const container = await inspectContainer(cli, name, signal);
@@ -128,7 +133,10 @@ export class DockerRuntime implements LoadBalancerRuntime {
       if (container === undefined || owner?.cluster !== id.cluster || owner.service !== id.service) return;
       if (container.state === 'running') await drainContainer(cli, name, signal);
       await removeContainer(cli, name, signal);
-    });
+      this.#seen.delete(name);
+      this.#disturbances.forget(name);
+    };
+    await this.#exclusive(name, work, signal);
   }
 
   async #ensure(spec: LoadBalancerSpec, died: Busy, signal: AbortSignal): Promise<EnsureOutcome> {
@@ -138,9 +146,12 @@ export class DockerRuntime implements LoadBalancerRuntime {
     const since = clock.now();
     const plan = await this.#planOf(spec, signal);
     const elsewhere = new Set<Port>();
+    let isMissing = !this.#seen.has(name);
+    this.#seen.add(name);
     let last = 'it was changed again and again by somebody else';
     for (let step = 0; step < maxSteps; step++) {
-      const present = await stepTowards(cli, plan, elsewhere, signal);
+      const present = await (isMissing ? makeContainer : stepTowards)(cli, plan, elsewhere, signal);
+      isMissing = false;
       if (present.status === 'failed') return present;
       if (present.status === 'changed') continue;
       const answer = await runWorker(
@@ -165,21 +176,21 @@ export class DockerRuntime implements LoadBalancerRuntime {
     const { spec, died, status, container } = result;
     const { id: containerId, name } = container;
     const outcome = { status, where: `container ${name}`, published: publishedTexts(container.published) } as const;
-    if (died.has(containerId)) this.#options.listener.onDisturbed([spec.id]);
+    if (died.has(containerId)) this.#disturbances.add(name, spec.id);
     else this.#applied.set(name, { spec, containerId, outcome });
     return outcome;
   }
 
   async #planOf(spec: LoadBalancerSpec, signal: AbortSignal): Promise<ContainerPlan> {
-    const { cli, network: name, image, publishOn, isDiscovered } = this.#options;
-    const network = await inspectNetwork(cli, name, signal);
+    const { cli, network, image, publishOn, isDiscovered } = this.#options;
+    const { imageId, hasIpv6 } = await this.#ground.look(signal);
     return {
       id: spec.id,
       engine: cli.kind,
-      network: name,
-      hasIpv6: network.subnets.some((subnet) => cidrFamilyOf(subnet) === 'IPv6'),
+      network,
+      hasIpv6,
       image,
-      imageId: await this.#images.idOf(image, signal),
+      imageId,
       addresses: spec.addresses,
       publishOn,
       ports: publishOn === undefined ? [] : publishablePorts(spec),
@@ -190,9 +201,8 @@ export class DockerRuntime implements LoadBalancerRuntime {
   async #followHealth(container: string, signal: AbortSignal): Promise<boolean> {
     const { cli, log } = this.#options;
     try {
-      const answer = await this.#mutex.run(container, () =>
-        runWorker(cli, container, { command: 'followHealth' }, signal),
-      );
+      const work = (): Promise<WorkerResult> => runWorker(cli, container, { command: 'followHealth' }, signal);
+      const answer = await this.#mutex.run(container, work, signal);
       if (answer.status === 'gone') return true; // `ensure` comes, for the container's end is an event
       if (answer.status === 'failed')
         log.warn('kernel rules do not follow the health of targets', { container, ...answer });
@@ -204,8 +214,8 @@ export class DockerRuntime implements LoadBalancerRuntime {
     }
   }
 
-  #exclusive<T>(name: string, id: LoadBalancerId, work: (died: Busy) => Promise<T>): Promise<T> {
-    return this.#mutex.run(name, async () => {
+  #exclusive<T>(name: string, work: (died: Busy) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const noted = async (): Promise<T> => {
       const died: Busy = new Set();
       this.#busy.set(name, died);
       try {
@@ -213,7 +223,8 @@ export class DockerRuntime implements LoadBalancerRuntime {
       } finally {
         this.#busy.delete(name);
       }
-    });
+    };
+    return this.#mutex.run(name, noted, signal);
   }
 
   #onEvent({ action, id: containerId, labels: all }: EngineEvent): void {
@@ -225,7 +236,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
     if (applied?.containerId !== containerId) return; // not ours, or not any more: whoever changed it is at it
     this.#applied.delete(name);
     this.#options.log.debug('a load balancer was disturbed', { container: name, action });
-    this.#options.listener.onDisturbed([applied.spec.id]);
+    this.#disturbances.add(name, applied.spec.id);
   }
 
   /** nerdctl's events have no labels. */
@@ -233,9 +244,9 @@ export class DockerRuntime implements LoadBalancerRuntime {
     return [...this.#applied].find(([, { containerId: id }]) => id === containerId)?.[0];
   }
 
+  /** Also at the start, when nothing is applied: somebody may wait for the engine. */
   #onEngine(): void {
-    this.#images.forget();
-    if (this.#applied.size === 0) return;
+    this.#ground.forget();
     this.#applied.clear();
     this.#options.listener.onDisturbed('all');
   }
@@ -245,5 +256,5 @@ interface RunningResult {
   readonly spec: LoadBalancerSpec;
   readonly died: Busy;
   readonly status: 'applied' | 'unchanged';
-  readonly container: EngineContainer;
+  readonly container: RunningContainer;
 }

@@ -1,5 +1,4 @@
-import type { Clock, Logger } from '@switchyard/core';
-import { millis } from '@switchyard/core';
+import { type Clock, type Logger, millis } from '@switchyard/core';
 import { newsInLog } from '../haproxy/haproxy-health.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { RuntimeListener } from '../runtime/runtime.ts';
@@ -20,7 +19,7 @@ export interface HealthWatchOptions {
 }
 
 /** Whether a load balancer has rules in the kernel that depend on the health of its targets. */
-export function hasKernelPorts({ path, ports }: LoadBalancerSpec): boolean {
+function hasKernelPorts({ path, ports }: LoadBalancerSpec): boolean {
   return path === 'transparent' || ports.some(({ protocol }) => protocol !== 'TCP');
 }
 
@@ -39,8 +38,7 @@ export class HealthWatch implements AsyncDisposable {
    * The container runs this spec: follow it if it needs that, from `since` (milliseconds since the Unix epoch) if it was not followed yet.
    */
   async watch(container: string, spec: LoadBalancerSpec, since: number): Promise<void> {
-    const isKernel = hasKernelPorts(spec);
-    if (!isKernel && !this.#options.followsTargets) return this.forget(container);
+    if (!hasKernelPorts(spec) && !this.#options.followsTargets) return this.forget(container);
     const there = this.#watched.get(container);
     if (there !== undefined) {
       there.spec = spec;
@@ -81,8 +79,7 @@ class Watched implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(new Error('the container is no longer followed'));
-    await this.#follower[Symbol.asyncDispose]();
-    await this.#following;
+    await Promise.all([this.#follower[Symbol.asyncDispose](), this.#following]);
   }
 
   #onLine({ time, text }: StampedLine): void {

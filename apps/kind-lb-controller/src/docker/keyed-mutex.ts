@@ -1,17 +1,21 @@
+import { abortable } from './abortable.ts';
+
 /** Runs work of one key one after another, in the order it came; work of different keys at the same time. */
 export class KeyedMutex {
-  readonly #last = new Map<string, Promise<unknown>>();
+  readonly #last = new Map<string, Promise<void>>();
 
-  /** Settles as `work` does. */
-  async run<T>(key: string, work: () => Promise<T>): Promise<T> {
+  /** Settles as `work` does; rejects with `signal.reason` when aborted before its turn. */
+  async run<T>(key: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const before = this.#last.get(key) ?? Promise.resolve();
-    const mine = before.then(work, work);
-    const settled = mine.catch(() => undefined);
-    this.#last.set(key, settled);
+    const done = Promise.withResolvers<void>();
+    const mine = before.then(() => done.promise);
+    this.#last.set(key, mine);
     try {
-      return await mine;
+      await abortable(before, signal);
+      return await work();
     } finally {
-      if (this.#last.get(key) === settled) this.#last.delete(key);
+      done.resolve();
+      if (this.#last.get(key) === mine) this.#last.delete(key);
     }
   }
 }

@@ -1,5 +1,4 @@
-import { type Clock, type Logger, millis } from '@switchyard/core';
-import { messageOf } from '@switchyard/core';
+import { type Clock, type Logger, messageOf, millis } from '@switchyard/core';
 import type { DockerCli } from './docker-cli.ts';
 import { parseStampedLine, type StampedLine } from './log-line.ts';
 

@@ -2,18 +2,16 @@ import {
   type Cidr,
   cidrContains,
   cidrFamilyOf,
-  cidrLength,
   type IpAddress,
   type IpFamily,
   ipFamilies,
   ipFamilyOf,
-  ipToBytes,
-  parseIp,
   type Port,
   type Protocol,
   type ServiceKey,
 } from '@switchyard/core';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+import { hostsOf, isHostOf } from './cidr-hosts.ts';
 
 /** Where the addresses of load balancers come from. */
 export type AddressSource =
@@ -205,9 +203,7 @@ class Pool {
 
   takeLowest(family: IpFamily, by: LoadBalancerId): IpAddress | undefined {
     for (const cidr of this.#cidrs.filter((one) => cidrFamilyOf(one) === family)) {
-      for (const ip of hostsOf(cidr)) {
-        if (!this.#holders.has(ip) && this.take([ip], by) !== undefined) return ip;
-      }
+      for (const ip of hostsOf(cidr)) if (this.take([ip], by) !== undefined) return ip;
     }
     return undefined;
   }
@@ -242,42 +238,6 @@ function missingOf(
   return ipFamilies
     .filter((family) => wanted.includes(family) && !addresses.some(isOfFamily(family)))
     .map((ipFamily) => ({ ipFamily, reason: offered.includes(ipFamily) ? 'exhausted' : 'notOffered' }));
-}
-
-/** The addresses of a CIDR that a host may have, ascending; lazily, for IPv6 ones have many. */
-function* hostsOf(cidr: Cidr): Generator<IpAddress> {
-  const { base, size, bits } = boundsOf(cidr);
-  for (let offset = 0n; offset < size; offset++) {
-    const ip = addressOf(base + offset, bits);
-    if (isHostOf(cidr, ip)) yield ip;
-  }
-}
-
-/** Not the first address of a network (its name, or the routers' anycast), nor IPv4's last one (broadcast). */
-function isHostOf(cidr: Cidr, ip: IpAddress): boolean {
-  const { base, size, bits } = boundsOf(cidr);
-  if (size <= 2n) return true;
-  const offset = numberOf(ip) - base;
-  return offset > 0n && (bits === 128 || offset < size - 1n);
-}
-
-function boundsOf(cidr: Cidr): { readonly base: bigint; readonly size: bigint; readonly bits: 32 | 128 } {
-  const bits = cidrFamilyOf(cidr) === 'IPv4' ? 32 : 128;
-  const base = numberOf(parseIp(cidr.slice(0, cidr.indexOf('/'))));
-  return { base, size: 1n << BigInt(bits - cidrLength(cidr)), bits };
-}
-
-function numberOf(ip: IpAddress): bigint {
-  return ipToBytes(ip).reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
-}
-
-function addressOf(number: bigint, bits: 32 | 128): IpAddress {
-  const count = bits === 32 ? 4 : 8;
-  const width = BigInt(bits / count);
-  const groups = Array.from({ length: count }, (_, index) =>
-    Number((number >> (BigInt(count - 1 - index) * width)) & ((1n << width) - 1n)),
-  );
-  return parseIp(bits === 32 ? groups.join('.') : groups.map((group) => group.toString(16)).join(':'));
 }
 
 function compareTexts(a: string, b: string): number {

@@ -47,11 +47,17 @@ export function planService(service: LoadBalancerService, context: PlanContext):
     sourceRanges: [...new Set(record.loadBalancerSourceRanges)].sort(),
     sessionAffinity: record.sessionAffinity,
     proxyProtocol: settings.proxyProtocol,
-    isWeighted: record.externalTrafficPolicy === 'Local',
+    isWeighted: isWeighted(record, settings),
     profile: settings.profile,
     routes,
   };
   return { service, planned: { status: 'run', spec, settings }, problems, excludedNodes };
+}
+
+/** The header counts the endpoints of a node; endpoints that are targets themselves must not be weighed by it once more. */
+function isWeighted({ externalTrafficPolicy, ports }: ServiceRecord, { path }: ServiceSettings): boolean {
+  const goesToNodes = path === 'transparent' || ports.every(({ nodePort }) => nodePort !== undefined);
+  return externalTrafficPolicy === 'Local' && goesToNodes;
 }
 
 function isUncheckable({ externalTrafficPolicy, healthCheckNodePort }: ServiceRecord): boolean {

@@ -38,7 +38,7 @@ export type Problem =
       readonly addresses: readonly IpAddress[];
     };
 
-/** What an operator reads about a problem: one sentence without a full stop. `cluster` is the reader's. */
+/** What an operator reads about a problem: one sentence without a full stop. `cluster` is the reader's: Services of others are named with theirs. */
 export function problemText(problem: Problem, cluster?: string): string {
   switch (problem.kind) {
     case 'annotation':
@@ -52,7 +52,7 @@ export function problemText(problem: Problem, cluster?: string): string {
     case 'portConflict':
       return `port ${problem.port}/${problem.protocol} is not load-balanced on ${problem.address}: ${holderText(problem.heldBy, cluster)} has it; use another port`;
     case 'noNodes':
-      return `there is no node to send ${problem.ipFamily} connections to${excludedText(problem.excluded)}`;
+      return `there is no node to send ${problem.ipFamily} connections to${problem.excluded.length === 0 ? '' : `: left out are ${excludedNodesText(problem.excluded)}`}`;
     case 'noEndpoints':
       return `port ${problem.port}/${problem.protocol} has no usable ${problem.ipFamily} endpoint`;
     case 'endpointsWithoutNode':
@@ -67,9 +67,21 @@ export function problemPort(problem: Problem): { readonly port: Port; readonly p
   return 'port' in problem ? problem : undefined;
 }
 
-/** Which Node is left out and why, for example `node1 (label node.kubernetes.io/...)`. */
+/** Which Node is left out and why, for example `node1 (being deleted)`. */
 export function excludedNodeText(excluded: ExcludedNode): string {
   return `${excluded.node} (${exclusionText(excluded)})`;
+}
+
+/** Of large clusters not every Node is named: an Event has room for 1024 characters. */
+const mostNamed = 8;
+
+/** The Nodes that are left out and why, and what to do about a label: single-node clusters have it from kubeadm, and nobody suspects it. */
+export function excludedNodesText(excluded: readonly ExcludedNode[]): string {
+  const named = excluded.slice(0, mostNamed).map(excludedNodeText);
+  const others = excluded.length > mostNamed ? ` and ${excluded.length - mostNamed} others` : '';
+  const labelled = excluded.find(({ reason }) => reason === 'label');
+  const hint = labelled === undefined ? '' : `; to use it: kubectl label node ${labelled.node} ${exclusionLabel}-`;
+  return `${named.join(', ')}${others}${hint}`;
 }
 
 function exclusionText(excluded: ExcludedNode): string {
@@ -85,10 +97,6 @@ function exclusionText(excluded: ExcludedNode): string {
     default:
       return assertNever(excluded);
   }
-}
-
-function excludedText(excluded: readonly ExcludedNode[]): string {
-  return excluded.length === 0 ? '' : `: left out are ${excluded.map(excludedNodeText).join(', ')}`;
 }
 
 function missingText({ reason, ipFamily }: MissingFamily): string {
@@ -117,5 +125,5 @@ function refusalText(why: RefusedIp | { readonly reason: 'malformed' }, cluster:
 }
 
 function holderText({ cluster, service }: LoadBalancerId, own: string | undefined): string {
-  return own === undefined || cluster === own ? `Service ${service}` : `Service ${service} of cluster ${cluster}`;
+  return cluster === own ? `Service ${service}` : `Service ${service} of cluster ${cluster}`;
 }

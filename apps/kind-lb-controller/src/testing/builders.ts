@@ -13,12 +13,14 @@ export interface RawServiceSpec {
   readonly status?: V1Service['status'];
   readonly createdAt?: string;
   readonly isBeingDeleted?: boolean;
+  /** Replaces or adds to what the others say. */
+  readonly metadata?: V1Service['metadata'];
 }
 
 /** A raw Service as the API server sends it: LoadBalancer, one TCP port 80 with NodePort 30080, IPv4. */
 export function rawService(
   key: string,
-  { spec = {}, status, createdAt, isBeingDeleted }: RawServiceSpec = {},
+  { spec = {}, status, createdAt, isBeingDeleted, metadata = {} }: RawServiceSpec = {},
 ): V1Service {
   const [namespace = '', name = ''] = key.split('/');
   return {
@@ -29,6 +31,7 @@ export function rawService(
       // Text on the wire; the model's type says Date.
       creationTimestamp: (createdAt ?? '2026-01-01T00:00:00Z') as unknown as Date,
       ...(isBeingDeleted === true ? { deletionTimestamp: '2026-01-02T00:00:00Z' as unknown as Date } : {}),
+      ...metadata,
     },
     spec: {
       type: 'LoadBalancer',

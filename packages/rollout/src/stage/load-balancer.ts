@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Millis, millis, systemClock } from '@switchyard/core';
 import { apiResources, type LabProcess } from '@switchyard/lab';
+import { healthCheckFlags } from '../profiles.ts';
 import { readLoadBalancer, readLogFile } from '../rollout/read-logs.ts';
 import type { LoadBalancerMoment, RunSettings } from '../run-record.ts';
 import { awaitCondition } from './await-condition.ts';
@@ -32,16 +33,7 @@ const statusTimeout = millis(60_000);
 
 /** The flags that every runtime has for what a run chooses. */
 export function settingArgs({ healthCheck, fastDrain }: LoadBalancerSettings): readonly string[] {
-  const { profile, interval, downInterval, fall, rise, timeout } = healthCheck;
-  return [
-    `--health-check-profile=${profile}`,
-    `--health-check-interval=${Math.round(interval)}ms`,
-    ...(downInterval === interval ? [] : [`--health-check-down-interval=${Math.round(downInterval)}ms`]),
-    `--health-check-fall=${fall}`,
-    `--health-check-rise=${rise}`,
-    ...(timeout === undefined ? [] : [`--health-check-timeout=${Math.round(timeout)}ms`]),
-    ...(fastDrain ? ['--fast-drain'] : []),
-  ];
+  return [...healthCheckFlags(healthCheck), ...(fastDrain ? ['--fast-drain'] : [])];
 }
 
 /** Starts the controller with these flags, and follows its event log. */

@@ -1,22 +1,10 @@
-import { millis, type Millis } from '@switchyard/core';
-import { healthCheckOf, type Profile } from '../profiles.ts';
+import { knownChecks, millis, type Millis } from '@switchyard/core';
+import { healthCheckOf } from '../profiles.ts';
 import type { EndpointMoment, HealthCheck, RequestRecord, RunRecord } from '../run-record.ts';
 
-/** The article's load balancer, as `switchyard-lb profiles` tells it. */
-export const articleProfile: Profile = {
-  name: 'cloud-provider-kind',
-  interval: millis(5000),
-  downInterval: millis(5000),
-  fall: 3,
-  rise: 1,
-  timeout: undefined,
-  whenNoneUp: 'close',
-  lastUpFor: millis(0),
-};
-
-/** Its health checks, all durations times `timeScale`. */
+/** The article's load balancer, all durations times `timeScale`. */
 export function articleHealthCheck(timeScale: number): HealthCheck {
-  return healthCheckOf(articleProfile, {}, timeScale);
+  return healthCheckOf({ name: 'cloud-provider-kind', ...knownChecks['cloud-provider-kind'] }, {}, timeScale);
 }
 
 /** Zero of the synthetic clock: the old pod's deletionTimestamp. */

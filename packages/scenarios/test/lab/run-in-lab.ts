@@ -1,3 +1,4 @@
+import { probeSctp } from '@switchyard/lab';
 import { type IpAddress, ipFamilyOf, millis, systemClock } from '@switchyard/core';
 import {
   type AltitudeResult,
@@ -21,7 +22,6 @@ import {
 } from '../../src/index.ts';
 import type { LabMode } from './lab-mode.ts';
 import { type Attempts, isExpected, probeFlow, type Seen, seenOf } from './probe-flow.ts';
-import { probeSctp } from './sctp.ts';
 import type { Stage } from './stage.ts';
 
 type FlowStep = Extract<ScenarioStep, { readonly kind: 'flow' }>;

@@ -7,6 +7,7 @@ import {
   type LabPod,
   type Prober,
   startEchoServer,
+  startSctpServers,
 } from '@switchyard/lab';
 import { type IpAddress, ipFamilies, ipFamilyOf, millis, parseIp, systemClock } from '@switchyard/core';
 import {
@@ -20,7 +21,6 @@ import {
 } from '../../src/index.ts';
 import { ipv6TwinOf } from '../../src/other-family.ts';
 import { LabAgent } from './lab-agent.ts';
-import { startSctpServers } from './sctp.ts';
 
 /** What leaves from node1's second address shows whether it was masqueraded, because that means the first. */
 const nodeSource = secondNodeAddresses;

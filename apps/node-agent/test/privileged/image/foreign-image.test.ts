@@ -11,7 +11,7 @@ import {
 } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { debianRoot, machineArchitecture } from '../../../../../tools/debian/debian-root.ts';
-import { buildAgentImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
+import { buildImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
 import { describeImage } from '../../../../../tools/images/describe.ts';
 import type { BuiltImage } from '../../../../../tools/images/docker.ts';
 import { targets } from '../../../../../tools/images/target.ts';
@@ -37,8 +37,8 @@ beforeAll(async () => {
   engine = await startDockerEngine({ lab, host: lab.nodes[0]!, programs }, signal);
   const docker = engine.command;
   const base = await buildLocalBase({ architecture, tag: 'base:foreign', docker, signal });
-  image = await buildAgentImage({
-    backend: 'nftables',
+  image = await buildImage({
+    image: 'agent-nftables',
     architecture,
     tag: 'agent:foreign',
     base: base.tag,

@@ -13,7 +13,7 @@ import {
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { debianRoot, machineArchitecture } from '../../../../../tools/debian/debian-root.ts';
-import { buildAgentImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
+import { buildImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
 import { describeImage } from '../../../../../tools/images/describe.ts';
 import type { BuiltImage } from '../../../../../tools/images/docker.ts';
 import { kubeadmFile } from '../../../src/config/testing/kubeadm-file.ts';
@@ -46,8 +46,8 @@ beforeAll(async () => {
   const docker = engine.command;
   const base = await buildLocalBase({ architecture, tag: 'base:test', docker, signal });
   const common = { architecture, base: base.tag, docker, signal };
-  image = await buildAgentImage({ ...common, backend: 'nftables', tag: 'agent:test' });
-  forIptables = await buildAgentImage({ ...common, backend: 'iptables', tag: 'agent-iptables:test' });
+  image = await buildImage({ ...common, image: 'agent-nftables', tag: 'agent:test' });
+  forIptables = await buildImage({ ...common, image: 'agent-iptables', tag: 'agent-iptables:test' });
   const kubeconfig = await readFile(cluster.insideKubeconfig, 'utf8');
   const unlimited = kubeadmFile.replace('maxPerCore: null', 'maxPerCore: 0');
   for (const [name, mode] of [
@@ -95,9 +95,9 @@ async function addAndRemoveChain(restore: string, rightsToo: readonly string[]):
 }
 
 describe('the image', () => {
-  test('has the layers base, programs, node and agent, and is smaller than 160 MB', () => {
+  test('has the layers base, node, programs and agent, and is smaller than 160 MB', () => {
     process.stdout.write(`${describeImage(image)}\n`);
-    expect(image.layers.map((layer) => layer.name)).toEqual(['base', 'programs', 'node', 'agent']);
+    expect(image.layers.map((layer) => layer.name)).toEqual(['base', 'node', 'programs', 'agent']);
     expect(image.size).toBeLessThan(160e6);
   });
 

@@ -1,0 +1,92 @@
+import { ConfigError, type KnownProxy, type Millis } from '@switchyard/core';
+import { defaultHealthProfile, healthProfile } from '../health-profile/health-profiles.ts';
+import { type AnnotationProblem, parseAnnotations } from '../plan/annotations.ts';
+import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
+import type { HealthProfile } from '../spec/health-profile.ts';
+import type { CheckConfig } from './check-flags.ts';
+import { checkWorkload, type WorkloadReport } from './check-workload.ts';
+import type { ClusterObjects } from './read-cluster.ts';
+import type { Warning } from './warnings.ts';
+import { workloadOf } from './workload.ts';
+
+/** The prediction for a Service. Durations in milliseconds. */
+export interface CheckReport {
+  /** `namespace/name`. */
+  readonly service: string;
+  /** `spec.type`. */
+  readonly type: string;
+  readonly policy: 'Cluster' | 'Local';
+  readonly proxy: KnownProxy;
+  /** Undefined: nobody said. */
+  readonly drain: Millis | undefined;
+  /** Whether the load balancer follows EndpointSlices, besides its health checks. */
+  readonly isFastDrain: boolean;
+  /** Sorted by name. Empty with a warning that says why. */
+  readonly deployments: readonly WorkloadReport[];
+  /** About the Service itself. */
+  readonly warnings: readonly Warning[];
+  /** Whether nothing is lost behind any of the profiles, even in the worst case. False without a Deployment. */
+  readonly isLossless: boolean;
+}
+
+/** Predicts what rollouts of a Service's Deployments cost. Pure. Throws `ConfigError` for a wrong annotation. */
+export function checkService(objects: ClusterObjects, config: CheckConfig): CheckReport {
+  const { service } = objects;
+  const policy = service.spec?.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster';
+  const { drain, proxy } = config;
+  const { settings, problems } = parseAnnotations(service.metadata?.annotations ?? {}, defaultsOf(config));
+  const profiles = config.profiles ?? [annotatedProfile(settings, problems)];
+  // Without NodePorts the load balancer goes to endpoints, and follows their slices in any case.
+  const isFastDrain =
+    (settings?.isFastDrain ?? config.isFastDrain) || service.spec?.allocateLoadBalancerNodePorts === false;
+  const options = { policy, profiles, drain, proxy, isFastDrain } as const;
+  const deployments = objects.deployments
+    .map((deployment) => checkWorkload(workloadOf(deployment, objects), options))
+    .toSorted((a, b) => (a.workload.name < b.workload.name ? -1 : 1));
+  const rows = deployments.flatMap((one) => one.rows);
+  return {
+    service: `${service.metadata?.namespace ?? ''}/${service.metadata?.name ?? ''}`,
+    type: service.spec?.type ?? 'ClusterIP',
+    policy,
+    proxy,
+    drain,
+    isFastDrain,
+    deployments,
+    warnings: serviceWarnings(objects, config),
+    isLossless: rows.length > 0 && rows.every(({ worst, duration }) => worst === 0 && duration !== undefined),
+  };
+}
+
+function serviceWarnings({ service, deployments }: ClusterObjects, { namespace }: CheckConfig): readonly Warning[] {
+  const warnings: Warning[] = [];
+  const type = service.spec?.type ?? 'ClusterIP';
+  if (type !== 'LoadBalancer') {
+    warnings.push({ reason: 'NoLoadBalancer', message: `type ${type}: no load balancer checks its nodes` });
+  }
+  if (deployments.length === 0) {
+    const selector = Object.entries(service.spec?.selector ?? {}).map(([key, value]) => `${key}=${value}`);
+    const message =
+      selector.length === 0
+        ? 'the Service has no selector; name a --deployment'
+        : `no Deployment in ${namespace} has pods labelled ${selector.join(',')}; name a --deployment`;
+    warnings.push({ reason: 'NoDeployment', message });
+  }
+  return warnings;
+}
+
+function defaultsOf({ isFastDrain }: CheckConfig): PlanDefaults {
+  return {
+    healthProfileOf: (name, changes) => healthProfile(name ?? defaultHealthProfile, changes),
+    isFastDrain,
+  };
+}
+
+/** The profile that the controller uses for this Service, unless its annotations are wrong. */
+function annotatedProfile(
+  settings: ServiceSettings | undefined,
+  problems: readonly AnnotationProblem[],
+): HealthProfile {
+  if (settings !== undefined) return settings.profile;
+  const faults = problems.map(({ name, value, fault }) => `annotation ${name}: ${JSON.stringify(value)}: ${fault}`);
+  throw new ConfigError('check.annotation', `${faults.join('; ')}; repair that, or name a --health-check-profile`);
+}

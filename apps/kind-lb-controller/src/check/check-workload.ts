@@ -1,0 +1,99 @@
+import {
+  type AppTiming,
+  type ExplainedCause,
+  fastDrainTiming,
+  knownProxyTiming,
+  type KnownProxy,
+  type Millis,
+  millis,
+  predictRollout,
+  type ProxyTiming,
+  requiredServing,
+  type RolloutSetting,
+  servingTime,
+  type Span,
+  takenInAfter,
+  takenOutAfter,
+} from '@switchyard/core';
+import type { HealthProfile } from '../spec/health-profile.ts';
+import type { Workload } from './workload.ts';
+import { type Warning, workloadWarnings } from './warnings.ts';
+
+/** What a prediction depends on beside the Deployment. */
+export interface CheckOptions {
+  readonly policy: 'Cluster' | 'Local';
+  readonly profiles: readonly HealthProfile[];
+  /** Undefined: nobody said how long the app goes on after SIGTERM; it is taken to stop at once. */
+  readonly drain: Millis | undefined;
+  readonly proxy: KnownProxy;
+  readonly isFastDrain: boolean;
+}
+
+/** What a rollout will cost behind one profile. */
+export interface ProfileRow {
+  readonly profile: string;
+  /** From a node's first failing answer until the load balancer has left it. Undefined: health checks do not follow pods. */
+  readonly noticesAfter: Span | undefined;
+  /** How long the app must go on serving after its pod's deletion; undefined: no time is enough. */
+  readonly mustServe: Millis | undefined;
+  /** Time at full traffic; so are `best` and `worst`. */
+  readonly expected: Millis;
+  readonly best: Millis;
+  readonly worst: Millis;
+  readonly byCause: Readonly<Partial<Record<ExplainedCause, Millis>>>;
+  /** How long the rollout lasts; undefined: it cannot end. */
+  readonly duration: Millis | undefined;
+  /** How likely it is that the load balancer holds nobody UP for a while, and closes connections. 0 to 1. */
+  readonly nobodyUp: number;
+  /** With a `minReadySeconds` of this, that cannot be, if a new pod comes before an old one goes. */
+  readonly minReadyWanted: Millis;
+}
+
+/** The prediction for one Deployment. */
+export interface WorkloadReport {
+  readonly workload: Workload;
+  readonly proxy: ProxyTiming;
+  /** How long a pod accepts connections after its deletion. */
+  readonly serves: Millis;
+  readonly rows: readonly ProfileRow[];
+  readonly warnings: readonly Warning[];
+}
+
+/** Predicts what rollouts of a Deployment cost. Pure. */
+export function checkWorkload(workload: Workload, options: CheckOptions): WorkloadReport {
+  const { minReady, preStop, gracePeriod, startup } = workload;
+  const app: AppTiming = {
+    startup,
+    preStop: preStop.kind === 'sleep' ? preStop.duration : millis(0),
+    drain: options.drain ?? millis(0),
+    gracePeriod,
+  };
+  const proxy = knownProxyTiming(options.proxy, minReady);
+  const { replicas, nodes, spread, strategy } = workload;
+  const shape = { replicas, nodes: Math.max(1, nodes), spread, strategy, minReady };
+  const fastDrain = options.isFastDrain ? { fastDrain: fastDrainTiming } : {};
+  const rows = options.profiles.map((check) =>
+    rowOf(check.name, { policy: options.policy, check, proxy, app, shape, ...fastDrain }),
+  );
+  const warnings = workloadWarnings({ workload, options, app, rows });
+  return { workload, proxy, serves: servingTime(app), rows, warnings };
+}
+
+function rowOf(profile: string, setting: RolloutSetting): ProfileRow {
+  const { policy, check, proxy } = setting;
+  const { expected, best, worst, byCause, duration, nobodyUp } = predictRollout(setting);
+  return {
+    profile,
+    noticesAfter: policy === 'Local' ? takenOutAfter(check) : undefined,
+    mustServe: requiredServing(setting),
+    expected,
+    best,
+    worst,
+    byCause,
+    duration,
+    nobodyUp,
+    minReadyWanted: millis(
+      Math.max(0, proxy.noticesReady.longest + takenInAfter(check).longest - takenOutAfter(check).shortest),
+    ),
+  };
+}

@@ -1,0 +1,76 @@
+import type { V1Deployment, V1Node, V1Pod, V1Service } from '@kubernetes/client-node';
+import { ApiServerError, ConfigError } from '@switchyard/core';
+import type { ApiClient } from '@switchyard/core/kubernetes';
+import type { CheckConfig } from './check-flags.ts';
+
+/** What a prediction is made from, as the API server has it. */
+export interface ClusterObjects {
+  readonly service: V1Service;
+  /** Those whose pods the Service selects, or the one that was named. */
+  readonly deployments: readonly V1Deployment[];
+  /** The pods that the Service selects now. */
+  readonly pods: readonly V1Pod[];
+  readonly nodes: readonly V1Node[];
+}
+
+/** Reads it. Rejects with `ConfigError` where the Service or the Deployment is not there, with `ApiFailure` for other trouble. */
+export async function readCluster(
+  client: ApiClient,
+  { namespace, service: name, deployment }: CheckConfig,
+  signal: AbortSignal,
+): Promise<ClusterObjects> {
+  const core = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+  const apps = `/apis/apps/v1/namespaces/${encodeURIComponent(namespace)}/deployments`;
+  const service = await readOne<V1Service>(client, `${core}/services`, name, signal);
+  const selector = service.spec?.selector ?? {};
+  const isSelecting = Object.keys(selector).length > 0;
+  const [deployments, pods, nodes] = await Promise.all([
+    deployment === undefined
+      ? isSelecting
+        ? readAll<V1Deployment>(client, apps, {}, signal)
+        : []
+      : [await readOne<V1Deployment>(client, apps, deployment, signal)],
+    isSelecting ? readAll<V1Pod>(client, `${core}/pods`, selector, signal) : [],
+    readAll<V1Node>(client, '/api/v1/nodes', {}, signal),
+  ]);
+  const isSelected = ({ spec }: V1Deployment): boolean => isSubset(selector, spec?.template.metadata?.labels ?? {});
+  return { service, deployments: deployment === undefined ? deployments.filter(isSelected) : deployments, pods, nodes };
+}
+
+function isSubset(selector: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>): boolean {
+  return Object.entries(selector).every(([key, value]) => labels[key] === value);
+}
+
+async function readOne<T>(client: ApiClient, collection: string, name: string, signal: AbortSignal): Promise<T> {
+  try {
+    return await readJson<T>(client, `${collection}/${encodeURIComponent(name)}`, new URLSearchParams(), signal);
+  } catch (error) {
+    if (!(error instanceof ApiServerError) || error.status !== 404) throw error;
+    throw new ConfigError('check.not-found', `${collection} has no '${name}'; is --namespace right?`, { cause: error });
+  }
+}
+
+async function readAll<T>(
+  client: ApiClient,
+  collection: string,
+  labels: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<readonly T[]> {
+  const query = new URLSearchParams();
+  const selector = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+  if (selector.length > 0) query.set('labelSelector', selector.join(','));
+  const { items } = await readJson<{ readonly items?: readonly T[] | null }>(client, collection, query, signal);
+  return items ?? [];
+}
+
+function readJson<T>(client: ApiClient, path: string, query: URLSearchParams, signal: AbortSignal): Promise<T> {
+  return client.get(
+    { path, query },
+    async (body) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of body.chunks()) chunks.push(chunk);
+      return JSON.parse(Buffer.concat(chunks).toString()) as T; // the path that was asked says what it is
+    },
+    signal,
+  );
+}

@@ -1,0 +1,127 @@
+import { type Clock, type IpAddress, isEqual, type Millis, type ServiceKey } from '@switchyard/core';
+import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
+import { AddressBook, type HeldAddresses } from '../plan/address-book.ts';
+import { type AddressGrant, type AddressSource, type LoadBalancerKey, loadBalancerKey } from '../plan/ip-pool.ts';
+import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+
+/** Where a desk asks for the source. */
+export interface AddressDeskOptions {
+  /** A runtime's. */
+  readonly readSource: (signal: AbortSignal) => Promise<AddressSource>;
+  readonly clock: Clock;
+}
+
+/** Told whose grants have changed, of one cluster, by what happened in another one or on the network. Must not throw. */
+export type OnGrants = (services: readonly ServiceKey[]) => void;
+
+/**
+ * The address book of all clusters, with the source it draws from and grants that are worked out once per change. Nothing
+ * is granted before the source is known.
+ */
+export class AddressDesk {
+  readonly #options: AddressDeskOptions;
+  readonly #book = new AddressBook();
+  readonly #listeners = new Map<string, OnGrants>();
+  #source: AddressSource | undefined;
+  #readAt = -Infinity;
+  #reading: Promise<AddressSource> | undefined;
+  #grants: ReadonlyMap<LoadBalancerKey, AddressGrant> = new Map();
+  #isStale = false;
+
+  constructor(options: AddressDeskOptions) {
+    this.#options = options;
+  }
+
+  /** From now on `onGrants` is told; until `leave`. */
+  join(cluster: string, onGrants: OnGrants): void {
+    this.#listeners.set(cluster, onGrants);
+  }
+
+  /** Its Services ask no longer; what they have been given stays theirs. */
+  leave(cluster: string): void {
+    this.#listeners.delete(cluster);
+    this.#book.observe(cluster, []);
+    this.#isStale = true;
+  }
+
+  /** The cluster is gone, and its load balancers with it: what they had is free. */
+  forget(cluster: string): void {
+    for (const { id } of this.#grants.values()) if (id.cluster === cluster) this.#book.release(id);
+    this.leave(cluster);
+    this.#assign();
+  }
+
+  /** Makes sure that the source is known, and not older than `maxAge`. Rejects as the runtime does. */
+  async refresh(maxAge: Millis, signal: AbortSignal): Promise<void> {
+    const { clock, readSource } = this.#options;
+    if (this.#source !== undefined && clock.monotonic() - this.#readAt <= maxAge) return;
+    // One reads for all who ask meanwhile; if it is aborted, the others ask themselves.
+    const isFirst = this.#reading === undefined;
+    this.#reading ??= readSource(signal).finally(() => (this.#reading = undefined));
+    try {
+      this.#take(await this.#reading);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isFirst) throw error;
+      this.#take(await readSource(signal));
+    }
+  }
+
+  /** What runs already, perhaps since an earlier controller. */
+  adopt(existing: Iterable<HeldAddresses>): void {
+    this.#book.adopt(existing);
+    this.#isStale = true;
+  }
+
+  /** All Services of a cluster as they are now. */
+  observe(cluster: string, services: Iterable<LoadBalancerService>): void {
+    this.#book.observe(cluster, services);
+    this.#isStale = true;
+    this.#assign();
+  }
+
+  /** The load balancer is removed: its addresses are free. */
+  release(id: LoadBalancerId): void {
+    this.#book.release(id);
+    this.#isStale = true;
+    this.#assign();
+  }
+
+  /** Whether anything can be granted. */
+  get isOpen(): boolean {
+    return this.#source !== undefined;
+  }
+
+  /** Undefined: the Service is not ours, or the source is not known. */
+  grantOf(id: LoadBalancerId): AddressGrant | undefined {
+    this.#assign();
+    return this.#grants.get(loadBalancerKey(id));
+  }
+
+  /** Addresses a load balancer has been given, whether or not it still wants them. */
+  addressesOf(id: LoadBalancerId): readonly IpAddress[] {
+    return this.#grants.get(loadBalancerKey(id))?.addresses ?? [];
+  }
+
+  #take(source: AddressSource): void {
+    this.#readAt = this.#options.clock.monotonic();
+    if (isEqual(this.#source, source)) return;
+    this.#source = source;
+    this.#isStale = true;
+    this.#assign();
+  }
+
+  #assign(): void {
+    if (!this.#isStale || this.#source === undefined) return;
+    this.#isStale = false;
+    const before = this.#grants;
+    this.#grants = this.#book.assign(this.#source);
+    const changed = new Map<string, ServiceKey[]>();
+    for (const [key, grant] of this.#grants) {
+      const { cluster, service } = grant.id;
+      if (before.has(key) && isEqual(before.get(key), grant)) continue;
+      changed.set(cluster, [...(changed.get(cluster) ?? []), service]);
+    }
+    for (const [cluster, services] of changed) this.#listeners.get(cluster)?.(services);
+  }
+}

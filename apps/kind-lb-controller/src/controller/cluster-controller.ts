@@ -1,0 +1,155 @@
+import {
+  BoundedRunner,
+  isEqual,
+  millis,
+  type Millis,
+  type RunOutcome,
+  seconds,
+  type ServiceKey,
+} from '@switchyard/core';
+import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
+import { type ClusterChange, type ClusterView, isInSync, type SyncedView } from '../cluster/cluster-store.ts';
+import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+import { KeyedQueue } from './keyed-queue.ts';
+import { askRuntime } from './runtime-trouble.ts';
+import { ServiceSync, type ServiceSyncOptions } from './service-sync.ts';
+
+/** Services that are worked on at the same time. Runtimes bound their own work; most of these only wait, as for connections to end. */
+const workers = 16;
+/** Of one Service that fails. */
+const serviceRetry = { first: seconds(1), max: seconds(300) };
+/** Of asking the runtime what there is. */
+const stockRetry = { first: seconds(1), max: seconds(30) };
+/** Even if nothing tells of anything, all is looked at once in this time. */
+const resyncInterval: Millis = seconds(600);
+
+/**
+ * Serves the Services of one cluster, each by itself: one that fails is tried again with a back-off of its own and delays no
+ * other. Level-triggered: what is to be done is worked out from the whole view and from what the runtime has. Nothing
+ * happens before everything was listed in full, and only while `run` runs.
+ */
+export class ClusterController {
+  readonly #options: ServiceSyncOptions;
+  readonly #sync: ServiceSync;
+  readonly #queue: KeyedQueue<ServiceKey>;
+  readonly #stock: BoundedRunner;
+  #view: SyncedView | undefined;
+  /** Services as last seen, but for what we write ourselves. */
+  readonly #intents = new Map<ServiceKey, LoadBalancerService>();
+  /** The runtime was asked what there is; whether it could tell, each Service learns by itself. */
+  #hasAsked = false;
+  #trouble: string | undefined;
+
+  constructor(options: ServiceSyncOptions) {
+    const { clock } = options;
+    this.#options = options;
+    this.#sync = new ServiceSync(options);
+    this.#queue = new KeyedQueue({
+      clock,
+      workers,
+      retry: serviceRetry,
+      run: (key, signal) => this.#syncOne(key, signal),
+    });
+    this.#stock = new BoundedRunner({
+      clock,
+      minGap: millis(100),
+      resyncInterval,
+      retry: stockRetry,
+      run: (_, signal) => this.#takeStock(signal),
+    });
+  }
+
+  /** The cluster has changed. Cheap; must not be called after `run` has ended. */
+  observe(view: ClusterView, change: ClusterChange): void {
+    if (!isInSync(view)) return;
+    const isFirst = this.#view === undefined;
+    this.#view = view;
+    this.#options.addresses.observe(this.#options.cluster, view.services.values());
+    const keys = change.kind === 'all' || isFirst ? view.services.keys() : change.keys;
+    for (const key of keys) {
+      const isNews = this.#isNews(key, view.services.get(key));
+      if (!this.#hasAsked) continue;
+      if (isNews || change.kind === 'all') this.#queue.add(key);
+      else this.#queue.touch(key);
+    }
+    if (isFirst) this.#stock.poke();
+  }
+
+  /** Something happened to these load balancers, of whatever cluster. Cheap. */
+  disturbed(which: readonly LoadBalancerId[] | 'all'): void {
+    const own =
+      which === 'all' ? this.#sync.known : which.filter((id) => this.#isOwn(id)).map(({ service }) => service);
+    for (const key of own) {
+      this.#sync.disturb(key);
+      this.#queue.add(key);
+    }
+    if (which === 'all') this.#stock.poke();
+  }
+
+  /** Runs until aborted; resolves when the work in flight has ended. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { addresses, cluster } = this.#options;
+    addresses.join(cluster, (keys) => {
+      if (this.#hasAsked) for (const key of keys) this.#queue.add(key);
+    });
+    const stop = new AbortController();
+    const either = AbortSignal.any([signal, stop.signal]);
+    const parts = [this.#queue.run(either), this.#stock.run(either)];
+    try {
+      await Promise.all(parts);
+    } finally {
+      stop.abort();
+      await Promise.allSettled(parts);
+      addresses.leave(cluster);
+    }
+  }
+
+  /** What there is, and where addresses come from; load balancers without a Service that wants them are worked on, too. */
+  async #takeStock(signal: AbortSignal): Promise<RunOutcome> {
+    const { runtime, addresses, cluster, log } = this.#options;
+    if (this.#view === undefined) return { status: 'done' };
+    const answer = await askRuntime(async () => {
+      await addresses.refresh(millis(0), signal);
+      return { existing: await runtime.list(cluster, signal) };
+    }, signal);
+    const hadAsked = this.#hasAsked;
+    this.#hasAsked = true;
+    if ('reason' in answer) {
+      const { message } = answer;
+      if (message !== this.#trouble) log.warn('cannot tell what runs; will be tried again', { cluster, message });
+      this.#trouble = message;
+      if (!hadAsked) this.#addAll();
+      return { status: 'retry' };
+    }
+    if (this.#trouble !== undefined) log.info('the runtime works again', { cluster });
+    this.#trouble = undefined;
+    addresses.adopt(answer.existing);
+    this.#sync.adopt(answer.existing);
+    for (const key of this.#sync.known) this.#sync.disturb(key);
+    this.#addAll();
+    return { status: 'done' };
+  }
+
+  #addAll(): void {
+    const keys = new Set([...(this.#view?.services.keys() ?? []), ...this.#sync.known]);
+    for (const key of keys) this.#queue.add(key);
+  }
+
+  #syncOne(key: ServiceKey, signal: AbortSignal): Promise<RunOutcome> {
+    if (this.#view === undefined) return Promise.resolve({ status: 'done' });
+    return this.#sync.sync(key, this.#view, signal);
+  }
+
+  /** Whether anything has changed that we do not write ourselves. */
+  #isNews(key: ServiceKey, service: LoadBalancerService | undefined): boolean {
+    const before = this.#intents.get(key);
+    if (service === undefined) return this.#intents.delete(key);
+    const intent = { ...service, resourceVersion: '', ingress: [], conditions: [], finalizers: [] };
+    this.#intents.set(key, intent);
+    return !isEqual(before, intent);
+  }
+
+  #isOwn({ cluster }: LoadBalancerId): boolean {
+    return cluster === this.#options.cluster;
+  }
+}

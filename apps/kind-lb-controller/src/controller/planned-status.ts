@@ -1,0 +1,133 @@
+import type { V1LoadBalancerIngress } from '@kubernetes/client-node';
+import type { IpAddress, Port, Protocol, ServiceRecord } from '@switchyard/core';
+import { effectiveProfileText } from '../health-profile/profile-text.ts';
+import { type Problem, problemPort, problemText } from '../plan/problem.ts';
+import type { ServicePlan } from '../plan/service-plan.ts';
+import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import { type DesiredCondition, type DesiredStatus, portsConditionType, readyConditionType } from './service-status.ts';
+
+/** Where a load balancer runs, as a runtime's outcome tells it. */
+export interface RunningPlace {
+  readonly where: string;
+  readonly published: readonly string[];
+}
+
+/** Prefix of our error names in `ingress[].ports[].error`; names without one are Kubernetes' own. */
+const errorPrefix = 'switchyard.dev/';
+/** The API server's limit for a condition's message. */
+const maxMessage = 32_768;
+
+/** The status of a Service whose load balancer runs as `spec` says. */
+export function runningStatus(plan: ServicePlan, spec: LoadBalancerSpec, place: RunningPlace): DesiredStatus {
+  const { record } = plan.service;
+  const served = spec.addresses.filter((address) => spec.ports.some(({ addresses }) => addresses.includes(address)));
+  const unmet = unmetReason(plan.problems);
+  const text = [
+    `${spec.profile.name}: ${effectiveProfileText(spec.profile, checkedPort(record))}`,
+    place.where,
+    ...(place.published.length === 0 ? [] : [`published ${place.published.join(', ')}`]),
+    ...plan.problems.map((problem) => problemText(problem, spec.id.cluster)),
+  ].join('; ');
+  return {
+    ingress: served.map((address) => ingressOf(address, record, { spec, problems: plan.problems })),
+    conditions: [
+      ...portsCondition(plan.problems, spec.id.cluster),
+      readyCondition(unmet === undefined ? 'True' : 'False', unmet ?? 'Serving', text),
+    ],
+  };
+}
+
+/**
+ * The status of a Service whose load balancer cannot be made as asked for. `isGone`: there is none; otherwise what ran before
+ * runs on, and its addresses stay announced.
+ */
+export function failedStatus(
+  plan: Pick<ServicePlan, 'problems'>,
+  failure: { readonly reason: string; readonly message: string; readonly isGone: boolean },
+): DesiredStatus {
+  return {
+    ingress: failure.isGone ? [] : undefined,
+    conditions: [...portsCondition(plan.problems, undefined), readyCondition('False', failure.reason, failure.message)],
+  };
+}
+
+/** The reason for a plan that does not run, in the words of conditions. */
+export function refusalReason(problems: readonly Problem[]): string {
+  if (problems.some(isInvalid)) return 'InvalidConfiguration';
+  const [first] = problems;
+  return first === undefined ? 'NotServed' : capitalised(first.kind);
+}
+
+/** Whether the Service itself is to be corrected. */
+function isInvalid({ kind }: Problem): boolean {
+  return kind === 'annotation' || kind === 'noHealthCheckNodePort' || kind === 'requestedIp';
+}
+
+/** Why a load balancer that runs is not what was asked for; undefined: it is. */
+function unmetReason(problems: readonly Problem[]): string | undefined {
+  if (problems.some(({ kind }) => kind === 'annotation')) return 'InvalidConfiguration';
+  if (problems.some(({ kind }) => kind === 'noNodes')) return 'NoNodes';
+  if (problems.some(({ kind }) => kind === 'noEndpoints')) return 'NoEndpoints';
+  return undefined;
+}
+
+function readyCondition(status: 'True' | 'False', reason: string, message: string): DesiredCondition {
+  return { type: readyConditionType, status, reason, message: message.slice(0, maxMessage) };
+}
+
+function portsCondition(problems: readonly Problem[], cluster: string | undefined): readonly DesiredCondition[] {
+  const ofPorts = problems.filter(isPortError);
+  const [first] = ofPorts;
+  if (first === undefined) return [];
+  const kinds = new Set(ofPorts.map(({ kind }) => kind));
+  const reason = kinds.size === 1 ? capitalised(first.kind) : 'SeveralProblems';
+  const message = ofPorts.map((problem) => problemText(problem, cluster)).join('; ');
+  return [{ type: portsConditionType, status: 'True', reason, message: message.slice(0, maxMessage) }];
+}
+
+/** A port without endpoints at the moment is in order. */
+function isPortError(problem: Problem): boolean {
+  return problemPort(problem) !== undefined && problem.kind !== 'noEndpoints';
+}
+
+interface IngressContext {
+  readonly spec: LoadBalancerSpec;
+  readonly problems: readonly Problem[];
+}
+
+function ingressOf(
+  address: IpAddress,
+  { ports }: ServiceRecord,
+  { spec, problems }: IngressContext,
+): V1LoadBalancerIngress {
+  return {
+    ip: address,
+    ipMode: spec.path === 'transparent' ? 'VIP' : 'Proxy',
+    ports: ports.map(({ port, protocol }) => {
+      const error = portError({ address, port, protocol }, problems);
+      return { port, protocol, ...(error === undefined ? {} : { error }) };
+    }),
+  };
+}
+
+function portError(
+  place: { readonly address: IpAddress; readonly port: Port; readonly protocol: Protocol },
+  problems: readonly Problem[],
+): string | undefined {
+  const problem = problems.filter(isPortError).find((one) => {
+    const of = problemPort(one);
+    const isHere = one.kind !== 'portConflict' || one.address === place.address;
+    return of?.port === place.port && of.protocol === place.protocol && isHere;
+  });
+  return problem === undefined ? undefined : `${errorPrefix}${capitalised(problem.kind)}`;
+}
+
+function checkedPort(record: ServiceRecord): Parameters<typeof effectiveProfileText>[1] {
+  const { externalTrafficPolicy, healthCheckNodePort } = record;
+  const isLocal = externalTrafficPolicy === 'Local' && healthCheckNodePort !== undefined;
+  return isLocal ? { kind: 'local', port: healthCheckNodePort } : { kind: 'cluster' };
+}
+
+function capitalised(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+}

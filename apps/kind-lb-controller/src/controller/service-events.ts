@@ -1,0 +1,104 @@
+import type { EventRecorder, RecordedEvent } from '@switchyard/core';
+import { exclusionLabel, type LoadBalancerService } from '../cluster/cluster-objects.ts';
+import { type ExcludedNode, excludedNodeText, type Problem, problemText } from '../plan/problem.ts';
+import { refusalReason } from './planned-status.ts';
+
+/** What our events say they come from. */
+export const eventController = 'switchyard-lb';
+
+/** Things that are told once, and again when they have changed. */
+type LastingTopic = 'excluded' | 'noNodes' | 'problems';
+
+/**
+ * Events on Services, in the words of the cloud service controller where it has some. What lasts (excluded nodes, wrong
+ * configuration) is told when it begins or changes, not each time a Service is looked at.
+ */
+export class ServiceEvents {
+  readonly #recorder: EventRecorder;
+  readonly #told = new Map<string, string>();
+
+  constructor(recorder: EventRecorder) {
+    this.#recorder = recorder;
+  }
+
+  ensuring(service: LoadBalancerService): void {
+    this.#normal(service, 'EnsuringLoadBalancer', 'Ensuring load balancer');
+  }
+
+  ensured(service: LoadBalancerService): void {
+    this.#normal(service, 'EnsuredLoadBalancer', 'Ensured load balancer');
+  }
+
+  updated(service: LoadBalancerService, what: 'hosts' | 'other'): void {
+    this.#normal(service, 'UpdatedLoadBalancer', `Updated load balancer${what === 'hosts' ? ' with new hosts' : ''}`);
+  }
+
+  deleting(service: LoadBalancerService): void {
+    this.#normal(service, 'DeletingLoadBalancer', 'Deleting load balancer');
+  }
+
+  deleted(service: LoadBalancerService): void {
+    this.#normal(service, 'DeletedLoadBalancer', 'Deleted load balancer');
+  }
+
+  failed(service: LoadBalancerService, attempt: 'ensure' | 'delete', why: string): void {
+    const note = `Error syncing load balancer: failed to ${attempt} load balancer: ${why}`;
+    this.#warn(service, 'SyncLoadBalancerFailed', note);
+  }
+
+  /** Which nodes the load balancer leaves out, and whether any is left. */
+  nodes(service: LoadBalancerService, excluded: readonly ExcludedNode[], hasUsable: boolean): void {
+    const text = excluded.map(excludedNodeText).join(', ');
+    if (this.#isNews(service, 'excluded', `${hasUsable} ${text}`) && text !== '') {
+      const note = `${hasUsable ? 'These nodes get' : 'Every node is left out, so the load balancer has nowhere to send connections; these nodes get'} no connections from the load balancer: ${text}${labelAdvice(excluded)}`;
+      const event = { reason: 'LoadBalancerNodesExcluded', action: 'SelectNodes', note };
+      this.#record(service, { ...event, type: hasUsable ? 'Normal' : 'Warning' });
+    }
+    if (this.#isNews(service, 'noNodes', hasUsable ? '' : 'none') && !hasUsable) {
+      this.#warn(service, 'UnAvailableLoadBalancer', 'There are no available nodes for LoadBalancer');
+    }
+  }
+
+  /** What is wrong with the Service, and what of it is not served. */
+  problems(service: LoadBalancerService, problems: readonly Problem[]): void {
+    const lasting = problems.filter(({ kind }) => kind !== 'noNodes' && kind !== 'noEndpoints');
+    const text = lasting.map((problem) => problemText(problem)).join('; ');
+    if (!this.#isNews(service, 'problems', text) || text === '') return;
+    const reason = refusalReason(lasting);
+    this.#record(service, { type: 'Warning', reason, action: 'PlanLoadBalancer', note: text });
+  }
+
+  /** The Service is gone: should one of its name come, everything about it is new. */
+  forget({ uid, record }: Pick<LoadBalancerService, 'uid' | 'record'>): void {
+    for (const topic of ['excluded', 'noNodes', 'problems'] satisfies readonly LastingTopic[]) {
+      this.#told.delete(`${topic} ${record.key} ${uid}`);
+    }
+  }
+
+  #isNews({ uid, record }: LoadBalancerService, topic: LastingTopic, text: string): boolean {
+    const key = `${topic} ${record.key} ${uid}`;
+    if ((this.#told.get(key) ?? '') === text) return false;
+    this.#told.set(key, text);
+    return true;
+  }
+
+  #normal(service: LoadBalancerService, reason: string, note: string): void {
+    this.#record(service, { type: 'Normal', reason, action: 'SyncLoadBalancer', note });
+  }
+
+  #warn(service: LoadBalancerService, reason: string, note: string): void {
+    this.#record(service, { type: 'Warning', reason, action: 'SyncLoadBalancer', note });
+  }
+
+  #record({ record, uid }: LoadBalancerService, event: Omit<RecordedEvent, 'regarding'>): void {
+    const [namespace = '', name = ''] = record.key.split('/');
+    this.#recorder.record({ ...event, regarding: { kind: 'Service', namespace, name, uid } });
+  }
+}
+
+/** kubeadm labels control planes, which surprises everybody whose cluster has no other node. */
+function labelAdvice(excluded: readonly ExcludedNode[]): string {
+  const labelled = excluded.find(({ reason }) => reason === 'label');
+  if (labelled === undefined) return '';
+  return `; kubeadm puts that label on control planes, and "kubectl label node ${labelled.node} ${exclusionLabel}-" takes it off`;
+}

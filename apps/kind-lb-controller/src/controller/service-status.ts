@@ -1,0 +1,105 @@
+import type { V1Condition, V1LoadBalancerIngress } from '@kubernetes/client-node';
+import { type IpAddress, isEqual } from '@switchyard/core';
+import { type LoadBalancerService, ourLoadBalancerClass } from '../cluster/cluster-objects.ts';
+
+/** The Service condition that tells about ports, as Kubernetes names it (KEP-1435). */
+export const portsConditionType = 'LoadBalancerPortsError';
+/** The Service condition that tells whether the load balancer runs as asked for, and with which health checks. */
+export const readyConditionType = 'lb.switchyard.dev/Ready';
+
+const ourConditionTypes: ReadonlySet<string> = new Set([portsConditionType, readyConditionType]);
+
+/** A condition of ours. */
+export interface DesiredCondition {
+  readonly type: typeof portsConditionType | typeof readyConditionType;
+  readonly status: 'True' | 'False';
+  /** CamelCase and stable. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What `status` is to say. */
+export interface DesiredStatus {
+  /** Undefined: what it says already. Otherwise all there is to say; empty: no load balancer. */
+  readonly ingress: readonly V1LoadBalancerIngress[] | undefined;
+  /** At most one of each type of ours; those that are missing here are removed. */
+  readonly conditions: readonly DesiredCondition[];
+}
+
+/** Whether we have written a status of this Service, and not taken it back. */
+export function hasOurConditions({ conditions }: LoadBalancerService): boolean {
+  return conditions.some(({ type }) => type === readyConditionType);
+}
+
+/**
+ * The status of a Service that has no load balancer of ours any more. Where another implementation is responsible now, what may
+ * be its own stays: only `addresses`, which were ours, are taken out.
+ */
+export function clearedStatus(service: LoadBalancerService, addresses: readonly IpAddress[]): DesiredStatus {
+  const { loadBalancerClass: name } = service;
+  const isOthers = name !== undefined && name !== ourLoadBalancerClass;
+  const ours: readonly string[] = addresses;
+  const ingress = isOthers ? service.ingress.filter(({ ip }) => ip === undefined || !ours.includes(ip)) : [];
+  return { ingress, conditions: [] };
+}
+
+/**
+ * What a merge patch is to say of `status`; undefined if it is said already. Lists are replaced as a whole. An empty
+ * ingress is sent as null; `{}` would change nothing.
+ */
+export function statusPatch(
+  service: LoadBalancerService,
+  desired: DesiredStatus,
+  now: string,
+): Readonly<Record<string, unknown>> | undefined {
+  const conditions = conditionsOf(service, desired, now);
+  const { ingress = service.ingress } = desired;
+  const isIngressEqual = isEqual(service.ingress, ingress);
+  const areConditionsEqual = isEqual(service.conditions, conditions);
+  if (isIngressEqual && areConditionsEqual) return undefined;
+  return {
+    ...(isIngressEqual ? {} : { loadBalancer: { ingress: orNull(ingress) } }),
+    ...(areConditionsEqual ? {} : { conditions: orNull(conditions) }),
+  };
+}
+
+/** Those of others stay where they are, ours stay in their order, new ones come last. */
+function conditionsOf(
+  { conditions, generation }: LoadBalancerService,
+  desired: DesiredStatus,
+  now: string,
+): readonly V1Condition[] {
+  const wanted = new Map<string, DesiredCondition>(desired.conditions.map((one) => [one.type, one]));
+  const kept = conditions.flatMap((before): readonly V1Condition[] => {
+    if (!ourConditionTypes.has(before.type)) return [before];
+    const next = wanted.get(before.type);
+    wanted.delete(before.type);
+    return next === undefined ? [] : [conditionOf(next, { before, generation, now })];
+  });
+  return [...kept, ...[...wanted.values()].map((next) => conditionOf(next, { before: undefined, generation, now }))];
+}
+
+interface ConditionContext {
+  readonly before: V1Condition | undefined;
+  readonly generation: number | undefined;
+  readonly now: string;
+}
+
+function conditionOf(next: DesiredCondition, { before, generation, now }: ConditionContext): V1Condition {
+  const isSame = before?.status === next.status && before.reason === next.reason && before.message === next.message;
+  // The generation alone is not worth a write: it would follow every change of the Service.
+  if (before !== undefined && isSame) return before;
+  return {
+    type: next.type,
+    status: next.status,
+    reason: next.reason,
+    message: next.message,
+    // On the wire it is text; the model's type says Date.
+    lastTransitionTime: (before?.status === next.status ? before.lastTransitionTime : now) as Date,
+    ...(generation === undefined ? {} : { observedGeneration: generation }),
+  };
+}
+
+function orNull<T>(list: readonly T[]): readonly T[] | null {
+  return list.length === 0 ? null : list;
+}

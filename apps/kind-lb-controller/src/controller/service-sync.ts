@@ -1,0 +1,321 @@
+import {
+  asError,
+  type Clock,
+  DataplaneError,
+  InvariantError,
+  isEqual,
+  type Logger,
+  type RunOutcome,
+  seconds,
+  type ServiceKey,
+} from '@switchyard/core';
+import { isOurs, type LoadBalancerService, ourLoadBalancerClass } from '../cluster/cluster-objects.ts';
+import type { SyncedView } from '../cluster/cluster-store.ts';
+import { planService } from '../plan/plan-services.ts';
+import { problemText } from '../plan/problem.ts';
+import type { ServicePlan } from '../plan/service-plan.ts';
+import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
+import type { ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
+import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import type { AddressDesk } from './address-desk.ts';
+import { OwnWrites } from './own-writes.ts';
+import { failedStatus, refusalReason, type RunningPlace, runningStatus } from './planned-status.ts';
+import type { ServiceEvents } from './service-events.ts';
+import { askRuntime, type Trouble } from './runtime-trouble.ts';
+import { clearedStatus, type DesiredStatus, hasOurConditions } from './service-status.ts';
+import { cleanupFinalizer, type ServiceWriter } from './service-writer.ts';
+
+/** What bringing one Service's load balancer in line needs. */
+export interface ServiceSyncOptions {
+  /** Name of the cluster as kind knows it. */
+  readonly cluster: string;
+  readonly runtime: LoadBalancerRuntime;
+  readonly addresses: AddressDesk;
+  readonly defaults: PlanDefaults;
+  readonly writer: ServiceWriter;
+  readonly events: ServiceEvents;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** A load balancer that exists, or may exist because its making was begun. */
+interface LoadBalancer {
+  /** What the runtime took last, and where that runs; undefined: nothing, from us. */
+  applied: { readonly spec: LoadBalancerSpec; readonly place: RunningPlace } | undefined;
+  /** It may be different from what was applied: the runtime must be asked. */
+  isDisturbed: boolean;
+  /** Of the last plan that ran. */
+  settings: ServiceSettings | undefined;
+  /** The Service, by its uid, that was told of its making, and of its removal. */
+  ensuringToldTo: string | undefined;
+  deletingToldTo: string | undefined;
+}
+
+/** Addresses of somebody new on the network must be known before one is given away. */
+const maxSourceAge = seconds(5);
+
+const done: RunOutcome = { status: 'done' };
+const retry: RunOutcome = { status: 'retry' };
+
+/**
+ * Brings one Service's load balancer, its finalizer and its status in line with the cluster, in an order that can be broken
+ * off anywhere and begun again: the finalizer is there before the load balancer, the status is written after the
+ * runtime has applied what it says, and the finalizer goes last. Calls for different Services may overlap.
+ */
+export class ServiceSync {
+  readonly #options: ServiceSyncOptions;
+  readonly #loadBalancers = new Map<ServiceKey, LoadBalancer>();
+  readonly #writes = new OwnWrites();
+
+  constructor(options: ServiceSyncOptions) {
+    this.#options = options;
+  }
+
+  /** Services with a load balancer that exists or may exist. */
+  get known(): readonly ServiceKey[] {
+    return [...this.#loadBalancers.keys()];
+  }
+
+  /** These exist, perhaps since an earlier controller. */
+  adopt(existing: readonly ExistingLoadBalancer[]): void {
+    for (const { id } of existing) this.#loadBalancerOf(id.service);
+  }
+
+  /** Something happened to it: the runtime is asked at the next call. */
+  disturb(key: ServiceKey): void {
+    this.#loadBalancerOf(key).isDisturbed = true;
+  }
+
+  /** Never rejects but with `signal.reason`: whatever goes wrong is told, and is to be tried again. */
+  async sync(key: ServiceKey, view: SyncedView, signal: AbortSignal): Promise<RunOutcome> {
+    const seen = view.services.get(key);
+    try {
+      if (seen === undefined) return await this.#removeOrphan(key, signal);
+      const service = this.#writes.newest(seen);
+      if (isOurs(service)) return await this.#serve(service, view, signal);
+      return await this.#retire(service, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#complain(key, error);
+      return retry;
+    }
+  }
+
+  async #serve(service: LoadBalancerService, view: SyncedView, signal: AbortSignal): Promise<RunOutcome> {
+    const { addresses, events, cluster, defaults } = this.#options;
+    const { key } = service.record;
+    const isNew = service.ingress.length === 0 && this.#loadBalancers.get(key)?.applied === undefined;
+    if (isNew || !addresses.isOpen) {
+      const trouble = await askRuntime(() => addresses.refresh(maxSourceAge, signal), signal);
+      if (trouble !== undefined) return this.#failed(service, { ...trouble, problems: [] }, signal);
+    }
+    if (addresses.grantOf(this.#idOf(key)) === undefined) return retry; // deleted in this very moment
+    const plan = planService(service, {
+      cluster,
+      nodes: view.nodes,
+      slices: view.slices,
+      grantOf: (one) => addresses.grantOf({ cluster, service: one }),
+      defaults,
+      lastSettingsOf: (one) => this.#loadBalancers.get(one)?.settings,
+    });
+    events.nodes(service, plan.excludedNodes, !plan.problems.some(({ kind }) => kind === 'noNodes'));
+    const { planned } = plan;
+    if (planned.status !== 'remove') events.problems(service, plan.problems);
+    if (planned.status === 'run') return this.#run(plan, planned, signal);
+    const failure = {
+      reason: refusalReason(plan.problems),
+      message: plan.problems.map((problem) => problemText(problem, cluster)).join('; '),
+    };
+    if (planned.status === 'keep') {
+      await this.#writeStatus(service, failedStatus(plan, { ...failure, isGone: false }), signal);
+      return done;
+    }
+    return this.#refuse(plan, failure, signal);
+  }
+
+  /** Finalizer, load balancer, status. */
+  async #run(
+    plan: ServicePlan,
+    { spec, settings }: { readonly spec: LoadBalancerSpec; readonly settings: ServiceSettings },
+    signal: AbortSignal,
+  ): Promise<RunOutcome> {
+    const { writer, events } = this.#options;
+    const { key } = plan.service.record;
+    const held = await writer.addFinalizer(plan.service, signal);
+    if (!('service' in held)) return done; // the watch tells what it is now
+    const { service } = held;
+    this.#writes.remember(plan.service, service);
+    const loadBalancer = this.#loadBalancerOf(key);
+    const isAnnounced = service.ingress.length > 0;
+    if (!isAnnounced && loadBalancer.ensuringToldTo !== service.uid) {
+      loadBalancer.ensuringToldTo = service.uid;
+      events.ensuring(service);
+    }
+    const before = loadBalancer.applied;
+    const applied = await this.#ensure(loadBalancer, spec, signal);
+    if ('reason' in applied) return this.#failed(service, { ...applied, problems: plan.problems }, signal);
+    loadBalancer.settings = settings;
+    await this.#writeStatus(service, runningStatus({ ...plan, service }, spec, applied.place), signal);
+    loadBalancer.ensuringToldTo = undefined;
+    if (!isAnnounced) events.ensured(service);
+    else if (before !== undefined && !isEqual(before.spec, spec)) {
+      events.updated(service, isEqual(hostsOf(before.spec), hostsOf(spec)) ? 'other' : 'hosts');
+    }
+    return done;
+  }
+
+  /** Asks the runtime, unless it runs so already. */
+  async #ensure(
+    loadBalancer: LoadBalancer,
+    spec: LoadBalancerSpec,
+    signal: AbortSignal,
+  ): Promise<NonNullable<LoadBalancer['applied']> | Trouble> {
+    const { runtime, log } = this.#options;
+    const before = loadBalancer.applied;
+    if (before !== undefined && !loadBalancer.isDisturbed && isEqual(before.spec, spec)) return before;
+    loadBalancer.isDisturbed = false; // it may be disturbed again while the runtime works
+    const outcome = await askRuntime(() => runtime.ensure(spec, signal), signal);
+    if ('reason' in outcome) {
+      loadBalancer.isDisturbed = true;
+      return outcome;
+    }
+    const { where, published, status } = outcome;
+    loadBalancer.applied = { spec, place: { where, published } };
+    const fields = { service: spec.id.service, addresses: spec.addresses, where };
+    if (status === 'applied') log.info('load balancer applied', fields);
+    return loadBalancer.applied;
+  }
+
+  /** It is ours and cannot be served at all. */
+  async #refuse(
+    plan: ServicePlan,
+    failure: { readonly reason: string; readonly message: string },
+    signal: AbortSignal,
+  ): Promise<RunOutcome> {
+    const { events, writer } = this.#options;
+    const { service } = plan;
+    const id = this.#idOf(service.record.key);
+    if (this.#loadBalancers.has(id.service) || service.finalizers.includes(cleanupFinalizer)) {
+      if (!(await this.#remove(id, service, signal))) return retry;
+      events.deleted(service);
+    }
+    const isNews = !service.conditions.some(
+      ({ reason, message }) => reason === failure.reason && message === failure.message,
+    );
+    if (isNews) events.failed(service, 'ensure', failure.message);
+    const written = await this.#writeStatus(service, failedStatus(plan, { ...failure, isGone: true }), signal);
+    if (written !== undefined) await writer.removeFinalizer(written, signal);
+    return done;
+  }
+
+  /** It is not ours, or not any more. */
+  async #retire(service: LoadBalancerService, signal: AbortSignal): Promise<RunOutcome> {
+    const { addresses, events, writer } = this.#options;
+    const id = this.#idOf(service.record.key);
+    const { loadBalancerClass: name, isBeingDeleted } = service;
+    const isWritten = hasOurConditions(service);
+    const mayBeOurs = isWritten || name === undefined || name === ourLoadBalancerClass;
+    const hasFinalizer = service.finalizers.includes(cleanupFinalizer) && mayBeOurs;
+    const isThere = this.#loadBalancers.has(id.service);
+    if (!isThere && !hasFinalizer && (isBeingDeleted || !isWritten)) return done;
+    const held = addresses.addressesOf(id);
+    if ((isThere || hasFinalizer) && !(await this.#remove(id, service, signal))) return retry;
+    let current: LoadBalancerService | undefined = service;
+    if (!isBeingDeleted) current = await this.#writeStatus(service, clearedStatus(service, held), signal);
+    if (current !== undefined && hasFinalizer) await writer.removeFinalizer(current, signal);
+    if (isThere || hasFinalizer) events.deleted(service);
+    events.forget(service);
+    return done;
+  }
+
+  /** Its Service is gone, or never was ours: nobody to tell. */
+  async #removeOrphan(key: ServiceKey, signal: AbortSignal): Promise<RunOutcome> {
+    this.#writes.forget(key);
+    if (!this.#loadBalancers.has(key)) return done;
+    if (!(await this.#remove(this.#idOf(key), undefined, signal))) return retry;
+    this.#options.log.info('removed a load balancer without a Service', { service: key });
+    return done;
+  }
+
+  /** False: it could not be removed, which is told. */
+  async #remove(id: LoadBalancerId, service: LoadBalancerService | undefined, signal: AbortSignal): Promise<boolean> {
+    const { events, runtime, addresses, log } = this.#options;
+    const loadBalancer = this.#loadBalancerOf(id.service);
+    if (service !== undefined && loadBalancer.deletingToldTo !== service.uid) {
+      loadBalancer.deletingToldTo = service.uid;
+      events.deleting(service);
+    }
+    loadBalancer.isDisturbed = true;
+    const trouble = await askRuntime(() => runtime.remove(id, signal), signal);
+    if (trouble === undefined) {
+      this.#loadBalancers.delete(id.service);
+      addresses.release(id);
+      return true;
+    }
+    if (service !== undefined) events.failed(service, 'delete', trouble.message);
+    log.warn('cannot remove a load balancer; will be tried again', { service: id.service, reason: trouble.message });
+    return false;
+  }
+
+  async #failed(
+    service: LoadBalancerService,
+    failure: { readonly reason: string; readonly message: string; readonly problems: ServicePlan['problems'] },
+    signal: AbortSignal,
+  ): Promise<RunOutcome> {
+    const { events, log } = this.#options;
+    events.failed(service, 'ensure', failure.message);
+    log.warn('cannot ensure a load balancer; will be tried again', {
+      service: service.record.key,
+      reason: failure.reason,
+      message: failure.message,
+    });
+    await this.#writeStatus(service, failedStatus(failure, { ...failure, isGone: false }), signal);
+    return retry;
+  }
+
+  /** The Service as it is afterwards; undefined: it is gone. */
+  async #writeStatus(
+    service: LoadBalancerService,
+    desired: DesiredStatus,
+    signal: AbortSignal,
+  ): Promise<LoadBalancerService | undefined> {
+    const write = await this.#options.writer.writeStatus(service, desired, signal);
+    if (write.status === 'written') {
+      const ready = desired.conditions.find(({ status }) => status === 'False')?.reason;
+      const ingress = desired.ingress?.map(({ ip }) => ip);
+      this.#options.log.info('status written', { service: service.record.key, addresses: ingress, notReady: ready });
+    }
+    if (!('service' in write)) return undefined;
+    this.#writes.remember(service, write.service);
+    return write.service;
+  }
+
+  /** Something of ours is broken, or the API server is away. The latter says so in one line. */
+  #complain(service: ServiceKey, thrown: unknown): void {
+    const { log } = this.#options;
+    const error = asError(thrown);
+    if (error instanceof DataplaneError && !(error instanceof InvariantError)) {
+      log.warn('cannot bring a Service in line; will be tried again', { service, reason: error.message });
+    } else log.error('an unexpected error; will be tried again', { service, error });
+  }
+
+  #idOf(service: ServiceKey): LoadBalancerId {
+    return { cluster: this.#options.cluster, service };
+  }
+
+  #loadBalancerOf(key: ServiceKey): LoadBalancer {
+    let found = this.#loadBalancers.get(key);
+    if (found === undefined) {
+      const nobody = { ensuringToldTo: undefined, deletingToldTo: undefined };
+      found = { applied: undefined, isDisturbed: false, settings: undefined, ...nobody };
+      this.#loadBalancers.set(key, found);
+    }
+    return found;
+  }
+}
+
+/** Who may get connections, whatever the ports. */
+function hostsOf({ ports }: LoadBalancerSpec): readonly string[] {
+  const names = ports.flatMap(({ targets }) => targets.filter(({ isDraining }) => !isDraining).map(({ name }) => name));
+  return [...new Set(names)].sort();
+}

@@ -1,0 +1,47 @@
+import { type Clock, millis } from '@switchyard/core';
+import type { RuntimeListener } from '../runtime/runtime.ts';
+import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+
+/** Disturbances of one load balancer that are told at once; those that follow within `window` come with growing waits. */
+const freeCount = 3;
+const window = 60_000;
+const longestWait = 30_000;
+
+/** Tells of load balancers that were disturbed; of those that are disturbed again and again, ever more slowly, so that a container that cannot live does not keep us busy. */
+export class Disturbances implements Disposable {
+  readonly #clock: Clock;
+  readonly #listener: RuntimeListener;
+  readonly #stop = new AbortController();
+  /** When each was disturbed within the last `window`, by key. */
+  readonly #recent = new Map<string, readonly number[]>();
+
+  constructor(clock: Clock, listener: RuntimeListener) {
+    this.#clock = clock;
+    this.#listener = listener;
+  }
+
+  /** Something happened to this one; `key` is its own. */
+  add(key: string, id: LoadBalancerId): void {
+    const now = this.#clock.monotonic();
+    const recent = [...(this.#recent.get(key) ?? []).filter((time) => time > now - window), now];
+    this.#recent.set(key, recent);
+    const wait = recent.length <= freeCount ? 0 : Math.min(longestWait, 1000 * 2 ** (recent.length - freeCount - 1));
+    if (wait === 0) this.#listener.onDisturbed([id]);
+    else void this.#tellLater(id, wait);
+  }
+
+  /** It is no longer there. */
+  forget(key: string): void {
+    this.#recent.delete(key);
+  }
+
+  [Symbol.dispose](): void {
+    this.#stop.abort(new Error('nobody listens any more'));
+  }
+
+  async #tellLater(id: LoadBalancerId, wait: number): Promise<void> {
+    const { signal } = this.#stop;
+    await this.#clock.sleep(millis(wait), signal).catch(() => undefined); // aborted: nobody is told
+    if (!signal.aborted) this.#listener.onDisturbed([id]);
+  }
+}

@@ -1,0 +1,74 @@
+// What a rolling update loses behind each health-check profile: one rollout per profile, fallback off and on, and drain time, measured
+// and predicted, written to docs/generated/profile-losses.{json,md}. Needs root.
+//   --time-scale N (0.5)  --rate N (20, unscaled)  --lb process|docker  --only PROFILE (several)  --out FOLDER (docs/generated)
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpus, release } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { type MeasuredRollout, measureProfiles } from '../src/profile-table/measure-profiles.ts';
+import { type ProfileCell, profileCell } from '../src/profile-table/profile-cell.ts';
+import { profilePage } from '../src/profile-table/profile-page.ts';
+import { profiles as allProfiles } from '../src/profiles.ts';
+import { summarise } from '../src/summarise.ts';
+
+const { values } = parseArgs({
+  options: {
+    'time-scale': { type: 'string', default: '0.5' },
+    rate: { type: 'string', default: '20' },
+    lb: { type: 'string', default: 'process' },
+    only: { type: 'string', multiple: true, default: [] },
+    out: { type: 'string', default: fileURLToPath(new URL('../../../docs/generated', import.meta.url)) },
+  },
+});
+
+function tell(text: string): void {
+  process.stderr.write(`bench: ${(performance.now() / 1000).toFixed(0).padStart(4)} s  ${text}\n`);
+}
+
+function cellOf({ run, drain }: MeasuredRollout): ProfileCell {
+  const cell = profileCell(
+    run.settings,
+    drain,
+    summarise(run, () => []),
+  );
+  const { best, worst } = cell.predicted;
+  const verdict = cell.isWithin ? '' : ' OUTSIDE';
+  tell(
+    `  serves on ${drain} s: ${cell.lost} lost, ${cell.predictedFromEvents} by events, ${best}-${worst} predicted${verdict}`,
+  );
+  return cell;
+}
+
+async function main(): Promise<void> {
+  const machine = `${cpus().length} cores, kernel ${release().split('-')[0]}`;
+  const runtime = values.lb === 'docker' ? 'docker' : 'process';
+  const [timeScale, rate] = [Number(values['time-scale']), Number(values.rate)];
+  const profiles = allProfiles.filter(({ name }) => values.only.length === 0 || values.only.includes(name));
+  const options = {
+    labName: 'profiles',
+    profiles,
+    fallbacks: [false, true],
+    drains: [0, 5, 30],
+    rounds: 1,
+    fastDrain: false,
+    proxyMode: 'nftables',
+    runtime,
+    timeScale,
+    rate,
+  } as const;
+  const cells: ProfileCell[] = [];
+  const stop = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM'] as const)
+    process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
+  for await (const group of measureProfiles(options, { step: tell }, stop.signal)) cells.push(...group.map(cellOf));
+  const figures = { machine, runtime, timeScale, rate, cells } as const;
+  mkdirSync(values.out, { recursive: true });
+  writeFileSync(join(values.out, 'profile-losses.json'), `${JSON.stringify(figures, null, 2)}\n`);
+  writeFileSync(join(values.out, 'profile-losses.md'), profilePage(figures));
+  tell(
+    `${cells.filter((cell) => cell.isWithin).length} of ${cells.length} within the prediction; written to ${values.out}`,
+  );
+}
+
+await main();

@@ -1,0 +1,92 @@
+import {
+  knownProxyTiming,
+  type Millis,
+  millis,
+  predictRollout,
+  type RolloutSetting,
+  type Span,
+} from '@switchyard/core';
+import type { RunSettings } from '../run-record.ts';
+import type { RunSummary } from '../run-summary.ts';
+
+/** One rollout of the table. Requests and seconds are those of an unscaled experiment with `rate` requests per second. */
+export interface ProfileCell {
+  readonly profile: string;
+  readonly interval: number;
+  readonly fall: number;
+  readonly terminatingFallback: boolean;
+  readonly fastDrain: boolean;
+  /** How long the app went on serving after SIGTERM. */
+  readonly drain: number;
+  readonly requests: number;
+  readonly lost: number;
+  /** From the first to the last lost request. */
+  readonly lossWindow: number;
+  /** What the model says of the event times that were observed. */
+  readonly predictedFromEvents: number;
+  /** What the model said before: nothing but the profile, the app and the proxy were known. */
+  readonly predicted: { readonly best: number; readonly expected: number; readonly worst: number };
+  /** Whether the loss lies between the best and the worst, with `tolerance` to either side. */
+  readonly isWithin: boolean;
+}
+
+/** Packets and observers lie beside each other by so much of real time. */
+const slack = millis(100);
+
+/** How soon a load balancer with fast drain follows EndpointSlices, as measured: a watch, a plan, a write to HAProxy. */
+const fastDrainDelay: Span = { shortest: millis(10), longest: millis(500) };
+
+/** The cell of one rollout. `settings.rate` is the real rate of the load; `drain` is in unscaled seconds. */
+export function profileCell(settings: RunSettings, drain: number, summary: RunSummary): ProfileCell {
+  const { best, expected, worst } = predictRollout(rolloutSetting(settings));
+  const requestsOf = (time: Millis): number => (time / 1000) * settings.rate;
+  const { lost } = summary;
+  const tolerance = requestsOf(slack);
+  return {
+    profile: settings.healthCheck.profile,
+    interval: settings.healthCheck.interval / 1000 / settings.timeScale,
+    fall: settings.healthCheck.fall,
+    terminatingFallback: settings.terminatingFallback,
+    fastDrain: settings.fastDrain,
+    drain,
+    requests: summary.requests,
+    lost,
+    lossWindow: round(summary.lossWindowSeconds / settings.timeScale),
+    predictedFromEvents: summary.predictedLost,
+    predicted: {
+      best: round(requestsOf(best)),
+      expected: round(requestsOf(expected)),
+      worst: round(requestsOf(worst)),
+    },
+    isWithin: lost >= requestsOf(best) - tolerance && lost <= requestsOf(worst) + tolerance,
+  };
+}
+
+/** The experiment as the model takes it: the article's Deployment, our agent; durations as they really were. */
+export function rolloutSetting(settings: RunSettings): RolloutSetting {
+  const { healthCheck, terminatingFallback, delayShutdown, timeScale, fastDrain } = settings;
+  const proxy = knownProxyTiming('switchyard');
+  return {
+    policy: 'Local',
+    check: healthCheck,
+    proxy: { ...proxy, terminatingFallback },
+    app: {
+      startup: millis(1000 * timeScale),
+      preStop: millis(0),
+      drain: delayShutdown,
+      gracePeriod: millis(Math.max(30_000 * timeScale, delayShutdown)),
+    },
+    shape: {
+      replicas: 1,
+      nodes: 2,
+      spread: 'perNode',
+      strategy: { kind: 'RollingUpdate', maxSurge: 1, maxUnavailable: 0 },
+      minReady: millis(0),
+    },
+    ...(fastDrain ? { fastDrain: fastDrainDelay } : {}),
+  };
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

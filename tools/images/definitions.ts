@@ -1,0 +1,110 @@
+/** Programs out of Debian packages, with all libraries of those. */
+export interface DebianPrograms {
+  readonly packages: readonly string[];
+  /** Packages that they do without, beside what every base brings. */
+  readonly exclude: readonly string[];
+  /** The files of `/usr/sbin` and `/usr/bin`, `/sbin` and `/bin` that are wanted. */
+  readonly programs: RegExp;
+}
+
+/** What a folder of a build context is filled with. */
+export type LayerContent =
+  | { readonly kind: 'debian'; readonly of: DebianPrograms }
+  | { readonly kind: 'node' }
+  /** An app's bundle with the native addon and its launchers. */
+  | { readonly kind: 'app'; readonly app: AppName }
+  /** The configuration with which a load balancer begins. */
+  | { readonly kind: 'haproxyBase' }
+  /** Nothing but the folder, which the Dockerfile gives to somebody. */
+  | { readonly kind: 'empty' };
+
+/** Apps that are in an image. */
+export type AppName = 'node-agent' | 'kind-lb-controller';
+
+/** What an image is made of. */
+export interface ImageDefinition {
+  /** Folder below `images` with its Dockerfile. */
+  readonly dockerfile: string;
+  /** Whose version it has. */
+  readonly app: AppName;
+  /** Build arguments of its own. */
+  readonly args: Readonly<Record<string, string>>;
+  /** By the folder of the build context that its Dockerfile copies, from the bottom up. */
+  readonly layers: Readonly<Record<string, LayerContent>>;
+}
+
+const node: LayerContent = { kind: 'node' };
+/** For the same packages equal content: layers that images share. */
+const agentLayers = {
+  node,
+  programs: {
+    kind: 'debian',
+    of: {
+      // Whatever forwards, the other's programs are there too: they remove what it, or kube-proxy, has left. iptables in
+      // both variants, because a node may use either.
+      packages: ['nftables', 'iptables'],
+      exclude: [],
+      programs: /^(nft|xtables-(nft|legacy)-multi|ip6?tables-(nft|legacy)(-save|-restore)?)$/,
+    },
+  },
+  agent: { kind: 'app', app: 'node-agent' },
+} as const satisfies ImageDefinition['layers'];
+const loadBalancerLayers = {
+  node,
+  programs: {
+    kind: 'debian',
+    of: {
+      packages: ['haproxy', 'nftables', 'iproute2', 'coreutils'],
+      exclude:
+        'adduser debconf dpkg init-system-helpers libacl1 libattr1 libcap2-bin libdb5.3 libselinux1 libtirpc3 lsb-base sysvinit-utils'.split(
+          ' ',
+        ),
+      programs: /^(haproxy|nft|ip|cat|tee)$/,
+    },
+  },
+  settings: { kind: 'haproxyBase' },
+  run: { kind: 'empty' },
+  controller: { kind: 'app', app: 'kind-lb-controller' },
+} as const satisfies ImageDefinition['layers'];
+
+/** All images that are built here, by name: `switchyard/<name>` is what they are called. */
+export const images = {
+  'agent-nftables': { dockerfile: 'agent', app: 'node-agent', args: { BACKEND: 'nftables' }, layers: agentLayers },
+  'agent-iptables': { dockerfile: 'agent', app: 'node-agent', args: { BACKEND: 'iptables' }, layers: agentLayers },
+  'load-balancer': {
+    dockerfile: 'load-balancer',
+    app: 'kind-lb-controller',
+    args: {},
+    layers: loadBalancerLayers,
+  },
+  'kind-lb-controller': {
+    dockerfile: 'kind-lb-controller',
+    app: 'kind-lb-controller',
+    args: {},
+    layers: {
+      ...loadBalancerLayers,
+      docker: {
+        kind: 'debian',
+        of: {
+          packages: ['docker.io'],
+          exclude:
+            'adduser containerd debconf init-system-helpers iptables libdevmapper1.02.1 libsystemd0 lsb-base runc sysvinit-utils tini'.split(
+              ' ',
+            ),
+          programs: /^docker$/,
+        },
+      },
+    },
+  },
+} as const satisfies Readonly<Record<string, ImageDefinition>>;
+
+/** Names of images. */
+export type ImageName = keyof typeof images;
+
+/** Dataplane backends that have an image of the node agent. */
+export const agentBackends = ['nftables', 'iptables'] as const;
+
+/** Whether a text names an image. */
+export function isImageName(name: string): name is ImageName {
+  return Object.hasOwn(images, name);
+}
