@@ -54,10 +54,19 @@ export function containerVersion(plan: ContainerPlan): string {
   return createHash('sha256').update(JSON.stringify(all)).digest('hex').slice(0, 16);
 }
 
-/**
- * Arguments of `run`, which makes the container and starts it. A port is published under the same number, unless it is in `elsewhere`: then the engine chooses.
- */
+/** Arguments of `run`, which makes the container and starts it: see `createArguments`. */
 export function runArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port>): readonly string[] {
+  return ['run', '--detach', ...containerArguments(plan, elsewhere)];
+}
+
+/**
+ * Arguments of `create`, to which more can be added: HAProxy's own. A port is published under the same number, unless it is in `elsewhere`: then the engine chooses.
+ */
+export function createArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port>): readonly string[] {
+  return ['create', ...containerArguments(plan, elsewhere)];
+}
+
+function containerArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port>): readonly string[] {
   const { id, network, image, addresses, publishOn, ports, isDiscovered } = plan;
   const tags = {
     [labels.cluster]: id.cluster,
@@ -68,8 +77,6 @@ export function runArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port>):
   };
   const published = publishOn === undefined ? [] : ports.map((one) => publishArgument(publishOn, one, elsewhere));
   return [
-    'run',
-    '--detach',
     '--pull=never',
     `--name=${containerName(id)}`,
     `--network=${network}`,
@@ -95,11 +102,13 @@ function kernelSettings({ hasIpv6, engine }: ContainerPlan): readonly string[] {
   return [
     'net.ipv4.ip_unprivileged_port_start=0',
     'net.ipv4.ip_forward=1',
+    // Neighbours are told where an address is now, when the worker has added it.
+    'net.ipv4.conf.all.arp_notify=1',
     // Packets leave by the interface they came by; nobody is to be told of a shorter way.
     'net.ipv4.conf.all.send_redirects=0',
     // nerdctl has no interface yet when it sets them.
     ...(engine === 'nerdctl' ? [] : ['net.ipv4.conf.eth0.send_redirects=0']),
-    ...(hasIpv6 ? ['net.ipv6.conf.all.forwarding=1'] : []),
+    ...(hasIpv6 ? ['net.ipv6.conf.all.forwarding=1', 'net.ipv6.conf.all.ndisc_notify=1'] : []),
   ];
 }
 

@@ -244,9 +244,9 @@ export class DockerRuntime implements LoadBalancerRuntime {
     return [...this.#applied].find(([, { containerId: id }]) => id === containerId)?.[0];
   }
 
+  /** Also at the start, when nothing is applied: somebody may wait for the engine. */
   #onEngine(): void {
     this.#ground.forget();
-    if (this.#applied.size === 0) return;
     this.#applied.clear();
     this.#options.listener.onDisturbed('all');
   }

@@ -1,8 +1,7 @@
 import { HostError } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import { readSetting, writeSetting } from './kernel-settings.ts';
 import { newIpCommand } from './ip-command.ts';
-import { runnerInNetns } from './own-namespace.ts';
+import { newKernelSettings } from './kernel-settings.ts';
 
 /** The interface whose addresses are announced. */
 export interface AnnouncementOptions {
@@ -22,16 +21,17 @@ export interface AnnouncementOptions {
  */
 export async function announceAddresses(options: AnnouncementOptions, signal: AbortSignal): Promise<void> {
   const { interfaceName, netns } = options;
-  const inside = runnerInNetns(options.runner, netns);
+  const settings = newKernelSettings(options.runner, netns);
   const families = [
     { family: 'ipv4', name: 'arp_notify' },
     { family: 'ipv6', name: 'ndisc_notify' },
   ];
   for (const { family, name } of families) {
     const pathOf = (which: string): string => `/proc/sys/net/${family}/conf/${which}/${name}`;
-    const isOn = async (which: string): Promise<boolean> => (await readSetting(inside, pathOf(which), signal)) === '1';
-    if ((await isOn('all')) || (await isOn(interfaceName))) continue;
-    await writeSetting(inside, { path: pathOf(interfaceName), value: '1' }, signal);
+    const values = await Promise.all(['all', interfaceName].map((which) => settings.read(pathOf(which), signal)));
+    // Without the family there is nobody to tell.
+    if (values.includes('1') || values.includes(undefined)) continue;
+    await settings.write(pathOf(interfaceName), '1', signal);
   }
   const ip = newIpCommand(options);
   const attempt = `cannot announce the addresses of ${interfaceName}`;

@@ -10,6 +10,7 @@ import {
 import { type CommandRunner, isProgramMissing } from '@switchyard/host';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { TargetHealth } from '../spec/target-health.ts';
+import { newKernelSettings } from './kernel-settings.ts';
 import { assertNotMachines, netnsPath, runnerInNetns } from './own-namespace.ts';
 import { ProxiedForwarding } from './proxied-forwarding.ts';
 import { proxiedTable } from './proxied-table.ts';
@@ -19,7 +20,7 @@ import { loadTransparent } from './transparent/transparent-table.ts';
 
 /** Where the kernel is to forward, and what that takes. */
 export interface KernelForwarderOptions {
-  /** Runs programs here; they enter `netns` by themselves. `nft`, `cat` and `tee` must be there, `nsenter` for a `netns`. */
+  /** Runs programs here: `nft`; for a `netns` also `nsenter`, `cat` and `tee`. */
   readonly runner: CommandRunner;
   /** Name under /run/netns; undefined: our own namespace. */
   readonly netns: string | undefined;
@@ -72,7 +73,8 @@ class NamespaceForwarder implements KernelForwarder {
     this.#options = options;
     this.#runner = runnerInNetns(options.runner, netns);
     const path = netns === undefined ? undefined : netnsPath(netns);
-    const inside = { ...options, runner: this.#runner, netns: path };
+    const settings = newKernelSettings(options.runner, netns);
+    const inside = { ...options, runner: this.#runner, netns: path, settings };
     this.#proxied = ipFamilies.map((family) => new ProxiedForwarding(inside, family));
   }
 

@@ -9,6 +9,7 @@ import {
 import type { CommandRunner } from '@switchyard/host';
 import { createFlowTable } from '@switchyard/native';
 import { ensureForwarding } from './forwarding-switch.ts';
+import type { KernelSettings } from './kernel-settings.ts';
 import { removeStaleFlows } from './stale-flows.ts';
 
 /** What forwarding with address translation needs of one namespace. */
@@ -17,6 +18,9 @@ export interface ProxiedForwardingOptions {
   readonly runner: CommandRunner;
   /** Path of the namespace; undefined: our own. */
   readonly netns: string | undefined;
+  readonly settings: KernelSettings;
+  readonly interfaceName: string;
+  /** As `KernelForwarderOptions.forwarding`. */
   readonly forwarding: 'set' | 'check';
   readonly clock: Clock;
   readonly logger: Logger;
@@ -27,6 +31,8 @@ export class ProxiedForwarding implements AsyncDisposable {
   readonly #options: ProxiedForwardingOptions;
   readonly ipFamily: IpFamily;
   #backend: DataplaneBackend | undefined;
+  /** Asked once: it takes longer than all the rest. */
+  #isForwarding = false;
 
   constructor(options: ProxiedForwardingOptions, ipFamily: IpFamily) {
     this.#options = options;
@@ -37,13 +43,17 @@ export class ProxiedForwarding implements AsyncDisposable {
   async apply(table: ForwardingTable, signal: AbortSignal): Promise<boolean> {
     const backend = (this.#backend ??= await this.#open(signal));
     if (table.services.size === 0) return (await backend.cleanup(signal)).length > 0;
-    const { runner, netns, forwarding, clock, logger } = this.#options;
-    await ensureForwarding(runner, { ipFamily: this.ipFamily, mode: forwarding }, signal);
+    const { settings, netns, forwarding, interfaceName, clock, logger } = this.#options;
+    if (!this.#isForwarding) {
+      await ensureForwarding(settings, { ipFamily: this.ipFamily, mode: forwarding, interfaceName }, signal);
+      this.#isForwarding = true;
+    }
     const outcome = await backend.apply({ table, scope: { kind: 'full' } }, signal);
     if (outcome.status === 'failed') throw outcome.error;
     const flows = createFlowTable({ clock, ...(netns === undefined ? {} : { netns }) });
     const hasChanged = outcome.writes > 0;
-    const count = await removeStaleFlows({ table, hasChanged }, { flows, clock }, signal);
+    const except = outcome.status === 'partial' ? outcome.failed : undefined;
+    const count = await removeStaleFlows({ table, except, hasChanged }, { flows, clock }, signal);
     if (count > 0) logger.info('stale flows removed', { ipFamily: this.ipFamily, count });
     if (outcome.status === 'partial') throw refused(this.ipFamily, outcome.failed);
     return hasChanged || count > 0;

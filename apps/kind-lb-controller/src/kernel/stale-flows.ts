@@ -1,4 +1,4 @@
-import { type Clock, type ForwardingTable, flowJudge, millis } from '@switchyard/core';
+import { type Clock, type ForwardingTable, flowJudge, millis, type StaleFlowOptions } from '@switchyard/core';
 import type { FlowTable } from '@switchyard/native';
 
 /**
@@ -7,16 +7,25 @@ import type { FlowTable } from '@switchyard/native';
  */
 const secondLook = millis(50);
 
+/** What the kernel was told. */
+export interface AppliedTable {
+  readonly table: ForwardingTable;
+  /** Services that it refused: their flows are left alone. */
+  readonly except: StaleFlowOptions['except'];
+  /** Whether any of it was new to it. */
+  readonly hasChanged: boolean;
+}
+
 /**
  * Removes UDP flows to frontends of the table that lead to anything but a target that may go on serving: their clients would send to it
- * for as long as they send. `hasChanged`: the kernel was just told something new. Returns how many were removed.
+ * for as long as they send. Returns how many were removed.
  */
 export async function removeStaleFlows(
-  { table, hasChanged }: { readonly table: ForwardingTable; readonly hasChanged: boolean },
+  { table, except, hasChanged }: AppliedTable,
   { flows, clock }: { readonly flows: FlowTable; readonly clock: Clock },
   signal: AbortSignal,
 ): Promise<number> {
-  const { destinationPorts, isStale } = flowJudge({ table, isLocalAddress: () => false }); // there are no NodePorts
+  const { destinationPorts, isStale } = flowJudge({ table, except, isLocalAddress: () => false }); // there are no NodePorts
   if (destinationPorts.size === 0) return 0;
   const look = async (): Promise<number> => {
     let count = 0;

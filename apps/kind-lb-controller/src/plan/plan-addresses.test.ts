@@ -4,6 +4,7 @@ import { lbService, type RawServiceSpec } from '../testing/builders.ts';
 import { planOf } from '../testing/plan-input.ts';
 import { node1, plan, problemsOf, specOf } from '../testing/plan-one.ts';
 import type { AddressSource } from './ip-pool.ts';
+import { problemText } from './problem.ts';
 
 describe('loadBalancerIP', () => {
   const asks = (ip: string, parts: RawServiceSpec = {}): RawServiceSpec => ({
@@ -79,6 +80,9 @@ describe('what cannot be served', () => {
     expect(specOf(first!).ports.map(({ port, protocol }) => `${port}/${protocol}`)).toEqual(['80/UDP']);
     expect(problemsOf(first!)).toEqual([
       'port 80/TCP is not load-balanced on 172.18.0.50: Service b/old has it; use another port',
+    ]);
+    expect(first!.problems.map((problem) => problemText(problem, 'other'))).toEqual([
+      'port 80/TCP is not load-balanced on 172.18.0.50: Service b/old of cluster kind has it; use another port',
     ]);
     expect(problemsOf(second!)).toEqual([]);
   });

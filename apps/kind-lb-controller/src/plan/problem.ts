@@ -38,7 +38,7 @@ export type Problem =
       readonly addresses: readonly IpAddress[];
     };
 
-/** What an operator reads about a problem: one sentence without a full stop. `cluster` is the reader's. */
+/** What an operator reads about a problem: one sentence without a full stop. `cluster` is the reader's: Services of others are named with theirs. */
 export function problemText(problem: Problem, cluster?: string): string {
   switch (problem.kind) {
     case 'annotation':
@@ -125,5 +125,5 @@ function refusalText(why: RefusedIp | { readonly reason: 'malformed' }, cluster:
 }
 
 function holderText({ cluster, service }: LoadBalancerId, own: string | undefined): string {
-  return own === undefined || cluster === own ? `Service ${service}` : `Service ${service} of cluster ${cluster}`;
+  return cluster === own ? `Service ${service}` : `Service ${service} of cluster ${cluster}`;
 }

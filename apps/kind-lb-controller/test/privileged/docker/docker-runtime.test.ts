@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ContainerPlan, createArguments, runArguments } from '../../../src/docker/container-arguments.ts';
+import { containerName } from '../../../src/docker/container-names.ts';
+import type { LoadBalancerSpec } from '../../../src/spec/load-balancer-spec.ts';
+import { handImage } from './hand-image.ts';
+import { type DockerSite, type RuntimeUnderTest, siteSpec, startDockerSite } from './docker-site.ts';
+
+const signal = AbortSignal.timeout(600_000);
+let site: DockerSite;
+let one: RuntimeUnderTest;
+
+beforeAll(async () => {
+  site = await startDockerSite('dkrun', signal);
+  one = site.newRuntime();
+});
+
+afterAll(async () => {
+  await one?.[Symbol.asyncDispose]();
+  await site?.[Symbol.asyncDispose]();
+});
+
+const nameOf = ({ id }: LoadBalancerSpec): string => containerName(id);
+
+async function containers(): Promise<readonly string[]> {
+  const names = await site.docker(
+    'ps',
+    '--all',
+    '--filter',
+    'label=dev.switchyard.lb.cluster',
+    '--format',
+    '{{.Names}}',
+  );
+  return names.split('\n').filter(Boolean).sort();
+}
+
+/** What `ensure` leads to again once its end was told. */
+async function untilDisturbed(spec: LoadBalancerSpec, act: () => Promise<unknown>): Promise<void> {
+  const before = one.disturbed.length;
+  await act();
+  await expect.poll(() => one.disturbed.slice(before), { timeout: 5000, interval: 20 }).toContainEqual([spec.id]);
+}
+
+describe('a load balancer', () => {
+  const web = siteSpec('web', 1);
+  const name = nameOf(web);
+
+  test('gets addresses from the top end of the network, not those that others have', async () => {
+    const source = await one.runtime.addressSource(signal);
+    expect(source).toMatchObject({
+      kind: 'pool',
+      cidrs: expect.arrayContaining(['172.30.255.0/24', 'fd00:172:30:0:ffff:ffff:ffff:0/112']) as unknown,
+      reserved: expect.arrayContaining(['172.30.0.1', '172.30.255.255']) as unknown,
+    });
+  });
+
+  test('is a container with its addresses', async () => {
+    const outcome = await one.runtime.ensure(web, signal);
+    expect(outcome).toEqual({ status: 'applied', where: `container ${name}`, published: [] });
+    expect(await site.addressesIn(name)).toEqual(expect.arrayContaining(['172.30.255.1/32']));
+    expect(await one.runtime.list('c', signal)).toEqual([{ id: web.id, addresses: web.addresses }]);
+    expect(await one.runtime.list('other', signal)).toEqual([]);
+  });
+
+  test('has a first process that is not root and has no right', async () => {
+    const status = await site.docker('exec', name, 'cat', '/proc/1/status');
+    expect(status).toMatch(/^Name:\s+haproxy$/m);
+    expect(status).toMatch(/^Uid:\s+99\s/m);
+    for (const set of ['Inh', 'Prm', 'Eff', 'Amb']) expect(status).toMatch(new RegExp(`^Cap${set}:\\s+0+$`, 'm'));
+    expect(status).toMatch(/^CapBnd:\s+0000000000001000$/m); // NET_ADMIN alone
+  });
+
+  test('that runs as wanted costs nothing, and one whose controller is new costs no change', async () => {
+    const begin = performance.now();
+    expect(await one.runtime.ensure(web, signal)).toMatchObject({ status: 'unchanged' });
+    expect(performance.now() - begin).toBeLessThan(5);
+    await using other = site.newRuntime();
+    expect(await other.runtime.list('c', signal)).toHaveLength(1);
+    expect(await other.runtime.ensure(web, signal)).toMatchObject({ status: 'unchanged' });
+  });
+
+  test.each([
+    ['killed', ['kill', name]],
+    ['restarted by hand', ['restart', '--time', '0', name]],
+    ['removed by hand', ['rm', '--force', name]],
+  ])('%s is back within seconds with the same addresses', async (_, command) => {
+    await untilDisturbed(web, () => site.docker(...command));
+    const begin = performance.now();
+    expect(await one.runtime.ensure(web, signal)).toMatchObject({ status: 'applied' });
+    expect(performance.now() - begin).toBeLessThan(15_000);
+    expect(await site.addressesIn(name)).toEqual(expect.arrayContaining(['172.30.255.1/32']));
+    expect(await containers()).toEqual([name]);
+  });
+
+  test('gets a new container when its addresses change, and is told nothing of the old one', async () => {
+    const before = one.disturbed.length;
+    const moved = siteSpec('web', 2);
+    expect(await one.runtime.ensure(moved, signal)).toMatchObject({ status: 'applied' });
+    expect(await one.runtime.list('c', signal)).toEqual([{ id: web.id, addresses: moved.addresses }]);
+    expect(await site.addressesIn(name)).not.toEqual(expect.arrayContaining(['172.30.255.1/32']));
+    expect(await one.runtime.ensure(moved, signal)).toMatchObject({ status: 'unchanged' });
+    expect(one.disturbed.slice(before)).toEqual([]);
+  });
+
+  test('is removed with all that belongs to it, and again without complaint', async () => {
+    await one.runtime.remove(web.id, signal);
+    expect(await containers()).toEqual([]);
+    await one.runtime.remove(web.id, signal);
+  });
+});
+
+describe('half-made by a controller that was killed', () => {
+  const half = siteSpec('half', 10);
+  const name = nameOf(half);
+  const plan = async (): Promise<ContainerPlan> => ({
+    id: half.id,
+    engine: 'docker',
+    network: 'kind',
+    hasIpv6: true,
+    image: handImage,
+    imageId: await site.docker('image', 'inspect', '--format', '{{.Id}}', handImage),
+    addresses: half.addresses,
+    publishOn: undefined,
+    ports: [],
+    isDiscovered: true,
+  });
+
+  test.each([
+    ['made, not started', createArguments],
+    ['started, without a configuration', runArguments],
+  ])('%s: it is listed, and completed as it is', async (_, command) => {
+    const id = await site.docker(...command(await plan(), new Set()));
+    await using next = site.newRuntime();
+    expect(await next.runtime.list('c', signal)).toEqual([{ id: half.id, addresses: half.addresses }]);
+    expect(await next.runtime.ensure(half, signal)).toMatchObject({ status: 'applied' });
+    expect(await site.docker('inspect', '--format', '{{.Id}}', name)).toBe(id);
+    expect(await site.addressesIn(name)).toEqual(expect.arrayContaining(['172.30.255.10/32']));
+    await next.runtime.remove(half.id, signal);
+    expect(await containers()).toEqual([]);
+  });
+
+  test.each([30, 150, 400])('cut off after %d ms: the next controller ends with one container', async (delay) => {
+    await using next = site.newRuntime();
+    await one.runtime.ensure(half, AbortSignal.timeout(delay)).catch(() => undefined);
+    expect(await next.runtime.ensure(half, signal)).not.toMatchObject({ status: 'failed' });
+    expect(await containers()).toEqual([name]);
+    await next.runtime.remove(half.id, signal);
+    expect(await containers()).toEqual([]);
+  });
+
+  test('and not wanted any more: it is removed', async () => {
+    await site.docker(...createArguments(await plan(), new Set()));
+    await one.runtime.remove(half.id, signal);
+    expect(await containers()).toEqual([]);
+  });
+
+  test('two runtimes that make the same one end with one container, and both succeed', async () => {
+    await using other = site.newRuntime();
+    const both = await Promise.all([one, other].map(({ runtime }) => runtime.ensure(half, signal)));
+    expect(both.map(({ status }) => status).sort()).toEqual(['applied', expect.stringMatching(/applied|unchanged/)]);
+    expect(await containers()).toEqual([name]);
+    await one.runtime.remove(half.id, signal);
+  });
+});
+
+describe('what is missing is named, with what to do', () => {
+  test('the image', async () => {
+    await using other = site.newRuntime({ image: 'switchyard/load-balancer:nosuch' });
+    expect(await other.runtime.ensure(siteSpec('x', 20), signal)).toEqual({
+      status: 'failed',
+      reason: 'ImageNotFound',
+      message:
+        'cannot look at image switchyard/load-balancer:nosuch: docker image inspect switchyard/load-balancer:nosuch: it exited with 1 and said: Error: No such image: switchyard/load-balancer:nosuch; pull or build the image, or name another one with --image',
+    });
+  });
+
+  test('the network', async () => {
+    await using other = site.newRuntime({ network: 'nosuch' });
+    const message = expect.stringMatching(
+      /No such network: nosuch; create a kind cluster, .* or name its network with --network/,
+    );
+    expect(await other.runtime.ensure(siteSpec('x', 20), signal)).toEqual({
+      status: 'failed',
+      reason: 'NetworkNotFound',
+      message,
+    });
+    await expect(other.runtime.addressSource(signal)).rejects.toMatchObject({ code: 'docker.noSuchNetwork', message });
+    expect(await containers()).toEqual([]);
+  });
+
+  test('the name, which somebody else has', async () => {
+    const spec = siteSpec('x', 20);
+    await site.docker('create', '--name', nameOf(spec), handImage);
+    expect(await one.runtime.ensure(spec, signal)).toMatchObject({ status: 'failed', reason: 'ContainerNameTaken' });
+    await one.runtime.remove(spec.id, signal);
+    expect(await site.docker('inspect', '--format', '{{.State.Status}}', nameOf(spec))).toBe('created');
+    await site.docker('rm', nameOf(spec));
+  });
+
+  test('the pool, outside of the network', async () => {
+    await using other = site.newRuntime({ pool: ['10.0.0.0/24' as never] });
+    await expect(other.runtime.addressSource(signal)).rejects.toThrow('--pool: 10.0.0.0/24 is not inside network kind');
+  });
+});
+
+test("addresses of another controller's load balancers are reserved", async () => {
+  const spec = siteSpec('web', 30);
+  await one.runtime.ensure(spec, signal);
+  await using other = site.newRuntime({ isServed: (cluster) => cluster !== 'c' });
+  const reserved = async ({ runtime }: RuntimeUnderTest): Promise<unknown> =>
+    ((await runtime.addressSource(signal)) as { reserved: unknown }).reserved;
+  expect(await reserved(other)).toEqual(expect.arrayContaining([...spec.addresses]));
+  expect(await reserved(one)).not.toEqual(expect.arrayContaining([...spec.addresses]));
+  await one.runtime.remove(spec.id, signal);
+});
+
+test('ports are published under the same number where it is free, and a new container comes only when they change', async () => {
+  await using publishing = site.newRuntime({ publishOn: '127.0.0.1' });
+  const { runtime } = publishing;
+  const first = siteSpec('first', 40, [8080]);
+  const second = siteSpec('second', 41, [8080, 8081]);
+  const publishedBy = async (spec: LoadBalancerSpec): Promise<unknown> => {
+    const outcome = await runtime.ensure(spec, signal);
+    return outcome.status === 'failed' ? outcome : outcome.published;
+  };
+  const idOf = (spec: LoadBalancerSpec): Promise<string> => site.docker('inspect', '--format', '{{.Id}}', nameOf(spec));
+  expect(await publishedBy(first)).toEqual(['127.0.0.1:8080 -> 8080/TCP']);
+  expect(await publishedBy(second)).toEqual([
+    expect.stringMatching(/^127\.0\.0\.1:(?!8080)\d+ -> 8080\/TCP$/),
+    '127.0.0.1:8081 -> 8081/TCP',
+  ]);
+  const before = await idOf(first);
+  expect(await publishedBy({ ...first, isWeighted: true })).toEqual(['127.0.0.1:8080 -> 8080/TCP']);
+  expect(await idOf(first)).toBe(before);
+  expect(await publishedBy(siteSpec('first', 40, [8082]))).toEqual(['127.0.0.1:8082 -> 8082/TCP']);
+  expect(await idOf(first)).not.toBe(before);
+  expect(await site.addressesIn(nameOf(first))).toEqual(expect.arrayContaining(['172.30.255.40/32']));
+  for (const { id } of [first, second]) await runtime.remove(id, signal);
+});
+
+test.each([
+  ['gently', false],
+  ['by force', true],
+])('an engine that was restarted %s: all are back with their addresses, without a duplicate', async (_, isKilled) => {
+  const specs = [siteSpec('a', 50), siteSpec('b', 51)];
+  await Promise.all(specs.map((spec) => one.runtime.ensure(spec, signal)));
+  const before = one.disturbed.length;
+  await site.engine.restart({ isKilled }, signal);
+  await expect.poll(() => one.disturbed.slice(before), { timeout: 20_000 }).toContain('all');
+  for (const spec of specs) expect(await one.runtime.ensure(spec, signal)).toMatchObject({ status: 'applied' });
+  expect(await containers()).toEqual(specs.map(nameOf).sort());
+  for (const [index, spec] of specs.entries()) {
+    expect(await site.addressesIn(nameOf(spec))).toEqual(expect.arrayContaining([`172.30.255.5${index}/32`]));
+    await one.runtime.remove(spec.id, signal);
+  }
+});
+
+test('fifty at once', async () => {
+  const specs = Array.from({ length: 50 }, (_, index) => siteSpec(`many${index}`, 100 + index));
+  const begin = performance.now();
+  const outcomes = await Promise.all(specs.map((spec) => one.runtime.ensure(spec, signal)));
+  const took = performance.now() - begin;
+  expect(outcomes.map(({ status }) => status)).toEqual(specs.map(() => 'applied'));
+  expect(await one.runtime.list('c', signal)).toHaveLength(50);
+  expect(took).toBeLessThan(90_000);
+});
