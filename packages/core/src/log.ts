@@ -17,3 +17,14 @@ const ignore = (): void => undefined;
 
 /** Discards everything. */
 export const noopLogger: Logger = { error: ignore, warn: ignore, info: ignore, debug: ignore, trace: ignore };
+
+/** The same logger, whose lines all have these fields; a line's own of the same name win. */
+export function withFields(log: Logger, fixed: LogFields): Logger {
+  return {
+    error: (message, fields) => log.error(message, { ...fixed, ...fields }),
+    warn: (message, fields) => log.warn(message, { ...fixed, ...fields }),
+    info: (message, fields) => log.info(message, { ...fixed, ...fields }),
+    debug: (message, fields) => log.debug(message, { ...fixed, ...fields }),
+    trace: (message, fields) => log.trace(message, { ...fixed, ...fields }),
+  };
+}

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path';
 import { ConfigError, type KnownProxy, type Millis, parseGoDuration } from '@switchyard/core';
 import { Command, CommanderError, Option } from 'commander';
-import { healthProfile, healthProfiles } from '../health-profile/health-profiles.ts';
+import { defaultHealthProfile, healthProfile, healthProfiles } from '../health-profile/health-profiles.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';
 
 /** What is to be checked, and how to say it. */
@@ -65,7 +65,7 @@ export function parseCheckFlags(
 }
 
 function newCommand(): Command {
-  const proxies: readonly KnownProxy[] = ['kube-proxy', 'switchyard', 'kube-proxy-1.25'];
+  const proxies: readonly KnownProxy[] = ['kube-proxy', 'kube-proxy-1.25', 'switchyard', 'switchyard-iptables'];
   return new Command('switchyard-lb check')
     .description('Says, before any rollout, what one will lose behind a health-check profile. Only reads.')
     .argument('<service>', 'a Service of type LoadBalancer')
@@ -76,7 +76,7 @@ function newCommand(): Command {
     .option('--deployment <name>', 'this one only (default: all whose pods the Service selects)')
     .option(
       '--health-check-profile <name>',
-      `all, or one of ${Object.keys(healthProfiles).join(', ')} (default: the Service's, or cloud-provider-kind)`,
+      `all, or one of ${Object.keys(healthProfiles).join(', ')} (default: the Service's, or ${defaultHealthProfile})`,
     )
     .option('--drain-time <duration>', 'how long the app accepts connections after SIGTERM (default: taken as 0s)')
     .addOption(new Option('--proxy <name>', "the nodes' proxy").choices(proxies).default('kube-proxy'))

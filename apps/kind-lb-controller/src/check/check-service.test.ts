@@ -49,9 +49,26 @@ describe('checkService', () => {
     expect(report.deployments[0]?.rows.map(({ profile }) => profile)).toEqual(['azure-lb']);
     expect(report.isFastDrain).toBe(true);
   });
+  test('annotations change the profile as they do for the controller', () => {
+    const annotations = { 'lb.switchyard.dev/health-check-interval': '2s' };
+    const [row] = check({ annotations }, { profiles: undefined }).deployments.flatMap(({ rows }) => rows);
+    expect(row).toMatchObject({
+      profile: 'cloud-provider-kind, changed',
+      noticesAfter: { shortest: 4000, longest: 6000 },
+    });
+  });
+  test('without NodePorts the load balancer follows endpoints in any case', () => {
+    expect(check({ service: { allocateLoadBalancerNodePorts: false } }).isFastDrain).toBe(true);
+  });
+  test('a wrong annotation does not matter where the profile is named', () => {
+    const annotations = { 'lb.switchyard.dev/health-check-profile': 'elb' };
+    expect(check({ annotations }).deployments.length).toBe(1);
+  });
   test('an annotation with an unknown profile is refused by name', () => {
     const annotations = { 'lb.switchyard.dev/health-check-profile': 'elb' };
-    expect(() => check({ annotations }, { profiles: undefined })).toThrow(/annotation .*health-check-profile: .*'elb'/);
+    expect(() => check({ annotations }, { profiles: undefined })).toThrow(
+      /annotation lb.switchyard.dev\/health-check-profile: "elb": no health-check profile/,
+    );
   });
   test('several Deployments are each predicted, by name', () => {
     const objects = exampleObjects();
@@ -70,6 +87,12 @@ describe('checkService warns', () => {
     ['of an app that is killed', 'Killed', { pod: grace(20), container: preStop(17) }, { drain: seconds(5) }],
     ['of a grace period that leaves no room', 'GracePeriodTooShort', { pod: grace(10) }, drain],
     ['of an outage without surge', 'Outage', { deployment: { strategy: { rollingUpdate: one } } }, drain],
+    [
+      'of an outage with a surge that comes too late',
+      'Outage',
+      { deployment: { strategy: { rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } } } },
+      drain,
+    ],
     ['of an outage by Recreate', 'Outage', { deployment: { strategy: { type: 'Recreate' } } }, drain],
     [
       'of a rollout that cannot end',
@@ -117,7 +140,7 @@ describe('checkService warns', () => {
         warnings.map(({ message }) => message),
       );
     expect(holes(0)).toEqual([
-      expect.stringContaining('cloud-provider-kind-envoy (in 13 % of the rollouts; minReadySeconds 3'),
+      expect.stringContaining('cloud-provider-kind-envoy (in 12 % of the rollouts; minReadySeconds 3'),
     ]);
     expect(holes(3)).toEqual([]);
   });

@@ -1,6 +1,7 @@
-import type { V1Service } from '@kubernetes/client-node';
 import { ConfigError, type KnownProxy, type Millis } from '@switchyard/core';
-import { healthProfile } from '../health-profile/health-profiles.ts';
+import { defaultHealthProfile, healthProfile } from '../health-profile/health-profiles.ts';
+import { type AnnotationProblem, parseAnnotations } from '../plan/annotations.ts';
+import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';
 import type { CheckConfig } from './check-flags.ts';
 import { checkWorkload, type WorkloadReport } from './check-workload.ts';
@@ -18,6 +19,7 @@ export interface CheckReport {
   readonly proxy: KnownProxy;
   /** Undefined: nobody said. */
   readonly drain: Millis | undefined;
+  /** Whether the load balancer follows EndpointSlices, besides its health checks. */
   readonly isFastDrain: boolean;
   /** Sorted by name. Empty with a warning that says why. */
   readonly deployments: readonly WorkloadReport[];
@@ -32,8 +34,11 @@ export function checkService(objects: ClusterObjects, config: CheckConfig): Chec
   const { service } = objects;
   const policy = service.spec?.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster';
   const { drain, proxy } = config;
-  const profiles = config.profiles ?? [annotatedProfile(service)];
-  const isFastDrain = config.isFastDrain || annotation(service, 'fast-drain') === 'true';
+  const { settings, problems } = parseAnnotations(service.metadata?.annotations ?? {}, defaultsOf(config));
+  const profiles = config.profiles ?? [annotatedProfile(settings, problems)];
+  // Without NodePorts the load balancer goes to endpoints, and follows their slices in any case.
+  const isFastDrain =
+    (settings?.isFastDrain ?? config.isFastDrain) || service.spec?.allocateLoadBalancerNodePorts === false;
   const options = { policy, profiles, drain, proxy, isFastDrain } as const;
   const deployments = objects.deployments
     .map((deployment) => checkWorkload(workloadOf(deployment, objects), options))
@@ -69,19 +74,19 @@ function serviceWarnings({ service, deployments }: ClusterObjects, { namespace }
   return warnings;
 }
 
-/** The profile that the controller would use for this Service. */
-function annotatedProfile(service: V1Service): HealthProfile {
-  const name = annotation(service, 'health-check-profile');
-  try {
-    return healthProfile(name ?? 'cloud-provider-kind');
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ConfigError('check.annotation', `annotation lb.switchyard.dev/health-check-profile: ${reason}`, {
-      cause,
-    });
-  }
+function defaultsOf({ isFastDrain }: CheckConfig): PlanDefaults {
+  return {
+    healthProfileOf: (name, changes) => healthProfile(name ?? defaultHealthProfile, changes),
+    isFastDrain,
+  };
 }
 
-function annotation({ metadata }: V1Service, name: string): string | undefined {
-  return metadata?.annotations?.[`lb.switchyard.dev/${name}`];
+/** The profile that the controller uses for this Service, unless its annotations are wrong. */
+function annotatedProfile(
+  settings: ServiceSettings | undefined,
+  problems: readonly AnnotationProblem[],
+): HealthProfile {
+  if (settings !== undefined) return settings.profile;
+  const faults = problems.map(({ name, value, fault }) => `annotation ${name}: ${JSON.stringify(value)}: ${fault}`);
+  throw new ConfigError('check.annotation', `${faults.join('; ')}; repair that, or name a --health-check-profile`);
 }

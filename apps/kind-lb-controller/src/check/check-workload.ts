@@ -1,16 +1,15 @@
 import {
   type AppTiming,
   type ExplainedCause,
+  fastDrainTiming,
   knownProxyTiming,
   type KnownProxy,
   type Millis,
   millis,
-  nobodyUpProbability,
   predictRollout,
   type ProxyTiming,
   requiredServing,
   type RolloutSetting,
-  seconds,
   servingTime,
   type Span,
   takenInAfter,
@@ -46,7 +45,7 @@ export interface ProfileRow {
   readonly duration: Millis | undefined;
   /** How likely it is that the load balancer holds nobody UP for a while, and closes connections. 0 to 1. */
   readonly nobodyUp: number;
-  /** With a `minReadySeconds` of this, that cannot be. */
+  /** With a `minReadySeconds` of this, that cannot be, if a new pod comes before an old one goes. */
   readonly minReadyWanted: Millis;
 }
 
@@ -60,9 +59,6 @@ export interface WorkloadReport {
   readonly warnings: readonly Warning[];
 }
 
-/** How soon a controller that follows EndpointSlices has drained a node: a watch event, a plan and a reload. */
-const fastDrainTakes: Span = { shortest: seconds(0.1), longest: seconds(1) };
-
 /** Predicts what rollouts of a Deployment cost. Pure. */
 export function checkWorkload(workload: Workload, options: CheckOptions): WorkloadReport {
   const { minReady, preStop, gracePeriod, startup } = workload;
@@ -75,7 +71,7 @@ export function checkWorkload(workload: Workload, options: CheckOptions): Worklo
   const proxy = knownProxyTiming(options.proxy, minReady);
   const { replicas, nodes, spread, strategy } = workload;
   const shape = { replicas, nodes: Math.max(1, nodes), spread, strategy, minReady };
-  const fastDrain = options.isFastDrain ? { fastDrain: fastDrainTakes } : {};
+  const fastDrain = options.isFastDrain ? { fastDrain: fastDrainTiming } : {};
   const rows = options.profiles.map((check) =>
     rowOf(check.name, { policy: options.policy, check, proxy, app, shape, ...fastDrain }),
   );
@@ -84,10 +80,8 @@ export function checkWorkload(workload: Workload, options: CheckOptions): Worklo
 }
 
 function rowOf(profile: string, setting: RolloutSetting): ProfileRow {
-  const { policy, check, proxy, shape } = setting;
-  const { expected, best, worst, byCause, duration } = predictRollout(setting);
-  const isAlone = policy === 'Local' && shape.replicas === 1 && shape.nodes > 1 && setting.fastDrain === undefined;
-  const delay = millis(proxy.noticesTerminating.shortest + shape.minReady);
+  const { policy, check, proxy } = setting;
+  const { expected, best, worst, byCause, duration, nobodyUp } = predictRollout(setting);
   return {
     profile,
     noticesAfter: policy === 'Local' ? takenOutAfter(check) : undefined,
@@ -97,7 +91,7 @@ function rowOf(profile: string, setting: RolloutSetting): ProfileRow {
     worst,
     byCause,
     duration,
-    nobodyUp: isAlone ? nobodyUpProbability(check, delay) : 0,
+    nobodyUp,
     minReadyWanted: millis(
       Math.max(0, proxy.noticesReady.longest + takenInAfter(check).longest - takenOutAfter(check).shortest),
     ),

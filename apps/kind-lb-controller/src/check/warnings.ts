@@ -43,10 +43,10 @@ function rolloutWarnings({ workload, options, rows }: WarningInput): readonly Wa
   }
   if (strategy.kind === 'Recreate') {
     say('Outage', 'strategy Recreate stops all pods before the first new one starts: nobody answers meanwhile');
-  } else if (replicas > 0 && strategy.maxUnavailable >= replicas && strategy.maxSurge === 0) {
+  } else if (isOutage(workload)) {
     say(
       'Outage',
-      'maxSurge 0 lets all pods go before the first new one is ready; set maxSurge to 1, maxUnavailable to 0',
+      `maxUnavailable ${strategy.maxUnavailable} lets all pods go before the first new one is ready; set it to 0, maxSurge to 1`,
     );
   }
   if (replicas > nodes && spread === 'perNode' && nodes > 0) {
@@ -63,6 +63,12 @@ function rolloutWarnings({ workload, options, rows }: WarningInput): readonly Wa
     );
   }
   return warnings;
+}
+
+/** Whether all pods go before a new one is ready. */
+function isOutage({ replicas, strategy }: Workload): boolean {
+  if (strategy.kind === 'Recreate') return true;
+  return replicas > 0 && strategy.maxUnavailable >= replicas;
 }
 
 /** How a pod ends. */
@@ -94,7 +100,7 @@ function readinessWarnings({ workload }: WarningInput): readonly Warning[] {
 }
 
 /** What the load balancer makes of it. */
-function loadBalancerWarnings({ options, rows, app }: WarningInput): readonly Warning[] {
+function loadBalancerWarnings({ workload, options, rows, app }: WarningInput): readonly Warning[] {
   const warnings: Warning[] = [];
   if (options.policy === 'Cluster') {
     warnings.push({
@@ -113,7 +119,8 @@ function loadBalancerWarnings({ options, rows, app }: WarningInput): readonly Wa
         `${wholeSeconds(longest)} at least; it is ${app.gracePeriod / 1000}`,
     });
   }
-  const holes = rows.filter(({ nobodyUp }) => nobodyUp > 0);
+  // An outage has been told.
+  const holes = isOutage(workload) ? [] : rows.filter(({ nobodyUp }) => nobodyUp > 0);
   if (holes.length > 0) {
     const each = holes.map(({ profile, nobodyUp, minReadyWanted }) => {
       const cure = `minReadySeconds ${wholeSeconds(minReadyWanted)} prevents it`;

@@ -44,6 +44,13 @@ export class AddressDesk {
     this.#isStale = true;
   }
 
+  /** The cluster is gone, and its load balancers with it: what they had is free. */
+  forget(cluster: string): void {
+    for (const { id } of this.#grants.values()) if (id.cluster === cluster) this.#book.release(id);
+    this.leave(cluster);
+    this.#assign();
+  }
+
   /** Makes sure that the source is known, and not older than `maxAge`. Rejects as the runtime does. */
   async refresh(maxAge: Millis, signal: AbortSignal): Promise<void> {
     const { clock, readSource } = this.#options;

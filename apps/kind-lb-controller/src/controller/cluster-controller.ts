@@ -14,8 +14,8 @@ import { KeyedQueue } from './keyed-queue.ts';
 import { askRuntime } from './runtime-trouble.ts';
 import { ServiceSync, type ServiceSyncOptions } from './service-sync.ts';
 
-/** Services that are worked on at the same time. */
-const workers = 4;
+/** Services that are worked on at the same time. Runtimes bound their own work; most of these only wait, as for connections to end. */
+const workers = 16;
 /** Of one Service that fails. */
 const serviceRetry = { first: seconds(1), max: seconds(300) };
 /** Of asking the runtime what there is. */

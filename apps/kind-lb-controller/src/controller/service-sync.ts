@@ -18,6 +18,7 @@ import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
 import type { ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { AddressDesk } from './address-desk.ts';
+import { OwnWrites } from './own-writes.ts';
 import { failedStatus, refusalReason, type RunningPlace, runningStatus } from './planned-status.ts';
 import type { ServiceEvents } from './service-events.ts';
 import { askRuntime, type Trouble } from './runtime-trouble.ts';
@@ -64,6 +65,7 @@ const retry: RunOutcome = { status: 'retry' };
 export class ServiceSync {
   readonly #options: ServiceSyncOptions;
   readonly #loadBalancers = new Map<ServiceKey, LoadBalancer>();
+  readonly #writes = new OwnWrites();
 
   constructor(options: ServiceSyncOptions) {
     this.#options = options;
@@ -86,9 +88,10 @@ export class ServiceSync {
 
   /** Never rejects but with `signal.reason`: whatever goes wrong is told, and is to be tried again. */
   async sync(key: ServiceKey, view: SyncedView, signal: AbortSignal): Promise<RunOutcome> {
-    const service = view.services.get(key);
+    const seen = view.services.get(key);
     try {
-      if (service === undefined) return await this.#removeOrphan(key, signal);
+      if (seen === undefined) return await this.#removeOrphan(key, signal);
+      const service = this.#writes.newest(seen);
       if (isOurs(service)) return await this.#serve(service, view, signal);
       return await this.#retire(service, signal);
     } catch (error) {
@@ -141,6 +144,7 @@ export class ServiceSync {
     const held = await writer.addFinalizer(plan.service, signal);
     if (!('service' in held)) return done; // the watch tells what it is now
     const { service } = held;
+    this.#writes.remember(plan.service, service);
     const loadBalancer = this.#loadBalancerOf(key);
     const isAnnounced = service.ingress.length > 0;
     if (!isAnnounced && loadBalancer.ensuringToldTo !== service.uid) {
@@ -226,6 +230,7 @@ export class ServiceSync {
 
   /** Its Service is gone, or never was ours: nobody to tell. */
   async #removeOrphan(key: ServiceKey, signal: AbortSignal): Promise<RunOutcome> {
+    this.#writes.forget(key);
     if (!this.#loadBalancers.has(key)) return done;
     if (!(await this.#remove(this.#idOf(key), undefined, signal))) return retry;
     this.#options.log.info('removed a load balancer without a Service', { service: key });
@@ -280,7 +285,9 @@ export class ServiceSync {
       const ingress = desired.ingress?.map(({ ip }) => ip);
       this.#options.log.info('status written', { service: service.record.key, addresses: ingress, notReady: ready });
     }
-    return 'service' in write ? write.service : undefined;
+    if (!('service' in write)) return undefined;
+    this.#writes.remember(service, write.service);
+    return write.service;
   }
 
   /** Something of ours is broken, or the API server is away. The latter says so in one line. */

@@ -70,7 +70,7 @@ async function write({ send, service, change, subresource }: Writing, signal: Ab
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
     const changed = change(current);
     if (changed === 'outdated') return { status: 'outdated' };
-    if (changed === undefined) return { status: attempt === 1 ? 'unchanged' : 'written', service: current };
+    if (changed === undefined) return { status: 'unchanged', service: current };
     const { resourceVersion } = current;
     const body =
       subresource === ''

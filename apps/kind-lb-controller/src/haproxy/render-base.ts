@@ -15,7 +15,8 @@ export function renderBase({ adminSocket, serverState }: HaproxyBaseInput): stri
     '# The base of every configuration of switchyard-lb.',
     'global',
     '    log stdout format raw local0 info',
-    `    stats socket ${adminSocket} mode 600 level admin expose-fd listeners`,
+    // The worker in a container is of HAProxy's group, and has no right to override permissions.
+    `    stats socket ${adminSocket} mode 660 level admin expose-fd listeners`,
     `    server-state-file ${serverState}`,
     // Container engines allow a billion files, for each of which HAProxy would reserve memory.
     '    fd-hard-limit 50000',

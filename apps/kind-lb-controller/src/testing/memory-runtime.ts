@@ -5,12 +5,19 @@ import type { AddressSource } from '../plan/ip-pool.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 
+/** What a runtime is asked for. */
+export type RuntimeCall = 'addressSource' | 'list' | 'ensure' | 'remove';
+
 /** A runtime without HAProxy: remembers what it was given, and can be told to refuse it. */
 export class MemoryRuntime implements LoadBalancerRuntime {
   /** By `idText`. */
   readonly running: Map<string, LoadBalancerSpec> = new Map();
+  /** What was asked for and changed something, as `ensure default/web`. */
+  readonly changes: string[] = [];
   /** Asked before each spec is taken; a text is the reason to refuse it. */
   judge: (spec: LoadBalancerSpec) => string | undefined = () => undefined;
+  /** Called before anything is done; may throw, as when the engine is away, or stop time. */
+  before: (call: RuntimeCall, signal: AbortSignal) => Promise<void> | void = () => undefined;
   readonly #source: AddressSource;
 
   constructor(source: AddressSource) {
@@ -22,26 +29,30 @@ export class MemoryRuntime implements LoadBalancerRuntime {
     return renderHaproxy({ specs: [...this.running.values()], ownAddresses: [], weightsPrefix: '/run/weights-' });
   }
 
-  addressSource(): Promise<AddressSource> {
-    return Promise.resolve(this.#source);
+  async addressSource(signal: AbortSignal): Promise<AddressSource> {
+    await this.before('addressSource', signal);
+    return this.#source;
   }
 
-  list(cluster: string): Promise<readonly ExistingLoadBalancer[]> {
+  async list(cluster: string, signal: AbortSignal): Promise<readonly ExistingLoadBalancer[]> {
+    await this.before('list', signal);
     const own = [...this.running.values()].filter(({ id }) => id.cluster === cluster);
-    return Promise.resolve(own.map(({ id, addresses }) => ({ id, addresses })));
+    return own.map(({ id, addresses }) => ({ id, addresses }));
   }
 
-  ensure(spec: LoadBalancerSpec): Promise<EnsureOutcome> {
+  async ensure(spec: LoadBalancerSpec, signal: AbortSignal): Promise<EnsureOutcome> {
+    await this.before('ensure', signal);
     const message = this.judge(spec);
-    if (message !== undefined) return Promise.resolve({ status: 'failed', reason: 'Refused', message });
+    if (message !== undefined) return { status: 'failed', reason: 'Refused', message };
     const isSame = isEqual(this.running.get(idText(spec.id)), spec);
+    if (!isSame) this.changes.push(`ensure ${spec.id.service}`);
     this.running.set(idText(spec.id), spec);
-    return Promise.resolve({ status: isSame ? 'unchanged' : 'applied', where: 'memory', published: [] });
+    return { status: isSame ? 'unchanged' : 'applied', where: 'memory', published: [] };
   }
 
-  remove(id: LoadBalancerId): Promise<void> {
-    this.running.delete(idText(id));
-    return Promise.resolve();
+  async remove(id: LoadBalancerId, signal: AbortSignal): Promise<void> {
+    await this.before('remove', signal);
+    if (this.running.delete(idText(id))) this.changes.push(`remove ${id.service}`);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

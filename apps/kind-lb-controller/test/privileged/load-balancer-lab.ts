@@ -70,7 +70,14 @@ export async function createLoadBalancerLab(name: string, signal: AbortSignal): 
     startController: (flags) =>
       lab.loadBalancer.spawn(
         launcher,
-        [`--kubeconfig=${kubeconfig}`, `--event-log=${eventLog}`, `--run-directory=${lab.folder}/lb`, ...flags],
+        [
+          `--kubeconfig=${kubeconfig}`,
+          `--event-log=${eventLog}`,
+          `--run-directory=${lab.folder}/lb`,
+          '--runtime=process',
+          '--interface=eth0',
+          ...flags,
+        ],
         { logName: 'switchyard-lb' },
       ),
     events: () => (existsSync(eventLog) ? jsonLines<ServerEvent>(eventLog) : []),

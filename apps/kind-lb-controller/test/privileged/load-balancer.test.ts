@@ -19,6 +19,8 @@ const fall = 3;
 const slack = 500;
 const address = '172.18.0.50';
 const flags = [
+  // One that is killed would keep its lease for 15 s.
+  '--leader-elect=false',
   `--address=${address}`,
   '--address=fd00:172:18::50',
   `--health-check-interval=${interval}ms`,
@@ -152,10 +154,9 @@ test('a Service that stops being a LoadBalancer is no longer listened for, and i
   );
   const conditions = await waitUntil('a condition', async () => {
     const { status } = await lbLab.api.get(apiResources.services, { name: 'mixed' }, signal);
-    return (status as { conditions?: readonly { type: string; reason: string; message: string }[] })?.conditions;
+    return (status as { conditions?: readonly unknown[] })?.conditions;
   });
-  expect(conditions).toMatchObject([{ type: 'LoadBalancerPortsError', status: 'True', reason: 'UnsupportedProtocol' }]);
-  expect(conditions[0]?.message).toContain('8090/UDP');
+  expect(conditions).toMatchObject([{ type: 'lb.switchyard.dev/Ready', status: 'True', reason: 'Serving' }]);
   await lbLab.api.patch(
     apiResources.services,
     { name: 'mixed' },

@@ -85,6 +85,10 @@ describe('loadBalancerSourceRanges', () => {
 
 test('an IPv6 Service gets an IPv6 address and is reached over IPv6 all the way', async () => {
   await lbLab.api.delete(apiResources.services, { name: 'three' }, {}, signal);
+  await waitUntil('three to go, whose node port six takes', async () => {
+    const { items } = await lbLab.api.list(apiResources.services, {}, signal);
+    return items.some(({ metadata }) => metadata.name === 'three') ? undefined : true;
+  });
   await create('six', { ipFamilies: ['IPv6'] });
   expect(await addressOf('six')).toBe('fd00:172:18:0:200::1');
   const result = await waitUntil('an answer', async () => {

@@ -103,7 +103,7 @@ describe('switchyard-lb check', () => {
     ['another namespace', ['zeroapp', '-n', 'kube-system'], /kube-system\/services has no 'zeroapp'/],
     ['no Service', [], /check: missing required argument 'service'/],
     ['an unknown profile', ['zeroapp', '--health-check-profile=elb'], /no health-check profile is called 'elb'/],
-    ['an unknown proxy', ['zeroapp', '--proxy=cilium'], /Allowed choices are kube-proxy, switchyard/],
+    ['an unknown proxy', ['zeroapp', '--proxy=cilium'], /Allowed choices are kube-proxy, kube-proxy-1.25, switchyard/],
     ['a duration without unit', ['zeroapp', '--drain-time=5'], /--drain-time: not a duration/],
   ])('refuses %s', async (_, args, message) => {
     await create();

@@ -1,164 +1,358 @@
-import { fixedCredentials, newApiClient, defaultTls } from '@switchyard/core/kubernetes';
-import { millis, noopLogger, systemClock, type Logger } from '@switchyard/core';
-import {
-  type ApiClient,
-  apiResources,
-  type ApiServer,
-  createApiClient,
-  type Service,
-  startApiServer,
-} from '@switchyard/lab';
+import { HostError, parseCidr } from '@switchyard/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Controller } from '../../src/controller/controller.ts';
-import { healthProfile } from '../../src/health-profile/health-profiles.ts';
-import { rawNode, rawService, type RawServiceSpec } from '../../src/testing/builders.ts';
-import { sharedAddresses } from '../../src/testing/example-cluster.ts';
-import { MemoryRuntime } from '../../src/testing/memory-runtime.ts';
-import { watchCluster } from '../../src/cluster/watch-cluster.ts';
-import { newStatusWriter } from '../../src/controller/write-status.ts';
+import { cleanupFinalizer } from '../../src/controller/service-writer.ts';
+import { ControllerBench, eventually } from './controller-bench.ts';
 
-// The lab's API server over loopback HTTP, real reflectors and the real writer; only HAProxy is played.
-let stack: AsyncDisposableStack;
-let server: ApiServer;
-let api: ApiClient;
-let runtime: MemoryRuntime;
-let warnings: string[];
-let stop: AbortController;
-const signal = AbortSignal.timeout(60_000);
+let bench: ControllerBench;
+const pool = { kind: 'pool', cidrs: [parseCidr('172.18.255.0/24')] } as const;
+const exclusionLabel = 'node.kubernetes.io/exclude-from-external-load-balancers';
 
 beforeEach(async () => {
-  stack = new AsyncDisposableStack();
-  server = stack.use(await startApiServer());
-  const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
-  api = stack.use(createApiClient({ url }));
-  runtime = new MemoryRuntime(sharedAddresses);
-  warnings = [];
-  stop = new AbortController();
-  const log: Logger = { ...noopLogger, warn: (_, fields) => void warnings.push(`${fields?.['problem']}`) };
-  const connection = { url: new URL(url), tls: defaultTls, credentials: fixedCredentials(undefined) };
-  const client = stack.use(newApiClient(connection, { clock: systemClock, userAgent: 'test' }));
-  const controller = new Controller({
-    source: sharedAddresses,
-    profile: healthProfile('cloud-provider-kind'),
-    runtime,
-    statusWriter: newStatusWriter({ connection, client, clock: systemClock }),
-    clock: systemClock,
-    log,
-  });
-  const onChange = controller.observe.bind(controller);
-  const tasks = [
-    controller.run(stop.signal),
-    watchCluster({ client, clock: systemClock, random: () => 0.5, log, onChange }, stop.signal),
-  ];
-  stack.defer(async () => {
-    stop.abort();
-    await Promise.allSettled(tasks);
-  });
+  bench = await ControllerBench.start(pool);
+  await bench.createNode('node1', '172.18.0.11');
 });
-afterEach(() => stack.disposeAsync());
+afterEach(() => bench[Symbol.asyncDispose]());
 
-const create = (key: string, parts: RawServiceSpec = {}): Promise<Service> => {
-  const { metadata, spec } = rawService(key, parts);
-  const { clusterIP: _, ...free } = spec ?? {};
-  const object = {
-    apiVersion: 'v1',
-    kind: 'Service',
-    metadata: { name: metadata?.name, namespace: 'default' },
-    spec: free,
-  };
-  return api.create(apiResources.services, object as unknown as Service, signal);
+const announced = (ip: string): object => ({
+  ingress: [{ ip, ipMode: 'Proxy', ports: [{ port: 80, protocol: 'TCP' }] }],
+});
+const served = async (name: string): Promise<void> => {
+  await eventually(async () => expect(await bench.readyOf(name)).toBe('True Serving'));
 };
-const createNode = (name: string, address: string): Promise<unknown> =>
-  api.create(apiResources.nodes, { apiVersion: 'v1', kind: 'Node', ...rawNode(name, [address]) } as never, signal);
-const statusOf = async (name: string): Promise<unknown> =>
-  (await api.get(apiResources.services, { name }, signal)).status;
-const patch = (name: string, body: Readonly<Record<string, unknown>>): Promise<unknown> =>
-  api.patch(apiResources.services, { name }, { kind: 'merge', body }, signal);
-const configuration = (): string => runtime.configuration.text;
-
-async function eventually(expectation: () => Promise<void> | void): Promise<void> {
-  const deadline = systemClock.monotonic() + 8000;
-  for (;;) {
-    try {
-      return await expectation();
-    } catch (error) {
-      if (systemClock.monotonic() > deadline) throw error;
-      await systemClock.sleep(millis(10), signal);
-    }
-  }
-}
-
-const announced = { ingress: [{ ip: '172.18.0.50', ipMode: 'Proxy', ports: [{ port: 80, protocol: 'TCP' }] }] };
+const served255 = async (): Promise<void> => {
+  await served('web');
+  expect((await bench.statusOf('web'))?.loadBalancer).toEqual(announced('172.18.255.1'));
+};
+const goneWith = (name: string): Promise<void> =>
+  eventually(async () => {
+    expect(await bench.find(name)).toBeUndefined();
+    expect([...bench.runtime.running.values()].map(({ id }) => id.service)).not.toContain(`default/${name}`);
+  });
+const reasonsOf = async (name: string): Promise<readonly string[]> =>
+  (await bench.eventsOf(name)).map((text) => text.split(/[ :]/)[1] ?? '');
 
 describe('a LoadBalancer Service', () => {
-  test('gets a frontend, its nodes as servers, and then its status', async () => {
-    await createNode('node1', '172.18.0.11');
-    await create('default/web');
-    await eventually(async () => expect(await statusOf('web')).toMatchObject({ loadBalancer: announced }));
-    expect(configuration()).toContain('bind 172.18.0.50:80');
-    expect(configuration()).toContain('server node1 172.18.0.11:30080 check port 10256');
-    await createNode('node2', '172.18.0.12');
-    await eventually(() => expect(configuration()).toContain('server node2 172.18.0.12:30080'));
-  });
-
-  test('loses both when it becomes a ClusterIP Service', async () => {
-    await create('default/web');
-    await eventually(async () => expect(await statusOf('web')).toMatchObject({ loadBalancer: announced }));
-    await patch('web', { spec: { type: 'ClusterIP' } });
-    await eventually(() => expect(configuration()).not.toContain('frontend'));
-    await eventually(async () => expect(JSON.stringify(await statusOf('web'))).not.toContain('172.18.0.50'));
-  });
-
-  test('is no longer listened for once it is deleted', async () => {
-    await create('default/web');
-    await eventually(() => expect(configuration()).toContain('frontend cluster:default:web:80:ipv4'));
-    await api.delete(apiResources.services, { name: 'web' }, {}, signal);
-    await eventually(() => expect(configuration()).not.toContain('frontend'));
-  });
-
-  test('that waits for a finalizer is cleared already', async () => {
-    await create('default/web');
-    await eventually(async () => expect(await statusOf('web')).toMatchObject({ loadBalancer: announced }));
-    await patch('web', { metadata: { finalizers: ['example.com/wait'] } });
-    await api.delete(apiResources.services, { name: 'web' }, {}, signal);
-    await eventually(async () => expect(await statusOf('web')).toEqual({ loadBalancer: {} }));
-    expect(configuration()).not.toContain('frontend');
-  });
-
-  test('with a UDP port gets a condition and one warning, however often it changes', async () => {
-    const ports = [{ port: 53, nodePort: 30053, protocol: 'UDP' }];
-    await create('default/dns', { spec: { ports } });
-    await eventually(async () =>
-      expect(await statusOf('dns')).toMatchObject({
-        conditions: [{ type: 'LoadBalancerPortsError', status: 'True', reason: 'UnsupportedProtocol' }],
-      }),
+  test('gets finalizer, load balancer, status with its health checks, and the events of a cloud', async () => {
+    bench.controller();
+    await bench.create('default/web');
+    await served255();
+    const service = await bench.find('web');
+    expect(service?.metadata?.finalizers).toEqual([cleanupFinalizer]);
+    const ready = (await bench.statusOf('web'))?.conditions?.[0];
+    expect(ready?.message).toBe(
+      'cloud-provider-kind: HTTP GET :10256/healthz every 5 s, out after 3 failures (10 to 15 s), in after 1; memory',
     );
-    await patch('dns', { metadata: { labels: { touched: 'yes' } } });
-    await create('default/web');
-    await eventually(async () => expect(await statusOf('web')).toMatchObject({ loadBalancer: announced }));
-    expect(warnings).toEqual(['port 53/UDP is not load-balanced: HAProxy forwards TCP only']);
+    await eventually(async () =>
+      expect(await bench.eventsOf('web')).toEqual([
+        'Normal EnsuringLoadBalancer: Ensuring load balancer',
+        'Normal EnsuredLoadBalancer: Ensured load balancer',
+      ]),
+    );
+  });
+
+  test('follows nodes, ports and annotations, and says so', async () => {
+    bench.controller();
+    await bench.create('default/web');
+    await served255();
+    await bench.createNode('node2', '172.18.0.12');
+    await eventually(() => expect(bench.runtime.configuration.text).toContain('node2'));
+    await eventually(async () =>
+      expect((await bench.eventsOf('web')).at(-1)).toBe(
+        'Normal UpdatedLoadBalancer: Updated load balancer with new hosts',
+      ),
+    );
+    await bench.patch('web', { spec: { loadBalancerSourceRanges: ['192.0.2.0/24'] } });
+    await eventually(async () =>
+      expect((await bench.eventsOf('web')).at(-1)).toBe('Normal UpdatedLoadBalancer: Updated load balancer'),
+    );
+    await bench.patch('web', { metadata: { annotations: { 'lb.switchyard.dev/path': 'transparent' } } });
+    await eventually(async () =>
+      expect((await bench.statusOf('web'))?.loadBalancer?.ingress).toMatchObject([{ ipMode: 'VIP' }]),
+    );
+  });
+
+  test('that is deleted goes when its load balancer is gone', async () => {
+    bench.controller();
+    await bench.create('default/web');
+    await served255();
+    await bench.delete('web');
+    await goneWith('web');
+    await eventually(async () =>
+      expect((await bench.eventsOf('web')).slice(-2)).toEqual([
+        'Normal DeletingLoadBalancer: Deleting load balancer',
+        'Normal DeletedLoadBalancer: Deleted load balancer',
+      ]),
+    );
+  });
+
+  test('that becomes a ClusterIP Service loses load balancer, status and finalizer', async () => {
+    bench.controller();
+    await bench.create('default/web');
+    await served255();
+    await bench.patch('web', { spec: { type: 'ClusterIP' } });
+    await eventually(async () => {
+      const service = await bench.find('web');
+      expect(service?.metadata?.finalizers ?? []).toEqual([]);
+      expect(service?.status).toEqual({ loadBalancer: {} });
+    });
+    expect(bench.runtime.changes).toEqual(['ensure default/web', 'remove default/web']);
+  });
+
+  test('of a class of others is left alone, one of ours is served', async () => {
+    bench.controller();
+    await bench.create('default/theirs', { spec: { loadBalancerClass: 'example.com/lb' } });
+    await bench.create('default/web', { spec: { loadBalancerClass: 'switchyard.dev/lb' } });
+    await served('web');
+    expect(await bench.find('theirs')).not.toHaveProperty('metadata.finalizers');
+    expect(bench.runtime.changes).toEqual(['ensure default/web']);
+  });
+
+  test('is not told anything again when the controller starts anew', async () => {
+    const first = bench.controller();
+    await bench.create('default/web');
+    await served255();
+    await eventually(async () => expect(await reasonsOf('web')).toHaveLength(2));
+    await first.stop();
+    bench.controller();
+    await bench.create('default/other');
+    await served('other');
+    await bench.patch('web', { metadata: { labels: { touched: 'yes' } } });
+    await bench.create('default/third');
+    await served('third');
+    expect(await reasonsOf('web')).toEqual(['EnsuringLoadBalancer', 'EnsuredLoadBalancer']);
+  });
+});
+
+describe('nodes', () => {
+  test('that are left out are named, with the reason, and how to change that', async () => {
+    await bench.createNode('kind-control-plane', '172.18.0.2', { [exclusionLabel]: '' });
+    bench.controller();
+    await bench.create('default/web');
+    await served255();
+    const text =
+      'Normal LoadBalancerNodesExcluded: These nodes get no connections from the load balancer: kind-control-plane ' +
+      `(label ${exclusionLabel}); kubeadm puts that label on control planes, and "kubectl label node kind-control-plane ` +
+      `${exclusionLabel}-" takes it off`;
+    await eventually(async () => expect(await bench.eventsOf('web')).toContain(text));
+  });
+
+  test('of which none is left are the answer to "why does it not work"', async () => {
+    await bench.api.patch(
+      { group: '', version: 'v1', plural: 'nodes', kind: 'Node', isNamespaced: false },
+      { name: 'node1' },
+      { kind: 'merge', body: { metadata: { labels: { [exclusionLabel]: '' } } } },
+      new AbortController().signal,
+    );
+    bench.controller();
+    await bench.create('default/web');
+    await eventually(async () => expect(await bench.readyOf('web')).toBe('False NoNodes'));
+    await eventually(async () => {
+      const events = await bench.eventsOf('web');
+      expect(events).toContain('Warning UnAvailableLoadBalancer: There are no available nodes for LoadBalancer');
+      expect(events.find((text) => text.includes('LoadBalancerNodesExcluded'))).toMatch(
+        /^Warning .*: Every node is left out, so the load balancer has nowhere to send connections; .* node1 \(label /,
+      );
+    });
+  });
+});
+
+describe('wrong configuration', () => {
+  test('is told, leaves what ran before running, and heals when it is corrected', async () => {
+    bench.controller();
+    await bench.create('default/web');
+    await served255();
+    const annotate = (value: string | null): Promise<unknown> =>
+      bench.patch('web', { metadata: { annotations: { 'lb.switchyard.dev/health-check-fall': value } } });
+    await annotate('often');
+    await eventually(async () => expect(await bench.readyOf('web')).toBe('False InvalidConfiguration'));
+    expect((await bench.statusOf('web'))?.loadBalancer).toEqual(announced('172.18.255.1'));
+    expect(bench.runtime.changes).toEqual(['ensure default/web']);
+    await eventually(async () =>
+      expect((await bench.eventsOf('web')).at(-1)).toMatch(
+        /^Warning InvalidConfiguration: annotation lb\.switchyard\.dev\/health-check-fall: "often" cannot be used: /,
+      ),
+    );
+    await annotate(null);
+    await served255();
+  });
+
+  test('of a new Service is told, and nothing is made; the others do not suffer', async () => {
+    const { log } = bench.controller();
+    await bench.create('default/bad', { annotations: { 'lb.switchyard.dev/path': 'sideways' } });
+    await bench.create('default/web');
+    await served('web');
+    await eventually(async () => expect(await bench.readyOf('bad')).toBe('False InvalidConfiguration'));
+    expect(bench.runtime.changes).toEqual(['ensure default/web']);
+    expect(log.transitions.filter((line) => line.startsWith('error'))).toEqual([]);
   });
 });
 
 describe('trouble', () => {
-  test('conflicts are tried again, from the newer Service, until the write gets through', async () => {
-    server.faults.inject({ kind: 'status', status: 409 }, { method: 'PATCH', target: /\/status$/, times: 7 });
-    await create('default/web');
-    await eventually(async () => expect(await statusOf('web')).toMatchObject({ loadBalancer: announced }));
+  test('of a runtime is told and tried again, while other Services are served', async () => {
+    bench.runtime.judge = ({ id }) => (id.service === 'default/web' ? 'no disk; make room' : undefined);
+    bench.controller();
+    await bench.create('default/web');
+    await bench.create('default/other');
+    await served('other');
+    await eventually(async () => expect(await bench.readyOf('web')).toBe('False Refused'));
+    expect((await bench.statusOf('web'))?.loadBalancer).toEqual({});
+    await eventually(async () =>
+      expect(await bench.eventsOf('web')).toContain(
+        'Warning SyncLoadBalancerFailed: Error syncing load balancer: failed to ensure load balancer: no disk; make room',
+      ),
+    );
+    bench.runtime.judge = () => undefined;
+    await served('web');
   });
 
-  test('no status is announced while HAProxy rejects the configuration; it comes once it does not', async () => {
-    let isBroken = true;
-    let rejections = 0;
-    runtime.judge = () => {
-      if (!isBroken) return undefined;
-      rejections++;
-      return 'no';
-    };
-    await create('default/web');
-    await eventually(() => expect(rejections).toBeGreaterThan(1)); // tried again by itself
-    expect(await statusOf('web')).toEqual({ loadBalancer: {} });
-    isBroken = false;
-    await eventually(async () => expect(await statusOf('web')).toMatchObject({ loadBalancer: announced }));
+  test('whose words change each time does not make it a hot loop', async () => {
+    let attempts = 0;
+    bench.runtime.judge = () => `attempt ${++attempts}`;
+    bench.controller();
+    await bench.create('default/web');
+    await eventually(async () => expect(await bench.readyOf('web')).toBe('False Refused'));
+    await eventually(() => expect(attempts).toBe(2)); // after a second
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(attempts).toBe(2);
   });
+
+  test('of an engine that is away is told to every Service, and ends by itself', async () => {
+    let isAway = true;
+    bench.runtime.before = (call) => {
+      if (isAway) throw new HostError('docker.network', `${call}: network kind is missing; create a kind cluster`);
+    };
+    bench.controller();
+    await bench.create('default/web');
+    await eventually(async () => expect(await bench.readyOf('web')).toBe('False RuntimeFailed'));
+    await eventually(async () =>
+      expect((await bench.eventsOf('web')).at(-1)).toMatch(
+        /^Warning SyncLoadBalancerFailed: .*network kind is missing/,
+      ),
+    );
+    isAway = false;
+    await served255();
+  });
+
+  test('with conflicts is tried again from the newer Service, until the write gets through', async () => {
+    bench.server.faults.inject({ kind: 'status', status: 409 }, { method: 'PATCH', target: /\/status$/, times: 7 });
+    bench.controller();
+    await bench.create('default/web');
+    await served255();
+  });
+
+  test('at removal keeps the Service until it is over', async () => {
+    bench.controller();
+    await bench.create('default/web');
+    await served255();
+    let isStuck = true;
+    bench.runtime.before = (call) => {
+      if (isStuck && call === 'remove') throw new HostError('docker.rm', 'the container does not stop');
+    };
+    await bench.delete('web');
+    await eventually(async () =>
+      expect(await bench.eventsOf('web')).toContain(
+        'Warning SyncLoadBalancerFailed: Error syncing load balancer: failed to delete load balancer: the container does not stop',
+      ),
+    );
+    expect((await bench.find('web'))?.metadata?.finalizers).toEqual([cleanupFinalizer]);
+    isStuck = false;
+    await goneWith('web');
+  });
+
+  test('a load balancer that was removed by hand comes back when the runtime tells', async () => {
+    const { disturbances } = bench.controller();
+    await bench.create('default/web');
+    await served255();
+    for (const which of [[{ cluster: 'kind', service: 'default/web' as never }], 'all'] as const) {
+      bench.runtime.running.clear();
+      disturbances.tell(which);
+      await eventually(() => expect(bench.runtime.running.size).toBe(1));
+    }
+  });
+});
+
+describe('a controller that is killed', () => {
+  const hang = (signal: AbortSignal): Promise<never> =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  test.each<[step: string, at: 'ensure' | 'remove' | 'status' | 'finalizer']>([
+    ['after the finalizer, before the load balancer', 'ensure'],
+    ['after the load balancer, before the status', 'status'],
+    ['while a Service waits for its load balancer to go', 'remove'],
+    ['after the load balancer went, before the finalizer', 'finalizer'],
+  ])('%s leaves what the next one brings to its end, once', async (_, at) => {
+    const isRemoval = at === 'remove' || at === 'finalizer';
+    const reached = Promise.withResolvers<void>();
+    let fault: Disposable | undefined;
+    const first = bench.controller();
+    if (isRemoval) {
+      await bench.create('default/web');
+      await served255();
+    }
+    if (at === 'ensure' || at === 'remove') {
+      bench.runtime.before = (call, signal) => {
+        if (call !== at) return undefined;
+        reached.resolve();
+        return hang(signal);
+      };
+    } else {
+      const target = at === 'status' ? /\/status$/ : /services\/web$/;
+      fault = bench.server.faults.inject({ kind: 'status', status: 500 }, { method: 'PATCH', target });
+      reached.resolve();
+    }
+    await (isRemoval ? bench.delete('web') : bench.create('default/web'));
+    await reached.promise;
+    await eventually(() => {
+      if (at === 'status') expect(bench.runtime.changes).toEqual(['ensure default/web']);
+      if (at === 'finalizer') expect(bench.runtime.changes.at(-1)).toBe('remove default/web');
+    });
+    await first.stop();
+    bench.runtime.before = () => undefined;
+    fault?.[Symbol.dispose]();
+    bench.controller();
+    if (isRemoval) await goneWith('web');
+    else await served255();
+    const ensured = bench.runtime.changes.filter((change) => change === 'ensure default/web');
+    expect(ensured).toHaveLength(1);
+  });
+
+  test('leaves no orphan: what nobody wants any more is removed by the next one', async () => {
+    const first = bench.controller();
+    await bench.create('default/web');
+    await bench.create('default/stays');
+    await served('web');
+    await served('stays');
+    await first.stop();
+    await bench.patch('web', { metadata: { finalizers: null } });
+    await bench.delete('web');
+    bench.controller();
+    await eventually(() =>
+      expect([...bench.runtime.running.values()].map(({ id }) => id.service)).toEqual(['default/stays']),
+    );
+  });
+});
+
+describe('two controllers', () => {
+  test('one works, the other one waits, and follows', async () => {
+    const first = bench.controller('lease');
+    await eventually(() => expect(first.log.transitions).toContain('info leading'));
+    const second = bench.controller('lease');
+    await bench.create('default/web');
+    await served255();
+    expect(second.log.transitions).toEqual(['info waiting for the lease']);
+    await first.stop();
+    await bench.create('default/other');
+    await served('other');
+    expect(second.log.transitions).toContain('info leading');
+    expect(await reasonsOf('web')).toEqual(['EnsuringLoadBalancer', 'EnsuredLoadBalancer']);
+  });
+});
+
+test('fifty Services at once are all served, each with an address of its own', async () => {
+  bench.controller();
+  const names = Array.from({ length: 50 }, (_, index) => `s${index}`);
+  await Promise.all(names.map((name) => bench.create(`default/${name}`)));
+  await eventually(() => expect(bench.runtime.running.size).toBe(50));
+  const addresses = new Set([...bench.runtime.running.values()].flatMap((spec) => spec.addresses));
+  expect(addresses.size).toBe(50);
+  for (const name of names) await served(name);
 });

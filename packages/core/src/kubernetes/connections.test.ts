@@ -12,7 +12,7 @@ import { seconds, systemClock } from '../time.ts';
 import { newApiClient } from './api-client.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 import { inClusterConnection } from './in-cluster.ts';
-import { kubeconfigConnection } from './load-kubeconfig.ts';
+import { kubeconfigConnection, kubeconfigTextConnection } from './load-kubeconfig.ts';
 
 const tlsFolder = fileURLToPath(new URL('../../test/fixtures/tls/', import.meta.url));
 const pem = (name: string): string => readFileSync(join(tlsFolder, name), 'utf8');
@@ -89,6 +89,24 @@ describe('kubeconfig', () => {
     });
     const answer = await get(await kubeconfigConnection(path, clock));
     expect(JSON.parse(answer)).toEqual({ client: 'test-client', authorization: 'Bearer abc' });
+  });
+
+  test('that is no file, but text, as read from a kind node', async () => {
+    await using server = await tlsServer();
+    const path = await kubeconfig({
+      server: server.url,
+      cluster: { 'certificate-authority-data': base64('ca.crt') },
+      user: { 'client-certificate-data': base64('client.crt'), 'client-key-data': base64('client.key') },
+    });
+    const answer = await get(await kubeconfigTextConnection(readFileSync(path, 'utf8'), 'of cluster kind', clock));
+    expect(JSON.parse(answer)).toMatchObject({ client: 'test-client' });
+    await expect(kubeconfigTextConnection('{}', 'of cluster kind', clock)).rejects.toThrow(
+      'kubeconfig of cluster kind: it has no current-context',
+    );
+    const withPlugin = await kubeconfig({ server: server.url, user: { exec: { command: 'x' } } });
+    await expect(kubeconfigTextConnection(readFileSync(withPlugin, 'utf8'), 'of cluster kind', clock)).rejects.toThrow(
+      /needs a program to be run/,
+    );
   });
 
   test('files are relative to the kubeconfig; tls-server-name is checked instead of the host', async () => {

@@ -12,3 +12,12 @@ export async function kubeconfigConnection(path: string, clock: Clock): Promise<
   const { connectionFromKubeconfig } = await import('./kubeconfig.ts');
   return connectionFromKubeconfig(path, clock);
 }
+
+/**
+ * The connection of a kubeconfig's text, as `plainKubeconfigConnection`: no exec plug-in, no auth provider. `name` says in messages
+ * what it is of, such as `of cluster kind`. Rejects with `ConfigError`.
+ */
+export async function kubeconfigTextConnection(text: string, name: string, clock: Clock): Promise<ApiServerConnection> {
+  const plain = await import('./plain-kubeconfig.ts');
+  return plain.kubeconfigTextConnection(text, name, clock);
+}

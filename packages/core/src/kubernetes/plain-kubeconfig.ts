@@ -11,8 +11,30 @@ import { readText, rereadCredentials, tokenFileCredentials } from './credentials
  * asked. Files it names are relative to it; data in it wins over a file, as for kubectl. Rejects with `ConfigError`, one
  * line, for whatever is wrong with it; `proxy-url` and impersonation are refused, not ignored.
  */
-export async function plainKubeconfigConnection(path: string, clock: Clock): Promise<ApiServerConnection | undefined> {
-  const context = await readContext(path);
+export function plainKubeconfigConnection(path: string, clock: Clock): Promise<ApiServerConnection | undefined> {
+  return connectionOf({ path, read: () => readText(path, 'kubeconfig') }, clock);
+}
+
+/**
+ * The same for a kubeconfig that is no file: `text` is its contents, `name` says in messages what it is of, such as `of cluster kind`.
+ * Rejects with `ConfigError` where the user has an exec plug-in or an auth provider.
+ */
+export async function kubeconfigTextConnection(text: string, name: string, clock: Clock): Promise<ApiServerConnection> {
+  const connection = await connectionOf({ path: name, read: () => Promise.resolve(text) }, clock);
+  if (connection === undefined) throw broken(name, 'its user needs a program to be run for credentials');
+  return connection;
+}
+
+/** A kubeconfig and how to get its text. */
+interface KubeconfigPlace {
+  /** For messages, and what files in it are relative to. */
+  readonly path: string;
+  readonly read: () => Promise<string>;
+}
+
+async function connectionOf(place: KubeconfigPlace, clock: Clock): Promise<ApiServerConnection | undefined> {
+  const { path } = place;
+  const context = await readContext(place);
   const { cluster, user } = context;
   if (user['exec'] !== undefined || user['auth-provider'] !== undefined) return undefined;
   return {
@@ -24,7 +46,7 @@ export async function plainKubeconfigConnection(path: string, clock: Clock): Pro
       serverName: text(cluster, 'tls-server-name'),
       insecureSkipVerify: cluster['insecure-skip-tls-verify'] === true,
     },
-    credentials: await credentialsOf(path, user, clock),
+    credentials: await credentialsOf(place, user, clock),
   };
 }
 
@@ -37,8 +59,8 @@ interface KubeContext {
   readonly user: Fields;
 }
 
-async function readContext(path: string): Promise<KubeContext> {
-  const config = parseConfig(path, await readText(path, 'kubeconfig'));
+async function readContext({ path, read }: KubeconfigPlace): Promise<KubeContext> {
+  const config = parseConfig(path, await read());
   const current = text(config, 'current-context');
   if (current === undefined) throw broken(path, 'it has no current-context');
   const context = entry({ path, config, list: 'contexts', part: 'context' }, current);
@@ -119,15 +141,15 @@ async function pem(path: string, object: Fields, name: string): Promise<string |
 }
 
 /** A token in the file may be replaced while we run. */
-function credentialsOf(path: string, user: Fields, clock: Clock): Promise<Credentials> {
+function credentialsOf(place: KubeconfigPlace, user: Fields, clock: Clock): Promise<Credentials> {
   const initial = authorizationOf(user);
   const tokenFile = text(user, 'tokenFile');
   if (initial === undefined && tokenFile !== undefined) {
-    return tokenFileCredentials(resolve(dirname(path), tokenFile), clock);
+    return tokenFileCredentials(resolve(dirname(place.path), tokenFile), clock);
   }
   let latest = initial;
   const read = async (isRefused: boolean): Promise<string | undefined> => {
-    if (isRefused) latest = authorizationOf((await readContext(path)).user);
+    if (isRefused) latest = authorizationOf((await readContext(place)).user);
     return latest;
   };
   return Promise.resolve(rereadCredentials({ clock, initial, read }));

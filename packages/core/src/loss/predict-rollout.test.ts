@@ -96,8 +96,10 @@ describe('predictRollout, expected and at worst, in seconds', () => {
     const delay = millis(0);
     const proxy = { ...knownProxyTiming('switchyard'), noticesReady: { shortest: delay, longest: delay } };
     const exact = { ...quick, app: serving(60), proxy: { ...proxy, noticesTerminating: proxy.noticesReady } };
+    const { probability, nobodyUp } = predictRollout(exact);
     // The old pod goes 30 ms after the new one is ready.
-    expect(predictRollout(exact).probability).toBeCloseTo(nobodyUpProbability(exact.check, millis(30)), 1);
+    expect(probability).toBeCloseTo(nobodyUpProbability(exact.check, millis(30)), 1);
+    expect(nobodyUp).toBe(probability);
   });
   test('says the causes, which add up', () => {
     const { byCause, expected } = predictRollout(quick);
@@ -123,13 +125,17 @@ describe('requiredServing', () => {
       8.12,
     ],
     [
-      'fast drain, alone: until the other node is in',
+      'fast drain: until the other node is in',
       { ...base, fastDrain: { shortest: seconds(0.1), longest: seconds(1) } },
       5.12,
     ],
     [
-      'fast drain, among others',
-      { ...base, shape: { ...base.shape, replicas: 2 }, fastDrain: { shortest: seconds(0.1), longest: seconds(1) } },
+      'fast drain, where checks take the new node in at once',
+      {
+        ...base,
+        check: { ...base.check, downInterval: millis(100) },
+        fastDrain: { shortest: seconds(0.1), longest: seconds(1) },
+      },
       1,
     ],
     ['policy Cluster', { ...base, policy: 'Cluster' }, 1.15],

@@ -20,6 +20,8 @@ export interface RolloutPrediction {
   readonly byCause: Readonly<Partial<Record<ExplainedCause, Millis>>>;
   /** How likely it is that anything is lost, 0 to 1. */
   readonly probability: number;
+  /** How likely it is that the load balancer has nobody to send connections to for a while, 0 to 1. */
+  readonly nobodyUp: number;
   /** How long the rollout lasts; undefined: it cannot end, because no node may take the next pod. */
   readonly duration: Millis | undefined;
 }
@@ -51,13 +53,15 @@ export function predictRollout(setting: RolloutSetting): RolloutPrediction {
   const extremes = cornerChances(groups).map((chance) => total(play(chance)));
   const totals = losses.map(total);
   const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const lossy = totals.filter((one) => one > nothing).length;
+  const shareOf = (amounts: readonly number[]): number =>
+    amounts.filter((amount) => amount > nothing).length / amounts.length;
   return {
     expected: rounded(mean(totals)),
     best: rounded(Math.min(...totals, ...extremes)),
     worst: rounded(Math.max(...totals, ...extremes)),
     byCause: meanByCause(losses),
-    probability: lossy / totals.length,
+    probability: shareOf(totals),
+    nobodyUp: shareOf(losses.map(({ noServerUp = 0 }) => noServerUp)),
     duration: endsAt === Infinity ? undefined : millis(endsAt),
   };
 }

@@ -4,8 +4,9 @@ import type { RolloutSetting } from './rollout-setting.ts';
 
 /**
  * How long an app must go on accepting connections after its pod's deletion (preStop and drain together) so that no connection
- * reaches a node whose app is gone: until the proxy has noticed and the load balancer has taken the node out, h + fall x interval.
- * Where nodes that were UP stand in for nobody, also until the load balancer has taken the new node in. Undefined: no time is
+ * reaches a node whose app is gone, in rollouts that have a new pod ready first: until the proxy has noticed and the load balancer
+ * has taken the node out, h + fall x interval. Where nodes on their way out stand in for nobody, also until the load balancer has
+ * taken the new node in; several replicas do not change that, as they may all be on their way out by then. Undefined: no time is
  * enough, the proxy itself drops what comes after the deletion (no fallback).
  *
  * It does not close the hole of a load balancer that closes connections while nobody is UP: see `nobodyUpProbability`.
@@ -16,11 +17,16 @@ export function requiredServing(setting: Omit<RolloutSetting, 'app'>): Millis | 
   if (!proxy.terminatingFallback) return undefined;
   const isTakenOut = millis(proxy.noticesTerminating.longest + takenOutAfter(check).longest);
   const isTakenIn = millis(proxy.noticesReady.longest + takenInAfter(check).longest - shape.minReady);
-  const isAlone = shape.replicas === 1;
-  const drainedAfter = fastDrain === undefined ? undefined : millis(Math.min(isTakenOut, fastDrain.longest));
-  // A node that drains goes on being used while no other is UP.
-  if (drainedAfter !== undefined) return isAlone ? later(drainedAfter, isTakenIn) : drainedAfter;
-  return isAlone && check.whenNoneUp === 'lastUp' ? later(isTakenOut, isTakenIn) : isTakenOut;
+  if (fastDrain !== undefined) {
+    // A node that drains goes on being used while no other is UP; one with a new pod beside the old one does not drain at all.
+    const isLeft = later(earlier(isTakenOut, fastDrain.longest), isTakenIn);
+    return shape.spread === 'anywhere' ? later(isLeft, proxy.noticesTerminating.longest) : isLeft;
+  }
+  return check.whenNoneUp === 'lastUp' ? later(isTakenOut, isTakenIn) : isTakenOut;
+}
+
+function earlier(a: Millis, b: Millis): Millis {
+  return a < b ? a : b;
 }
 
 function later(a: Millis, b: Millis): Millis {

@@ -11,8 +11,8 @@ export interface ProxyTiming {
   readonly noticesTerminating: Span;
 }
 
-/** A proxy whose timing was measured. */
-export type KnownProxy = 'switchyard' | 'kube-proxy' | 'kube-proxy-1.25';
+/** A proxy whose timing is known. `switchyard` is its nftables mode; `kube-proxy` any mode of 1.26 and later. */
+export type KnownProxy = 'switchyard' | 'switchyard-iptables' | 'kube-proxy' | 'kube-proxy-1.25';
 
 /** What a pod does between its creation and its end. */
 export interface AppTiming {
@@ -53,13 +53,16 @@ export interface RolloutSetting {
   readonly fastDrain?: Span;
 }
 
-/** What the measured kube-proxy 1.36 waits between two syncs (`minSyncPeriod`). */
+/** `minSyncPeriod` of kube-proxy, and of our iptables mode. */
 const minSync = seconds(1);
 
-const span = (shortest: number, longest: number): Span => ({ shortest: seconds(shortest), longest: seconds(longest) });
+/**
+ * How soon a load balancer with fast drain leaves a node, as measured: an EndpointSlice event, a plan, a write to HAProxy.
+ */
+export const fastDrainTiming: Span = span(0.01, 0.5);
 
 /**
- * How soon a proxy follows, as measured. kube-proxy holds a node's second change back for 1 s: the deletion of the old pod comes
+ * How soon a proxy follows, as measured with kube-proxy 1.36 and 1.25. kube-proxy holds a node's second change back for 1 s: the deletion of the old pod comes
  * right after the new one has become ready, unless that was `minReady` ago.
  */
 export function knownProxyTiming(proxy: KnownProxy, minReady: Millis = millis(0)): ProxyTiming {
@@ -67,6 +70,7 @@ export function knownProxyTiming(proxy: KnownProxy, minReady: Millis = millis(0)
   switch (proxy) {
     case 'switchyard':
       return { terminatingFallback: true, noticesReady, noticesTerminating: span(0.01, 0.12) };
+    case 'switchyard-iptables':
     case 'kube-proxy':
       return {
         terminatingFallback: true,
@@ -85,4 +89,8 @@ export function knownProxyTiming(proxy: KnownProxy, minReady: Millis = millis(0)
 export function servingTime({ preStop, drain, gracePeriod }: AppTiming): Millis {
   const lastMoment = preStop >= gracePeriod ? gracePeriod + seconds(2) : gracePeriod;
   return millis(Math.min(Math.min(preStop, gracePeriod) + drain, lastMoment));
+}
+
+function span(shortest: number, longest: number): Span {
+  return { shortest: seconds(shortest), longest: seconds(longest) };
 }

@@ -18,7 +18,7 @@ export async function prepareLoadBalancerHost(
   return {
     start: (settings) => {
       const address = `--address=${stage.lab.loadBalancer.addresses.IPv4}`;
-      return runLoadBalancer(stage, { args: [address, ...settingArgs(settings)], env: {} });
+      return runLoadBalancer(stage, { args: ['--runtime=process', address, ...settingArgs(settings)], env: {} });
     },
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };

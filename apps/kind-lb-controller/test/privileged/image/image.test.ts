@@ -1,17 +1,27 @@
 import { readFile } from 'node:fs/promises';
+import { millis } from '@switchyard/core';
 import {
   createLab,
+  createProber,
   type DockerEngine,
   dockerPackages,
   joinDockerNetwork,
   type Lab,
   startDockerEngine,
+  startEchoServer,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { debianRoot, machineArchitecture } from '../../../../../tools/debian/debian-root.ts';
 import { buildImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
 import { describeImage } from '../../../../../tools/images/describe.ts';
 import type { BuiltImage } from '../../../../../tools/images/docker.ts';
+import { runArguments } from '../../../src/docker/container-arguments.ts';
+import { containerName } from '../../../src/docker/container-names.ts';
+import { healthProfile } from '../../../src/health-profile/health-profiles.ts';
+import type { Target } from '../../../src/spec/load-balancer-spec.ts';
+import { exampleSpec, nodeTargets, portSpec } from '../../../src/testing/example-specs.ts';
+import { containerFiles } from '../../../src/worker/container-files.ts';
+import type { WorkerAnswer, WorkerRequest } from '../../../src/worker/protocol.ts';
 
 // The production Dockerfiles, built by a real Docker Engine on a base made of this machine's Debian packages.
 
@@ -41,21 +51,6 @@ async function docker(...args: readonly string[]): Promise<string> {
   return stdout.trim();
 }
 
-function runOnce(image: BuiltImage, program: string, args: readonly string[]): ReturnType<DockerEngine['cli']> {
-  return engine.cli([
-    'run',
-    '--rm',
-    '--network',
-    'none',
-    '--cap-drop',
-    'ALL',
-    '--entrypoint',
-    program,
-    image.tag,
-    ...args,
-  ]);
-}
-
 const layersOf = async ({ tag }: BuiltImage): Promise<readonly string[]> =>
   JSON.parse(await docker('image', 'inspect', '--format', '{{json .RootFS.Layers}}', tag)) as string[];
 
@@ -79,41 +74,139 @@ describe('the images', () => {
     ['ip', ['-V'], /^ip utility/],
     ['switchyard-lb', ['--help'], /^Usage: switchyard-lb/],
   ])('run %s %j', async (program, args, output) => {
-    for (const image of [loadBalancer, controller]) {
-      expect(await runOnce(image, program, args)).toMatchObject({
-        exitCode: 0,
-        stdout: expect.stringMatching(output) as string,
-      });
-    }
+    const options = ['--rm', '--network=none', '--cap-drop=ALL', `--entrypoint=${program}`];
+    const ran = await engine.cli(['run', ...options, controller.tag, ...args]);
+    expect(ran).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(output) as string });
   });
 
-  test.each(['/bin/sh', '/bin/bash', '/usr/bin/apt-get', '/usr/bin/env'])('have no %s', async (program) => {
-    for (const image of [loadBalancer, controller]) {
-      expect(await runOnce(image, program, [])).toMatchObject({ exitCode: 127 });
-    }
+  test('have no shell, no package manager, no program with more rights than its caller', async () => {
+    await docker('create', '--name', 'listed', controller.tag);
+    const archive = `${lab.folder}/controller.tar`;
+    await docker('export', '--output', archive, 'listed');
+    const { stdout } = await lab.client.run('tar', ['-tvf', archive]);
+    expect(stdout).toMatch(/ usr\/sbin\/haproxy$/m);
+    expect(stdout).toMatch(/ usr\/share\/doc\/haproxy\/copyright$/m);
+    expect(stdout).not.toMatch(/\/(sh|bash|dash|busybox|env|apt-get|dpkg|perl)( -> .*)?$/m);
+    expect(stdout).not.toMatch(/^-..[sS]|^-.{5}[sS]/m);
   });
 });
 
-describe('a load balancer’s container', () => {
-  let pids: readonly number[];
+describe('a load balancer’s container, as the controller makes it', () => {
+  const spec = exampleSpec('web', {
+    ports: [portSpec(53, targets(30053), 'UDP'), portSpec(80, targets(30080))],
+    profile: healthProfile('cloud-provider-kind', { interval: millis(200) }),
+  });
+  const name = containerName(spec.id);
 
   beforeAll(async () => {
-    const plan: ContainerPlan = {
-      id: { cluster: 'kind', service: serviceKey('default', 'web') },
-      engine: 'docker',
-      network: 'kind',
-      hasIpv6: true,
-      image: loadBalancer.tag,
-      imageId: loadBalancer.id,
-      addresses: [],
-      publishOn: undefined,
-      ports: [],
-      isDiscovered: false,
+    startEchoServer(lab.nodes[0]!, { pod: 'echo', http: [30080, 32080], udp: [30053] });
+    const fixed = { engine: 'docker', network: 'kind', hasIpv6: true, publishOn: undefined, ports: [] } as const;
+    const image = { image: loadBalancer.tag, imageId: loadBalancer.id, isDiscovered: false };
+    await docker(...runArguments({ id: spec.id, addresses: spec.addresses, ...fixed, ...image }, new Set()));
+  });
+
+  /** A master and a worker, and nothing else. */
+  async function untilHaproxyRuns(): Promise<readonly number[]> {
+    const names = async (): Promise<readonly string[]> => {
+      const pids = await engine.pidsOf(name);
+      return Promise.all(pids.map((pid) => readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')));
     };
-    await docker(...createArguments(plan, new Set()), '-d'); // HAProxy's -d tells what it does
-    name = containerName(plan.id);
-    await docker('start', name);
-    await expect.poll(async () => (await engine.pidsOf(name)).length, { timeout: 10_000 }).toBe(2);
-    pids = await engine.pidsOf(name);
+    await expect.poll(names, { timeout: 10_000 }).toEqual(['haproxy\n', 'haproxy\n']);
+    return engine.pidsOf(name);
+  }
+
+  async function apply(): Promise<WorkerAnswer> {
+    const request: WorkerRequest = { command: 'apply', spec, isPublished: false };
+    const options = { stdin: JSON.stringify(request) };
+    const { stdout, stderr } = await engine.cli(
+      ['exec', '--interactive', '--user=0', name, 'switchyard-lb-worker'],
+      options,
+    );
+    expect(stdout, stderr).toMatch(/^\{.*\}\n$/);
+    return JSON.parse(stdout) as WorkerAnswer;
+  }
+
+  test('starts by itself, without a right', async () => {
+    for (const pid of await untilHaproxyRuns()) {
+      const status = await readFile(`/proc/${pid}/status`, 'utf8');
+      expect(status).toMatch(/^Uid:\t65532\t65532\t65532\t65532$/m);
+      expect(status).toMatch(/^CapEff:\t0{16}$/m);
+      expect(status).toMatch(/^CapPrm:\t0{16}$/m);
+    }
+  });
+
+  test('has nftables in its namespace for its root only', async () => {
+    const list = ['nft', 'list', 'ruleset'];
+    expect(await engine.cli(['exec', '--user=0', name, ...list])).toMatchObject({ exitCode: 0 });
+    expect(await engine.cli(['exec', name, ...list])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('Operation not permitted') as string,
+    });
+  });
+
+  test('serves what its worker is told, over both families, by HAProxy and by the kernel', async () => {
+    expect(await apply()).toEqual({ status: 'applied' });
+    expect(await apply()).toEqual({ status: 'unchanged' });
+    await expectAnswers();
+  });
+
+  async function expectAnswers(): Promise<void> {
+    await using client = await createProber(lab.client, signal);
+    for (const address of spec.addresses) {
+      for (const [protocol, port] of [
+        ['http', 80],
+        ['udp', 53],
+      ] as const) {
+        await expect
+          .poll(() => client.probe({ protocol, address, port }), { timeout: 15_000 })
+          .toMatchObject({ status: 'answered', by: 'echo' });
+      }
+    }
+  }
+
+  test('takes less than 30 MB', async () => {
+    const sizes = (await untilHaproxyRuns()).map(residentMegabytes);
+    const sum = (await Promise.all(sizes)).reduce((total, size) => total + size, 0);
+    process.stdout.write(`resident in a load balancer's container: ${sum.toFixed(0)} MB\n`);
+    expect(sum).toBeLessThan(30);
+  });
+
+  test('starts idle after a restart, whatever was left behind, and can be filled again', async () => {
+    await engine.cli(['exec', '--interactive', '--user=0', name, 'tee', containerFiles.configuration], {
+      stdin: 'nonsense',
+    });
+    await docker('restart', '--time=1', name);
+    await untilHaproxyRuns();
+    expect(await docker('exec', name, 'ip', '-o', 'address', 'show', 'dev', 'eth0')).not.toContain(spec.addresses[0]);
+    expect(await apply()).toEqual({ status: 'applied' });
+    await expectAnswers();
   });
 });
+
+test('the controller’s container reaches the engine by its socket', async () => {
+  const socket = ['--volume', `${engine.socket}:/var/run/docker.sock`];
+  const version = ['version', '--format', '{{.Server.Version}}'];
+  const rights = ['--cap-drop=ALL', '--security-opt=no-new-privileges', '--read-only'];
+  const run = [
+    'run',
+    '--rm',
+    '--network=kind',
+    ...rights,
+    ...socket,
+    '--entrypoint=docker',
+    controller.tag,
+    ...version,
+  ];
+  expect(await docker(...run)).toBe(engine.version);
+});
+
+/** The lab's node over both families. */
+function targets(port: number): readonly Target[] {
+  return (['IPv4', 'IPv6'] as const).flatMap((ipFamily) => nodeTargets(port, { ipFamily }).slice(0, 1));
+}
+
+/** Resident memory of a process in MB of 2^20 bytes. */
+async function residentMegabytes(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
+}

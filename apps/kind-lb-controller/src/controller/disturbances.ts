@@ -1,0 +1,19 @@
+import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+
+/** Told which load balancers something happened to. Must not throw. */
+export type OnDisturbed = (which: readonly LoadBalancerId[] | 'all') => void;
+
+/** Hands on what one runtime says to the controllers of all its clusters, which come and go. */
+export class Disturbances {
+  readonly #listeners = new Set<OnDisturbed>();
+
+  /** Until it is disposed. */
+  listen(onDisturbed: OnDisturbed): Disposable {
+    this.#listeners.add(onDisturbed);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(onDisturbed) };
+  }
+
+  tell(which: readonly LoadBalancerId[] | 'all'): void {
+    for (const listener of this.#listeners) listener(which);
+  }
+}
