@@ -5,6 +5,7 @@ import { createCommandRunner, createJsonLogger, runApp } from '@switchyard/host'
 import { runCheck } from './check/check-command.ts';
 import { type Config, parseConfig } from './config/config.ts';
 import { runController } from './controller/run-controller.ts';
+import { profilesCommand } from './health-profile/profiles-command.ts';
 
 async function main(config: Config, signal: AbortSignal): Promise<void> {
   const write = (text: string): void => void process.stdout.write(text);
@@ -35,5 +36,9 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
 await runApp({
   name: 'switchyard-lb',
   exitGrace: seconds(8),
-  main: async (signal) => main(parseConfig(process.argv.slice(2)), signal),
+  main: async (signal) => {
+    const [command, ...rest] = process.argv.slice(2);
+    if (command === 'profiles') process.stdout.write(profilesCommand(rest));
+    else await main(parseConfig(process.argv.slice(2)), signal);
+  },
 });

@@ -1,4 +1,4 @@
-import { type IpAddress, noopLogger, parseIp, serviceKey, systemClock } from '@switchyard/core';
+import { type IpAddress, noopLogger, parseIp, serviceKey, systemClock, parsePort } from '@switchyard/core';
 import { createLab, type DockerEngine, dockerPackages, type Lab, startDockerEngine } from '@switchyard/lab';
 import { debianRoot } from '../../../../../tools/debian/debian-root.ts';
 import { DockerCli } from '../../../src/docker/docker-cli.ts';
@@ -96,6 +96,6 @@ export function siteSpec(name: string, number: number, ports: readonly number[] 
 }
 
 function portOf(port: number): LoadBalancerSpec['ports'][number] {
-  const [spec] = exampleSpec('x').ports;
-  return { ...spec!, port: port as typeof spec.port, targets: nodeTargets(30080) };
+  const spec = exampleSpec('x').ports[0]!;
+  return { ...spec, port: parsePort(port), targets: nodeTargets(30080) };
 }
