@@ -21,7 +21,7 @@ const port = { port: parsePort(80), protocol: 'TCP', addresses: [address], targe
 const spec = exampleSpec('web', { addresses: [address], ports: [port] });
 const place = { where: 'container switchyard-lb-1f3a9', published: [] };
 const statusWith = (problems: readonly Problem[], published: readonly string[] = []): DesiredStatus =>
-  runningStatus({ service, problems }, spec, { ...place, published });
+  runningStatus({ service, problems, excludedNodes: [] }, spec, { ...place, published });
 const conflict: Problem = {
   kind: 'portConflict',
   address,
@@ -49,9 +49,8 @@ describe('a load balancer that runs', () => {
     );
   });
   test('of the transparent path is a VIP', () => {
-    expect(runningStatus({ service, problems: [] }, { ...spec, path: 'transparent' }, place).ingress).toMatchObject([
-      { ipMode: 'VIP' },
-    ]);
+    const plan = { service, problems: [], excludedNodes: [] };
+    expect(runningStatus(plan, { ...spec, path: 'transparent' }, place).ingress).toMatchObject([{ ipMode: 'VIP' }]);
   });
   test('without one of its ports says so at the port and in a condition, and is ready', () => {
     const { conditions, ingress } = statusWith([conflict]);

@@ -120,7 +120,7 @@ export class ServiceSync {
     });
     events.nodes(service, plan.excludedNodes, !plan.problems.some(({ kind }) => kind === 'noNodes'));
     const { planned } = plan;
-    if (planned.status !== 'remove') events.problems(service, plan.problems);
+    if (planned.status !== 'remove') events.problems(service, plan.problems, cluster);
     if (planned.status === 'run') return this.#run(plan, planned, signal);
     const failure = {
       reason: refusalReason(plan.problems),
