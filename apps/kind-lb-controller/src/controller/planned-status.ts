@@ -1,7 +1,7 @@
 import type { V1LoadBalancerIngress } from '@kubernetes/client-node';
 import type { IpAddress, Port, Protocol, ServiceRecord } from '@switchyard/core';
 import { effectiveProfileText } from '../health-profile/profile-text.ts';
-import { type ExcludedNode, excludedNodeText, type Problem, problemPort, problemText } from '../plan/problem.ts';
+import { excludedNodesText, type Problem, problemPort, problemText } from '../plan/problem.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import { type DesiredCondition, type DesiredStatus, portsConditionType, readyConditionType } from './service-status.ts';
@@ -30,7 +30,10 @@ export function runningStatus(
     `${spec.profile.name}: ${effectiveProfileText(spec.profile, checkedPort(record))}`,
     place.where,
     ...(place.published.length === 0 ? [] : [`published ${place.published.join(', ')}`]),
-    ...(plan.excludedNodes.length === 0 ? [] : [excludedNodesText(plan.excludedNodes)]),
+    // Where no node is left, the problem names them.
+    ...(plan.excludedNodes.length === 0 || unmet === 'NoNodes'
+      ? []
+      : [`left out: ${excludedNodesText(plan.excludedNodes)}`]),
     ...plan.problems.map((problem) => problemText(problem, spec.id.cluster)),
   ].join('; ');
   return {
@@ -54,11 +57,6 @@ export function failedStatus(
     ingress: failure.isGone ? [] : undefined,
     conditions: [...portsCondition(plan.problems, undefined), readyCondition('False', failure.reason, failure.message)],
   };
-}
-
-/** Which nodes a load balancer leaves out, as conditions say it. */
-export function excludedNodesText(excluded: readonly ExcludedNode[]): string {
-  return `left out: ${excluded.map(excludedNodeText).join(', ')}`;
 }
 
 /** The reason for a plan that does not run, in the words of conditions. */

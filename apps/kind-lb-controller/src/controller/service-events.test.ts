@@ -1,7 +1,7 @@
 import { type NodeName, nodeName, type RecordedEvent } from '@switchyard/core';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
-import type { ExcludedNode } from '../plan/problem.ts';
+import { type ExcludedNode, excludedNodesText } from '../plan/problem.ts';
 import { lbService } from '../testing/builders.ts';
 import { ServiceEvents } from './service-events.ts';
 
@@ -66,7 +66,7 @@ test('wrong configuration is told once, again when it is wrong otherwise, and ag
 });
 
 test('what the condition shows already was told by an earlier controller', () => {
-  const shown = 'profile; left out: a (label node.kubernetes.io/exclude-from-external-load-balancers)';
+  const shown = `profile; left out: ${excludedNodesText([labelled('a')])}; more`;
   events.nodes(showing('Serving', shown), [labelled('a')], true);
   expect(recorded).toEqual([]);
   events.nodes(showing('Serving', shown), [labelled('a')], false);

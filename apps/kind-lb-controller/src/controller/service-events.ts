@@ -1,7 +1,7 @@
 import type { EventRecorder, RecordedEvent } from '@switchyard/core';
-import { exclusionLabel, type LoadBalancerService } from '../cluster/cluster-objects.ts';
-import { type ExcludedNode, excludedNodeText, type Problem, problemText } from '../plan/problem.ts';
-import { excludedNodesText, refusalReason } from './planned-status.ts';
+import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
+import { type ExcludedNode, excludedNodesText, type Problem, problemText } from '../plan/problem.ts';
+import { refusalReason } from './planned-status.ts';
 import { readyConditionType } from './service-status.ts';
 
 /** What our events say they come from. */
@@ -50,12 +50,12 @@ export class ServiceEvents {
 
   /** Which nodes the load balancer leaves out, and whether any is left. */
   nodes(service: LoadBalancerService, excluded: readonly ExcludedNode[], hasUsable: boolean): void {
-    const text = excluded.map(excludedNodeText).join(', ');
+    const text = excludedNodesText(excluded);
     const key = text === '' ? '' : `${hasUsable} ${text}`;
     const { reason, message } = shownBy(service);
-    const isShown = message.includes(excludedNodesText(excluded)) && (reason === 'NoNodes') === !hasUsable;
+    const isShown = message.includes(text) && (reason === 'NoNodes') === !hasUsable;
     if (this.#isNews(service, 'excluded', { text: key, isShown }) && text !== '') {
-      const note = `${hasUsable ? 'These nodes get' : 'Every node is left out, so the load balancer has nowhere to send connections; these nodes get'} no connections from the load balancer: ${text}${labelAdvice(excluded)}`;
+      const note = `${hasUsable ? 'These nodes get' : 'Every node is left out, so the load balancer has nowhere to send connections; these nodes get'} no connections from the load balancer: ${text}`;
       const event = { reason: 'LoadBalancerNodesExcluded', action: 'SelectNodes', note };
       this.#record(service, { ...event, type: hasUsable ? 'Normal' : 'Warning' });
     }
@@ -113,11 +113,4 @@ export class ServiceEvents {
 function shownBy({ conditions }: LoadBalancerService): { readonly reason: string; readonly message: string } {
   const ready = conditions.find(({ type }) => type === readyConditionType);
   return { reason: ready?.reason ?? '', message: ready?.message ?? '' };
-}
-
-/** kubeadm labels control planes, which surprises everybody whose cluster has no other node. */
-function labelAdvice(excluded: readonly ExcludedNode[]): string {
-  const labelled = excluded.find(({ reason }) => reason === 'label');
-  if (labelled === undefined) return '';
-  return `; kubeadm puts that label on control planes, and "kubectl label node ${labelled.node} ${exclusionLabel}-" takes it off`;
 }
