@@ -192,7 +192,7 @@ export class ServiceSync {
     failure: { readonly reason: string; readonly message: string },
     signal: AbortSignal,
   ): Promise<RunOutcome> {
-    const { events, writer } = this.#options;
+    const { events } = this.#options;
     const { service } = plan;
     const id = this.#idOf(service.record.key);
     if (this.#loadBalancers.has(id.service) || service.finalizers.includes(cleanupFinalizer)) {
@@ -204,13 +204,13 @@ export class ServiceSync {
     );
     if (isNews) events.failed(service, 'ensure', failure.message);
     const written = await this.#writeStatus(service, failedStatus(plan, { ...failure, isGone: true }), signal);
-    if (written !== undefined) await writer.removeFinalizer(written, signal);
+    if (written !== undefined) await this.#removeFinalizer(written, signal);
     return done;
   }
 
   /** It is not ours, or not any more. */
   async #retire(service: LoadBalancerService, signal: AbortSignal): Promise<RunOutcome> {
-    const { addresses, events, writer } = this.#options;
+    const { addresses, events } = this.#options;
     const id = this.#idOf(service.record.key);
     const { loadBalancerClass: name, isBeingDeleted } = service;
     const isWritten = hasOurConditions(service);
@@ -222,7 +222,7 @@ export class ServiceSync {
     if ((isThere || hasFinalizer) && !(await this.#remove(id, service, signal))) return retry;
     let current: LoadBalancerService | undefined = service;
     if (!isBeingDeleted) current = await this.#writeStatus(service, clearedStatus(service, held), signal);
-    if (current !== undefined && hasFinalizer) await writer.removeFinalizer(current, signal);
+    if (current !== undefined && hasFinalizer) await this.#removeFinalizer(current, signal);
     if (isThere || hasFinalizer) events.deleted(service);
     events.forget(service);
     return done;
@@ -271,6 +271,11 @@ export class ServiceSync {
     });
     await this.#writeStatus(service, failedStatus(failure, { ...failure, isGone: false }), signal);
     return retry;
+  }
+
+  async #removeFinalizer(service: LoadBalancerService, signal: AbortSignal): Promise<void> {
+    const write = await this.#options.writer.removeFinalizer(service, signal);
+    if ('service' in write) this.#writes.remember(service, write.service);
   }
 
   /** The Service as it is afterwards; undefined: it is gone. */

@@ -96,6 +96,11 @@ describe('a LoadBalancer Service', () => {
       expect(service?.status).toEqual({ loadBalancer: {} });
     });
     expect(bench.runtime.changes).toEqual(['ensure default/web', 'remove default/web']);
+    await eventually(async () => expect((await reasonsOf('web')).at(-1)).toBe('DeletedLoadBalancer'));
+    await bench.create('default/later');
+    await served('later');
+    expect((await reasonsOf('web')).slice(2)).toEqual(['DeletingLoadBalancer', 'DeletedLoadBalancer']);
+    expect(await bench.repeatedEventsOf('web')).toEqual([]);
   });
 
   test('of a class of others is left alone, one of ours is served', async () => {
