@@ -25,7 +25,7 @@ export function runningStatus(
 ): DesiredStatus {
   const { record } = plan.service;
   const served = spec.addresses.filter((address) => spec.ports.some(({ addresses }) => addresses.includes(address)));
-  const unmet = unmetReason(plan.problems);
+  const unmet = unmetReason(plan.problems, spec);
   const text = [
     `${spec.profile.name}: ${effectiveProfileText(spec.profile, checkedPort(record))}`,
     place.where,
@@ -71,9 +71,10 @@ function isInvalid({ kind }: Problem): boolean {
   return kind === 'annotation' || kind === 'noHealthCheckNodePort' || kind === 'requestedIp';
 }
 
-/** Why a load balancer that runs is not what was asked for; undefined: it is. */
-function unmetReason(problems: readonly Problem[]): string | undefined {
+/** Why a load balancer that runs is of no use, or not what was asked for; undefined: it is. One family that works is of use. */
+function unmetReason(problems: readonly Problem[], { ports }: LoadBalancerSpec): string | undefined {
   if (problems.some(({ kind }) => kind === 'annotation')) return 'InvalidConfiguration';
+  if (ports.some(({ targets }) => targets.length > 0)) return undefined;
   if (problems.some(({ kind }) => kind === 'noNodes')) return 'NoNodes';
   if (problems.some(({ kind }) => kind === 'noEndpoints')) return 'NoEndpoints';
   return undefined;

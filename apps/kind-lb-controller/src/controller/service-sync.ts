@@ -81,9 +81,12 @@ export class ServiceSync {
     for (const { id } of existing) this.#loadBalancerOf(id.service);
   }
 
-  /** Something happened to it: the runtime is asked at the next call. */
-  disturb(key: ServiceKey): void {
-    this.#loadBalancerOf(key).isDisturbed = true;
+  /** Something happened to it: the runtime is asked at the next call. False: none of this Service is known. */
+  disturb(key: ServiceKey): boolean {
+    const loadBalancer = this.#loadBalancers.get(key);
+    if (loadBalancer === undefined) return false;
+    loadBalancer.isDisturbed = true;
+    return true;
   }
 
   /** Never rejects but with `signal.reason`: whatever goes wrong is told, and is to be tried again. */
@@ -109,7 +112,8 @@ export class ServiceSync {
       const trouble = await askRuntime(() => addresses.refresh(maxSourceAge, signal), signal);
       if (trouble !== undefined) return this.#failed(service, { ...trouble, problems: [] }, signal);
     }
-    if (addresses.grantOf(this.#idOf(key)) === undefined) return retry; // deleted in this very moment
+    const grant = addresses.grantOf(this.#idOf(key));
+    if (grant === undefined) return retry; // deleted in this very moment
     const plan = planService(service, {
       cluster,
       nodes: view.nodes,
@@ -118,7 +122,9 @@ export class ServiceSync {
       defaults,
       lastSettingsOf: (one) => this.#loadBalancers.get(one)?.settings,
     });
-    events.nodes(service, plan.excludedNodes, !plan.problems.some(({ kind }) => kind === 'noNodes'));
+    const familiesWithout = plan.problems.filter(({ kind }) => kind === 'noNodes').length;
+    const hasUsable = familiesWithout === 0 || familiesWithout < grant.addresses.length;
+    events.nodes(service, plan.excludedNodes, hasUsable);
     const { planned } = plan;
     if (planned.status !== 'remove') events.problems(service, plan.problems, cluster);
     if (planned.status === 'run') return this.#run(plan, planned, signal);

@@ -279,6 +279,19 @@ describe('trouble', () => {
   });
 });
 
+test('what a runtime says of a load balancer that was removed on purpose brings nothing about', async () => {
+  const { disturbances } = bench.controller();
+  await bench.create('default/web');
+  await served255();
+  await bench.patch('web', { spec: { type: 'ClusterIP' } });
+  await eventually(async () => expect((await reasonsOf('web')).at(-1)).toBe('DeletedLoadBalancer'));
+  disturbances.tell([{ cluster: 'kind', service: 'default/web' as never }]);
+  await bench.create('default/later');
+  await served('later');
+  expect(await reasonsOf('web')).toHaveLength(4);
+  expect(bench.runtime.changes).toEqual(['ensure default/web', 'remove default/web', 'ensure default/later']);
+});
+
 describe('a controller that is killed', () => {
   const hang = (signal: AbortSignal): Promise<never> =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
