@@ -8,6 +8,7 @@ import {
   seconds,
   systemClock,
 } from '@switchyard/core';
+import { mkdirSync } from 'node:fs';
 import { createCommandRunner } from '@switchyard/host';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { idText } from '../../src/haproxy/haproxy-names.ts';
@@ -15,6 +16,7 @@ import { healthProfile } from '../../src/health-profile/health-profiles.ts';
 import { newInterfaceAddresses } from '../../src/kernel/interface-addresses.ts';
 import { openProcessRuntime, type ProcessRuntime } from '../../src/runtime/process-runtime.ts';
 import type { TargetChange } from '../../src/runtime/runtime.ts';
+import { writeSpecs } from '../../src/runtime/saved-specs.ts';
 import type { LoadBalancerSpec } from '../../src/spec/load-balancer-spec.ts';
 import { exampleSpec } from '../../src/testing/example-specs.ts';
 import { createHaproxyNamespace, type HaproxyNamespace, nodes, until } from './haproxy-namespace.ts';
@@ -116,6 +118,18 @@ describe('ensure', () => {
     expect((await load)['lost']).toBeUndefined();
     await runtime.remove(spec(2).id, signal);
     expect(await runtime.list('kind')).toHaveLength(1);
+  });
+
+  test('gives up what an earlier runtime left where that cannot run any more', async () => {
+    await ensure(spec(1), spec(2));
+    await runtime[Symbol.asyncDispose]();
+    const stale = [3, 4].map((number) => spec(number, { addresses: [] })); // nobody puts them on the interface
+    mkdirSync(`${host.folder}/run`, { recursive: true });
+    await writeSpecs(`${host.folder}/run/specs.json`, stale);
+    runtime = await open();
+    expect(await runtime.list('kind')).toHaveLength(2);
+    expect(await ensure(spec(1))).toEqual(['applied']);
+    expect(await runtime.list('kind')).toEqual([{ id: spec(1).id, addresses: spec(1).addresses }]);
   });
 
   test('without kernel forwarding refuses what needs it', async () => {
