@@ -197,6 +197,21 @@ describe('while no node is UP', () => {
     expect(await host.get(url(1), 3)).toEqual({ lost: 3 });
   });
 
+  test('`lastUp` has no hole between a node that goes and one that comes', async () => {
+    await host.setHealth(nodes[1], 503);
+    await ensure(spec(1, { profile: lastUp }));
+    await pause(600); // one good check each: only who was seen UP is a last resort
+    const load = host.load(url(1), { count: 400, gap: 4 });
+    await become(nodes[0], 503); // nobody is UP now
+    await pause(300);
+    await become(nodes[1], 200);
+    const { [nodes[0]]: old = 0, [nodes[1]]: young = 0, lost } = await load;
+    expect(lost).toBeUndefined();
+    expect(old).toBeGreaterThan(60); // more than went there while it was UP
+    expect(young).toBeGreaterThan(0);
+    expect(await host.get(url(1), 4)).toEqual({ [nodes[1]]: 4 });
+  });
+
   test('`lastUp` loses nothing, also at reloads, until `lastUpFor` is over; a node that comes back is used at once', async () => {
     await ensure(spec(1, { profile: { ...lastUp, lastUpFor: seconds(60) } }), spec(2, { profile: lastUp }));
     await pause(600); // one good check each: only who was seen UP is a last resort
