@@ -81,7 +81,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
 
 /**
  * Runs all load balancers in one HAProxy. Calls of `ensure` and `remove` are taken together into one change; when HAProxy
- * refuses that, each is tried by itself, so that a bad one fails alone.
+ * refuses that, halves are tried, and so on, so that a bad one fails alone.
  */
 export class ProcessRuntime implements LoadBalancerRuntime {
   readonly #options: ProcessRuntimeOptions;
@@ -185,13 +185,21 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     const changes = [...this.#queue.values()];
     this.#queue = new Map();
     try {
-      const together = await this.#apply(changes, this.#running);
-      if (together.status === 'taken') return this.#settle(changes, together);
-      for (const change of changes)
-        this.#settle([change], await this.#applyAlone(change, together, changes.length === 1));
+      await this.#applyOrSplit(changes);
     } catch (error) {
       for (const { settled } of changes) settled.reject(error); // those that are settled stay so
     }
+  }
+
+  /** Finds the bad ones among many with few reloads. */
+  async #applyOrSplit(changes: readonly Change[]): Promise<void> {
+    const verdict = await this.#apply(changes, this.#running);
+    const [first] = changes;
+    if (verdict.status === 'taken' || first === undefined) return this.#settle(changes, verdict);
+    if (changes.length === 1) return this.#settle(changes, await this.#applyWithoutUnconfirmed(first, verdict));
+    const middle = Math.ceil(changes.length / 2);
+    await this.#applyOrSplit(changes.slice(0, middle));
+    await this.#applyOrSplit(changes.slice(middle));
   }
 
   #settle(changes: readonly Change[], verdict: Verdict): void {
@@ -212,10 +220,9 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     };
   }
 
-  /** What may be wrong is the change, or what an earlier life has left: its addresses need not be ours any more. */
-  async #applyAlone(change: Change, together: Verdict, isAlone: boolean): Promise<Verdict> {
-    const alone = isAlone ? together : await this.#apply([change], this.#running);
-    if (alone.status === 'taken' || this.#unconfirmed.size === 0) return alone;
+  /** What was wrong may be what an earlier life has left: its addresses need not be ours any more. */
+  async #applyWithoutUnconfirmed(change: Change, verdict: Verdict): Promise<Verdict> {
+    if (this.#unconfirmed.size === 0) return verdict;
     const confirmed = [...this.#running].filter(([key]) => !this.#unconfirmed.has(key));
     return this.#apply([change], new Map(confirmed));
   }
