@@ -354,6 +354,17 @@ test('UDP follows the health of nodes, which is told', async () => {
   await one.runtime.remove(dns.id, signal);
 });
 
+test('the transparent path keeps the client’s address, with the rights a container has', async () => {
+  const direct: LoadBalancerSpec = { ...siteSpec('direct', 80, [{ port: 30080 }]), path: 'transparent' };
+  // As proxies on nodes do for the address of a load balancer.
+  for (const node of site.lab.nodes) await node.run('ip', ['addr', 'add', `${direct.addresses[0]}/32`, 'dev', 'lo']);
+  expect(await one.runtime.ensure(direct, signal)).toMatchObject({ status: 'applied' });
+  const request = { protocol: 'http', address: direct.addresses[0] ?? '', port: 30080 } as const;
+  const seenSource = site.lab.client.addresses.IPv4;
+  await expect.poll(() => client.probe(request), { timeout: 10_000 }).toMatchObject({ status: 'answered', seenSource });
+  await one.runtime.remove(direct.id, signal);
+});
+
 test('fifty at once', async () => {
   const specs = Array.from({ length: 50 }, (_, index) => siteSpec(`many${index}`, 100 + index));
   const begin = performance.now();
