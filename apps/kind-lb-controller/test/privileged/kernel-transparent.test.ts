@@ -204,17 +204,17 @@ describe.each(ipFamilies)('%s', (family) => {
   });
 });
 
-test('no attempt is lost while nodes come, drain, go DOWN and serve on, and go', async () => {
+test('no attempt is lost while nodes drain, go DOWN and serve on, go, and come back', async () => {
   const requests = ipFamilies.flatMap((family) => (['tcp', 'udp'] as const).map((protocol) => to(family, protocol)));
   const { count, failed } = await connectWhile({ prober: kernel.client, requests, lines: 2 }, async () => {
     for (const node of kernel.lab.nodes) {
       const others = kernel.lab.nodes.filter((one) => one !== node);
-      await kernel.apply(direct({ nodes: others }));
-      await kernel.apply(direct());
       await kernel.apply(direct({ draining: node.name }));
       kernel.up = others.map(({ name }) => name);
       await kernel.apply(direct({ draining: node.name }));
+      await kernel.apply(direct({ nodes: others }));
       kernel.up = all;
+      await kernel.apply(direct());
     }
   });
   expect(failed).toEqual([]);
