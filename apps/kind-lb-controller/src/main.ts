@@ -10,6 +10,7 @@ import { profilesCommand } from './health-profile/profiles-command.ts';
 async function main(config: Config, signal: AbortSignal): Promise<void> {
   const write = (text: string): void => void process.stdout.write(text);
   if (config.kind === 'help') return write(config.text);
+  if (config.kind === 'profiles') return write(profilesCommand(config.args));
   if (config.kind === 'check') {
     process.exitCode = await runCheck(config.args, { write, env: process.env, clock: systemClock }, signal);
     return;
@@ -36,9 +37,5 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
 await runApp({
   name: 'switchyard-lb',
   exitGrace: seconds(8),
-  main: async (signal) => {
-    const [command, ...rest] = process.argv.slice(2);
-    if (command === 'profiles') process.stdout.write(profilesCommand(rest));
-    else await main(parseConfig(process.argv.slice(2)), signal);
-  },
+  main: async (signal) => main(parseConfig(process.argv.slice(2)), signal),
 });

@@ -1,7 +1,7 @@
-import { writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { HostError, type IpAddress, tryParseIp, UsageError } from '@switchyard/core';
-import type { ApiServer } from '../apiserver/server.ts';
 import type { Lab } from '../lab.ts';
+import { runProgram } from '../run-program.ts';
 import type { DockerEngine } from './docker-engine.ts';
 import { emptyImage, machinePrograms } from './empty-image.ts';
 
@@ -13,9 +13,7 @@ export interface KindClusterOptions {
   readonly network: string;
   /** As given to `kind create cluster --name`. Default `kind`, like kind's. */
   readonly name?: string;
-  /** Must listen in the lab's API host. */
-  readonly server: Pick<ApiServer, 'kubeconfig'>;
-  /** Where it listens there. Default 6443. */
+  /** Where in the lab's API host its API server listens, for plain HTTP. Default 6443. */
   readonly port?: number;
 }
 
@@ -32,16 +30,16 @@ export interface KindCluster extends AsyncDisposable {
 
 /**
  * Starts a container with what others know a kind cluster by: labels, name, network, a published port 6443, and
- * `/etc/kubernetes/admin.conf`, whose server is the container's own name. What arrives on 6443 is handed on to the lab's API server.
- * The server speaks HTTP, not HTTPS, unless told otherwise. Disposing it removes the container.
+ * `/etc/kubernetes/admin.conf`, whose server is the container's own name. What arrives on 6443 by TLS is handed on to the lab's API server.
+ * Disposing it removes the container. Needs openssl.
  */
 export async function startKindCluster(options: KindClusterOptions, signal: AbortSignal): Promise<KindCluster> {
-  const { lab, engine, network, server, name = 'kind', port = 6443 } = options;
+  const { lab, engine, network, name = 'kind', port = 6443 } = options;
   if (!/^[a-z0-9.-]+$/.test(name)) throw new UsageError('docker.kind', `not a name for a kind cluster: ${name}`);
   const { IPv4, IPv6 } = lab.apiServer.addresses;
   const controlPlane = `${name}-control-plane`;
-  const adminConf = `${lab.folder}/${controlPlane}.conf`;
-  await writeFile(adminConf, server.kubeconfig(`http://${controlPlane}:6443`));
+  const folder = `${lab.folder}/${controlPlane}`;
+  await writeKubernetesFolder(folder, { name, controlPlane });
   const settings: readonly (readonly [option: string, value: string])[] = [
     ['--name', controlPlane],
     ['--hostname', controlPlane],
@@ -50,7 +48,7 @@ export async function startKindCluster(options: KindClusterOptions, signal: Abor
     ['--label', 'io.x-k8s.kind.role=control-plane'],
     ['--publish', '127.0.0.1::6443/tcp'],
     ['--restart', 'on-failure:1'],
-    ['--volume', `${adminConf}:/etc/kubernetes/admin.conf:ro`],
+    ['--volume', `${folder}:/etc/kubernetes:ro`],
   ];
   const command = ['/node', '-e', relay, String(port), IPv4 ?? IPv6 ?? ''];
   signal.throwIfAborted();
@@ -66,18 +64,54 @@ export async function startKindCluster(options: KindClusterOptions, signal: Abor
   }
 }
 
-/** Hands connections on. Either end's end is the other's. */
+/** Ends TLS and hands connections on. Either end's end is the other's. */
 const relay = `
 const [port, host] = process.argv.slice(1);
-const net = require('net');
+const fs = require('fs'), net = require('net'), tls = require('tls');
 process.on('SIGTERM', () => process.exit(0));
-net.createServer((from) => {
+const pki = (name) => fs.readFileSync('/etc/kubernetes/pki/apiserver.' + name);
+tls.createServer({ key: pki('key'), cert: pki('crt') }, (from) => {
   const to = net.connect(Number(port), host);
   from.on('error', () => to.destroy()).on('close', () => to.destroy());
   to.on('error', () => from.destroy()).on('close', () => from.destroy());
   from.pipe(to).pipe(from);
 }).listen(6443, '::');
 `;
+
+/** What of `/etc/kubernetes` is asked for: the kubeconfig in kubeadm's form, and the API server's key and certificate. */
+async function writeKubernetesFolder(
+  folder: string,
+  { name, controlPlane }: Pick<KindCluster, 'name' | 'controlPlane'>,
+): Promise<void> {
+  await mkdir(`${folder}/pki`, { recursive: true });
+  const [key, certificate] = [`${folder}/pki/apiserver.key`, `${folder}/pki/apiserver.crt`];
+  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
+  const names = ['-subj', '/CN=kube-apiserver', '-addext', `subjectAltName=DNS:${controlPlane},IP:127.0.0.1`];
+  const request = ['req', '-x509', ...kind, ...names, '-keyout', key, '-out', certificate];
+  const { exitCode, stderr } = await runProgram('openssl', request);
+  if (exitCode !== 0) throw new HostError('docker.kind', `openssl req -x509 ended with ${exitCode}: ${stderr.trim()}`);
+  const authority = Buffer.from(await readFile(certificate)).toString('base64');
+  const text = `apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority-data: ${authority}
+    server: https://${controlPlane}:6443
+  name: ${name}
+contexts:
+- context:
+    cluster: ${name}
+    user: kubernetes-admin
+  name: kubernetes-admin@${name}
+current-context: kubernetes-admin@${name}
+kind: Config
+preferences: {}
+users:
+- name: kubernetes-admin
+  user:
+    token: lab-token
+`;
+  await writeFile(`${folder}/admin.conf`, text);
+}
 
 interface Inspected {
   readonly Ports: Readonly<Record<string, readonly { readonly HostPort: string }[] | null>>;

@@ -1,14 +1,15 @@
+import { writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { debianRoot } from '../../../../tools/debian/debian-root.ts';
 import {
   apiResources,
   createLab,
-  createProber,
   type DockerEngine,
   dockerPackages,
   joinDockerNetwork,
   type Lab,
   type LabApiServer,
+  type LabCommandResult,
   startDockerEngine,
   startKindCluster,
   startLabApiServer,
@@ -41,33 +42,29 @@ async function docker(...args: readonly string[]): Promise<string> {
 
 test('two clusters are found by their labels, and each container leads to its own API server', async () => {
   const clusters = [
-    stack.use(await startKindCluster({ lab, engine, network: 'kind', server: servers[0]!.server }, signal)),
-    stack.use(
-      await startKindCluster(
-        { lab, engine, network: 'kind', name: 'second', server: servers[1]!.server, port: 6444 },
-        signal,
-      ),
-    ),
+    stack.use(await startKindCluster({ lab, engine, network: 'kind' }, signal)),
+    stack.use(await startKindCluster({ lab, engine, network: 'kind', name: 'second', port: 6444 }, signal)),
   ];
   const filters = ['--filter', 'label=io.x-k8s.kind.cluster', '--filter', 'label=io.x-k8s.kind.role=control-plane'];
   const found = await docker('ps', ...filters, '--format', '{{.Names}} {{.Label "io.x-k8s.kind.cluster"}}');
   expect(found.split('\n').sort()).toEqual(['kind-control-plane kind', 'second-control-plane second']);
-  await using onHost = await createProber(lab.loadBalancer, signal);
   for (const [index, { controlPlane, name, addresses, publishedPort }] of clusters.entries()) {
-    expect(await docker('exec', controlPlane, 'cat', '/etc/kubernetes/admin.conf')).toContain(
-      `http://${controlPlane}:6443`,
-    );
+    const adminConf = await docker('exec', controlPlane, 'cat', '/etc/kubernetes/admin.conf');
+    expect(adminConf).toContain(`    server: https://${controlPlane}:6443\n`);
+    const authority = `${lab.folder}/${name}.crt`;
+    const [, data = ''] = /certificate-authority-data: (\S+)/.exec(adminConf) ?? [];
+    await writeFile(authority, Buffer.from(data, 'base64'));
     await servers[index]!.api.create(apiResources.namespaces, { metadata: { name: `of-${name}` } }, signal);
     const places = [
-      { address: '127.0.0.1', port: publishedPort },
-      ...addresses.map((address) => ({ address, port: 6443 })),
+      `127.0.0.1:${publishedPort}`,
+      ...addresses.map((address) => (address.includes(':') ? `[${address}]:6443` : `${address}:6443`)),
     ];
     expect(places).toHaveLength(3);
     for (const place of places) {
-      const probe = { protocol: 'http', ...place, path: `/api/v1/namespaces/of-${name}` } as const;
-      await expect
-        .poll(() => onHost.probe(probe), { timeout: 10_000 })
-        .toMatchObject({ status: 'answered', httpStatus: 200 });
+      const url = `https://${controlPlane}:6443/api/v1/namespaces/of-${name}`;
+      const ask = ['--silent', '--show-error', '--fail', '--cacert', authority, '--connect-to', `::${place}`, url];
+      const answer = (): Promise<LabCommandResult> => lab.loadBalancer.run('curl', ask);
+      await expect.poll(answer, { timeout: 10_000 }).toMatchObject({ exitCode: 0 });
     }
   }
 });

@@ -310,6 +310,32 @@ describe('a load balancer that is removed', () => {
   });
 });
 
+test('the transparent path leaves clients their address, over the bridge of a real engine', async () => {
+  const direct = { ...siteSpec('direct', 71, [{ port: 80, targetPort: 80 }]), path: 'transparent' } as const;
+  for (const node of site.lab.nodes) {
+    // What the node's proxy does for a load-balancer IP of mode VIP.
+    const rules = direct.addresses.map(
+      (address) => `${address.includes(':') ? 'ip6' : 'ip'} daddr ${address} tcp dport 80 redirect to :30080`,
+    );
+    const chain = [
+      'table inet proxy {',
+      'chain answer { type nat hook prerouting priority -100;',
+      ...rules,
+      '}',
+      '}\n',
+    ];
+    expect(await node.run('nft', ['-f', '-'], { stdin: chain.join('\n') })).toMatchObject({ exitCode: 0 });
+  }
+  await one.runtime.ensure(direct, signal);
+  for (const address of direct.addresses) {
+    const seenSource = site.lab.client.addresses[address.includes(':') ? 'IPv6' : 'IPv4'];
+    await expect
+      .poll(() => client.probe({ protocol: 'http', address, port: 80 }), { timeout: 10_000 })
+      .toMatchObject({ status: 'answered', seenSource });
+  }
+  await one.runtime.remove(direct.id, signal);
+});
+
 test('UDP follows the health of nodes, which is told', async () => {
   const dns = siteSpec('dns', 70, [{ port: 53, targetPort: 30053, protocol: 'UDP' }]);
   const profile = { ...dns.profile, interval: millis(200), downInterval: millis(200) };
