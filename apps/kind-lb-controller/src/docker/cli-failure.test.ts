@@ -35,6 +35,7 @@ const texts: readonly (readonly [string, string, CliFailureKind])[] = [
   ["Podman's missing image", 'Error: inspecting object: nosuch:1: image not known', 'noSuchImage'],
   ["nerdctl's missing image", 'level=fatal msg="image \\"nosuch\\": not found"'.replaceAll('\\"', '"'), 'noSuchImage'],
   ["Docker's missing container", 'Error response from daemon: No such container: x', 'noSuchContainer'],
+  ["Podman's missing container, looked at", 'Error: inspecting object: no such container x', 'noSuchContainer'],
   ["Podman's missing container", 'Error: no container with name or ID "x" found: no such container', 'noSuchContainer'],
   [
     "Docker's name in use",
