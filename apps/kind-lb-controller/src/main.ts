@@ -5,10 +5,12 @@ import { createCommandRunner, createJsonLogger, runApp } from '@switchyard/host'
 import { runCheck } from './check/check-command.ts';
 import { type Config, parseConfig } from './config/config.ts';
 import { runController } from './controller/run-controller.ts';
+import { profilesCommand } from './health-profile/profiles-command.ts';
 
 async function main(config: Config, signal: AbortSignal): Promise<void> {
   const write = (text: string): void => void process.stdout.write(text);
   if (config.kind === 'help') return write(config.text);
+  if (config.kind === 'profiles') return write(profilesCommand(config.args));
   if (config.kind === 'check') {
     process.exitCode = await runCheck(config.args, { write, env: process.env, clock: systemClock }, signal);
     return;

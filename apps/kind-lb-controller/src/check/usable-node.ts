@@ -6,7 +6,8 @@ import { nodeFromApi } from '../cluster/cluster-objects.ts';
  * template's nodeSelector; node affinity is not looked at.
  */
 export function isUsableNode(node: V1Node, template: V1PodSpec | undefined): boolean {
-  if (nodeFromApi(node)?.isUsable !== true || node.spec?.unschedulable === true) return false;
+  const projected = nodeFromApi(node);
+  if (projected === undefined || projected.exclusion !== undefined || node.spec?.unschedulable === true) return false;
   const labels = node.metadata?.labels ?? {};
   if (!Object.entries(template?.nodeSelector ?? {}).every(([key, value]) => labels[key] === value)) return false;
   const tolerations = template?.tolerations ?? [];

@@ -55,8 +55,6 @@ export interface LoadBalancerNode {
   readonly podCidrs: readonly Cidr[];
   /** Undefined: it may be used. Of several reasons, the first in the order of `NodeExclusion`. */
   readonly exclusion: NodeExclusion | undefined;
-  /** Whether there is no exclusion. */
-  readonly isUsable: boolean;
 }
 
 /** Label by which a Node asks to be left out. */
@@ -89,8 +87,7 @@ export function nodeFromApi(raw: V1Node): LoadBalancerNode | undefined {
   const projected = recordFromNode(raw);
   if (projected.status !== 'record') return undefined;
   const { name, addresses, podCidrs } = projected.record;
-  const exclusion = exclusionOf(raw, projected.record.isEligible);
-  return { name, addresses, podCidrs, exclusion, isUsable: exclusion === undefined };
+  return { name, addresses, podCidrs, exclusion: exclusionOf(raw, projected.record.isEligible) };
 }
 
 /** A projection of EndpointSlices, for one watch: equal texts and lists are kept once. */

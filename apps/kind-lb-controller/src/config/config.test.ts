@@ -121,8 +121,8 @@ test.each([['--help'], ['run', '--help']])('help lists flags, subcommands and an
   }
 });
 
-test('check gets the arguments after it', () => {
-  expect(parseConfig(['check', 'a', '--help'])).toEqual({ kind: 'check', args: ['a', '--help'] });
+test.each([['check'], ['profiles']] as const)('%s gets the arguments after it', (kind) => {
+  expect(parseConfig([kind, 'a', '--help'])).toEqual({ kind, args: ['a', '--help'] });
 });
 
 describe('one clear line for', () => {

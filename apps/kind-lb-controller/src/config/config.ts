@@ -14,8 +14,9 @@ import { newRunCommand, type RawFlags } from './run-flags.ts';
 export type Config =
   | RunConfig
   | { readonly kind: 'help'; readonly text: string }
-  /** With the arguments after it. */
-  | { readonly kind: 'check'; readonly args: readonly string[] };
+  /** Subcommands, with the arguments after their names. */
+  | { readonly kind: 'check'; readonly args: readonly string[] }
+  | { readonly kind: 'profiles'; readonly args: readonly string[] };
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -23,6 +24,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export function parseConfig(args: readonly string[], env: Environment = process.env): Config {
   const [first, ...rest] = args;
   if (first === 'check') return { kind: 'check', args: rest };
+  if (first === 'profiles') return { kind: 'profiles', args: rest };
   return parseRun(first === 'run' ? rest : args, env);
 }
 

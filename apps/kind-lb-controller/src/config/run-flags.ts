@@ -40,7 +40,8 @@ export interface RawFlags {
 const description = `Gives Services of type LoadBalancer an address and a load balancer, and writes their status.
 
   switchyard-lb [run] [flags]         runs until it is stopped (SIGTERM)
-  switchyard-lb check SERVICE ...     what a rolling update will cost behind a health-check profile; see check --help`;
+  switchyard-lb check SERVICE ...     what a rolling update will cost behind a health-check profile; see check --help
+  switchyard-lb profiles              the health-check profiles there are`;
 
 const annotations = `
 Annotations of a Service:

@@ -1,4 +1,6 @@
 import { DataplaneError, InvariantError } from '@switchyard/core';
+import { CliError } from '../docker/cli-failure.ts';
+import { failedOutcome } from '../docker/container-failures.ts';
 
 /** Why a runtime did not do what it was asked for. */
 export interface Trouble {
@@ -21,6 +23,6 @@ export async function askRuntime<T>(
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof DataplaneError) || error instanceof InvariantError) throw error;
-    return { reason: 'RuntimeFailed', message: error.message };
+    return error instanceof CliError ? failedOutcome(error) : { reason: 'RuntimeFailed', message: error.message };
   }
 }

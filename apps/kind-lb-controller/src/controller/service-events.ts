@@ -1,6 +1,6 @@
 import type { EventRecorder, RecordedEvent } from '@switchyard/core';
-import { exclusionLabel, type LoadBalancerService } from '../cluster/cluster-objects.ts';
-import { type ExcludedNode, excludedNodeText, type Problem, problemText } from '../plan/problem.ts';
+import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
+import { type ExcludedNode, excludedNodesText, type Problem, problemText } from '../plan/problem.ts';
 import { refusalReason } from './planned-status.ts';
 
 /** What our events say they come from. */
@@ -48,9 +48,9 @@ export class ServiceEvents {
 
   /** Which nodes the load balancer leaves out, and whether any is left. */
   nodes(service: LoadBalancerService, excluded: readonly ExcludedNode[], hasUsable: boolean): void {
-    const text = excluded.map(excludedNodeText).join(', ');
+    const text = excludedNodesText(excluded);
     if (this.#isNews(service, 'excluded', `${hasUsable} ${text}`) && text !== '') {
-      const note = `${hasUsable ? 'These nodes get' : 'Every node is left out, so the load balancer has nowhere to send connections; these nodes get'} no connections from the load balancer: ${text}${labelAdvice(excluded)}`;
+      const note = `${hasUsable ? 'These nodes get' : 'Every node is left out, so the load balancer has nowhere to send connections; these nodes get'} no connections from the load balancer: ${text}`;
       const event = { reason: 'LoadBalancerNodesExcluded', action: 'SelectNodes', note };
       this.#record(service, { ...event, type: hasUsable ? 'Normal' : 'Warning' });
     }
@@ -94,11 +94,4 @@ export class ServiceEvents {
     const [namespace = '', name = ''] = record.key.split('/');
     this.#recorder.record({ ...event, regarding: { kind: 'Service', namespace, name, uid } });
   }
-}
-
-/** kubeadm labels control planes, which surprises everybody whose cluster has no other node. */
-function labelAdvice(excluded: readonly ExcludedNode[]): string {
-  const labelled = excluded.find(({ reason }) => reason === 'label');
-  if (labelled === undefined) return '';
-  return `; kubeadm puts that label on control planes, and "kubectl label node ${labelled.node} ${exclusionLabel}-" takes it off`;
 }

@@ -21,6 +21,8 @@ export interface DockerCliOptions {
 export interface CliCommandOptions {
   /** 60 s unless given. */
   readonly timeout?: Millis;
+  /** Whether it mostly waits, as `stop` does: then it takes none of the places of short commands. Unless said: no. */
+  readonly isPatient?: boolean;
   /** Written to the program's standard input; empty unless given. */
   readonly stdin?: string;
 }
@@ -30,6 +32,8 @@ export type CliResult =
   | { readonly status: 'ok'; readonly stdout: string }
   | { readonly status: 'failed'; readonly failure: CliFailure; readonly stdout: string };
 
+/** How many commands that mostly wait run at once; each takes some 25 MB. */
+const patientCount = 16;
 const defaultTimeout = seconds(60);
 /** From SIGTERM to SIGKILL, in milliseconds. */
 const killDelay = 1000;
@@ -40,6 +44,7 @@ export class DockerCli {
   readonly program: string;
   readonly #env: Readonly<Record<string, string>>;
   readonly #slots: ProcessSlots;
+  readonly #patientSlots: ProcessSlots = new ProcessSlots(patientCount);
 
   constructor(options: DockerCliOptions) {
     this.program = options.program;
@@ -50,7 +55,8 @@ export class DockerCli {
 
   /** Runs one command to its end. A failure is a result; rejects only with `signal.reason`. */
   async try(args: readonly string[], options: CliCommandOptions, signal: AbortSignal): Promise<CliResult> {
-    return this.#slots.run(() => this.#run(args, options, signal), signal);
+    const slots = options.isPatient === true ? this.#patientSlots : this.#slots;
+    return slots.run(() => this.#run(args, options, signal), signal);
   }
 
   /** The standard output of one command. Rejects with a `CliError` that says what was attempted. */

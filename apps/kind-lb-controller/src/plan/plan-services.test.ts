@@ -175,7 +175,7 @@ describe('nodes that are left out', () => {
       {},
       [labelled],
       [
-        'there is no node to send IPv4 connections to: left out are control-plane (label node.kubernetes.io/exclude-from-external-load-balancers); to use it: kubectl label node control-plane node.kubernetes.io/exclude-from-external-load-balancers-',
+        'there is no node to send IPv4 connections to: left out are control-plane (label node.kubernetes.io/exclude-from-external-load-balancers); kubeadm puts that label on control planes, and "kubectl label node control-plane node.kubernetes.io/exclude-from-external-load-balancers-" takes it off',
       ],
     ],
     [

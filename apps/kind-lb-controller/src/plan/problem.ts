@@ -75,13 +75,16 @@ export function excludedNodeText(excluded: ExcludedNode): string {
 /** Of large clusters not every Node is named: an Event has room for 1024 characters. */
 const mostNamed = 8;
 
-/** The Nodes that are left out and why, and what to do about a label: single-node clusters have it from kubeadm, and nobody suspects it. */
+/** The Nodes that are left out and why, and what to do about a label: kubeadm's surprises everybody whose cluster has no other node. Empty if there are none. */
 export function excludedNodesText(excluded: readonly ExcludedNode[]): string {
   const named = excluded.slice(0, mostNamed).map(excludedNodeText);
   const others = excluded.length > mostNamed ? ` and ${excluded.length - mostNamed} others` : '';
   const labelled = excluded.find(({ reason }) => reason === 'label');
-  const hint = labelled === undefined ? '' : `; to use it: kubectl label node ${labelled.node} ${exclusionLabel}-`;
-  return `${named.join(', ')}${others}${hint}`;
+  const advice =
+    labelled === undefined
+      ? ''
+      : `; kubeadm puts that label on control planes, and "kubectl label node ${labelled.node} ${exclusionLabel}-" takes it off`;
+  return `${named.join(', ')}${others}${advice}`;
 }
 
 function exclusionText(excluded: ExcludedNode): string {

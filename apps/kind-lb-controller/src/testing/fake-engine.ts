@@ -11,6 +11,8 @@ export interface FakeAnswer {
   readonly exitCode?: number;
   /** Seconds it takes before it ends, after it wrote what it writes. */
   readonly lasts?: number;
+  /** Whether it waits for `release` before it writes anything. */
+  readonly isHeld?: boolean;
   /** How often it answers so; then the next answer that matches is given. Unless said: always. */
   readonly times?: number;
 }
@@ -38,11 +40,19 @@ export class FakeEngine implements Disposable {
     return this.#read('stdin');
   }
 
+  /** Lets answers go on that are held. */
+  release(): void {
+    writeFileSync(`${this.#folder}/released`, '');
+  }
+
   [Symbol.dispose](): void {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  #write({ when, stdout = '', stderr = '', exitCode = 0, lasts = 0, times }: FakeAnswer, index: number): string {
+  #write(
+    { when, stdout = '', stderr = '', exitCode = 0, lasts = 0, isHeld = false, times }: FakeAnswer,
+    index: number,
+  ): string {
     const path = `${this.#folder}/${index}`;
     writeFileSync(`${path}.out`, stdout);
     writeFileSync(`${path}.err`, stderr);
@@ -55,6 +65,7 @@ export class FakeEngine implements Disposable {
     return `case "$*" in ${pattern}) if ${isLeft}; then
   echo >>'${path}.used'
   case "$1" in exec) cat >'${this.#folder}/stdin' ;; esac
+  ${isHeld ? `until [ -e '${this.#folder}/released' ]; do sleep 0.02; done` : ''}
   cat '${path}.out'; cat '${path}.err' >&2
   [ ${lasts} = 0 ] || exec sleep ${lasts}
   exit ${exitCode}

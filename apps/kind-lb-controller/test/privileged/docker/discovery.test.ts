@@ -1,17 +1,20 @@
 import { noopLogger, systemClock } from '@switchyard/core';
+import { emptyImage, machinePrograms } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DiscoveredCluster } from '../../../src/controller/cluster-discovery.ts';
+import { createArguments } from '../../../src/docker/container-arguments.ts';
 import { KindDiscovery } from '../../../src/docker/discovery.ts';
 import { DockerCli } from '../../../src/docker/docker-cli.ts';
 import { EngineEvents } from '../../../src/docker/engine-events.ts';
 import { type DockerSite, siteSpec, startDockerSite } from './docker-site.ts';
-import { handImage } from './hand-image.ts';
 
 const signal = AbortSignal.timeout(600_000);
 let site: DockerSite;
+let image: string;
 
 beforeAll(async () => {
   site = await startDockerSite('dkdisc', signal);
+  image = await emptyImage(site.engine);
 });
 
 afterAll(async () => {
@@ -31,7 +34,8 @@ async function startNode(cluster: string, role: string, name = `${cluster}-${rol
     name,
     ...network,
     ...tags,
-    handImage,
+    ...machinePrograms,
+    image,
     'sleep',
     '3600',
   );
@@ -42,15 +46,7 @@ async function startNode(cluster: string, role: string, name = `${cluster}-${rol
 async function writeAdminConf(name: string, server: string): Promise<void> {
   const conf = `apiVersion: v1\nclusters:\n- cluster:\n    server: ${server}\n  name: x\n`;
   const script = `mkdir -p /etc/kubernetes && echo '${conf}' >/etc/kubernetes/admin.conf`;
-  await site.docker(
-    'exec',
-    '--user',
-    '0',
-    name,
-    'sh',
-    '-c',
-    script.replace('mkdir -p', 'node -e "require(\'fs\').mkdirSync(process.argv[1],{recursive:true})"'),
-  );
+  await site.docker('exec', name, 'sh', '-c', script);
 }
 
 interface Watching extends AsyncDisposable {
@@ -125,12 +121,15 @@ describe('kind clusters', () => {
       ];
       return (await site.docker(...names)).split('\n').filter(Boolean).sort();
     };
-    await using discovered = site.newRuntime();
-    await using named = site.newRuntime({ isDiscovered: false });
-    const spec = siteSpec('web', 1);
-    const of = (cluster: string): typeof spec => ({ ...spec, id: { ...spec.id, cluster } });
-    await Promise.all(['one', 'three'].map((cluster) => discovered.runtime.ensure(of(cluster), signal)));
-    await named.runtime.ensure(of('elsewhere'), signal);
+    const create = async (cluster: string, isDiscovered: boolean): Promise<string> => {
+      const { id, addresses } = siteSpec('web', 1);
+      const fixed = { engine: 'docker', network: 'kind', hasIpv6: true, publishOn: undefined, ports: [] } as const;
+      const plan = { id: { ...id, cluster }, addresses, image, imageId: '', isDiscovered, ...fixed };
+      return site.docker(...createArguments(plan, new Set()), 'sleep', '1');
+    };
+    await create('one', true);
+    await create('three', true);
+    await create('elsewhere', false);
     await using _watching = watch('this-machine');
     await site.docker('stop', '--time', '0', 'one-control-plane');
     await site.docker('rm', '--force', 'three-control-plane');

@@ -1,15 +1,33 @@
-import { type IpAddress, noopLogger, parseIp, serviceKey, systemClock } from '@switchyard/core';
-import { createLab, type DockerEngine, dockerPackages, type Lab, startDockerEngine } from '@switchyard/lab';
-import { debianRoot } from '../../../../../tools/debian/debian-root.ts';
+import {
+  type IpAddress,
+  noopLogger,
+  parseIp,
+  parsePort,
+  type Protocol,
+  serviceKey,
+  systemClock,
+} from '@switchyard/core';
+import {
+  createLab,
+  type DockerEngine,
+  dockerPackages,
+  joinDockerNetwork,
+  type Lab,
+  startDockerEngine,
+} from '@switchyard/lab';
+import { debianRoot, machineArchitecture } from '../../../../../tools/debian/debian-root.ts';
+import { buildImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
 import { DockerCli } from '../../../src/docker/docker-cli.ts';
 import { DockerRuntime, type DockerRuntimeOptions } from '../../../src/docker/docker-runtime.ts';
 import { EngineEvents } from '../../../src/docker/engine-events.ts';
 import type { TargetChange } from '../../../src/runtime/runtime.ts';
-import type { LoadBalancerId, LoadBalancerSpec } from '../../../src/spec/load-balancer-spec.ts';
+import type { LoadBalancerId, LoadBalancerSpec, Target } from '../../../src/spec/load-balancer-spec.ts';
 import { exampleSpec, nodeTargets } from '../../../src/testing/example-specs.ts';
-import { handImage, importHandImage } from './hand-image.ts';
 
-/** A Docker Engine of its own with a network as kind makes it, and an image for load balancers. */
+/** Name of the load balancer's image on a site. */
+export const siteImage = 'switchyard/load-balancer:test';
+
+/** A Docker Engine in a lab's load-balancer host, with a network as kind makes it, to which the lab's hosts belong. */
 export interface DockerSite extends AsyncDisposable {
   readonly lab: Lab;
   readonly engine: DockerEngine;
@@ -17,8 +35,6 @@ export interface DockerSite extends AsyncDisposable {
   newRuntime(changes?: Partial<DockerRuntimeOptions>): RuntimeUnderTest;
   /** The standard output of the Docker CLI; throws if it fails. */
   docker(...args: readonly string[]): Promise<string>;
-  /** Addresses on the container's eth0. */
-  addressesIn(container: string): Promise<readonly string[]>;
 }
 
 /** A runtime, and what it told. */
@@ -28,34 +44,32 @@ export interface RuntimeUnderTest extends AsyncDisposable {
   readonly changes: TargetChange[];
 }
 
-/** Starts everything. `lab` is a name that no other test has. */
+/** Starts everything. `name` is a lab's name that no other test has. */
 export async function startDockerSite(name: string, signal: AbortSignal): Promise<DockerSite> {
+  await using stack = new AsyncDisposableStack();
   const programs = await debianRoot({ ...dockerPackages, signal });
-  const lab = await createLab({ name, nodes: 1, ipFamilies: ['IPv4', 'IPv6'] }, signal);
-  try {
-    const engine = await startDockerEngine({ lab, host: lab.nodes[0]!, programs }, signal);
-    await importHandImage(engine, lab.diskFolder);
-    const docker = async (...args: readonly string[]): Promise<string> => {
+  const lab = stack.use(await createLab({ name, nodes: 2, ipFamilies: ['IPv4', 'IPv6'] }, signal));
+  const engine = stack.use(await startDockerEngine({ lab, host: lab.loadBalancer, programs }, signal));
+  stack.use(await joinDockerNetwork({ lab, host: lab.loadBalancer, engine }, signal));
+  const owned = stack.move();
+  return {
+    lab,
+    engine,
+    newRuntime: (changes = {}) => newRuntime(engine, changes),
+    async docker(...args) {
       const { exitCode, stdout, stderr } = await engine.cli(args);
       if (exitCode !== 0) throw new Error(`docker ${args.join(' ')}: ${stderr}`);
       return stdout.trim();
-    };
-    await docker('network', 'create', '--ipv6', '--subnet', 'fd00:172:30::/64', '--subnet', '172.30.0.0/16', 'kind');
-    return {
-      lab,
-      engine,
-      docker,
-      newRuntime: (changes = {}) => newRuntime(engine, changes),
-      addressesIn: async (container) => {
-        const text = await docker('exec', container, 'ip', '-o', 'addr', 'show', 'dev', 'eth0', 'scope', 'global');
-        return [...text.matchAll(/ inet6? (\S+)/g)].map(([, address = '']) => address).sort();
-      },
-      [Symbol.asyncDispose]: () => lab[Symbol.asyncDispose](),
-    };
-  } catch (error) {
-    await lab[Symbol.asyncDispose]();
-    throw error;
-  }
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Builds `siteImage` on the site's engine, from this checkout's bundle. */
+export async function buildSiteImage({ engine }: DockerSite, signal: AbortSignal): Promise<void> {
+  const common = { architecture: machineArchitecture(), docker: engine.command, signal };
+  const { tag: base } = await buildLocalBase({ ...common, tag: 'base:test' });
+  await buildImage({ ...common, base, image: 'load-balancer', tag: siteImage });
 }
 
 function newRuntime(engine: DockerEngine, changes: Partial<DockerRuntimeOptions>): RuntimeUnderTest {
@@ -69,7 +83,7 @@ function newRuntime(engine: DockerEngine, changes: Partial<DockerRuntimeOptions>
     onDisturbed: (which: readonly LoadBalancerId[] | 'all') => void disturbed.push(which),
     onTargetChange: (change: TargetChange) => void targetChanges.push(change),
   };
-  const fixed = { network: 'kind', image: handImage, pool: [], publishOn: undefined } as const;
+  const fixed = { network: 'kind', image: siteImage, pool: [], publishOn: undefined } as const;
   const flags = { isDiscovered: true, followsTargets: false };
   const runtime = new DockerRuntime({ ...shared, events, listener, ...fixed, ...flags, ...changes });
   return {
@@ -83,19 +97,33 @@ function newRuntime(engine: DockerEngine, changes: Partial<DockerRuntimeOptions>
   };
 }
 
-/** The load balancer of Service `default/NAME` in cluster `c`, with an address of each family that ends with `number`. */
-export function siteSpec(name: string, number: number, ports: readonly number[] = [80]): LoadBalancerSpec {
-  const addresses: readonly IpAddress[] = [`172.30.255.${number}`, `fd00:172:30:0:ffff:ffff:ffff:${number}`].map(
+/** One Service port and the port its targets listen on. */
+export interface SitePort {
+  readonly port: number;
+  readonly targetPort?: number;
+  readonly protocol?: Protocol;
+}
+
+/**
+ * The load balancer of Service `default/NAME` in cluster `c`, with an address of each family that ends with `number`. Its targets are the lab's
+ * nodes, checked on port 32080.
+ */
+export function siteSpec(name: string, number: number, ports: readonly SitePort[] = [{ port: 80 }]): LoadBalancerSpec {
+  const addresses: readonly IpAddress[] = [`172.18.255.${number}`, `fd00:172:18:0:ffff:ffff:ffff:${number}`].map(
     parseIp,
   );
   return exampleSpec(name, {
     id: { cluster: 'c', service: serviceKey('default', name) },
     addresses,
-    ports: ports.map((port) => ({ ...portOf(port), addresses })),
+    ports: ports.map(({ port, targetPort = 30080, protocol = 'TCP' }) => ({
+      port: parsePort(port),
+      protocol,
+      addresses,
+      targets: targets(targetPort),
+    })),
   });
 }
 
-function portOf(port: number): LoadBalancerSpec['ports'][number] {
-  const [spec] = exampleSpec('x').ports;
-  return { ...spec!, port: port as typeof spec.port, targets: nodeTargets(30080) };
+function targets(port: number): readonly Target[] {
+  return (['IPv4', 'IPv6'] as const).flatMap((ipFamily) => nodeTargets(port, { ipFamily }));
 }

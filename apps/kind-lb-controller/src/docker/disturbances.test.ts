@@ -1,0 +1,45 @@
+import { serviceKey } from '@switchyard/core';
+import { ManualClock } from '@switchyard/core/testing';
+import { expect, test } from 'vitest';
+import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+import { Disturbances } from './disturbances.ts';
+
+const id: LoadBalancerId = { cluster: 'kind', service: serviceKey('default', 'web') };
+
+function fixture(): { clock: ManualClock; told: unknown[]; disturbances: Disturbances } {
+  const clock = new ManualClock();
+  const told: unknown[] = [];
+  const listener = { onDisturbed: (which: unknown) => void told.push(which), onTargetChange: () => undefined };
+  return { clock, told, disturbances: new Disturbances(clock, listener) };
+}
+
+test('disturbances are told at once, those of one that cannot live with growing waits', async () => {
+  const { clock, told, disturbances } = fixture();
+  for (let count = 0; count < 3; count++) disturbances.add('a', id);
+  expect(told).toEqual([[id], [id], [id]]);
+  disturbances.add('a', id);
+  disturbances.add('a', id);
+  expect(told).toHaveLength(3);
+  await clock.advance(1000);
+  expect(told).toHaveLength(4);
+  await clock.advance(1000);
+  expect(told).toHaveLength(5);
+  disturbances.add('b', id);
+  expect(told).toHaveLength(6);
+});
+
+test('after a quiet minute all is forgiven', async () => {
+  const { clock, told, disturbances } = fixture();
+  for (let count = 0; count < 3; count++) disturbances.add('a', id);
+  await clock.advance(60_000);
+  disturbances.add('a', id);
+  expect(told).toHaveLength(4);
+});
+
+test('nobody is told after the end', async () => {
+  const { clock, told, disturbances } = fixture();
+  for (let count = 0; count < 4; count++) disturbances.add('a', id);
+  disturbances[Symbol.dispose]();
+  await clock.advance(60_000);
+  expect(told).toHaveLength(3);
+});
