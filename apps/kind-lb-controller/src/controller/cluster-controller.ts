@@ -14,6 +14,9 @@ import { KeyedQueue } from './keyed-queue.ts';
 import { askRuntime } from './runtime-trouble.ts';
 import { ServiceSync, type ServiceSyncOptions } from './service-sync.ts';
 
+/** What of a Service has changed: what its owner wants, or only what controllers answer. */
+type ServiceChange = 'none' | 'intent' | 'answer';
+
 /** Services that are worked on at the same time. Runtimes bound their own work; most of these only wait, as for connections to end. */
 const workers = 16;
 /** Of one Service that fails. */
@@ -34,8 +37,7 @@ export class ClusterController {
   readonly #queue: KeyedQueue<ServiceKey>;
   readonly #stock: BoundedRunner;
   #view: SyncedView | undefined;
-  /** Services as last seen, but for what we write ourselves. */
-  readonly #intents = new Map<ServiceKey, LoadBalancerService>();
+  readonly #seen = new Map<ServiceKey, LoadBalancerService>();
   /** The runtime was asked what there is; whether it could tell, each Service learns by itself. */
   #hasAsked = false;
   #trouble: string | undefined;
@@ -64,15 +66,18 @@ export class ClusterController {
     if (!isInSync(view)) return;
     const isFirst = this.#view === undefined;
     this.#view = view;
-    this.#options.addresses.observe(this.#options.cluster, view.services.values());
-    const keys = change.kind === 'all' || isFirst ? view.services.keys() : change.keys;
-    for (const key of keys) {
-      const isNews = this.#isNews(key, view.services.get(key));
-      if (!this.#hasAsked) continue;
-      if (isNews || change.kind === 'all') this.#queue.add(key);
-      else this.#queue.touch(key);
+    const keys = [...(change.kind === 'all' || isFirst ? view.services.keys() : change.keys)];
+    const changes = new Map(keys.map((key) => [key, this.#changeOf(key, view.services.get(key))]));
+    // Endpoints change all the time, and have nothing to do with addresses.
+    if (isFirst || [...changes.values()].some((one) => one !== 'none')) {
+      this.#options.addresses.observe(this.#options.cluster, view.services.values());
     }
     if (isFirst) this.#stock.poke();
+    if (!this.#hasAsked) return;
+    for (const [key, one] of changes) {
+      if (one === 'intent' || change.kind === 'all') this.#queue.add(key);
+      else this.#queue.touch(key);
+    }
   }
 
   /** Something happened to these load balancers, of whatever cluster. Cheap. */
@@ -140,16 +145,20 @@ export class ClusterController {
     return this.#sync.sync(key, this.#view, signal);
   }
 
-  /** Whether anything has changed that we do not write ourselves. */
-  #isNews(key: ServiceKey, service: LoadBalancerService | undefined): boolean {
-    const before = this.#intents.get(key);
-    if (service === undefined) return this.#intents.delete(key);
-    const intent = { ...service, resourceVersion: '', ingress: [], conditions: [], finalizers: [] };
-    this.#intents.set(key, intent);
-    return !isEqual(before, intent);
+  #changeOf(key: ServiceKey, service: LoadBalancerService | undefined): ServiceChange {
+    const before = this.#seen.get(key);
+    if (service === undefined) return this.#seen.delete(key) ? 'intent' : 'none';
+    this.#seen.set(key, service);
+    if (before === service) return 'none';
+    return before === undefined || !isEqual(intentOf(before), intentOf(service)) ? 'intent' : 'answer';
   }
 
   #isOwn({ cluster }: LoadBalancerId): boolean {
     return cluster === this.#options.cluster;
   }
+}
+
+/** A Service without what controllers write, such as we do. */
+function intentOf(service: LoadBalancerService): LoadBalancerService {
+  return { ...service, resourceVersion: '', ingress: [], conditions: [], finalizers: [] };
 }

@@ -18,7 +18,11 @@ const errorPrefix = 'switchyard.dev/';
 const maxMessage = 32_768;
 
 /** The status of a Service whose load balancer runs as `spec` says. */
-export function runningStatus(plan: ServicePlan, spec: LoadBalancerSpec, place: RunningPlace): DesiredStatus {
+export function runningStatus(
+  plan: Pick<ServicePlan, 'service' | 'problems'>,
+  spec: LoadBalancerSpec,
+  place: RunningPlace,
+): DesiredStatus {
   const { record } = plan.service;
   const served = spec.addresses.filter((address) => spec.ports.some(({ addresses }) => addresses.includes(address)));
   const unmet = unmetReason(plan.problems);

@@ -1,4 +1,12 @@
-import { BoundedRunner, type Clock, type Logger, messageOf, millis, type RunOutcome } from '@switchyard/core';
+import {
+  BoundedRunner,
+  type Clock,
+  ConfigError,
+  type Logger,
+  messageOf,
+  millis,
+  type RunOutcome,
+} from '@switchyard/core';
 import type { ClusterDiscovery, DiscoveredCluster } from '../controller/cluster-discovery.ts';
 import { inspectNetwork } from './address-source.ts';
 import { CliError } from './cli-failure.ts';
@@ -94,7 +102,7 @@ class Search {
     if (found !== undefined) this.#found.set(cluster, { ...found, identity: '' });
   }
 
-  /** One look at all there is. Rejects only when aborted. */
+  /** One look at all there is. Rejects when aborted, or with `ConfigError` for what will not get better. */
   async run(signal: AbortSignal): Promise<RunOutcome> {
     const { cli, log, clusters: wanted } = this.#options;
     try {
@@ -111,6 +119,10 @@ class Search {
     } catch (error) {
       signal.throwIfAborted();
       const reason = messageOf(error);
+      // Waiting does not help; whoever started us must know.
+      if (error instanceof CliError && ['programMissing', 'notPermitted'].includes(error.failure.kind)) {
+        throw new ConfigError('lb.engine', reason, { cause: error });
+      }
       if (!this.#isToldBroken) log.warn('kind clusters cannot be looked for', { reason });
       this.#isToldBroken = true;
       return { status: 'retry' };

@@ -27,12 +27,6 @@ export interface HeldAddresses {
 export class AddressBook {
   readonly #services = new Map<string, readonly LoadBalancerService[]>();
   readonly #given = new Map<LoadBalancerKey, HeldAddresses>();
-  readonly #onFreed: () => void;
-
-  /** `onFreed` is called when addresses were released: who waits for one, in whatever cluster, may be planned again. */
-  constructor(onFreed: () => void = () => undefined) {
-    this.#onFreed = onFreed;
-  }
 
   /** Load balancers that run, perhaps since an earlier controller. What is known of one already is not replaced. */
   adopt(existing: Iterable<HeldAddresses>): void {
@@ -49,7 +43,7 @@ export class AddressBook {
 
   /** Nothing of it runs any more: its addresses are free. */
   release(id: LoadBalancerId): void {
-    if (this.#given.delete(loadBalancerKey(id))) this.#onFreed();
+    this.#given.delete(loadBalancerKey(id));
   }
 
   /** Grants for all Services that are ours, of all clusters. Asked again in the same state, it gives the same. */

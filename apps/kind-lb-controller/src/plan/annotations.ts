@@ -68,7 +68,10 @@ export function parseAnnotations(
       `not with ${annotationPrefix}path: transparent, which keeps the client's address by itself`,
     );
   }
-  const name = read('health-check-profile', (text) => defaults.healthProfileOf(text, {}).name && text);
+  const name = read('health-check-profile', (text) => {
+    defaults.healthProfileOf(text, {}); // throws for one that there is not
+    return text;
+  });
   const changes = healthCheckChanges(read);
   const profile = problems.length > 0 ? undefined : changedProfile(name, changes, defaults, refuse);
   problems.sort((a, b) => (a.name < b.name ? -1 : 1));

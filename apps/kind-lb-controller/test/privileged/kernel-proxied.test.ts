@@ -10,7 +10,14 @@ import {
   systemClock,
 } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
-import { type LabPod, probeSctp, type ProbeRequest, startEchoServer, startSctpServers } from '@switchyard/lab';
+import {
+  connectWhile,
+  type LabPod,
+  probeSctp,
+  type ProbeRequest,
+  startEchoServer,
+  startSctpServers,
+} from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newInterfaceAddresses } from '../../src/kernel/interface-addresses.ts';
 import { type KernelForwarderOptions, newKernelForwarder } from '../../src/kernel/kernel-forwarder.ts';
@@ -135,6 +142,22 @@ describe.each(ipFamilies)('%s', (family) => {
     expect(answerOf(await kernel.client.probe(flow))).toBe('node2');
     kernel.up = [...bothNodes];
   });
+});
+
+test('no attempt is lost while targets drain, go DOWN and serve on, and come back', async () => {
+  await kernel.apply(dns());
+  const requests = ipFamilies.map((family) => udp(family, { timeout: 1500 }));
+  const { count, failed } = await connectWhile({ prober: kernel.client, requests, lines: 4 }, async () => {
+    for (const { name } of kernel.lab.nodes) {
+      await kernel.apply(dns({}, name));
+      kernel.up = kernel.up.filter((one) => one !== name);
+      await kernel.apply(dns());
+      kernel.up = [...bothNodes];
+      await kernel.apply(dns());
+    }
+  });
+  expect(failed).toEqual([]);
+  expect(count).toBeGreaterThan(100);
 });
 
 test('SCTP is forwarded like UDP', async () => {

@@ -1,5 +1,6 @@
 import { type IpFamily, ipFamilies, parseCidr, type Protocol, seconds } from '@switchyard/core';
 import {
+  connectWhile,
   type LabHost,
   type LabNode,
   probeSctp,
@@ -186,6 +187,23 @@ describe.each(ipFamilies)('%s', (family) => {
     await expect.poll(counted).toEqual([held?.node]);
     await held?.connection.close();
   });
+});
+
+test('no attempt is lost while nodes come, drain, go DOWN and serve on, and go', async () => {
+  const requests = ipFamilies.flatMap((family) => (['tcp', 'udp'] as const).map((protocol) => to(family, protocol)));
+  const { count, failed } = await connectWhile({ prober: kernel.client, requests, lines: 2 }, async () => {
+    for (const node of kernel.lab.nodes) {
+      const others = kernel.lab.nodes.filter((one) => one !== node);
+      await kernel.apply(direct({ nodes: others }));
+      await kernel.apply(direct());
+      await kernel.apply(direct({ draining: node.name }));
+      kernel.up = others.map(({ name }) => name);
+      await kernel.apply(direct({ draining: node.name }));
+      kernel.up = all;
+    }
+  });
+  expect(failed).toEqual([]);
+  expect(count).toBeGreaterThan(100);
 });
 
 test('only the ports of the load balancer are handed on', async () => {

@@ -89,6 +89,10 @@ describe('a Service without NodePorts', () => {
     );
     await answeredBy(await http(), 'pod1 pod2');
     await answeredBy(await udp(), 'pod1 pod2');
+    const { stdout: routes } = await lbLab.lab.loadBalancer.run('ip', ['route']);
+    for (const { node, addresses } of pods) {
+      expect(routes).toContain(`${addresses.IPv4} via ${node.addresses.IPv4} `);
+    }
   });
   test('leaves a pod that terminates to those that are ready, and goes back to it when it is the last one', async () => {
     await setSlice('direct', [`${address(0)}@node1 terminating`, `${address(1)}@node2`]);

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -64,12 +64,14 @@ export async function createPlayedContainer(name: string): Promise<PlayedContain
   };
   let child = await start();
   const bundle = bundleWorker(host.folder);
-  const processOne = (): string => execFileSync('pgrep', ['-P', `${child.pid}`], { encoding: 'utf8' }).trim();
+  /** Empty when it has ended. */
+  const processOne = (): string => spawnSync('pgrep', ['-P', `${child.pid}`], { encoding: 'utf8' }).stdout.trim();
   const stop = async (): Promise<void> => {
     const { exitCode, signalCode } = child;
     if (exitCode !== null || signalCode !== null) return;
     const ended = once(child, 'exit');
-    process.kill(Number(processOne()), 'SIGKILL'); // and with it all of its namespace; `unshare` then ends too
+    const first = processOne();
+    if (first !== '') process.kill(Number(first), 'SIGKILL'); // and with it all of its namespace; `unshare` then ends too
     await ended;
   };
   const owned = stack.move();

@@ -9,14 +9,17 @@ import type { RolloutSetting } from './rollout-setting.ts';
 import type { Steps } from './steps.ts';
 import { spreadPoints } from './spread-points.ts';
 
-/** What a rollout will lose, as time in which all traffic is lost: a second at half of the traffic counts as half a second. */
+/**
+ * What a rollout will lose, as time in which all traffic is lost: a second at half of the traffic counts as half a second. Whole
+ * milliseconds.
+ */
 export interface RolloutPrediction {
   /** Mean over all phases that the health checks can have. */
   readonly expected: Millis;
   /** The least; 0 with a worst above it means: sometimes. */
   readonly best: Millis;
   readonly worst: Millis;
-  /** Parts of `expected`; causes that lose nothing in any phase are left out. */
+  /** Parts of `expected`, each rounded; causes that come to nothing are left out. */
   readonly byCause: Readonly<Partial<Record<ExplainedCause, Millis>>>;
   /** How likely it is that anything is lost, 0 to 1. */
   readonly probability: number;
@@ -33,8 +36,8 @@ interface Chance {
   readonly phase: (node: number) => number;
 }
 
-/** Less than this is rounding. */
-const nothing = 1e-3;
+/** Milliseconds. Less than this is rounding: predictions are told in whole ones. */
+const nothing = 0.5;
 const justBefore = 1 - 1e-9;
 
 /**
@@ -62,7 +65,7 @@ export function predictRollout(setting: RolloutSetting): RolloutPrediction {
     byCause: meanByCause(losses),
     probability: shareOf(totals),
     nobodyUp: shareOf(losses.map(({ noServerUp = 0 }) => noServerUp)),
-    duration: endsAt === Infinity ? undefined : millis(endsAt),
+    duration: endsAt === Infinity ? undefined : rounded(endsAt),
   };
 }
 
@@ -129,7 +132,7 @@ function total(lost: LostTime): number {
 }
 
 function rounded(value: number): Millis {
-  return millis(value < nothing ? 0 : value);
+  return millis(Math.round(value));
 }
 
 function meanByCause(losses: readonly LostTime[]): Readonly<Partial<Record<ExplainedCause, Millis>>> {
@@ -137,7 +140,8 @@ function meanByCause(losses: readonly LostTime[]): Readonly<Partial<Record<Expla
   for (const lost of losses) {
     for (const [cause, amount] of entries(lost)) sums[cause] = (sums[cause] ?? 0) + amount / losses.length;
   }
-  return Object.fromEntries(entries(sums).map(([cause, amount]) => [cause, rounded(amount)]));
+  const told = entries(sums).filter(([, amount]) => amount >= nothing);
+  return Object.fromEntries(told.map(([cause, amount]) => [cause, rounded(amount)]));
 }
 
 function entries(lost: LostTime): readonly (readonly [ExplainedCause, number])[] {

@@ -15,14 +15,18 @@ export function requiredServing(setting: Omit<RolloutSetting, 'app'>): Millis | 
   const { policy, check, proxy, fastDrain, shape } = setting;
   if (policy === 'Cluster') return proxy.noticesTerminating.longest;
   if (!proxy.terminatingFallback) return undefined;
-  const isTakenOut = millis(proxy.noticesTerminating.longest + takenOutAfter(check).longest);
-  const isTakenIn = millis(proxy.noticesReady.longest + takenInAfter(check).longest - shape.minReady);
+  const isTakenOut = whole(proxy.noticesTerminating.longest + takenOutAfter(check).longest);
+  const isTakenIn = whole(proxy.noticesReady.longest + takenInAfter(check).longest - shape.minReady);
   if (fastDrain !== undefined) {
     // A node that drains goes on being used while no other is UP; one with a new pod beside the old one does not drain at all.
     const isLeft = later(earlier(isTakenOut, fastDrain.longest), isTakenIn);
     return shape.spread === 'anywhere' ? later(isLeft, proxy.noticesTerminating.longest) : isLeft;
   }
   return check.whenNoneUp === 'lastUp' ? later(isTakenOut, isTakenIn) : isTakenOut;
+}
+
+function whole(duration: number): Millis {
+  return millis(Math.ceil(duration));
 }
 
 function earlier(a: Millis, b: Millis): Millis {

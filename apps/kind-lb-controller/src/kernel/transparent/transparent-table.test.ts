@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { RenderedTransparent } from './render-transparent.ts';
-import { loadingScript, parseTransparent } from './transparent-table.ts';
+import { isLoaded, loadingScript, parseTransparent } from './transparent-table.ts';
 
 const wanted: RenderedTransparent = {
   body: '  map nodes4 { ... }\n',
@@ -67,4 +67,18 @@ test('a listing of nft tells chains, maps and what was loaded', () => {
   ].join('\n');
   expect(parseTransparent(listing)).toEqual({ digest: '89a14627bc959f71', chains: ['send4'], maps: ['nodes4'] });
   expect(parseTransparent(listing.replace('v1', 'v0')).digest).toBeUndefined();
+});
+
+describe('whether anything has to be loaded', () => {
+  const found = { digest: '00ff', chains: ['send4', 'ingress-eth0'], maps: [] };
+  test.each([
+    { what: 'what is wanted is there', found, wanted, is: true },
+    { what: 'something else is there', found: { ...found, digest: '1' }, wanted, is: false },
+    { what: 'the chain of the interface is gone', found: { ...found, chains: ['send4'] }, wanted, is: false },
+    { what: 'there is no table', found: undefined, wanted, is: false },
+    { what: 'a table is there that nobody wants', found, wanted: undefined, is: false },
+    { what: 'nothing is there, nothing is wanted', found: undefined, wanted: undefined, is: true },
+  ])('$what: $is', (row) => {
+    expect(isLoaded(row.found, row.wanted)).toBe(row.is);
+  });
 });

@@ -29,9 +29,15 @@ export async function loadTransparent(
   signal: AbortSignal,
 ): Promise<boolean> {
   const found = await findTransparent(runner, signal);
-  if (found?.digest === wanted?.digest && (found === undefined) === (wanted === undefined)) return false;
+  if (isLoaded(found, wanted)) return false;
   await load(runner, loadingScript(found, wanted), signal);
   return true;
+}
+
+/** Pure. Chains are looked for as well: an interface that goes takes the chain at its ingress with it. */
+export function isLoaded(found: FoundTransparent | undefined, wanted: RenderedTransparent | undefined): boolean {
+  if (found === undefined || wanted === undefined) return found === undefined && wanted === undefined;
+  return found.digest === wanted.digest && wanted.chains.every((name) => found.chains.includes(name));
 }
 
 /** Pure: the text that turns what was found into what is wanted. */

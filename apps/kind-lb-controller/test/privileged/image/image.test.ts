@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { millis } from '@switchyard/core';
 import {
+  type ApiClient,
+  apiResources,
   createLab,
   createProber,
   type DockerEngine,
@@ -9,6 +11,8 @@ import {
   type Lab,
   startDockerEngine,
   startEchoServer,
+  startKindCluster,
+  startLabApiServer,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { debianRoot, machineArchitecture } from '../../../../../tools/debian/debian-root.ts';
@@ -37,6 +41,7 @@ beforeAll(async () => {
   lab = stack.use(await createLab({ name: 'lbimage', nodes: 1, ipFamilies: ['IPv4', 'IPv6'] }, signal));
   engine = stack.use(await startDockerEngine({ lab, host: lab.loadBalancer, programs }, signal));
   stack.use(await joinDockerNetwork({ lab, host: lab.loadBalancer, engine }, signal));
+  startEchoServer(lab.nodes[0]!, { pod: 'echo', http: [30080, 32080, 10256], udp: [30053] });
   const common = { architecture: machineArchitecture(), docker: engine.command, signal };
   const { tag: base } = await buildLocalBase({ ...common, tag: 'base:test' });
   loadBalancer = await buildImage({ ...common, base, image: 'load-balancer', tag: 'load-balancer:test' });
@@ -99,7 +104,6 @@ describe('a load balancer’s container, as the controller makes it', () => {
   const name = containerName(spec.id);
 
   beforeAll(async () => {
-    startEchoServer(lab.nodes[0]!, { pod: 'echo', http: [30080, 32080], udp: [30053] });
     const fixed = { engine: 'docker', network: 'kind', hasIpv6: true, publishOn: undefined, ports: [] } as const;
     const image = { image: loadBalancer.tag, imageId: loadBalancer.id, isDiscovered: false };
     await docker(...runArguments({ id: spec.id, addresses: spec.addresses, ...fixed, ...image }, new Set()));
@@ -180,24 +184,63 @@ describe('a load balancer’s container, as the controller makes it', () => {
     expect(await docker('exec', name, 'ip', '-o', 'address', 'show', 'dev', 'eth0')).not.toContain(spec.addresses[0]);
     expect(await apply()).toEqual({ status: 'applied' });
     await expectAnswers();
+    await docker('rm', '--force', name);
   });
 });
 
-test('the controller’s container reaches the engine by its socket', async () => {
-  const socket = ['--volume', `${engine.socket}:/var/run/docker.sock`];
-  const version = ['version', '--format', '{{.Server.Version}}'];
-  const rights = ['--cap-drop=ALL', '--security-opt=no-new-privileges', '--read-only'];
-  const run = [
-    'run',
-    '--rm',
-    '--network=kind',
-    ...rights,
-    ...socket,
-    '--entrypoint=docker',
-    controller.tag,
-    ...version,
-  ];
-  expect(await docker(...run)).toBe(engine.version);
+describe('the controller’s container, on the network and with the socket', () => {
+  let api: ApiClient;
+
+  beforeAll(async () => {
+    const server = stack.use(await startLabApiServer({ lab, port: 6443 }, signal));
+    ({ api } = server);
+    stack.use(await startKindCluster({ lab, engine, network: 'kind' }, signal));
+    const addresses = Object.values(lab.nodes[0]!.addresses).map((address) => ({ type: 'InternalIP', address }));
+    await api.create(apiResources.nodes, { metadata: { name: 'node1' }, status: { addresses } }, signal);
+    // More confined than it has to be.
+    const rights = ['--cap-drop=ALL', '--security-opt=no-new-privileges', '--read-only'];
+    const socket = ['--volume', `${engine.socket}:/var/run/docker.sock`];
+    const options = ['--detach', '--name=switchyard-lb', '--network=kind', ...rights, ...socket];
+    await docker('run', ...options, controller.tag, `--image=${loadBalancer.tag}`);
+  });
+
+  const web = { namespace: 'default', name: 'web' };
+
+  test('finds the cluster and gives a Service addresses that answer', async () => {
+    const ports = [{ name: 'http', protocol: 'TCP' as const, port: 80, nodePort: 30080 }];
+    const spec = { type: 'LoadBalancer' as const, ipFamilyPolicy: 'PreferDualStack' as const, ports };
+    await api.create(apiResources.services, { metadata: web, spec }, signal);
+    const given = async (): Promise<readonly string[]> => {
+      const service = await api.get(apiResources.services, web, signal);
+      return (service.status?.loadBalancer?.ingress ?? []).map(({ ip }) => ip ?? '');
+    };
+    await expect.poll(given, { timeout: 30_000 }).toHaveLength(2);
+    await using client = await createProber(lab.client, signal);
+    for (const address of await given()) {
+      await expect
+        .poll(() => client.probe({ protocol: 'http', address, port: 80 }), { timeout: 10_000 })
+        .toMatchObject({ status: 'answered', by: 'echo' });
+    }
+  });
+
+  test('takes less than 120 MB, ends at SIGTERM, and what it made goes on', async () => {
+    const [pid = 0] = await engine.pidsOf('switchyard-lb');
+    const resident = await residentMegabytes(pid);
+    process.stdout.write(`resident in the controller's container: ${resident.toFixed(0)} MB\n`);
+    expect(resident).toBeLessThan(120);
+    await docker('stop', '--time=20', 'switchyard-lb');
+    expect(await docker('inspect', '--format', '{{.State.ExitCode}}', 'switchyard-lb')).toBe('0');
+    const left = await docker('ps', '--filter=label=dev.switchyard.lb.service=default/web', '--format', '{{.Status}}');
+    expect(left).toMatch(/^Up /);
+  });
+
+  test('removes the load balancer of a Service that was deleted while it was away', async () => {
+    await api.delete(apiResources.services, web, {}, signal);
+    await docker('start', 'switchyard-lb');
+    const find = (): Promise<unknown> => api.find(apiResources.services, web, signal);
+    await expect.poll(find, { timeout: 30_000 }).toBeUndefined();
+    expect(await docker('ps', '--all', '--quiet', '--filter=label=dev.switchyard.lb.cluster=kind')).toBe('');
+  });
 });
 
 /** The lab's node over both families. */
