@@ -1,7 +1,6 @@
 import { millis, parseIp, parsePort, type Protocol, systemClock } from '@switchyard/core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { healthProfile } from '../../src/health-profile/health-profiles.ts';
-import type { LoadBalancerSpec } from '../../src/spec/load-balancer-spec.ts';
 import { exampleSpec } from '../../src/testing/example-specs.ts';
 import type { WorkerRequest } from '../../src/worker/protocol.ts';
 import { nodes, until } from './haproxy-namespace.ts';
@@ -23,7 +22,7 @@ function apply(
   ports: readonly number[],
   isPublished = false,
   protocol: Protocol = 'TCP',
-): WorkerRequest & { readonly spec: LoadBalancerSpec } {
+): Extract<WorkerRequest, { command: 'apply' }> {
   const targets = nodes.map((text, index) => {
     const own = parseIp(text);
     const check = { address: own, port: parsePort(32080), path: '/healthz' };
