@@ -81,9 +81,12 @@ export class ServiceSync {
     for (const { id } of existing) this.#loadBalancerOf(id.service);
   }
 
-  /** Something happened to it: the runtime is asked at the next call. */
-  disturb(key: ServiceKey): void {
-    this.#loadBalancerOf(key).isDisturbed = true;
+  /** Something happened to it: the runtime is asked at the next call. False: none of this Service is known. */
+  disturb(key: ServiceKey): boolean {
+    const loadBalancer = this.#loadBalancers.get(key);
+    if (loadBalancer === undefined) return false;
+    loadBalancer.isDisturbed = true;
+    return true;
   }
 
   /** Never rejects but with `signal.reason`: whatever goes wrong is told, and is to be tried again. */
@@ -109,7 +112,8 @@ export class ServiceSync {
       const trouble = await askRuntime(() => addresses.refresh(maxSourceAge, signal), signal);
       if (trouble !== undefined) return this.#failed(service, { ...trouble, problems: [] }, signal);
     }
-    if (addresses.grantOf(this.#idOf(key)) === undefined) return retry; // deleted in this very moment
+    const grant = addresses.grantOf(this.#idOf(key));
+    if (grant === undefined) return retry; // deleted in this very moment
     const plan = planService(service, {
       cluster,
       nodes: view.nodes,
@@ -118,9 +122,11 @@ export class ServiceSync {
       defaults,
       lastSettingsOf: (one) => this.#loadBalancers.get(one)?.settings,
     });
-    events.nodes(service, plan.excludedNodes, !plan.problems.some(({ kind }) => kind === 'noNodes'));
+    const familiesWithout = plan.problems.filter(({ kind }) => kind === 'noNodes').length;
+    const hasUsable = familiesWithout === 0 || familiesWithout < grant.addresses.length;
+    events.nodes(service, plan.excludedNodes, hasUsable);
     const { planned } = plan;
-    if (planned.status !== 'remove') events.problems(service, plan.problems);
+    if (planned.status !== 'remove') events.problems(service, plan.problems, cluster);
     if (planned.status === 'run') return this.#run(plan, planned, signal);
     const failure = {
       reason: refusalReason(plan.problems),
@@ -192,7 +198,7 @@ export class ServiceSync {
     failure: { readonly reason: string; readonly message: string },
     signal: AbortSignal,
   ): Promise<RunOutcome> {
-    const { events, writer } = this.#options;
+    const { events } = this.#options;
     const { service } = plan;
     const id = this.#idOf(service.record.key);
     if (this.#loadBalancers.has(id.service) || service.finalizers.includes(cleanupFinalizer)) {
@@ -204,13 +210,13 @@ export class ServiceSync {
     );
     if (isNews) events.failed(service, 'ensure', failure.message);
     const written = await this.#writeStatus(service, failedStatus(plan, { ...failure, isGone: true }), signal);
-    if (written !== undefined) await writer.removeFinalizer(written, signal);
+    if (written !== undefined) await this.#removeFinalizer(written, signal);
     return done;
   }
 
   /** It is not ours, or not any more. */
   async #retire(service: LoadBalancerService, signal: AbortSignal): Promise<RunOutcome> {
-    const { addresses, events, writer } = this.#options;
+    const { addresses, events } = this.#options;
     const id = this.#idOf(service.record.key);
     const { loadBalancerClass: name, isBeingDeleted } = service;
     const isWritten = hasOurConditions(service);
@@ -222,7 +228,7 @@ export class ServiceSync {
     if ((isThere || hasFinalizer) && !(await this.#remove(id, service, signal))) return retry;
     let current: LoadBalancerService | undefined = service;
     if (!isBeingDeleted) current = await this.#writeStatus(service, clearedStatus(service, held), signal);
-    if (current !== undefined && hasFinalizer) await writer.removeFinalizer(current, signal);
+    if (current !== undefined && hasFinalizer) await this.#removeFinalizer(current, signal);
     if (isThere || hasFinalizer) events.deleted(service);
     events.forget(service);
     return done;
@@ -271,6 +277,11 @@ export class ServiceSync {
     });
     await this.#writeStatus(service, failedStatus(failure, { ...failure, isGone: false }), signal);
     return retry;
+  }
+
+  async #removeFinalizer(service: LoadBalancerService, signal: AbortSignal): Promise<void> {
+    const write = await this.#options.writer.removeFinalizer(service, signal);
+    if ('service' in write) this.#writes.remember(service, write.service);
   }
 
   /** The Service as it is afterwards; undefined: it is gone. */

@@ -154,10 +154,15 @@ class Search {
     this.#onChange(clusters);
   }
 
+  /** Nobody is on a network that is not there: clusters are found nevertheless, so that their Services are told what is missing. */
   async #isInsideNetwork(signal: AbortSignal): Promise<boolean> {
     if (this.#isInside !== undefined) return this.#isInside;
     const { cli, network: name, ownHostname } = this.#options;
-    const network = await inspectNetwork(cli, name, signal);
+    const network = await inspectNetwork(cli, name, signal).catch((error: unknown) => {
+      if (error instanceof CliError && error.failure.kind === 'noSuchNetwork') return undefined;
+      throw error;
+    });
+    if (network === undefined) return false;
     const containers = network.containers ?? (await listContainers(cli, [`network=${name}`], signal));
     this.#isInside = containers.some((one) => one.name === ownHostname || isShortId(ownHostname, one.id));
     return this.#isInside;

@@ -96,6 +96,11 @@ describe('a LoadBalancer Service', () => {
       expect(service?.status).toEqual({ loadBalancer: {} });
     });
     expect(bench.runtime.changes).toEqual(['ensure default/web', 'remove default/web']);
+    await eventually(async () => expect((await reasonsOf('web')).at(-1)).toBe('DeletedLoadBalancer'));
+    await bench.create('default/later');
+    await served('later');
+    expect((await reasonsOf('web')).slice(2)).toEqual(['DeletingLoadBalancer', 'DeletedLoadBalancer']);
+    expect(await bench.repeatedEventsOf('web')).toEqual([]);
   });
 
   test('of a class of others is left alone, one of ours is served', async () => {
@@ -108,10 +113,12 @@ describe('a LoadBalancer Service', () => {
   });
 
   test('is not told anything again when the controller starts anew', async () => {
+    await bench.createNode('kind-control-plane', '172.18.0.2', { [exclusionLabel]: '' });
     const first = bench.controller();
-    await bench.create('default/web');
+    await bench.create('default/web', { spec: { loadBalancerIP: '192.0.2.1' } });
     await served255();
-    await eventually(async () => expect(await reasonsOf('web')).toHaveLength(2));
+    const told = ['EnsuredLoadBalancer', 'EnsuringLoadBalancer', 'InvalidConfiguration', 'LoadBalancerNodesExcluded'];
+    await eventually(async () => expect((await reasonsOf('web')).toSorted()).toEqual(told));
     await first.stop();
     bench.controller();
     await bench.create('default/other');
@@ -119,7 +126,8 @@ describe('a LoadBalancer Service', () => {
     await bench.patch('web', { metadata: { labels: { touched: 'yes' } } });
     await bench.create('default/third');
     await served('third');
-    expect(await reasonsOf('web')).toEqual(['EnsuringLoadBalancer', 'EnsuredLoadBalancer']);
+    expect((await reasonsOf('web')).toSorted()).toEqual(told);
+    expect(await bench.repeatedEventsOf('web')).toEqual([]);
   });
 });
 
@@ -269,6 +277,19 @@ describe('trouble', () => {
       await eventually(() => expect(bench.runtime.running.size).toBe(1));
     }
   });
+});
+
+test('what a runtime says of a load balancer that was removed on purpose brings nothing about', async () => {
+  const { disturbances } = bench.controller();
+  await bench.create('default/web');
+  await served255();
+  await bench.patch('web', { spec: { type: 'ClusterIP' } });
+  await eventually(async () => expect((await reasonsOf('web')).at(-1)).toBe('DeletedLoadBalancer'));
+  disturbances.tell([{ cluster: 'kind', service: 'default/web' as never }]);
+  await bench.create('default/later');
+  await served('later');
+  expect(await reasonsOf('web')).toHaveLength(4);
+  expect(bench.runtime.changes).toEqual(['ensure default/web', 'remove default/web', 'ensure default/later']);
 });
 
 describe('a controller that is killed', () => {

@@ -68,7 +68,7 @@ export async function startKindCluster(options: KindClusterOptions, signal: Abor
 const relay = `
 const [port, host] = process.argv.slice(1);
 const fs = require('fs'), net = require('net'), tls = require('tls');
-process.on('SIGTERM', () => process.exit(0));
+process.on('SIGTERM', () => process.exit(130)); // as kind's nodes end, so that a restarted engine starts them again
 const pki = (name) => fs.readFileSync('/etc/kubernetes/pki/apiserver.' + name);
 tls.createServer({ key: pki('key'), cert: pki('crt') }, (from) => {
   const to = net.connect(Number(port), host);

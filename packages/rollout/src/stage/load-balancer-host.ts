@@ -15,10 +15,14 @@ export async function prepareLoadBalancerHost(
   signal: AbortSignal,
 ): Promise<LoadBalancerHost> {
   if (options.runtime === 'docker') return startDockerHost(stage, options.tell, signal);
+  let started = 0;
   return {
     start: (settings) => {
-      const address = `--address=${stage.lab.loadBalancer.addresses.IPv4}`;
-      return runLoadBalancer(stage, { args: ['--runtime=process', address, ...settingArgs(settings)], env: {} });
+      started += 1;
+      const { lab } = stage;
+      // A folder of its own: with an earlier one's it would go on with what that held of the nodes, and tell nobody.
+      const place = [`--address=${lab.loadBalancer.addresses.IPv4}`, `--run-directory=${lab.folder}/lb${started}`];
+      return runLoadBalancer(stage, { args: ['--runtime=process', ...place, ...settingArgs(settings)], env: {} });
     },
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { measureProfiles } from '../../src/profile-table/measure-profiles.ts';
+import { profiles } from '../../src/profiles.ts';
+import { silentProgress } from '../../src/rollout/progress.ts';
+
+// The long form, 20 rollouts each in real time and behind others' checks too: ./dev bench rollout-no-hole
+test('behind our profile, one failure every 2 s, rollouts lose nothing: nobody is never UP', async () => {
+  const options = {
+    labName: 'nohole',
+    profiles: profiles.filter(({ name }) => name === 'switchyard'),
+    fallbacks: [true],
+    drains: [5, 5, 5],
+    rounds: 1,
+    fastDrain: false,
+    proxyMode: 'nftables',
+    runtime: 'process',
+    timeScale: 0.2,
+    rate: 10,
+  } as const;
+  const rollouts = [];
+  for await (const group of measureProfiles(options, silentProgress, AbortSignal.timeout(90_000))) {
+    rollouts.push(...group);
+  }
+  expect(rollouts).toHaveLength(3);
+  for (const { run } of rollouts) {
+    expect(run.requests.length).toBeGreaterThan(100);
+    expect(run.requests.filter(({ outcome }) => outcome !== 'answered')).toEqual([]);
+    expect(new Set(run.requests.map(({ answeredBy }) => answeredBy))).toEqual(
+      new Set([run.oldPod.name, run.newPod.name]),
+    );
+  }
+});
