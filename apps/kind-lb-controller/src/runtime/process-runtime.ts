@@ -87,6 +87,8 @@ export class ProcessRuntime implements LoadBalancerRuntime {
   readonly #haproxy: HaproxyProcess;
   readonly #lifetime = new AbortController();
   #running: Specs;
+  /** What HAProxy was given last, taken or not: it tells of its targets before we know that it took it. */
+  #given: Specs = new Map();
   #queue = new Map<string, Change>();
   /** Addresses without a load balancer on which connections may go on, until the promise resolves. */
   readonly #draining = new Map<IpAddress, Promise<void>>();
@@ -214,6 +216,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
       await routes?.apply(routesDuring(routesOf(before.values()), wanted), signal);
       const { weightsPrefix } = haproxyFiles(runDirectory);
       const configuration = renderHaproxy({ specs: [...next.values()], ownAddresses: [], weightsPrefix });
+      this.#given = next;
       const result = await this.#haproxy.apply(configuration, signal);
       if (result.status === 'rejected') return { status: 'failed', reason: 'HAProxyRejected', message: result.reason };
       if (result.status === 'applied') log.info('HAProxy took a new configuration', { loadBalancers: next.size });
@@ -264,7 +267,8 @@ export class ProcessRuntime implements LoadBalancerRuntime {
 
   #tell(change: ServerStateChange): void {
     const { clock, listener } = this.#options;
-    const { changes, concernsKernel } = healthNews(change, [...this.#running.values()], clock.now());
+    const known = new Map([...this.#running, ...this.#given]);
+    const { changes, concernsKernel } = healthNews(change, [...known.values()], clock.now());
     for (const one of changes) listener.onTargetChange(one);
     if (concernsKernel) this.#followHealth(followTime);
   }
