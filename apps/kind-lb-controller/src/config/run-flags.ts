@@ -61,6 +61,7 @@ export function newRunCommand(): Command {
     .addHelpText('after', annotations)
     .configureHelp({ helpWidth: 140 })
     .helpOption('-h, --help', 'show this text')
+    .version(`switchyard-lb ${version}`, '--version', 'show the version')
     .exitOverride()
     .configureOutput({ writeOut: () => undefined, writeErr: () => undefined })
     .allowExcessArguments(false);
