@@ -225,6 +225,21 @@ describe('while no node is UP', () => {
     await become(nodes[1], 200);
     expect(await host.get(url(1), 4)).toEqual({ [nodes[1]]: 4 });
   });
+
+  test('`all` asks every node that does not drain, also those that were out before it was wanted, and through reloads', async () => {
+    await ensure(spec(1, { profile: lastUp }), spec(2));
+    for (const address of nodes) await become(address, 503);
+    await until('lastUpFor to be over', async () => (await host.get(url(1), 1))['lost'] === 1);
+    const profile = { ...quick, whenNoneUp: 'all' } as const;
+    await ensure(spec(1, { profile }), spec(2, { profile }, nodes[0]));
+    const load = host.load(url(1), { count: 250, gap: 4 });
+    for (let number = 3; number < 7; number++) await ensure(spec(number));
+    const { [nodes[0]]: first = 0, [nodes[1]]: second = 0 } = await load; // each reload begins the round anew
+    expect([first + second, Math.abs(first - second) <= 8]).toEqual([250, true]);
+    expect(await host.get(url(2), 4)).toEqual({ [nodes[1]]: 4 });
+    await become(nodes[1], 200);
+    expect(await host.get(url(1), 4)).toEqual({ [nodes[1]]: 4 });
+  });
 });
 
 test('PROXY protocol v2 tells the client, and health checks do without it', async () => {
