@@ -3,6 +3,7 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { version as controllerVersion } from '../../apps/kind-lb-controller/src/version.ts';
 import {
   containerBaseFile,
   containerFiles,
@@ -10,7 +11,7 @@ import {
 } from '../../apps/kind-lb-controller/src/worker/container-files.ts';
 import { root } from '../workspace.ts';
 import { appVersion, defaultTag } from './build-image.ts';
-import { agentBackends, type ImageDefinition, images } from './definitions.ts';
+import { agentBackends, type ImageDefinition, type ImageName, images } from './definitions.ts';
 import { describeImage } from './describe.ts';
 import { nameLayers } from './docker.ts';
 import { bundledPackages, copyNpmLicences } from './npm-licences.ts';
@@ -66,15 +67,20 @@ test('every Dockerfile copies exactly the folders that its image has, and what i
 test('the manifests, the chart and the pages name what ./dev image builds by default', () => {
   const read = (path: string): string => readFileSync(join(root, path), 'utf8');
   const overlays = globSync('deploy/kustomize/overlays/*/kustomization.yaml', { cwd: root });
-  const images = overlays.flatMap((path) => [...read(path).matchAll(/newName: (.*)\n +newTag: (.*)/g)]);
-  assert.ok(images.length >= 4);
+  const named = overlays.flatMap((path) => [...read(path).matchAll(/newName: (.*)\n +newTag: (.*)/g)]);
+  assert.ok(named.length >= 4);
   const tags = agentBackends.map((backend) => defaultTag(`agent-${backend}`));
-  assert.deepEqual(new Set(images.map(([, name, tag]) => `${name}:${tag}`)), new Set(tags));
+  assert.deepEqual(new Set(named.map(([, name, tag]) => `${name}:${tag}`)), new Set(tags));
   assert.match(read('deploy/helm/switchyard/Chart.yaml'), new RegExp(`^appVersion: ${appVersion('node-agent')}$`, 'm'));
   for (const page of ['docs/migrate-from-kube-proxy.md', 'deploy/README.md']) {
     const names = read(page).match(/switchyard\/agent-[\w.:-]*\w/g) ?? [];
     assert.deepEqual(new Set(names), new Set(tags), page);
   }
+  const everyTag = new Set(Object.keys(images).map((name) => defaultTag(name as ImageName)));
+  const inGuide = read('docs/kind.md').match(/switchyard\/[a-z-]+:\d+\.\d+\.\d+/g) ?? [];
+  // One name there is of an image that is not there.
+  assert.deepEqual(new Set(inGuide.filter((name) => name !== 'switchyard/load-balancer:9.9.9')), everyTag);
+  assert.equal(defaultTag('load-balancer'), `switchyard/load-balancer:${controllerVersion}`);
   assert.equal(defaultTag('agent-nftables', 'arm64'), `${defaultTag('agent-nftables')}-arm64`);
 });
 

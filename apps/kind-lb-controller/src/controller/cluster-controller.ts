@@ -13,6 +13,7 @@ import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 import { KeyedQueue } from './keyed-queue.ts';
 import { askRuntime } from './runtime-trouble.ts';
 import { ServiceSync, type ServiceSyncOptions } from './service-sync.ts';
+import { together } from './together.ts';
 
 /** What of a Service has changed: what its owner wants, or only what controllers answer. */
 type ServiceChange = 'none' | 'intent' | 'answer';
@@ -84,11 +85,12 @@ export class ClusterController {
   disturbed(which: readonly LoadBalancerId[] | 'all'): void {
     const own =
       which === 'all' ? this.#sync.known : which.filter((id) => this.#isOwn(id)).map(({ service }) => service);
+    let hasUnknown = which === 'all';
     for (const key of own) {
-      this.#sync.disturb(key);
-      this.#queue.add(key);
+      if (this.#sync.disturb(key)) this.#queue.add(key);
+      else hasUnknown = true; // removed a moment ago, or made by somebody else
     }
-    if (which === 'all') this.#stock.poke();
+    if (hasUnknown) this.#stock.poke();
   }
 
   /** Runs until aborted; resolves when the work in flight has ended. */
@@ -97,14 +99,9 @@ export class ClusterController {
     addresses.join(cluster, (keys) => {
       if (this.#hasAsked) for (const key of keys) this.#queue.add(key);
     });
-    const stop = new AbortController();
-    const either = AbortSignal.any([signal, stop.signal]);
-    const parts = [this.#queue.run(either), this.#stock.run(either)];
     try {
-      await Promise.all(parts);
+      await together([(stop) => this.#queue.run(stop), (stop) => this.#stock.run(stop)], signal);
     } finally {
-      stop.abort();
-      await Promise.allSettled(parts);
       addresses.leave(cluster);
     }
   }

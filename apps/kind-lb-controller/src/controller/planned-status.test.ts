@@ -2,7 +2,7 @@ import { parseIp, parsePort } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import type { Problem } from '../plan/problem.ts';
 import { lbService } from '../testing/builders.ts';
-import { exampleSpec } from '../testing/example-specs.ts';
+import { exampleSpec, nodeTargets } from '../testing/example-specs.ts';
 import { failedStatus, refusalReason, runningStatus } from './planned-status.ts';
 import type { DesiredStatus } from './service-status.ts';
 
@@ -20,8 +20,9 @@ const service = lbService('default/web', {
 const port = { port: parsePort(80), protocol: 'TCP', addresses: [address], targets: [] } as const;
 const spec = exampleSpec('web', { addresses: [address], ports: [port] });
 const place = { where: 'container switchyard-lb-1f3a9', published: [] };
+const target = nodeTargets(30080)[0]!;
 const statusWith = (problems: readonly Problem[], published: readonly string[] = []): DesiredStatus =>
-  runningStatus({ service, problems }, spec, { ...place, published });
+  runningStatus({ service, problems, excludedNodes: [] }, spec, { ...place, published });
 const conflict: Problem = {
   kind: 'portConflict',
   address,
@@ -49,9 +50,8 @@ describe('a load balancer that runs', () => {
     );
   });
   test('of the transparent path is a VIP', () => {
-    expect(runningStatus({ service, problems: [] }, { ...spec, path: 'transparent' }, place).ingress).toMatchObject([
-      { ipMode: 'VIP' },
-    ]);
+    const plan = { service, problems: [], excludedNodes: [] };
+    expect(runningStatus(plan, { ...spec, path: 'transparent' }, place).ingress).toMatchObject([{ ipMode: 'VIP' }]);
   });
   test('without one of its ports says so at the port and in a condition, and is ready', () => {
     const { conditions, ingress } = statusWith([conflict]);
@@ -77,6 +77,13 @@ describe('a load balancer that runs', () => {
     const { conditions } = statusWith([problem]);
     expect(conditions).toMatchObject([{ type: 'lb.switchyard.dev/Ready', status: 'False', reason }]);
   });
+});
+
+test('with one family that has nodes it is ready, and says what the other one lacks', () => {
+  const problems = [{ kind: 'noNodes', ipFamily: 'IPv6', excluded: [] }] as const;
+  const served = { ...spec, ports: [{ ...port, targets: [target] }] };
+  const { conditions } = runningStatus({ service, problems, excludedNodes: [] }, served, place);
+  expect(conditions).toMatchObject([{ status: 'True', message: expect.stringContaining('no node to send IPv6') }]);
 });
 
 test('a failure keeps the addresses of what ran before; nothing keeps none', () => {

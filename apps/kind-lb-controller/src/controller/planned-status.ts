@@ -1,7 +1,7 @@
 import type { V1LoadBalancerIngress } from '@kubernetes/client-node';
 import type { IpAddress, Port, Protocol, ServiceRecord } from '@switchyard/core';
 import { effectiveProfileText } from '../health-profile/profile-text.ts';
-import { type Problem, problemPort, problemText } from '../plan/problem.ts';
+import { excludedNodesText, type Problem, problemPort, problemText } from '../plan/problem.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import { type DesiredCondition, type DesiredStatus, portsConditionType, readyConditionType } from './service-status.ts';
@@ -19,17 +19,21 @@ const maxMessage = 32_768;
 
 /** The status of a Service whose load balancer runs as `spec` says. */
 export function runningStatus(
-  plan: Pick<ServicePlan, 'service' | 'problems'>,
+  plan: Pick<ServicePlan, 'service' | 'problems' | 'excludedNodes'>,
   spec: LoadBalancerSpec,
   place: RunningPlace,
 ): DesiredStatus {
   const { record } = plan.service;
   const served = spec.addresses.filter((address) => spec.ports.some(({ addresses }) => addresses.includes(address)));
-  const unmet = unmetReason(plan.problems);
+  const unmet = unmetReason(plan.problems, spec);
   const text = [
     `${spec.profile.name}: ${effectiveProfileText(spec.profile, checkedPort(record))}`,
     place.where,
     ...(place.published.length === 0 ? [] : [`published ${place.published.join(', ')}`]),
+    // Where no node is left, the problem names them.
+    ...(plan.excludedNodes.length === 0 || unmet === 'NoNodes'
+      ? []
+      : [`left out: ${excludedNodesText(plan.excludedNodes)}`]),
     ...plan.problems.map((problem) => problemText(problem, spec.id.cluster)),
   ].join('; ');
   return {
@@ -67,9 +71,10 @@ function isInvalid({ kind }: Problem): boolean {
   return kind === 'annotation' || kind === 'noHealthCheckNodePort' || kind === 'requestedIp';
 }
 
-/** Why a load balancer that runs is not what was asked for; undefined: it is. */
-function unmetReason(problems: readonly Problem[]): string | undefined {
+/** Why a load balancer that runs is of no use, or not what was asked for; undefined: it is. One family that works is of use. */
+function unmetReason(problems: readonly Problem[], { ports }: LoadBalancerSpec): string | undefined {
   if (problems.some(({ kind }) => kind === 'annotation')) return 'InvalidConfiguration';
+  if (ports.some(({ targets }) => targets.length > 0)) return undefined;
   if (problems.some(({ kind }) => kind === 'noNodes')) return 'NoNodes';
   if (problems.some(({ kind }) => kind === 'noEndpoints')) return 'NoEndpoints';
   return undefined;

@@ -2,6 +2,7 @@ import type { EventRecorder, RecordedEvent } from '@switchyard/core';
 import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
 import { type ExcludedNode, excludedNodesText, type Problem, problemText } from '../plan/problem.ts';
 import { refusalReason } from './planned-status.ts';
+import { readyConditionType } from './service-status.ts';
 
 /** What our events say they come from. */
 export const eventController = 'switchyard-lb';
@@ -11,7 +12,8 @@ type LastingTopic = 'excluded' | 'noNodes' | 'problems';
 
 /**
  * Events on Services, in the words of the cloud service controller where it has some. What lasts (excluded nodes, wrong
- * configuration) is told when it begins or changes, not each time a Service is looked at.
+ * configuration) is told when it begins or changes, not each time a Service is looked at; nor by a new controller, if
+ * the condition Ready shows it already.
  */
 export class ServiceEvents {
   readonly #recorder: EventRecorder;
@@ -49,21 +51,28 @@ export class ServiceEvents {
   /** Which nodes the load balancer leaves out, and whether any is left. */
   nodes(service: LoadBalancerService, excluded: readonly ExcludedNode[], hasUsable: boolean): void {
     const text = excludedNodesText(excluded);
-    if (this.#isNews(service, 'excluded', `${hasUsable} ${text}`) && text !== '') {
+    const key = text === '' ? '' : `${hasUsable} ${text}`;
+    const { reason, message } = shownBy(service);
+    const isShown = message.includes(text) && (reason === 'NoNodes') === !hasUsable;
+    if (this.#isNews(service, 'excluded', { text: key, isShown }) && text !== '') {
       const note = `${hasUsable ? 'These nodes get' : 'Every node is left out, so the load balancer has nowhere to send connections; these nodes get'} no connections from the load balancer: ${text}`;
       const event = { reason: 'LoadBalancerNodesExcluded', action: 'SelectNodes', note };
       this.#record(service, { ...event, type: hasUsable ? 'Normal' : 'Warning' });
     }
-    if (this.#isNews(service, 'noNodes', hasUsable ? '' : 'none') && !hasUsable) {
+    const none = { text: hasUsable ? '' : 'none', isShown: reason === 'NoNodes' };
+    if (this.#isNews(service, 'noNodes', none) && !hasUsable) {
       this.#warn(service, 'UnAvailableLoadBalancer', 'There are no available nodes for LoadBalancer');
     }
   }
 
   /** What is wrong with the Service, and what of it is not served. */
-  problems(service: LoadBalancerService, problems: readonly Problem[]): void {
+  problems(service: LoadBalancerService, problems: readonly Problem[], cluster: string): void {
     const lasting = problems.filter(({ kind }) => kind !== 'noNodes' && kind !== 'noEndpoints');
-    const text = lasting.map((problem) => problemText(problem)).join('; ');
-    if (!this.#isNews(service, 'problems', text) || text === '') return;
+    const texts = lasting.map((problem) => problemText(problem, cluster));
+    const text = texts.join('; ');
+    const { message } = shownBy(service);
+    const isShown = texts.every((one) => message.includes(one));
+    if (!this.#isNews(service, 'problems', { text, isShown }) || text === '') return;
     const reason = refusalReason(lasting);
     this.#record(service, { type: 'Warning', reason, action: 'PlanLoadBalancer', note: text });
   }
@@ -75,11 +84,15 @@ export class ServiceEvents {
     }
   }
 
-  #isNews({ uid, record }: LoadBalancerService, topic: LastingTopic, text: string): boolean {
+  #isNews(
+    { uid, record }: LoadBalancerService,
+    topic: LastingTopic,
+    { text, isShown }: { readonly text: string; readonly isShown: boolean },
+  ): boolean {
     const key = `${topic} ${record.key} ${uid}`;
-    if ((this.#told.get(key) ?? '') === text) return false;
+    const before = this.#told.get(key);
     this.#told.set(key, text);
-    return true;
+    return before === undefined ? !isShown && text !== '' : before !== text;
   }
 
   #normal(service: LoadBalancerService, reason: string, note: string): void {
@@ -94,4 +107,10 @@ export class ServiceEvents {
     const [namespace = '', name = ''] = record.key.split('/');
     this.#recorder.record({ ...event, regarding: { kind: 'Service', namespace, name, uid } });
   }
+}
+
+/** What our condition says, perhaps in the words of an earlier controller. */
+function shownBy({ conditions }: LoadBalancerService): { readonly reason: string; readonly message: string } {
+  const ready = conditions.find(({ type }) => type === readyConditionType);
+  return { reason: ready?.reason ?? '', message: ready?.message ?? '' };
 }

@@ -27,14 +27,15 @@ const texts: readonly (readonly [string, string, CliFailureKind])[] = [
   ["Docker's missing network, asked for", 'Error: No such network: nosuch', 'noSuchNetwork'],
   [
     "Podman's missing network",
-    'Error: unable to find network with name or ID nosuch: network not found',
+    'Error: inspecting object: network nosuch: unable to find network with name or ID nosuch: network not found',
     'noSuchNetwork',
   ],
   ["nerdctl's missing network", 'level=fatal msg="no network found matching: nosuch"', 'noSuchNetwork'],
   ["Docker's missing image", 'Error response from daemon: No such image: nosuch:1', 'noSuchImage'],
-  ["Podman's missing image", 'Error: nosuch:1: image not known', 'noSuchImage'],
+  ["Podman's missing image", 'Error: inspecting object: nosuch:1: image not known', 'noSuchImage'],
   ["nerdctl's missing image", 'level=fatal msg="image \\"nosuch\\": not found"'.replaceAll('\\"', '"'), 'noSuchImage'],
   ["Docker's missing container", 'Error response from daemon: No such container: x', 'noSuchContainer'],
+  ["Podman's missing container, looked at", 'Error: inspecting object: no such container x', 'noSuchContainer'],
   ["Podman's missing container", 'Error: no container with name or ID "x" found: no such container', 'noSuchContainer'],
   [
     "Docker's name in use",

@@ -74,11 +74,12 @@ describe('ensure', () => {
 
   test('of one whose container does not live says so, and where to look', async () => {
     const gone = { when: 'exec *', stderr: 'Container c1 is not running', exitCode: 1 };
-    await using site = fixture([
+    const answers = [
       { when: 'run *', stdout: 'c1\n' },
       { when: 'container inspect *', stdout: '[]', stderr: 'No such container: x', exitCode: 1 },
       gone,
-    ]);
+    ];
+    await using site = fixture(answers, { clock: { ...systemClock, sleep: () => Promise.resolve() } });
     expect(await site.runtime.ensure(spec, signal)).toMatchObject({
       status: 'failed',
       reason: 'ContainerFailed',

@@ -78,7 +78,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
     this.#options = options;
     this.#disturbances = new Disturbances(options.clock, options.listener);
     this.#ground = new EngineGround(options);
-    const followHealth = (container: string, signal: AbortSignal): Promise<boolean> =>
+    const followHealth = (container: string, signal: AbortSignal): Promise<string | undefined> =>
       this.#followHealth(container, signal);
     this.#health = new HealthWatch({ ...options, followHealth });
     this.#listening = options.events.listen({
@@ -117,8 +117,9 @@ export class DockerRuntime implements LoadBalancerRuntime {
       return await this.#exclusive(name, (died) => this.#ensure(spec, died, signal), signal);
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof CliError) return failedOutcome(error);
-      throw error;
+      if (!(error instanceof CliError)) throw error;
+      if (['noSuchImage', 'noSuchNetwork'].includes(error.failure.kind)) this.#ground.forget();
+      return failedOutcome(error);
     }
   }
 
@@ -198,19 +199,14 @@ export class DockerRuntime implements LoadBalancerRuntime {
     };
   }
 
-  async #followHealth(container: string, signal: AbortSignal): Promise<boolean> {
-    const { cli, log } = this.#options;
+  async #followHealth(container: string, signal: AbortSignal): Promise<string | undefined> {
+    const request = { command: 'followHealth' } as const;
+    const work = (): Promise<WorkerResult> => runWorker(this.#options.cli, container, request, signal);
     try {
-      const work = (): Promise<WorkerResult> => runWorker(cli, container, { command: 'followHealth' }, signal);
       const answer = await this.#mutex.run(container, work, signal);
-      if (answer.status === 'gone') return true; // `ensure` comes, for the container's end is an event
-      if (answer.status === 'failed')
-        log.warn('kernel rules do not follow the health of targets', { container, ...answer });
-      return answer.status !== 'failed';
+      return answer.status === 'failed' ? answer.message : undefined; // after `gone` comes `ensure`: it is an event
     } catch (error) {
-      if (!signal.aborted)
-        log.warn('kernel rules do not follow the health of targets', { container, reason: messageOf(error) });
-      return false;
+      return messageOf(error); // aborted
     }
   }
 

@@ -18,6 +18,7 @@ const actions: Readonly<Record<string, EngineEvent['action']>> = {
   destroy: 'removed',
   died: 'died', // Podman's word, as is `remove`
   remove: 'removed',
+  restart: 'started',
   '/containers/create': 'created', // containerd's topics, as nerdctl prints them
   '/tasks/start': 'started',
   '/tasks/exit': 'died',

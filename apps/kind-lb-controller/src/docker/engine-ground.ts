@@ -1,5 +1,5 @@
 import { cidrFamilyOf } from '@switchyard/core';
-import { abortable } from './abortable.ts';
+import { abortable } from '../runtime/abortable.ts';
 import { inspectNetwork } from './address-source.ts';
 import type { DockerCli } from './docker-cli.ts';
 import { arrayOf, fieldsOf, parseJson, textOf } from './json-fields.ts';

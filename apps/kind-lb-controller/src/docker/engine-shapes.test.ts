@@ -135,7 +135,15 @@ describe('a line of events', () => {
     ['Docker 29', { Type: 'container', Action: 'die', Actor: { ID: 'c1f9', Attributes: attributes }, timeNano: 1 }],
     [
       'Podman',
-      { Type: 'container', Status: 'died', ID: 'c1f9', Name: 'lb1', ContainerExitCode: 1, Attributes: attributes },
+      {
+        ID: 'c1f9',
+        Image: 'x',
+        Name: 'lb1',
+        Status: 'died',
+        Time: '2026-11-21T23:31:10Z',
+        Type: 'container',
+        Attributes: attributes,
+      },
     ],
     [
       "Podman behind Docker's command line",

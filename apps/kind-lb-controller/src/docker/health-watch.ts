@@ -14,8 +14,11 @@ export interface HealthWatchOptions {
   readonly listener: RuntimeListener;
   /** Whether every load balancer's changes are told, or only those are followed whose kernel rules depend on them. */
   readonly followsTargets: boolean;
-  /** Brings the kernel rules of a load balancer in line with its targets' health; `false`: try again. Must not reject. */
-  followHealth(container: string, signal: AbortSignal): Promise<boolean>;
+  /**
+   * Brings the kernel rules of a load balancer in line with its targets' health. Undefined: done; a text: why not, so try again. Must not
+   * reject.
+   */
+  followHealth(container: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
 /** Whether a load balancer has rules in the kernel that depend on the health of its targets. */
@@ -92,12 +95,19 @@ class Watched implements AsyncDisposable {
 
   /** One worker at a time, for all that happened until it begins. */
   async #follow(): Promise<void> {
+    const { clock, log, followHealth } = this.#options;
     const { signal } = this.#stop;
+    let isTold = false;
     while (this.#isDirty && !signal.aborted) {
       this.#isDirty = false;
-      if (await this.#options.followHealth(this.#container, signal)) continue;
+      const reason = await followHealth(this.#container, signal);
+      if (reason === undefined || signal.aborted) continue;
+      if (!isTold) log.warn('kernel rules do not follow the health of targets', { container: this.#container, reason });
+      isTold = true;
       this.#isDirty = true;
-      await this.#options.clock.sleep(retryPause, signal).catch(() => undefined); // aborted: the loop ends
+      await clock.sleep(retryPause, signal).catch(() => undefined); // aborted: the loop ends
     }
+    if (isTold && !signal.aborted)
+      log.info('kernel rules follow the health of targets again', { container: this.#container });
   }
 }

@@ -47,10 +47,12 @@ export class LogFollower implements AsyncDisposable {
   async #run(signal: AbortSignal): Promise<void> {
     const { cli, clock, container, since, onLine } = this.#options;
     for (;;) {
-      const from = this.#last?.stamp ?? (since / 1000).toFixed(3);
+      const before = this.#last;
+      const from = before?.stamp ?? (since / 1000).toFixed(3);
       const take = (raw: string): void => {
         const line = parseStampedLine(raw);
-        if (line === undefined || (this.#last !== undefined && line.time <= this.#last.time)) return;
+        // Where the stream was opened again it begins with what was read last.
+        if (line === undefined || (before !== undefined && line.time <= before.time)) return;
         this.#last = line;
         onLine(line);
       };

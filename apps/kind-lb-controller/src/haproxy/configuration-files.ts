@@ -77,9 +77,8 @@ export class ConfigurationFiles {
       { clock, limit: reloadLimit },
       signal,
     );
-    const complaint = complaintIn(master.complaint) || 'its log says why';
-    if (state === undefined) return `haproxy did not reload: ${complaint}`;
-    if (state.failed > 0) return `haproxy refused to reload: ${complaint}`;
+    if (state === undefined) return `haproxy did not reload: ${complaintIn(master.complaint)}`;
+    if (state.failed > 0) return `haproxy refused to reload: ${complaintIn(master.complaint)}`;
     log.debug('HAProxy reloaded', { workers: state.workers, reloads: state.reloads });
     return undefined;
   }

@@ -9,7 +9,7 @@ export interface BackendOwner {
   readonly id: LoadBalancerId;
   readonly use: BackendUse;
   readonly ipFamily: IpFamily;
-  /** Whether it is the second backend of a profile with `whenNoneUp: lastUp`, used while the first has no server UP. */
+  /** Whether it is the second backend of a profile with `whenNoneUp: lastUp` or `all`, used while the first has no server UP. */
   readonly isLast: boolean;
 }
 

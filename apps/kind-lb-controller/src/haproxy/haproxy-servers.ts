@@ -10,7 +10,9 @@ export interface HaproxyServer {
   readonly address: IpAddress;
   readonly port: Port;
   readonly check: TargetCheck;
-  /** Never in a second backend: where nobody is UP, a node that drains may be the one that serves. */
+  /** Whether HAProxy asks. A server that nobody asks is always UP. */
+  readonly isChecked: boolean;
+  /** Never among those that were UP a moment ago (`lastUp`): a node that drains may be the one that serves. */
   readonly isDraining: boolean;
   /** Whether its weight is not for us to say. */
   readonly isWeighted: boolean;
@@ -42,7 +44,7 @@ export function needsKernel(spec: LoadBalancerSpec): boolean {
 
 /**
  * All backends of a load balancer: for each TCP port in path `proxy` one per family of its addresses, and for everything
- * else one per family that only checks, with one server per distinct target name and check. Each twice with `whenNoneUp: lastUp`.
+ * else one per family that only checks, with one server per distinct target name and check. Each twice with `whenNoneUp: lastUp` or `all`.
  */
 export function backendsOf(spec: LoadBalancerSpec): readonly HaproxyBackend[] {
   const kernelPorts = spec.ports.filter((port) => !isProxied(spec, port));
@@ -59,7 +61,7 @@ export function backendsOf(spec: LoadBalancerSpec): readonly HaproxyBackend[] {
   return uses.flatMap(({ use, addresses, targets }) =>
     [...new Set(addresses.map(ipFamilyOf))].sort().flatMap((ipFamily) => {
       const own = targets.filter(({ address }) => ipFamilyOf(address) === ipFamily);
-      const variants = spec.profile.whenNoneUp === 'lastUp' ? [false, true] : [false];
+      const variants = spec.profile.whenNoneUp === 'close' ? [false] : [false, true];
       return variants.map((isLast) => backendOf({ spec, use, ipFamily, isLast }, own));
     }),
   );
@@ -90,13 +92,15 @@ function backendOf(
   const servers = targets.map((target): HaproxyServer => {
     const { address, port } = use.kind === 'check' ? target.check : target;
     const { check } = target;
-    const isDraining = target.isDraining && !isLast;
+    const isChecked = !isLast || spec.profile.whenNoneUp !== 'all';
+    const isDraining = target.isDraining && !(isLast && isChecked);
     return {
       backend: name,
       name: safeName(target.name),
       address,
       port,
       check,
+      isChecked,
       isDraining,
       isWeighted: spec.isWeighted,
       maxHealth,

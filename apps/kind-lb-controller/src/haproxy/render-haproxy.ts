@@ -59,7 +59,7 @@ const defaults: readonly string[] = [
 function frontend(main: HaproxyBackend, ownAddresses: readonly IpAddress[]): readonly string[] {
   const { name, spec, ipFamily, servers } = main;
   const sources = allowedSources({ ipFamily, ranges: spec.sourceRanges, vips: [], nodeIp: undefined });
-  const isLastWanted = spec.profile.whenNoneUp === 'lastUp' && servers.length > 0;
+  const isLastWanted = spec.profile.whenNoneUp !== 'close' && servers.length > 0;
   return [
     `frontend ${name}`,
     ...bindsOf(main, ownAddresses),
@@ -86,15 +86,16 @@ function bindsOf({ spec, use, ipFamily }: HaproxyBackend, ownAddresses: readonly
 function backend(one: HaproxyBackend): readonly string[] {
   const { name, use, isLast, spec, servers, checkPath } = one;
   const { timeout, connectTimeout } = spec.profile;
-  const isTold = !isLast || use.kind === 'check';
+  const isChecked = servers.every((server) => server.isChecked);
+  const isTold = isChecked && (!isLast || use.kind === 'check');
   return [
     `backend ${name}`,
     // Only in backends: frontends would log every connection. Of a second one, only what the kernel must follow.
     ...(isTold ? ['    log global'] : []),
     ...balance(one),
     `    timeout connect ${formatTime(connectTimeout)}`,
-    ...(timeout === undefined ? [] : [`    timeout check ${formatTime(timeout)}`]),
-    `    option httpchk GET ${checkPath}`,
+    ...(timeout === undefined || !isChecked ? [] : [`    timeout check ${formatTime(timeout)}`]),
+    ...(isChecked ? [`    option httpchk GET ${checkPath}`] : []),
     ...(servers.some(({ isDraining }) => isDraining) ? ['    option allbackups'] : []),
     ...servers.map((server) => serverLine(server, one)),
   ];
@@ -107,21 +108,29 @@ function balance({ use, spec }: HaproxyBackend): readonly string[] {
   return ['    balance roundrobin'];
 }
 
-function serverLine(server: HaproxyServer, { use, spec, isLast }: HaproxyBackend): string {
-  const { name, address, port, check, isDraining } = server;
-  const { interval, downInterval } = spec.profile;
-  const down = isLast ? millis(Math.min(interval, downInterval, lastDownInterval)) : downInterval;
+function serverLine(server: HaproxyServer, backend: HaproxyBackend): string {
+  const { name, address, port, isChecked, isDraining } = server;
+  const { use, spec } = backend;
   return [
-    // With a port of their own, checks never begin with a PROXY header: the proxies' health servers do not speak it.
-    `    server ${name} ${addressAndPort(address, port)} check port ${check.port}`,
-    ...(check.address === address ? [] : [`addr ${check.address}`]),
-    `inter ${formatTime(interval)}`,
-    ...(down === interval ? [] : [`downinter ${formatTime(down)}`]),
-    `fall ${fallOf(spec, isLast)} rise ${riseOf(spec, isLast)}`,
+    `    server ${name} ${addressAndPort(address, port)}`,
+    ...(isChecked ? checkWords(server, backend) : []),
     // A backup gets new connections only while no other server is UP; those it has go on.
     ...(isDraining ? ['backup'] : []),
     ...(use.kind === 'port' && spec.proxyProtocol === 'v2' ? ['send-proxy-v2'] : []),
   ].join(' ');
+}
+
+function checkWords({ address, check }: HaproxyServer, { spec, isLast }: HaproxyBackend): readonly string[] {
+  const { interval, downInterval } = spec.profile;
+  const down = isLast ? millis(Math.min(interval, downInterval, lastDownInterval)) : downInterval;
+  return [
+    // With a port of their own, checks never begin with a PROXY header: the proxies' health servers do not speak it.
+    `check port ${check.port}`,
+    ...(check.address === address ? [] : [`addr ${check.address}`]),
+    `inter ${formatTime(interval)}`,
+    ...(down === interval ? [] : [`downinter ${formatTime(down)}`]),
+    `fall ${fallOf(spec, isLast)} rise ${riseOf(spec, isLast)}`,
+  ];
 }
 
 function compareTexts(a: string, b: string): number {

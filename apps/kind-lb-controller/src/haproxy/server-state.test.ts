@@ -13,6 +13,7 @@ const server = (name: string, address: string): HaproxyServer => ({
   address: parseIp(address),
   port: parsePort(30080),
   check: { address: parseIp(address), port: parsePort(32080), path: '/healthz' },
+  isChecked: true,
   isDraining: false,
   isWeighted: false,
   maxHealth: 3,
@@ -34,6 +35,12 @@ test.each([
   ['that is checked on another address', line('node1', '192.0.2.1').replace('32080 - -', '32080 192.0.2.9 -')],
 ])('forgets a server %s', (_, text) => {
   expect(keepServerStates(`1\n${header}\n${text}\n`, [server('node1', '192.0.2.1')])).toBe(`1\n${header}\n`);
+});
+
+test('forgets a server that nobody asks any more: DOWN, it would never come back', () => {
+  const dump = `1\n${header}\n${line('node1', '192.0.2.1')}\n`;
+  const unchecked = { ...server('node1', '192.0.2.1'), isChecked: false };
+  expect(keepServerStates(dump, [unchecked])).toBe(`1\n${header}\n`);
 });
 
 test('health beyond what a lowered fall allows is cut: it would have to fail away first', () => {

@@ -21,7 +21,8 @@ const columns = 25;
  * configuration. For the others HAProxy would not only keep the health but also restore the old address and port.
  */
 export function keepServerStates(dump: string, servers: readonly HaproxyServer[]): string {
-  const known = new Map(servers.map((one) => [identityOf(one), one]));
+  // Nothing would ever bring a server back that nobody asks: it is UP, whatever it was when it was checked.
+  const known = new Map(servers.filter(({ isChecked }) => isChecked).map((one) => [identityOf(one), one]));
   const [version = '1', ...lines] = dump.split('\n');
   const kept = lines.flatMap((line) => {
     if (line.startsWith('#')) return [line];

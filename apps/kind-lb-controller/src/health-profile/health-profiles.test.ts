@@ -76,9 +76,14 @@ describe('while the only pod moves to another node', () => {
   ])('%s, faithful, may do so: %s', (name, isPossible) => {
     expect(nobodyUpProbability(healthProfiles[name], quickest) > 0).toBe(isPossible);
   });
-  test('others’ profiles close connections then, as they ask DOWN nodes no more often', () => {
+  test('those that fail open in production do so here, those that close connections close them', () => {
+    const named = (wanted: string): readonly string[] =>
+      Object.values(healthProfiles).flatMap(({ name, whenNoneUp }) => (whenNoneUp === wanted ? [name] : []));
+    expect(named('all')).toEqual(['aws-nlb', 'aws-nlb-default', 'google-nlb']);
+    expect(named('lastUp')).toEqual(['switchyard', 'switchyard-fast']);
+  });
+  test('others’ profiles ask DOWN nodes no more often', () => {
     const others = Object.values(healthProfiles).filter(({ name }) => !name.startsWith('switchyard'));
-    expect(others.every(({ whenNoneUp }) => whenNoneUp === 'close')).toBe(true);
     expect(others.every(({ interval, downInterval }) => interval === downInterval)).toBe(true);
   });
 });

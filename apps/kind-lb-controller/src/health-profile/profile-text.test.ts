@@ -13,8 +13,14 @@ test.each([
   ],
   [
     'one with a timeout',
-    healthProfile('aws-nlb'),
-    'HTTP GET :31234/healthz every 10 s, answered within 6 s, out after 2 failures (10 to 20 s), in after 2',
+    healthProfile('oci-lb'),
+    'HTTP GET :31234/healthz every 10 s, answered within 3 s, out after 3 failures (20 to 30 s), in after 3',
+  ],
+  [
+    'one that fails open',
+    healthProfile('google-nlb'),
+    'HTTP GET :31234/healthz every 8 s, answered within 1 s, out after 3 failures (16 to 24 s), in after 1, ' +
+      'while none is in, all are used',
   ],
   [
     'one of ours',

@@ -19,7 +19,8 @@ export function effectiveProfileText(profile: HealthProfile, checked: CheckedPor
     `out after ${failures} (${rangeText(noticeTime(profile), detectionTime(profile))})`,
     `in after ${rise}`,
     ...(downInterval === interval ? [] : [`nodes that are out asked every ${durationText(downInterval)}`]),
-    ...(whenNoneUp === 'close' ? [] : [`while none is in, those of the last ${durationText(lastUpFor)} serve on`]),
+    ...(whenNoneUp === 'lastUp' ? [`while none is in, those of the last ${durationText(lastUpFor)} serve on`] : []),
+    ...(whenNoneUp === 'all' ? ['while none is in, all are used'] : []),
   ].join(', ');
 }
 

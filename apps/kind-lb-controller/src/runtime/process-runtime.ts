@@ -2,8 +2,8 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   type Clock,
-  DataplaneError,
   HostError,
+  InvariantError,
   type IpAddress,
   isEqual,
   type Logger,
@@ -25,10 +25,11 @@ import type { KernelForwarder } from '../kernel/kernel-forwarder.ts';
 import type { TargetRoutes } from '../kernel/target-routes.ts';
 import type { AddressSource } from '../plan/ip-pool.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import { abortable } from './abortable.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime, RuntimeListener } from './runtime.ts';
 import { routesDuring, routesOf } from './routes-during.ts';
 import { asSaved, readSpecs, removeSpecs, writeSpecs } from './saved-specs.ts';
-import { waitForDrain } from './wait-for-drain.ts';
+import { PoolAddresses } from './pool-addresses.ts';
 
 /** One HAProxy, and the kernel of its namespace, for all load balancers. */
 export interface ProcessRuntimeOptions {
@@ -80,24 +81,28 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
 
 /**
  * Runs all load balancers in one HAProxy. Calls of `ensure` and `remove` are taken together into one change; when HAProxy
- * refuses that, each is tried by itself, so that a bad one fails alone.
+ * refuses that, halves are tried, and so on, so that a bad one fails alone.
  */
 export class ProcessRuntime implements LoadBalancerRuntime {
   readonly #options: ProcessRuntimeOptions;
   readonly #haproxy: HaproxyProcess;
   readonly #lifetime = new AbortController();
   #running: Specs;
-  /** What HAProxy was given last, taken or not: it tells of its targets before we know that it took it. */
-  #given: Specs = new Map();
   #queue = new Map<string, Change>();
-  /** Addresses without a load balancer on which connections may go on, until the promise resolves. */
-  readonly #draining = new Map<IpAddress, Promise<void>>();
+  /** Known only from an earlier life: nobody has asked for them in this one. */
+  readonly #unconfirmed: Set<string>;
+  readonly #addresses: PoolAddresses;
+  /** What HAProxy's log may tell of: while it changes over, what it is to run. */
+  #expected: Specs | undefined;
   #tail: Promise<unknown> = Promise.resolve();
   #isFollowing = false;
 
   constructor(options: ProcessRuntimeOptions, running: readonly LoadBalancerSpec[]) {
     this.#options = options;
     this.#running = new Map(running.map((spec) => [idText(spec.id), spec]));
+    this.#unconfirmed = new Set(this.#running.keys());
+    this.#addresses = new PoolAddresses(options, this.#lifetime.signal);
+    this.#addresses.use(addressesOf(this.#running), () => Promise.resolve());
     this.#haproxy = new HaproxyProcess({
       ...options,
       onStateChange: (change) => this.#tell(change),
@@ -136,17 +141,18 @@ export class ProcessRuntime implements LoadBalancerRuntime {
         `cannot remove the load balancer of ${id.service}: ${outcome.message}; will be tried again`,
       );
     }
-    await untilAborted(Promise.all(addresses.map((address) => this.#draining.get(address))), signal);
+    await abortable(this.#addresses.drained(addresses), signal);
   }
 
   /** Ends HAProxy and takes the kernel's rules back, unless they are to be kept. Addresses stay on the interface. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#lifetime.abort(new DOMException('the runtime is disposed', 'AbortError'));
     await this.#tail;
-    const { kernel, isKeptOnExit } = this.#options;
+    const { kernel, isKeptOnExit, log } = this.#options;
     if (!isKeptOnExit) {
       const nothing = { specs: [], health: { isUp: () => false }, ownAddresses: [] };
-      await kernel?.apply(nothing, new AbortController().signal);
+      const clearing = kernel?.apply(nothing, new AbortController().signal);
+      await clearing?.catch((error: unknown) => log.warn("the kernel's rules stay behind", { error }));
       await removeSpecs(specsFile(this.#options));
     }
     await kernel?.[Symbol.asyncDispose]();
@@ -158,9 +164,11 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     this.#lifetime.signal.throwIfAborted();
     const settled = Promise.withResolvers<EnsureOutcome>();
     const isFirst = this.#queue.size === 0;
+    const replaced = this.#queue.get(idText(change.id)); // its caller has given up, or it would not be replaced
+    if (replaced !== undefined) settled.promise.then(replaced.settled.resolve, replaced.settled.reject);
     this.#queue.set(idText(change.id), { ...change, settled });
     if (isFirst) void this.#exclusively(() => this.#workOff());
-    return untilAborted(settled.promise, AbortSignal.any([signal, this.#lifetime.signal]));
+    return abortable(settled.promise, AbortSignal.any([signal, this.#lifetime.signal]));
   }
 
   /** One after the other: nothing here may overlap. */
@@ -177,12 +185,21 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     const changes = [...this.#queue.values()];
     this.#queue = new Map();
     try {
-      const together = await this.#apply(changes);
-      if (together.status === 'taken' || changes.length === 1) return this.#settle(changes, together);
-      for (const change of changes) this.#settle([change], await this.#apply([change]));
+      await this.#applyOrSplit(changes);
     } catch (error) {
       for (const { settled } of changes) settled.reject(error); // those that are settled stay so
     }
+  }
+
+  /** Finds the bad ones among many with few reloads. */
+  async #applyOrSplit(changes: readonly Change[]): Promise<void> {
+    const verdict = await this.#apply(changes, this.#running);
+    const [first] = changes;
+    if (verdict.status === 'taken' || first === undefined) return this.#settle(changes, verdict);
+    if (changes.length === 1) return this.#settle(changes, await this.#applyWithoutUnconfirmed(first, verdict));
+    const middle = Math.ceil(changes.length / 2);
+    await this.#applyOrSplit(changes.slice(0, middle));
+    await this.#applyOrSplit(changes.slice(middle));
   }
 
   #settle(changes: readonly Change[], verdict: Verdict): void {
@@ -203,34 +220,45 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     };
   }
 
+  /** What was wrong may be what an earlier life has left: its addresses need not be ours any more. */
+  async #applyWithoutUnconfirmed(change: Change, verdict: Verdict): Promise<Verdict> {
+    if (this.#unconfirmed.size === 0) return verdict;
+    const confirmed = [...this.#running].filter(([key]) => !this.#unconfirmed.has(key));
+    return this.#apply([change], new Map(confirmed));
+  }
+
   /** Makes before use, removes only after nothing uses it. */
-  async #apply(changes: readonly Change[]): Promise<Verdict> {
-    const { interfaceAddresses, routes, log, runDirectory } = this.#options;
+  async #apply(changes: readonly Change[], kept: Specs): Promise<Verdict> {
+    const { routes, log, runDirectory } = this.#options;
     const { signal } = this.#lifetime;
     const before = this.#running;
-    const next = withChanges(before, changes);
+    const next = withChanges(kept, changes);
     try {
       await mkdir(runDirectory, { recursive: true, mode: 0o700 });
-      await interfaceAddresses?.add(addressesOf(next), signal);
+      await this.#addresses.add(addressesOf(next));
       const wanted = routesOf(next.values());
       await routes?.apply(routesDuring(routesOf(before.values()), wanted), signal);
       const { weightsPrefix } = haproxyFiles(runDirectory);
       const configuration = renderHaproxy({ specs: [...next.values()], ownAddresses: [], weightsPrefix });
-      this.#given = next;
+      this.#expected = next;
       const result = await this.#haproxy.apply(configuration, signal);
       if (result.status === 'rejected') return { status: 'failed', reason: 'HAProxyRejected', message: result.reason };
       if (result.status === 'applied') log.info('HAProxy took a new configuration', { loadBalancers: next.size });
       this.#running = next;
+      const settled = new Set(changes.map(({ id }) => idText(id)));
+      for (const key of this.#unconfirmed) if (settled.has(key) || !next.has(key)) this.#unconfirmed.delete(key);
       await writeSpecs(specsFile(this.#options), [...next.values()]);
       const kernelComplaint = await this.#forward();
-      this.#drain(addressesOf(before).filter((address) => !addressesOf(next).includes(address)));
       await routes?.apply(wanted, signal);
-      await this.#sweep();
+      this.#addresses.use(addressesOf(next), () => this.#removeUnused());
+      await this.#addresses.removeUnused();
       return { status: 'taken', before, kernelComplaint };
     } catch (error) {
       signal.throwIfAborted();
-      if (!(error instanceof DataplaneError)) throw error;
-      return { status: 'failed', reason: 'HostRefused', message: error.message };
+      if (error instanceof InvariantError) throw error;
+      return { status: 'failed', reason: 'HostRefused', message: messageOf(error) };
+    } finally {
+      this.#expected = undefined;
     }
   }
 
@@ -267,34 +295,17 @@ export class ProcessRuntime implements LoadBalancerRuntime {
 
   #tell(change: ServerStateChange): void {
     const { clock, listener } = this.#options;
-    const known = new Map([...this.#running, ...this.#given]);
-    const { changes, concernsKernel } = healthNews(change, [...known.values()], clock.now());
+    const { changes, concernsKernel } = healthNews(
+      change,
+      [...(this.#expected ?? this.#running).values()],
+      clock.now(),
+    );
     for (const one of changes) listener.onTargetChange(one);
     if (concernsKernel) this.#followHealth(followTime);
   }
 
-  /** In the background: nobody else waits for it. */
-  #drain(addresses: readonly IpAddress[]): void {
-    if (this.#options.interfaceAddresses === undefined || addresses.length === 0) return;
-    const { log } = this.#options;
-    const drained = waitForDrain(addresses, this.#options, this.#lifetime.signal)
-      .catch((error: unknown) => {
-        if (!this.#lifetime.signal.aborted) log.warn('cannot tell whether connections have ended', { error });
-      })
-      .then(() => {
-        for (const address of addresses) {
-          if (this.#draining.get(address) === drained) this.#draining.delete(address);
-        }
-        return this.#exclusively(() => this.#sweep());
-      })
-      .catch(() => undefined); // told by `#exclusively`
-    for (const address of addresses) this.#draining.set(address, drained);
-  }
-
-  /** Removes pool addresses that nothing uses, also those of an earlier controller. */
-  async #sweep(): Promise<void> {
-    const inUse = [...addressesOf(this.#running), ...this.#draining.keys()];
-    await this.#options.interfaceAddresses?.removeOthers(inUse, this.#lifetime.signal);
+  #removeUnused(): Promise<void> {
+    return this.#exclusively(() => this.#addresses.removeUnused()).catch(() => undefined); // told by `#exclusively`
   }
 }
 
@@ -313,17 +324,4 @@ function withChanges(before: Specs, changes: readonly Change[]): Specs {
 
 function addressesOf(specs: Specs): readonly IpAddress[] {
   return [...specs.values()].flatMap(({ addresses }) => addresses);
-}
-
-async function untilAborted<T>(task: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = (): void => aborted.reject(signal.reason);
-  if (signal.aborted) onAbort();
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([task, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-    aborted.promise.catch(() => undefined);
-  }
 }

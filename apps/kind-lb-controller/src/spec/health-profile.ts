@@ -19,10 +19,11 @@ export interface HealthProfile {
   /** Where `externalTrafficPolicy: Cluster` is checked: the proxy's own health. `Local` has a port per Service. */
   readonly clusterPort: Port;
   /**
-   * What becomes of connections while no node is UP. `close`: closed at once, as the load balancers that profiles are named
-   * after do. `lastUp`: they go to nodes that were UP within the last `lastUpFor`, which go on serving while they drain.
+   * What becomes of connections while no node is UP. `close`: closed at once. `all`: they go to all nodes that do not drain, whatever those
+   * answer, also known as fail open; a node without an endpoint drops its part. `lastUp`, which is ours alone: they go to nodes that
+   * were UP within the last `lastUpFor`, which go on serving while they drain.
    */
-  readonly whenNoneUp: 'close' | 'lastUp';
+  readonly whenNoneUp: 'close' | 'lastUp' | 'all';
   /** Only for `lastUp`. */
   readonly lastUpFor: Millis;
 }

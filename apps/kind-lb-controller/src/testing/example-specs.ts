@@ -105,6 +105,12 @@ export const exampleSpecs: Readonly<Record<string, readonly LoadBalancerSpec[]>>
   'last-up-with-a-draining-node': [
     exampleSpec('web', { profile: lastUpProfile, ports: [portSpec(80, nodeTargets(30080, { draining: 'node1' }))] }),
   ],
+  'all-when-none-is-up': [
+    exampleSpec('web', {
+      profile: healthProfile('aws-nlb'),
+      ports: [portSpec(80, nodeTargets(30080, { draining: 'node1' })), portSpec(53, nodeTargets(30053), 'UDP')],
+    }),
+  ],
   weighted: [
     exampleSpec('web', { isWeighted: true, ports: [portSpec(80, dualStack(30080)), portSpec(443, dualStack(30443))] }),
   ],

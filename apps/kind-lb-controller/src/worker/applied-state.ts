@@ -1,12 +1,15 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 
-/** What a worker has brought to an end. While one is at work, or after it was killed, there is no such state. */
+/**
+ * What was applied last. Without a state, nothing was ever applied here: a worker writes it before it gives the kernel anything to do,
+ * and nobody removes it.
+ */
 export interface AppliedState {
   readonly spec: LoadBalancerSpec;
   readonly isPublished: boolean;
-  /** HAProxy's configuration, without the base. */
-  readonly text: string;
+  /** HAProxy's configuration, without the base. Undefined while a worker changes it, and after it was killed doing so. */
+  readonly text: string | undefined;
 }
 
 /** Changes with the shape: what another version left is as good as nothing. */
@@ -26,9 +29,4 @@ export async function readApplied(path: string): Promise<AppliedState | undefine
 export async function writeApplied(path: string, state: AppliedState): Promise<void> {
   await writeFile(`${path}.new`, JSON.stringify({ version, state }), { mode: 0o600 });
   await rename(`${path}.new`, path);
-}
-
-/** From now on it is not known what is applied. */
-export function forgetApplied(path: string): Promise<void> {
-  return rm(path, { force: true });
 }

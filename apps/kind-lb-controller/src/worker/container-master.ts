@@ -11,7 +11,7 @@ export function containerMaster(socket: string, pid = 1): HaproxyMaster {
     pid,
     socket,
     hasEnded: false, // with it, the container and we would have ended
-    complaint: '',
+    complaint: "the container's log says why",
     clearComplaint: () => undefined,
     async requestReload(signal) {
       try {

@@ -1,7 +1,6 @@
 import { messageOf, millis, seconds, systemClock } from '@switchyard/core';
 import { createCommandRunner, createJsonLogger, runApp } from '@switchyard/host';
 import { newInterfaceAddresses } from '../kernel/interface-addresses.ts';
-import { newKernelForwarder } from '../kernel/kernel-forwarder.ts';
 import { newTargetRoutes } from '../kernel/target-routes.ts';
 import { appliedFile, containerFiles } from './container-files.ts';
 import { containerMaster } from './container-master.ts';
@@ -23,7 +22,6 @@ async function work(signal: AbortSignal): Promise<WorkerAnswer> {
   try {
     const request = parseRequest(await standardInput());
     await using _ = await lockWorkers('switchyard-lb-worker', { clock: systemClock, limit: lockLimit }, signal);
-    await using kernel = newKernelForwarder({ ...where, forwarding: 'check', logger: log });
     const host = {
       files: containerFiles,
       appliedFile,
@@ -31,7 +29,10 @@ async function work(signal: AbortSignal): Promise<WorkerAnswer> {
       master: containerMaster(containerFiles.masterSocket),
       addresses: newInterfaceAddresses({ ...where, pool: 'everyHostAddress', logger: log }),
       routes: newTargetRoutes(where),
-      kernel,
+      openKernel: async () => {
+        const { newKernelForwarder } = await import('../kernel/kernel-forwarder.ts');
+        return newKernelForwarder({ ...where, forwarding: 'check', logger: log });
+      },
       ownAddresses: () => ownAddresses(interfaceName),
       runner,
       clock: systemClock,

@@ -19,7 +19,7 @@ import type { InterfaceAddresses } from '../kernel/interface-addresses.ts';
 import type { KernelForwarder } from '../kernel/kernel-forwarder.ts';
 import type { TargetRoutes } from '../kernel/target-routes.ts';
 import { routesDuring } from '../runtime/routes-during.ts';
-import { type AppliedState, forgetApplied, readApplied, writeApplied } from './applied-state.ts';
+import { type AppliedState, readApplied, writeApplied } from './applied-state.ts';
 import type { WorkerAnswer, WorkerRequest } from './protocol.ts';
 
 /** The container that a worker works in. */
@@ -31,7 +31,8 @@ export interface WorkerHost {
   readonly master: HaproxyMaster;
   readonly addresses: InterfaceAddresses;
   readonly routes: TargetRoutes;
-  readonly kernel: KernelForwarder;
+  /** Opened only where the kernel has, or may have, anything to forward: that takes longer than all of HAProxy's part. */
+  readonly openKernel: () => Promise<KernelForwarder>;
   /** The container's own addresses, where published ports arrive. */
   readonly ownAddresses: () => readonly IpAddress[];
   readonly runner: CommandRunner;
@@ -77,7 +78,8 @@ async function apply({ spec, isPublished }: Wish, host: WorkerHost, signal: Abor
   const state = { spec, isPublished, text: configuration.text };
   const isSame = isEqual(before, state);
   if (!isSame) await writeApplied(appliedFile, state); // from here on health is followed by the new spec
-  const forwarding = await forward(state, host, signal);
+  const isForKernel = needsKernel(spec) || (before !== undefined && needsKernel(before.spec));
+  const forwarding = isForKernel ? await forward(state, host, signal) : 'unchanged';
   if (during.length > spec.routes.length) await routes.apply(spec.routes, signal);
   await addresses.removeOthers(spec.addresses, signal);
   return { status: isSame && forwarding === 'unchanged' ? 'unchanged' : 'applied' };
@@ -85,8 +87,8 @@ async function apply({ spec, isPublished }: Wish, host: WorkerHost, signal: Abor
 
 async function followHealth(host: WorkerHost, signal: AbortSignal): Promise<WorkerAnswer> {
   const applied = await readApplied(host.appliedFile);
-  // Not known: a worker that was to apply something was killed. Its caller asks again, and rules follow then.
-  return { status: applied === undefined ? 'unchanged' : await forward(applied, host, signal) };
+  if (applied === undefined || !needsKernel(applied.spec)) return { status: 'unchanged' };
+  return { status: await forward(applied, host, signal) };
 }
 
 /** Returns what was wrong; then HAProxy runs on as before. */
@@ -103,7 +105,7 @@ async function reconfigure(
   }
   const complaint = await files.judge(configuration, signal);
   if (complaint !== undefined) return complaint;
-  await forgetApplied(appliedFile);
+  if (before !== undefined) await writeApplied(appliedFile, { ...before, text: undefined });
   await files.put();
   const refusal = await files.reload(master, configuration, signal);
   if (refusal === undefined) {
@@ -124,5 +126,6 @@ async function forward(
   const files = new ConfigurationFiles({ ...host, isForOthers: true });
   const states = needsKernel(spec) ? await files.serverStates(signal) : '';
   const health = targetHealth([spec], states);
-  return host.kernel.apply({ specs: [spec], health, ownAddresses: isPublished ? host.ownAddresses() : [] }, signal);
+  await using kernel = await host.openKernel();
+  return await kernel.apply({ specs: [spec], health, ownAddresses: isPublished ? host.ownAddresses() : [] }, signal);
 }

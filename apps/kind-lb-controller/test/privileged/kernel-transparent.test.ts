@@ -134,6 +134,21 @@ describe.each(ipFamilies)('%s', (family) => {
     expect(after.filter((_, index) => before[index] === 'node2')).toEqual(before.filter((node) => node === 'node2'));
   });
 
+  test('a flow and a client that got another node stay with that one when the first is back', async () => {
+    const flow = to(family, 'udp', { sourcePort: 43_100 });
+    const changes = { sessionAffinity: { kind: 'clientIP', timeout: seconds(60) } } as const;
+    for (const options of [{}, { changes }]) {
+      const seen: string[] = [];
+      for (const up of [['node1'], ['node2'], all]) {
+        kernel.up = up;
+        await kernel.apply(direct(options));
+        seen.push(answerOf(await kernel.client.probe(flow)));
+        if (options.changes !== undefined) seen.push(...(await answersOf(kernel.client, to(family, 'tcp'), 6)));
+      }
+      expect(seen.filter((node, index) => index === 0 || node !== seen[index - 1])).toEqual(['node1', 'node2']);
+    }
+  });
+
   test('source ranges drop other clients', async () => {
     const outside = (['192.0.2.0/24', '2001:db8::/32'] as const).map(parseCidr);
     const inside = (['172.18.0.0/24', 'fd00:172:18::/64'] as const).map(parseCidr);
@@ -189,17 +204,17 @@ describe.each(ipFamilies)('%s', (family) => {
   });
 });
 
-test('no attempt is lost while nodes come, drain, go DOWN and serve on, and go', async () => {
+test('no attempt is lost while nodes drain, go DOWN and serve on, go, and come back', async () => {
   const requests = ipFamilies.flatMap((family) => (['tcp', 'udp'] as const).map((protocol) => to(family, protocol)));
   const { count, failed } = await connectWhile({ prober: kernel.client, requests, lines: 2 }, async () => {
     for (const node of kernel.lab.nodes) {
       const others = kernel.lab.nodes.filter((one) => one !== node);
-      await kernel.apply(direct({ nodes: others }));
-      await kernel.apply(direct());
       await kernel.apply(direct({ draining: node.name }));
       kernel.up = others.map(({ name }) => name);
       await kernel.apply(direct({ draining: node.name }));
+      await kernel.apply(direct({ nodes: others }));
       kernel.up = all;
+      await kernel.apply(direct());
     }
   });
   expect(failed).toEqual([]);

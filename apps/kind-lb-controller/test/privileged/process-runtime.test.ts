@@ -8,6 +8,7 @@ import {
   seconds,
   systemClock,
 } from '@switchyard/core';
+import { mkdirSync } from 'node:fs';
 import { createCommandRunner } from '@switchyard/host';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { idText } from '../../src/haproxy/haproxy-names.ts';
@@ -15,6 +16,7 @@ import { healthProfile } from '../../src/health-profile/health-profiles.ts';
 import { newInterfaceAddresses } from '../../src/kernel/interface-addresses.ts';
 import { openProcessRuntime, type ProcessRuntime } from '../../src/runtime/process-runtime.ts';
 import type { TargetChange } from '../../src/runtime/runtime.ts';
+import { writeSpecs } from '../../src/runtime/saved-specs.ts';
 import type { LoadBalancerSpec } from '../../src/spec/load-balancer-spec.ts';
 import { exampleSpec } from '../../src/testing/example-specs.ts';
 import { createHaproxyNamespace, type HaproxyNamespace, nodes, until } from './haproxy-namespace.ts';
@@ -118,6 +120,18 @@ describe('ensure', () => {
     expect(await runtime.list('kind')).toHaveLength(1);
   });
 
+  test('gives up what an earlier runtime left where that cannot run any more', async () => {
+    await ensure(spec(1), spec(2));
+    await runtime[Symbol.asyncDispose]();
+    const stale = [3, 4].map((number) => spec(number, { addresses: [] })); // nobody puts them on the interface
+    mkdirSync(`${host.folder}/run`, { recursive: true });
+    await writeSpecs(`${host.folder}/run/specs.json`, stale);
+    runtime = await open();
+    expect(await runtime.list('kind')).toHaveLength(2);
+    expect(await ensure(spec(1))).toEqual(['applied']);
+    expect(await runtime.list('kind')).toEqual([{ id: spec(1).id, addresses: spec(1).addresses }]);
+  });
+
   test('without kernel forwarding refuses what needs it', async () => {
     expect(await ensure(spec(1, { path: 'transparent' }))).toEqual(['KernelForwardingUnavailable']);
   });
@@ -183,6 +197,21 @@ describe('while no node is UP', () => {
     expect(await host.get(url(1), 3)).toEqual({ lost: 3 });
   });
 
+  test('`lastUp` has no hole between a node that goes and one that comes', async () => {
+    await host.setHealth(nodes[1], 503);
+    await ensure(spec(1, { profile: lastUp }));
+    await pause(600); // one good check each: only who was seen UP is a last resort
+    const load = host.load(url(1), { count: 400, gap: 4 });
+    await become(nodes[0], 503); // nobody is UP now
+    await pause(300);
+    await become(nodes[1], 200);
+    const { [nodes[0]]: old = 0, [nodes[1]]: young = 0, lost } = await load;
+    expect(lost).toBeUndefined();
+    expect(old).toBeGreaterThan(60); // more than went there while it was UP
+    expect(young).toBeGreaterThan(0);
+    expect(await host.get(url(1), 4)).toEqual({ [nodes[1]]: 4 });
+  });
+
   test('`lastUp` loses nothing, also at reloads, until `lastUpFor` is over; a node that comes back is used at once', async () => {
     await ensure(spec(1, { profile: { ...lastUp, lastUpFor: seconds(60) } }), spec(2, { profile: lastUp }));
     await pause(600); // one good check each: only who was seen UP is a last resort
@@ -193,6 +222,21 @@ describe('while no node is UP', () => {
     expect(tally['lost']).toBeUndefined();
     await until('lastUpFor to be over', async () => (await host.get(url(2), 1))['lost'] === 1);
     expect(await host.get(url(1), 2)).toEqual({ [nodes[0]]: 1, [nodes[1]]: 1 });
+    await become(nodes[1], 200);
+    expect(await host.get(url(1), 4)).toEqual({ [nodes[1]]: 4 });
+  });
+
+  test('`all` asks every node that does not drain, also those that were out before it was wanted, and through reloads', async () => {
+    await ensure(spec(1, { profile: lastUp }), spec(2));
+    for (const address of nodes) await become(address, 503);
+    await until('lastUpFor to be over', async () => (await host.get(url(1), 1))['lost'] === 1);
+    const profile = { ...quick, whenNoneUp: 'all' } as const;
+    await ensure(spec(1, { profile }), spec(2, { profile }, nodes[0]));
+    const load = host.load(url(1), { count: 250, gap: 4 });
+    for (let number = 3; number < 7; number++) await ensure(spec(number));
+    const { [nodes[0]]: first = 0, [nodes[1]]: second = 0 } = await load; // each reload begins the round anew
+    expect([first + second, Math.abs(first - second) <= 8]).toEqual([250, true]);
+    expect(await host.get(url(2), 4)).toEqual({ [nodes[1]]: 4 });
     await become(nodes[1], 200);
     expect(await host.get(url(1), 4)).toEqual({ [nodes[1]]: 4 });
   });

@@ -112,12 +112,19 @@ test.each(['at one phase of the checks', 'at another'])(
   },
 );
 
-test('while no node is UP only ours answer', async () => {
+test('while no node is UP, ours and those that fail open answer from all nodes, the others not at all', async () => {
   await Promise.all(nodes.map((node) => host.setHealth(node, 503)));
   await pause(Math.max(...profiles.map((one) => takenOutAfter(one).longest)) + slack);
   const answers = await Promise.all(profiles.map((_, index) => host.get(`http://192.0.2.${index + 1}/`, 2)));
-  expect(profiles.filter((_, index) => answers[index]?.['lost'] === undefined).map(({ name }) => name)).toEqual([
-    'switchyard',
-    'switchyard-fast',
+  const both = { [nodes[0]]: 1, [nodes[1]]: 1 };
+  expect(new Map(profiles.map(({ name }, index) => [name, answers[index]]))).toEqual(
+    new Map(profiles.map(({ name, whenNoneUp }) => [name, whenNoneUp === 'close' ? { lost: 2 } : both])),
+  );
+  expect(profiles.filter(({ whenNoneUp }) => whenNoneUp === 'close').map(({ name }) => name)).toEqual([
+    'cloud-provider-kind',
+    'cloud-provider-kind-envoy',
+    'azure-lb',
+    'digitalocean-lb',
+    'oci-lb',
   ]);
 });

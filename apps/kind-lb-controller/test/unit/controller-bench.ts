@@ -134,12 +134,20 @@ export class ControllerBench implements AsyncDisposable {
 
   /** In the order in which they were made; a repetition is not told apart. */
   async eventsOf(name: string): Promise<readonly EventText[]> {
-    const answer = await fetch(`${this.url}/apis/events.k8s.io/v1/namespaces/default/events`);
-    const { items } = (await answer.json()) as { readonly items: readonly ApiEvent[] };
-    return items
-      .filter(({ regarding }) => regarding.name === name)
+    return [...(await this.#eventsOf(name))]
       .sort((a, b) => (`${a.eventTime} ${a.metadata.name}` < `${b.eventTime} ${b.metadata.name}` ? -1 : 1))
       .map(({ type, reason, note = '' }): EventText => `${type} ${reason}: ${note}`);
+  }
+
+  /** Reasons of those that came more than once. */
+  async repeatedEventsOf(name: string): Promise<readonly string[]> {
+    return (await this.#eventsOf(name)).filter(({ series }) => series !== undefined).map(({ reason }) => reason);
+  }
+
+  async #eventsOf(name: string): Promise<readonly ApiEvent[]> {
+    const answer = await fetch(`${this.url}/apis/events.k8s.io/v1/namespaces/default/events`);
+    const { items } = (await answer.json()) as { readonly items: readonly ApiEvent[] };
+    return items.filter(({ regarding }) => regarding.name === name);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -153,6 +161,7 @@ interface ApiEvent {
   readonly reason: string;
   readonly note?: string;
   readonly eventTime: string;
+  readonly series?: unknown;
   readonly regarding: { readonly name: string };
 }
 

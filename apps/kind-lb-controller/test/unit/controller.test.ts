@@ -1,4 +1,5 @@
 import { HostError, parseCidr } from '@switchyard/core';
+import { apiResources } from '@switchyard/lab';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cleanupFinalizer } from '../../src/controller/service-writer.ts';
 import { ControllerBench, eventually } from './controller-bench.ts';
@@ -96,6 +97,11 @@ describe('a LoadBalancer Service', () => {
       expect(service?.status).toEqual({ loadBalancer: {} });
     });
     expect(bench.runtime.changes).toEqual(['ensure default/web', 'remove default/web']);
+    await eventually(async () => expect((await reasonsOf('web')).at(-1)).toBe('DeletedLoadBalancer'));
+    await bench.create('default/later');
+    await served('later');
+    expect((await reasonsOf('web')).slice(2)).toEqual(['DeletingLoadBalancer', 'DeletedLoadBalancer']);
+    expect(await bench.repeatedEventsOf('web')).toEqual([]);
   });
 
   test('of a class of others is left alone, one of ours is served', async () => {
@@ -108,10 +114,12 @@ describe('a LoadBalancer Service', () => {
   });
 
   test('is not told anything again when the controller starts anew', async () => {
+    await bench.createNode('kind-control-plane', '172.18.0.2', { [exclusionLabel]: '' });
     const first = bench.controller();
-    await bench.create('default/web');
+    await bench.create('default/web', { spec: { loadBalancerIP: '192.0.2.1' } });
     await served255();
-    await eventually(async () => expect(await reasonsOf('web')).toHaveLength(2));
+    const told = ['EnsuredLoadBalancer', 'EnsuringLoadBalancer', 'InvalidConfiguration', 'LoadBalancerNodesExcluded'];
+    await eventually(async () => expect((await reasonsOf('web')).toSorted()).toEqual(told));
     await first.stop();
     bench.controller();
     await bench.create('default/other');
@@ -119,8 +127,19 @@ describe('a LoadBalancer Service', () => {
     await bench.patch('web', { metadata: { labels: { touched: 'yes' } } });
     await bench.create('default/third');
     await served('third');
-    expect(await reasonsOf('web')).toEqual(['EnsuringLoadBalancer', 'EnsuredLoadBalancer']);
+    expect((await reasonsOf('web')).toSorted()).toEqual(told);
+    expect(await bench.repeatedEventsOf('web')).toEqual([]);
   });
+});
+
+test('a Service that another controller served before gets an address of ours, and the events', async () => {
+  await bench.create('default/web');
+  const status = { loadBalancer: { ingress: [{ ip: '192.0.2.7' }] } };
+  const web = { name: 'web', subresource: 'status' } as const;
+  await bench.api.patch(apiResources.services, web, { kind: 'merge', body: { status } }, AbortSignal.timeout(5000));
+  bench.controller();
+  await served255();
+  await eventually(async () => expect(await reasonsOf('web')).toEqual(['EnsuringLoadBalancer', 'EnsuredLoadBalancer']));
 });
 
 describe('nodes', () => {
@@ -269,6 +288,19 @@ describe('trouble', () => {
       await eventually(() => expect(bench.runtime.running.size).toBe(1));
     }
   });
+});
+
+test('what a runtime says of a load balancer that was removed on purpose brings nothing about', async () => {
+  const { disturbances } = bench.controller();
+  await bench.create('default/web');
+  await served255();
+  await bench.patch('web', { spec: { type: 'ClusterIP' } });
+  await eventually(async () => expect((await reasonsOf('web')).at(-1)).toBe('DeletedLoadBalancer'));
+  disturbances.tell([{ cluster: 'kind', service: 'default/web' as never }]);
+  await bench.create('default/later');
+  await served('later');
+  expect(await reasonsOf('web')).toHaveLength(4);
+  expect(bench.runtime.changes).toEqual(['ensure default/web', 'remove default/web', 'ensure default/later']);
 });
 
 describe('a controller that is killed', () => {

@@ -12,8 +12,8 @@ export interface CheckTiming {
   readonly rise: number;
   /** Longest wait for the answer to a check; undefined: `interval`. */
   readonly timeout: Millis | undefined;
-  /** What becomes of connections while no node is UP: closed, or sent to those that were UP within the last `lastUpFor`. */
-  readonly whenNoneUp: 'close' | 'lastUp';
+  /** What becomes of connections while no node is UP: closed, sent to those that were UP within the last `lastUpFor`, or to all. */
+  readonly whenNoneUp: 'close' | 'lastUp' | 'all';
   /** Only for `lastUp`. */
   readonly lastUpFor: Millis;
 }

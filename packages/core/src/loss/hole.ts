@@ -7,7 +7,8 @@ import { type CheckTiming, takenInAfter, takenOutAfter } from './check-timing.ts
  * `proxyDelay`: how long after the new node's first good answer the old node's first bad one comes. The shorter, the
  * likelier: with one failure every 2 s, 11 % at 1.05 s and 45 % at 0.1 s (4 of 12 and 4 of 8 measured).
  *
- * While nodes that were UP a moment ago stand in (`lastUp`) nothing is lost, so only what outlasts `lastUpFor` counts.
+ * While nodes that were UP a moment ago stand in (`lastUp`) nothing is lost, so only what outlasts `lastUpFor` counts. With `all` it
+ * is as likely, but costs only the part of the traffic that meets neither of the two nodes; see `predictRollout`.
  */
 export function nobodyUpProbability(timing: CheckTiming, proxyDelay: Millis): number {
   const newIn = takenInAfter(timing);

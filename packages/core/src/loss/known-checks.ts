@@ -14,9 +14,12 @@ export type KnownCheck =
   | 'switchyard'
   | 'switchyard-fast';
 
-/** As others check: DOWN nodes as often as those that are UP, and nobody stands in while none is UP. */
-function faithful(timing: Pick<CheckTiming, 'interval' | 'fall' | 'rise' | 'timeout'>): CheckTiming {
-  return { ...timing, downInterval: timing.interval, whenNoneUp: 'close', lastUpFor: millis(0) };
+/** As others check: DOWN nodes as often as those that are UP; while none is UP connections are closed, unless it is said otherwise. */
+function faithful(
+  timing: Pick<CheckTiming, 'interval' | 'fall' | 'rise' | 'timeout'>,
+  whenNoneUp: 'close' | 'all' = 'close',
+): CheckTiming {
+  return { ...timing, downInterval: timing.interval, whenNoneUp, lastUpFor: millis(0) };
 }
 
 /**
@@ -27,9 +30,11 @@ function faithful(timing: Pick<CheckTiming, 'interval' | 'fall' | 'rise' | 'time
  *   `unhealthy_threshold` says, but only at the second check that times out, after 3 s each. HAProxy has one count for both: a
  *   node whose check times out goes at the first one here.
  * - `aws-nlb`: what the AWS Load Balancer Controller sets for instance targets of Local Services
- *   (`defaultHealthCheck*ForInstanceModeLocal`: 10 s, timeout 6 s, 2 and 2).
- * - `aws-nlb-default`: what a target group has when nobody sets anything (CreateTargetGroup: 30 s, 5 good, 2 bad; 6 s for HTTP).
- * - `google-nlb`: cloud-provider-gcp and ingress-gce (`gceHcCheckIntervalSeconds` 8, timeout 1 s, 1 good, 3 bad).
+ *   (`defaultHealthCheck*ForInstanceModeLocal`: 10 s, timeout 6 s, 2 and 2). While no target is healthy it fails open: all are used.
+ * - `aws-nlb-default`: what a target group has when nobody sets anything (CreateTargetGroup: 30 s, 5 good, 2 bad; 6 s for HTTP). It
+ *   fails open as well.
+ * - `google-nlb`: cloud-provider-gcp and ingress-gce (`gceHcCheckIntervalSeconds` 8, timeout 1 s, 1 good, 3 bad). All nodes are its last
+ *   resort while none is healthy.
  * - `azure-lb`: cloud-provider-azure (`HealthProbeDefaultProbeInterval` 5, `HealthProbeDefaultNumOfProbe` 2 as `probeThreshold`,
  *   which counts in both directions).
  * - `digitalocean-lb`: digitalocean-cloud-controller-manager (3 s, timeout 5 s, 3 bad, 5 good).
@@ -41,9 +46,9 @@ function faithful(timing: Pick<CheckTiming, 'interval' | 'fall' | 'rise' | 'time
 export const knownChecks: Readonly<Record<KnownCheck, CheckTiming>> = {
   'cloud-provider-kind': faithful({ interval: seconds(5), fall: 3, rise: 1, timeout: undefined }),
   'cloud-provider-kind-envoy': faithful({ interval: seconds(2), fall: 1, rise: 1, timeout: seconds(3) }),
-  'aws-nlb': faithful({ interval: seconds(10), fall: 2, rise: 2, timeout: seconds(6) }),
-  'aws-nlb-default': faithful({ interval: seconds(30), fall: 2, rise: 5, timeout: seconds(6) }),
-  'google-nlb': faithful({ interval: seconds(8), fall: 3, rise: 1, timeout: seconds(1) }),
+  'aws-nlb': faithful({ interval: seconds(10), fall: 2, rise: 2, timeout: seconds(6) }, 'all'),
+  'aws-nlb-default': faithful({ interval: seconds(30), fall: 2, rise: 5, timeout: seconds(6) }, 'all'),
+  'google-nlb': faithful({ interval: seconds(8), fall: 3, rise: 1, timeout: seconds(1) }, 'all'),
   'azure-lb': faithful({ interval: seconds(5), fall: 2, rise: 2, timeout: undefined }),
   'digitalocean-lb': faithful({ interval: seconds(3), fall: 3, rise: 5, timeout: seconds(5) }),
   'oci-lb': faithful({ interval: seconds(10), fall: 3, rise: 3, timeout: seconds(3) }),

@@ -15,8 +15,15 @@ export interface UsedNode {
 /** Milliseconds of full traffic that are lost, by cause; causes without a loss are left out. */
 export type LostTime = Readonly<Partial<Record<ExplainedCause, number>>>;
 
-/** Adds up what is lost over all time. Traffic is spread evenly over the nodes in use. */
-export function lostTime(nodes: readonly UsedNode[]): LostTime {
+/** While no node is UP all are used: those that are told of, and so many `others` that never have a pod and drop. */
+export interface FailOpen {
+  readonly others: number;
+  /** Whether the load balancer knows that they have no pod, and avoids them while another one has. */
+  readonly areOthersDraining: boolean;
+}
+
+/** Adds up what is lost over all time. Traffic is spread evenly over the nodes in use. `failOpen` undefined: only `standsIn` counts. */
+export function lostTime(nodes: readonly UsedNode[], failOpen: FailOpen | undefined): LostTime {
   const all = (steps: Steps<unknown>): readonly number[] => steps.changes.map(({ at }) => at);
   const times = inOrder(nodes.flatMap((node) => Object.values(node).flatMap(all)));
   const readers = nodes.map((node) => ({
@@ -38,6 +45,10 @@ export function lostTime(nodes: readonly UsedNode[]): LostTime {
     const up = states.filter(({ isUp }) => isUp);
     const preferred = up.filter(({ isDraining }) => !isDraining);
     const usable = preferred.length > 0 ? preferred : up;
+    if (usable.length === 0 && failOpen !== undefined) {
+      add(lost, 'noServerUp', duration * openShare(states, failOpen));
+      return;
+    }
     const used = usable.length > 0 ? usable : states.filter(({ standsIn }) => standsIn);
     if (used.length === 0) add(lost, 'noServerUp', duration);
     for (const { failing } of used) {
@@ -46,6 +57,17 @@ export function lostTime(nodes: readonly UsedNode[]): LostTime {
     }
   });
   return lost;
+}
+
+/** The share that is lost where all nodes are used. */
+function openShare(
+  states: readonly { readonly isDraining: boolean; readonly failing: Failing }[],
+  { others, areOthersDraining }: FailOpen,
+): number {
+  const staying = states.filter(({ isDraining }) => !isDraining);
+  const asked = staying.length > 0 ? staying : states;
+  const count = asked.length + (staying.length > 0 && areOthersDraining ? 0 : others);
+  return 1 - asked.reduce((sum, { failing }) => sum + 1 - failing.share, 0) / count;
 }
 
 function add(lost: Partial<Record<ExplainedCause, number>>, cause: ExplainedCause, amount: number): void {

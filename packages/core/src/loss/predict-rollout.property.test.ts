@@ -13,7 +13,7 @@ const check: fc.Arbitrary<CheckTiming> = fc
     share: fc.integer({ min: 1, max: 4 }),
     fall: fc.integer({ min: 1, max: 4 }),
     rise: fc.integer({ min: 1, max: 4 }),
-    whenNoneUp: fc.constantFrom('close' as const, 'lastUp' as const),
+    whenNoneUp: fc.constantFrom('close' as const, 'lastUp' as const, 'all' as const),
   })
   .map(({ interval, share, fall, rise, whenNoneUp }) => ({
     interval: seconds(interval / 2),
@@ -98,6 +98,21 @@ test('the hole is as likely and as long as geometry says', () => {
       const after = duration + 30; // the old pod is deleted 30 ms after the new one is ready
       expect(Math.abs(nobodyUp - nobodyUpProbability(closing, millis(after)))).toBeLessThan(0.02);
       expect(Math.abs(expected - meanHole(closing, after))).toBeLessThan(0.01 * closing.interval * closing.rise + 5);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('where all nodes are used while none is UP, the hole costs the part of the nodes that have no pod', () => {
+  const lostOn = (timing: CheckTiming, duration: number, nodes: number): number => {
+    const { shape, ...rest } = moving(timing, duration);
+    return predictRollout({ ...rest, shape: { ...shape, nodes } }).expected;
+  };
+  fc.assert(
+    fc.property(check, delay, fc.integer({ min: 2, max: 9 }), (timing, duration, nodes) => {
+      const closed = lostOn({ ...timing, whenNoneUp: 'close' }, duration, nodes);
+      const open = lostOn({ ...timing, whenNoneUp: 'all' }, duration, nodes);
+      expect(Math.abs(open - (closed * (nodes - 2)) / nodes)).toBeLessThanOrEqual(1);
     }),
     { numRuns: 40 },
   );

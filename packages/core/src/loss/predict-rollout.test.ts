@@ -29,6 +29,7 @@ const quick: RolloutSetting = {
   check: knownChecks['cloud-provider-kind-envoy'],
   proxy: knownProxyTiming('switchyard'),
 };
+const open: RolloutSetting = { ...base, check: knownChecks['aws-nlb'] };
 
 /** Expected and worst loss in seconds, with one decimal. */
 function loss(setting: RolloutSetting): readonly [expected: number, worst: number] {
@@ -63,6 +64,20 @@ describe('predictRollout, expected and at worst, in seconds', () => {
     [
       'policy Cluster, an app that serves until the proxies know',
       { ...base, policy: 'Cluster', app: serving(1.2) },
+      0,
+      0,
+    ],
+    ['AWS NLB, an app that serves on: on two nodes both answer', { ...open, app: serving(60) }, 0, 0],
+    // In 41 % of the phases nobody is UP, for 9 s at most: two of four nodes drop their part.
+    ['AWS NLB on four nodes', { ...open, app: serving(60), shape: { ...base.shape, nodes: 4 } }, 0.6, 4.5],
+    [
+      'AWS NLB on four nodes, with fast drain: nodes without a pod are left out',
+      {
+        ...open,
+        app: serving(60),
+        shape: { ...base.shape, nodes: 4 },
+        fastDrain: { shortest: seconds(0.1), longest: seconds(1) },
+      },
       0,
       0,
     ],

@@ -2,7 +2,7 @@ import { type Millis, millis } from '../time.ts';
 import type { Span } from './check-timing.ts';
 import { checkedNode, heldFor } from './checked-node.ts';
 import type { ExplainedCause } from './loss-model.ts';
-import { type LostTime, lostTime, type UsedNode } from './lost-time.ts';
+import { type FailOpen, type LostTime, lostTime, type UsedNode } from './lost-time.ts';
 import { nodeTimeline } from './node-timeline.ts';
 import { type PodLife, rolloutPods } from './rollout-pods.ts';
 import type { RolloutSetting } from './rollout-setting.ts';
@@ -23,7 +23,7 @@ export interface RolloutPrediction {
   readonly byCause: Readonly<Partial<Record<ExplainedCause, Millis>>>;
   /** How likely it is that anything is lost, 0 to 1. */
   readonly probability: number;
-  /** How likely it is that the load balancer has nobody to send connections to for a while, 0 to 1. */
+  /** How likely it is that something is lost because for a while no node is UP, 0 to 1. */
   readonly nobodyUp: number;
   /** How long the rollout lasts; undefined: it cannot end, because no node may take the next pod. */
   readonly duration: Millis | undefined;
@@ -48,7 +48,8 @@ const justBefore = 1 - 1e-9;
 export function predictRollout(setting: RolloutSetting): RolloutPrediction {
   const { pods, endsAt } = rolloutPods(setting.shape, setting.app);
   const groups = setting.policy === 'Cluster' ? [pods] : perNode(pods, setting.shape.nodes);
-  const play = (chance: Chance): LostTime => lostTime(usedNodes(groups, setting, chance));
+  const failOpen = failOpenOf(setting, groups.length);
+  const play = (chance: Chance): LostTime => lostTime(usedNodes(groups, setting, chance), failOpen);
   const points = spreadPoints(groups.length + 2, sampleCount(pods.length));
   const losses = points.map(([ready = 0, terminating = 0, ...phases]) =>
     play({ ready, terminating, phase: (node) => phases[node] ?? 0 }),
@@ -86,6 +87,11 @@ function usedNodes(groups: readonly (readonly PodLife[])[], setting: RolloutSett
       failing,
     };
   });
+}
+
+function failOpenOf({ policy, check, shape, fastDrain }: RolloutSetting, nodesWithPods: number): FailOpen | undefined {
+  if (policy === 'Cluster' || check.whenNoneUp !== 'all') return undefined;
+  return { others: Math.max(0, shape.nodes - nodesWithPods), areOthersDraining: fastDrain !== undefined };
 }
 
 /** The earliest and the latest of everything, for nodes that lose their pods and for those that get some. */

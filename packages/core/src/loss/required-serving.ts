@@ -9,7 +9,8 @@ import type { RolloutSetting } from './rollout-setting.ts';
  * taken the new node in; several replicas do not change that, as they may all be on their way out by then. Undefined: no time is
  * enough, the proxy itself drops what comes after the deletion (no fallback).
  *
- * It does not close the hole of a load balancer that closes connections while nobody is UP: see `nobodyUpProbability`.
+ * It does not close the hole of a load balancer that closes connections while nobody is UP, or spreads them over nodes without a pod: see
+ * `nobodyUpProbability`.
  */
 export function requiredServing(setting: Omit<RolloutSetting, 'app'>): Millis | undefined {
   const { policy, check, proxy, fastDrain, shape } = setting;

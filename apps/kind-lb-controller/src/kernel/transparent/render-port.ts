@@ -10,24 +10,23 @@ const idleSeconds: Readonly<Record<Protocol, number>> = { TCP: 350, UDP: 120, SC
 const maxFlows = 131_072;
 
 /**
- * `in-…` finds the node, `keep-…` remembers it for the connection, `meet-…` for the client (session affinity), `about-…` is for
- * errors about connections. Each update has a rule of its own: when a map is full it ends the rule it stands in.
+ * `in-…` finds the node; `new-…` and `keep-…` remember it for the connection, `greet-…` and `meet-…` for the client (session
+ * affinity); `about-…` is for errors about connections.
+ *
+ * An `update` makes an element or refreshes it, but never changes what it holds: who gets another node is deleted before. It has
+ * a rule of its own: when a map is full it ends the rule it stands in.
  */
 export function renderPort(port: TransparentPort, to: Rendering): void {
   const places = packetPlaces[ipFamilyOf(port.address)];
   const { client, suffix } = places;
   const name = nameOf(port);
-  to.learnt.set(
-    `flows-${name}`,
-    `typeof ${client} . meta mark : meta priority; size ${maxFlows}; flags dynamic,timeout;`,
-  );
-  to.chains.push({
-    name: `keep-${name}`,
-    rules: [
-      `update @flows-${name} { ${client} . meta mark timeout ${idleSeconds[port.protocol]}s : meta priority }`,
-      `goto send${suffix}`,
-    ],
-  });
+  const key = `${client} . meta mark`;
+  const declaration = `typeof ${key} : meta priority; size ${maxFlows}; flags dynamic,timeout;`;
+  to.learnt.set(`flows-${name}`, declaration);
+  const remember = `update @flows-${name} { ${key} timeout ${idleSeconds[port.protocol]}s : meta priority }`;
+  to.chains.push({ name: `keep-${name}`, rules: [remember, `goto send${suffix}`] });
+  const forget = `delete @flows-${name} { ${key} : meta priority }`;
+  to.chains.push({ name: `new-${name}`, rules: [forget, `goto keep-${name}`] });
   renderAffinity(port, places, to);
   to.chains.push({
     name: `in-${name}`,
@@ -79,10 +78,10 @@ function renderAffinity(port: TransparentPort, { wholeClient }: PacketPlaces, to
   const name = nameOf(port);
   const timeout = Math.ceil(port.sessionAffinity.timeout / 1000);
   to.learnt.set(`clients-${name}`, `typeof ${wholeClient} : meta priority; size ${maxFlows}; flags dynamic,timeout;`);
-  to.chains.push({
-    name: `meet-${name}`,
-    rules: [`update @clients-${name} { ${wholeClient} timeout ${timeout}s : meta priority }`, `goto keep-${name}`],
-  });
+  const remember = `update @clients-${name} { ${wholeClient} timeout ${timeout}s : meta priority }`;
+  to.chains.push({ name: `meet-${name}`, rules: [remember, `goto new-${name}`] });
+  const forget = `delete @clients-${name} { ${wholeClient} : meta priority }`;
+  to.chains.push({ name: `greet-${name}`, rules: [forget, `goto meet-${name}`] });
 }
 
 function affinityRule(port: TransparentPort, { wholeClient }: PacketPlaces, to: Rendering): readonly string[] {
@@ -95,7 +94,7 @@ function newRule(port: TransparentPort, { wholeClient }: PacketPlaces, to: Rende
   if (port.forNew.length === 0) {
     return port.protocol === 'TCP' ? 'reject with tcp reset' : 'reject with icmpx port-unreachable';
   }
-  const next = port.sessionAffinity.kind === 'none' ? 'keep' : 'meet';
+  const next = port.sessionAffinity.kind === 'none' ? 'new' : 'greet';
   return `${byHash(wholeClient, port, to)} goto ${next}-${nameOf(port)}`;
 }
 

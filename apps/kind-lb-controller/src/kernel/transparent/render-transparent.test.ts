@@ -84,6 +84,13 @@ test('the same load balancer gives the same text and digest, another one another
   expect(render(spec).digest).not.toBe(render(spec, ['node1']).digest);
 });
 
+test('of two load balancers for the same address and port the first has it', () => {
+  const health = { isUp: () => true };
+  const [first, second] = [direct({}), direct({ ports: [portSpec(80, nodeTargets(80).slice(1))] })];
+  const ports = transparentPorts({ specs: [first, second], health });
+  expect(ports).toEqual(transparentPorts({ specs: [first], health }));
+});
+
 test('what TCP and UDP share is there once', () => {
   const spec = direct({ ports: (['TCP', 'UDP'] as const).map((protocol) => portSpec(80, nodeTargets(80), protocol)) });
   expect(render(spec).filledMaps.filter((name) => name.startsWith('buckets-'))).toHaveLength(1);

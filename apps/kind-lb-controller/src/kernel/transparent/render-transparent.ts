@@ -67,9 +67,11 @@ function renderSending({ ipFamily, places, ports, interfaceName }: Scene, to: Re
   to.filled.set(`nodes${suffix}`, `typeof meta priority : ${ip} daddr; ${elementsOf(elements)}`);
   const fragments = `typeof ${fragmentKey} : meta priority; size ${maxFragments}; flags dynamic,timeout;`;
   to.learnt.set(`fragments${suffix}`, fragments);
+  const forget = `delete @fragments${suffix} { ${fragmentKey} : meta priority }`;
   const note = `update @fragments${suffix} { ${fragmentKey} timeout ${fragmentSeconds}s : meta priority }`;
   const send = `fwd ${ip} to meta priority map @nodes${suffix} device "${interfaceName}"`;
-  to.chains.push({ name: `send${suffix}`, rules: [`${places.isFirstFragment} ${note}`, send, 'drop'] });
+  const noted = [forget, note].map((rule) => `${places.isFirstFragment} ${rule}`);
+  to.chains.push({ name: `send${suffix}`, rules: [...noted, send, 'drop'] });
 }
 
 /** Errors about a connection, such as "packet too big", go where the connection goes: the node's proxy translates them. */

@@ -18,18 +18,22 @@ export interface TransparentPort {
   readonly present: readonly IpAddress[];
 }
 
-/** Those of all load balancers whose path is `transparent`. */
+/** Those of all load balancers whose path is `transparent`. Of two for the same address, port and protocol the first has it. */
 export function transparentPorts({
   specs,
   health,
 }: Pick<KernelRequest, 'specs' | 'health'>): readonly TransparentPort[] {
-  return specs
-    .filter(({ path }) => path === 'transparent')
-    .flatMap((spec) =>
-      spec.ports.flatMap((port) =>
-        port.addresses.map((address) => transparentPort({ spec, port, address }, { health })),
-      ),
-    );
+  const found = new Map<string, TransparentPort>();
+  for (const spec of specs) {
+    if (spec.path !== 'transparent') continue;
+    for (const port of spec.ports) {
+      for (const address of port.addresses) {
+        const key = `${address} ${port.port} ${port.protocol}`;
+        if (!found.has(key)) found.set(key, transparentPort({ spec, port, address }, { health }));
+      }
+    }
+  }
+  return [...found.values()];
 }
 
 function transparentPort(

@@ -26,6 +26,7 @@ import type { Target } from '../../../src/spec/load-balancer-spec.ts';
 import { exampleSpec, nodeTargets, portSpec } from '../../../src/testing/example-specs.ts';
 import { containerFiles } from '../../../src/worker/container-files.ts';
 import type { WorkerAnswer, WorkerRequest } from '../../../src/worker/protocol.ts';
+import { rightsInGuide } from './guide.ts';
 
 // The production Dockerfiles, built by a real Docker Engine on a base made of this machine's Debian packages.
 
@@ -190,10 +191,15 @@ describe('a load balancer’s container, as the controller makes it', () => {
 
 describe('the controller’s container, on the network and with the socket', () => {
   let api: ApiClient;
+  const refused: unknown[] = [];
 
   beforeAll(async () => {
-    const server = stack.use(await startLabApiServer({ lab, port: 6443 }, signal));
-    ({ api } = server);
+    const { server, ...others } = stack.use(await startLabApiServer({ lab, port: 6443 }, signal));
+    ({ api } = others);
+    server.access.addUser({ name: 'switchyard-lb', token: 'lab-token', rules: rightsInGuide() });
+    server.access.audit(({ user, request, isAllowed }) => {
+      if (user === 'switchyard-lb' && !isAllowed) refused.push(request);
+    });
     stack.use(await startKindCluster({ lab, engine, network: 'kind' }, signal));
     const addresses = Object.values(lab.nodes[0]!.addresses).map((address) => ({ type: 'InternalIP', address }));
     await api.create(apiResources.nodes, { metadata: { name: 'node1' }, status: { addresses } }, signal);
@@ -240,6 +246,10 @@ describe('the controller’s container, on the network and with the socket', () 
     const find = (): Promise<unknown> => api.find(apiResources.services, web, signal);
     await expect.poll(find, { timeout: 30_000 }).toBeUndefined();
     expect(await docker('ps', '--all', '--quiet', '--filter=label=dev.switchyard.lb.cluster=kind')).toBe('');
+  });
+
+  test('asks the API server for nothing that the ClusterRole in the guide does not grant', () => {
+    expect(refused).toEqual([]);
   });
 });
 
