@@ -125,7 +125,7 @@ export class ClusterController {
     }
     if (this.#trouble !== undefined) log.info('the runtime works again', { cluster });
     this.#trouble = undefined;
-    addresses.adopt(answer.existing);
+    addresses.adopt(cluster, answer.existing);
     this.#sync.adopt(answer.existing);
     for (const key of this.#sync.known) this.#sync.disturb(key);
     this.#addAll();

@@ -95,13 +95,13 @@ export class ServiceSync {
   async #serve(service: LoadBalancerService, view: SyncedView, signal: AbortSignal): Promise<RunOutcome> {
     const { addresses, events, cluster, defaults } = this.#options;
     const { key } = service.record;
-    const isNew = service.ingress.length === 0 && this.#loadBalancers.find(key)?.applied === undefined;
+    const isNew = this.#loadBalancers.find(key)?.applied === undefined;
     if (isNew || !addresses.isOpen) {
       const trouble = await askRuntime(() => addresses.refresh(maxSourceAge, signal), signal);
       if (trouble !== undefined) return this.#failed(service, { ...trouble, problems: [] }, signal);
     }
     const grant = addresses.grantOf(this.#idOf(key));
-    if (grant === undefined) return retry; // deleted in this very moment
+    if (grant === undefined) return retry; // deleted in this very moment, or nobody could tell what runs already
     const plan = planService(service, {
       cluster,
       nodes: view.nodes,

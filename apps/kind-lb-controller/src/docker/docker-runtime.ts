@@ -39,8 +39,6 @@ export interface DockerRuntimeOptions {
   readonly publishOn: string | undefined;
   /** Whether clusters were found by their kind containers, so that their load balancers may be removed when those are gone. */
   readonly isDiscovered: boolean;
-  /** Whether this controller serves the cluster; addresses of others' load balancers are not given away. Unless given: all. */
-  readonly isServed?: (cluster: string) => boolean;
   /** Whether changes of all targets are to be told, not only of those that kernel rules depend on. Costs a process per load balancer. */
   readonly followsTargets: boolean;
   readonly clock: Clock;
@@ -94,8 +92,8 @@ export class DockerRuntime implements LoadBalancerRuntime {
   }
 
   addressSource(signal: AbortSignal): Promise<AddressSource> {
-    const { cli, network, pool, isServed = () => true } = this.#options;
-    return readAddressSource({ cli, network, pool, isServed }, signal);
+    const { cli, network, pool } = this.#options;
+    return readAddressSource({ cli, network, pool }, signal);
   }
 
   async list(cluster: string, signal: AbortSignal): Promise<readonly ExistingLoadBalancer[]> {

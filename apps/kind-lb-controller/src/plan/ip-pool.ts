@@ -23,7 +23,15 @@ export type AddressSource =
       readonly cidrs: readonly Cidr[];
       /** Never given to anybody: others have them. Absent: none. */
       readonly reserved?: readonly IpAddress[];
+      /** Load balancers of all clusters that draw from here, whoever serves them. Absent: only ours do. */
+      readonly held?: readonly HeldAddresses[];
     };
+
+/** A load balancer and its addresses, as a runtime lists them. */
+export interface HeldAddresses {
+  readonly id: LoadBalancerId;
+  readonly addresses: readonly IpAddress[];
+}
 
 /** One Service that wants addresses. */
 export interface AddressRequest {
