@@ -99,6 +99,8 @@ export class DockerRuntime implements LoadBalancerRuntime {
   async list(cluster: string, signal: AbortSignal): Promise<readonly ExistingLoadBalancer[]> {
     const containers = await listContainers(this.#options.cli, [`label=${labels.cluster}=${cluster}`], signal);
     for (const { name } of containers) this.#seen.add(name);
+    // Whoever asks is about to look at all of them: at a resync, or because somebody else served the cluster until now.
+    for (const [name, { spec }] of this.#applied) if (spec.id.cluster === cluster) this.#applied.delete(name);
     return containers.flatMap((one) => {
       const id = idOf(one.labels);
       return id?.cluster === cluster && one.name === containerName(id)
