@@ -15,7 +15,7 @@ import { planService } from '../plan/plan-services.ts';
 import { problemText } from '../plan/problem.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
-import type { ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
+import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { AddressDesk } from './address-desk.ts';
 import { type KnownLoadBalancer, KnownLoadBalancers } from './known-load-balancers.ts';
@@ -169,11 +169,14 @@ export class ServiceSync {
     const before = loadBalancer.applied;
     if (before !== undefined && !loadBalancer.isDisturbed && isEqual(before.spec, spec)) return before;
     loadBalancer.isDisturbed = false; // it may be disturbed again while the runtime works
-    const outcome = await askRuntime(() => runtime.ensure(spec, signal), signal);
-    if ('reason' in outcome) {
-      loadBalancer.isDisturbed = true;
-      return outcome;
+    let outcome: Awaited<ReturnType<typeof askRuntime<EnsureOutcome>>> | undefined;
+    try {
+      outcome = await askRuntime(() => runtime.ensure(spec, signal), signal);
+    } finally {
+      // However it went wrong: half of it may be done.
+      if (outcome === undefined || 'reason' in outcome) loadBalancer.isDisturbed = true;
     }
+    if ('reason' in outcome) return outcome;
     const { where, published, status } = outcome;
     loadBalancer.applied = { spec, place: { where, published } };
     const fields = { service: spec.id.service, addresses: spec.addresses, where };

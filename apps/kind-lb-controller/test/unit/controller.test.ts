@@ -113,6 +113,27 @@ describe('a LoadBalancer Service', () => {
     expect(bench.runtime.changes).toEqual(['ensure default/web']);
   });
 
+  test('that becomes one of another class while nobody looks keeps nothing of ours', async () => {
+    const first = bench.controller();
+    await bench.create('default/web');
+    await served255();
+    await first.stop();
+    await bench.patch('web', { spec: { type: 'ClusterIP' } });
+    await bench.patch('web', { spec: { type: 'LoadBalancer', loadBalancerClass: 'example.com/lb' } });
+    const theirs = { ip: '198.51.100.7', ipMode: 'VIP' };
+    const ingress = [...((await bench.statusOf('web'))?.loadBalancer?.ingress ?? []), theirs];
+    const status = { loadBalancer: { ingress } };
+    const web = { name: 'web', subresource: 'status' } as const;
+    await bench.api.patch(apiResources.services, web, { kind: 'merge', body: { status } }, AbortSignal.timeout(5000));
+    bench.controller();
+    await eventually(async () => {
+      const service = await bench.find('web');
+      expect(service?.metadata?.finalizers ?? []).toEqual([]);
+      expect(service?.status).toEqual({ loadBalancer: { ingress: [theirs] } });
+    });
+    expect(bench.runtime.changes).toEqual(['ensure default/web', 'remove default/web']);
+  });
+
   test('is not told anything again when the controller starts anew', async () => {
     await bench.createNode('kind-control-plane', '172.18.0.2', { [exclusionLabel]: '' });
     const first = bench.controller();
@@ -233,6 +254,24 @@ describe('trouble', () => {
     await eventually(() => expect(attempts).toBe(2)); // after a second
     await new Promise((resolve) => setTimeout(resolve, 500));
     expect(attempts).toBe(2);
+  });
+
+  test('that nobody expected leaves it open what runs: going back to what ran before asks the runtime again', async () => {
+    bench.controller();
+    await bench.create('default/web');
+    await served255();
+    let isBroken = true;
+    let asked = 0;
+    bench.runtime.judge = ({ sourceRanges }) => {
+      asked++;
+      if (isBroken && sourceRanges.length > 0) throw new TypeError('a defect of ours');
+      return undefined;
+    };
+    await bench.patch('web', { spec: { loadBalancerSourceRanges: ['192.0.2.0/24'] } });
+    await eventually(() => expect(asked).toBe(1));
+    isBroken = false;
+    await bench.patch('web', { spec: { loadBalancerSourceRanges: null } });
+    await eventually(() => expect(asked).toBe(2));
   });
 
   test('of an engine that is away is told to every Service, and ends by itself', async () => {
