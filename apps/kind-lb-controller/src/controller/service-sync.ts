@@ -121,7 +121,7 @@ export class ServiceSync {
       message: plan.problems.map((problem) => problemText(problem, cluster)).join('; '),
     };
     if (planned.status === 'keep') {
-      await this.#writeStatus(service, failedStatus(plan, { ...failure, isGone: false }), signal);
+      await this.#writeStatus(service, failedStatus(plan, { ...failure, cluster, isGone: false }), signal);
       return done;
     }
     return this.#refuse(plan, failure, signal);
@@ -190,7 +190,7 @@ export class ServiceSync {
     failure: { readonly reason: string; readonly message: string },
     signal: AbortSignal,
   ): Promise<RunOutcome> {
-    const { events } = this.#options;
+    const { events, cluster } = this.#options;
     const { service } = plan;
     const id = this.#idOf(service.record.key);
     if (this.#loadBalancers.has(id.service) || service.finalizers.includes(cleanupFinalizer)) {
@@ -201,7 +201,7 @@ export class ServiceSync {
       ({ reason, message }) => reason === failure.reason && message === failure.message,
     );
     if (isNews) events.failed(service, 'ensure', failure.message);
-    const written = await this.#writeStatus(service, failedStatus(plan, { ...failure, isGone: true }), signal);
+    const written = await this.#writeStatus(service, failedStatus(plan, { ...failure, cluster, isGone: true }), signal);
     if (written !== undefined) await this.#removeFinalizer(written, signal);
     return done;
   }
@@ -260,14 +260,14 @@ export class ServiceSync {
     failure: { readonly reason: string; readonly message: string; readonly problems: ServicePlan['problems'] },
     signal: AbortSignal,
   ): Promise<RunOutcome> {
-    const { events, log } = this.#options;
+    const { events, log, cluster } = this.#options;
     events.failed(service, 'ensure', failure.message);
     log.warn('cannot ensure a load balancer; will be tried again', {
       service: service.record.key,
       reason: failure.reason,
       message: failure.message,
     });
-    await this.#writeStatus(service, failedStatus(failure, { ...failure, isGone: false }), signal);
+    await this.#writeStatus(service, failedStatus(failure, { ...failure, cluster, isGone: false }), signal);
     return retry;
   }
 
