@@ -150,7 +150,7 @@ export class ServiceSync {
     const applied = await this.#ensure(loadBalancer, spec, signal);
     if ('reason' in applied) return this.#failed(service, { ...applied, problems: plan.problems }, signal);
     loadBalancer.settings = settings;
-    await this.#writeStatus(service, runningStatus({ ...plan, service }, spec, applied.place), signal);
+    await this.#writeStatus(service, runningStatus({ ...plan, service }, { spec, settings }, applied.place), signal);
     loadBalancer.ensuringToldTo = undefined;
     if (!isAnnounced) events.ensured(service);
     else if (before !== undefined && !isEqual(before.spec, spec)) {
