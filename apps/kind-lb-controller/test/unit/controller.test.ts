@@ -17,20 +17,12 @@ afterEach(() => bench[Symbol.asyncDispose]());
 const announced = (ip: string): object => ({
   ingress: [{ ip, ipMode: 'Proxy', ports: [{ port: 80, protocol: 'TCP' }] }],
 });
-const served = async (name: string): Promise<void> => {
-  await eventually(async () => expect(await bench.readyOf(name)).toBe('True Serving'));
-};
+const served = (name: string): Promise<void> => bench.served(name);
 const served255 = async (): Promise<void> => {
   await served('web');
   expect((await bench.statusOf('web'))?.loadBalancer).toEqual(announced('172.18.255.1'));
 };
-const goneWith = (name: string): Promise<void> =>
-  eventually(async () => {
-    expect(await bench.find(name)).toBeUndefined();
-    expect([...bench.runtime.running.values()].map(({ id }) => id.service)).not.toContain(`default/${name}`);
-  });
-const reasonsOf = async (name: string): Promise<readonly string[]> =>
-  (await bench.eventsOf(name)).map((text) => text.split(/[ :]/)[1] ?? '');
+const reasonsOf = (name: string): Promise<readonly string[]> => bench.eventReasonsOf(name);
 
 describe('a LoadBalancer Service', () => {
   test('gets finalizer, load balancer, status with its health checks, and the events of a cloud', async () => {
@@ -77,7 +69,7 @@ describe('a LoadBalancer Service', () => {
     await bench.create('default/web');
     await served255();
     await bench.delete('web');
-    await goneWith('web');
+    await bench.gone('web');
     await eventually(async () =>
       expect((await bench.eventsOf('web')).slice(-2)).toEqual([
         'Normal DeletingLoadBalancer: Deleting load balancer',
@@ -314,7 +306,7 @@ describe('trouble', () => {
     );
     expect((await bench.find('web'))?.metadata?.finalizers).toEqual([cleanupFinalizer]);
     isStuck = false;
-    await goneWith('web');
+    await bench.gone('web');
   });
 
   test('a load balancer that was removed by hand comes back when the runtime tells', async () => {
@@ -340,82 +332,6 @@ test('what a runtime says of a load balancer that was removed on purpose brings 
   await served('later');
   expect(await reasonsOf('web')).toHaveLength(4);
   expect(bench.runtime.changes).toEqual(['ensure default/web', 'remove default/web', 'ensure default/later']);
-});
-
-describe('a controller that is killed', () => {
-  const hang = (signal: AbortSignal): Promise<never> =>
-    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-  test.each<[step: string, at: 'ensure' | 'remove' | 'status' | 'finalizer']>([
-    ['after the finalizer, before the load balancer', 'ensure'],
-    ['after the load balancer, before the status', 'status'],
-    ['while a Service waits for its load balancer to go', 'remove'],
-    ['after the load balancer went, before the finalizer', 'finalizer'],
-  ])('%s leaves what the next one brings to its end, once', async (_, at) => {
-    const isRemoval = at === 'remove' || at === 'finalizer';
-    const reached = Promise.withResolvers<void>();
-    let fault: Disposable | undefined;
-    const first = bench.controller();
-    if (isRemoval) {
-      await bench.create('default/web');
-      await served255();
-    }
-    if (at === 'ensure' || at === 'remove') {
-      bench.runtime.before = (call, signal) => {
-        if (call !== at) return undefined;
-        reached.resolve();
-        return hang(signal);
-      };
-    } else {
-      const target = at === 'status' ? /\/status$/ : /services\/web$/;
-      fault = bench.server.faults.inject({ kind: 'status', status: 500 }, { method: 'PATCH', target });
-      reached.resolve();
-    }
-    await (isRemoval ? bench.delete('web') : bench.create('default/web'));
-    await reached.promise;
-    await eventually(() => {
-      if (at === 'status') expect(bench.runtime.changes).toEqual(['ensure default/web']);
-      if (at === 'finalizer') expect(bench.runtime.changes.at(-1)).toBe('remove default/web');
-    });
-    await first.stop();
-    bench.runtime.before = () => undefined;
-    fault?.[Symbol.dispose]();
-    bench.controller();
-    if (isRemoval) await goneWith('web');
-    else await served255();
-    const ensured = bench.runtime.changes.filter((change) => change === 'ensure default/web');
-    expect(ensured).toHaveLength(1);
-  });
-
-  test('leaves no orphan: what nobody wants any more is removed by the next one', async () => {
-    const first = bench.controller();
-    await bench.create('default/web');
-    await bench.create('default/stays');
-    await served('web');
-    await served('stays');
-    await first.stop();
-    await bench.patch('web', { metadata: { finalizers: null } });
-    await bench.delete('web');
-    bench.controller();
-    await eventually(() =>
-      expect([...bench.runtime.running.values()].map(({ id }) => id.service)).toEqual(['default/stays']),
-    );
-  });
-});
-
-describe('two controllers', () => {
-  test('one works, the other one waits, and follows', async () => {
-    const first = bench.controller('lease');
-    await eventually(() => expect(first.log.transitions).toContain('info leading'));
-    const second = bench.controller('lease');
-    await bench.create('default/web');
-    await served255();
-    expect(second.log.transitions).toEqual(['info waiting for the lease']);
-    await first.stop();
-    await bench.create('default/other');
-    await served('other');
-    expect(second.log.transitions).toContain('info leading');
-    expect(await reasonsOf('web')).toEqual(['EnsuringLoadBalancer', 'EnsuredLoadBalancer']);
-  });
 });
 
 test('fifty Services at once are all served, each with an address of its own', async () => {
