@@ -11,7 +11,7 @@ import {
 } from '@switchyard/core';
 import { isOurs, type LoadBalancerService, ourLoadBalancerClass } from '../cluster/cluster-objects.ts';
 import type { SyncedView } from '../cluster/cluster-store.ts';
-import { planService } from '../plan/plan-services.ts';
+import { planService } from '../plan/plan-service.ts';
 import { problemText } from '../plan/problem.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';

@@ -119,11 +119,6 @@ export function assignAddresses(
   return new Map(grants.map((grant) => [loadBalancerKey(grant.id), grant]));
 }
 
-/** Whether an address can have come from the source. */
-export function isFromSource(source: AddressSource, ip: IpAddress): boolean {
-  return source.kind === 'shared' ? source.addresses.includes(ip) : source.cidrs.some((cidr) => cidrContains(cidr, ip));
-}
-
 function shareAddresses(requests: readonly AddressRequest[], shared: readonly IpAddress[]): readonly AddressGrant[] {
   const holders = new Map<string, LoadBalancerId>();
   return requests.map((request) => {
