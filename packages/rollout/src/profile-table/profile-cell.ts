@@ -41,7 +41,7 @@ export function profileCell(settings: RunSettings, drain: number, summary: RunSu
   const tolerance = requestsOf(slack);
   return {
     profile: settings.healthCheck.profile,
-    interval: settings.healthCheck.interval / 1000 / settings.timeScale,
+    interval: round(settings.healthCheck.interval / 1000 / settings.timeScale),
     fall: settings.healthCheck.fall,
     terminatingFallback: settings.terminatingFallback,
     fastDrain: settings.fastDrain,
