@@ -321,6 +321,23 @@ describe('trouble', () => {
   });
 });
 
+test('looking at everything again writes nothing where nothing has changed', async () => {
+  const { disturbances, log } = bench.controller();
+  await bench.create('default/web');
+  await served255();
+  await eventually(async () => expect(await reasonsOf('web')).toHaveLength(2));
+  let asked = 0;
+  bench.runtime.before = (call) => void (asked += call === 'ensure' ? 1 : 0);
+  using _ = bench.server.faults.inject({ kind: 'status', status: 500 }, { method: 'PATCH', target: /./ });
+  disturbances.tell('all');
+  await eventually(() => expect(asked).toBeGreaterThan(0));
+  await bench.create('default/other');
+  // That one must write, so the fault is there; it comes after the first one.
+  await eventually(() => expect(log.transitions.filter((line) => line.startsWith('warn'))).not.toEqual([]));
+  const complaints = log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields['service']);
+  expect(new Set(complaints)).toEqual(new Set(['default/other']));
+});
+
 test('what a runtime says of a load balancer that was removed on purpose brings nothing about', async () => {
   const { disturbances } = bench.controller();
   await bench.create('default/web');
