@@ -124,6 +124,7 @@ export class ClusterController {
       const { message } = answer;
       if (message !== this.#trouble) log.warn('cannot tell what runs; will be tried again', { cluster, message });
       this.#trouble = message;
+      this.#sync.cannotAdopt(answer);
       if (!hadAsked) this.#addAll(false);
       return { status: 'retry' };
     }

@@ -54,6 +54,7 @@ export class ServiceSync {
   readonly #options: ServiceSyncOptions;
   readonly #loadBalancers = new KnownLoadBalancers();
   readonly #writes = new OwnWrites();
+  #unknownBecause: Trouble | undefined;
 
   constructor(options: ServiceSyncOptions) {
     this.#options = options;
@@ -64,8 +65,14 @@ export class ServiceSync {
     return this.#loadBalancers.keys;
   }
 
+  /** It cannot be told what exists: until it is, no Service gets addresses, and this is what it is told. */
+  cannotAdopt(why: Trouble): void {
+    this.#unknownBecause = why;
+  }
+
   /** These exist, perhaps since an earlier controller. */
   adopt(existing: readonly ExistingLoadBalancer[]): void {
+    this.#unknownBecause = undefined;
     for (const { id } of existing) this.#loadBalancers.begin(id.service);
   }
 
@@ -101,7 +108,10 @@ export class ServiceSync {
       if (trouble !== undefined) return this.#failed(service, { ...trouble, problems: [] }, signal);
     }
     const grant = addresses.grantOf(this.#idOf(key));
-    if (grant === undefined) return retry; // deleted in this very moment, or nobody could tell what runs already
+    if (grant === undefined) {
+      const why = this.#unknownBecause;
+      return why === undefined ? retry : this.#failed(service, { ...why, problems: [] }, signal);
+    }
     const plan = planService(service, {
       cluster,
       nodes: view.nodes,

@@ -283,6 +283,20 @@ describe('trouble', () => {
     await served255();
   });
 
+  test('of a runtime that cannot tell what runs is told, and nothing is made meanwhile', async () => {
+    let isBlind = true;
+    bench.runtime.before = (call) => {
+      if (isBlind && call === 'list') throw new HostError('docker.ps', 'cannot list containers; restart the engine');
+    };
+    bench.controller();
+    await bench.create('default/web');
+    await eventually(async () => expect(await bench.readyOf('web')).toBe('False RuntimeFailed'));
+    await eventually(async () => expect((await bench.eventsOf('web')).at(-1)).toMatch(/cannot list containers/));
+    expect(bench.runtime.changes).toEqual([]);
+    isBlind = false;
+    await served255();
+  });
+
   test('with conflicts is tried again from the newer Service, until the write gets through', async () => {
     bench.server.faults.inject({ kind: 'status', status: 409 }, { method: 'PATCH', target: /\/status$/, times: 7 });
     bench.controller();
