@@ -25,6 +25,8 @@ const there: readonly FakeAnswer[] = [
   { when: 'events *', lasts: 60 },
 ];
 const listed = { when: 'ps * label=io.x-k8s.kind.cluster', stdout: 'c1\n' };
+/** A stream that breaks off makes us look again. */
+const short = { when: 'events *', lasts: 1, times: 1 };
 const down = { stderr: 'Cannot connect to the Docker daemon', exitCode: 1 };
 
 /** Watches until `enough`, or until the watching ends by itself; then what it ended with. */
@@ -66,6 +68,25 @@ describe('the search for clusters', () => {
     using engine = new FakeEngine([listed, missing, ...there]);
     const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1);
     expect(found).toEqual({ end: 'enough', names: [['kind']], log: [] });
+  });
+
+  test('leaves alone, and says so once, what is on another network: load balancers could not reach it', async () => {
+    const elsewhere = { ...settings, Networks: { other: { IPAddress: '172.20.0.2' } } };
+    const inspected = JSON.stringify([{ ...container, NetworkSettings: elsewhere }]);
+    const moved = { when: 'container inspect c1', stdout: inspected, times: 1 };
+    using engine = new FakeEngine([listed, moved, short, ...there]);
+    const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1);
+    expect(found).toEqual({
+      end: 'enough',
+      names: [[], ['kind']],
+      log: ['warn a cluster on another network is left alone'],
+    });
+  });
+
+  test('says what it waits for, once', async () => {
+    using engine = new FakeEngine([{ ...listed, stdout: '', times: 1 }, listed, short, ...there]);
+    const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1);
+    expect(found).toEqual({ end: 'enough', names: [[], ['kind']], log: ['info waiting for a kind cluster'] });
   });
 
   test.each([
