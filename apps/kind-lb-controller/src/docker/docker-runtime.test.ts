@@ -60,6 +60,19 @@ describe('ensure', () => {
     expect(site.actions()).toEqual(['run', 'exec']);
   });
 
+  test('believes nothing of before once it was asked what there is: somebody else may have led meanwhile', async () => {
+    const missing = { when: 'container inspect *', stdout: '[]', stderr: 'No such container: x', exitCode: 1 };
+    const none = { when: 'ps --all *', stdout: '' };
+    await using site = fixture([{ when: 'run *', stdout: 'c1\n' }, worker, missing, none]);
+    await site.runtime.ensure(spec, signal);
+    await site.runtime.list('another', signal);
+    await site.runtime.ensure(spec, signal);
+    expect(site.actions()).toEqual(['run', 'exec']);
+    expect(await site.runtime.list(spec.id.cluster, signal)).toEqual([]);
+    expect(await site.runtime.ensure(spec, signal)).toMatchObject({ status: 'applied' });
+    expect(site.actions()).toEqual(['run', 'exec', 'run', 'exec']);
+  });
+
   test('of one that somebody else just made uses that, once it is of the same kind', async () => {
     const inUse = 'Conflict. The container name "/x" is already in use by container "c1"';
     await using site = fixture([
