@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { ConfigError } from '@switchyard/core';
 import { CommanderError } from 'commander';
+import { isClusterName } from '../docker/container-names.ts';
 import { healthProfile } from '../health-profile/health-profiles.ts';
 import type { HealthCheckChanges, PlanDefaults } from '../plan/settings.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';
@@ -61,7 +62,7 @@ function clustersOf({ runtime, kubeconfig, cluster: names }: RawFlags, env: Envi
   if (file === '') {
     throw new ConfigError('lb.kubeconfig', 'which API server? give --kubeconfig FILE or set KUBECONFIG');
   }
-  const wrong = names.find((name) => !/^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/.test(name));
+  const wrong = names.find((name) => !isClusterName(name));
   if (wrong !== undefined) throw new ConfigError('lb.cluster', `--cluster: not a name of a cluster: '${wrong}'`);
   if (file === undefined) return { kind: 'discovery', names };
   const [name, another] = names;
