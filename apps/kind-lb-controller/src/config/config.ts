@@ -42,11 +42,12 @@ function parseRun(args: readonly string[], env: Environment): Config {
     throw new ConfigError('lb.flags', `${reason}; see --help`, { cause: error });
   }
   const raw = command.opts<RawFlags>();
+  const runtime = raw.runtime === 'process' ? processConfig(raw) : dockerConfig(raw, env);
   return {
     kind: 'run',
-    runtime: raw.runtime === 'process' ? processConfig(raw) : dockerConfig(raw, env),
+    runtime,
     clusters: clustersOf(raw, env),
-    defaults: defaultsOf(raw),
+    defaults: defaultsOf(raw, runtime.kind === 'docker' && runtime.publishOn !== undefined),
     lease: leaseOf(raw),
     eventLog: raw.eventLog === undefined ? undefined : resolve(raw.eventLog),
     logLevel: raw.logLevel,
@@ -72,11 +73,12 @@ function clustersOf({ runtime, kubeconfig, cluster: names }: RawFlags, env: Envi
   return { kind: 'kubeconfig', file: resolve(file), name: name ?? processClusterName };
 }
 
-function defaultsOf(raw: RawFlags): PlanDefaults {
+function defaultsOf(raw: RawFlags, isPublished: boolean): PlanDefaults {
   const flags = changesOf(raw);
   healthProfile(raw.healthCheckProfile, flags); // wrong flags are found at the start
   return {
     isFastDrain: raw.fastDrain,
+    isPublished,
     // Flags change their own profile, not one that a Service names.
     healthProfileOf: (name, changes: HealthCheckChanges) =>
       name === undefined

@@ -60,6 +60,14 @@ test('a network without IPv6 gets no setting of it, and an IPv6 address to publi
   expect(args).toContain('--publish=[::1]:80:80/tcp');
 });
 
+test('what is published: TCP and UDP, and nothing of the transparent path', () => {
+  expect(publishablePorts(spec)).toEqual([
+    { port: 53, protocol: 'udp' },
+    { port: 80, protocol: 'tcp' },
+  ]);
+  expect(publishablePorts({ ...spec, path: 'transparent' })).toEqual([]);
+});
+
 describe("the interface's own setting", () => {
   const settings = (change: Partial<ContainerPlan>): readonly string[] =>
     runArguments({ ...plan, ...change }, new Set()).filter((one) => /eth0|IFNAME|--network/.test(one));

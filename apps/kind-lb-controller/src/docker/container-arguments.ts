@@ -42,8 +42,12 @@ export const drainSeconds = 10;
 /** Raise it when containers made by an earlier version must be made anew although nothing below differs. */
 const format = 1;
 
-/** The ports of a spec that an engine can publish: TCP and UDP. (SCTP needs the engine's help of a kernel module on the machine.) */
+/**
+ * The ports of a spec that an engine can publish: TCP and UDP (SCTP needs the engine's help of a kernel module on the machine). None of the
+ * transparent path: published ports lead to the container's own address, for which no node answers. `notPublished` tells the Service's owner.
+ */
 export function publishablePorts(spec: LoadBalancerSpec): readonly PublishablePort[] {
+  if (spec.path === 'transparent') return [];
   const protocols = { TCP: 'tcp', UDP: 'udp', SCTP: undefined } as const;
   return spec.ports.flatMap(({ port, protocol: name }) => {
     const protocol = protocols[name];
