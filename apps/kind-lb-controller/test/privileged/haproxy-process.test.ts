@@ -120,14 +120,20 @@ describe('the process', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test('that is kept goes on, and the next one takes its place', async () => {
+  test.each([
+    ['is kept', true],
+    ['was started just before its controller was killed', false],
+  ])('that %s goes on, and the next one takes its place', async (_, isPidWritten) => {
     const first = newProcess(true);
     await first.apply(good(), signal);
     await first[Symbol.asyncDispose]();
     expect(listening()).toEqual(['127.0.0.1:8001']);
+    if (!isPidWritten) rmSync(`${folder}/haproxy.pid`);
+    const before = running();
     await using second = newProcess();
     expect(await second.apply(good(), signal)).toEqual({ status: 'applied' });
     expect(listening()).toEqual(['127.0.0.1:8001']);
+    await expect.poll(() => running().filter((pid) => before.includes(pid)), { timeout: 5000 }).toEqual([]);
   });
 
   test('that ends by itself is reported, and started again by the next apply', async () => {
