@@ -69,6 +69,13 @@ describe('a load balancer that runs', () => {
       { ipMode: 'VIP' },
     ]);
   });
+  test('whose ports cannot be published is ready, and says so', () => {
+    const { conditions, ingress } = statusWith([{ kind: 'notPublished', why: 'transparent' }]);
+    expect(conditions).toMatchObject([{ status: 'True', reason: 'Serving' }]);
+    expect(conditions[0]?.message).toMatch(/; no port is published on this machine: the path is transparent, /);
+    expect(ingress?.[0]?.ports?.filter(({ error }) => error !== undefined)).toEqual([]);
+    expect(refusalReason([{ kind: 'notPublished', why: 'sctp' }])).toBe('NotPublished');
+  });
   test('without one of its ports says so at the port and in a condition, and is ready', () => {
     const { conditions, ingress } = statusWith([conflict]);
     expect(ingress?.[0]?.ports?.[1]).toEqual({ port: 81, protocol: 'TCP', error: 'switchyard.dev/PortConflict' });
@@ -105,11 +112,19 @@ test('with one family that has nodes it is ready, and says what the other one la
 
 test('a failure keeps the addresses of what ran before; nothing keeps none', () => {
   const failure = { reason: 'ImageNotFound', message: 'no image' };
-  expect(failedStatus({ problems: [] }, { ...failure, isGone: false })).toEqual({
+  const at = { cluster: 'kind' };
+  expect(failedStatus({ problems: [] }, { ...failure, ...at, isGone: false })).toEqual({
     ingress: undefined,
     conditions: [{ type: 'lb.switchyard.dev/Ready', status: 'False', ...failure }],
   });
-  expect(failedStatus({ problems: [] }, { ...failure, isGone: true }).ingress).toEqual([]);
+  expect(failedStatus({ problems: [] }, { ...failure, ...at, isGone: true }).ingress).toEqual([]);
+});
+
+test('a port that another Service has is told in the same words, whether the others are served or none is', () => {
+  const failure = { reason: 'PortConflict', message: 'x', cluster: 'kind', isGone: true };
+  const ofFailure = failedStatus({ problems: [conflict] }, failure).conditions[0];
+  expect(ofFailure).toEqual(statusWith([conflict]).conditions[0]);
+  expect(ofFailure?.message).toContain('Service default/older has it');
 });
 
 test.each<[string, readonly Problem[], string]>([

@@ -1,6 +1,5 @@
 import { type Port, ipFamilyOf, type ServiceRecord, tryParseIp } from '@switchyard/core';
 import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
-import type { SyncedView } from '../cluster/cluster-store.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import { parseAnnotations } from './annotations.ts';
 import type { AddressGrant } from './ip-pool.ts';
@@ -9,14 +8,6 @@ import { planPorts } from './plan-ports.ts';
 import type { ExcludedNode, Problem } from './problem.ts';
 import type { PlanContext, ServicePlan } from './service-plan.ts';
 import type { ServiceSettings } from './settings.ts';
-
-/** Plans all Services of a cluster, ordered by key. Equal state in any order gives equal plans. */
-export function planServices(view: SyncedView, context: Omit<PlanContext, 'nodes' | 'slices'>): readonly ServicePlan[] {
-  const full = { ...context, nodes: view.nodes, slices: view.slices };
-  return [...view.services.values()]
-    .sort((a, b) => (a.record.key < b.record.key ? -1 : 1))
-    .map((service) => planService(service, full));
-}
 
 /** Plans one Service: what its load balancer is to be, and what its owner must be told. */
 export function planService(service: LoadBalancerService, context: PlanContext): ServicePlan {
@@ -38,6 +29,7 @@ export function planService(service: LoadBalancerService, context: PlanContext):
   const slices = context.slices.slicesOf(record.key);
   const { ports, routes, problems: portProblems } = planPorts({ record, grant, settings, checkPort, families, slices });
   problems.push(...familiesWithoutNodes(families), ...portProblems);
+  if (context.defaults.isPublished) problems.push(...unpublished(settings, ports));
   if (ports.length === 0) return { service, planned: { status: 'remove' }, problems, excludedNodes };
   const spec: LoadBalancerSpec = {
     id: grant.id,
@@ -84,6 +76,12 @@ function familiesWithoutNodes(families: readonly FamilyNodes[]): readonly Proble
   return families
     .filter(({ usable }) => usable.length === 0)
     .map(({ ipFamily, excluded }) => ({ kind: 'noNodes', ipFamily, excluded }));
+}
+
+/** What an engine does not publish, see `publishablePorts` of the docker runtime. */
+function unpublished({ path }: ServiceSettings, ports: LoadBalancerSpec['ports']): readonly Problem[] {
+  if (path === 'transparent') return [{ kind: 'notPublished', why: 'transparent' }];
+  return ports.some(({ protocol }) => protocol === 'SCTP') ? [{ kind: 'notPublished', why: 'sctp' }] : [];
 }
 
 /** Each once: a Node that is left out in both families for the same reason, once. */
