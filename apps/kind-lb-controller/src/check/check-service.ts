@@ -1,5 +1,5 @@
 import type { V1Service } from '@kubernetes/client-node';
-import { ConfigError, type KnownProxy, type Millis } from '@switchyard/core';
+import { ConfigError, type KnownProxy, type Millis, withFastDrain } from '@switchyard/core';
 import { defaultHealthProfile, healthProfile } from '../health-profile/health-profiles.ts';
 import { type AnnotationProblem, parseAnnotations } from '../plan/annotations.ts';
 import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
@@ -36,8 +36,10 @@ export function checkService(objects: ClusterObjects, config: CheckConfig): Chec
   const policy = service.spec?.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster';
   const { drain, proxy } = config;
   const { settings, problems } = parseAnnotations(service.metadata?.annotations ?? {}, defaultsOf(config));
-  const profiles = config.profiles ?? [annotatedProfile(settings, problems)];
-  const isFastDrain = (settings?.isFastDrain ?? config.isFastDrain) || goesToEndpoints(service, settings);
+  const asked = config.profiles ?? [annotatedProfile(settings, problems)];
+  const isDraining = policy === 'Local' && (settings?.isFastDrain ?? config.isFastDrain);
+  const profiles = isDraining ? asked.map(withFastDrain) : asked;
+  const isFastDrain = isDraining || goesToEndpoints(service, settings);
   const options = { policy, profiles, drain, proxy, isFastDrain } as const;
   const deployments = objects.deployments
     .map((deployment) => checkWorkload(workloadOf(deployment, objects), options))

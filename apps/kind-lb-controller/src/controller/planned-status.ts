@@ -3,6 +3,7 @@ import type { IpAddress, Port, Protocol, ServiceRecord } from '@switchyard/core'
 import { effectiveProfileText } from '../health-profile/profile-text.ts';
 import { excludedNodesText, type Problem, problemPort, problemText } from '../plan/problem.ts';
 import type { PlannedState, ServicePlan } from '../plan/service-plan.ts';
+import { isFastDrained } from '../plan/settings.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import { type DesiredCondition, type DesiredStatus, portsConditionType, readyConditionType } from './service-status.ts';
 
@@ -33,9 +34,7 @@ export function runningStatus(
   const text = [
     ...(unmet === undefined ? [] : problems),
     `${spec.profile.name}: ${effectiveProfileText(spec.profile, checkedPort(record))}`,
-    ...(settings.isFastDrain && record.externalTrafficPolicy === 'Local'
-      ? ['fast drain: nodes are out as soon as their endpoints terminate']
-      : []),
+    ...(isFastDrained(record, settings) ? ['fast drain: nodes are out as soon as their endpoints terminate'] : []),
     place.where,
     ...(place.published.length === 0 ? [] : [`published ${place.published.join(', ')}`]),
     // Where no node is left, the problem names them.

@@ -11,7 +11,7 @@ import { endpointTargets } from './endpoint-targets.ts';
 import type { AddressGrant } from './ip-pool.ts';
 import { drainingNodes, type FamilyNodes, nodeTargets } from './node-targets.ts';
 import type { Problem } from './problem.ts';
-import type { ServiceSettings } from './settings.ts';
+import { isFastDrained, type ServiceSettings } from './settings.ts';
 
 /** What the ports of a load balancer depend on. */
 export interface PortsInput {
@@ -74,8 +74,7 @@ function planTargets(port: ServicePortRecord, nodes: FamilyNodes, input: PortsIn
   const slices = input.slices.filter(({ ipFamily }) => ipFamily === nodes.ipFamily);
   const targetPort = settings.path === 'transparent' ? port.port : port.nodePort;
   if (targetPort !== undefined) {
-    const isDrained = settings.isFastDrain && record.externalTrafficPolicy === 'Local';
-    const draining = isDrained ? drainingNodes(nodes, slices, port) : new Set<never>();
+    const draining = isFastDrained(record, settings) ? drainingNodes(nodes, slices, port) : new Set<never>();
     return { targets: nodeTargets(nodes, { targetPort, checkPort, draining }), routes: [], problems: [] };
   }
   const policy = record.externalTrafficPolicy;

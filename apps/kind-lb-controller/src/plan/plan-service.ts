@@ -1,4 +1,4 @@
-import { type Port, ipFamilyOf, type ServiceRecord, tryParseIp } from '@switchyard/core';
+import { type Port, ipFamilyOf, type ServiceRecord, tryParseIp, withFastDrain } from '@switchyard/core';
 import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import { parseAnnotations } from './annotations.ts';
@@ -7,7 +7,7 @@ import { familyNodes, type FamilyNodes } from './node-targets.ts';
 import { planPorts } from './plan-ports.ts';
 import type { ExcludedNode, Problem } from './problem.ts';
 import type { PlanContext, ServicePlan } from './service-plan.ts';
-import type { ServiceSettings } from './settings.ts';
+import { isFastDrained, type ServiceSettings } from './settings.ts';
 
 /** Plans one Service: what its load balancer is to be, and what its owner must be told. */
 export function planService(service: LoadBalancerService, context: PlanContext): ServicePlan {
@@ -40,7 +40,7 @@ export function planService(service: LoadBalancerService, context: PlanContext):
     sessionAffinity: record.sessionAffinity,
     proxyProtocol: settings.proxyProtocol,
     isWeighted: isWeighted(record, settings),
-    profile: settings.profile,
+    profile: isFastDrained(record, settings) ? withFastDrain(settings.profile) : settings.profile,
     routes,
   };
   return { service, planned: { status: 'run', spec, settings }, problems, excludedNodes };

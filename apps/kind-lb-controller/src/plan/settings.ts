@@ -1,4 +1,4 @@
-import type { Millis } from '@switchyard/core';
+import type { Millis, ServiceRecord } from '@switchyard/core';
 import type { HealthProfile } from '../spec/health-profile.ts';
 import type { ForwardingPath, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 
@@ -33,4 +33,12 @@ export interface ServiceSettings {
   readonly proxyProtocol: LoadBalancerSpec['proxyProtocol'];
   /** Whether a node is drained as soon as EndpointSlices say so, before any check fails (`externalTrafficPolicy: Local`). */
   readonly isFastDrain: boolean;
+}
+
+/** Whether nodes of this Service's load balancer are drained by EndpointSlices; with `Cluster` every node goes on serving. */
+export function isFastDrained(
+  { externalTrafficPolicy }: Pick<ServiceRecord, 'externalTrafficPolicy'>,
+  { isFastDrain }: Pick<ServiceSettings, 'isFastDrain'>,
+): boolean {
+  return isFastDrain && externalTrafficPolicy === 'Local';
 }

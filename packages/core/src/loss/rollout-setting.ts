@@ -61,6 +61,17 @@ const minSync = seconds(1);
  */
 export const fastDrainTiming: Span = span(0.01, 0.5);
 
+/** How often a load balancer with fast drain asks a node that is DOWN, unless its profile does so more often. */
+export const fastDrainDownInterval: Millis = millis(250);
+
+/**
+ * Checks as a load balancer with fast drain makes them: a node that drains can be left only when the node with the new pod is UP, so nodes
+ * that are DOWN are asked often.
+ */
+export function withFastDrain<T extends Pick<CheckTiming, 'downInterval'>>(check: T): T {
+  return check.downInterval <= fastDrainDownInterval ? check : { ...check, downInterval: fastDrainDownInterval };
+}
+
 /**
  * How soon a proxy follows, as measured with kube-proxy 1.36 and 1.25. kube-proxy holds a node's second change back for 1 s: the deletion of the old pod comes
  * right after the new one has become ready, unless that was `minReady` ago.

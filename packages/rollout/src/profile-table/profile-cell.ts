@@ -1,5 +1,6 @@
 import {
   fastDrainTiming,
+  withFastDrain,
   knownProxyTiming,
   type Millis,
   millis,
@@ -65,7 +66,7 @@ export function rolloutSetting(settings: RunSettings): RolloutSetting {
   const proxy = knownProxyTiming('switchyard');
   return {
     policy: 'Local',
-    check: healthCheck,
+    check: fastDrain ? withFastDrain(healthCheck) : healthCheck,
     proxy: { ...proxy, terminatingFallback },
     app: {
       startup: millis(1000 * timeScale),
