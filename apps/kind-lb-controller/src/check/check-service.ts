@@ -83,6 +83,7 @@ function defaultsOf({ isFastDrain }: CheckConfig): PlanDefaults {
   return {
     healthProfileOf: (name, changes) => healthProfile(name ?? defaultHealthProfile, changes),
     isFastDrain,
+    isPublished: false, // clients of the check are on the network
   };
 }
 

@@ -54,7 +54,7 @@ test('no flags at all: all kind clusters on Docker, one leader', () => {
       name: 'switchyard-lb',
       timings: { leaseDuration: 15_000, renewDeadline: 10_000, retryPeriod: 2000 },
     },
-    defaults: { isFastDrain: false },
+    defaults: { isFastDrain: false, isPublished: false },
   });
 });
 
@@ -71,7 +71,7 @@ test('the docker runtime’s flags', () => {
     runtime: { engine: '/opt/podman', pool: ['172.18.200.0/24'], publishOn: '127.0.0.1' },
     clusters: { kind: 'discovery', names: ['a', 'b'] },
     lease: undefined,
-    defaults: { isFastDrain: true },
+    defaults: { isFastDrain: true, isPublished: true },
   });
   expect(run(['--enable-lb-port-mapping'])).toMatchObject({ runtime: { publishOn: '127.0.0.1' } });
   expect(run(['--publish-ports=0.0.0.0'])).toMatchObject({ runtime: { publishOn: '0.0.0.0' } });

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { ConfigError } from '@switchyard/core';
 import { CommanderError } from 'commander';
+import { isClusterName } from '../docker/container-names.ts';
 import { healthProfile } from '../health-profile/health-profiles.ts';
 import type { HealthCheckChanges, PlanDefaults } from '../plan/settings.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';
@@ -46,11 +47,12 @@ function parseRun(args: readonly string[], env: Environment): Config {
     throw new ConfigError('lb.flags', `${reason}; see --help`, { cause: error });
   }
   const raw = command.opts<RawFlags>();
+  const runtime = raw.runtime === 'process' ? processConfig(raw) : dockerConfig(raw, env);
   return {
     kind: 'run',
-    runtime: raw.runtime === 'process' ? processConfig(raw) : dockerConfig(raw, env),
+    runtime,
     clusters: clustersOf(raw, env),
-    defaults: defaultsOf(raw),
+    defaults: defaultsOf(raw, runtime.kind === 'docker' && runtime.publishOn !== undefined),
     lease: leaseOf(raw),
     eventLog: raw.eventLog === undefined ? undefined : resolve(raw.eventLog),
     logLevel: raw.logLevel,
@@ -73,7 +75,7 @@ function clustersOf({ runtime, kubeconfig, cluster: names = [] }: RawFlags, env:
   if (file === '') {
     throw new ConfigError('lb.kubeconfig', 'which API server? give --kubeconfig FILE or set KUBECONFIG');
   }
-  const wrong = names.find((name) => !/^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/.test(name));
+  const wrong = names.find((name) => !isClusterName(name));
   if (wrong !== undefined) throw new ConfigError('lb.cluster', `--cluster: not a name of a cluster: '${wrong}'`);
   if (file === undefined) return { kind: 'discovery', names };
   const [name, another] = names;
@@ -83,11 +85,12 @@ function clustersOf({ runtime, kubeconfig, cluster: names = [] }: RawFlags, env:
   return { kind: 'kubeconfig', file: resolve(file), name: name ?? processClusterName };
 }
 
-function defaultsOf(raw: RawFlags): PlanDefaults {
+function defaultsOf(raw: RawFlags, isPublished: boolean): PlanDefaults {
   const flags = changesOf(raw);
   healthProfile(raw.healthCheckProfile, flags); // wrong flags are found at the start
   return {
     isFastDrain: raw.fastDrain,
+    isPublished,
     // Flags change their own profile, not one that a Service names.
     healthProfileOf: (name, changes: HealthCheckChanges) =>
       name === undefined

@@ -67,6 +67,13 @@ describe('a load balancer that runs', () => {
       { ipMode: 'VIP' },
     ]);
   });
+  test('whose ports cannot be published is ready, and says so', () => {
+    const { conditions, ingress } = statusWith([{ kind: 'notPublished', why: 'transparent' }]);
+    expect(conditions).toMatchObject([{ status: 'True', reason: 'Serving' }]);
+    expect(conditions[0]?.message).toMatch(/; no port is published on this machine: the path is transparent, /);
+    expect(ingress?.[0]?.ports?.filter(({ error }) => error !== undefined)).toEqual([]);
+    expect(refusalReason([{ kind: 'notPublished', why: 'sctp' }])).toBe('NotPublished');
+  });
   test('without one of its ports says so at the port and in a condition, and is ready', () => {
     const { conditions, ingress } = statusWith([conflict]);
     expect(ingress?.[0]?.ports?.[1]).toEqual({ port: 81, protocol: 'TCP', error: 'switchyard.dev/PortConflict' });

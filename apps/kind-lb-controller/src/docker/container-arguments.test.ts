@@ -15,6 +15,7 @@ const plan: ContainerPlan = {
   engine: 'docker',
   network: 'kind',
   hasIpv6: true,
+  interfaceSettings: 'sysctl',
   image: 'switchyard/load-balancer:1',
   imageId: 'sha256:1',
   addresses: spec.addresses,
@@ -39,9 +40,9 @@ test('the command that makes a container', () => {
     '--sysctl=net.ipv4.ip_forward=1',
     '--sysctl=net.ipv4.conf.all.arp_notify=1',
     '--sysctl=net.ipv4.conf.all.send_redirects=0',
-    '--sysctl=net.ipv4.conf.eth0.send_redirects=0',
     '--sysctl=net.ipv6.conf.all.forwarding=1',
     '--sysctl=net.ipv6.conf.all.ndisc_notify=1',
+    '--sysctl=net.ipv4.conf.eth0.send_redirects=0',
     '--label=dev.switchyard.lb.cluster=kind',
     '--label=dev.switchyard.lb.service=default/web',
     '--label=dev.switchyard.lb.addresses=172.18.255.1',
@@ -59,6 +60,32 @@ test('a network without IPv6 gets no setting of it, and an IPv6 address to publi
   expect(args).toContain('--publish=[::1]:80:80/tcp');
 });
 
+test('what is published: TCP and UDP, and nothing of the transparent path', () => {
+  expect(publishablePorts(spec)).toEqual([
+    { port: 53, protocol: 'udp' },
+    { port: 80, protocol: 'tcp' },
+  ]);
+  expect(publishablePorts({ ...spec, path: 'transparent' })).toEqual([]);
+});
+
+describe("the interface's own setting", () => {
+  const settings = (change: Partial<ContainerPlan>): readonly string[] =>
+    runArguments({ ...plan, ...change }, new Set()).filter((one) => /eth0|IFNAME|--network/.test(one));
+
+  test('comes with the network where the engine takes it in no other way', () => {
+    const option = 'driver-opt=com.docker.network.endpoint.sysctls=net.ipv4.conf.IFNAME.send_redirects=0';
+    expect(settings({ interfaceSettings: 'driverOption' })).toEqual([`--network=name=kind,${option}`]);
+  });
+
+  test.each(['Kind', 'a,b'])('is left out for network %s, whose name the long form would change', (network) => {
+    expect(settings({ interfaceSettings: 'driverOption', network })).toEqual([`--network=${network}`]);
+  });
+
+  test('is left out where the interface is not there in time', () => {
+    expect(settings({ interfaceSettings: 'none' })).toEqual(['--network=kind']);
+  });
+});
+
 describe('a container is made anew', () => {
   const changes: readonly (readonly [string, Partial<ContainerPlan>])[] = [
     ['another image', { imageId: 'sha256:2' }],
@@ -72,8 +99,9 @@ describe('a container is made anew', () => {
     expect(containerVersion({ ...plan, ...change })).not.toBe(containerVersion(plan));
   });
 
-  test('but not for another name of the same image', () => {
-    expect(containerVersion({ ...plan, image: 'switchyard/load-balancer:latest' })).toBe(containerVersion(plan));
+  test('but not for another name of the same image, nor by a newer engine', () => {
+    const same = { image: 'switchyard/load-balancer:latest', interfaceSettings: 'driverOption' } as const;
+    expect(containerVersion({ ...plan, ...same })).toBe(containerVersion(plan));
   });
 });
 

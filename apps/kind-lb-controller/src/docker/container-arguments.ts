@@ -11,6 +11,7 @@ export interface ContainerPlan {
   readonly network: string;
   /** Whether the network has IPv6: without it, its kernel settings may be missing, and setting them fails. */
   readonly hasIpv6: boolean;
+  readonly interfaceSettings: InterfaceSettings;
   /** As the operator names it. */
   readonly image: string;
   /** What the name stands for now. */
@@ -22,6 +23,12 @@ export interface ContainerPlan {
   readonly ports: readonly PublishablePort[];
   readonly isDiscovered: boolean;
 }
+
+/**
+ * How an engine takes kernel settings of one interface. `sysctl`: like all others. `driverOption`: with the network, which is the only way
+ * from Docker's API 1.48 (Docker 28) on, and there from 1.46 on. `none`: not at all.
+ */
+export type InterfaceSettings = 'sysctl' | 'driverOption' | 'none';
 
 /** A Service port that an engine can publish. */
 export interface PublishablePort {
@@ -35,8 +42,12 @@ export const drainSeconds = 10;
 /** Raise it when containers made by an earlier version must be made anew although nothing below differs. */
 const format = 1;
 
-/** The ports of a spec that an engine can publish: TCP and UDP. (SCTP needs the engine's help of a kernel module on the machine.) */
+/**
+ * The ports of a spec that an engine can publish: TCP and UDP (SCTP needs the engine's help of a kernel module on the machine). None of the
+ * transparent path: published ports lead to the container's own address, for which no node answers. `notPublished` tells the Service's owner.
+ */
 export function publishablePorts(spec: LoadBalancerSpec): readonly PublishablePort[] {
+  if (spec.path === 'transparent') return [];
   const protocols = { TCP: 'tcp', UDP: 'udp', SCTP: undefined } as const;
   return spec.ports.flatMap(({ port, protocol: name }) => {
     const protocol = protocols[name];
@@ -67,7 +78,7 @@ export function createArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port
 }
 
 function containerArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port>): readonly string[] {
-  const { id, network, image, addresses, publishOn, ports, isDiscovered } = plan;
+  const { id, image, addresses, publishOn, ports, isDiscovered } = plan;
   const tags = {
     [labels.cluster]: id.cluster,
     [labels.service]: id.service,
@@ -79,12 +90,13 @@ function containerArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port>): 
   return [
     '--pull=never',
     `--name=${containerName(id)}`,
-    `--network=${network}`,
+    `--network=${networkArgument(plan)}`,
     '--restart=unless-stopped',
     '--stop-signal=SIGUSR1', // HAProxy finishes its connections, then ends
     `--stop-timeout=${drainSeconds}`,
     ...rights,
     ...kernelSettings(plan).map((setting) => `--sysctl=${setting}`),
+    ...(plan.interfaceSettings === 'sysctl' ? [`--sysctl=${interfaceSetting('eth0')}`] : []),
     ...Object.entries(tags).map(([key, value]) => `--label=${key}=${value}`),
     ...published,
     image,
@@ -98,18 +110,26 @@ function containerArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port>): 
 const rights = ['--cap-drop=ALL', '--cap-add=NET_ADMIN'];
 
 /** /proc/sys is read-only in the container, so they are set when it is made. */
-function kernelSettings({ hasIpv6, engine }: ContainerPlan): readonly string[] {
+function kernelSettings({ hasIpv6 }: ContainerPlan): readonly string[] {
   return [
     'net.ipv4.ip_unprivileged_port_start=0',
     'net.ipv4.ip_forward=1',
     // Neighbours are told where an address is now, when the worker has added it.
     'net.ipv4.conf.all.arp_notify=1',
-    // Packets leave by the interface they came by; nobody is to be told of a shorter way.
-    'net.ipv4.conf.all.send_redirects=0',
-    // nerdctl has no interface yet when it sets them.
-    ...(engine === 'nerdctl' ? [] : ['net.ipv4.conf.eth0.send_redirects=0']),
+    'net.ipv4.conf.all.send_redirects=0', // see `interfaceSetting`
     ...(hasIpv6 ? ['net.ipv6.conf.all.forwarding=1', 'net.ipv6.conf.all.ndisc_notify=1'] : []),
   ];
+}
+
+/** Packets leave by the interface they came by; nobody is to be told of a shorter way. The kernel tells unless it is off for all and here. */
+function interfaceSetting(name: string): string {
+  return `net.ipv4.conf.${name}.send_redirects=0`;
+}
+
+/** The long form is a line of CSV, of which the command line changes capitals to small letters. */
+function networkArgument({ network, interfaceSettings }: ContainerPlan): string {
+  if (interfaceSettings !== 'driverOption' || !/^[a-z0-9_.-]+$/.test(network)) return network;
+  return `name=${network},driver-opt=com.docker.network.endpoint.sysctls=${interfaceSetting('IFNAME')}`;
 }
 
 function publishArgument(address: string, { port, protocol }: PublishablePort, elsewhere: ReadonlySet<Port>): string {

@@ -23,15 +23,20 @@ export const kindLabels = {
   role: 'io.x-k8s.kind.role',
 } as const;
 
+/** Whether it can be the name of a cluster: it becomes a part of names of containers and of HAProxy's backends. kind's own rule is narrower. */
+export function isClusterName(text: string): boolean {
+  return /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/.test(text);
+}
+
 const prefix = 'switchyard-lb';
 
 /**
  * The name of a load balancer's container: `switchyard-lb-<cluster>-<hash>`. The engine gives a name only once, which keeps two
- * controllers from making two of them.
+ * controllers from making two of them. The cluster's name is one by `isClusterName`.
  */
 export function containerName({ cluster, service }: LoadBalancerId): string {
   const hash = createHash('sha256').update(service).digest('hex').slice(0, 12);
-  return `${prefix}-${cluster.replace(/[^A-Za-z0-9_.-]/g, '_')}-${hash}`;
+  return `${prefix}-${cluster}-${hash}`;
 }
 
 /** Whose container has these labels; undefined: none of ours. */

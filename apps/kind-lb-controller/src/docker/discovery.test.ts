@@ -89,6 +89,21 @@ describe('the search for clusters', () => {
     expect(found).toEqual({ end: 'enough', names: [[], ['kind']], log: ['info waiting for a kind cluster'] });
   });
 
+  test('finds the others beside one whose admin.conf cannot be read, and says so once', async () => {
+    const labelsOf = (cluster: string): object => ({ ...labels, 'io.x-k8s.kind.cluster': cluster });
+    const odd = { ...container, Id: 'c0', Name: '/odd-control-plane', Config: { Labels: labelsOf('a-odd') } };
+    const both = [odd, container].map((one) => ({ ...one, NetworkSettings: settings }));
+    using engine = new FakeEngine([
+      { ...listed, stdout: 'c0\nc1\n' },
+      { when: 'container inspect c0 c1', stdout: JSON.stringify(both) },
+      { when: 'exec odd-control-plane cat *', stdout: 'clusters: []\n' },
+      { when: 'exec kind-control-plane cat *', stderr: 'no such file', exitCode: 1, times: 1 },
+      ...there,
+    ]);
+    const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1);
+    expect(found).toEqual({ end: 'enough', names: [[], ['kind']], log: ['warn a kind cluster cannot be served'] });
+  });
+
   test.each([
     [
       'whose program is missing',

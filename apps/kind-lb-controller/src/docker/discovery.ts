@@ -2,6 +2,7 @@ import {
   BoundedRunner,
   type Clock,
   ConfigError,
+  HostError,
   type Logger,
   messageOf,
   millis,
@@ -89,6 +90,8 @@ class Search {
   readonly #options: KindDiscoveryOptions;
   readonly #onChange: (clusters: readonly DiscoveredCluster[]) => void;
   readonly #found = new Map<string, Found>();
+  /** Those whose kubeconfig is none, which has been told. */
+  readonly #unreadable = new Set<string>();
   #told: string | undefined;
   #isToldBroken = false;
   readonly #isToldElsewhere = new Set<string>();
@@ -149,8 +152,17 @@ class Search {
     const cat = ['exec', controlPlane.name, 'cat', '/etc/kubernetes/admin.conf'];
     const answer = await this.#options.cli.try(cat, {}, signal);
     if (answer.status === 'failed') return false; // kind is still at it
-    this.#found.set(cluster, { identity, kubeconfig: withServer(answer.stdout, url) });
-    return true;
+    try {
+      this.#found.set(cluster, { identity, kubeconfig: withServer(answer.stdout, url) });
+      this.#unreadable.delete(cluster);
+      return true;
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+      const isTold = this.#unreadable.has(cluster);
+      if (!isTold) this.#options.log.warn('a kind cluster cannot be served', { cluster, reason: error.message });
+      this.#unreadable.add(cluster); // the others are served
+      return false;
+    }
   }
 
   #tell(): void {

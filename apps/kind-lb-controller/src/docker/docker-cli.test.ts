@@ -74,6 +74,13 @@ describe('a stream', () => {
     expect(end).toMatchObject({ kind: 'other', exitCode: 1, stderr: 'unexpected EOF' });
   });
 
+  test('goes on however much comes on stderr, of which the end is kept', async () => {
+    using engine = new FakeEngine([{ when: 'logs', stderr: `${'noise\n'.repeat(40_000)}the end\n`, exitCode: 1 }]);
+    const end = await new DockerCli({ program: engine.program }).follow(['logs'], () => undefined, signal);
+    expect(end).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/noise\nthe end$/) });
+    expect(end.stderr.length).toBeLessThan(10_000);
+  });
+
   test('is ended by abort', async () => {
     using engine = new FakeEngine([{ when: 'events', stdout: 'one\n', lasts: 60 }]);
     const controller = new AbortController();

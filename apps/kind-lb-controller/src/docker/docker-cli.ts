@@ -38,6 +38,10 @@ const defaultTimeout = seconds(60);
 /** From SIGTERM to SIGKILL, in milliseconds. */
 const killDelay = 1000;
 
+/** Of what a command that goes on writes to stderr: pieces of some 64 KB at most, then characters. */
+const keptChunks = 2;
+const keptLength = 4000;
+
 /** Runs the engine's command line; nobody else does. */
 export class DockerCli {
   readonly kind: EngineKind;
@@ -80,11 +84,16 @@ export class DockerCli {
     const child = execa(this.program, args, {
       env: this.#env,
       stdin: 'ignore',
-      buffer: { stdout: false, stderr: true },
-      maxBuffer: 100_000,
+      buffer: false,
       reject: false,
       cancelSignal: signal,
       forceKillAfterDelay: killDelay,
+    });
+    // `logs` passes on what the container writes there, for as long as it lives: only the end is kept.
+    const stderr: string[] = [];
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr.push(text);
+      if (stderr.length > keptChunks) stderr.splice(0, 1);
     });
     try {
       for await (const line of child.iterable({ from: 'stdout' })) onLine(line);
@@ -95,7 +104,7 @@ export class DockerCli {
     }
     const result = await child;
     signal.throwIfAborted();
-    return this.#failure(args, result);
+    return this.#failure(args, { ...result, stderr: stderr.join('').trimEnd().slice(-keptLength) });
   }
 
   async #run(args: readonly string[], options: CliCommandOptions, signal: AbortSignal): Promise<CliResult> {

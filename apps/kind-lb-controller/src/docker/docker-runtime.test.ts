@@ -16,6 +16,7 @@ const quiet: readonly FakeAnswer[] = [
   { when: 'events *', lasts: 60 },
   { when: 'network inspect kind', stdout: network },
   { when: 'image inspect *', stdout: '[{"Id":"sha256:1"}]' },
+  { when: 'version *', stdout: '1.41\n' },
 ];
 
 interface Fixture extends AsyncDisposable {
@@ -71,6 +72,22 @@ describe('ensure', () => {
     expect(await site.runtime.list(spec.id.cluster, signal)).toEqual([]);
     expect(await site.runtime.ensure(spec, signal)).toMatchObject({ status: 'applied' });
     expect(site.actions()).toEqual(['run', 'exec', 'run', 'exec']);
+  });
+
+  test.each([
+    ['Docker 20.10', '1.41\n', '--network=kind'],
+    ['Docker 28, which refuses --sysctl for one interface', '1.48\n', '--network=name=kind,driver-opt='],
+    ['Podman under the name of docker', '5.4.0\n', '--network=kind'],
+  ])('on %s makes a container that it takes', async (_, version, network) => {
+    await using site = fixture([
+      { when: 'version --format {{.Client.APIVersion}}', stdout: version },
+      { when: 'run *', stdout: 'c1\n' },
+      worker,
+    ]);
+    await site.runtime.ensure(spec, signal);
+    const run = site.engine.calls.find((call) => call.startsWith('run ')) ?? '';
+    expect(run).toContain(` ${network}`);
+    expect(run.includes('--sysctl=net.ipv4.conf.eth0.')).toBe(network === '--network=kind');
   });
 
   test('of one that somebody else just made uses that, once it is of the same kind', async () => {

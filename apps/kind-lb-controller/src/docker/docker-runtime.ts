@@ -184,14 +184,13 @@ export class DockerRuntime implements LoadBalancerRuntime {
 
   async #planOf(spec: LoadBalancerSpec, signal: AbortSignal): Promise<ContainerPlan> {
     const { cli, network, image, publishOn, isDiscovered } = this.#options;
-    const { imageId, hasIpv6 } = await this.#ground.look(signal);
+    const ground = await this.#ground.look(signal);
     return {
       id: spec.id,
       engine: cli.kind,
       network,
-      hasIpv6,
+      ...ground,
       image,
-      imageId,
       addresses: spec.addresses,
       publishOn,
       ports: publishOn === undefined ? [] : publishablePorts(spec),

@@ -1,6 +1,7 @@
 import { cidrFamilyOf } from '@switchyard/core';
 import { abortable } from '../runtime/abortable.ts';
 import { inspectNetwork } from './address-source.ts';
+import type { InterfaceSettings } from './container-arguments.ts';
 import type { DockerCli } from './docker-cli.ts';
 import { arrayOf, fieldsOf, parseJson, textOf } from './json-fields.ts';
 
@@ -9,6 +10,7 @@ export interface Ground {
   /** What the image's name stands for. */
   readonly imageId: string;
   readonly hasIpv6: boolean;
+  readonly interfaceSettings: InterfaceSettings;
 }
 
 /** What is looked at. */
@@ -52,9 +54,21 @@ export class EngineGround {
     const { signal } = new AbortController();
     const network = await inspectNetwork(cli, name, signal);
     const json = await cli.run(`cannot look at image ${image}`, ['image', 'inspect', image], {}, signal);
+    const interfaceSettings = await askInterfaceSettings(cli, signal);
     return {
+      interfaceSettings,
       imageId: textOf(fieldsOf(arrayOf(parseJson(json, 'image inspect'))[0])['Id']) ?? '',
       hasIpv6: network.subnets.some((subnet) => cidrFamilyOf(subnet) === 'IPv6'),
     };
   }
+}
+
+/** The version that program and engine agree on decides; Podman's is another one, also where it is called docker. */
+async function askInterfaceSettings(cli: DockerCli, signal: AbortSignal): Promise<InterfaceSettings> {
+  if (cli.kind === 'nerdctl') return 'none'; // it has no interface yet when it sets them
+  if (cli.kind === 'podman') return 'sysctl';
+  const attempt = "cannot ask for the engine's version";
+  const version = await cli.run(attempt, ['version', '--format', '{{.Client.APIVersion}}'], {}, signal);
+  const minor = /^1\.(?<minor>\d+)\s*$/.exec(version)?.groups?.['minor'];
+  return Number(minor ?? 0) >= 46 ? 'driverOption' : 'sysctl';
 }

@@ -9,6 +9,14 @@ function node(name: string, role: string, state: ContainerState = 'running'): En
   return { id: `id-${name}`, name, state, labels, addresses: [], networks: ['kind'], published: [] };
 }
 
+test('a label that is no name of a cluster names none', () => {
+  const odd = ['', 'a b', 'a:b', '../a', '-a'].map((cluster) => {
+    const one = node('a-control-plane', 'control-plane');
+    return { ...one, labels: { ...one.labels, 'io.x-k8s.kind.cluster': cluster } };
+  });
+  expect(kindClusters([...odd, node('kind-worker', 'worker')]).map(({ cluster }) => cluster)).toEqual(['kind']);
+});
+
 describe('a kind cluster', () => {
   const balanced = [
     node('ha-control-plane2', 'control-plane'),

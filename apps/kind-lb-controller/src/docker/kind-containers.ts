@@ -1,6 +1,6 @@
 import { ipFamilyOf } from '@switchyard/core';
 import type { EngineContainer } from './container-inspect.ts';
-import { kindLabels } from './container-names.ts';
+import { isClusterName, kindLabels } from './container-names.ts';
 
 /** The containers of one kind cluster that matter for reaching it. */
 export interface KindContainers {
@@ -15,7 +15,7 @@ export interface KindContainers {
 export function kindClusters(containers: readonly EngineContainer[]): readonly KindContainers[] {
   const byCluster = Map.groupBy(containers, ({ labels }) => labels[kindLabels.cluster] ?? '');
   return [...byCluster]
-    .filter(([cluster]) => cluster !== '')
+    .filter(([cluster]) => isClusterName(cluster))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([cluster, all]) => {
       const running = all.filter(({ state }) => state === 'running').sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -35,6 +35,17 @@ export async function masterState({ pid, socket }: HaproxyMaster, signal: AbortS
   throw new HostError('haproxy.master', `another process than our HAProxy (${pid}) answers on ${socket}`);
 }
 
+/** The process id of the master that answers on a socket; undefined: none does. */
+export async function answeringMaster(socket: string, signal: AbortSignal): Promise<number | undefined> {
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(answerLimit)]);
+  try {
+    return parseMasterState(await askSocket(socket, 'show proc', limited))?.pid;
+  } catch (error) {
+    if (signal.aborted || !(error instanceof HostError || isTimeout(error))) throw error;
+    return undefined;
+  }
+}
+
 /** Waits until the master says what is wanted; undefined when it ended, or did not in time. */
 export async function waitForMaster(
   master: HaproxyMaster,

@@ -5,7 +5,7 @@ import type { CommandRunner } from '@switchyard/host';
 import { ConfigurationFiles } from './configuration-files.ts';
 import { type HaproxyFiles, haproxyFiles } from './haproxy-files.ts';
 import { complaintIn, parseServerState, type ServerStateChange } from './haproxy-log.ts';
-import { type MasterState, waitForMaster } from './haproxy-master.ts';
+import { answeringMaster, type MasterState, waitForMaster } from './haproxy-master.ts';
 import { MasterProcess } from './master-process.ts';
 import { renderBase } from './render-base.ts';
 import type { HaproxyConfiguration } from './render-haproxy.ts';
@@ -122,7 +122,7 @@ export class HaproxyProcess implements AsyncDisposable {
   async #start(configuration: HaproxyConfiguration, signal: AbortSignal): Promise<string | undefined> {
     const { log, netns, program } = this.#options;
     const { base, configuration: file, masterSocket, adminSocket } = this.#files;
-    const predecessor = await this.#findPredecessor();
+    const predecessor = await this.#findPredecessor(signal);
     await this.#configurations.keepStates(predecessor === undefined ? undefined : configuration, signal);
     const takeOver = predecessor === undefined ? [] : ['-x', adminSocket, '-sf', `${predecessor}`];
     const master = new MasterProcess({
@@ -156,14 +156,21 @@ export class HaproxyProcess implements AsyncDisposable {
     return undefined;
   }
 
-  async #findPredecessor(): Promise<number | undefined> {
+  /** By the file, or by its master's socket: whoever started it may have been killed before the file was written. */
+  async #findPredecessor(signal: AbortSignal): Promise<number | undefined> {
+    const written = await readFile(this.#pidFile, 'utf8').then(Number, () => undefined); // no file
+    if (written !== undefined && (await this.#isOurs(written))) return written;
+    const answering = await answeringMaster(this.#files.masterSocket, signal);
+    return answering !== undefined && (await this.#isOurs(answering)) ? answering : undefined;
+  }
+
+  async #isOurs(pid: number): Promise<boolean> {
+    if (!Number.isInteger(pid) || pid <= 1) return false;
     try {
-      const pid = Number(await readFile(this.#pidFile, 'utf8'));
-      if (!Number.isInteger(pid) || pid <= 1) return undefined;
       const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
-      return words.includes('-W') && words.includes(this.#files.configuration) ? pid : undefined;
+      return words.includes('-W') && words.includes(this.#files.configuration);
     } catch {
-      return undefined; // no file, or no such process
+      return false; // no such process
     }
   }
 

@@ -20,6 +20,8 @@ export function renderBase({ adminSocket, serverState }: HaproxyBaseInput): stri
     `    server-state-file ${serverState}`,
     // Container engines allow a billion files, for each of which HAProxy would reserve memory.
     '    fd-hard-limit 50000',
+    // An old worker lives as long as its connections. Some never end: without a limit, every reload would leave another process behind.
+    '    mworker-max-reloads 50',
     '',
   ].join('\n');
 }

@@ -20,6 +20,21 @@ import { excludedNodeText } from './problem.ts';
 
 const transparent = annotated({ path: 'transparent' });
 
+describe('published ports', () => {
+  const sctp: RawSpec = { ports: [{ port: 9, protocol: 'SCTP', nodePort: 30009 }] };
+
+  test.each<[title: string, parts: RawServiceSpec, problems: readonly unknown[]]>([
+    ['of the proxy path are as asked for', {}, []],
+    ['do not go with the transparent path', { metadata: transparent }, [{ kind: 'notPublished', why: 'transparent' }]],
+    ['are not there for SCTP', { spec: sctp }, [{ kind: 'notPublished', why: 'sctp' }]],
+  ])('%s', (_, parts, problems) => {
+    const published = plan(parts, { defaults: { isPublished: true } });
+    expect(published.planned.status).toBe('run');
+    expect(published.problems).toEqual(problems);
+    expect(plan(parts).problems).toEqual([]);
+  });
+});
+
 describe('nodes as targets', () => {
   test.each<[title: string, parts: RawServiceSpec, lines: readonly string[]]>([
     [

@@ -29,6 +29,7 @@ export function planService(service: LoadBalancerService, context: PlanContext):
   const slices = context.slices.slicesOf(record.key);
   const { ports, routes, problems: portProblems } = planPorts({ record, grant, settings, checkPort, families, slices });
   problems.push(...familiesWithoutNodes(families), ...portProblems);
+  if (context.defaults.isPublished) problems.push(...unpublished(settings, ports));
   if (ports.length === 0) return { service, planned: { status: 'remove' }, problems, excludedNodes };
   const spec: LoadBalancerSpec = {
     id: grant.id,
@@ -75,6 +76,12 @@ function familiesWithoutNodes(families: readonly FamilyNodes[]): readonly Proble
   return families
     .filter(({ usable }) => usable.length === 0)
     .map(({ ipFamily, excluded }) => ({ kind: 'noNodes', ipFamily, excluded }));
+}
+
+/** What an engine does not publish, see `publishablePorts` of the docker runtime. */
+function unpublished({ path }: ServiceSettings, ports: LoadBalancerSpec['ports']): readonly Problem[] {
+  if (path === 'transparent') return [{ kind: 'notPublished', why: 'transparent' }];
+  return ports.some(({ protocol }) => protocol === 'SCTP') ? [{ kind: 'notPublished', why: 'sctp' }] : [];
 }
 
 /** Each once: a Node that is left out in both families for the same reason, once. */

@@ -36,7 +36,9 @@ export type Problem =
       readonly port: Port;
       readonly protocol: Protocol;
       readonly addresses: readonly IpAddress[];
-    };
+    }
+  /** Ports that are to be reached on the machine itself, and are not: all of them (`transparent`), or those of SCTP. On its addresses the load balancer serves them. */
+  | { readonly kind: 'notPublished'; readonly why: 'transparent' | 'sctp' };
 
 /** What an operator reads about a problem: one sentence without a full stop. `cluster` is the reader's: Services of others are named with theirs. */
 export function problemText(problem: Problem, cluster?: string): string {
@@ -57,6 +59,10 @@ export function problemText(problem: Problem, cluster?: string): string {
       return `port ${problem.port}/${problem.protocol} has no usable ${problem.ipFamily} endpoint`;
     case 'endpointsWithoutNode':
       return `port ${problem.port}/${problem.protocol} has no nodePort, and its endpoints ${problem.addresses.join(', ')} name no node through which they could be reached; set allocateLoadBalancerNodePorts to true`;
+    case 'notPublished':
+      return problem.why === 'sctp'
+        ? 'SCTP ports are not published on this machine: container engines cannot'
+        : 'no port is published on this machine: the path is transparent, and what arrives by a published port cannot be answered past the load balancer; use lb.switchyard.dev/path: proxy for that';
     default:
       return assertNever(problem);
   }

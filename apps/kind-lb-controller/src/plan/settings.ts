@@ -22,6 +22,8 @@ export interface PlanDefaults {
   readonly healthProfileOf: HealthProfileOf;
   /** Whether `lb.switchyard.dev/fast-drain` counts as true where it is not set. */
   readonly isFastDrain: boolean;
+  /** Whether the ports of Services are to be reached on the machine itself, too. */
+  readonly isPublished: boolean;
 }
 
 /** What annotations and flags together say about one Service. */

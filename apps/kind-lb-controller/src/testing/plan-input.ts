@@ -59,10 +59,11 @@ export function lbSlice(
   return projected.record;
 }
 
-/** The controller's own profile is `cloud-provider-kind` without changes; no fast drain. */
+/** The controller's own profile is `cloud-provider-kind` without changes; no fast drain, nothing is published. */
 export const planDefaults: PlanDefaults = {
   healthProfileOf: (name = 'cloud-provider-kind', changes) => healthProfile(name, changes),
   isFastDrain: false,
+  isPublished: false,
 };
 
 /** A cluster of a test. */

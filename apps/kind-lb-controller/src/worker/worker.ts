@@ -49,12 +49,22 @@ const masterLimit: Millis = seconds(10);
  */
 export async function runWorker(request: WorkerRequest, host: WorkerHost, signal: AbortSignal): Promise<WorkerAnswer> {
   try {
+    await waitForHaproxy(host, signal);
     return request.command === 'apply' ? await apply(request, host, signal) : await followHealth(host, signal);
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof DataplaneError)) throw error;
     return { status: 'failed', reason: 'HostRefused', message: error.message };
   }
+}
+
+/**
+ * Before anything is read or touched. Until HAProxy answers, what lies in the run directory may be an earlier run's, see `containerCommand`;
+ * and where no HAProxy is process 1, this is no container of ours but perhaps a machine.
+ */
+async function waitForHaproxy({ master, clock }: WorkerHost, signal: AbortSignal): Promise<void> {
+  if ((await waitForMaster(master, () => true, { clock, limit: masterLimit }, signal)) !== undefined) return;
+  throw new HostError('worker.master', `no HAProxy answers on ${master.socket}; look at the container's log`);
 }
 
 type Wish = Pick<AppliedState, 'spec' | 'isPublished'>;
@@ -98,11 +108,8 @@ async function reconfigure(
   host: WorkerHost,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { master, clock, appliedFile } = host;
+  const { master, appliedFile } = host;
   const files = new ConfigurationFiles({ ...host, isForOthers: true });
-  if ((await waitForMaster(master, () => true, { clock, limit: masterLimit }, signal)) === undefined) {
-    throw new HostError('worker.master', `no HAProxy answers on ${master.socket}; look at the container's log`);
-  }
   const complaint = await files.judge(configuration, signal);
   if (complaint !== undefined) return complaint;
   if (before !== undefined) await writeApplied(appliedFile, { ...before, text: undefined });

@@ -1,14 +1,16 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { noopLogger, parseCidr, parseIp, systemClock } from '@switchyard/core';
+import { noopLogger, parseCidr, parseIp, seconds, systemClock } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { HaproxyConfiguration } from '../../src/haproxy/render-haproxy.ts';
 import { assertNotMachines, newInterfaceAddresses } from '../../src/kernel/interface-addresses.ts';
 import { haproxyFiles } from '../../src/haproxy/haproxy-files.ts';
+import { type MasterState, waitForMaster } from '../../src/haproxy/haproxy-master.ts';
 import { HaproxyProcess } from '../../src/haproxy/haproxy-process.ts';
+import { containerMaster } from '../../src/worker/container-master.ts';
 
 // HAProxy runs in a namespace with only a loopback interface; we stay outside, as with `--netns`.
 const netns = `swy-lb-${process.pid}`;
@@ -120,14 +122,20 @@ describe('the process', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test('that is kept goes on, and the next one takes its place', async () => {
+  test.each([
+    ['is kept', true],
+    ['was started just before its controller was killed', false],
+  ])('that %s goes on, and the next one takes its place', async (_, isPidWritten) => {
     const first = newProcess(true);
     await first.apply(good(), signal);
     await first[Symbol.asyncDispose]();
     expect(listening()).toEqual(['127.0.0.1:8001']);
+    if (!isPidWritten) rmSync(`${folder}/haproxy.pid`);
+    const before = running();
     await using second = newProcess();
     expect(await second.apply(good(), signal)).toEqual({ status: 'applied' });
     expect(listening()).toEqual(['127.0.0.1:8001']);
+    await expect.poll(() => running().filter((pid) => before.includes(pid)), { timeout: 5000 }).toEqual([]);
   });
 
   test('that ends by itself is reported, and started again by the next apply', async () => {
@@ -139,6 +147,24 @@ describe('the process', () => {
     expect(await haproxy.apply(good(), signal)).toEqual({ status: 'applied' });
     expect(listening()).toEqual(['127.0.0.1:8001']);
   });
+});
+
+test('a connection that never ends keeps its worker for fifty reloads, not for ever', async () => {
+  const wait = ['    tcp-request inspect-delay 60s', '    tcp-request content accept if { req.len gt 100 }'];
+  await using haproxy = newProcess();
+  await haproxy.apply(configuration(frontend('a', '127.0.0.1:8001'), ...wait), signal);
+  const hold = ['bash', '-c', 'exec 3<>/dev/tcp/127.0.0.1/8001 && read -u 3'];
+  const client = spawn('nsenter', [`--net=/run/netns/${netns}`, '--', ...hold], { stdio: 'ignore' });
+  await expect.poll(() => inside('ss', '-Htn', 'dst', '127.0.0.1:8001'), { timeout: 5000 }).toContain('ESTAB');
+  const master = containerMaster(haproxyFiles(folder).masterSocket, haproxy.pid);
+  for (let count = 1; count <= 51; count++) {
+    if (count === 51) expect(client.exitCode).toBeNull();
+    await master.requestReload(signal);
+    const limits = { clock: systemClock, limit: seconds(5) };
+    const isDone = (one: MasterState): boolean => one.reloads >= count && one.workers.length > 0;
+    expect(await waitForMaster(master, isDone, limits, signal)).toBeDefined();
+  }
+  await expect.poll(() => client.exitCode, { timeout: 5000 }).not.toBeNull();
 });
 
 describe('pool addresses', () => {

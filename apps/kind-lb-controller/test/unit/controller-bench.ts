@@ -76,6 +76,7 @@ export class ControllerBench implements AsyncDisposable {
         disturbances,
         defaults: {
           isFastDrain: false,
+          isPublished: false,
           healthProfileOf: (name = 'cloud-provider-kind', changes) => healthProfile(name, changes),
         },
         lease: lease === 'lease' ? { namespace: 'kube-system', name: 'switchyard-lb', timings } : undefined,

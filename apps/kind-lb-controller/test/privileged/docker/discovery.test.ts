@@ -123,7 +123,14 @@ describe('kind clusters', () => {
     };
     const create = async (cluster: string, isDiscovered: boolean): Promise<string> => {
       const { id, addresses } = siteSpec('web', 1);
-      const fixed = { engine: 'docker', network: 'kind', hasIpv6: true, publishOn: undefined, ports: [] } as const;
+      const fixed = {
+        engine: 'docker',
+        network: 'kind',
+        hasIpv6: true,
+        interfaceSettings: 'sysctl',
+        publishOn: undefined,
+        ports: [],
+      } as const;
       const plan = { id: { ...id, cluster }, addresses, image, imageId: '', isDiscovered, ...fixed };
       return site.docker(...createArguments(plan, new Set()), 'sleep', '1');
     };

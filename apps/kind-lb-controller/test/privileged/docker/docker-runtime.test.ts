@@ -145,6 +145,7 @@ describe('half-made by a controller that was killed', () => {
     engine: 'docker',
     network: 'kind',
     hasIpv6: true,
+    interfaceSettings: 'sysctl',
     image: siteImage,
     imageId: await site.docker('image', 'inspect', '--format', '{{.Id}}', siteImage),
     addresses: half.addresses,

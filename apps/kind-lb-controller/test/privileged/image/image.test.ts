@@ -105,7 +105,14 @@ describe('a load balancer’s container, as the controller makes it', () => {
   const name = containerName(spec.id);
 
   beforeAll(async () => {
-    const fixed = { engine: 'docker', network: 'kind', hasIpv6: true, publishOn: undefined, ports: [] } as const;
+    const fixed = {
+      engine: 'docker',
+      network: 'kind',
+      hasIpv6: true,
+      interfaceSettings: 'sysctl',
+      publishOn: undefined,
+      ports: [],
+    } as const;
     const image = { image: loadBalancer.tag, imageId: loadBalancer.id, isDiscovered: false };
     await docker(...runArguments({ id: spec.id, addresses: spec.addresses, ...fixed, ...image }, new Set()));
   });
