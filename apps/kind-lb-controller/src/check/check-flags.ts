@@ -87,7 +87,9 @@ function newCommand(): Command {
 
 function kubeconfigPath(flag: string | undefined, env: Readonly<Record<string, string | undefined>>): string {
   const home = env['HOME'];
-  const path = flag ?? env['KUBECONFIG']?.split(':')[0] ?? (home === undefined ? '' : join(home, '.kube/config'));
+  const [named = ''] = (env['KUBECONFIG'] ?? '').split(':');
+  const usual = home === undefined ? '' : join(home, '.kube/config');
+  const path = flag ?? (named === '' ? usual : named); // an empty variable is none, as for kubectl
   if (path === '') throw new ConfigError('check.kubeconfig', 'check: which API server? give --kubeconfig FILE');
   return resolve(path);
 }
