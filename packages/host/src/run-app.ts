@@ -10,11 +10,17 @@ export interface App {
   readonly main: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Runs an app as this process: a rejection is printed to stderr and makes the exit code 1; a stop is 0. */
+/**
+ * Runs an app as this process: a rejection is printed to stderr and makes the exit code 1; a stop is 0. Signals after the first one
+ * change nothing.
+ */
 export async function runApp({ name, exitGrace, main }: App): Promise<void> {
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
+    // Never taken away again: libraries that end child processes at our exit (signal-exit) kill this process by a signal for which
+    // nobody but them listens, and a listener that hears once is gone by then.
+    process.on(signal, () => {
+      if (stop.signal.aborted) return;
       stop.abort(signal);
       setTimeout(() => process.exit(0), exitGrace).unref();
     });

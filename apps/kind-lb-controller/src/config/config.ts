@@ -58,7 +58,7 @@ function parseRun(args: readonly string[], env: Environment): Config {
 const processClusterName = 'lab';
 
 /** The `KUBECONFIG` variable counts for the process runtime only: people have it set, and kind clusters are found without. */
-function clustersOf({ runtime, kubeconfig, cluster: names }: RawFlags, env: Environment): ClustersConfig {
+function clustersOf({ runtime, kubeconfig, cluster: names = [] }: RawFlags, env: Environment): ClustersConfig {
   const file = kubeconfig ?? (runtime === 'process' ? (env['KUBECONFIG'] ?? '') : undefined);
   if (file === '') {
     throw new ConfigError('lb.kubeconfig', 'which API server? give --kubeconfig FILE or set KUBECONFIG');

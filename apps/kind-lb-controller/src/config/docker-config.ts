@@ -10,7 +10,7 @@ const defaultPublishAddress = '127.0.0.1';
 
 /** What the flags say of the docker runtime. Throws `ConfigError`. */
 export function dockerConfig(raw: RawFlags, env: Readonly<Record<string, string | undefined>>): DockerConfig {
-  const forProcess = { '--address': raw.address[0], '--interface': raw.interface, '--netns': raw.netns };
+  const forProcess = { '--address': raw.address?.[0], '--interface': raw.interface, '--netns': raw.netns };
   for (const [name, value] of Object.entries(forProcess)) {
     if (value !== undefined) throw new ConfigError('lb.flags', `${name} needs --runtime process`);
   }
@@ -25,7 +25,7 @@ export function dockerConfig(raw: RawFlags, env: Readonly<Record<string, string 
     engine: raw.containerEngine,
     network: raw.network ?? (env['KIND_EXPERIMENTAL_DOCKER_NETWORK'] || 'kind'),
     image: raw.image,
-    pool: raw.pool.map((text) => flagValue('--pool', text, parseCidr)),
+    pool: (raw.pool ?? []).map((text) => flagValue('--pool', text, parseCidr)),
     publishOn: publishAddress(raw.publishPorts),
   };
 }

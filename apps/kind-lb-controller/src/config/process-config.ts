@@ -26,7 +26,7 @@ export function processConfig(raw: RawFlags): ProcessConfig {
   };
 }
 
-function addressSource({ address, pool }: RawFlags): AddressSource {
+function addressSource({ address = [], pool = [] }: RawFlags): AddressSource {
   if ((address.length === 0) === (pool.length === 0)) {
     throw new ConfigError(
       'lb.addresses',

@@ -9,11 +9,11 @@ export interface RawFlags {
   readonly containerEngine: string;
   readonly network?: string;
   readonly image: string;
-  readonly cluster: readonly string[];
+  readonly cluster?: readonly string[];
   readonly publishPorts?: string;
   readonly kubeconfig?: string;
-  readonly address: readonly string[];
-  readonly pool: readonly string[];
+  readonly address?: readonly string[];
+  readonly pool?: readonly string[];
   readonly interface?: string;
   readonly netns?: string;
   readonly healthCheckProfile: string;
@@ -39,9 +39,9 @@ export interface RawFlags {
 
 const description = `Gives Services of type LoadBalancer an address and a load balancer, and writes their status.
 
-  switchyard-lb [run] [flags]         runs until it is stopped (SIGTERM)
-  switchyard-lb check SERVICE ...     what a rolling update will cost behind a health-check profile; see check --help
-  switchyard-lb profiles              the health-check profiles there are`;
+  switchyard-lb [run] [flags]      runs until it is stopped (SIGTERM)
+  switchyard-lb check SERVICE ...  what a rolling update will cost; see check --help
+  switchyard-lb profiles           the health-check profiles there are`;
 
 const annotations = `
 Annotations of a Service:
@@ -59,6 +59,7 @@ export function newRunCommand(): Command {
   const command = new Command('switchyard-lb')
     .description(description)
     .addHelpText('after', annotations)
+    .configureHelp({ helpWidth: 140 })
     .helpOption('-h, --help', 'show this text')
     .exitOverride()
     .configureOutput({ writeOut: () => undefined, writeErr: () => undefined })
@@ -84,7 +85,7 @@ function addClusterFlags(command: Command): void {
         .choices(['docker', 'process'])
         .default('docker'),
     )
-    .option('--cluster <name>', 'serve only these kind clusters (default: all); repeatable', collect, [])
+    .option('--cluster <name>', 'serve only these kind clusters (default: all); repeatable', collect)
     .option('--kubeconfig <file>', 'serve the cluster it reaches, instead of looking for kind clusters');
 }
 
@@ -105,9 +106,8 @@ function addProcessFlags(command: Command): void {
       '--pool <cidr>',
       "addresses for Services (docker: default is the top end of the network's subnets)",
       collect,
-      [],
     )
-    .option('--address <ip>', "process: the host's own address, one per family, for all Services", collect, [])
+    .option('--address <ip>', "process: the host's own address, one per family, for all Services", collect)
     .option('--interface <name>', "process: where clients are, in a namespace that is not the machine's own")
     .option('--netns <name>', 'process: run HAProxy in this namespace of /run/netns (default: our own)')
     .option('--keep-on-exit', 'process: leave HAProxy running; the next start takes it over')
@@ -137,7 +137,7 @@ function addLeaderFlags(command: Command): void {
     .option('--leader-elect-resource-namespace <name>', 'namespace of the Lease', 'kube-system');
 }
 
-function collect(value: string, before: readonly string[]): readonly string[] {
+function collect(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, ...value.split(',')];
 }
 

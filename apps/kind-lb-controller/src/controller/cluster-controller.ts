@@ -83,11 +83,15 @@ export class ClusterController {
 
   /** Something happened to these load balancers, of whatever cluster. Cheap. */
   disturbed(which: readonly LoadBalancerId[] | 'all'): void {
-    const own =
-      which === 'all' ? this.#sync.known : which.filter((id) => this.#isOwn(id)).map(({ service }) => service);
-    let hasUnknown = which === 'all';
-    for (const key of own) {
-      if (this.#sync.disturb(key)) this.#queue.add(key);
+    if (which === 'all') {
+      for (const key of this.#sync.known) this.#sync.disturb(key);
+      if (this.#hasAsked) this.#addAll(true);
+      return this.#stock.poke();
+    }
+    let hasUnknown = false;
+    for (const { service } of which.filter((id) => this.#isOwn(id))) {
+      // Its back-off goes on: one that dies again and again must not be hurried.
+      if (this.#sync.disturb(service)) this.#queue.add(service);
       else hasUnknown = true; // removed a moment ago, or made by somebody else
     }
     if (hasUnknown) this.#stock.poke();
@@ -120,21 +124,25 @@ export class ClusterController {
       const { message } = answer;
       if (message !== this.#trouble) log.warn('cannot tell what runs; will be tried again', { cluster, message });
       this.#trouble = message;
-      if (!hadAsked) this.#addAll();
+      if (!hadAsked) this.#addAll(false);
       return { status: 'retry' };
     }
-    if (this.#trouble !== undefined) log.info('the runtime works again', { cluster });
+    const isBack = this.#trouble !== undefined;
+    if (isBack) log.info('the runtime works again', { cluster });
     this.#trouble = undefined;
     addresses.adopt(answer.existing);
     this.#sync.adopt(answer.existing);
     for (const key of this.#sync.known) this.#sync.disturb(key);
-    this.#addAll();
+    this.#addAll(isBack);
     return { status: 'done' };
   }
 
-  #addAll(): void {
+  #addAll(isOver: boolean): void {
     const keys = new Set([...(this.#view?.services.keys() ?? []), ...this.#sync.known]);
-    for (const key of keys) this.#queue.add(key);
+    for (const key of keys) {
+      if (isOver) this.#queue.startOver(key);
+      else this.#queue.add(key);
+    }
   }
 
   #syncOne(key: ServiceKey, signal: AbortSignal): Promise<RunOutcome> {

@@ -124,6 +124,18 @@ describe('a key that fails', () => {
     expect(runsOf('bad')).toBe(before + 1);
   });
 
+  test('starts over when what it failed of is over', async () => {
+    await add('bad');
+    await clock.advance(7000);
+    queue.startOver('bad');
+    await settle();
+    const before = runsOf('bad');
+    await clock.advance(999);
+    expect(runsOf('bad')).toBe(before);
+    await clock.advance(1);
+    expect(runsOf('bad')).toBe(before + 1);
+  });
+
   test('is not hurried by a touch, neither while it waits nor while it fails', async () => {
     await add('bad');
     queue.touch('bad');

@@ -52,6 +52,13 @@ export class KeyedQueue<K> {
     this.#wake?.();
   }
 
+  /** As `add`; earlier failures count no more, for what they came from is over. */
+  startOver(key: K): void {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) entry.failures = 0;
+    this.add(key);
+  }
+
   /** As `add`, but a key that failed keeps waiting for its retry, and so does one that is failing now. */
   touch(key: K): void {
     const entry = this.#entries.get(key);

@@ -1,6 +1,7 @@
 import { parseIp, parsePort } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import type { Problem } from '../plan/problem.ts';
+import { type Problem, problemText } from '../plan/problem.ts';
+import type { ServiceSettings } from '../plan/settings.ts';
 import { lbService } from '../testing/builders.ts';
 import { exampleSpec, nodeTargets } from '../testing/example-specs.ts';
 import { failedStatus, refusalReason, runningStatus } from './planned-status.ts';
@@ -19,10 +20,16 @@ const service = lbService('default/web', {
 });
 const port = { port: parsePort(80), protocol: 'TCP', addresses: [address], targets: [] } as const;
 const spec = exampleSpec('web', { addresses: [address], ports: [port] });
+const settings: ServiceSettings = {
+  profile: spec.profile,
+  path: 'proxy',
+  proxyProtocol: 'none',
+  isFastDrain: false,
+};
 const place = { where: 'container switchyard-lb-1f3a9', published: [] };
 const target = nodeTargets(30080)[0]!;
 const statusWith = (problems: readonly Problem[], published: readonly string[] = []): DesiredStatus =>
-  runningStatus({ service, problems, excludedNodes: [] }, spec, { ...place, published });
+  runningStatus({ service, problems, excludedNodes: [] }, { spec, settings }, { ...place, published });
 const conflict: Problem = {
   kind: 'portConflict',
   address,
@@ -49,9 +56,16 @@ describe('a load balancer that runs', () => {
       /HTTP GET :32080\/healthz every .*; container switchyard-lb-1f3a9; published 127\.0\.0\.1:32768 -> 80\/TCP$/,
     );
   });
+  test('tells that it does not wait for health checks', () => {
+    const run = { spec, settings: { ...settings, isFastDrain: true } };
+    const { conditions } = runningStatus({ service, problems: [], excludedNodes: [] }, run, place);
+    expect(conditions[0]?.message).toContain('; fast drain: out as soon as its endpoints terminate; container ');
+  });
   test('of the transparent path is a VIP', () => {
     const plan = { service, problems: [], excludedNodes: [] };
-    expect(runningStatus(plan, { ...spec, path: 'transparent' }, place).ingress).toMatchObject([{ ipMode: 'VIP' }]);
+    expect(runningStatus(plan, { spec: { ...spec, path: 'transparent' }, settings }, place).ingress).toMatchObject([
+      { ipMode: 'VIP' },
+    ]);
   });
   test('whose ports cannot be published is ready, and says so', () => {
     const { conditions, ingress } = statusWith([{ kind: 'notPublished', why: 'transparent' }]);
@@ -83,13 +97,14 @@ describe('a load balancer that runs', () => {
   ])('%s is not ready, and no port is blamed', (_, problem, reason) => {
     const { conditions } = statusWith([problem]);
     expect(conditions).toMatchObject([{ type: 'lb.switchyard.dev/Ready', status: 'False', reason }]);
+    expect(conditions[0]?.message).toMatch(new RegExp(`^${problemText(problem, 'kind')}; cloud-provider-kind: `));
   });
 });
 
 test('with one family that has nodes it is ready, and says what the other one lacks', () => {
   const problems = [{ kind: 'noNodes', ipFamily: 'IPv6', excluded: [] }] as const;
   const served = { ...spec, ports: [{ ...port, targets: [target] }] };
-  const { conditions } = runningStatus({ service, problems, excludedNodes: [] }, served, place);
+  const { conditions } = runningStatus({ service, problems, excludedNodes: [] }, { spec: served, settings }, place);
   expect(conditions).toMatchObject([{ status: 'True', message: expect.stringContaining('no node to send IPv6') }]);
 });
 

@@ -2,9 +2,12 @@ import type { V1LoadBalancerIngress } from '@kubernetes/client-node';
 import type { IpAddress, Port, Protocol, ServiceRecord } from '@switchyard/core';
 import { effectiveProfileText } from '../health-profile/profile-text.ts';
 import { excludedNodesText, type Problem, problemPort, problemText } from '../plan/problem.ts';
-import type { ServicePlan } from '../plan/service-plan.ts';
+import type { PlannedState, ServicePlan } from '../plan/service-plan.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import { type DesiredCondition, type DesiredStatus, portsConditionType, readyConditionType } from './service-status.ts';
+
+/** A load balancer that runs, and what it was planned from. */
+export type PlannedRun = Pick<Extract<PlannedState, { readonly status: 'run' }>, 'spec' | 'settings'>;
 
 /** Where a load balancer runs, as a runtime's outcome tells it. */
 export interface RunningPlace {
@@ -17,24 +20,29 @@ const errorPrefix = 'switchyard.dev/';
 /** The API server's limit for a condition's message. */
 const maxMessage = 32_768;
 
-/** The status of a Service whose load balancer runs as `spec` says. */
+/** The status of a Service whose load balancer runs as planned. What its owner has to do something about comes first in the condition's message. */
 export function runningStatus(
   plan: Pick<ServicePlan, 'service' | 'problems' | 'excludedNodes'>,
-  spec: LoadBalancerSpec,
+  { spec, settings }: PlannedRun,
   place: RunningPlace,
 ): DesiredStatus {
   const { record } = plan.service;
   const served = spec.addresses.filter((address) => spec.ports.some(({ addresses }) => addresses.includes(address)));
   const unmet = unmetReason(plan.problems, spec);
+  const problems = plan.problems.map((problem) => problemText(problem, spec.id.cluster));
   const text = [
+    ...(unmet === undefined ? [] : problems),
     `${spec.profile.name}: ${effectiveProfileText(spec.profile, checkedPort(record))}`,
+    ...(settings.isFastDrain && record.externalTrafficPolicy === 'Local'
+      ? ['fast drain: out as soon as its endpoints terminate']
+      : []),
     place.where,
     ...(place.published.length === 0 ? [] : [`published ${place.published.join(', ')}`]),
     // Where no node is left, the problem names them.
     ...(plan.excludedNodes.length === 0 || unmet === 'NoNodes'
       ? []
       : [`left out: ${excludedNodesText(plan.excludedNodes)}`]),
-    ...plan.problems.map((problem) => problemText(problem, spec.id.cluster)),
+    ...(unmet === undefined ? problems : []),
   ].join('; ');
   return {
     ingress: served.map((address) => ingressOf(address, record, { spec, problems: plan.problems })),

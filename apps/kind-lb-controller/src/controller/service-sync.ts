@@ -18,8 +18,9 @@ import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
 import type { ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { AddressDesk } from './address-desk.ts';
+import { type KnownLoadBalancer, KnownLoadBalancers } from './known-load-balancers.ts';
 import { OwnWrites } from './own-writes.ts';
-import { failedStatus, refusalReason, type RunningPlace, runningStatus } from './planned-status.ts';
+import { failedStatus, refusalReason, runningStatus } from './planned-status.ts';
 import type { ServiceEvents } from './service-events.ts';
 import { askRuntime, type Trouble } from './runtime-trouble.ts';
 import { clearedStatus, type DesiredStatus, hasOurConditions } from './service-status.ts';
@@ -38,19 +39,6 @@ export interface ServiceSyncOptions {
   readonly log: Logger;
 }
 
-/** A load balancer that exists, or may exist because its making was begun. */
-interface LoadBalancer {
-  /** What the runtime took last, and where that runs; undefined: nothing, from us. */
-  applied: { readonly spec: LoadBalancerSpec; readonly place: RunningPlace } | undefined;
-  /** It may be different from what was applied: the runtime must be asked. */
-  isDisturbed: boolean;
-  /** Of the last plan that ran. */
-  settings: ServiceSettings | undefined;
-  /** The Service, by its uid, that was told of its making, and of its removal. */
-  ensuringToldTo: string | undefined;
-  deletingToldTo: string | undefined;
-}
-
 /** Addresses of somebody new on the network must be known before one is given away. */
 const maxSourceAge = seconds(5);
 
@@ -64,7 +52,7 @@ const retry: RunOutcome = { status: 'retry' };
  */
 export class ServiceSync {
   readonly #options: ServiceSyncOptions;
-  readonly #loadBalancers = new Map<ServiceKey, LoadBalancer>();
+  readonly #loadBalancers = new KnownLoadBalancers();
   readonly #writes = new OwnWrites();
 
   constructor(options: ServiceSyncOptions) {
@@ -73,17 +61,17 @@ export class ServiceSync {
 
   /** Services with a load balancer that exists or may exist. */
   get known(): readonly ServiceKey[] {
-    return [...this.#loadBalancers.keys()];
+    return this.#loadBalancers.keys;
   }
 
   /** These exist, perhaps since an earlier controller. */
   adopt(existing: readonly ExistingLoadBalancer[]): void {
-    for (const { id } of existing) this.#loadBalancerOf(id.service);
+    for (const { id } of existing) this.#loadBalancers.begin(id.service);
   }
 
   /** Something happened to it: the runtime is asked at the next call. False: none of this Service is known. */
   disturb(key: ServiceKey): boolean {
-    const loadBalancer = this.#loadBalancers.get(key);
+    const loadBalancer = this.#loadBalancers.find(key);
     if (loadBalancer === undefined) return false;
     loadBalancer.isDisturbed = true;
     return true;
@@ -107,7 +95,7 @@ export class ServiceSync {
   async #serve(service: LoadBalancerService, view: SyncedView, signal: AbortSignal): Promise<RunOutcome> {
     const { addresses, events, cluster, defaults } = this.#options;
     const { key } = service.record;
-    const isNew = service.ingress.length === 0 && this.#loadBalancers.get(key)?.applied === undefined;
+    const isNew = service.ingress.length === 0 && this.#loadBalancers.find(key)?.applied === undefined;
     if (isNew || !addresses.isOpen) {
       const trouble = await askRuntime(() => addresses.refresh(maxSourceAge, signal), signal);
       if (trouble !== undefined) return this.#failed(service, { ...trouble, problems: [] }, signal);
@@ -120,7 +108,7 @@ export class ServiceSync {
       slices: view.slices,
       grantOf: (one) => addresses.grantOf({ cluster, service: one }),
       defaults,
-      lastSettingsOf: (one) => this.#loadBalancers.get(one)?.settings,
+      lastSettingsOf: (one) => this.#loadBalancers.find(one)?.settings,
     });
     const familiesWithout = plan.problems.filter(({ kind }) => kind === 'noNodes').length;
     const hasUsable = familiesWithout === 0 || familiesWithout < grant.addresses.length;
@@ -151,8 +139,9 @@ export class ServiceSync {
     if (!('service' in held)) return done; // the watch tells what it is now
     const { service } = held;
     this.#writes.remember(plan.service, service);
-    const loadBalancer = this.#loadBalancerOf(key);
-    const isAnnounced = service.ingress.length > 0;
+    const loadBalancer = this.#loadBalancers.begin(key);
+    const ours: readonly (string | undefined)[] = spec.addresses;
+    const isAnnounced = service.ingress.some(({ ip }) => ours.includes(ip));
     if (!isAnnounced && loadBalancer.ensuringToldTo !== service.uid) {
       loadBalancer.ensuringToldTo = service.uid;
       events.ensuring(service);
@@ -161,7 +150,7 @@ export class ServiceSync {
     const applied = await this.#ensure(loadBalancer, spec, signal);
     if ('reason' in applied) return this.#failed(service, { ...applied, problems: plan.problems }, signal);
     loadBalancer.settings = settings;
-    await this.#writeStatus(service, runningStatus({ ...plan, service }, spec, applied.place), signal);
+    await this.#writeStatus(service, runningStatus({ ...plan, service }, { spec, settings }, applied.place), signal);
     loadBalancer.ensuringToldTo = undefined;
     if (!isAnnounced) events.ensured(service);
     else if (before !== undefined && !isEqual(before.spec, spec)) {
@@ -172,10 +161,10 @@ export class ServiceSync {
 
   /** Asks the runtime, unless it runs so already. */
   async #ensure(
-    loadBalancer: LoadBalancer,
+    loadBalancer: KnownLoadBalancer,
     spec: LoadBalancerSpec,
     signal: AbortSignal,
-  ): Promise<NonNullable<LoadBalancer['applied']> | Trouble> {
+  ): Promise<NonNullable<KnownLoadBalancer['applied']> | Trouble> {
     const { runtime, log } = this.#options;
     const before = loadBalancer.applied;
     if (before !== undefined && !loadBalancer.isDisturbed && isEqual(before.spec, spec)) return before;
@@ -246,7 +235,7 @@ export class ServiceSync {
   /** False: it could not be removed, which is told. */
   async #remove(id: LoadBalancerId, service: LoadBalancerService | undefined, signal: AbortSignal): Promise<boolean> {
     const { events, runtime, addresses, log } = this.#options;
-    const loadBalancer = this.#loadBalancerOf(id.service);
+    const loadBalancer = this.#loadBalancers.begin(id.service);
     if (service !== undefined && loadBalancer.deletingToldTo !== service.uid) {
       loadBalancer.deletingToldTo = service.uid;
       events.deleting(service);
@@ -254,7 +243,7 @@ export class ServiceSync {
     loadBalancer.isDisturbed = true;
     const trouble = await askRuntime(() => runtime.remove(id, signal), signal);
     if (trouble === undefined) {
-      this.#loadBalancers.delete(id.service);
+      this.#loadBalancers.forget(id.service);
       addresses.release(id);
       return true;
     }
@@ -312,16 +301,6 @@ export class ServiceSync {
 
   #idOf(service: ServiceKey): LoadBalancerId {
     return { cluster: this.#options.cluster, service };
-  }
-
-  #loadBalancerOf(key: ServiceKey): LoadBalancer {
-    let found = this.#loadBalancers.get(key);
-    if (found === undefined) {
-      const nobody = { ensuringToldTo: undefined, deletingToldTo: undefined };
-      found = { applied: undefined, isDisturbed: false, settings: undefined, ...nobody };
-      this.#loadBalancers.set(key, found);
-    }
-    return found;
   }
 }
 

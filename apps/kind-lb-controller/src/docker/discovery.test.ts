@@ -76,6 +76,13 @@ describe('the search for clusters', () => {
     expect(found).toEqual({ end: 'enough', names: [[], ['kind']], log: ['warn a kind cluster cannot be served'] });
   });
 
+  test('finds clusters although the network is missing: their Services are to be told', async () => {
+    const missing = { when: 'network inspect kind', stderr: 'Error: No such network: kind', exitCode: 1 };
+    using engine = new FakeEngine([listed, missing, ...there]);
+    const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1);
+    expect(found).toEqual({ end: 'enough', names: [['kind']], log: [] });
+  });
+
   test.each([
     [
       'whose program is missing',

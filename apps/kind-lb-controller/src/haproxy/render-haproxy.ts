@@ -126,11 +126,16 @@ function checkWords({ address, check }: HaproxyServer, { spec, isLast }: Haproxy
   return [
     // With a port of their own, checks never begin with a PROXY header: the proxies' health servers do not speak it.
     `check port ${check.port}`,
-    ...(check.address === address ? [] : [`addr ${check.address}`]),
+    ...(check.address === address ? [] : [`addr ${withoutPort(check.address)}`]),
     `inter ${formatTime(interval)}`,
     ...(down === interval ? [] : [`downinter ${formatTime(down)}`]),
     `fall ${fallOf(spec, isLast)} rise ${riseOf(spec, isLast)}`,
   ];
+}
+
+/** HAProxy takes what follows the last colon for a port, even where it allows none. */
+function withoutPort(address: IpAddress): string {
+  return ipFamilyOf(address) === 'IPv6' ? `[${address}]` : address;
 }
 
 function compareTexts(a: string, b: string): number {

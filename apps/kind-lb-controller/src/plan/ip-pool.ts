@@ -59,8 +59,8 @@ export interface MissingFamily {
 
 /** Why an address that was asked for by name is not given. */
 export type RefusedIp =
-  /** Not of the source. */
-  | { readonly reason: 'outside' }
+  /** Not of the source, which has these: CIDRs of a pool, or addresses. */
+  | { readonly reason: 'outside'; readonly offered: readonly string[] }
   /** The first address of a network, or its broadcast address. */
   | { readonly reason: 'notForHosts' }
   /** Somebody else on the network has it. */
@@ -135,7 +135,7 @@ function shareAddresses(requests: readonly AddressRequest[], shared: readonly Ip
       addresses,
       missing: missingOf(request, addresses, shared.map(ipFamilyOf)),
       conflicts,
-      refused: isGiven ? undefined : { reason: 'outside' },
+      refused: isGiven ? undefined : { reason: 'outside', offered: shared },
     };
   });
 }
@@ -211,7 +211,7 @@ class Pool {
   /** Why a load balancer cannot have an address now; undefined: it can. */
   refusal(ip: IpAddress, by: LoadBalancerId): RefusedIp | undefined {
     const around = this.#cidrs.filter((cidr) => cidrContains(cidr, ip));
-    if (around.length === 0) return { reason: 'outside' };
+    if (around.length === 0) return { reason: 'outside', offered: this.#cidrs };
     if (!around.some((cidr) => isHostOf(cidr, ip))) return { reason: 'notForHosts' };
     if (this.#reserved.has(ip)) return { reason: 'reserved' };
     const holder = this.#holders.get(ip) ?? by;

@@ -23,7 +23,9 @@ describe('loadBalancerIP', () => {
       'outside of the pool',
       asks('203.0.113.1'),
       ['172.18.255.1'],
-      ['loadBalancerIP 203.0.113.1 is not given: it is not an address that load balancers here may have'],
+      [
+        'loadBalancerIP 203.0.113.1 is not given: addresses of load balancers are from 172.18.255.0/24 and fd00:172:18:ff::/112',
+      ],
     ],
     [
       'a broadcast address',

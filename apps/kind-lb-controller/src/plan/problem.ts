@@ -119,7 +119,7 @@ function refusalText(why: RefusedIp | { readonly reason: 'malformed' }, cluster:
     case 'malformed':
       return 'it is not an IP address';
     case 'outside':
-      return 'it is not an address that load balancers here may have';
+      return `addresses of load balancers are from ${why.offered.join(' and ')}`;
     case 'notForHosts':
       return 'it is the first address of its network, or the broadcast address';
     case 'reserved':

@@ -133,10 +133,14 @@ export const exampleSpecs: Readonly<Record<string, readonly LoadBalancerSpec[]>>
       ports: [
         portSpec(
           80,
-          nodeTargets(8080, { checkPort: 10256 }).map((target, index) => {
-            const address = parseIp(`10.244.${index + 1}.5`);
-            return { ...target, name: `${target.node}:${address}`, address };
-          }),
+          nodeTargets(8080, { checkPort: 10256 })
+            .concat(nodeTargets(8080, { checkPort: 10256, ipFamily: 'IPv6' }))
+            .map((target) => {
+              const number = target.node.slice(4);
+              const text = ipFamilyOf(target.address) === 'IPv4' ? `10.244.${number}.5` : `fd00:10:244:${number}::5`;
+              const address = parseIp(text);
+              return { ...target, name: `${target.node}:${address}`, address };
+            }),
         ),
       ],
     }),

@@ -1,6 +1,6 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@switchyard/core';
@@ -37,7 +37,8 @@ const workerUser = ['setpriv', '--reuid=0', '--regid=0', '--clear-groups', '--bo
 export async function createPlayedContainer(name: string): Promise<PlayedContainer> {
   await using stack = new AsyncDisposableStack();
   const host = stack.use(await createHaproxyNamespace(name));
-  host.run('sysctl', '-qw', 'net.ipv4.ip_unprivileged_port_start=0', 'net.ipv4.ip_forward=1');
+  const sysctl = '/proc/sys/net/ipv4';
+  host.run('sh', '-c', `echo 0 > ${sysctl}/ip_unprivileged_port_start && echo 1 > ${sysctl}/ip_forward`);
   host.run('ip', 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'other');
   host.run('ip', 'link', 'set', 'other', 'up');
   const setUp = (): void => {
@@ -65,7 +66,10 @@ export async function createPlayedContainer(name: string): Promise<PlayedContain
   let child = await start();
   const bundle = bundleWorker(host.folder);
   /** Empty when it has ended. */
-  const processOne = (): string => spawnSync('pgrep', ['-P', `${child.pid}`], { encoding: 'utf8' }).stdout.trim();
+  const processOne = (): string => {
+    const file = `/proc/${child.pid}/task/${child.pid}/children`;
+    return existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
+  };
   const stop = async (): Promise<void> => {
     const { exitCode, signalCode } = child;
     if (exitCode !== null || signalCode !== null) return;

@@ -1,4 +1,5 @@
 import { HostError, parseCidr } from '@switchyard/core';
+import { apiResources } from '@switchyard/lab';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cleanupFinalizer } from '../../src/controller/service-writer.ts';
 import { ControllerBench, eventually } from './controller-bench.ts';
@@ -129,6 +130,16 @@ describe('a LoadBalancer Service', () => {
     expect((await reasonsOf('web')).toSorted()).toEqual(told);
     expect(await bench.repeatedEventsOf('web')).toEqual([]);
   });
+});
+
+test('a Service that another controller served before gets an address of ours, and the events', async () => {
+  await bench.create('default/web');
+  const status = { loadBalancer: { ingress: [{ ip: '192.0.2.7' }] } };
+  const web = { name: 'web', subresource: 'status' } as const;
+  await bench.api.patch(apiResources.services, web, { kind: 'merge', body: { status } }, AbortSignal.timeout(5000));
+  bench.controller();
+  await served255();
+  await eventually(async () => expect(await reasonsOf('web')).toEqual(['EnsuringLoadBalancer', 'EnsuredLoadBalancer']));
 });
 
 describe('nodes', () => {

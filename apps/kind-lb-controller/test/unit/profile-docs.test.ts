@@ -33,10 +33,16 @@ test.each(Object.values(healthProfiles))('the page says of $name what the progra
   const spans = [takenOutAfter(profile), takenInAfter(profile)];
   // The page has seconds everywhere.
   const inSeconds = (text: string): string => text.replace(/(\d+) ms$/, (_, ms: string) => `${Number(ms) / 1000} s`);
-  expect(cells.slice(0, 6)).toEqual([
+  const nobodyUp = {
+    close: 'closes',
+    all: 'all nodes',
+    lastUp: `those of the last ${durationText(profile.lastUpFor)}`,
+  };
+  expect(cells.slice(0, 7)).toEqual([
     inSeconds(durationText(profile.interval)),
     `${profile.fall}`,
     ...spans.map(({ shortest, longest }) => inSeconds(rangeText(shortest, longest))),
+    nobodyUp[profile.whenNoneUp],
     ...needs.map((need) => (need === undefined ? '' : durationText(need))),
   ]);
 });

@@ -1,10 +1,10 @@
 import {
+  fastDrainTiming,
   knownProxyTiming,
   type Millis,
   millis,
   predictRollout,
   type RolloutSetting,
-  type Span,
 } from '@switchyard/core';
 import type { RunSettings } from '../run-record.ts';
 import type { RunSummary } from '../run-summary.ts';
@@ -33,9 +33,6 @@ export interface ProfileCell {
 /** Packets and observers lie beside each other by so much of real time. */
 const slack = millis(100);
 
-/** How soon a load balancer with fast drain follows EndpointSlices, as measured: a watch, a plan, a write to HAProxy. */
-const fastDrainDelay: Span = { shortest: millis(10), longest: millis(500) };
-
 /** The cell of one rollout. `settings.rate` is the real rate of the load; `drain` is in unscaled seconds. */
 export function profileCell(settings: RunSettings, drain: number, summary: RunSummary): ProfileCell {
   const { best, expected, worst } = predictRollout(rolloutSetting(settings));
@@ -44,7 +41,7 @@ export function profileCell(settings: RunSettings, drain: number, summary: RunSu
   const tolerance = requestsOf(slack);
   return {
     profile: settings.healthCheck.profile,
-    interval: settings.healthCheck.interval / 1000 / settings.timeScale,
+    interval: round(settings.healthCheck.interval / 1000 / settings.timeScale),
     fall: settings.healthCheck.fall,
     terminatingFallback: settings.terminatingFallback,
     fastDrain: settings.fastDrain,
@@ -83,7 +80,7 @@ export function rolloutSetting(settings: RunSettings): RolloutSetting {
       strategy: { kind: 'RollingUpdate', maxSurge: 1, maxUnavailable: 0 },
       minReady: millis(0),
     },
-    ...(fastDrain ? { fastDrain: fastDrainDelay } : {}),
+    ...(fastDrain ? { fastDrain: fastDrainTiming } : {}),
   };
 }
 

@@ -49,11 +49,11 @@ describe('a Service is pending', () => {
     await using started = disposable(stage.startController(flags));
     await expect.poll(() => readiness(api, name), soon).toContain(named);
     expect(await readiness(api, name)).toMatch(/^False /);
-    const events = (await eventsOf(api, name)).join('\n');
-    expect(events).toContain(
-      'Warning SyncLoadBalancerFailed: Error syncing load balancer: failed to ensure load balancer',
-    );
-    expect(events).toContain(named);
+    const failure = 'Warning SyncLoadBalancerFailed: Error syncing load balancer: failed to ensure load balancer';
+    const events = async (): Promise<string> => (await eventsOf(api, name)).join('\n');
+    // Events are sent beside the status, not before it.
+    await expect.poll(events, soon).toContain(failure);
+    expect(await events()).toContain(named);
     expect(addressesIn(await read(api, name))).toEqual([]);
     expect(started.program.child.exitCode).toBeNull();
   });
@@ -148,7 +148,10 @@ describe('one Service', () => {
     await expect
       .poll(() => readiness(api, 'web'), soon)
       .toMatch(new RegExp(`^False InvalidConfiguration: .*${interval}.*soon`));
-    expect((await eventsOf(api, 'web')).join('\n')).toMatch(new RegExp(`Warning InvalidConfiguration: .*${interval}`));
+    // Events are sent beside the status, not before it.
+    await expect
+      .poll(async () => (await eventsOf(api, 'web')).join('\n'), soon)
+      .toMatch(new RegExp(`Warning InvalidConfiguration: .*${interval}`));
     const wrong = plainService('wrong');
     const annotations = { 'lb.switchyard.dev/path': 'sideways' };
     await api.create(apiResources.services, { ...wrong, metadata: { ...wrong.metadata, annotations } }, signal);
