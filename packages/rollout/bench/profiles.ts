@@ -1,14 +1,14 @@
 // What a rolling update loses behind each health-check profile: one rollout per profile, fallback off and on, and drain time, measured
 // and predicted, written to docs/generated/profile-losses.{json,md}. Needs root.
-//   --time-scale N (0.5)  --rate N (20, unscaled)  --lb process|docker  --only PROFILE (several)  --out FOLDER (docs/generated)
-import { mkdirSync, writeFileSync } from 'node:fs';
+//   --time-scale N (0.5)  --rate N (20, unscaled)  --lb process|docker  --only PROFILE (several; the others' figures stay)  --out FOLDER (docs/generated)
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type MeasuredRollout, measureProfiles } from '../src/profile-table/measure-profiles.ts';
 import { type ProfileCell, profileCell } from '../src/profile-table/profile-cell.ts';
-import { profilePage } from '../src/profile-table/profile-page.ts';
+import { type ProfileFigures, profilePage } from '../src/profile-table/profile-page.ts';
 import { profiles as allProfiles } from '../src/profiles.ts';
 import { summarise } from '../src/summarise.ts';
 
@@ -40,6 +40,14 @@ function cellOf({ run, drain }: MeasuredRollout): ProfileCell {
   return cell;
 }
 
+/** Earlier figures of all profiles but these. */
+function kept(measured: readonly string[]): readonly ProfileCell[] {
+  const file = join(values.out, 'profile-losses.json');
+  if (!existsSync(file)) return [];
+  const { cells } = JSON.parse(readFileSync(file, 'utf8')) as ProfileFigures;
+  return cells.filter((cell) => !measured.includes(cell.profile));
+}
+
 async function main(): Promise<void> {
   const machine = `${cpus().length} cores, kernel ${release().split('-')[0]}`;
   const runtime = values.lb === 'docker' ? 'docker' : 'process';
@@ -62,6 +70,10 @@ async function main(): Promise<void> {
   for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
   for await (const group of measureProfiles(options, { step: tell }, stop.signal)) cells.push(...group.map(cellOf));
+  const before = values.only.length === 0 ? [] : kept(profiles.map(({ name }) => name));
+  const order = allProfiles.map(({ name }) => name);
+  cells.push(...before);
+  cells.sort((a, b) => order.indexOf(a.profile) - order.indexOf(b.profile));
   const figures = { machine, runtime, timeScale, rate, cells } as const;
   mkdirSync(values.out, { recursive: true });
   writeFileSync(join(values.out, 'profile-losses.json'), `${JSON.stringify(figures, null, 2)}\n`);

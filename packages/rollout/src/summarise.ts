@@ -54,20 +54,34 @@ export function rolloutTimes(run: RunRecord): RolloutTimes {
     terminatingFallback: run.settings.terminatingFallback,
     oldNodeSynced: knewAt === undefined ? undefined : syncOf(run, oldNode, knewAt),
     appEnded: run.pods.find((moment) => moment.pod === run.oldPod.name && moment.phase === 'ended')?.at,
-    newUp,
-    oldDown: leftAt(run, { newUp, oldDown, knewAt }),
+    ...usedFromTo(run, { newUp, oldDown, knewAt }),
     until: run.endedAt,
   };
+}
+
+interface Seen {
+  readonly newUp: Millis | undefined;
+  readonly oldDown: Millis | undefined;
+  readonly knewAt: Millis | undefined;
+}
+
+/**
+ * From when on the load balancer used the new node, and until when the old one. One that uses all nodes while none is UP does both at
+ * once between the old node's end and the new one's coming.
+ */
+function usedFromTo(run: RunRecord, seen: Seen): Pick<RolloutTimes, 'newUp' | 'oldDown'> {
+  const { newUp } = seen;
+  const oldDown = leftAt(run, seen);
+  const isOpen = run.settings.healthCheck.whenNoneUp === 'all';
+  if (!isOpen || oldDown === undefined || (newUp !== undefined && newUp <= oldDown)) return { newUp, oldDown };
+  return { newUp: oldDown, oldDown: newUp };
 }
 
 /**
  * When the load balancer stopped using the old node. With fast drain that is when EndpointSlices say that its pod terminates, but not before
  * the new node is UP. Where nodes that were UP stand in for nobody, it went on using the old one until then too.
  */
-function leftAt(
-  { settings }: RunRecord,
-  { newUp, oldDown, knewAt }: { readonly [K in 'newUp' | 'oldDown' | 'knewAt']: Millis | undefined },
-): Millis | undefined {
+function leftAt({ settings }: RunRecord, { newUp, oldDown, knewAt }: Seen): Millis | undefined {
   const { whenNoneUp, lastUpFor } = settings.healthCheck;
   const drained = settings.fastDrain && knewAt !== undefined ? Math.max(knewAt, newUp ?? Infinity) : Infinity;
   const left = Math.min(drained, oldDown ?? Infinity);

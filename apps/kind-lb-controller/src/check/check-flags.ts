@@ -44,9 +44,8 @@ export function parseCheckFlags(
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.code === 'commander.helpDisplayed') return { kind: 'help', text: command.helpInformation() };
-    throw new ConfigError('check.flags', `check: ${error.message.replace(/^error: /, '')}; see check --help`, {
-      cause: error,
-    });
+    const reason = error.message.replace(/^error: /, '').replace(/\.$/, '');
+    throw new ConfigError('check.flags', `check: ${reason}; see check --help`, { cause: error });
   }
   const raw = command.opts<RawOptions>();
   const [service = ''] = command.args;

@@ -60,6 +60,13 @@ describe('checkService', () => {
   test('without NodePorts the load balancer follows endpoints in any case', () => {
     expect(check({ service: { allocateLoadBalancerNodePorts: false } }).isFastDrain).toBe(true);
   });
+  test.each<[string, ExampleChanges]>([
+    ['NodePorts that were allocated before', { service: { ports: [{ port: 80, nodePort: 30080 }] } }],
+    ['the transparent path, which goes to nodes', { annotations: { 'lb.switchyard.dev/path': 'transparent' } }],
+  ])('allocateLoadBalancerNodePorts: false with %s follows health checks only', (_, changes) => {
+    const service = { allocateLoadBalancerNodePorts: false, ...changes.service };
+    expect(check({ ...changes, service }).isFastDrain).toBe(false);
+  });
   test('a wrong annotation does not matter where the profile is named', () => {
     const annotations = { 'lb.switchyard.dev/health-check-profile': 'elb' };
     expect(check({ annotations }).deployments.length).toBe(1);

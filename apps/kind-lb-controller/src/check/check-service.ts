@@ -1,3 +1,4 @@
+import type { V1Service } from '@kubernetes/client-node';
 import { ConfigError, type KnownProxy, type Millis } from '@switchyard/core';
 import { defaultHealthProfile, healthProfile } from '../health-profile/health-profiles.ts';
 import { type AnnotationProblem, parseAnnotations } from '../plan/annotations.ts';
@@ -36,9 +37,7 @@ export function checkService(objects: ClusterObjects, config: CheckConfig): Chec
   const { drain, proxy } = config;
   const { settings, problems } = parseAnnotations(service.metadata?.annotations ?? {}, defaultsOf(config));
   const profiles = config.profiles ?? [annotatedProfile(settings, problems)];
-  // Without NodePorts the load balancer goes to endpoints, and follows their slices in any case.
-  const isFastDrain =
-    (settings?.isFastDrain ?? config.isFastDrain) || service.spec?.allocateLoadBalancerNodePorts === false;
+  const isFastDrain = (settings?.isFastDrain ?? config.isFastDrain) || goesToEndpoints(service, settings);
   const options = { policy, profiles, drain, proxy, isFastDrain } as const;
   const deployments = objects.deployments
     .map((deployment) => checkWorkload(workloadOf(deployment, objects), options))
@@ -55,6 +54,12 @@ export function checkService(objects: ClusterObjects, config: CheckConfig): Chec
     warnings: serviceWarnings(objects, config),
     isLossless: rows.length > 0 && rows.every(({ worst, duration }) => worst === 0 && duration !== undefined),
   };
+}
+
+/** Whether the load balancer sends to endpoints, for want of NodePorts: then it follows their slices in any case. */
+function goesToEndpoints({ spec }: V1Service, settings: ServiceSettings | undefined): boolean {
+  const hasNodePort = spec?.ports?.some(({ nodePort }) => nodePort !== undefined) ?? false;
+  return spec?.allocateLoadBalancerNodePorts === false && !hasNodePort && settings?.path !== 'transparent';
 }
 
 function serviceWarnings({ service, deployments }: ClusterObjects, { namespace }: CheckConfig): readonly Warning[] {

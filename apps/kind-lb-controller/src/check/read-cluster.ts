@@ -21,7 +21,7 @@ export async function readCluster(
 ): Promise<ClusterObjects> {
   const core = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
   const apps = `/apis/apps/v1/namespaces/${encodeURIComponent(namespace)}/deployments`;
-  const service = await readOne<V1Service>(client, `${core}/services`, name, signal);
+  const service = await readOne<V1Service>(client, `${core}/services`, { kind: 'Service', namespace, name }, signal);
   const selector = service.spec?.selector ?? {};
   const isSelecting = Object.keys(selector).length > 0;
   const [deployments, pods, nodes] = await Promise.all([
@@ -29,7 +29,7 @@ export async function readCluster(
       ? isSelecting
         ? readAll<V1Deployment>(client, apps, {}, signal)
         : []
-      : [await readOne<V1Deployment>(client, apps, deployment, signal)],
+      : [await readOne<V1Deployment>(client, apps, { kind: 'Deployment', namespace, name: deployment }, signal)],
     isSelecting ? readAll<V1Pod>(client, `${core}/pods`, selector, signal) : [],
     readAll<V1Node>(client, '/api/v1/nodes', {}, signal),
   ]);
@@ -41,12 +41,25 @@ function isSubset(selector: Readonly<Record<string, string>>, labels: Readonly<R
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
 
-async function readOne<T>(client: ApiClient, collection: string, name: string, signal: AbortSignal): Promise<T> {
+interface ObjectName {
+  readonly kind: 'Service' | 'Deployment';
+  readonly namespace: string;
+  readonly name: string;
+}
+
+async function readOne<T>(
+  client: ApiClient,
+  collection: string,
+  { kind, namespace, name }: ObjectName,
+  signal: AbortSignal,
+): Promise<T> {
   try {
     return await readJson<T>(client, `${collection}/${encodeURIComponent(name)}`, new URLSearchParams(), signal);
   } catch (error) {
     if (!(error instanceof ApiServerError) || error.status !== 404) throw error;
-    throw new ConfigError('check.not-found', `${collection} has no '${name}'; is --namespace right?`, { cause: error });
+    throw new ConfigError('check.not-found', `there is no ${kind} ${namespace}/${name}; is --namespace right?`, {
+      cause: error,
+    });
   }
 }
 

@@ -121,6 +121,10 @@ test.each([['--help'], ['run', '--help']])('help lists flags, subcommands and an
   }
 });
 
+test('the version', () => {
+  expect(parseConfig(['--version'])).toEqual({ kind: 'help', text: 'switchyard-lb 0.0.0\n' });
+});
+
 test.each([['check'], ['profiles']] as const)('%s gets the arguments after it', (kind) => {
   expect(parseConfig([kind, 'a', '--help'])).toEqual({ kind, args: ['a', '--help'] });
 });
@@ -128,7 +132,8 @@ test.each([['check'], ['profiles']] as const)('%s gets the arguments after it', 
 describe('one clear line for', () => {
   test.each<[what: string, flags: readonly string[], message: RegExp]>([
     ['an unknown flag', [...base, '--foo'], /unknown option '--foo'/],
-    ['an argument', [...base, 'foo'], /too many arguments/],
+    ['an argument', [...base, 'foo'], /^there is no command 'foo'; there is run, check and profiles; see --help$/],
+    ['a wrong choice', ['--runtime=lxc'], /Allowed choices are docker, process; see --help$/],
     ['no API server', ['--runtime=process', '--address', '172.18.0.50'], /--kubeconfig FILE/],
     ['no addresses', kubeconfig, /either --address or --pool/],
     ['both kinds of addresses', [...base, '--pool', '10.0.0.0/24'], /either --address or --pool/],

@@ -14,6 +14,7 @@ import { newRunCommand, type RawFlags } from './run-flags.ts';
 /** What this process is to do. */
 export type Config =
   | RunConfig
+  /** To be printed: how we are used, or which version we are. */
   | { readonly kind: 'help'; readonly text: string }
   /** Subcommands, with the arguments after their names. */
   | { readonly kind: 'check'; readonly args: readonly string[] }
@@ -37,8 +38,12 @@ function parseRun(args: readonly string[], env: Environment): Config {
     command.parse([...args], { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.code === 'commander.helpDisplayed') return { kind: 'help', text: help };
-    const reason = error.message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');
+    if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version')
+      return { kind: 'help', text: help };
+    const reason =
+      error.code === 'commander.excessArguments'
+        ? `there is no command '${command.args[0]}'; there is run, check and profiles`
+        : oneLine(error);
     throw new ConfigError('lb.flags', `${reason}; see --help`, { cause: error });
   }
   const raw = command.opts<RawFlags>();
@@ -52,6 +57,13 @@ function parseRun(args: readonly string[], env: Environment): Config {
     eventLog: raw.eventLog === undefined ? undefined : resolve(raw.eventLog),
     logLevel: raw.logLevel,
   };
+}
+
+function oneLine({ message }: CommanderError): string {
+  return message
+    .replace(/^error: /, '')
+    .replaceAll(/\s*\n\s*/g, ' ')
+    .replace(/\.$/, '');
 }
 
 /** The process runtime has one cluster, which needs no name of its own. */

@@ -47,7 +47,8 @@ const annotations = `
 Annotations of a Service:
   lb.switchyard.dev/health-check-profile       as --health-check-profile
   lb.switchyard.dev/health-check-interval      as the flags of these names; likewise -down-interval, -fall, -rise, -timeout
-  lb.switchyard.dev/path                       proxy (default), or transparent: the client's address is kept, TCP and UDP
+  lb.switchyard.dev/path                       proxy (default), or transparent: clients' addresses are kept up to the nodes' proxies, and
+                                               behind them with externalTrafficPolicy: Local; TCP and UDP
   lb.switchyard.dev/proxy-protocol             v2: TCP connections begin with a PROXY protocol header
   lb.switchyard.dev/fast-drain                 true, false: as --fast-drain
 
@@ -61,6 +62,7 @@ export function newRunCommand(): Command {
     .addHelpText('after', annotations)
     .configureHelp({ helpWidth: 140 })
     .helpOption('-h, --help', 'show this text')
+    .version(`switchyard-lb ${version}`, '--version', 'show the version')
     .exitOverride()
     .configureOutput({ writeOut: () => undefined, writeErr: () => undefined })
     .allowExcessArguments(false);

@@ -29,6 +29,7 @@ beforeEach(() => {
     },
     clock,
   });
+  for (const cluster of ['a', 'b']) desk.adopt(cluster, []);
 });
 
 test('nothing is granted before the source is known', async () => {
@@ -94,7 +95,7 @@ test('an address that is given back in one cluster goes to who waits for it in a
 });
 
 test('what runs already keeps its address, whoever asks first', async () => {
-  desk.adopt([{ id: idOf('a', 'two'), addresses: [parseIp('172.18.255.1')] }]);
+  desk.adopt('a', [{ id: idOf('a', 'two'), addresses: [parseIp('172.18.255.1')] }]);
   desk.observe('a', [lbService('default/one'), lbService('default/two')]);
   await desk.refresh(millis(0), signal);
   expect(desk.grantOf(idOf('a', 'one'))?.addresses).toEqual(['172.18.255.2']);
@@ -107,9 +108,56 @@ test('a cluster that nobody serves for a while keeps its addresses; one that is 
   desk.leave('a');
   desk.observe('b', [lbService('default/two')]);
   expect(desk.grantOf(idOf('b', 'two'))?.addresses).toEqual(['172.18.255.2']);
+  desk.adopt('a', [{ id: idOf('a', 'one'), addresses: [parseIp('172.18.255.1')] }]);
   desk.observe('a', [lbService('default/one')]);
   expect(desk.grantOf(idOf('a', 'one'))?.addresses).toEqual(['172.18.255.1']);
   desk.forget('a');
   desk.observe('b', [lbService('default/two'), lbService('default/three')]);
   expect(desk.grantOf(idOf('b', 'three'))?.addresses).toEqual(['172.18.255.1']);
+});
+
+test('a load balancer of a cluster that nobody serves here yet, or somebody else serves, keeps its address', async () => {
+  const running = { id: idOf('b', 'two'), addresses: [parseIp('172.18.255.1')] };
+  source = { ...pool, held: [running] };
+  desk.leave('b');
+  await desk.refresh(millis(0), signal);
+  desk.observe('a', [lbService('default/one')]);
+  expect(desk.grantOf(idOf('a', 'one'))?.addresses).toEqual(['172.18.255.2']);
+  desk.observe('b', [lbService('default/two')]);
+  expect(desk.grantOf(idOf('b', 'two'))).toBeUndefined(); // nobody has told what runs there
+  desk.adopt('b', [running]);
+  expect(desk.grantOf(idOf('b', 'two'))?.addresses).toEqual(['172.18.255.1']);
+  // Whoever serves it next has removed that one.
+  desk.leave('b');
+  source = { ...pool, held: [] };
+  await clock.advance(1);
+  await desk.refresh(millis(0), signal);
+  desk.observe('a', [lbService('default/one'), lbService('default/late', { createdAt: '2026-02-01T00:00:00Z' })]);
+  expect(desk.grantOf(idOf('a', 'late'))?.addresses).toEqual(['172.18.255.1']);
+});
+
+test('a cluster that is gone keeps nothing, whatever happened since it was served', async () => {
+  desk.observe('a', [lbService('default/one')]);
+  await desk.refresh(millis(0), signal);
+  desk.leave('a');
+  desk.observe('b', [lbService('default/two')]);
+  desk.forget('a');
+  desk.observe('b', [lbService('default/two'), lbService('default/three')]);
+  expect(desk.grantOf(idOf('b', 'three'))?.addresses).toEqual(['172.18.255.1']);
+});
+
+test('what a load balancer was given is known until it is released', async () => {
+  desk.observe('a', [lbService('default/one')]);
+  await desk.refresh(millis(0), signal);
+  desk.observe('a', [lbService('default/one', { spec: { loadBalancerClass: 'example.com/lb' } })]);
+  expect(desk.addressesOf(idOf('a', 'one'))).toEqual(['172.18.255.1']);
+  desk.release(idOf('a', 'one'));
+  expect(desk.addressesOf(idOf('a', 'one'))).toEqual([]);
+});
+
+test('a source that cannot be read is asked for once for all who wait', async () => {
+  source = new HostError('docker.engineDown', 'the engine is away');
+  const all = await Promise.allSettled(Array.from({ length: 10 }, () => desk.refresh(millis(0), signal)));
+  expect(all.every(({ status }) => status === 'rejected')).toBe(true);
+  expect(reads).toBe(1);
 });

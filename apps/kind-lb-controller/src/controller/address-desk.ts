@@ -1,7 +1,13 @@
 import { type Clock, type IpAddress, isEqual, type Millis, type ServiceKey } from '@switchyard/core';
 import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
-import { AddressBook, type HeldAddresses } from '../plan/address-book.ts';
-import { type AddressGrant, type AddressSource, type LoadBalancerKey, loadBalancerKey } from '../plan/ip-pool.ts';
+import { AddressBook } from '../plan/address-book.ts';
+import {
+  type AddressGrant,
+  type AddressSource,
+  type HeldAddresses,
+  type LoadBalancerKey,
+  loadBalancerKey,
+} from '../plan/ip-pool.ts';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 
 /** Where a desk asks for the source. */
@@ -16,15 +22,19 @@ export type OnGrants = (services: readonly ServiceKey[]) => void;
 
 /**
  * The address book of all clusters, with the source it draws from and grants that are worked out once per change. Nothing
- * is granted before the source is known.
+ * is granted before the source is known, and to a cluster before it is known what runs there. Of a cluster that is not
+ * ours, or not yet, the source tells what it has: somebody else may serve it.
  */
 export class AddressDesk {
   readonly #options: AddressDeskOptions;
   readonly #book = new AddressBook();
   readonly #listeners = new Map<string, OnGrants>();
+  /** Clusters of which we know what runs, because nobody else makes or removes load balancers there. */
+  readonly #adopted = new Set<string>();
   #source: AddressSource | undefined;
   #readAt = -Infinity;
-  #reading: Promise<AddressSource> | undefined;
+  /** One reads for all who ask meanwhile; if that one is aborted, the others ask themselves. */
+  #reading: { readonly source: Promise<AddressSource>; readonly isAborted: () => boolean } | undefined;
   #grants: ReadonlyMap<LoadBalancerKey, AddressGrant> = new Map();
   #isStale = false;
 
@@ -40,14 +50,15 @@ export class AddressDesk {
   /** Its Services ask no longer; what they have been given stays theirs. */
   leave(cluster: string): void {
     this.#listeners.delete(cluster);
+    this.#adopted.delete(cluster);
     this.#book.observe(cluster, []);
     this.#isStale = true;
   }
 
   /** The cluster is gone, and its load balancers with it: what they had is free. */
   forget(cluster: string): void {
-    for (const { id } of this.#grants.values()) if (id.cluster === cluster) this.#book.release(id);
     this.leave(cluster);
+    this.#book.replace((one) => one === cluster, []);
     this.#assign();
   }
 
@@ -55,21 +66,25 @@ export class AddressDesk {
   async refresh(maxAge: Millis, signal: AbortSignal): Promise<void> {
     const { clock, readSource } = this.#options;
     if (this.#source !== undefined && clock.monotonic() - this.#readAt <= maxAge) return;
-    // One reads for all who ask meanwhile; if it is aborted, the others ask themselves.
-    const isFirst = this.#reading === undefined;
-    this.#reading ??= readSource(signal).finally(() => (this.#reading = undefined));
-    try {
-      this.#take(await this.#reading);
-    } catch (error) {
-      signal.throwIfAborted();
-      if (isFirst) throw error;
-      this.#take(await readSource(signal));
+    for (;;) {
+      const reading = (this.#reading ??= {
+        source: readSource(signal).finally(() => (this.#reading = undefined)),
+        isAborted: () => signal.aborted,
+      });
+      try {
+        return this.#take(await reading.source);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!reading.isAborted()) throw error;
+      }
     }
   }
 
-  /** What runs already, perhaps since an earlier controller. */
-  adopt(existing: Iterable<HeldAddresses>): void {
-    this.#book.adopt(existing);
+  /** What runs of a cluster that we serve, perhaps since an earlier controller: from now on it is granted addresses, until `leave`. */
+  adopt(cluster: string, existing: Iterable<HeldAddresses>): void {
+    if (this.#adopted.has(cluster)) this.#book.adopt(existing);
+    else this.#book.replace((one) => one === cluster, existing);
+    this.#adopted.add(cluster);
     this.#isStale = true;
   }
 
@@ -92,21 +107,24 @@ export class AddressDesk {
     return this.#source !== undefined;
   }
 
-  /** Undefined: the Service is not ours, or the source is not known. */
+  /** Undefined: the Service is not ours, its cluster was not adopted, or the source is not known. */
   grantOf(id: LoadBalancerId): AddressGrant | undefined {
+    if (!this.#adopted.has(id.cluster)) return undefined;
     this.#assign();
     return this.#grants.get(loadBalancerKey(id));
   }
 
   /** Addresses a load balancer has been given, whether or not it still wants them. */
   addressesOf(id: LoadBalancerId): readonly IpAddress[] {
-    return this.#grants.get(loadBalancerKey(id))?.addresses ?? [];
+    return this.#book.addressesOf(id);
   }
 
   #take(source: AddressSource): void {
     this.#readAt = this.#options.clock.monotonic();
     if (isEqual(this.#source, source)) return;
     this.#source = source;
+    const { held } = source.kind === 'pool' ? source : { held: undefined };
+    if (held !== undefined) this.#book.replace((cluster) => !this.#adopted.has(cluster), held);
     this.#isStale = true;
     this.#assign();
   }

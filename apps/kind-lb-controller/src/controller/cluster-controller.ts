@@ -124,13 +124,14 @@ export class ClusterController {
       const { message } = answer;
       if (message !== this.#trouble) log.warn('cannot tell what runs; will be tried again', { cluster, message });
       this.#trouble = message;
+      this.#sync.cannotAdopt(answer);
       if (!hadAsked) this.#addAll(false);
       return { status: 'retry' };
     }
     const isBack = this.#trouble !== undefined;
     if (isBack) log.info('the runtime works again', { cluster });
     this.#trouble = undefined;
-    addresses.adopt(answer.existing);
+    addresses.adopt(cluster, answer.existing);
     this.#sync.adopt(answer.existing);
     for (const key of this.#sync.known) this.#sync.disturb(key);
     this.#addAll(isBack);

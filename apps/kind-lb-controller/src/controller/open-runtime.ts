@@ -19,8 +19,6 @@ import type { Host } from './host.ts';
 export interface RuntimeNeeds {
   readonly host: Host;
   readonly listener: RuntimeListener;
-  /** Whether a cluster is served by this controller. */
-  readonly isServed: (cluster: string) => boolean;
 }
 
 /** A runtime, and where clusters can be found: undefined where only a kubeconfig says which. */
@@ -79,7 +77,7 @@ async function openProcess(
 
 function openDocker(
   { runtime: config, clusters, eventLog }: Omit<RunConfig, 'runtime'> & { readonly runtime: DockerConfig },
-  { host, listener, isServed }: RuntimeNeeds,
+  { host, listener }: RuntimeNeeds,
   stack: AsyncDisposableStack,
 ): OpenedRuntime {
   const { clock, random, log, hostname } = host;
@@ -88,7 +86,7 @@ function openDocker(
   const events = stack.use(new EngineEvents({ cli, clock, random, log }));
   const isDiscovered = clusters.kind === 'discovery';
   const followsTargets = eventLog !== undefined;
-  const places = { network, image, pool, publishOn, isDiscovered, isServed, followsTargets };
+  const places = { network, image, pool, publishOn, isDiscovered, followsTargets };
   const runtime = stack.use(new DockerRuntime({ cli, events, ...places, clock, log, listener }));
   const found = { cli, events, network, clusters: namesOf(clusters), ownHostname: hostname, clock, log };
   return { runtime, discovery: isDiscovered ? new KindDiscovery(found) : undefined };

@@ -110,11 +110,19 @@ test('with one family that has nodes it is ready, and says what the other one la
 
 test('a failure keeps the addresses of what ran before; nothing keeps none', () => {
   const failure = { reason: 'ImageNotFound', message: 'no image' };
-  expect(failedStatus({ problems: [] }, { ...failure, isGone: false })).toEqual({
+  const at = { cluster: 'kind' };
+  expect(failedStatus({ problems: [] }, { ...failure, ...at, isGone: false })).toEqual({
     ingress: undefined,
     conditions: [{ type: 'lb.switchyard.dev/Ready', status: 'False', ...failure }],
   });
-  expect(failedStatus({ problems: [] }, { ...failure, isGone: true }).ingress).toEqual([]);
+  expect(failedStatus({ problems: [] }, { ...failure, ...at, isGone: true }).ingress).toEqual([]);
+});
+
+test('a port that another Service has is told in the same words, whether the others are served or none is', () => {
+  const failure = { reason: 'PortConflict', message: 'x', cluster: 'kind', isGone: true };
+  const ofFailure = failedStatus({ problems: [conflict] }, failure).conditions[0];
+  expect(ofFailure).toEqual(statusWith([conflict]).conditions[0]);
+  expect(ofFailure?.message).toContain('Service default/older has it');
 });
 
 test.each<[string, readonly Problem[], string]>([

@@ -53,17 +53,25 @@ export function runningStatus(
   };
 }
 
-/**
- * The status of a Service whose load balancer cannot be made as asked for. `isGone`: there is none; otherwise what ran before
- * runs on, and its addresses stay announced.
- */
+/** Why a load balancer cannot be made as asked for. */
+export interface Failure {
+  /** CamelCase and stable. */
+  readonly reason: string;
+  readonly message: string;
+  /** There is none; otherwise what ran before runs on, and its addresses stay announced. */
+  readonly isGone: boolean;
+  /** The Service's. */
+  readonly cluster: string;
+}
+
+/** The status of a Service whose load balancer cannot be made as asked for. */
 export function failedStatus(
-  plan: Pick<ServicePlan, 'problems'>,
-  failure: { readonly reason: string; readonly message: string; readonly isGone: boolean },
+  { problems }: Pick<ServicePlan, 'problems'>,
+  { reason, message, isGone, cluster }: Failure,
 ): DesiredStatus {
   return {
-    ingress: failure.isGone ? [] : undefined,
-    conditions: [...portsCondition(plan.problems, undefined), readyCondition('False', failure.reason, failure.message)],
+    ingress: isGone ? [] : undefined,
+    conditions: [...portsCondition(problems, cluster), readyCondition('False', reason, message)],
   };
 }
 
@@ -92,7 +100,7 @@ function readyCondition(status: 'True' | 'False', reason: string, message: strin
   return { type: readyConditionType, status, reason, message: message.slice(0, maxMessage) };
 }
 
-function portsCondition(problems: readonly Problem[], cluster: string | undefined): readonly DesiredCondition[] {
+function portsCondition(problems: readonly Problem[], cluster: string): readonly DesiredCondition[] {
   const ofPorts = problems.filter(isPortError);
   const [first] = ofPorts;
   if (first === undefined) return [];

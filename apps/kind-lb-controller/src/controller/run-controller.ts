@@ -19,13 +19,11 @@ export async function runController(config: RunConfig, host: Host, signal: Abort
   await using stack = new AsyncDisposableStack();
   const eventLog = config.eventLog === undefined ? undefined : stack.use(openEventLog(config.eventLog));
   const disturbances = new Disturbances();
-  const isServed = (cluster: string): boolean => isKnown(cluster);
-  let isKnown = (cluster: string): boolean => config.clusters.kind === 'kubeconfig' && config.clusters.name === cluster;
   const listener = {
     onDisturbed: disturbances.tell.bind(disturbances),
     onTargetChange: (change: TargetChange) => tell(change, log, eventLog),
   };
-  const { runtime, discovery } = await openRuntime(config, { host, listener, isServed }, stack, signal);
+  const { runtime, discovery } = await openRuntime(config, { host, listener }, stack, signal);
   log.info('starting', { pid: process.pid, ...summaryOf(config) });
   const addresses = new AddressDesk({ readSource: (stop) => runtime.addressSource(stop), clock });
   const { defaults, lease, clusters } = config;
@@ -42,7 +40,6 @@ export async function runController(config: RunConfig, host: Host, signal: Abort
       log,
     }),
   );
-  isKnown = (cluster) => set.has(cluster);
   await discovery.watchClusters((found) => set.update(found), signal);
 }
 

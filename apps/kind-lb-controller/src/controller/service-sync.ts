@@ -11,11 +11,11 @@ import {
 } from '@switchyard/core';
 import { isOurs, type LoadBalancerService, ourLoadBalancerClass } from '../cluster/cluster-objects.ts';
 import type { SyncedView } from '../cluster/cluster-store.ts';
-import { planService } from '../plan/plan-services.ts';
+import { planService } from '../plan/plan-service.ts';
 import { problemText } from '../plan/problem.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
-import type { ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
+import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { AddressDesk } from './address-desk.ts';
 import { type KnownLoadBalancer, KnownLoadBalancers } from './known-load-balancers.ts';
@@ -54,6 +54,7 @@ export class ServiceSync {
   readonly #options: ServiceSyncOptions;
   readonly #loadBalancers = new KnownLoadBalancers();
   readonly #writes = new OwnWrites();
+  #unknownBecause: Trouble | undefined;
 
   constructor(options: ServiceSyncOptions) {
     this.#options = options;
@@ -64,8 +65,14 @@ export class ServiceSync {
     return this.#loadBalancers.keys;
   }
 
+  /** It cannot be told what exists: until it is, no Service gets addresses, and this is what it is told. */
+  cannotAdopt(why: Trouble): void {
+    this.#unknownBecause = why;
+  }
+
   /** These exist, perhaps since an earlier controller. */
   adopt(existing: readonly ExistingLoadBalancer[]): void {
+    this.#unknownBecause = undefined;
     for (const { id } of existing) this.#loadBalancers.begin(id.service);
   }
 
@@ -95,13 +102,16 @@ export class ServiceSync {
   async #serve(service: LoadBalancerService, view: SyncedView, signal: AbortSignal): Promise<RunOutcome> {
     const { addresses, events, cluster, defaults } = this.#options;
     const { key } = service.record;
-    const isNew = service.ingress.length === 0 && this.#loadBalancers.find(key)?.applied === undefined;
+    const isNew = this.#loadBalancers.find(key)?.applied === undefined;
     if (isNew || !addresses.isOpen) {
       const trouble = await askRuntime(() => addresses.refresh(maxSourceAge, signal), signal);
       if (trouble !== undefined) return this.#failed(service, { ...trouble, problems: [] }, signal);
     }
     const grant = addresses.grantOf(this.#idOf(key));
-    if (grant === undefined) return retry; // deleted in this very moment
+    if (grant === undefined) {
+      const why = this.#unknownBecause;
+      return why === undefined ? retry : this.#failed(service, { ...why, problems: [] }, signal);
+    }
     const plan = planService(service, {
       cluster,
       nodes: view.nodes,
@@ -121,7 +131,7 @@ export class ServiceSync {
       message: plan.problems.map((problem) => problemText(problem, cluster)).join('; '),
     };
     if (planned.status === 'keep') {
-      await this.#writeStatus(service, failedStatus(plan, { ...failure, isGone: false }), signal);
+      await this.#writeStatus(service, failedStatus(plan, { ...failure, cluster, isGone: false }), signal);
       return done;
     }
     return this.#refuse(plan, failure, signal);
@@ -169,11 +179,14 @@ export class ServiceSync {
     const before = loadBalancer.applied;
     if (before !== undefined && !loadBalancer.isDisturbed && isEqual(before.spec, spec)) return before;
     loadBalancer.isDisturbed = false; // it may be disturbed again while the runtime works
-    const outcome = await askRuntime(() => runtime.ensure(spec, signal), signal);
-    if ('reason' in outcome) {
-      loadBalancer.isDisturbed = true;
-      return outcome;
+    let outcome: Awaited<ReturnType<typeof askRuntime<EnsureOutcome>>> | undefined;
+    try {
+      outcome = await askRuntime(() => runtime.ensure(spec, signal), signal);
+    } finally {
+      // However it went wrong: half of it may be done.
+      if (outcome === undefined || 'reason' in outcome) loadBalancer.isDisturbed = true;
     }
+    if ('reason' in outcome) return outcome;
     const { where, published, status } = outcome;
     loadBalancer.applied = { spec, place: { where, published } };
     const fields = { service: spec.id.service, addresses: spec.addresses, where };
@@ -187,7 +200,7 @@ export class ServiceSync {
     failure: { readonly reason: string; readonly message: string },
     signal: AbortSignal,
   ): Promise<RunOutcome> {
-    const { events } = this.#options;
+    const { events, cluster } = this.#options;
     const { service } = plan;
     const id = this.#idOf(service.record.key);
     if (this.#loadBalancers.has(id.service) || service.finalizers.includes(cleanupFinalizer)) {
@@ -198,7 +211,7 @@ export class ServiceSync {
       ({ reason, message }) => reason === failure.reason && message === failure.message,
     );
     if (isNews) events.failed(service, 'ensure', failure.message);
-    const written = await this.#writeStatus(service, failedStatus(plan, { ...failure, isGone: true }), signal);
+    const written = await this.#writeStatus(service, failedStatus(plan, { ...failure, cluster, isGone: true }), signal);
     if (written !== undefined) await this.#removeFinalizer(written, signal);
     return done;
   }
@@ -257,14 +270,14 @@ export class ServiceSync {
     failure: { readonly reason: string; readonly message: string; readonly problems: ServicePlan['problems'] },
     signal: AbortSignal,
   ): Promise<RunOutcome> {
-    const { events, log } = this.#options;
+    const { events, log, cluster } = this.#options;
     events.failed(service, 'ensure', failure.message);
     log.warn('cannot ensure a load balancer; will be tried again', {
       service: service.record.key,
       reason: failure.reason,
       message: failure.message,
     });
-    await this.#writeStatus(service, failedStatus(failure, { ...failure, isGone: false }), signal);
+    await this.#writeStatus(service, failedStatus(failure, { ...failure, cluster, isGone: false }), signal);
     return retry;
   }
 

@@ -22,16 +22,16 @@ const balancers: readonly FakeAnswer[] = [
   { when: 'container inspect lb', stdout: JSON.stringify([container('lb', '10.89.0.5', labels)]) },
 ];
 
-async function reservedBy(answers: readonly FakeAnswer[], isServed: boolean): Promise<unknown> {
+async function sourceOf(answers: readonly FakeAnswer[]): Promise<unknown> {
   using engine = new FakeEngine([...answers, ...balancers], 'podman');
   const cli = new DockerCli({ program: engine.program });
-  return await readAddressSource({ cli, network: 'kind', pool: [], isServed: () => isServed }, signal);
+  return await readAddressSource({ cli, network: 'kind', pool: [] }, signal);
 }
 
 const old = '[{"name":"kind","subnets":[{"subnet":"10.89.0.0/24","gateway":"10.89.0.254"}]}]';
 
 describe('the pool on a network', () => {
-  test('leaves out what others have: the gateway, containers, load balancers of other controllers', async () => {
+  test('leaves out what others have: the gateway, containers; and tells what load balancers have', async () => {
     const attached = [
       { when: 'network inspect kind', stdout: old },
       { when: 'ps * network=kind', stdout: 'node\n' },
@@ -39,13 +39,13 @@ describe('the pool on a network', () => {
     ];
     const usual = ['10.89.0.254', '10.89.0.0', '10.89.0.1', '10.89.0.255', '10.89.0.7'];
     const cidrs = ['10.89.0.192/26'];
-    expect(await reservedBy(attached, true)).toEqual({ kind: 'pool', cidrs, reserved: usual });
-    expect(await reservedBy(attached, false)).toEqual({ kind: 'pool', cidrs, reserved: [...usual, '10.89.0.200'] });
+    const held = [{ id: { cluster: 'other', service: 'a/b' }, addresses: ['10.89.0.200'] }];
+    expect(await sourceOf(attached)).toEqual({ kind: 'pool', cidrs, reserved: usual, held });
   });
 
   test('that is too small is an error that says what to do', async () => {
     const tiny = { when: 'network inspect kind', stdout: old.replace('/24', '/30') };
-    await expect(reservedBy([tiny], true)).rejects.toThrow(
+    await expect(sourceOf([tiny])).rejects.toThrow(
       'network kind (10.89.0.0/30) is too small for load balancers; name addresses with --pool',
     );
   });
@@ -54,7 +54,7 @@ describe('the pool on a network', () => {
     using engine = new FakeEngine([{ when: 'network inspect kind', stdout: old }], 'podman');
     const cli = new DockerCli({ program: engine.program });
     const pool = [parseCidr('10.90.0.0/24')];
-    const options = { cli, network: 'kind', pool, isServed: () => true };
+    const options = { cli, network: 'kind', pool };
     await expect(readAddressSource(options, signal)).rejects.toThrow('--pool: 10.90.0.0/24 is not inside network kind');
   });
 });

@@ -14,8 +14,6 @@ export interface AddressSourceOptions {
   readonly network: string;
   /** Empty: the top end of each of the network's subnets. */
   readonly pool: readonly Cidr[];
-  /** Whether this controller serves the cluster: addresses of load balancers of other ones are theirs. */
-  isServed(cluster: string): boolean;
 }
 
 /** Looks a network up. Rejects with `CliError`; it says what to do when there is no such network. */
@@ -24,11 +22,11 @@ export async function inspectNetwork(cli: DockerCli, name: string, signal: Abort
 }
 
 /**
- * Where addresses come from now: pool, and what others have in it. Rejects with `CliError` (no such network, no engine), and with
+ * Where addresses come from now: pool, what others have in it, and what load balancers have, of whatever cluster. Rejects with `CliError` (no such network, no engine), and with
  * `ConfigError` when the pool is not the network's, or the network has no room for one.
  */
 export async function readAddressSource(options: AddressSourceOptions, signal: AbortSignal): Promise<AddressSource> {
-  const { cli, network: name, pool, isServed } = options;
+  const { cli, network: name, pool } = options;
   const network = await inspectNetwork(cli, name, signal);
   checkPool(pool, name, network.subnets);
   const cidrs = pool.length > 0 ? pool : network.subnets.flatMap((subnet) => defaultPool(subnet) ?? []);
@@ -40,14 +38,16 @@ export async function readAddressSource(options: AddressSourceOptions, signal: A
     );
   }
   const ours = await listContainers(cli, [`label=${labels.cluster}`], signal);
-  const ofOthers = ours.filter(({ labels: all }) => isServed(idOf(all)?.cluster ?? '') === false);
+  const held = ours.flatMap(({ labels: all }) => {
+    const id = idOf(all);
+    return id === undefined ? [] : [{ id, addresses: addressesOf(all) }];
+  });
   const reserved: readonly IpAddress[] = [
     ...network.gateways,
     ...network.subnets.flatMap(unusableAddresses),
     ...(await containerAddresses(cli, network, signal)),
-    ...ofOthers.flatMap(({ labels: all }) => addressesOf(all)),
   ];
-  return { kind: 'pool', cidrs, reserved: [...new Set(reserved)] };
+  return { kind: 'pool', cidrs, reserved: [...new Set(reserved)], held };
 }
 
 /** Those the engine gave to containers on the network. */

@@ -25,6 +25,8 @@ const there: readonly FakeAnswer[] = [
   { when: 'events *', lasts: 60 },
 ];
 const listed = { when: 'ps * label=io.x-k8s.kind.cluster', stdout: 'c1\n' };
+/** A stream that breaks off makes us look again. */
+const short = { when: 'events *', lasts: 1, times: 1 };
 const down = { stderr: 'Cannot connect to the Docker daemon', exitCode: 1 };
 
 /** Watches until `enough`, or until the watching ends by itself; then what it ended with. */
@@ -61,6 +63,32 @@ describe('the search for clusters', () => {
     expect(found).toEqual({ end: 'enough', names: [[], ['kind']], log: [] });
   });
 
+  test('finds clusters although the network is missing: their Services are to be told', async () => {
+    const missing = { when: 'network inspect kind', stderr: 'Error: No such network: kind', exitCode: 1 };
+    using engine = new FakeEngine([listed, missing, ...there]);
+    const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1);
+    expect(found).toEqual({ end: 'enough', names: [['kind']], log: [] });
+  });
+
+  test('leaves alone, and says so once, what is on another network: load balancers could not reach it', async () => {
+    const elsewhere = { ...settings, Networks: { other: { IPAddress: '172.20.0.2' } } };
+    const inspected = JSON.stringify([{ ...container, NetworkSettings: elsewhere }]);
+    const moved = { when: 'container inspect c1', stdout: inspected, times: 1 };
+    using engine = new FakeEngine([listed, moved, short, ...there]);
+    const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1);
+    expect(found).toEqual({
+      end: 'enough',
+      names: [[], ['kind']],
+      log: ['warn a cluster on another network is left alone'],
+    });
+  });
+
+  test('says what it waits for, once', async () => {
+    using engine = new FakeEngine([{ ...listed, stdout: '', times: 1 }, listed, short, ...there]);
+    const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1);
+    expect(found).toEqual({ end: 'enough', names: [[], ['kind']], log: ['info waiting for a kind cluster'] });
+  });
+
   test('finds the others beside one whose admin.conf cannot be read, and says so once', async () => {
     const labelsOf = (cluster: string): object => ({ ...labels, 'io.x-k8s.kind.cluster': cluster });
     const odd = { ...container, Id: 'c0', Name: '/odd-control-plane', Config: { Labels: labelsOf('a-odd') } };
@@ -74,13 +102,6 @@ describe('the search for clusters', () => {
     ]);
     const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1);
     expect(found).toEqual({ end: 'enough', names: [[], ['kind']], log: ['warn a kind cluster cannot be served'] });
-  });
-
-  test('finds clusters although the network is missing: their Services are to be told', async () => {
-    const missing = { when: 'network inspect kind', stderr: 'Error: No such network: kind', exitCode: 1 };
-    using engine = new FakeEngine([listed, missing, ...there]);
-    const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1);
-    expect(found).toEqual({ end: 'enough', names: [['kind']], log: [] });
   });
 
   test.each([

@@ -14,10 +14,12 @@ import { CliError } from './cli-failure.ts';
 import { idOf, kindLabels, labels } from './container-names.ts';
 import { listContainers, removeContainer } from './containers.ts';
 import type { DockerCli } from './docker-cli.ts';
+import type { EngineContainer } from './container-inspect.ts';
 import type { EngineEvent } from './engine-event.ts';
 import type { EngineEvents } from './engine-events.ts';
 import { type KindContainers, kindClusters, serverUrl } from './kind-containers.ts';
 import { withServer } from './kubeconfig-text.ts';
+import type { EngineNetwork } from './network-inspect.ts';
 
 /** Where kind clusters are looked for. */
 export interface KindDiscoveryOptions {
@@ -92,6 +94,8 @@ class Search {
   readonly #unreadable = new Set<string>();
   #told: string | undefined;
   #isToldBroken = false;
+  readonly #isToldElsewhere = new Set<string>();
+  #toldMissing = '';
   #isInside: boolean | undefined;
 
   constructor(options: KindDiscoveryOptions, onChange: (clusters: readonly DiscoveredCluster[]) => void) {
@@ -110,6 +114,7 @@ class Search {
     const { cli, log, clusters: wanted } = this.#options;
     try {
       const all = kindClusters(await listContainers(cli, [`label=${kindLabels.cluster}`], signal));
+      this.#tellMissing(all.map(({ cluster }) => cluster));
       const ours = all.filter(({ cluster }) => wanted.length === 0 || wanted.includes(cluster));
       for (const name of this.#found.keys())
         if (!ours.some(({ cluster }) => cluster === name)) this.#found.delete(name);
@@ -137,6 +142,10 @@ class Search {
     const { cluster, controlPlanes, server } = one;
     const [controlPlane] = controlPlanes;
     if (controlPlane === undefined || server === undefined) return true; // a container that starts is an event
+    if (await this.#isElsewhere(cluster, server, signal)) {
+      this.#found.delete(cluster);
+      return true;
+    }
     const url = serverUrl(server, await this.#isInsideNetwork(signal));
     const identity = [controlPlane.id, server.id, url].join(' ');
     if (url === undefined || this.#found.get(cluster)?.identity === identity) return url !== undefined;
@@ -166,14 +175,49 @@ class Search {
     this.#onChange(clusters);
   }
 
+  /**
+   * Whether the cluster's nodes are on other networks than ours, where load balancers could not reach them: another controller's. Not if ours
+   * is not there at all: then Services are told so.
+   */
+  async #isElsewhere(cluster: string, { networks }: EngineContainer, signal: AbortSignal): Promise<boolean> {
+    const { network, log } = this.#options;
+    if (networks.length === 0 || networks.includes(network)) return false;
+    if ((await this.#inspectNetwork(signal)) === undefined) return false;
+    if (!this.#isToldElsewhere.has(cluster)) {
+      const advice = 'serve it by a controller with --network';
+      log.warn('a cluster on another network is left alone', { cluster, networks, network, advice });
+    }
+    this.#isToldElsewhere.add(cluster);
+    return true;
+  }
+
+  /** What is waited for: nothing at all would be said of a cluster whose name is mistyped. */
+  #tellMissing(there: readonly string[]): void {
+    const { clusters: wanted, log } = this.#options;
+    const missing = wanted.filter((name) => !there.includes(name));
+    const isMissing = wanted.length === 0 ? there.length === 0 : missing.length > 0;
+    const text = isMissing ? JSON.stringify([missing, there]) : '';
+    if (isMissing && text !== this.#toldMissing) {
+      log.info('waiting for a kind cluster', { wanted: wanted.length === 0 ? 'any' : missing, there });
+    }
+    this.#toldMissing = text;
+  }
+
+  /** Undefined: there is none of that name. */
+  async #inspectNetwork(signal: AbortSignal): Promise<EngineNetwork | undefined> {
+    try {
+      return await inspectNetwork(this.#options.cli, this.#options.network, signal);
+    } catch (error) {
+      if (error instanceof CliError && error.failure.kind === 'noSuchNetwork') return undefined;
+      throw error;
+    }
+  }
+
   /** Nobody is on a network that is not there: clusters are found nevertheless, so that their Services are told what is missing. */
   async #isInsideNetwork(signal: AbortSignal): Promise<boolean> {
     if (this.#isInside !== undefined) return this.#isInside;
     const { cli, network: name, ownHostname } = this.#options;
-    const network = await inspectNetwork(cli, name, signal).catch((error: unknown) => {
-      if (error instanceof CliError && error.failure.kind === 'noSuchNetwork') return undefined;
-      throw error;
-    });
+    const network = await this.#inspectNetwork(signal);
     if (network === undefined) return false;
     const containers = network.containers ?? (await listContainers(cli, [`network=${name}`], signal));
     this.#isInside = containers.some((one) => one.name === ownHostname || isShortId(ownHostname, one.id));

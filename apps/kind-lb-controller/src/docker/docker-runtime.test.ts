@@ -61,6 +61,19 @@ describe('ensure', () => {
     expect(site.actions()).toEqual(['run', 'exec']);
   });
 
+  test('believes nothing of before once it was asked what there is: somebody else may have led meanwhile', async () => {
+    const missing = { when: 'container inspect *', stdout: '[]', stderr: 'No such container: x', exitCode: 1 };
+    const none = { when: 'ps --all *', stdout: '' };
+    await using site = fixture([{ when: 'run *', stdout: 'c1\n' }, worker, missing, none]);
+    await site.runtime.ensure(spec, signal);
+    await site.runtime.list('another', signal);
+    await site.runtime.ensure(spec, signal);
+    expect(site.actions()).toEqual(['run', 'exec']);
+    expect(await site.runtime.list(spec.id.cluster, signal)).toEqual([]);
+    expect(await site.runtime.ensure(spec, signal)).toMatchObject({ status: 'applied' });
+    expect(site.actions()).toEqual(['run', 'exec', 'run', 'exec']);
+  });
+
   test.each([
     ['Docker 20.10', '1.41\n', '--network=kind'],
     ['Docker 28, which refuses --sysctl for one interface', '1.48\n', '--network=name=kind,driver-opt='],

@@ -39,8 +39,6 @@ export interface DockerRuntimeOptions {
   readonly publishOn: string | undefined;
   /** Whether clusters were found by their kind containers, so that their load balancers may be removed when those are gone. */
   readonly isDiscovered: boolean;
-  /** Whether this controller serves the cluster; addresses of others' load balancers are not given away. Unless given: all. */
-  readonly isServed?: (cluster: string) => boolean;
   /** Whether changes of all targets are to be told, not only of those that kernel rules depend on. Costs a process per load balancer. */
   readonly followsTargets: boolean;
   readonly clock: Clock;
@@ -94,13 +92,15 @@ export class DockerRuntime implements LoadBalancerRuntime {
   }
 
   addressSource(signal: AbortSignal): Promise<AddressSource> {
-    const { cli, network, pool, isServed = () => true } = this.#options;
-    return readAddressSource({ cli, network, pool, isServed }, signal);
+    const { cli, network, pool } = this.#options;
+    return readAddressSource({ cli, network, pool }, signal);
   }
 
   async list(cluster: string, signal: AbortSignal): Promise<readonly ExistingLoadBalancer[]> {
     const containers = await listContainers(this.#options.cli, [`label=${labels.cluster}=${cluster}`], signal);
     for (const { name } of containers) this.#seen.add(name);
+    // Whoever asks is about to look at all of them: at a resync, or because somebody else served the cluster until now.
+    for (const [name, { spec }] of this.#applied) if (spec.id.cluster === cluster) this.#applied.delete(name);
     return containers.flatMap((one) => {
       const id = idOf(one.labels);
       return id?.cluster === cluster && one.name === containerName(id)

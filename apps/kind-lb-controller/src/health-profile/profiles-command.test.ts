@@ -17,6 +17,10 @@ describe('switchyard-lb profiles', () => {
     );
   });
 
+  test('says how it is used', () => {
+    expect(profilesCommand(['--help'])).toMatch(/^Usage: switchyard-lb profiles \[--output text\|json\]\n/);
+  });
+
   test.each([[['--output=yaml']], [['more']], [['--bogus']]])('refuses %j', (args) => {
     expect(() => profilesCommand(args)).toThrow(/^profiles: /);
   });

@@ -8,6 +8,7 @@ import { detectionTime, healthProfiles } from './health-profiles.ts';
  */
 export function profilesCommand(args: readonly string[]): string {
   const output = outputOf(args);
+  if (output === 'help') return usage;
   const profiles = Object.values(healthProfiles);
   if (output === 'json') return `${JSON.stringify(profiles, null, 2)}\n`;
   const width = Math.max(...profiles.map(({ name }) => name.length));
@@ -20,13 +21,22 @@ export function profilesCommand(args: readonly string[]): string {
     .join('');
 }
 
-function outputOf(args: readonly string[]): 'json' | 'text' {
-  let output: string | undefined;
+const usage = `Usage: switchyard-lb profiles [--output text|json]
+
+The health-check profiles there are, for --health-check-profile and the annotation lb.switchyard.dev/health-check-profile.
+`;
+
+const options = { output: { type: 'string', short: 'o' }, help: { type: 'boolean', short: 'h' } } as const;
+
+function outputOf(args: readonly string[]): 'help' | 'json' | 'text' {
+  let values: { readonly output?: string; readonly help?: boolean };
   try {
-    output = parseArgs({ args: [...args], options: { output: { type: 'string', short: 'o' } } }).values.output;
+    ({ values } = parseArgs({ args: [...args], options }));
   } catch (cause) {
     throw new ConfigError('profiles.flags', `profiles: ${messageOf(cause)}`, { cause });
   }
+  if (values.help === true) return 'help';
+  const { output } = values;
   if (output === undefined || output === 'text') return 'text';
   if (output === 'json') return 'json';
   throw new ConfigError('profiles.flags', `profiles: --output must be text or json, not ${JSON.stringify(output)}`);

@@ -6,23 +6,18 @@ import {
   type AddressRequest,
   type AddressSource,
   assignAddresses,
+  type HeldAddresses,
   type Holders,
   type LoadBalancerKey,
   loadBalancerKey,
 } from './ip-pool.ts';
 
-/** A load balancer and its addresses, as a runtime lists them. */
-export interface HeldAddresses {
-  readonly id: LoadBalancerId;
-  readonly addresses: readonly IpAddress[];
-}
-
 /**
  * Who has which address, for all clusters of one controller: they share the network. It keeps what was given in mind, so
  * that two clusters never get the same address while no status says yet who has it.
  *
- * Before the first `assign`, `adopt` what the runtime lists for every cluster; after a load balancer was removed, `release` it.
- * Until then nobody else gets its addresses, even if its Service is long gone.
+ * Before anything that `assign` gives to a cluster is used, `replace` by what the runtime lists for it; after a load balancer
+ * was removed, `release` it. Until then nobody else gets its addresses, even if its Service is long gone.
  */
 export class AddressBook {
   readonly #services = new Map<string, readonly LoadBalancerService[]>();
@@ -34,6 +29,17 @@ export class AddressBook {
       const key = loadBalancerKey(id);
       if (!this.#given.has(key)) this.#given.set(key, { id, addresses });
     }
+  }
+
+  /** These are all load balancers of some clusters: what was known of others of theirs is forgotten. */
+  replace(isOfThem: (cluster: string) => boolean, existing: Iterable<HeldAddresses>): void {
+    for (const [key, { id }] of this.#given) if (isOfThem(id.cluster)) this.#given.delete(key);
+    this.adopt([...existing].filter(({ id }) => isOfThem(id.cluster)));
+  }
+
+  /** What a load balancer was given, whether or not its Service still wants it. Empty: nothing, or it was released. */
+  addressesOf(id: LoadBalancerId): readonly IpAddress[] {
+    return this.#given.get(loadBalancerKey(id))?.addresses ?? [];
   }
 
   /** All Services of a cluster as they are now; none means that the cluster is gone. What it was given stays its own until released. */

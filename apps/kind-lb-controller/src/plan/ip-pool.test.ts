@@ -4,7 +4,6 @@ import {
   type AddressRequest,
   type AddressSource,
   assignAddresses,
-  isFromSource,
   type LoadBalancerKey,
   loadBalancerKey,
 } from './ip-pool.ts';
@@ -134,13 +133,4 @@ describe('shared addresses', () => {
       b: ['192.0.2.50'],
     });
   });
-});
-
-test.each([
-  ['192.0.2.50', shared('192.0.2.50'), true],
-  ['192.0.2.51', shared('192.0.2.50'), false],
-  ['192.0.2.51', pool('192.0.2.0/24'), true],
-  ['198.51.100.1', pool('192.0.2.0/24'), false],
-])('%s is from the source %j: %s', (ip, source, expected) => {
-  expect(isFromSource(source, parseIp(ip))).toBe(expected);
 });

@@ -23,7 +23,15 @@ export type AddressSource =
       readonly cidrs: readonly Cidr[];
       /** Never given to anybody: others have them. Absent: none. */
       readonly reserved?: readonly IpAddress[];
+      /** Load balancers of all clusters that draw from here, whoever serves them. Absent: only ours do. */
+      readonly held?: readonly HeldAddresses[];
     };
+
+/** A load balancer and its addresses, as a runtime lists them. */
+export interface HeldAddresses {
+  readonly id: LoadBalancerId;
+  readonly addresses: readonly IpAddress[];
+}
 
 /** One Service that wants addresses. */
 export interface AddressRequest {
@@ -109,11 +117,6 @@ export function assignAddresses(
   const grants =
     source.kind === 'shared' ? shareAddresses(byAge, source.addresses) : drawFromPool(byAge, new Pool(source, holders));
   return new Map(grants.map((grant) => [loadBalancerKey(grant.id), grant]));
-}
-
-/** Whether an address can have come from the source. */
-export function isFromSource(source: AddressSource, ip: IpAddress): boolean {
-  return source.kind === 'shared' ? source.addresses.includes(ip) : source.cidrs.some((cidr) => cidrContains(cidr, ip));
 }
 
 function shareAddresses(requests: readonly AddressRequest[], shared: readonly IpAddress[]): readonly AddressGrant[] {

@@ -48,7 +48,7 @@ export interface RuntimeListener {
 export interface LoadBalancerRuntime extends AsyncDisposable {
   /** Where addresses come from now, and which of them others have. Rejects while that cannot be told (no such network). */
   addressSource(signal: AbortSignal): Promise<AddressSource>;
-  /** All load balancers of a cluster that exist, also half-made ones. */
+  /** All load balancers of a cluster that exist, also half-made ones. The next `ensure` of each looks anew at what others may have changed. */
   list(cluster: string, signal: AbortSignal): Promise<readonly ExistingLoadBalancer[]>;
   /** Makes it run as described, without dropping a connection where it runs already. Cheap when nothing changed. */
   ensure(spec: LoadBalancerSpec, signal: AbortSignal): Promise<EnsureOutcome>;

@@ -8,12 +8,11 @@ import {
   type ServiceKey,
 } from '@switchyard/core';
 import { type LoadBalancerNode, type LoadBalancerService, newSliceProjection } from '../cluster/cluster-objects.ts';
-import type { SyncedView } from '../cluster/cluster-store.ts';
 import { healthProfile } from '../health-profile/health-profiles.ts';
 import { AddressBook } from '../plan/address-book.ts';
 import { type AddressSource, loadBalancerKey } from '../plan/ip-pool.ts';
-import { planServices } from '../plan/plan-services.ts';
-import type { ServicePlan } from '../plan/service-plan.ts';
+import { planService } from '../plan/plan-service.ts';
+import type { PlanContext, ServicePlan } from '../plan/service-plan.ts';
 import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
 
 /** One endpoint of a test, such as `10.244.1.5@node1`; after a space ` terminating` (still serving) or ` unready`. */
@@ -77,22 +76,22 @@ export interface PlanInput {
   readonly lastSettings?: ServiceSettings;
 }
 
-/** Plans the cluster `kind`, with a new address book. */
+/** Plans all Services of the cluster `kind`, with a new address book; ordered by key. */
 export function planOf(input: PlanInput): readonly ServicePlan[] {
   const slices = new EndpointIndex();
   for (const slice of input.slices ?? []) slices.upsert(slice);
-  const view: SyncedView = {
-    services: new Map(input.services.map((service) => [service.record.key, service])),
-    nodes: new Map(input.nodes.map((node) => [node.name, node])),
-    slices,
-  };
   const book = new AddressBook();
   book.observe('kind', input.services);
   const grants = book.assign(input.source);
-  return planServices(view, {
+  const context: PlanContext = {
     cluster: 'kind',
+    nodes: new Map(input.nodes.map((node) => [node.name, node])),
+    slices,
     grantOf: (service: ServiceKey) => grants.get(loadBalancerKey({ cluster: 'kind', service })),
     defaults: { ...planDefaults, ...input.defaults },
     lastSettingsOf: () => input.lastSettings,
-  });
+  };
+  return input.services
+    .toSorted((a, b) => (a.record.key < b.record.key ? -1 : 1))
+    .map((service) => planService(service, context));
 }

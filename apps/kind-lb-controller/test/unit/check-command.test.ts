@@ -98,9 +98,9 @@ describe('switchyard-lb check', () => {
     expect(await check('--help')).toMatchObject({ code: 0, text: expect.stringContaining('--drain-time') });
   });
   test.each<[what: string, args: readonly string[], message: RegExp]>([
-    ['a Service that is not there', ['none'], /services has no 'none'; is --namespace right\?/],
-    ['a Deployment that is not there', ['zeroapp', '--deployment=none'], /deployments has no 'none'/],
-    ['another namespace', ['zeroapp', '-n', 'kube-system'], /kube-system\/services has no 'zeroapp'/],
+    ['a Service that is not there', ['none'], /there is no Service default\/none; is --namespace right\?/],
+    ['a Deployment that is not there', ['zeroapp', '--deployment=none'], /there is no Deployment default\/none; /],
+    ['another namespace', ['zeroapp', '-n', 'kube-system'], /there is no Service kube-system\/zeroapp; /],
     ['no Service', [], /check: missing required argument 'service'/],
     ['an unknown profile', ['zeroapp', '--health-check-profile=elb'], /no health-check profile is called 'elb'/],
     ['an unknown proxy', ['zeroapp', '--proxy=cilium'], /Allowed choices are kube-proxy, kube-proxy-1.25, switchyard/],

@@ -9,6 +9,7 @@ import {
   type Service,
   startApiServer,
 } from '@switchyard/lab';
+import { expect } from 'vitest';
 import { AddressDesk } from '../../src/controller/address-desk.ts';
 import { Disturbances } from '../../src/controller/disturbances.ts';
 import { serveCluster } from '../../src/controller/serve-cluster.ts';
@@ -138,6 +139,24 @@ export class ControllerBench implements AsyncDisposable {
     return [...(await this.#eventsOf(name))]
       .sort((a, b) => (`${a.eventTime} ${a.metadata.name}` < `${b.eventTime} ${b.metadata.name}` ? -1 : 1))
       .map(({ type, reason, note = '' }): EventText => `${type} ${reason}: ${note}`);
+  }
+
+  /** Reasons of its events, in the order in which they were made. */
+  async eventReasonsOf(name: string): Promise<readonly string[]> {
+    return (await this.eventsOf(name)).map((text) => text.split(/[ :]/)[1] ?? '');
+  }
+
+  /** Waits until a Service is served as asked for. */
+  async served(name: string): Promise<void> {
+    await eventually(async () => expect(await this.readyOf(name)).toBe('True Serving'));
+  }
+
+  /** Waits until a Service is gone, and with it its load balancer. */
+  async gone(name: string): Promise<void> {
+    await eventually(async () => {
+      expect(await this.find(name)).toBeUndefined();
+      expect([...this.runtime.running.values()].map(({ id }) => id.service)).not.toContain(`default/${name}`);
+    });
   }
 
   /** Reasons of those that came more than once. */

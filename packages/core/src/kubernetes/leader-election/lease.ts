@@ -1,5 +1,5 @@
 import { ApiServerError } from '../../errors.ts';
-import type { Clock, Millis } from '../../time.ts';
+import { type Clock, type Millis, seconds } from '../../time.ts';
 import { failureFrom } from '../api-failure.ts';
 import type { JsonAnswer, JsonRequest, SendJson } from '../send-json.ts';
 import {
@@ -62,10 +62,20 @@ export class Lease {
 
   /** Lets go of it, so that the next candidate need not wait. Does nothing if it is not ours. */
   async release(signal: AbortSignal): Promise<void> {
+    if (!this.#isOurs || (await this.#empty(signal))) return;
+    // A renewal that was broken off may have been written all the same.
+    const current = await this.#read(signal);
+    if (current === undefined) return;
+    this.#observe(current);
+    if (this.#isOurs) await this.#empty(signal);
+  }
+
+  /** Writes that nobody holds it. False: somebody changed it first. */
+  async #empty(signal: AbortSignal): Promise<boolean> {
     const before = this.#observed;
-    if (!this.#isOurs || before === undefined) return;
+    if (before === undefined) return false;
     const now = leaseTime(this.#options.clock.now());
-    await this.#put(before, { ...before.record, holder: '', duration: 1000 as Millis, renewTime: now }, signal);
+    return this.#put(before, { ...before.record, holder: '', duration: seconds(1), renewTime: now }, signal);
   }
 
   get #isOurs(): boolean {

@@ -80,6 +80,30 @@ describe('one candidate', () => {
     expect(api.spec('lb')).toMatchObject({ holderIdentity: '', leaseDurationSeconds: 1 });
   });
 
+  test('gives the lease back although the answer to its last renewal never came', async () => {
+    const one = await candidate('a');
+    api.trouble = ({ method }) => (method === 'PUT' ? 'answerLost' : 'none');
+    await clock.advance(2000);
+    api.trouble = () => 'none';
+    one.stop.abort(stopped);
+    await settle();
+    expect(one.end).toBe(stopped);
+    expect(api.spec('lb')).toMatchObject({ holderIdentity: '' });
+  });
+
+  test('that is stopped leaves a lease alone that another one has by now', async () => {
+    const one = await candidate('a');
+    const { signal } = new AbortController();
+    const path = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/lb';
+    const { body } = await api.send({ method: 'GET', path }, signal);
+    const lease = JSON.parse(body) as { readonly spec: object };
+    await api.send({ method: 'PUT', path, body: { ...lease, spec: { ...lease.spec, holderIdentity: 'b' } } }, signal);
+    one.stop.abort(stopped);
+    await settle();
+    expect(one.end).toBe(stopped);
+    expect(api.spec('lb')).toMatchObject({ holderIdentity: 'b' });
+  });
+
   test('keeps the lease until its work has ended', async () => {
     const one = await candidate('a', { windingUp: 20_000 });
     one.stop.abort(stopped);

@@ -1,6 +1,5 @@
 import { type Port, ipFamilyOf, type ServiceRecord, tryParseIp } from '@switchyard/core';
 import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
-import type { SyncedView } from '../cluster/cluster-store.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import { parseAnnotations } from './annotations.ts';
 import type { AddressGrant } from './ip-pool.ts';
@@ -9,14 +8,6 @@ import { planPorts } from './plan-ports.ts';
 import type { ExcludedNode, Problem } from './problem.ts';
 import type { PlanContext, ServicePlan } from './service-plan.ts';
 import type { ServiceSettings } from './settings.ts';
-
-/** Plans all Services of a cluster, ordered by key. Equal state in any order gives equal plans. */
-export function planServices(view: SyncedView, context: Omit<PlanContext, 'nodes' | 'slices'>): readonly ServicePlan[] {
-  const full = { ...context, nodes: view.nodes, slices: view.slices };
-  return [...view.services.values()]
-    .sort((a, b) => (a.record.key < b.record.key ? -1 : 1))
-    .map((service) => planService(service, full));
-}
 
 /** Plans one Service: what its load balancer is to be, and what its owner must be told. */
 export function planService(service: LoadBalancerService, context: PlanContext): ServicePlan {
