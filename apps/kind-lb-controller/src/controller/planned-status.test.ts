@@ -59,7 +59,9 @@ describe('a load balancer that runs', () => {
   test('tells that it does not wait for health checks', () => {
     const run = { spec, settings: { ...settings, isFastDrain: true } };
     const { conditions } = runningStatus({ service, problems: [], excludedNodes: [] }, run, place);
-    expect(conditions[0]?.message).toContain('; fast drain: out as soon as its endpoints terminate; container ');
+    expect(conditions[0]?.message).toContain(
+      '; fast drain: nodes are out as soon as their endpoints terminate; container ',
+    );
   });
   test('of the transparent path is a VIP', () => {
     const plan = { service, problems: [], excludedNodes: [] };

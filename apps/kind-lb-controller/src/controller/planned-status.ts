@@ -34,7 +34,7 @@ export function runningStatus(
     ...(unmet === undefined ? [] : problems),
     `${spec.profile.name}: ${effectiveProfileText(spec.profile, checkedPort(record))}`,
     ...(settings.isFastDrain && record.externalTrafficPolicy === 'Local'
-      ? ['fast drain: out as soon as its endpoints terminate']
+      ? ['fast drain: nodes are out as soon as their endpoints terminate']
       : []),
     place.where,
     ...(place.published.length === 0 ? [] : [`published ${place.published.join(', ')}`]),

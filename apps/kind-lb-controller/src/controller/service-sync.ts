@@ -258,6 +258,7 @@ export class ServiceSync {
     if (trouble === undefined) {
       this.#loadBalancers.forget(id.service);
       addresses.release(id);
+      log.info('load balancer removed', { service: id.service });
       return true;
     }
     if (service !== undefined) events.failed(service, 'delete', trouble.message);

@@ -65,7 +65,7 @@ export function classifyFailure(stderr: string): CliFailureKind {
 const advice: Readonly<Record<CliFailureKind, string>> = {
   programMissing: 'install it, or name another one with --container-engine',
   timedOut: 'it was stopped; is the engine overloaded?',
-  engineDown: 'start the engine, or set DOCKER_HOST to where it listens',
+  engineDown: 'start the engine, set DOCKER_HOST to where it listens, or mount its socket if this is a container',
   notPermitted: "run as a user who may use the engine's socket (for Docker: root, or a member of the group docker)",
   programTooOld:
     "use a newer program, or set the environment variable DOCKER_API_VERSION to the engine's minimum, such as 1.44",
