@@ -23,6 +23,11 @@ const texts: readonly (readonly [string, string, CliFailureKind])[] = [
     'Got permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: Get "http://x": dial unix /var/run/docker.sock: connect: permission denied',
     'notPermitted',
   ],
+  [
+    'Docker 29 and a program of Docker 20.10',
+    'Error response from daemon: client version 1.41 is too old. Minimum supported API version is 1.44, please upgrade your client to a newer version',
+    'programTooOld',
+  ],
   ["Docker's missing network", 'Error response from daemon: network nosuch not found', 'noSuchNetwork'],
   ["Docker's missing network, asked for", 'Error: No such network: nosuch', 'noSuchNetwork'],
   [

@@ -9,6 +9,8 @@ export type CliFailureKind =
   | 'engineDown'
   /** The engine's socket is not for us. */
   | 'notPermitted'
+  /** The engine does not speak with a program that old. */
+  | 'programTooOld'
   | 'noSuchContainer'
   | 'noSuchNetwork'
   | 'noSuchImage'
@@ -38,6 +40,7 @@ const words: readonly (readonly [CliFailureKind, RegExp])[] = [
     'notPermitted',
     /permission denied while trying to connect|connect: permission denied|rootless containerd not running/i,
   ],
+  ['programTooOld', /client version \S+ is too old/i],
   [
     'engineDown',
     /cannot connect to the docker daemon|failed to connect to the docker api|cannot connect to podman|cannot access containerd socket|error during connect|is the docker daemon running|unable to connect to podman socket/i,
@@ -64,6 +67,8 @@ const advice: Readonly<Record<CliFailureKind, string>> = {
   timedOut: 'it was stopped; is the engine overloaded?',
   engineDown: 'start the engine, set DOCKER_HOST to where it listens, or mount its socket if this is a container',
   notPermitted: "run as a user who may use the engine's socket (for Docker: root, or a member of the group docker)",
+  programTooOld:
+    "use a newer program, or set the environment variable DOCKER_API_VERSION to the engine's minimum, such as 1.44",
   noSuchContainer: 'it is gone; it will be made again if it is still needed',
   noSuchNetwork: 'create a kind cluster, which makes the network, or name its network with --network',
   noSuchImage: 'pull or build the image, or name another one with --image',

@@ -18,6 +18,8 @@ function reasonOf(kind: CliFailureKind): string {
       return 'EngineTimeout';
     case 'engineDown':
       return 'EngineUnreachable';
+    case 'programTooOld':
+      return 'EngineProgramTooOld';
     case 'notPermitted':
       return 'EngineNotPermitted';
     case 'noSuchNetwork':

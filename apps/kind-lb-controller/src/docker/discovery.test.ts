@@ -111,6 +111,11 @@ describe('the search for clusters', () => {
       /there is no such program; install it, or name another one with --container-engine$/,
     ],
     [
+      'that does not speak with so old a program',
+      'Error response from daemon: client version 1.41 is too old. Minimum supported API version is 1.44',
+      /; use a newer program, or set the environment variable DOCKER_API_VERSION/,
+    ],
+    [
       'that is for others',
       'permission denied while trying to connect to the docker API',
       /; run as a user who may use/,

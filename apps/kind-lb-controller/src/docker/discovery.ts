@@ -128,7 +128,10 @@ class Search {
       signal.throwIfAborted();
       const reason = messageOf(error);
       // Waiting does not help; whoever started us must know.
-      if (error instanceof CliError && ['programMissing', 'notPermitted'].includes(error.failure.kind)) {
+      if (
+        error instanceof CliError &&
+        ['programMissing', 'programTooOld', 'notPermitted'].includes(error.failure.kind)
+      ) {
         throw new ConfigError('lb.engine', reason, { cause: error });
       }
       if (!this.#isToldBroken) log.warn('kind clusters cannot be looked for', { reason });

@@ -165,6 +165,27 @@ test('an event of its container disturbs a load balancer; those of others do not
   await expect.poll(() => site.disturbed, { timeout: 5000 }).toEqual(['all', [spec.id]]);
 });
 
+test('the start of a container that is told late disturbs nobody: whatever starts again has died before', async () => {
+  const other = exampleSpec('other');
+  const event = (Action: string, ID: string, { id }: typeof spec): string => {
+    const labels = { 'dev.switchyard.lb.cluster': id.cluster, 'dev.switchyard.lb.service': id.service };
+    return `${JSON.stringify({ Type: 'container', Action, Actor: { ID, Attributes: labels } })}\n`;
+  };
+  const stdout = event('start', 'c1', spec) + event('die', 'c2', other);
+  await using site = fixture([
+    { when: 'run *', stdout: 'c1\n', times: 1 },
+    { when: 'run *', stdout: 'c2\n' },
+    worker,
+    { when: 'events *', stdout, isHeld: true, lasts: 60 },
+  ]);
+  await expect.poll(() => site.disturbed, { timeout: 5000 }).toEqual(['all']);
+  await site.runtime.ensure(spec, signal);
+  await site.runtime.ensure(other, signal);
+  site.engine.release();
+  await expect.poll(() => site.disturbed.slice(1), { timeout: 5000 }).toContainEqual([other.id]);
+  expect(site.disturbed).toEqual(['all', [other.id]]);
+});
+
 test('an engine that goes away and comes back disturbs all', async () => {
   const down = { when: 'ps --quiet --filter *', stderr: 'Cannot connect to the Docker daemon', exitCode: 1 };
   await using site = fixture([

@@ -225,8 +225,9 @@ export class DockerRuntime implements LoadBalancerRuntime {
   #onEvent({ action, id: containerId, labels: all }: EngineEvent): void {
     const id = idOf(all);
     const name = id === undefined ? this.#nameOf(containerId) : containerName(id);
-    if (name === undefined || action === 'created') return;
-    if (action !== 'started') this.#busy.get(name)?.add(containerId);
+    // What starts again has died before; the start that we made ourselves may be told late.
+    if (name === undefined || action === 'created' || action === 'started') return;
+    this.#busy.get(name)?.add(containerId);
     const applied = this.#applied.get(name);
     if (applied?.containerId !== containerId) return; // not ours, or not any more: whoever changed it is at it
     this.#applied.delete(name);

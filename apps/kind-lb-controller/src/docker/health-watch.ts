@@ -1,5 +1,6 @@
 import { type Clock, type Logger, millis } from '@switchyard/core';
 import { newsInLog } from '../haproxy/haproxy-health.ts';
+import { needsKernel } from '../spec/kernel-ports.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { RuntimeListener } from '../runtime/runtime.ts';
 import type { DockerCli } from './docker-cli.ts';
@@ -21,11 +22,6 @@ export interface HealthWatchOptions {
   followHealth(container: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
-/** Whether a load balancer has rules in the kernel that depend on the health of its targets. */
-function hasKernelPorts({ path, ports }: LoadBalancerSpec): boolean {
-  return path === 'transparent' || ports.some(({ protocol }) => protocol !== 'TCP');
-}
-
 const retryPause = millis(1000);
 
 /** Reads in HAProxy's log which targets come and go, of those containers that need it. */
@@ -41,7 +37,7 @@ export class HealthWatch implements AsyncDisposable {
    * The container runs this spec: follow it if it needs that, from `since` (milliseconds since the Unix epoch) if it was not followed yet.
    */
   async watch(container: string, spec: LoadBalancerSpec, since: number): Promise<void> {
-    if (!hasKernelPorts(spec) && !this.#options.followsTargets) return this.forget(container);
+    if (!needsKernel(spec) && !this.#options.followsTargets) return this.forget(container);
     const there = this.#watched.get(container);
     if (there !== undefined) {
       there.spec = spec;

@@ -1,10 +1,11 @@
 import { ipFamilyOf } from '@switchyard/core';
 import type { TargetChange } from '../runtime/runtime.ts';
+import { isProxied } from '../spec/kernel-ports.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { TargetHealth } from '../spec/target-health.ts';
 import { parseServerState, type ServerStateChange } from './haproxy-log.ts';
 import { idText, parseBackendName, safeName } from './haproxy-names.ts';
-import { backendsOf, isProxied, isSameCheck } from './haproxy-servers.ts';
+import { backendsOf, isSameCheck } from './haproxy-servers.ts';
 import { upServers } from './server-state.ts';
 
 /** What the specs' targets are, by HAProxy's answer to `show servers state`. A second backend counts where the first has nobody UP. */

@@ -1,5 +1,6 @@
 import { InvariantError, type IpAddress, type IpFamily, ipFamilyOf, type Port } from '@switchyard/core';
-import type { LoadBalancerSpec, PortSpec, Target, TargetCheck } from '../spec/load-balancer-spec.ts';
+import { isProxied } from '../spec/kernel-ports.ts';
+import type { LoadBalancerSpec, Target, TargetCheck } from '../spec/load-balancer-spec.ts';
 import { backendName, type BackendUse, safeName } from './haproxy-names.ts';
 
 /** A server line's identity: as long as none of it changes, its health may be carried over a reload. */
@@ -30,16 +31,6 @@ export interface HaproxyBackend {
   /** Asked for by all of its checks. */
   readonly checkPath: string;
   readonly servers: readonly HaproxyServer[];
-}
-
-/** Ports of which HAProxy carries the traffic: TCP in path `proxy`. The kernel has the others. */
-export function isProxied(spec: LoadBalancerSpec, port: PortSpec): boolean {
-  return spec.path === 'proxy' && port.protocol === 'TCP';
-}
-
-/** Whether the kernel has any traffic of it. */
-export function needsKernel(spec: LoadBalancerSpec): boolean {
-  return spec.ports.some((port) => !isProxied(spec, port));
 }
 
 /**

@@ -1,6 +1,7 @@
 import { addressAndPort, allowedSources, type IpAddress, ipFamilyOf, type Millis, millis } from '@switchyard/core';
+import { isProxied } from '../spec/kernel-ports.ts';
 import type { LoadBalancerSpec, PortSpec } from '../spec/load-balancer-spec.ts';
-import { backendsOf, fallOf, type HaproxyBackend, type HaproxyServer, isProxied, riseOf } from './haproxy-servers.ts';
+import { backendsOf, fallOf, type HaproxyBackend, type HaproxyServer, riseOf } from './haproxy-servers.ts';
 import { renderWeights, type WeightsProgram } from './render-weights.ts';
 
 /** What the configuration depends on. */

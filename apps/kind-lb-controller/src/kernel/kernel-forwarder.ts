@@ -8,6 +8,7 @@ import {
   messageOf,
 } from '@switchyard/core';
 import { type CommandRunner, isProgramMissing } from '@switchyard/host';
+import { needsKernel } from '../spec/kernel-ports.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { TargetHealth } from '../spec/target-health.ts';
 import { newKernelSettings } from './kernel-settings.ts';
@@ -130,10 +131,6 @@ class NamespaceForwarder implements KernelForwarder {
     const what = "UDP and SCTP ports and the transparent path would change the machine's own packet filter";
     await assertNotMachines(this.#options.netns, what);
   }
-}
-
-function needsKernel({ path, ports }: LoadBalancerSpec): boolean {
-  return path === 'transparent' || ports.some(({ protocol }) => protocol !== 'TCP');
 }
 
 function together(errors: readonly unknown[]): unknown {

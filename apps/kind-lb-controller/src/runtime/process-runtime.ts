@@ -18,7 +18,7 @@ import type { ServerStateChange } from '../haproxy/haproxy-log.ts';
 import { idText } from '../haproxy/haproxy-names.ts';
 import { haproxyFiles } from '../haproxy/haproxy-files.ts';
 import { HaproxyProcess } from '../haproxy/haproxy-process.ts';
-import { needsKernel } from '../haproxy/haproxy-servers.ts';
+import { needsKernel } from '../spec/kernel-ports.ts';
 import { renderHaproxy } from '../haproxy/render-haproxy.ts';
 import type { InterfaceAddresses } from '../kernel/interface-addresses.ts';
 import type { KernelForwarder } from '../kernel/kernel-forwarder.ts';

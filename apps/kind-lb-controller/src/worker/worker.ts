@@ -13,7 +13,7 @@ import { ConfigurationFiles } from '../haproxy/configuration-files.ts';
 import type { HaproxyFiles } from '../haproxy/haproxy-files.ts';
 import { targetHealth } from '../haproxy/haproxy-health.ts';
 import { type HaproxyMaster, waitForMaster } from '../haproxy/haproxy-master.ts';
-import { needsKernel } from '../haproxy/haproxy-servers.ts';
+import { needsKernel } from '../spec/kernel-ports.ts';
 import { type HaproxyConfiguration, renderHaproxy } from '../haproxy/render-haproxy.ts';
 import type { InterfaceAddresses } from '../kernel/interface-addresses.ts';
 import type { KernelForwarder } from '../kernel/kernel-forwarder.ts';

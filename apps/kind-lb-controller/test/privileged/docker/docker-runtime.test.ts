@@ -313,7 +313,7 @@ describe('a load balancer that is removed', () => {
   });
 });
 
-test('the transparent path leaves clients their address, over the bridge of a real engine', async () => {
+test('the transparent path leaves clients their address, over the bridge of a real engine, with the rights a container has', async () => {
   const direct = { ...siteSpec('direct', 71, [{ port: 80, targetPort: 80 }]), path: 'transparent' } as const;
   for (const node of site.lab.nodes) {
     // What the node's proxy does for a load-balancer IP of mode VIP.
@@ -357,31 +357,21 @@ test('UDP follows the health of nodes, which is told', async () => {
   await one.runtime.remove(dns.id, signal);
 });
 
-test('the transparent path keeps the client’s address, with the rights a container has', async () => {
-  const direct: LoadBalancerSpec = { ...siteSpec('direct', 80, [{ port: 30080 }]), path: 'transparent' };
-  // As proxies on nodes do for the address of a load balancer.
-  for (const node of site.lab.nodes) await node.run('ip', ['addr', 'add', `${direct.addresses[0]}/32`, 'dev', 'lo']);
-  expect(await one.runtime.ensure(direct, signal)).toMatchObject({ status: 'applied' });
-  const request = { protocol: 'http', address: direct.addresses[0] ?? '', port: 30080 } as const;
-  const seenSource = site.lab.client.addresses.IPv4;
-  await expect.poll(() => client.probe(request), { timeout: 10_000 }).toMatchObject({ status: 'answered', seenSource });
-  await one.runtime.remove(direct.id, signal);
-});
-
-test('fifty at once', { timeout: 240_000 }, async () => {
-  const specs = Array.from({ length: 50 }, (_, index) => siteSpec(`many${index}`, 100 + index));
+// Fifty, with their Services, are made in docker-e2e.
+test('a dozen at once', async () => {
+  const specs = Array.from({ length: 12 }, (_, index) => siteSpec(`many${index}`, 100 + index));
   const begin = performance.now();
   const outcomes = await Promise.all(specs.map((spec) => one.runtime.ensure(spec, signal)));
   const took = performance.now() - begin;
   expect(outcomes.map(({ status }) => status)).toEqual(specs.map(() => 'applied'));
-  expect(await one.runtime.list('c', signal)).toHaveLength(50);
-  const pids = (await Promise.all(specs.slice(0, 10).map((spec) => site.engine.pidsOf(nameOf(spec))))).flat();
+  expect(await one.runtime.list('c', signal)).toHaveLength(12);
+  const pids = (await Promise.all(specs.map((spec) => site.engine.pidsOf(nameOf(spec))))).flat();
   const resident = pids.reduce(
     (sum, pid) => sum + Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]),
     0,
   );
   process.stdout.write(
-    `50 load balancers in ${(took / 1000).toFixed(1)} s, ${(resident / 10 / 1024).toFixed(1)} MB each\n`,
+    `12 load balancers in ${(took / 1000).toFixed(1)} s, ${(resident / 12 / 1024).toFixed(1)} MB each\n`,
   );
-  expect(took).toBeLessThan(200_000);
+  expect(took).toBeLessThan(60_000);
 });
