@@ -42,9 +42,23 @@ export function renderHaproxy({ specs, ownAddresses, weightsPrefix }: HaproxyInp
     backend(one),
   ]);
   const weights = renderWeights(backends, weightsPrefix);
-  const programs = weights === undefined ? [] : [['global', `    lua-load ${weights.path}`]];
-  const text = [heading, ...programs, defaults, ...sections].map((lines) => `${lines.join('\n')}\n`).join('\n');
+  const globals = [...firstChecks(specs), ...(weights === undefined ? [] : [`    lua-load ${weights.path}`])];
+  const text = [heading, ...(globals.length === 0 ? [] : [['global', ...globals]]), defaults, ...sections]
+    .map((lines) => `${lines.join('\n')}\n`)
+    .join('\n');
   return { text, servers: backends.flatMap(({ servers }) => servers), weights };
+}
+
+/**
+ * New workers spread their first checks over the shortest `inter`, whatever `downinter` says: after a reload a node that is DOWN could wait for
+ * seconds. Profiles without a `downInterval` of their own keep HAProxy's way, as the load balancers that they are named after have it.
+ */
+function firstChecks(specs: readonly LoadBalancerSpec[]): readonly string[] {
+  const pauses = specs.filter(({ profile }) => profile.downInterval < profile.interval);
+  if (pauses.length === 0) return [];
+  return [
+    `    max-spread-checks ${formatTime(millis(Math.min(...pauses.map(({ profile }) => profile.downInterval))))}`,
+  ];
 }
 
 const heading: readonly string[] = ['# Written by switchyard-lb at every change. Do not edit.'];

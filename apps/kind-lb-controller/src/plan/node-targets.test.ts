@@ -49,4 +49,12 @@ describe('fast drain', () => {
   ])('%s', (_, parts, input, draining) => {
     expect(drainingIn(parts, rollout, input)).toEqual(draining);
   });
+
+  test.each<[title: string, parts: RawServiceSpec, downInterval: number]>([
+    ['asks nodes that are DOWN often, for the old one is left when the new one is UP', drained, 250],
+    ['asks them as the profile says with Cluster', { metadata: fastDrain }, 5000],
+    ['asks them as the profile says when it is off', { spec: local }, 5000],
+  ])('%s', (_, parts, downInterval) => {
+    expect(specOf(plan(parts)).profile).toMatchObject({ interval: 5000, downInterval });
+  });
 });

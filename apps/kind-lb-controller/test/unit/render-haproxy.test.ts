@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseIp, seconds } from '@switchyard/core';
+import { millis, parseIp, seconds } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderBase } from '../../src/haproxy/render-base.ts';
@@ -44,6 +44,16 @@ describe.each(Object.entries(exampleSpecs))('%s', (name, specs) => {
   test('does not depend on the order of the input', () => {
     expect(render([...specs].reverse())).toEqual(rendered);
   });
+});
+
+test('nodes that are DOWN are asked soon after a reload, where the profile asks them often', () => {
+  const textOf = (downInterval: number): string => {
+    const spec = exampleSpec('web');
+    const profile = { ...spec.profile, interval: seconds(5), downInterval: millis(downInterval) };
+    return renderHaproxy({ specs: [{ ...spec, profile }], ownAddresses: [], weightsPrefix: '/w-' }).text;
+  };
+  expect(textOf(250)).toContain('\nglobal\n    max-spread-checks 250ms\n');
+  expect(textOf(5000)).not.toContain('max-spread-checks');
 });
 
 test('published ports are served on the own addresses of their family too', () => {
