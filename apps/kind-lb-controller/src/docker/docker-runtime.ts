@@ -16,7 +16,7 @@ import {
   type RunningContainer,
   stepTowards,
 } from './containers.ts';
-import { Disturbances } from './disturbances.ts';
+import { DisturbanceThrottle } from './disturbance-throttle.ts';
 import type { DockerCli } from './docker-cli.ts';
 import type { EngineEvent } from './engine-event.ts';
 import { EngineGround } from './engine-ground.ts';
@@ -67,14 +67,14 @@ export class DockerRuntime implements LoadBalancerRuntime {
   readonly #seen = new Set<string>();
   readonly #busy = new Map<string, Busy>();
   readonly #mutex = new KeyedMutex();
-  readonly #disturbances: Disturbances;
+  readonly #disturbances: DisturbanceThrottle;
   readonly #health: HealthWatch;
   readonly #ground: EngineGround;
   readonly #listening: Disposable;
 
   constructor(options: DockerRuntimeOptions) {
     this.#options = options;
-    this.#disturbances = new Disturbances(options.clock, options.listener);
+    this.#disturbances = new DisturbanceThrottle(options.clock, options.listener);
     this.#ground = new EngineGround(options);
     const followHealth = (container: string, signal: AbortSignal): Promise<string | undefined> =>
       this.#followHealth(container, signal);

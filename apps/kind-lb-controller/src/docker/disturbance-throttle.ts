@@ -8,7 +8,7 @@ const window = 60_000;
 const longestWait = 30_000;
 
 /** Tells of load balancers that were disturbed; of those that are disturbed again and again, ever more slowly, so that a container that cannot live does not keep us busy. */
-export class Disturbances implements Disposable {
+export class DisturbanceThrottle implements Disposable {
   readonly #clock: Clock;
   readonly #listener: RuntimeListener;
   readonly #stop = new AbortController();

@@ -2,15 +2,15 @@ import { serviceKey } from '@switchyard/core';
 import { ManualClock } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
-import { Disturbances } from './disturbances.ts';
+import { DisturbanceThrottle } from './disturbance-throttle.ts';
 
 const id: LoadBalancerId = { cluster: 'kind', service: serviceKey('default', 'web') };
 
-function fixture(): { clock: ManualClock; told: unknown[]; disturbances: Disturbances } {
+function fixture(): { clock: ManualClock; told: unknown[]; disturbances: DisturbanceThrottle } {
   const clock = new ManualClock();
   const told: unknown[] = [];
   const listener = { onDisturbed: (which: unknown) => void told.push(which), onTargetChange: () => undefined };
-  return { clock, told, disturbances: new Disturbances(clock, listener) };
+  return { clock, told, disturbances: new DisturbanceThrottle(clock, listener) };
 }
 
 test('disturbances are told at once, those of one that cannot live with growing waits', async () => {
