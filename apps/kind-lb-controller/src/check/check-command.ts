@@ -13,7 +13,7 @@ export interface CheckIo {
   readonly clock: Clock;
 }
 
-/** What the process is to exit with: 0 nothing is lost even in the worst case, 2 a loss is predicted or nothing can be. */
+/** What the process is to exit with: 0 nothing is lost even in the worst case (as without replicas), 2 a loss is predicted or nothing can be. */
 export type CheckExitCode = 0 | 2;
 
 /**

@@ -77,6 +77,22 @@ describe('checkService', () => {
       /annotation lb.switchyard.dev\/health-check-profile: "elb": no health-check profile/,
     );
   });
+  test.each<[strategy: string, deployment: object]>([
+    ['its surge', {}],
+    ['Recreate', { strategy: { type: 'Recreate' } }],
+    ['maxUnavailable 1', { strategy: { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } } }],
+  ])('a Deployment without replicas has nothing to lose, with %s', (_, deployment) => {
+    const report = check({ deployment: { ...deployment, replicas: 0 }, container: preStop(17) }, drain);
+    expect(reasons(report)).toEqual(['NoReplicas']);
+    expect(report.isLossless).toBe(true);
+  });
+  test('one without replicas does not make up for another that loses', () => {
+    const objects = exampleObjects();
+    const [deployment] = objects.deployments;
+    const empty = { ...deployment!, metadata: { name: 'empty' }, spec: { ...deployment!.spec!, replicas: 0 } };
+    const report = checkService({ ...objects, deployments: [...objects.deployments, empty] }, config);
+    expect(report.isLossless).toBe(false);
+  });
   test('several Deployments are each predicted, by name', () => {
     const objects = exampleObjects();
     const [deployment] = objects.deployments;

@@ -41,12 +41,12 @@ function rolloutWarnings({ workload, options, rows }: WarningInput): readonly Wa
       `a rollout cannot end: every node (${nodes}) has a pod, none may have two, and none may go first`,
     );
   }
-  if (strategy.kind === 'Recreate') {
-    say('Outage', 'strategy Recreate stops all pods before the first new one starts: nobody answers meanwhile');
-  } else if (isOutage(workload)) {
+  if (isOutage(workload)) {
     say(
       'Outage',
-      `maxUnavailable ${strategy.maxUnavailable} lets all pods go before the first new one is ready; set it to 0, maxSurge to 1`,
+      strategy.kind === 'Recreate'
+        ? 'strategy Recreate stops all pods before the first new one starts: nobody answers meanwhile'
+        : `maxUnavailable ${strategy.maxUnavailable} lets all pods go before the first new one is ready; set it to 0, maxSurge to 1`,
     );
   }
   if (replicas > nodes && spread === 'perNode' && nodes > 0) {
@@ -67,8 +67,7 @@ function rolloutWarnings({ workload, options, rows }: WarningInput): readonly Wa
 
 /** Whether all pods go before a new one is ready. */
 function isOutage({ replicas, strategy }: Workload): boolean {
-  if (strategy.kind === 'Recreate') return true;
-  return replicas > 0 && strategy.maxUnavailable >= replicas;
+  return replicas > 0 && (strategy.kind === 'Recreate' || strategy.maxUnavailable >= replicas);
 }
 
 /** How a pod ends. */
