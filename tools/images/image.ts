@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { type DebianArchitecture, machineArchitecture } from '../debian/debian-root.ts';
+import { withBaseHint } from './base-hint.ts';
 import { buildImage, buildLocalBase, defaultTag, publicBase } from './build-image.ts';
 import { agentBackends, type ImageName, images, isImageName } from './definitions.ts';
 import { describeImage } from './describe.ts';
@@ -37,7 +38,10 @@ async function main(signal: AbortSignal): Promise<void> {
   if (values['local-base']) console.log(describeImage(await buildLocalBase({ ...common, tag: localBase })));
   const base = values['local-base'] ? localBase : (values.base ?? requiredPublicBase());
   const tag = values.tag ?? defaultTag(image, values.arch);
-  console.log(describeImage(await buildImage({ ...common, image, tag, base })));
+  const built = buildImage({ ...common, image, tag, base }).catch((error: unknown) => {
+    throw values['local-base'] ? error : withBaseHint(error, base);
+  });
+  console.log(describeImage(await built));
 }
 
 function parseImage(positionals: readonly string[], backend: string | undefined): ImageName {

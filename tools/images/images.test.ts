@@ -10,6 +10,7 @@ import {
   containerRunDirectory,
 } from '../../apps/kind-lb-controller/src/worker/container-files.ts';
 import { root } from '../workspace.ts';
+import { withBaseHint } from './base-hint.ts';
 import { appVersion, defaultTag } from './build-image.ts';
 import { agentBackends, type ImageDefinition, type ImageName, images } from './definitions.ts';
 import { describeImage } from './describe.ts';
@@ -101,6 +102,32 @@ test('layers are named from the top, and what lies below is the base', () => {
       { name: 'run', size: 0 },
     ],
   );
+});
+
+test('a base that cannot be pulled leads to --local-base, another failure does not', () => {
+  const base = 'gcr.io/distroless/cc-debian12';
+  for (const said of [
+    'Get "https://gcr.io/v2/": dial tcp 142.250.27.82:443: connect: network is unreachable',
+    'Get "https://gcr.io/v2/": dial tcp: lookup gcr.io on 127.0.0.11:53: no such host',
+    'Get "https://gcr.io/v2/": net/http: TLS handshake timeout',
+    `ERROR: failed to solve: ${base}: failed to resolve source metadata for ${base}:latest: failed to do request`,
+    'pull access denied for base, repository does not exist or may require docker login',
+  ]) {
+    const cause = new Error(`docker build exited with 1\n${said}`);
+    const hinted = withBaseHint(cause, base);
+    assert.ok(hinted instanceof Error);
+    assert.equal(hinted.cause, cause);
+    assert.ok(hinted.message.startsWith(`${cause.message}\nthe base ${base} cannot be pulled; --local-base builds`));
+  }
+  for (const said of [
+    'COPY failed: file not found in build context: stat agent/: file does not exist',
+    'Cannot connect to the Docker daemon at tcp://10.0.0.1:2375. Is the docker daemon running?',
+    'error during connect: Get "http://10.0.0.1:2375": dial tcp 10.0.0.1:2375: i/o timeout',
+    'no space left on device',
+  ]) {
+    const error = new Error(said);
+    assert.equal(withBaseHint(error, base), error);
+  }
 });
 
 test('an image is described by its size and its layers', () => {
