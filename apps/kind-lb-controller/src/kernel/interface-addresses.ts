@@ -12,8 +12,6 @@ import type { CommandRunner } from '@switchyard/host';
 import { announceAddresses } from './announce-addresses.ts';
 import { newIpCommand } from './ip-command.ts';
 
-export { assertNotMachines } from './own-namespace.ts';
-
 /** Whose addresses we manage. */
 export interface InterfaceAddressesOptions {
   readonly runner: CommandRunner;

@@ -1,11 +1,11 @@
-import { type Clock, type IpAddress, type Millis, millis, seconds } from '@switchyard/core';
+import { type Clock, type IpAddress, millis, seconds } from '@switchyard/core';
 import { commandFailed, type CommandRunner } from '@switchyard/host';
 
 /**
  * How long established connections to a load balancer that is removed may go on. The same time as `docker stop` gives a
  * container, and less than a client would wait for the answer to its request.
  */
-export const drainLimit: Millis = seconds(10);
+const drainLimit = seconds(10);
 
 /** Where to look for connections. */
 export interface DrainOptions {

@@ -15,17 +15,3 @@ export const containerFiles: HaproxyFiles = { ...haproxyFiles(containerRunDirect
 
 /** What the worker applied last. */
 export const appliedFile: string = join(containerRunDirectory, 'applied.json');
-
-/**
- * What a container runs, as its HAProxy user with group root. It begins with nothing but the base, also after a restart: addresses of
- * an earlier run are not there yet, and HAProxy would not start. The shell becomes HAProxy, which is process 1.
- */
-export const containerCommand: readonly string[] = [
-  '/bin/sh',
-  '-c',
-  [
-    `rm -rf ${containerRunDirectory}/*`,
-    'umask 0007',
-    `exec haproxy -W -S ${containerFiles.masterSocket},mode,660 -f ${containerBaseFile} -f ${containerRunDirectory}`,
-  ].join('; '),
-];

@@ -55,7 +55,7 @@ test('what an earlier run of the container left is not believed: it is gone once
   await writeApplied(host.appliedFile, { spec, isPublished: false, text });
   const answer = runWorker({ command: 'apply', spec, isPublished: false }, host, signal);
   await systemClock.sleep(50 as never, signal);
-  rmSync(host.appliedFile); // as `containerCommand` does before it becomes HAProxy
+  rmSync(host.appliedFile); // as `switchyard-lb-haproxy` does before it becomes HAProxy
   using _master = listenAsMaster(1);
   expect(await answer).toMatchObject({ status: 'failed', reason: 'HAProxyRejected' });
 });

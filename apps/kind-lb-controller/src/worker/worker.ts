@@ -59,8 +59,8 @@ export async function runWorker(request: WorkerRequest, host: WorkerHost, signal
 }
 
 /**
- * Before anything is read or touched. Until HAProxy answers, what lies in the run directory may be an earlier run's, see `containerCommand`;
- * and where no HAProxy is process 1, this is no container of ours but perhaps a machine.
+ * Before anything is read or touched. Until HAProxy answers, what lies in the run directory may be an earlier run's, which
+ * `switchyard-lb-haproxy` (packages/native) removes before it becomes HAProxy; and where no HAProxy is process 1, this is no container of ours but perhaps a machine.
  */
 async function waitForHaproxy({ master, clock }: WorkerHost, signal: AbortSignal): Promise<void> {
   if ((await waitForMaster(master, () => true, { clock, limit: masterLimit }, signal)) !== undefined) return;

@@ -6,7 +6,8 @@ import { noopLogger, parseCidr, parseIp, seconds, systemClock } from '@switchyar
 import { createCommandRunner } from '@switchyard/host';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { HaproxyConfiguration } from '../../src/haproxy/render-haproxy.ts';
-import { assertNotMachines, newInterfaceAddresses } from '../../src/kernel/interface-addresses.ts';
+import { newInterfaceAddresses } from '../../src/kernel/interface-addresses.ts';
+import { assertNotMachines } from '../../src/kernel/own-namespace.ts';
 import { haproxyFiles } from '../../src/haproxy/haproxy-files.ts';
 import { type MasterState, waitForMaster } from '../../src/haproxy/haproxy-master.ts';
 import { HaproxyProcess } from '../../src/haproxy/haproxy-process.ts';

@@ -6,12 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { systemClock } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import { renderBase } from '../../src/haproxy/render-base.ts';
-import {
-  containerBaseFile,
-  containerCommand,
-  containerFiles,
-  containerRunDirectory,
-} from '../../src/worker/container-files.ts';
+import { containerBaseFile, containerFiles, containerRunDirectory } from '../../src/worker/container-files.ts';
 import type { WorkerAnswer, WorkerRequest } from '../../src/worker/protocol.ts';
 import { createHaproxyNamespace, type HaproxyNamespace, until } from './haproxy-namespace.ts';
 
@@ -32,6 +27,17 @@ export interface PlayedContainer extends AsyncDisposable {
 
 const user = ['setpriv', '--reuid=65532', '--regid=0', '--clear-groups', '--bounding-set=-all', '--no-new-privs'];
 const workerUser = ['setpriv', '--reuid=0', '--regid=0', '--clear-groups', '--bounding-set=-all,+net_admin'];
+
+/** Does what the image's `switchyard-lb-haproxy` does: the run directory begins empty, then the shell becomes HAProxy. */
+const containerCommand: readonly string[] = [
+  '/bin/sh',
+  '-c',
+  [
+    `rm -rf ${containerRunDirectory}/*`,
+    'umask 0007',
+    `exec haproxy -W -S ${containerFiles.masterSocket},mode,660 -f ${containerBaseFile} -f ${containerRunDirectory}`,
+  ].join('; '),
+];
 
 /** Makes one, with `eth0` at 10.9.0.2/24. */
 export async function createPlayedContainer(name: string): Promise<PlayedContainer> {

@@ -3,7 +3,7 @@ import { commandFailed, type CommandRunner } from '@switchyard/host';
 import type { RenderedTransparent } from './render-transparent.ts';
 
 /** The table, of the netdev family. */
-export const transparentTable = 'switchyard-lb';
+const transparentTable = 'switchyard-lb';
 
 /** What is in the kernel of it. */
 export interface FoundTransparent {
