@@ -50,7 +50,10 @@ export interface LoadBalancerRuntime extends AsyncDisposable {
   addressSource(signal: AbortSignal): Promise<AddressSource>;
   /** All load balancers of a cluster that exist, also half-made ones. The next `ensure` of each looks anew at what others may have changed. */
   list(cluster: string, signal: AbortSignal): Promise<readonly ExistingLoadBalancer[]>;
-  /** Makes it run as described, without dropping a connection where it runs already. Cheap when nothing changed. */
+  /**
+   * Makes it run as described. Where it runs already no connection is dropped, unless it has outlived 50 reloads of HAProxy
+   * (`mworker-max-reloads`). Cheap when nothing changed.
+   */
   ensure(spec: LoadBalancerSpec, signal: AbortSignal): Promise<EnsureOutcome>;
   /** Removes it with all that belongs to it, also one that is half made. One that is not there is success. */
   remove(id: LoadBalancerId, signal: AbortSignal): Promise<void>;
