@@ -9,7 +9,7 @@ import {
   seconds,
   type ServiceKey,
 } from '@switchyard/core';
-import { isOurs, type LoadBalancerService, ourLoadBalancerClass } from '../cluster/cluster-objects.ts';
+import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
 import type { SyncedView } from '../cluster/cluster-store.ts';
 import { planService } from '../plan/plan-service.ts';
 import { problemText } from '../plan/problem.ts';
@@ -19,12 +19,12 @@ import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime } from '.
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { AddressDesk } from './address-desk.ts';
 import { type KnownLoadBalancer, KnownLoadBalancers } from './known-load-balancers.ts';
-import { OwnWrites } from './own-writes.ts';
 import { failedStatus, refusalReason, runningStatus } from './planned-status.ts';
 import type { ServiceEvents } from './service-events.ts';
 import { askRuntime, type Trouble } from './runtime-trouble.ts';
-import { clearedStatus, type DesiredStatus, hasOurConditions } from './service-status.ts';
-import { cleanupFinalizer, type ServiceWriter } from './service-writer.ts';
+import { ServiceRemoval } from './service-removal.ts';
+import type { ServiceWriter } from './service-writer.ts';
+import { TrackedWriter } from './tracked-writer.ts';
 
 /** What bringing one Service's load balancer in line needs. */
 export interface ServiceSyncOptions {
@@ -53,11 +53,14 @@ const retry: RunOutcome = { status: 'retry' };
 export class ServiceSync {
   readonly #options: ServiceSyncOptions;
   readonly #loadBalancers = new KnownLoadBalancers();
-  readonly #writes = new OwnWrites();
+  readonly #writer: TrackedWriter;
+  readonly #removal: ServiceRemoval;
   #unknownBecause: Trouble | undefined;
 
   constructor(options: ServiceSyncOptions) {
     this.#options = options;
+    this.#writer = new TrackedWriter(options.writer, options.log);
+    this.#removal = new ServiceRemoval({ ...options, loadBalancers: this.#loadBalancers, writer: this.#writer });
   }
 
   /** Services with a load balancer that exists or may exist. */
@@ -88,10 +91,10 @@ export class ServiceSync {
   async sync(key: ServiceKey, view: SyncedView, signal: AbortSignal): Promise<RunOutcome> {
     const seen = view.services.get(key);
     try {
-      if (seen === undefined) return await this.#removeOrphan(key, signal);
-      const service = this.#writes.newest(seen);
+      if (seen === undefined) return await this.#removal.removeOrphan(key, signal);
+      const service = this.#writer.newest(seen);
       if (isOurs(service)) return await this.#serve(service, view, signal);
-      return await this.#retire(service, signal);
+      return await this.#removal.retire(service, signal);
     } catch (error) {
       signal.throwIfAborted();
       this.#complain(key, error);
@@ -131,10 +134,10 @@ export class ServiceSync {
       message: plan.problems.map((problem) => problemText(problem, cluster)).join('; '),
     };
     if (planned.status === 'keep') {
-      await this.#writeStatus(service, failedStatus(plan, { ...failure, cluster, isGone: false }), signal);
+      await this.#writer.writeStatus(service, failedStatus(plan, { ...failure, cluster, isGone: false }), signal);
       return done;
     }
-    return this.#refuse(plan, failure, signal);
+    return this.#removal.refuse(plan, failure, signal);
   }
 
   /** Finalizer, load balancer, status. */
@@ -143,12 +146,10 @@ export class ServiceSync {
     { spec, settings }: { readonly spec: LoadBalancerSpec; readonly settings: ServiceSettings },
     signal: AbortSignal,
   ): Promise<RunOutcome> {
-    const { writer, events } = this.#options;
+    const { events } = this.#options;
     const { key } = plan.service.record;
-    const held = await writer.addFinalizer(plan.service, signal);
-    if (!('service' in held)) return done; // the watch tells what it is now
-    const { service } = held;
-    this.#writes.remember(plan.service, service);
+    const service = await this.#writer.addFinalizer(plan.service, signal);
+    if (service === undefined) return done; // the watch tells what it is now
     const loadBalancer = this.#loadBalancers.begin(key);
     const ours: readonly (string | undefined)[] = spec.addresses;
     const isAnnounced = service.ingress.some(({ ip }) => ours.includes(ip));
@@ -160,7 +161,11 @@ export class ServiceSync {
     const applied = await this.#ensure(loadBalancer, spec, signal);
     if ('reason' in applied) return this.#failed(service, { ...applied, problems: plan.problems }, signal);
     loadBalancer.settings = settings;
-    await this.#writeStatus(service, runningStatus({ ...plan, service }, { spec, settings }, applied.place), signal);
+    await this.#writer.writeStatus(
+      service,
+      runningStatus({ ...plan, service }, { spec, settings }, applied.place),
+      signal,
+    );
     loadBalancer.ensuringToldTo = undefined;
     if (!isAnnounced) events.ensured(service);
     else if (before !== undefined && !isEqual(before.spec, spec)) {
@@ -194,78 +199,6 @@ export class ServiceSync {
     return loadBalancer.applied;
   }
 
-  /** It is ours and cannot be served at all. */
-  async #refuse(
-    plan: ServicePlan,
-    failure: { readonly reason: string; readonly message: string },
-    signal: AbortSignal,
-  ): Promise<RunOutcome> {
-    const { events, cluster } = this.#options;
-    const { service } = plan;
-    const id = this.#idOf(service.record.key);
-    if (this.#loadBalancers.has(id.service) || service.finalizers.includes(cleanupFinalizer)) {
-      if (!(await this.#remove(id, service, signal))) return retry;
-      events.deleted(service);
-    }
-    const isNews = !service.conditions.some(
-      ({ reason, message }) => reason === failure.reason && message === failure.message,
-    );
-    if (isNews) events.failed(service, 'ensure', failure.message);
-    const written = await this.#writeStatus(service, failedStatus(plan, { ...failure, cluster, isGone: true }), signal);
-    if (written !== undefined) await this.#removeFinalizer(written, signal);
-    return done;
-  }
-
-  /** It is not ours, or not any more. */
-  async #retire(service: LoadBalancerService, signal: AbortSignal): Promise<RunOutcome> {
-    const { addresses, events } = this.#options;
-    const id = this.#idOf(service.record.key);
-    const { loadBalancerClass: name, isBeingDeleted } = service;
-    const isWritten = hasOurConditions(service);
-    const mayBeOurs = isWritten || name === undefined || name === ourLoadBalancerClass;
-    const hasFinalizer = service.finalizers.includes(cleanupFinalizer) && mayBeOurs;
-    const isThere = this.#loadBalancers.has(id.service);
-    if (!isThere && !hasFinalizer && (isBeingDeleted || !isWritten)) return done;
-    const held = addresses.addressesOf(id);
-    if ((isThere || hasFinalizer) && !(await this.#remove(id, service, signal))) return retry;
-    let current: LoadBalancerService | undefined = service;
-    if (!isBeingDeleted) current = await this.#writeStatus(service, clearedStatus(service, held), signal);
-    if (current !== undefined && hasFinalizer) await this.#removeFinalizer(current, signal);
-    if (isThere || hasFinalizer) events.deleted(service);
-    events.forget(service);
-    return done;
-  }
-
-  /** Its Service is gone, or never was ours: nobody to tell. */
-  async #removeOrphan(key: ServiceKey, signal: AbortSignal): Promise<RunOutcome> {
-    this.#writes.forget(key);
-    if (!this.#loadBalancers.has(key)) return done;
-    if (!(await this.#remove(this.#idOf(key), undefined, signal))) return retry;
-    this.#options.log.info('removed a load balancer without a Service', { service: key });
-    return done;
-  }
-
-  /** False: it could not be removed, which is told. */
-  async #remove(id: LoadBalancerId, service: LoadBalancerService | undefined, signal: AbortSignal): Promise<boolean> {
-    const { events, runtime, addresses, log } = this.#options;
-    const loadBalancer = this.#loadBalancers.begin(id.service);
-    if (service !== undefined && loadBalancer.deletingToldTo !== service.uid) {
-      loadBalancer.deletingToldTo = service.uid;
-      events.deleting(service);
-    }
-    loadBalancer.isDisturbed = true;
-    const trouble = await askRuntime(() => runtime.remove(id, signal), signal);
-    if (trouble === undefined) {
-      this.#loadBalancers.forget(id.service);
-      addresses.release(id);
-      log.info('load balancer removed', { service: id.service });
-      return true;
-    }
-    if (service !== undefined) events.failed(service, 'delete', trouble.message);
-    log.warn('cannot remove a load balancer; will be tried again', { service: id.service, reason: trouble.message });
-    return false;
-  }
-
   async #failed(
     service: LoadBalancerService,
     failure: { readonly reason: string; readonly message: string; readonly problems: ServicePlan['problems'] },
@@ -278,30 +211,8 @@ export class ServiceSync {
       reason: failure.reason,
       message: failure.message,
     });
-    await this.#writeStatus(service, failedStatus(failure, { ...failure, cluster, isGone: false }), signal);
+    await this.#writer.writeStatus(service, failedStatus(failure, { ...failure, cluster, isGone: false }), signal);
     return retry;
-  }
-
-  async #removeFinalizer(service: LoadBalancerService, signal: AbortSignal): Promise<void> {
-    const write = await this.#options.writer.removeFinalizer(service, signal);
-    if ('service' in write) this.#writes.remember(service, write.service);
-  }
-
-  /** The Service as it is afterwards; undefined: it is gone. */
-  async #writeStatus(
-    service: LoadBalancerService,
-    desired: DesiredStatus,
-    signal: AbortSignal,
-  ): Promise<LoadBalancerService | undefined> {
-    const write = await this.#options.writer.writeStatus(service, desired, signal);
-    if (write.status === 'written') {
-      const ready = desired.conditions.find(({ status }) => status === 'False')?.reason;
-      const ingress = desired.ingress?.map(({ ip }) => ip);
-      this.#options.log.info('status written', { service: service.record.key, addresses: ingress, notReady: ready });
-    }
-    if (!('service' in write)) return undefined;
-    this.#writes.remember(service, write.service);
-    return write.service;
   }
 
   /** Something of ours is broken, or the API server is away. The latter says so in one line. */

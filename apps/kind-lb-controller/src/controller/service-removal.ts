@@ -1,0 +1,117 @@
+import type { Logger, RunOutcome, ServiceKey } from '@switchyard/core';
+import { type LoadBalancerService, ourLoadBalancerClass } from '../cluster/cluster-objects.ts';
+import type { ServicePlan } from '../plan/service-plan.ts';
+import type { LoadBalancerRuntime } from '../runtime/runtime.ts';
+import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+import type { AddressDesk } from './address-desk.ts';
+import type { KnownLoadBalancers } from './known-load-balancers.ts';
+import { failedStatus } from './planned-status.ts';
+import { askRuntime } from './runtime-trouble.ts';
+import type { ServiceEvents } from './service-events.ts';
+import { clearedStatus, hasOurConditions } from './service-status.ts';
+import { cleanupFinalizer } from './service-writer.ts';
+import type { TrackedWriter } from './tracked-writer.ts';
+
+/** What removing load balancers needs. */
+export interface ServiceRemovalOptions {
+  /** Name of the cluster as kind knows it. */
+  readonly cluster: string;
+  readonly runtime: LoadBalancerRuntime;
+  readonly addresses: AddressDesk;
+  readonly loadBalancers: KnownLoadBalancers;
+  readonly writer: TrackedWriter;
+  readonly events: ServiceEvents;
+  readonly log: Logger;
+}
+
+const done: RunOutcome = { status: 'done' };
+const retry: RunOutcome = { status: 'retry' };
+
+/**
+ * Takes from Services what they are not to have, or not any more: the load balancer first, then the status, the finalizer
+ * last. Can be broken off anywhere and begun again.
+ */
+export class ServiceRemoval {
+  readonly #options: ServiceRemovalOptions;
+
+  constructor(options: ServiceRemovalOptions) {
+    this.#options = options;
+  }
+
+  /** It is ours and cannot be served at all. */
+  async refuse(
+    plan: ServicePlan,
+    failure: { readonly reason: string; readonly message: string },
+    signal: AbortSignal,
+  ): Promise<RunOutcome> {
+    const { events, cluster, loadBalancers, writer } = this.#options;
+    const { service } = plan;
+    const id = { cluster, service: service.record.key };
+    if (loadBalancers.has(id.service) || service.finalizers.includes(cleanupFinalizer)) {
+      if (!(await this.#remove(id, service, signal))) return retry;
+      events.deleted(service);
+    }
+    const isNews = !service.conditions.some(
+      ({ reason, message }) => reason === failure.reason && message === failure.message,
+    );
+    if (isNews) events.failed(service, 'ensure', failure.message);
+    const written = await writer.writeStatus(
+      service,
+      failedStatus(plan, { ...failure, cluster, isGone: true }),
+      signal,
+    );
+    if (written !== undefined) await writer.removeFinalizer(written, signal);
+    return done;
+  }
+
+  /** It is not ours, or not any more. */
+  async retire(service: LoadBalancerService, signal: AbortSignal): Promise<RunOutcome> {
+    const { addresses, events, cluster, loadBalancers, writer } = this.#options;
+    const id = { cluster, service: service.record.key };
+    const { loadBalancerClass: name, isBeingDeleted } = service;
+    const isWritten = hasOurConditions(service);
+    const mayBeOurs = isWritten || name === undefined || name === ourLoadBalancerClass;
+    const hasFinalizer = service.finalizers.includes(cleanupFinalizer) && mayBeOurs;
+    const isThere = loadBalancers.has(id.service);
+    if (!isThere && !hasFinalizer && (isBeingDeleted || !isWritten)) return done;
+    const held = addresses.addressesOf(id);
+    if ((isThere || hasFinalizer) && !(await this.#remove(id, service, signal))) return retry;
+    let current: LoadBalancerService | undefined = service;
+    if (!isBeingDeleted) current = await writer.writeStatus(service, clearedStatus(service, held), signal);
+    if (current !== undefined && hasFinalizer) await writer.removeFinalizer(current, signal);
+    if (isThere || hasFinalizer) events.deleted(service);
+    events.forget(service);
+    return done;
+  }
+
+  /** Its Service is gone, or never was ours: nobody to tell. */
+  async removeOrphan(key: ServiceKey, signal: AbortSignal): Promise<RunOutcome> {
+    const { cluster, loadBalancers, log, writer } = this.#options;
+    writer.forget(key);
+    if (!loadBalancers.has(key)) return done;
+    if (!(await this.#remove({ cluster, service: key }, undefined, signal))) return retry;
+    log.info('removed a load balancer without a Service', { service: key });
+    return done;
+  }
+
+  /** False: it could not be removed, which is told. */
+  async #remove(id: LoadBalancerId, service: LoadBalancerService | undefined, signal: AbortSignal): Promise<boolean> {
+    const { events, runtime, addresses, log, loadBalancers } = this.#options;
+    const loadBalancer = loadBalancers.begin(id.service);
+    if (service !== undefined && loadBalancer.deletingToldTo !== service.uid) {
+      loadBalancer.deletingToldTo = service.uid;
+      events.deleting(service);
+    }
+    loadBalancer.isDisturbed = true;
+    const trouble = await askRuntime(() => runtime.remove(id, signal), signal);
+    if (trouble === undefined) {
+      loadBalancers.forget(id.service);
+      addresses.release(id);
+      log.info('load balancer removed', { service: id.service });
+      return true;
+    }
+    if (service !== undefined) events.failed(service, 'delete', trouble.message);
+    log.warn('cannot remove a load balancer; will be tried again', { service: id.service, reason: trouble.message });
+    return false;
+  }
+}
