@@ -54,6 +54,11 @@ export class ApiServerError extends DataplaneError {
   }
 }
 
+/** Whether a caught value tells of something that happens: not of a promise of ours that is broken, nor of a fault nobody thought of. */
+export function isExpected(thrown: unknown): thrown is DataplaneError {
+  return thrown instanceof DataplaneError && !(thrown instanceof InvariantError);
+}
+
 /** What a caught value says: the message of an error, the text of anything else. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);

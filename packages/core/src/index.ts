@@ -22,6 +22,7 @@ export * from './forwarding/build-table-types.ts';
 export * from './reconcile/dataplane-backend.ts';
 export * from './loss/loss-model.ts';
 export * from './equal.ts';
+export * from './compare-texts.ts';
 export * from './sorted-map.ts';
 export * from './state/dirty.ts';
 export * from './state/cluster-state.ts';

@@ -1,4 +1,4 @@
-import { DataplaneError, InvariantError, messageOf, type Millis } from '@switchyard/core';
+import { isExpected, messageOf, type Millis } from '@switchyard/core';
 
 /** A program that runs until it is told to stop. */
 export interface App {
@@ -36,8 +36,7 @@ export async function runApp({ name, exitGrace, main }: App): Promise<void> {
 
 /** One line for what an operator can repair; a stack for what we must. */
 function textOf(error: unknown): string {
-  const isOurs = !(error instanceof DataplaneError) || error instanceof InvariantError;
-  return isOurs && error instanceof Error ? (error.stack ?? error.message) : oneLine(error);
+  return !isExpected(error) && error instanceof Error ? (error.stack ?? error.message) : oneLine(error);
 }
 
 function oneLine(error: unknown): string {

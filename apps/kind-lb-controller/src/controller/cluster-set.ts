@@ -1,12 +1,4 @@
-import {
-  type Clock,
-  DataplaneError,
-  InvariantError,
-  type Logger,
-  messageOf,
-  type Millis,
-  seconds,
-} from '@switchyard/core';
+import { type Clock, isExpected, type Logger, type Millis, seconds } from '@switchyard/core';
 import { kubeconfigTextConnection } from '@switchyard/core/kubernetes';
 import type { DiscoveredCluster } from './cluster-discovery.ts';
 import type { ReachableCluster } from './serve-cluster.ts';
@@ -95,8 +87,7 @@ export class ClusterSet implements AsyncDisposable {
         await serve({ name, connection }, signal);
       } catch (error) {
         if (signal.aborted) return;
-        const isExpected = error instanceof DataplaneError && !(error instanceof InvariantError);
-        const reason = isExpected ? messageOf(error) : error;
+        const reason = isExpected(error) ? error.message : error;
         log.error('a cluster cannot be served; will be tried again', { cluster: name, reason });
       }
       await clock.sleep(restartPause, signal).catch(() => undefined);

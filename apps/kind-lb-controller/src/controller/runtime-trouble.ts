@@ -1,4 +1,4 @@
-import { DataplaneError, InvariantError } from '@switchyard/core';
+import { isExpected } from '@switchyard/core';
 import { CliError } from '../docker/cli-failure.ts';
 import { failedOutcome } from '../docker/container-failures.ts';
 
@@ -22,7 +22,7 @@ export async function askRuntime<T>(
     return (await ask()) as Exclude<T, { readonly status: 'failed' }>; // a failed outcome is a Trouble
   } catch (error) {
     signal.throwIfAborted();
-    if (!(error instanceof DataplaneError) || error instanceof InvariantError) throw error;
+    if (!isExpected(error)) throw error;
     return error instanceof CliError ? failedOutcome(error) : { reason: 'RuntimeFailed', message: error.message };
   }
 }

@@ -1,9 +1,8 @@
 import {
   asError,
   type Clock,
-  DataplaneError,
-  InvariantError,
   isEqual,
+  isExpected,
   type Logger,
   type RunOutcome,
   seconds,
@@ -219,7 +218,7 @@ export class ServiceSync {
   #complain(service: ServiceKey, thrown: unknown): void {
     const { log } = this.#options;
     const error = asError(thrown);
-    if (error instanceof DataplaneError && !(error instanceof InvariantError)) {
+    if (isExpected(error)) {
       log.warn('cannot bring a Service in line; will be tried again', { service, reason: error.message });
     } else log.error('an unexpected error; will be tried again', { service, error });
   }

@@ -1,6 +1,6 @@
 import type { V1Service } from '@kubernetes/client-node';
 import { ApiServerError, type Clock, type Millis } from '@switchyard/core';
-import type { JsonAnswer, SendJson } from '@switchyard/core/kubernetes';
+import { type JsonAnswer, type SendJson, statusMessage } from '@switchyard/core/kubernetes';
 import { type LoadBalancerService, serviceFromApi } from '../cluster/cluster-objects.ts';
 import { type DesiredStatus, statusPatch } from './service-status.ts';
 
@@ -125,19 +125,9 @@ function refused(method: string, path: string, { status, body }: JsonAnswer): Ap
   const advice = status === 403 ? 'grant "get" and "patch" on services and services/status to this account; ' : '';
   return new ApiServerError(
     `api.${status}`,
-    `${method} ${path}: answered ${status}: ${messageIn(body)}; ${advice}will be tried again`,
+    `${method} ${path}: answered ${status}: ${statusMessage(body)}; ${advice}will be tried again`,
     { isRetryable: true, status },
   );
-}
-
-function messageIn(body: string): string {
-  try {
-    const answer: unknown = JSON.parse(body);
-    if (typeof answer === 'object' && answer !== null && 'message' in answer) return String(answer.message);
-  } catch {
-    // plain text
-  }
-  return body.trim().slice(0, 200) || 'no reason given';
 }
 
 /** Times in the API have whole seconds. */

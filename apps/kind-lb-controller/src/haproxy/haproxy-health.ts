@@ -5,21 +5,26 @@ import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { TargetHealth } from '../spec/target-health.ts';
 import { parseServerState, type ServerStateChange } from './haproxy-log.ts';
 import { idText, parseBackendName, safeName } from './haproxy-names.ts';
-import { backendsOf, isSameCheck } from './haproxy-servers.ts';
+import { backendsOf, type HaproxyServer, isSameCheck } from './haproxy-servers.ts';
 import { upServers } from './server-state.ts';
 
 /** What the specs' targets are, by HAProxy's answer to `show servers state`. A second backend counts where the first has nobody UP. */
 export function targetHealth(specs: readonly LoadBalancerSpec[], serverStates: string): TargetHealth {
   const up = upServers(serverStates);
   const checksById = new Map(
-    specs.map(({ id, ...rest }) => {
-      const backends = backendsOf({ id, ...rest });
-      const upIn = (name: string): ReturnType<typeof backendsOf>[number]['servers'] =>
-        (backends.find((one) => one.name === name)?.servers ?? []).filter((one) => up.has(`${name}/${one.name}`));
+    specs.map((spec) => {
+      const backends = backendsOf(spec);
+      const upIn = (name: string): readonly HaproxyServer[] =>
+        backends
+          .filter((one) => one.name === name)
+          .flatMap(({ servers }) => servers.filter((one) => up.has(`${name}/${one.name}`)));
       const usable = backends
         .filter(({ isLast }) => !isLast)
-        .flatMap(({ name }) => (upIn(name).length > 0 ? upIn(name) : upIn(`${name}:last`)));
-      return [idText(id), usable.map(({ check }) => check)] as const;
+        .flatMap(({ name }) => {
+          const first = upIn(name);
+          return first.length > 0 ? first : upIn(`${name}:last`);
+        });
+      return [idText(spec.id), usable.map(({ check }) => check)] as const;
     }),
   );
   return {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { HaproxyMaster } from './haproxy-master.ts';
+import { commandInNetns } from '../kernel/own-namespace.ts';
 
 /** How to start a HAProxy master. */
 export interface MasterOptions {
@@ -31,10 +32,8 @@ export class MasterProcess implements HaproxyMaster {
     this.#program = program;
     this.socket = options.masterSocket;
     // nsenter becomes HAProxy, so the child's pid is the master's in both cases.
-    const command =
-      netns === undefined ? [program, ...args] : ['nsenter', `--net=/run/netns/${netns}`, '--', program, ...args];
-    const [file = program, ...rest] = command;
-    this.#child = spawn(file, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const [file, words] = netns === undefined ? [program, args] : commandInNetns(netns, program, args);
+    this.#child = spawn(file, words, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.ended = new Promise((resolve) => {
       const end = (): void => {
         this.#hasEnded = true;

@@ -1,4 +1,12 @@
-import { addressAndPort, allowedSources, type IpAddress, ipFamilyOf, type Millis, millis } from '@switchyard/core';
+import {
+  addressAndPort,
+  allowedSources,
+  type IpAddress,
+  ipFamilyOf,
+  type Millis,
+  millis,
+  compareTexts,
+} from '@switchyard/core';
 import { isProxied } from '../spec/kernel-ports.ts';
 import type { LoadBalancerSpec, PortSpec } from '../spec/load-balancer-spec.ts';
 import { backendsOf, fallOf, type HaproxyBackend, type HaproxyServer, riseOf } from './haproxy-servers.ts';
@@ -54,11 +62,10 @@ export function renderHaproxy({ specs, ownAddresses, weightsPrefix }: HaproxyInp
  * seconds. Profiles without a `downInterval` of their own keep HAProxy's way, as the load balancers that they are named after have it.
  */
 function firstChecks(specs: readonly LoadBalancerSpec[]): readonly string[] {
-  const pauses = specs.filter(({ profile }) => profile.downInterval < profile.interval);
-  if (pauses.length === 0) return [];
-  return [
-    `    max-spread-checks ${formatTime(millis(Math.min(...pauses.map(({ profile }) => profile.downInterval))))}`,
-  ];
+  const pauses = specs
+    .filter(({ profile }) => profile.downInterval < profile.interval)
+    .map(({ profile }) => profile.downInterval);
+  return pauses.length === 0 ? [] : [`    max-spread-checks ${formatTime(millis(Math.min(...pauses)))}`];
 }
 
 const heading: readonly string[] = ['# Written by switchyard-lb at every change. Do not edit.'];
@@ -151,10 +158,6 @@ function checkWords({ address, check }: HaproxyServer, { spec, isLast }: Haproxy
 /** HAProxy takes what follows the last colon for a port, even where it allows none. */
 function withoutPort(address: IpAddress): string {
   return ipFamilyOf(address) === 'IPv6' ? `[${address}]` : address;
-}
-
-function compareTexts(a: string, b: string): number {
-  return a === b ? 0 : a < b ? -1 : 1;
 }
 
 /** HAProxy's times: whole seconds where it is one, else milliseconds, at least 1. */

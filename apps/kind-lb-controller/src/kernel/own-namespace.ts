@@ -12,8 +12,16 @@ export function netnsPath(netns: string): string {
 /** A runner whose programs run in the namespace of this name; undefined: where we are. By exec: the process id is the program's. */
 export function runnerInNetns(runner: CommandRunner, netns: string | undefined): CommandRunner {
   if (netns === undefined) return runner;
-  const enter = [`--net=${netnsPath(netns)}`, '--'];
-  return { run: (file, args, options) => runner.run('nsenter', [...enter, file, ...args], options) };
+  return { run: (...[file, args, options]) => runner.run(...commandInNetns(netns, file, args), options) };
+}
+
+/** A program and its arguments as they are started in the namespace of this name. `nsenter` becomes the program. */
+export function commandInNetns(
+  netns: string,
+  file: string,
+  args: readonly string[],
+): readonly [file: string, args: readonly string[]] {
+  return ['nsenter', [`--net=${netnsPath(netns)}`, '--', file, ...args]];
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   type Port,
   type Protocol,
   type ServiceKey,
+  compareTexts,
 } from '@switchyard/core';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 import { hostsOf, isHostOf } from './cidr-hosts.ts';
@@ -241,8 +242,4 @@ function missingOf(
   return ipFamilies
     .filter((family) => wanted.includes(family) && !addresses.some(isOfFamily(family)))
     .map((ipFamily) => ({ ipFamily, reason: offered.includes(ipFamily) ? 'exhausted' : 'notOffered' }));
-}
-
-function compareTexts(a: string, b: string): number {
-  return a === b ? 0 : a < b ? -1 : 1;
 }

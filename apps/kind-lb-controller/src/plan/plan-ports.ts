@@ -5,6 +5,7 @@ import {
   type Port,
   type ServicePortRecord,
   type ServiceRecord,
+  compareTexts,
 } from '@switchyard/core';
 import type { PortSpec, RouteSpec, Target } from '../spec/load-balancer-spec.ts';
 import { endpointTargets } from './endpoint-targets.ts';
@@ -94,8 +95,4 @@ function comparePorts(a: ServicePortRecord, b: ServicePortRecord): number {
 
 function compareRoutes(a: RouteSpec, b: RouteSpec): number {
   return compareIps(a.via, b.via) || compareTexts(a.destination, b.destination);
-}
-
-function compareTexts(a: string, b: string): number {
-  return a === b ? 0 : a < b ? -1 : 1;
 }

@@ -71,7 +71,8 @@ export function isExpired(error: unknown): boolean {
   return error instanceof ApiFailure && error.status === 410;
 }
 
-function statusMessage(body: string): string {
+/** What a refusal's body says: the message of a `Status`, or plain text, shortened. */
+export function statusMessage(body: string): string {
   try {
     const parsed: unknown = JSON.parse(body);
     const message = typeof parsed === 'object' && parsed !== null && 'message' in parsed ? parsed.message : undefined;
