@@ -21,6 +21,11 @@ const testAllow: Readonly<Record<string, readonly string[]>> = {
   app: ['lab'],
 };
 
+/** Beyond the layers: who uses which backend's public entry as a library. */
+const libraries: Readonly<Record<string, readonly string[]>> = {
+  '@switchyard/backend-ebpf': ['@switchyard/backend-nftables'],
+};
+
 /** External packages that have one owner: who may import them, by path prefix. */
 const owners: Readonly<Record<string, readonly string[]>> = {
   '@kubernetes/client-node': ['packages/core/src/kubernetes/', 'apps/kind-lb-controller/src/'],
@@ -57,7 +62,7 @@ function manifestFaults(workspace: Workspace, { folder: checkout, all }: Checkou
   const ours = (names: readonly string[]): Workspace[] => all.filter((other) => names.includes(other.name));
   const faults: string[] = [];
   for (const other of ours(workspace.dependencies)) {
-    if (!allow[workspace.layer]?.includes(other.layer)) {
+    if (!allow[workspace.layer]?.includes(other.layer) && !isLibraryOf(workspace, other)) {
       faults.push(
         `${workspace.folder}/package.json: layer ${workspace.layer} may not depend on ${other.name} (${other.layer})`,
       );
@@ -151,9 +156,15 @@ function packageFault(
   const other = all.find((candidate) => candidate.name === name);
   if (other === undefined) return undefined;
   const allowed = [...(allow[workspace.layer] ?? []), ...(isTest ? (testAllow[workspace.layer] ?? []) : [])];
-  return allowed.includes(other.layer) ? undefined : `layer ${workspace.layer} may not import layer ${other.layer}`;
+  return allowed.includes(other.layer) || isLibraryOf(workspace, other)
+    ? undefined
+    : `layer ${workspace.layer} may not import layer ${other.layer}`;
+}
+
+function isLibraryOf(workspace: Workspace, other: Workspace): boolean {
+  return libraries[workspace.name]?.includes(other.name) === true;
 }
 
 function isTestFile(path: string): boolean {
-  return /\.(test|bench)\.ts$|\/test\/|\/bench\/|vitest[.\w]*config\.ts$/.test(path);
+  return /\.(test|bench)\.ts$|\/test\/|\/bench\/|\/tools\/|vitest[.\w]*config\.ts$/.test(path);
 }

@@ -19,3 +19,4 @@ export { DriftReport } from './nftables/drift-report.ts';
 export { DriftTally } from './nftables/drift-tally.ts';
 export * from './nftables/notices.ts';
 export { type TableWatchOptions, watchTables } from './nftables/watch-tables.ts';
+export * from './bpf/types.ts';

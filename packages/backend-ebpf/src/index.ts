@@ -1,0 +1,2 @@
+export * from './layouts.ts';
+export type { EbpfKernel, KernelFaults, MapSet, OpenedMaps } from './kernel/kernel.ts';

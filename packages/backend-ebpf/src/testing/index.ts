@@ -1,0 +1,1 @@
+export { hooksOf } from '../kernel/kernel.ts';
