@@ -1,4 +1,9 @@
-# The addon switchyard_bpf.node: bpf(2), and objects loaded by the shared libbpf that pkg-config finds.
+# The addon switchyard_bpf.node: bpf(2), and objects loaded by the shared libbpf that pkg-config finds. For another architecture
+# LIBBPF_ROOT is the folder in which that one's libbpf-dev is unpacked, with what it depends on; without it there is no such addon.
+if(CMAKE_CROSSCOMPILING AND NOT LIBBPF_ROOT)
+  message(STATUS "LIBBPF_ROOT is not given: switchyard_bpf is not built")
+  return()
+endif()
 
 find_program(PKG_CONFIG pkg-config)
 find_program(CLANG clang)
@@ -14,11 +19,11 @@ if(NOT LLVM_STRIP)
   message(FATAL_ERROR "llvm-strip is missing, which BPF programs need: ./dev setup installs it (Debian: llvm)")
 endif()
 
-# Of another machine's root folder everything is there, under the paths it has in that machine.
 set(PKG_CONFIG_ENVIRONMENT "")
-if(CMAKE_SYSROOT)
-  set(PKG_CONFIG_ENVIRONMENT ${CMAKE_COMMAND} -E env PKG_CONFIG_SYSROOT_DIR=${CMAKE_SYSROOT}
-    PKG_CONFIG_LIBDIR=${CMAKE_SYSROOT}/usr/lib/${CROSS_TRIPLE}/pkgconfig)
+if(LIBBPF_ROOT)
+  set(PKG_CONFIG_ENVIRONMENT ${CMAKE_COMMAND} -E env PKG_CONFIG_SYSROOT_DIR=${LIBBPF_ROOT}
+    PKG_CONFIG_LIBDIR=${LIBBPF_ROOT}/usr/lib/${CROSS_TRIPLE}/pkgconfig
+    PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1)
 endif()
 function(ask_pkg_config result)
   execute_process(COMMAND ${PKG_CONFIG_ENVIRONMENT} ${PKG_CONFIG} ${ARGN} libbpf
@@ -33,6 +38,10 @@ endfunction()
 ask_pkg_config(ignored "--atleast-version=1.0" --exists --print-errors)
 ask_pkg_config(LIBBPF_COMPILE --cflags)
 ask_pkg_config(LIBBPF_LINK --libs)
+if(LIBBPF_ROOT)
+  # Its folder holds another libc too, which must not be found.
+  set(LIBBPF_LINK ${LIBBPF_ROOT}/usr/lib/${CROSS_TRIPLE}/libbpf.so)
+endif()
 
 # Debian keeps <asm/types.h> in a folder of the machine's; what is taken from there is the same on all of them.
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-multiarch
@@ -43,7 +52,7 @@ foreach(probe ${PROBES})
   set(object ${CMAKE_BINARY_DIR}/probe-${probe}.bpf.o)
   add_custom_command(OUTPUT ${object}
     COMMAND ${CLANG} -O2 -g -Wall -Wextra -Werror -target bpfel -mcpu=v3 ${LIBBPF_COMPILE}
-      -idirafter ${CMAKE_SYSROOT}/usr/include/${MACHINE_HEADERS} -idirafter ${CMAKE_SYSROOT}/usr/include
+      -idirafter ${LIBBPF_ROOT}/usr/include/${MACHINE_HEADERS} -idirafter ${LIBBPF_ROOT}/usr/include
       -c ${CMAKE_CURRENT_SOURCE_DIR}/bpf/probe-${probe}.bpf.c -o ${object}
     COMMAND ${LLVM_STRIP} -g ${object}
     DEPENDS bpf/probe-${probe}.bpf.c)
