@@ -48,7 +48,7 @@ export function isExpected(seen: Seen, expect: Expectation): boolean {
       return (
         seen.kind === 'endpoint' &&
         expect.to.some(({ address, port }) => address === seen.address && (port ?? seen.port) === seen.port) &&
-        seen.isMasqueraded === (expect.masquerade || seen.isSender)
+        seen.isMasqueraded === (seen.isSender ? expect.isHairpinMasqueraded : expect.masquerade)
       );
     case 'reject':
       return seen.kind === 'refused';
@@ -73,9 +73,10 @@ function observationOf(seen: readonly Seen[], expect: Expectation): Observation 
   if (seen.every(({ kind }) => kind === 'timeout')) return { kind: 'drop' };
   const endpoints = seen.filter((one) => one.kind === 'endpoint');
   if (endpoints.length < seen.length) return undefined;
-  if (endpoints.some(({ isSender, isMasqueraded }) => isSender && !isMasqueraded)) return undefined;
+  const hairpin = expect.kind !== 'forward' || expect.isHairpinMasqueraded;
+  if (endpoints.some(({ isSender, isMasqueraded }) => isSender && isMasqueraded !== hairpin)) return undefined;
   const others = endpoints.filter(({ isSender }) => !isSender);
-  const masquerade = others[0]?.isMasqueraded ?? true;
+  const masquerade = others[0]?.isMasqueraded ?? hairpin;
   if (others.some(({ isMasqueraded }) => isMasqueraded !== masquerade)) return undefined;
   return { kind: 'forward', to: endpoints, masquerade };
 }
