@@ -26,6 +26,8 @@ export interface EbpfKernel extends AsyncDisposable {
    * smaller it is grown as by `growMaps`.
    */
   openMaps(sizes: MapSizes, signal: AbortSignal): Promise<OpenedMaps>;
+  /** The pinned maps of this layout version; undefined where not all of them are there. Makes and changes nothing. */
+  findMaps(signal: AbortSignal): Promise<MapSet | undefined>;
   /**
    * Exchanges all maps that are too small for larger ones with the same content, ids unchanged, without a moment in which a
    * program sees less. The old set is not to be used any more.
