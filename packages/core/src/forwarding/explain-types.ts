@@ -9,7 +9,10 @@ import type { ReasonCode } from './reason-codes.ts';
  * frontend matches, source ranges of a Service without endpoints, and what the node itself sends to external and load-balancer
  * IPs that refuse it. `ebpf` answers as `nftables`, but what sockets of this node send is never masqueraded: `isSentBySocket`.
  */
-export type DataplaneMode = 'nftables' | 'iptables' | 'ebpf';
+export type DataplaneMode = (typeof dataplaneModes)[number];
+
+/** All modes, as `--proxy-mode` names them. */
+export const dataplaneModes = ['nftables', 'iptables', 'ebpf'] as const;
 
 /** The first packet of a connection, as this node sees it. */
 export interface Flow {

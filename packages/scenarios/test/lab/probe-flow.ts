@@ -107,6 +107,8 @@ export interface AnswerContext {
 /** A probe's result in the terms of a scenario. */
 export function seenOf(result: ProbeResult, context: AnswerContext): Seen {
   if (result.status === 'refused' || result.status === 'timeout') return { kind: result.status };
+  // What a socket's own kernel drops it cannot be silent about.
+  if (result.status === 'dropped') return { kind: 'timeout' };
   if (result.status === 'unreachable') return { kind: 'other', text: `unreachable (${result.code})` };
   if (result.status !== 'answered') return { kind: 'other', text: result.status };
   const address = context.addressesByEcho.get(result.by ?? '')?.find(context.isOfFamily);
