@@ -90,12 +90,13 @@ interface Run {
 }
 
 function backendHostOf(config: DataplaneConfig, logger: LeveledLogger): BackendHost {
-  const { nftTransport: transport, iptables, syncPeriod } = config;
+  const { nftTransport: transport, iptables, ebpf, syncPeriod } = config;
   return {
     runner: createCommandRunner(),
     logger,
     transport,
     ...iptables,
+    ...ebpf,
     syncPeriod,
     // Asked when it is needed: the kernel's setting is made, or found, when the connection tracking has been loaded.
     get tcpBeLiberal() {
@@ -116,7 +117,7 @@ async function dump(
     if (variant === undefined) throw new HostError('host.unusable', 'no rules of this agent are in iptables');
     return openBackends({ mode: one, host: { ...backendHost, variant }, ipFamilies }, signal);
   };
-  return dumpModes(open, ofEveryMode ? ['nftables', 'iptables'] : [mode], signal);
+  return dumpModes(open, ofEveryMode ? ['nftables', 'iptables', 'ebpf'] : [mode], signal);
 }
 
 /** What cannot be read is refused before anything is touched; the host is asked what it can do while the cluster is listed. */
@@ -184,7 +185,8 @@ function hostOf(
     openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
     removeLeftRules: async (whose, stop) => {
       const wish = whose === 'ours' ? 'keep' : kubeProxyRules;
-      const left = await removeLeftRules({ mode, variant, kubeProxyRules: wish, backendHost, ipFamilies }, stop);
+      const from = { mode, variant, kubeProxyRules: wish, backendHost, files: kernelFiles(), ipFamilies };
+      const left = await removeLeftRules(from, stop);
       // Tens of thousands of chains were read as text.
       if (left.ours.removed.length + left.kubeProxy.removed.length > 0) setImmediate(collectGarbage);
       return left;
