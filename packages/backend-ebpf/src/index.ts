@@ -4,3 +4,4 @@ export { ServiceWriter, type IdentifiedService, type WriteResult } from './maps/
 export type { GoneEndpoint } from './maps/apply-run.ts';
 export type { MapStateOptions } from './maps/map-state.ts';
 export { applyGrowing, type GrowingApply } from './maps/apply-growing.ts';
+export type { EbpfHost, NorthSouth, SocketLb } from './host.ts';
