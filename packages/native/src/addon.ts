@@ -24,39 +24,62 @@ export class NativeMissingError extends HostError {
   override readonly name = 'NativeMissingError';
 }
 
-const fileName = 'switchyard_native.node';
+/** An addon's file: its name, and what to do where it is missing or what it needs is. */
+export interface AddonFile {
+  readonly name: string;
+  /** Ends a sentence that says that the file is missing. */
+  readonly whatNext: string;
+  /** Shared libraries it needs that a machine may lack: beginnings of their names, to Debian's package. */
+  readonly libraries: ReadonlyMap<string, string>;
+}
+
+const file: AddonFile = {
+  name: 'switchyard_native.node',
+  whatNext: 'or use a transport that needs none',
+  libraries: new Map(),
+};
+
 /** Beside an app's bundle, else where CMake leaves it. */
-const places: readonly URL[] = [
-  new URL(`./${fileName}`, import.meta.url),
-  new URL(`../build/${fileName}`, import.meta.url),
-];
+export function addonPlaces(name: string): readonly URL[] {
+  return [new URL(`./${name}`, import.meta.url), new URL(`../build/${name}`, import.meta.url)];
+}
 
 let loaded: Addon | undefined;
 
 /** The addon, loaded once. Throws `NativeMissingError`. */
-export function loadAddon(candidates: readonly URL[] = places): Addon {
-  if (candidates !== places) return load(candidates);
-  loaded ??= load(candidates);
+export function loadAddon(candidates?: readonly URL[]): Addon {
+  if (candidates !== undefined) return loadAddonFile(file, candidates) as Addon; // the file is ours
+  loaded ??= loadAddonFile(file, addonPlaces(file.name)) as Addon;
   return loaded;
 }
 
-function load(candidates: readonly URL[]): Addon {
+/** What an addon's file exports. Throws `NativeMissingError`. */
+export function loadAddonFile(addon: AddonFile, candidates: readonly URL[]): unknown {
   const require = createRequire(import.meta.url);
   for (const { pathname } of candidates) {
     try {
-      return require(decodeURIComponent(pathname)) as Addon; // the file is ours
+      return require(decodeURIComponent(pathname));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') continue;
       const said = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-      throw new NativeMissingError(
-        'native.unusable',
-        `cannot load the native addon ${fileName}: ${said}; build it for this machine with ./dev build`,
-        { cause: error },
-      );
+      throw unusable(addon, said, error);
     }
   }
   throw new NativeMissingError(
     'native.missing',
-    `the native addon ${fileName} is missing: build it with ./dev build, or use a transport that needs none`,
+    `the native addon ${addon.name} is missing: build it with ./dev build, ${addon.whatNext}`,
   );
+}
+
+function unusable(addon: AddonFile, said: string, cause: unknown): NativeMissingError {
+  const attempt = `cannot load the native addon ${addon.name}: ${said}`;
+  for (const [library, debianPackage] of addon.libraries) {
+    if (!said.startsWith(library)) continue;
+    return new NativeMissingError(
+      'native.library',
+      `${attempt}; install the shared library it needs (Debian: ${debianPackage})`,
+      { cause },
+    );
+  }
+  return new NativeMissingError('native.unusable', `${attempt}; build it for this machine with ./dev build`, { cause });
 }

@@ -1,9 +1,13 @@
 import { constants } from 'node:os';
 import { HostError } from '@switchyard/core';
 
-const names: ReadonlyMap<number, string> = new Map(
-  Object.entries(constants.errno).map(([name, value]) => [value, name]),
-);
+/** The kernel's own, which no header has: an operation that a kind of object has not, as a map type without batches. */
+export const ENOTSUPP = 524;
+
+const names: ReadonlyMap<number, string> = new Map([
+  ...Object.entries(constants.errno).map(([name, value]) => [value, name] as const),
+  [ENOTSUPP, 'ENOTSUPP'],
+]);
 
 /** The kernel's name of an errno, such as `ENOENT`; `errno 999` for a number it has no name for. */
 export function errnoName(errno: number): string {
@@ -12,7 +16,7 @@ export function errnoName(errno: number): string {
 
 /** A system call failed. */
 export class NativeError extends HostError {
-  override readonly name = 'NativeError';
+  override readonly name: string = 'NativeError';
   /** Positive. */
   readonly errno: number;
   /** Such as `ENOBUFS`. */

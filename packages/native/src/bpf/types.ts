@@ -1,5 +1,3 @@
-import type { NativeError } from '../native-error.ts';
-
 /** The map types that are used here, by their number in `enum bpf_map_type`. */
 export const bpfMapTypes = {
   hash: 1,
@@ -115,9 +113,4 @@ export interface BpfLoadOptions {
 export interface BpfObject extends Disposable {
   readonly maps: ReadonlyMap<string, BpfMap>;
   readonly programs: ReadonlyMap<string, BpfProgram>;
-}
-
-/** The kernel, or libbpf, refused an object; `log` is what libbpf and the verifier said, last lines last. */
-export interface BpfLoadFailure extends NativeError {
-  readonly log: string;
 }

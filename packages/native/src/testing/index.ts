@@ -1,1 +1,2 @@
 export * from './scripted-socket.ts';
+export { MemoryBpfMap, type MemoryBpfMapOptions } from './memory-bpf-map.ts';

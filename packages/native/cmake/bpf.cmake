@@ -1,0 +1,57 @@
+# The addon switchyard_bpf.node: bpf(2), and objects loaded by the shared libbpf that pkg-config finds.
+
+find_program(PKG_CONFIG pkg-config)
+find_program(CLANG clang)
+find_program(LLVM_STRIP llvm-strip)
+if(NOT PKG_CONFIG)
+  message(FATAL_ERROR "pkg-config is missing, which tells where libbpf is: ./dev setup installs it (Debian: pkgconf)")
+endif()
+if(NOT CLANG)
+  message(FATAL_ERROR "clang is missing, which compiles BPF programs: ./dev setup installs it (Debian: clang)")
+endif()
+
+if(NOT LLVM_STRIP)
+  message(FATAL_ERROR "llvm-strip is missing, which BPF programs need: ./dev setup installs it (Debian: llvm)")
+endif()
+
+# Of another machine's root folder everything is there, under the paths it has in that machine.
+set(PKG_CONFIG_ENVIRONMENT "")
+if(CMAKE_SYSROOT)
+  set(PKG_CONFIG_ENVIRONMENT ${CMAKE_COMMAND} -E env PKG_CONFIG_SYSROOT_DIR=${CMAKE_SYSROOT}
+    PKG_CONFIG_LIBDIR=${CMAKE_SYSROOT}/usr/lib/${CROSS_TRIPLE}/pkgconfig)
+endif()
+function(ask_pkg_config result)
+  execute_process(COMMAND ${PKG_CONFIG_ENVIRONMENT} ${PKG_CONFIG} ${ARGN} libbpf
+    OUTPUT_VARIABLE answer ERROR_VARIABLE said RESULT_VARIABLE status OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR
+      "libbpf >= 1.0 with its headers is missing: ./dev setup installs it (Debian: libbpf-dev). pkg-config says: ${said}")
+  endif()
+  separate_arguments(answer)
+  set(${result} "${answer}" PARENT_SCOPE)
+endfunction()
+ask_pkg_config(ignored "--atleast-version=1.0" --exists --print-errors)
+ask_pkg_config(LIBBPF_COMPILE --cflags)
+ask_pkg_config(LIBBPF_LINK --libs)
+
+# Debian keeps <asm/types.h> in a folder of the machine's; what is taken from there is the same on all of them.
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-multiarch
+  OUTPUT_VARIABLE MACHINE_HEADERS OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+set(PROBES hooks conntrack sockets)
+set(PROBE_OBJECTS "")
+foreach(probe ${PROBES})
+  set(object ${CMAKE_BINARY_DIR}/probe-${probe}.bpf.o)
+  add_custom_command(OUTPUT ${object}
+    COMMAND ${CLANG} -O2 -g -Wall -Wextra -Werror -target bpfel -mcpu=v3 ${LIBBPF_COMPILE}
+      -idirafter ${CMAKE_SYSROOT}/usr/include/${MACHINE_HEADERS} -idirafter ${CMAKE_SYSROOT}/usr/include
+      -c ${CMAKE_CURRENT_SOURCE_DIR}/bpf/probe-${probe}.bpf.c -o ${object}
+    COMMAND ${LLVM_STRIP} -g ${object}
+    DEPENDS bpf/probe-${probe}.bpf.c)
+  list(APPEND PROBE_OBJECTS ${object})
+endforeach()
+
+add_addon(switchyard_bpf cpp/bpf_addon.cc cpp/bpf_calls.cc cpp/bpf_object.cc cpp/bpf_probe.cc)
+set_source_files_properties(cpp/bpf_probe.cc PROPERTIES OBJECT_DEPENDS "${PROBE_OBJECTS}")
+target_compile_definitions(switchyard_bpf PRIVATE SWITCHYARD_PROBES="${CMAKE_BINARY_DIR}")
+target_compile_options(switchyard_bpf PRIVATE ${LIBBPF_COMPILE})
+target_link_libraries(switchyard_bpf PRIVATE ${LIBBPF_LINK})

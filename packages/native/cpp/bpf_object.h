@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace switchyard {
+
+struct Named {
+  std::string name;
+  uint64_t value;
+};
+
+// What of an object file is loaded, and how. The bytes are only read during the call.
+struct LoadRequest {
+  const void* bytes = nullptr;
+  size_t length = 0;
+  std::vector<Named> maps;         // descriptors of maps to use instead of new ones
+  std::vector<Named> max_entries;  // sizes of new maps
+  std::vector<Named> constants;    // values of `const volatile` globals
+  std::vector<std::string> skip;   // programs that are not loaded
+};
+
+// Descriptors belong to the caller. `error` is an errno, 0 on success; `attempt` says what failed; `log` is what
+// libbpf and the verifier said.
+struct LoadResult {
+  std::vector<Named> maps;  // only those that were not given
+  std::vector<Named> programs;
+  int error = 0;
+  std::string attempt;
+  std::string log;
+};
+
+LoadResult LoadObject(const LoadRequest& request);
+
+// The object file of bpf/probe-NAME.bpf.c, which is part of the addon: hooks, conntrack or sockets.
+const uint8_t* ProbeObject(const std::string& name, size_t* length);
+
+}  // namespace switchyard

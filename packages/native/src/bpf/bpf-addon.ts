@@ -1,0 +1,61 @@
+import { type AddonFile, addonPlaces, loadAddonFile } from '../addon.ts';
+
+/** Pairs of a name and a number: a bigint on the way in, a descriptor on the way out. */
+type NamedNumbers<Value> = readonly (readonly [name: string, value: Value])[];
+
+/** Offsets of an attribute, each with the buffer that its field is to point at. */
+export type Pointers = readonly (number | Uint8Array)[];
+
+/** The functions of the compiled addon that speaks bpf(2). Failures are negative errno numbers. */
+export interface BpfAddon {
+  /** `pointers` are pairs of an offset in the attribute and the buffer to point at. */
+  bpf(command: number, attribute: Uint8Array, ...pointers: Pointers): number;
+  /** The same in the network namespace with this path; an empty one is the process's own. */
+  bpfIn(netns: string, command: number, attribute: Uint8Array, ...pointers: Pointers): number;
+  /** Points for good; whoever keeps the attribute keeps the buffers, which must not be on the heap of the engine. */
+  point(attribute: Uint8Array, ...pointers: Pointers): void;
+  mapMemory(fd: number, bytes: number): ArrayBuffer | number;
+  unmapMemory(buffer: ArrayBuffer): void;
+  /** Writes eight bytes. */
+  netnsCookie(netns: string, bytes: Uint8Array): number;
+  mountBpffs(path: string): number;
+  interfaceIndex(netns: string, name: string): number;
+  loadObject(bytes: Uint8Array, options: ObjectOptions): LoadedObject;
+  probeObject(name: 'hooks' | 'conntrack' | 'sockets'): Uint8Array;
+}
+
+/** What `loadObject` of the addon takes. */
+export interface ObjectOptions {
+  readonly maps: NamedNumbers<bigint>;
+  readonly maxEntries: NamedNumbers<bigint>;
+  readonly constants: NamedNumbers<bigint>;
+  readonly skip: readonly string[];
+}
+
+/** What `loadObject` of the addon returns; descriptors belong to the caller, also after an error. */
+export interface LoadedObject {
+  readonly maps: NamedNumbers<number>;
+  readonly programs: NamedNumbers<number>;
+  readonly error: number;
+  readonly attempt: string;
+  readonly log: string;
+}
+
+const file: AddonFile = {
+  name: 'switchyard_bpf.node',
+  whatNext: 'or use another backend than ebpf',
+  libraries: new Map([
+    ['libbpf.so', 'libbpf1'],
+    ['libelf.so', 'libelf1'],
+    ['libz.so', 'zlib1g'],
+  ]),
+};
+
+let loaded: BpfAddon | undefined;
+
+/** The addon, loaded once. Throws `NativeMissingError`. */
+export function loadBpfAddon(candidates?: readonly URL[]): BpfAddon {
+  if (candidates !== undefined) return loadAddonFile(file, candidates) as BpfAddon; // the file is ours
+  loaded ??= loadAddonFile(file, addonPlaces(file.name)) as BpfAddon;
+  return loaded;
+}

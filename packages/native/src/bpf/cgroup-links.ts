@@ -1,0 +1,59 @@
+import { closeSync, constants as fileConstants, openSync } from 'node:fs';
+import { constants } from 'node:os';
+import { NativeError } from '../native-error.ts';
+import { cgroupAttachTypes } from './attach-types.ts';
+import { Attribute, callBpf } from './call.ts';
+import { KernelLink } from './kernel-link.ts';
+import { fdOf } from './kernel-program.ts';
+import { type AttachedProgram, queryPrograms } from './query.ts';
+import type { BpfLink, BpfProgram, CgroupHook } from './types.ts';
+
+/**
+ * Attaches a program to a hook of all sockets of processes in a cgroup (a folder of a cgroup2 mount) and those below. Several programs
+ * can be attached, also by others. Throws `NativeError`.
+ */
+export function linkCgroup(program: BpfProgram, cgroupDir: string, hook: CgroupHook): BpfLink {
+  return withFolder(cgroupDir, (cgroup) => {
+    const attribute = new Attribute(16).u32(0, fdOf(program)).u32(4, cgroup).u32(8, cgroupAttachTypes[hook]);
+    const attempt = `cannot attach the program ${program.name} to ${hook} of the cgroup ${cgroupDir}`;
+    const fd = callBpf('LINK_CREATE', { attempt, attribute });
+    return new KernelLink(fd, `the BPF link at ${hook} of the cgroup ${cgroupDir}`);
+  });
+}
+
+/** Where to look for programs at a hook. */
+export interface CgroupQueryOptions {
+  /** Also those of the cgroups above, which run too. */
+  readonly isEffective?: boolean;
+}
+
+/** The programs at a hook of a cgroup, in the order in which they run. Throws `NativeError`. */
+export function queryCgroup(
+  cgroupDir: string,
+  hook: CgroupHook,
+  options: CgroupQueryOptions = {},
+): readonly AttachedProgram[] {
+  return withFolder(cgroupDir, (target) =>
+    queryPrograms({
+      target,
+      attachType: cgroupAttachTypes[hook],
+      flags: options.isEffective === true ? 1 : 0,
+      attempt: `cannot ask for the programs at ${hook} of the cgroup ${cgroupDir}`,
+    }),
+  );
+}
+
+function withFolder<Result>(folder: string, use: (fd: number) => Result): Result {
+  let fd: number;
+  try {
+    fd = openSync(folder, fileConstants.O_RDONLY | fileConstants.O_DIRECTORY);
+  } catch (error) {
+    const errno = Math.abs((error as NodeJS.ErrnoException).errno ?? constants.errno.EINVAL);
+    throw new NativeError(`cannot open the cgroup ${folder}`, { errno, syscall: 'open' });
+  }
+  try {
+    return use(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,110 @@
+import { loadBpfAddon } from './bpf-addon.ts';
+import { Attribute, callBpf, readName } from './call.ts';
+import { bpfMapTypes, type BpfMapShape, type BpfMapType } from './types.ts';
+
+/** Flags of a map, of linux/bpf.h. */
+export const mapFlags = { noPrealloc: 0x1, mmapable: 0x400 } as const;
+
+/** A map's number and what it looks like. Throws `NativeError`; `undefined` for a type that is not used here. */
+export function readMapInfo(fd: number, what: string): { readonly id: number; readonly shape?: BpfMapShape } {
+  const info = readInfo(fd, 88, what);
+  const type = typeNames.get(info.getU32(0));
+  const id = info.getU32(4);
+  if (type === undefined) return { id };
+  const flags = info.getU32(20);
+  return {
+    id,
+    shape: {
+      name: readName(info.bytes, 24, 16),
+      type,
+      keySize: info.getU32(8),
+      valueSize: info.getU32(12),
+      maxEntries: info.getU32(16),
+      ...((flags & mapFlags.mmapable) === 0 ? {} : { mmapable: true }),
+      ...((flags & mapFlags.noPrealloc) === 0 ? {} : { noPrealloc: true }),
+    },
+  };
+}
+
+const typeNames: ReadonlyMap<number, BpfMapType> = new Map(
+  Object.entries(bpfMapTypes).map(([name, value]) => [value, name as BpfMapType]), // its own keys
+);
+
+/** What the kernel knows about a program. */
+export interface BpfProgramInfo {
+  readonly id: number;
+  readonly name: string;
+  /** 16 hexadecimal digits. */
+  readonly tag: string;
+  readonly mapIds: readonly number[];
+  /** How often it ran while run-time statistics were on. */
+  readonly runs: bigint;
+  /** Nanoseconds it took then, all runs together. */
+  readonly runTime: bigint;
+}
+
+/** Throws `NativeError`. */
+export function readProgramInfo(fd: number, what: string): BpfProgramInfo {
+  const length = 208;
+  const count = readInfo(fd, length, what).getU32(52);
+  const ids = new Uint32Array(count);
+  const info = new Attribute(length);
+  info.u32(52, count);
+  const pointed = count === 0 ? [] : ([56, new Uint8Array(ids.buffer)] as const);
+  fillInfo(fd, { info, pointed, what });
+  return {
+    id: info.getU32(4),
+    name: readName(info.bytes, 64, 16),
+    tag: Buffer.from(info.bytes.subarray(8, 16)).toString('hex'),
+    mapIds: [...ids.subarray(0, info.getU32(52))],
+    runTime: info.getU64(192),
+    runs: info.getU64(200),
+  };
+}
+
+/** What the kernel knows about a link. */
+export interface BpfLinkInfo {
+  readonly id: number;
+  readonly programId: number;
+  /** False when it was detached, or what it was attached to is gone. */
+  readonly isAttached: boolean;
+  /** Number in `enum bpf_attach_type`; 0 where the link is of a kind not used here. */
+  readonly attachType: number;
+  /** Of a cgroup link: the cgroup's number (inode of its folder); else 0. */
+  readonly cgroupId: bigint;
+  /** Of a tcx link: the interface's number in its namespace; else 0. */
+  readonly ifindex: number;
+}
+
+/** Kinds of links, of `enum bpf_link_type`. */
+const linkTypes = { cgroup: 3, tcx: 11 } as const;
+
+/** Throws `NativeError`. */
+export function readLinkInfo(fd: number, what: string): BpfLinkInfo {
+  const info = readInfo(fd, 64, what);
+  const type = info.getU32(0);
+  const cgroupId = type === linkTypes.cgroup ? info.getU64(16) : 0n;
+  const ifindex = type === linkTypes.tcx ? info.getU32(16) : 0;
+  const attachType = type === linkTypes.cgroup ? info.getU32(24) : type === linkTypes.tcx ? info.getU32(20) : 0;
+  const isAttached = (type !== linkTypes.cgroup && type !== linkTypes.tcx) || cgroupId !== 0n || ifindex !== 0;
+  return { id: info.getU32(4), programId: info.getU32(8), isAttached, attachType, cgroupId, ifindex };
+}
+
+function readInfo(fd: number, length: number, what: string): Attribute {
+  const info = new Attribute(length);
+  fillInfo(fd, { info, pointed: [], what });
+  return info;
+}
+
+interface InfoRequest {
+  readonly info: Attribute;
+  /** An offset in the information and the buffer to point at there. */
+  readonly pointed: readonly (number | Uint8Array)[];
+  readonly what: string;
+}
+
+function fillInfo(fd: number, { info, pointed, what }: InfoRequest): void {
+  if (pointed.length > 0) loadBpfAddon().point(info.bytes, ...pointed);
+  const attribute = new Attribute(16).u32(0, fd).u32(4, info.bytes.length);
+  callBpf('OBJ_GET_INFO_BY_FD', { attempt: `cannot ask about ${what}`, attribute, pointers: [8, info.bytes] });
+}

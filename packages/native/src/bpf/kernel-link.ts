@@ -1,0 +1,71 @@
+import { closeSync } from 'node:fs';
+import { constants } from 'node:os';
+import { UsageError } from '@switchyard/core';
+import { Attribute, callBpf, tryBpf, bpfError } from './call.ts';
+import { type BpfLinkInfo, readLinkInfo } from './info.ts';
+import { fdOf } from './kernel-program.ts';
+import { openPin } from './open-map.ts';
+import type { BpfLink, BpfProgram } from './types.ts';
+
+const { ENOENT, ENOLINK } = constants.errno;
+
+/** A link of the kernel that is open. */
+export class KernelLink implements BpfLink {
+  readonly id: number;
+  readonly #what: string;
+  #fd: number | undefined;
+
+  /** Takes the descriptor over. */
+  constructor(fd: number, what: string) {
+    this.#what = what;
+    this.#fd = fd;
+    this.id = readLinkInfo(fd, what).id;
+  }
+
+  /** Asks the kernel each time: others may update the link. */
+  get programId(): number {
+    return readLinkInfo(this.fd, this.#what).programId;
+  }
+
+  /** The descriptor. Throws `UsageError` after dispose. */
+  get fd(): number {
+    if (this.#fd !== undefined) return this.#fd;
+    throw new UsageError('bpf.closed', `${this.#what} was closed before`);
+  }
+
+  update(program: BpfProgram): void {
+    const attribute = new Attribute(16).u32(0, this.fd).u32(4, fdOf(program));
+    callBpf('LINK_UPDATE', { attempt: `cannot put the program ${program.name} into ${this.#what}`, attribute });
+  }
+
+  detach(): void {
+    const attempt = `cannot detach ${this.#what}`;
+    const result = tryBpf('LINK_DETACH', { attempt, attribute: new Attribute(4).u32(0, this.fd) });
+    if (result < 0 && result !== -ENOLINK) throw bpfError('LINK_DETACH', attempt, -result);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd !== undefined) closeSync(this.#fd);
+    this.#fd = undefined;
+  }
+}
+
+/** What the kernel knows about a link, now. Throws `NativeError`. */
+export function linkInfo(link: BpfLink): BpfLinkInfo {
+  return readLinkInfo(fdOf(link), `the BPF link ${link.id}`);
+}
+
+/** The link that is pinned there; undefined when nothing is. Throws `NativeError`. */
+export function openPinnedLink(path: string): BpfLink | undefined {
+  const fd = openPin(path);
+  return fd === undefined ? undefined : new KernelLink(fd, `the BPF link pinned at ${path}`);
+}
+
+/** The link with this number; undefined when there is none. Throws `NativeError`. */
+export function openLinkById(id: number): BpfLink | undefined {
+  const what = `the BPF link with the id ${id}`;
+  const fd = tryBpf('LINK_GET_FD_BY_ID', { attempt: what, attribute: new Attribute(12).u32(0, id) });
+  if (fd === -ENOENT) return undefined;
+  if (fd < 0) throw bpfError('LINK_GET_FD_BY_ID', `cannot open ${what}`, -fd);
+  return new KernelLink(fd, what);
+}

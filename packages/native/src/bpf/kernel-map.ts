@@ -1,0 +1,147 @@
+import { closeSync } from 'node:fs';
+import { constants } from 'node:os';
+import { UsageError } from '@switchyard/core';
+import { type BpfAddon, loadBpfAddon } from './bpf-addon.ts';
+import { bpfError, commands } from './call.ts';
+import { deleteBatch, readEntries, updateBatch } from './map-batches.ts';
+import { checkLength, checkMmapable, isArray, roundUp8, transferredSize, updateFlags } from './map-layout.ts';
+import { mapMemory, unmapMemory } from './memory.ts';
+import { possibleCpus } from './possible-cpus.ts';
+import type { BpfEntries, BpfMap, BpfMapShape, BpfUpdateMode } from './types.ts';
+
+const { ENOENT } = constants.errno;
+
+/** Where the fields of an element's attribute are. */
+const offsets = { fd: 0, key: 8, value: 16, flags: 24, length: 32 } as const;
+
+/**
+ * A map of the kernel. Calls on one element make no objects but what they return: key and value are copied to memory that the
+ * attribute points at for good.
+ */
+export class KernelMap implements BpfMap {
+  readonly shape: BpfMapShape;
+  readonly id: number;
+  readonly #addon: BpfAddon;
+  readonly #attribute: Uint8Array;
+  /** Without the value: deleting takes none, and refuses what is behind the key. */
+  readonly #keyAttribute: Uint8Array;
+  readonly #words: Uint32Array;
+  readonly #key: Uint8Array;
+  readonly #value: Uint8Array;
+  #fd: number | undefined;
+  #memory: Uint8Array | undefined;
+
+  constructor(fd: number, id: number, shape: BpfMapShape) {
+    this.shape = shape;
+    this.id = id;
+    this.#fd = fd;
+    this.#addon = loadBpfAddon();
+    const valueSize = transferredSize(shape, shape.type === 'perCpuArray' ? possibleCpus() : 1);
+    const memory = new ArrayBuffer(offsets.length + roundUp8(shape.keySize) + valueSize);
+    this.#attribute = new Uint8Array(memory, 0, offsets.length);
+    this.#keyAttribute = new Uint8Array(memory, 0, offsets.value);
+    this.#words = new Uint32Array(memory, 0, offsets.length / 4);
+    this.#key = new Uint8Array(memory, offsets.length, shape.keySize);
+    this.#value = new Uint8Array(memory, offsets.length + roundUp8(shape.keySize), valueSize);
+    this.#addon.point(this.#attribute, offsets.key, this.#key, offsets.value, this.#value);
+    this.#words[offsets.fd / 4] = fd;
+  }
+
+  /** The descriptor. Throws `UsageError` after dispose. */
+  get fd(): number {
+    if (this.#fd !== undefined) return this.#fd;
+    throw new UsageError('bpf.closed', `the BPF map ${this.shape.name} was closed before`);
+  }
+
+  lookup(key: Uint8Array): Uint8Array | undefined {
+    const result = this.#call(commands.MAP_LOOKUP_ELEM, key);
+    if (result === 0) return this.#value.slice();
+    if (result === -ENOENT) return undefined;
+    throw bpfError('MAP_LOOKUP_ELEM', `cannot read an element of the BPF map ${this.shape.name}`, -result);
+  }
+
+  update(key: Uint8Array, value: Uint8Array, mode: BpfUpdateMode = 'any'): void {
+    if (value.length !== this.#value.length) {
+      checkLength(this.shape.name, 'value', { has: value.length, needs: this.#value.length });
+    }
+    this.#value.set(value);
+    this.#words[offsets.flags / 4] = updateFlags[mode];
+    const result = this.#call(commands.MAP_UPDATE_ELEM, key);
+    this.#words[offsets.flags / 4] = 0;
+    if (result === 0) return;
+    throw bpfError('MAP_UPDATE_ELEM', `cannot write an element of the BPF map ${this.shape.name}`, -result);
+  }
+
+  delete(key: Uint8Array): boolean {
+    const result = this.#call(commands.MAP_DELETE_ELEM, key, this.#keyAttribute);
+    if (result === 0) return true;
+    if (result === -ENOENT) return false;
+    throw bpfError('MAP_DELETE_ELEM', `cannot delete an element of the BPF map ${this.shape.name}`, -result);
+  }
+
+  updateBatch(keys: Uint8Array, values: Uint8Array, count: number): void {
+    this.#checkKeys(keys, count);
+    const valuesNeed = count * this.#value.length;
+    checkLength(this.shape.name, 'values', { has: values.length, needs: valuesNeed });
+    if (count > 0) updateBatch(this, { keys, values, count });
+  }
+
+  deleteBatch(keys: Uint8Array, count: number): number {
+    this.#checkKeys(keys, count);
+    return count === 0 ? 0 : deleteBatch(this, keys, count);
+  }
+
+  entries(): BpfEntries {
+    return this.shape.mmapable === true && isArray(this.shape) ? this.#arrayEntries() : readEntries(this);
+  }
+
+  values(): Uint8Array {
+    checkMmapable(this.shape);
+    this.#memory ??= mapMemory(this.fd, roundUp8(this.shape.valueSize) * this.shape.maxEntries, this.shape.name);
+    return this.#memory;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd === undefined) return;
+    if (this.#memory !== undefined) unmapMemory(this.#memory);
+    this.#memory = undefined;
+    closeSync(this.#fd);
+    this.#fd = undefined;
+  }
+
+  /** Bytes of a value as the kernel takes and gives it. */
+  get transferredSize(): number {
+    return this.#value.length;
+  }
+
+  #call(command: number, key: Uint8Array, attribute: Uint8Array = this.#attribute): number {
+    if (this.#fd === undefined) return this.fd; // throws
+    if (key.length !== this.#key.length) {
+      checkLength(this.shape.name, 'key', { has: key.length, needs: this.#key.length });
+    }
+    this.#key.set(key);
+    return this.#addon.bpf(command, attribute);
+  }
+
+  #checkKeys(keys: Uint8Array, count: number): void {
+    checkLength(this.shape.name, 'keys', { has: keys.length, needs: count * this.shape.keySize });
+  }
+
+  /** Without a system call. */
+  #arrayEntries(): BpfEntries {
+    const { maxEntries: count, valueSize } = this.shape;
+    const stride = roundUp8(valueSize);
+    const memory = this.values();
+    if (stride === valueSize) return { count, keys: indexKeys(count), values: memory.slice() };
+    const values = new Uint8Array(count * valueSize);
+    for (let index = 0; index < count; index++) {
+      values.set(memory.subarray(index * stride, index * stride + valueSize), index * valueSize);
+    }
+    return { count, keys: indexKeys(count), values };
+  }
+}
+
+/** Keys of all elements of an array, in order. */
+export function indexKeys(count: number): Uint8Array {
+  return new Uint8Array(Uint32Array.from({ length: count }, (_, index) => index).buffer);
+}

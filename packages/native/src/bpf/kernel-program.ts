@@ -1,0 +1,65 @@
+import { closeSync } from 'node:fs';
+import { constants } from 'node:os';
+import { UsageError } from '@switchyard/core';
+import { Attribute, bpfError, tryBpf } from './call.ts';
+import { type BpfProgramInfo, readProgramInfo } from './info.ts';
+import { openPin } from './open-map.ts';
+import type { BpfProgram } from './types.ts';
+
+const { ENOENT } = constants.errno;
+
+/** A program of the kernel that is open. */
+export class KernelProgram implements BpfProgram {
+  readonly name: string;
+  readonly id: number;
+  readonly tag: string;
+  readonly mapIds: readonly number[];
+  #fd: number | undefined;
+
+  /** Takes the descriptor over. `name` is the one in the object file; the kernel keeps 15 characters of it. */
+  constructor(fd: number, name?: string) {
+    const info = readProgramInfo(fd, `the BPF program ${name ?? ''}`);
+    this.name = name ?? info.name;
+    this.id = info.id;
+    this.tag = info.tag;
+    this.mapIds = info.mapIds;
+    this.#fd = fd;
+  }
+
+  /** The descriptor. Throws `UsageError` after dispose. */
+  get fd(): number {
+    if (this.#fd !== undefined) return this.#fd;
+    throw new UsageError('bpf.closed', `the BPF program ${this.name} was closed before`);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd !== undefined) closeSync(this.#fd);
+    this.#fd = undefined;
+  }
+}
+
+/** What the kernel counted about a program and knows of it, now. Throws `NativeError`. */
+export function programInfo(program: BpfProgram): BpfProgramInfo {
+  return readProgramInfo(fdOf(program), `the BPF program ${program.name}`);
+}
+
+/** The program with this number; undefined when there is none. Throws `NativeError`. */
+export function openProgramById(id: number): BpfProgram | undefined {
+  const attempt = `cannot open the BPF program with the id ${id}`;
+  const fd = tryBpf('PROG_GET_FD_BY_ID', { attempt, attribute: new Attribute(12).u32(0, id) });
+  if (fd === -ENOENT) return undefined;
+  if (fd < 0) throw bpfError('PROG_GET_FD_BY_ID', attempt, -fd);
+  return new KernelProgram(fd);
+}
+
+/** The program that is pinned there; undefined when nothing is. Throws `NativeError`. */
+export function openPinnedProgram(path: string): BpfProgram | undefined {
+  const fd = openPin(path);
+  return fd === undefined ? undefined : new KernelProgram(fd);
+}
+
+/** The descriptor of a map, program or link of the kernel. Throws `UsageError` for those that only tests have. */
+export function fdOf(thing: object): number {
+  if ('fd' in thing && typeof thing.fd === 'number') return thing.fd;
+  throw new UsageError('bpf.fake', 'this map, program or link is not one of the kernel');
+}

@@ -1,0 +1,36 @@
+import { UsageError } from '@switchyard/core';
+import type { BpfMapShape, BpfUpdateMode } from './types.ts';
+
+/** Flags of an update, of linux/bpf.h. */
+export const updateFlags: Readonly<Record<BpfUpdateMode, number>> = { any: 0, create: 1, replace: 2 };
+
+/** A length rounded up to eight bytes: how arrays keep their values, and per-CPU maps those of one CPU. */
+export function roundUp8(length: number): number {
+  return (length + 7) & ~7;
+}
+
+/** Whether elements are found by their index and are always there. */
+export function isArray({ type }: BpfMapShape): boolean {
+  return type === 'array' || type === 'perCpuArray';
+}
+
+/** Bytes of a value as it goes over the system call, with `cpus` CPUs. */
+export function transferredSize({ type, valueSize }: BpfMapShape, cpus: number): number {
+  return type === 'perCpuArray' ? roundUp8(valueSize) * cpus : valueSize;
+}
+
+/** Throws `UsageError` where a caller's bytes are not of the length that the map has. */
+export function checkLength(
+  name: string,
+  what: 'key' | 'value' | 'keys' | 'values',
+  sizes: { readonly has: number; readonly needs: number },
+): void {
+  if (sizes.has === sizes.needs) return;
+  throw new UsageError('bpf.length', `the BPF map ${name} takes ${sizes.needs} bytes as ${what}, not ${sizes.has}`);
+}
+
+/** Throws `UsageError` for a map whose values are not memory. */
+export function checkMmapable(shape: BpfMapShape): void {
+  if (shape.mmapable === true && shape.type === 'array') return;
+  throw new UsageError('bpf.mmap', `the BPF map ${shape.name} is no mmapable array: its values are not memory`);
+}

@@ -1,0 +1,45 @@
+import { mkdirSync, readFileSync, statfsSync } from 'node:fs';
+import { NativeError } from '../native-error.ts';
+import { loadBpfAddon } from './bpf-addon.ts';
+
+/** f_type of a bpffs, of linux/magic.h. */
+const bpffsMagic = 0xca_fe_4a_11;
+
+/** Mounts a bpffs there, unless one is. The folder is made. Whether it was mounted now. Throws `NativeError`. */
+export function mountBpffs(path: string): boolean {
+  mkdirSync(path, { recursive: true });
+  if (isBpffs(path)) return false;
+  const result = loadBpfAddon().mountBpffs(path);
+  if (result === 0) return true;
+  throw new NativeError(
+    `cannot mount a bpffs at ${path}`,
+    { errno: -result, syscall: 'mount' },
+    'the process needs CAP_SYS_ADMIN; or mount it beforehand',
+  );
+}
+
+/** Whether a folder is in a bpffs; false for one that is not there. */
+export function isBpffs(path: string): boolean {
+  try {
+    return statfsSync(path).type === bpffsMagic;
+  } catch {
+    return false;
+  }
+}
+
+/** Where the first file system of a type is mounted, such as `cgroup2`; undefined when none is. */
+export function findMount(type: string): string | undefined {
+  return mountOf(type, readFileSync('/proc/self/mountinfo', 'utf8'));
+}
+
+/** As `findMount`, of the text of /proc/PID/mountinfo. Spaces in paths are written there as `\040`. */
+export function mountOf(type: string, mountInfo: string): string | undefined {
+  for (const line of mountInfo.split('\n')) {
+    const [mount = '', source = ''] = line.split(' - ');
+    if (source.split(' ')[0] !== type) continue;
+    return mount
+      .split(' ')[4]
+      ?.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+  }
+  return undefined;
+}

@@ -1,0 +1,63 @@
+import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { constants } from 'node:os';
+import { dirname } from 'node:path';
+import { HostError } from '@switchyard/core';
+import { Attribute, bpfError, cString, tryBpf } from './call.ts';
+import { fdOf } from './kernel-program.ts';
+import type { BpfLink, BpfMap, BpfProgram } from './types.ts';
+
+const { EEXIST } = constants.errno;
+
+/** How something is pinned. */
+export interface PinOptions {
+  /** What is pinned there already is replaced, at once. */
+  readonly replace?: boolean;
+}
+
+/**
+ * Gives something a path in a bpffs, so that it lives on without us. Folders are made. File names must not have dots (the kernel's
+ * rule). Throws `NativeError`: EEXIST when the path is taken, EPERM or EINVAL where no bpffs is.
+ */
+export function pin(thing: BpfMap | BpfProgram | BpfLink, path: string, options: PinOptions = {}): void {
+  const fd = fdOf(thing);
+  mkdirSync(dirname(path), { recursive: true });
+  const result = tryPin(fd, path);
+  if (result === 0) return;
+  if (result !== -EEXIST || options.replace !== true) throw pinError(path, -result);
+  const beside = `${path}-new`;
+  unpin(beside); // of a process that ended in the middle
+  const retried = tryPin(fd, beside);
+  if (retried !== 0) throw pinError(beside, -retried);
+  renameSync(beside, path);
+}
+
+function tryPin(fd: number, path: string): number {
+  return tryBpf('OBJ_PIN', { attempt: '', attribute: new Attribute(16).u32(8, fd), pointers: [0, cString(path)] });
+}
+
+function pinError(path: string, errno: number): HostError {
+  return bpfError('OBJ_PIN', `cannot pin something at ${path}`, errno);
+}
+
+/** Takes a path away; what was pinned there goes when nothing else holds it. Whether there was one. */
+export function unpin(path: string): boolean {
+  try {
+    rmSync(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw new HostError('bpf.unpin', `cannot unpin ${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Names of what is pinned in a folder, and of folders in it, sorted; nothing for a folder that is not there. */
+export function listPins(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).toSorted();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw new HostError('bpf.pins', `cannot list what is pinned in ${folder}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}

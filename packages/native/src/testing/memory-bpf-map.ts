@@ -1,0 +1,136 @@
+import { constants } from 'node:os';
+import { UsageError } from '@switchyard/core';
+import { bpfError, type CommandName } from '../bpf/call.ts';
+import { batchError } from '../bpf/map-batches.ts';
+import { checkLength, checkMmapable, isArray, roundUp8, transferredSize } from '../bpf/map-layout.ts';
+import type { BpfEntries, BpfMap, BpfMapShape, BpfUpdateMode } from '../bpf/types.ts';
+import { NativeError } from '../native-error.ts';
+import { ArrayElements, type Elements, HashElements, LpmElements } from './memory-elements.ts';
+
+const { EINVAL } = constants.errno;
+let nextId = 1;
+
+/** How a map in memory is made. */
+export interface MemoryBpfMapOptions {
+  /** CPUs that per-CPU maps have values for; default 2. */
+  readonly cpus?: number;
+}
+
+/**
+ * A BPF map in memory, with the kernel's answers byte by byte: capacity, update modes, what LRU maps forget, the longest match of LPM
+ * tries, values of all CPUs, and arrays whose values are memory. Beside tests with the real one, for machines that may not use it.
+ */
+export class MemoryBpfMap implements BpfMap {
+  readonly shape: BpfMapShape;
+  readonly id: number;
+  readonly #elements: Elements;
+  readonly #valueSize: number;
+  #isOpen = true;
+
+  constructor(shape: BpfMapShape, { cpus = 2 }: MemoryBpfMapOptions = {}) {
+    this.shape = shape;
+    this.id = nextId++;
+    this.#valueSize = transferredSize(shape, cpus);
+    this.#elements = elementsOf(shape, this.#valueSize);
+  }
+
+  lookup(key: Uint8Array): Uint8Array | undefined {
+    this.#checkKey(key);
+    return this.#elements.lookup(key)?.slice();
+  }
+
+  update(key: Uint8Array, value: Uint8Array, mode: BpfUpdateMode = 'any'): void {
+    this.#checkKey(key);
+    checkLength(this.shape.name, 'value', { has: value.length, needs: this.#valueSize });
+    const errno = this.#elements.update(key, value, mode);
+    if (errno !== 0) throw this.#refusal('MAP_UPDATE_ELEM', 'write', errno);
+  }
+
+  delete(key: Uint8Array): boolean {
+    this.#checkKey(key);
+    if (isArray(this.shape)) throw this.#refusal('MAP_DELETE_ELEM', 'delete', EINVAL);
+    return this.#elements.delete(key);
+  }
+
+  updateBatch(keys: Uint8Array, values: Uint8Array, count: number): void {
+    this.#checkKeys(keys, count);
+    checkLength(this.shape.name, 'values', { has: values.length, needs: count * this.#valueSize });
+    for (let index = 0; index < count; index++) {
+      try {
+        this.update(this.#keyAt(keys, index), values.subarray(index * this.#valueSize, (index + 1) * this.#valueSize));
+      } catch (error) {
+        if (!(error instanceof NativeError)) throw error;
+        throw batchError(this.shape.name, error.errno, { written: index, count });
+      }
+    }
+  }
+
+  deleteBatch(keys: Uint8Array, count: number): number {
+    this.#checkKeys(keys, count);
+    let deleted = 0;
+    for (let index = 0; index < count; index++) {
+      if (this.delete(this.#keyAt(keys, index))) deleted++;
+    }
+    return deleted;
+  }
+
+  entries(): BpfEntries {
+    this.#checkOpen();
+    const all = this.#elements.all();
+    const keys = new Uint8Array(all.length * this.shape.keySize);
+    const values = new Uint8Array(all.length * this.#valueSize);
+    for (const [index, [key, value]] of all.entries()) {
+      keys.set(key, index * this.shape.keySize);
+      values.set(value, index * this.#valueSize);
+    }
+    return { count: all.length, keys, values };
+  }
+
+  values(): Uint8Array {
+    this.#checkOpen();
+    checkMmapable(this.shape);
+    return (this.#elements as ArrayElements).memory; // mmapable maps are arrays
+  }
+
+  [Symbol.dispose](): void {
+    this.#isOpen = false;
+  }
+
+  #keyAt(keys: Uint8Array, index: number): Uint8Array {
+    return keys.subarray(index * this.shape.keySize, (index + 1) * this.shape.keySize);
+  }
+
+  #checkOpen(): void {
+    if (this.#isOpen) return;
+    throw new UsageError('bpf.closed', `the BPF map ${this.shape.name} was closed before`);
+  }
+
+  #checkKey(key: Uint8Array): void {
+    this.#checkOpen();
+    checkLength(this.shape.name, 'key', { has: key.length, needs: this.shape.keySize });
+  }
+
+  #checkKeys(keys: Uint8Array, count: number): void {
+    this.#checkOpen();
+    checkLength(this.shape.name, 'keys', { has: keys.length, needs: count * this.shape.keySize });
+  }
+
+  #refusal(command: CommandName, verb: string, errno: number): NativeError {
+    return bpfError(command, `cannot ${verb} an element of the BPF map ${this.shape.name}`, errno);
+  }
+}
+
+function elementsOf(shape: BpfMapShape, valueSize: number): Elements {
+  switch (shape.type) {
+    case 'array':
+      return new ArrayElements(shape.maxEntries, valueSize, roundUp8(valueSize));
+    case 'perCpuArray':
+      return new ArrayElements(shape.maxEntries, valueSize, valueSize);
+    case 'hash':
+      return new HashElements(shape.maxEntries, 'refuses');
+    case 'lruHash':
+      return new HashElements(shape.maxEntries, 'forgets');
+    case 'lpmTrie':
+      return new LpmElements(shape.maxEntries);
+  }
+}
