@@ -5,13 +5,14 @@ export interface MapsOutcome {
   readonly writes: number;
   /** Services that do not fit, or cannot be rendered; what they had stays. */
   readonly failed: ReadonlyMap<ServicePortKey, Error>;
+  /** Why something that nobody asks for is still there; absent when nothing is. */
+  readonly unremoved?: Error;
 }
 
 /** One outcome out of that of maps and those of rules, in the order of writing: who failed anywhere has failed. */
 export function mergeOutcomes(maps: MapsOutcome, rules: readonly ApplyOutcome[]): ApplyOutcome {
   const failed = new Map(maps.failed);
-  let { writes } = maps;
-  let unremoved: Error | undefined;
+  let { writes, unremoved } = maps;
   for (const one of rules) {
     if (one.status === 'failed') return one;
     writes += one.writes;

@@ -1,9 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, statfsSync, unlinkSync, lstatSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { asError, HostError, type IpFamily } from '@switchyard/core';
-
-/** The number by which the kernel tells bpffs. */
-const bpffsMagic = 0xcafe4a11;
+import { isBpffs, listPins } from '@switchyard/native';
 
 /** Whose pins, and where. */
 export interface PinPlace {
@@ -83,7 +81,7 @@ export class PinFolders {
 
   /** Paths of the links of this version, or of another one's folder. */
   linksIn(folder: string = this.folder): readonly string[] {
-    return namesIn(join(folder, 'links')).map((name) => join(folder, 'links', name));
+    return listPins(join(folder, 'links')).map((name) => join(folder, 'links', name));
   }
 
   /** The family's folders of all versions but this, newest first. */
@@ -95,7 +93,7 @@ export class PinFolders {
   all(): readonly string[] {
     if (!isBpffs(this.bpffs)) return [];
     const number = (name: string): number => Number(/^v(\d+)-/.exec(name)?.[1] ?? NaN);
-    return namesIn(this.#root)
+    return listPins(this.#root)
       .filter((name) => name.endsWith(this.#suffix) && !Number.isNaN(number(name)))
       .sort((a, b) => number(b) - number(a))
       .map((name) => join(this.#root, name));
@@ -123,28 +121,9 @@ export class PinFolders {
   }
 }
 
-/** Whether bpffs is mounted there. */
-export function isBpffs(path: string): boolean {
-  try {
-    return statfsSync(path).type === bpffsMagic;
-  } catch {
-    return false;
-  }
-}
-
-/** Names in a folder, sorted; none where there is no folder. */
-export function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder).sort();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw new HostError('ebpf.pins', `cannot list pins in ${folder}: ${asError(error).message}`, { cause: error });
-  }
-}
-
 /** Removes a folder with all that is in it; it need not be there. */
 export function removeTree(path: string): void {
-  for (const name of namesIn(path)) {
+  for (const name of listPins(path)) {
     const inside = join(path, name);
     if (lstatSync(inside).isDirectory()) removeTree(inside);
     else unlinkSync(inside);

@@ -39,7 +39,7 @@ test.each<[string, Specs, readonly string[]]>([
   ['a service with source ranges: its load-balancer IPs', ranged, [rulesA]],
   ['an SCTP service: all of it', sctp, ['shop/cart:/SCTP 10.96.0.10:80']],
 ])('rules carry of %s', (_, specs, expected) => {
-  expect(texts(wholeRules(situation(specs)).services.values())).toEqual(expected);
+  expect(texts(wholeRules(situation(specs)).table.services.values())).toEqual(expected);
 });
 
 test.each<[string, Specs, Specs, unknown, unknown]>([

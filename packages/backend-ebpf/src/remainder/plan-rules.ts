@@ -3,7 +3,9 @@ import { leftToRules, type RuleServices, ruleServicesOf, withServices } from './
 
 /** A change of the rules. */
 export interface RulesStep {
+  /** With `services` as all its services. */
   readonly table: ForwardingTable;
+  readonly services: RuleServices;
   readonly delta: TableDelta;
 }
 
@@ -23,8 +25,9 @@ export interface AppliedTable {
 }
 
 /** All of a table that rules carry, in an empty kernel or one that nobody remembers. */
-export function wholeRules(table: ForwardingTable): ForwardingTable {
-  return withServices(table, ruleServicesOf(table.services.values()));
+export function wholeRules(table: ForwardingTable): Omit<RulesStep, 'delta'> {
+  const services = ruleServicesOf(table.services.values());
+  return { table: withServices(table, services), services };
 }
 
 /**
@@ -84,5 +87,5 @@ function step(
   services: RuleServices,
   { upserted = [], removed = [], settingsChanged = false }: Partial<TableDelta>,
 ): RulesStep {
-  return { table: withServices(table, services), delta: { upserted, removed, settingsChanged } };
+  return { table: withServices(table, services), services, delta: { upserted, removed, settingsChanged } };
 }

@@ -1,4 +1,4 @@
-import { HostError, type IpFamily } from '@switchyard/core';
+import type { IpFamily } from '@switchyard/core';
 import { openNetlinkSocket } from '@switchyard/native';
 import { addressFamilies, type Device, type DeviceAddress, DeviceReader } from './rtnetlink.ts';
 
@@ -79,13 +79,6 @@ export function masqueradeAddresses({ addresses, defaultDevice }: Network): Read
   const node = (defaultDevice === undefined ? undefined : found.get(defaultDevice)) ?? found.values().next().value;
   if (node !== undefined) found.set(anyDevice, node);
   return found;
-}
-
-/** Throws `HostError` where a machine has no device to listen at. */
-export function checkUplinks(uplinks: readonly Device[], { patterns, ipFamily }: UplinkRule): void {
-  if (uplinks.length > 0 || patterns.length === 0) return;
-  const text = `no network device of this node is named like ${patterns.join(' or ')}; nothing from outside reaches Services over ${ipFamily}`;
-  throw new HostError('ebpf.uplinks', text);
 }
 
 function expressionOf(pattern: string): RegExp {

@@ -72,7 +72,7 @@ export interface BpfProgram extends Disposable {
   readonly id: number;
   /** Digest of its instructions as the kernel computes it, 16 hexadecimal digits. */
   readonly tag: string;
-  /** Ids of the maps it uses. */
+  /** Ids of the maps it uses, also of those that hold its constants. */
   readonly mapIds: readonly number[];
 }
 
