@@ -3,12 +3,14 @@ import type { NftablesHost } from '@switchyard/backend-nftables';
 import type { IptablesVariant } from '@switchyard/host';
 import { type DataplaneBackend, type DataplaneBackendFactory, HostError, type IpFamily } from '@switchyard/core';
 import type { ProxyMode } from './config/proxy-mode.ts';
+import type { EbpfConfig } from './config/run-config.ts';
 
 /** The machine as every dataplane wants it: each takes what it needs. */
-export type BackendHost = NftablesHost & IptablesHost;
+export type BackendHost = NftablesHost & IptablesHost & EbpfConfig;
 
 /** Every dataplane by its --proxy-mode; loaded only when chosen. */
 export const backends: Readonly<Record<ProxyMode, () => Promise<DataplaneBackendFactory<BackendHost>>>> = {
+  ebpf: () => Promise.reject(new HostError('host.unusable', 'this build has no eBPF dataplane yet')),
   iptables: async () => (await import('@switchyard/backend-iptables')).iptablesBackend,
   nftables: async () => (await import('@switchyard/backend-nftables')).nftablesBackend,
 };
@@ -18,6 +20,8 @@ export interface DataplaneWish {
   readonly mode: ProxyMode;
   readonly host: BackendHost;
   readonly ipFamilies: readonly IpFamily[];
+  /** Done to a host that can run them, before they are opened. */
+  readonly prepare?: () => Promise<void>;
 }
 
 /** The backends that program this node. */
@@ -31,6 +35,7 @@ export interface OpenDataplane {
 /** One backend per family, after asking whether this host can run it. Rejects with `HostError` if not. */
 export async function openBackends(wish: DataplaneWish, signal: AbortSignal): Promise<OpenDataplane> {
   const { factory, variant } = await checkBackend(wish, signal);
+  await wish.prepare?.();
   // Not before: asking has loaded the connection tracking, of whose settings the host tells.
   const host = { ...wish.host, ...(variant === undefined ? {} : { variant }) };
   return { backends: await Promise.all(wish.ipFamilies.map((one) => factory.open(host, one, signal))), variant };

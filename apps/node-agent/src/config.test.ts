@@ -178,7 +178,7 @@ describe('what is refused', () => {
       '--proxy-mode=ipvs',
       'mode',
       '"ipvs"',
-      'this agent has no ipvs mode, which is deprecated in Kubernetes too; set mode: nftables or mode: iptables',
+      'this agent has no ipvs mode, which is deprecated in Kubernetes too; set mode: nftables, iptables or ebpf',
     ],
     ['--proxy-mode=kernelspace', 'mode', '"kernelspace"', 'kernelspace is for Windows'],
     ['--proxy-mode=userspace', 'mode', '"userspace"', 'kube-proxy has iptables, ipvs and nftables'],

@@ -41,6 +41,7 @@ import { createMetricsPage, type MetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
 import { isTcpLiberal } from './host/conntrack-settings.ts';
 import { dumpModes } from './host/dump-text.ts';
+import { mountNodeBpffs } from './host/node-bpffs.ts';
 import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
 import { setUpAfterChange, setUpHost } from './host/set-up-host.ts';
 import { openSource } from './open-source.ts';
@@ -75,6 +76,7 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
   }
   if (config.purpose === 'set-up') {
     await checkBackend({ mode, host: backendHost, ipFamilies }, signal);
+    await prepareBpffs(config, logger);
     setUpHost(config, { files: kernelFiles(), cores: cpus().length, ipFamilies, logger, events: noopEvents });
     return logger.info('this host can run the dataplane; no rule was made', { mode, ipFamilies });
   }
@@ -90,12 +92,13 @@ interface Run {
 }
 
 function backendHostOf(config: DataplaneConfig, logger: LeveledLogger): BackendHost {
-  const { nftTransport: transport, iptables, syncPeriod } = config;
+  const { nftTransport: transport, iptables, ebpf, syncPeriod } = config;
   return {
     runner: createCommandRunner(),
     logger,
     transport,
     ...iptables,
+    ...ebpf,
     syncPeriod,
     // Asked when it is needed: the kernel's setting is made, or found, when the connection tracking has been loaded.
     get tcpBeLiberal() {
@@ -116,7 +119,7 @@ async function dump(
     if (variant === undefined) throw new HostError('host.unusable', 'no rules of this agent are in iptables');
     return openBackends({ mode: one, host: { ...backendHost, variant }, ipFamilies }, signal);
   };
-  return dumpModes(open, ofEveryMode ? ['nftables', 'iptables'] : [mode], signal);
+  return dumpModes(open, ofEveryMode ? ['nftables', 'iptables', 'ebpf'] : [mode], signal);
 }
 
 /** What cannot be read is refused before anything is touched; the host is asked what it can do while the cluster is listed. */
@@ -131,7 +134,8 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   await using _ = await claimNode(agentIdentity(nodeName, process.env), { clock: systemClock }, signal);
   const stop = new AbortController();
   const running = AbortSignal.any([signal, stop.signal]);
-  const opening = openBackends({ mode: config.mode, host: backendHost, ipFamilies }, running);
+  const prepare = (): Promise<void> => prepareBpffs(config, logger);
+  const opening = openBackends({ mode: config.mode, host: backendHost, ipFamilies, prepare }, running);
   const source = readAhead(opened.source, running);
   const follower = followConfig(config, logger, metrics);
   let changed: unknown;
@@ -166,6 +170,13 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   }
 }
 
+/** What the mode keeps in the kernel is kept there. */
+async function prepareBpffs({ mode, ebpf }: DataplaneConfig, logger: LeveledLogger): Promise<void> {
+  if (mode !== 'ebpf') return;
+  const { isBpffs, mountBpffs } = await native();
+  mountNodeBpffs(ebpf.bpffs, { files: kernelFiles(), pid: process.pid, isBpffs, mount: mountBpffs, logger });
+}
+
 function hostOf(
   { config, backendHost, ipFamilies, logger }: Run,
   metricsPage: MetricsPage,
@@ -184,7 +195,8 @@ function hostOf(
     openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
     removeLeftRules: async (whose, stop) => {
       const wish = whose === 'ours' ? 'keep' : kubeProxyRules;
-      const left = await removeLeftRules({ mode, variant, kubeProxyRules: wish, backendHost, ipFamilies }, stop);
+      const from = { mode, variant, kubeProxyRules: wish, backendHost, ipFamilies };
+      const left = await removeLeftRules(from, stop);
       // Tens of thousands of chains were read as text.
       if (left.ours.removed.length + left.kubeProxy.removed.length > 0) setImmediate(collectGarbage);
       return left;

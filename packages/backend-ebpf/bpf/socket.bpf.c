@@ -1,4 +1,252 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "layouts.gen.h"
+/*
+ * Socket load balancing: a socket that is about to talk to a frontend is told an endpoint instead, before there is a packet.
+ * connect and sendmsg replace the destination; recvmsg and getpeername show the frontend, so that programs notice nothing.
+ * TCP and UDP; whatever else a socket speaks goes on untouched.
+ */
+#include "select.h"
+#include <bpf/bpf_core_read.h>
+
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
+#define ECONNREFUSED 111
+#define SY_CONNECTED 1 /* TCP_ESTABLISHED, also of UDP */
+
+/* What a program of type cgroup_sock_addr returns. */
+#define SY_ALLOW 1
+#define SY_REFUSE 0 /* EPERM, where no other error was set */
+
+/*
+ * The address family of this instance: 4 or 6. A hook for IPv6 sockets sees IPv4 too, as ::ffff:a.b.c.d; that is for the instance
+ * of IPv4, which is attached there as well.
+ */
+const volatile __u32 family = 4;
+/* 0: all sockets. 1: only those in the network namespace of the host. */
+const volatile __u32 socket_scope = 0;
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Whom a socket names: the destination of a connect or a datagram, the sender of one, the peer. */
+struct sy_peer {
+  struct sy_address address;
+  __be16 port;
+};
+
+static __always_inline void sy_read_peer(struct bpf_sock_addr *context, int hook, struct sy_peer *peer)
+{
+  peer->port = (__be16)context->user_port;
+  if (hook == 4) {
+    sy_from_v4(&peer->address, context->user_ip4);
+    return;
+  }
+  peer->address.word[0] = context->user_ip6[0];
+  peer->address.word[1] = context->user_ip6[1];
+  peer->address.word[2] = context->user_ip6[2];
+  peer->address.word[3] = context->user_ip6[3];
+}
+
+static __always_inline void sy_write_peer(struct bpf_sock_addr *context, int hook, const struct sy_address *address, __be16 port)
+{
+  context->user_port = port;
+  if (hook == 4) {
+    context->user_ip4 = address->word[3];
+    return;
+  }
+  context->user_ip6[0] = address->word[0];
+  context->user_ip6[1] = address->word[1];
+  context->user_ip6[2] = address->word[2];
+  context->user_ip6[3] = address->word[3];
+}
+
+static __always_inline int sy_is_for_us(struct bpf_sock_addr *context, const struct sy_address *address)
+{
+  if ((family == 4) != sy_is_v4(address)) return 0;
+  return context->protocol == IPPROTO_TCP || context->protocol == IPPROTO_UDP;
+}
+
+/* The error came with Linux 5.18; programs that are older get EPERM. */
+static __always_inline int sy_refuse(void)
+{
+  if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_set_retval)) bpf_set_retval(-ECONNREFUSED);
+  return SY_REFUSE;
+}
+
+static __always_inline void sy_name_flow(struct bpf_sock_addr *context, __u8 kind, const struct sy_address *address, __be16 port,
+                                         struct sy_flow_key *key)
+{
+  key->socket = bpf_get_socket_cookie(context);
+  key->address = *address;
+  key->port = port;
+  key->protocol = context->protocol;
+  key->kind = kind;
+  key->reserved = 0;
+}
+
+/* What a flow's entry says. `to` is what its kind asks for: the frontend, or the endpoint. */
+static __always_inline void sy_write_flow(const struct sy_flow_key *key, const struct sy_address *to, __be16 port,
+                                          const struct sy_choice *choice)
+{
+  struct sy_flow_value flow = {
+    .address = *to,
+    .port = port,
+    .endpoint = choice->endpoint,
+    .generation = choice->generation,
+    .service = choice->service,
+    .last_used = bpf_ktime_get_ns(),
+  };
+  bpf_map_update_elem(&flows, key, &flow, BPF_ANY);
+}
+
+/*
+ * The socket talks to this address itself now: it must not be shown as the frontend that once led there. But a connected IPv6
+ * socket that talks IPv4 comes by sendmsg4 with each datagram, and the address is the endpoint that connect chose.
+ */
+static __always_inline void sy_forget(struct bpf_sock_addr *context, const struct sy_peer *peer, int is_connect)
+{
+  struct sy_flow_key key;
+  if (!is_connect && context->sk && context->sk->state == SY_CONNECTED) return;
+  sy_name_flow(context, SY_FLOW_REVERSE, &peer->address, peer->port, &key);
+  if (bpf_map_lookup_elem(&flows, &key)) bpf_map_delete_elem(&flows, &key);
+}
+
+/* Who asks. Returns 0 if this socket is to be left alone. */
+static __always_inline int sy_introduce(struct bpf_sock_addr *context, struct sy_request *request)
+{
+  struct sy_configuration *settings = sy_settings();
+  if (!settings) return 0;
+  __u64 namespace = bpf_get_netns_cookie(context);
+  int is_host = namespace == SY_LOAD64(settings, host_netns);
+  if (socket_scope == 1 && !is_host) return 0;
+  request->class = is_host ? SY_CLASS_NODE : settings->pod_class;
+  request->client_kind = SY_AFFINITY_NETWORK_NAMESPACE;
+  request->client.word[2] = (__u32)namespace;
+  request->client.word[3] = namespace >> 32;
+  request->random = bpf_get_prandom_u32();
+  return 1;
+}
+
+/* Looks for the endpoint that this socket's datagrams to the frontend went to before; young and alive, it is kept. */
+static __always_inline void sy_recall(const struct sy_flow_key *key, struct sy_request *request)
+{
+  struct sy_flow_value *flow = bpf_map_lookup_elem(&flows, key);
+  const struct sy_configuration *settings = sy_settings();
+  if (!flow || !settings) return;
+  __u64 now = bpf_ktime_get_ns();
+  __u64 used = SY_LOAD64(flow, last_used);
+  if (now > used && now - used > settings->udp_sticky_seconds * SY_SECOND) return;
+  request->kept_endpoint = SY_LOAD32(flow, endpoint);
+  request->kept_generation = SY_LOAD32(flow, generation);
+  if (now > used && now - used > SY_SECOND) SY_STORE64(flow, last_used, now);
+}
+
+/* Answers to an unconnected socket come from the endpoint; its entry is written when it is not there or is another frontend's. */
+static __always_inline void sy_remember_reverse(const struct sy_flow_key *key, const struct sy_peer *frontend,
+                                                const struct sy_choice *choice)
+{
+  const struct sy_flow_value *known = bpf_map_lookup_elem(&flows, key);
+  if (known && known->port == frontend->port && sy_is_same(&known->address, &frontend->address)) return;
+  sy_write_flow(key, &frontend->address, frontend->port, choice);
+}
+
+static __always_inline int sy_send(struct bpf_sock_addr *context, int hook, int is_connect)
+{
+  struct sy_peer peer;
+  sy_read_peer(context, hook, &peer);
+  if (!sy_is_for_us(context, &peer.address)) return SY_ALLOW;
+
+  struct sy_request request = { .destination = peer.address, .port = peer.port, .protocol = context->protocol };
+  struct sy_frontend frontend;
+  struct sy_choice choice = {};
+  struct sy_flow_key sticky = {};
+  int verdict = sy_find(&request, &frontend);
+  /* Nothing can be sent to port 0: who connects there asks which source address would be used. */
+  if (verdict != SY_FOUND && is_connect && peer.port == 0 && context->protocol == IPPROTO_UDP) verdict = SY_PASS;
+  if (verdict != SY_PASS && !sy_introduce(context, &request)) verdict = SY_PASS;
+  if (verdict == SY_FOUND) {
+    if (!is_connect) {
+      sy_name_flow(context, SY_FLOW_STICKY, &peer.address, peer.port, &sticky);
+      sy_recall(&sticky, &request);
+    }
+    verdict = sy_pick(&request, &frontend, &choice);
+  }
+  if (verdict == SY_PASS) {
+    sy_forget(context, &peer, is_connect);
+    return SY_ALLOW;
+  }
+  if (verdict == SY_DROP) return SY_REFUSE;
+  if (verdict != SY_FORWARD) return sy_refuse();
+
+  struct sy_flow_key reverse;
+  sy_name_flow(context, SY_FLOW_REVERSE, &choice.address, choice.port, &reverse);
+  if (is_connect) {
+    sy_write_flow(&reverse, &peer.address, peer.port, &choice);
+  } else {
+    if (!choice.is_kept) sy_write_flow(&sticky, &choice.address, choice.port, &choice);
+    sy_remember_reverse(&reverse, &peer, &choice);
+  }
+  sy_write_peer(context, hook, &choice.address, choice.port);
+  return SY_ALLOW;
+}
+
+/* The other way round: an endpoint is shown as the frontend by which this socket came to it. */
+static __always_inline int sy_show(struct bpf_sock_addr *context, int hook)
+{
+  struct sy_peer peer;
+  sy_read_peer(context, hook, &peer);
+  if (!sy_is_for_us(context, &peer.address)) return SY_ALLOW;
+  struct sy_flow_key key;
+  sy_name_flow(context, SY_FLOW_REVERSE, &peer.address, peer.port, &key);
+  const struct sy_flow_value *flow = bpf_map_lookup_elem(&flows, &key);
+  if (!flow) return SY_ALLOW;
+  struct sy_address address = flow->address;
+  sy_write_peer(context, hook, &address, flow->port);
+  return SY_ALLOW;
+}
+
+SEC("cgroup/connect4")
+int connect4(struct bpf_sock_addr *context)
+{
+  return sy_send(context, 4, 1);
+}
+
+SEC("cgroup/connect6")
+int connect6(struct bpf_sock_addr *context)
+{
+  return sy_send(context, 6, 1);
+}
+
+SEC("cgroup/sendmsg4")
+int sendmsg4(struct bpf_sock_addr *context)
+{
+  return sy_send(context, 4, 0);
+}
+
+SEC("cgroup/sendmsg6")
+int sendmsg6(struct bpf_sock_addr *context)
+{
+  return sy_send(context, 6, 0);
+}
+
+SEC("cgroup/recvmsg4")
+int recvmsg4(struct bpf_sock_addr *context)
+{
+  return sy_show(context, 4);
+}
+
+SEC("cgroup/recvmsg6")
+int recvmsg6(struct bpf_sock_addr *context)
+{
+  return sy_show(context, 6);
+}
+
+SEC("cgroup/getpeername4")
+int getpeername4(struct bpf_sock_addr *context)
+{
+  return sy_show(context, 4);
+}
+
+SEC("cgroup/getpeername6")
+int getpeername6(struct bpf_sock_addr *context)
+{
+  return sy_show(context, 6);
+}

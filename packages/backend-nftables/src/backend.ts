@@ -27,12 +27,12 @@ import { countElements } from './count-elements.ts';
 import { dumpKernel } from './dump.ts';
 import type { ElementId } from './elements.ts';
 import { leftoverGroups } from './leftovers.ts';
-import { suffixOf, type TableName, tableNames } from './names.ts';
+import { suffixOf, type TableName, type TableNames, tableNames } from './names.ts';
 import { NftError } from './nft-error.ts';
 import { orderChanges } from './order-changes.ts';
 import { exactSlotCounts, preloadedSlotCounts } from './slots.ts';
 import { readCounts } from './read-counts.ts';
-import { ensureTable, findTables, removeFamily } from './tables.ts';
+import { ensureTable, findTables, removeFamily, type TableGround } from './tables.ts';
 import type { NftTransport } from './transport.ts';
 
 /** What this backend needs of the machine. */
@@ -46,6 +46,8 @@ export interface NftablesHost {
   readonly netns?: string;
   /** For durations in the log; default: the machine's. */
   readonly clock?: Clock;
+  /** Names of the nft table, for who uses this backend as a library beside the nftables mode's; default: that mode's. */
+  readonly tableNames?: TableNames;
 }
 
 /** What the backend can do. Session affinity needs rules that are made at run time, which nft's own text cannot add. */
@@ -71,6 +73,7 @@ export class NftablesBackend implements DataplaneBackend {
   readonly #transport: NftTransport;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #names: TableNames;
   readonly #classes: ClassPool;
   readonly #services: AppliedServices;
   readonly #counts: ServiceCounts = new ServiceCounts();
@@ -86,11 +89,13 @@ export class NftablesBackend implements DataplaneBackend {
     this.#transport = transport;
     this.#logger = host.logger;
     this.#clock = host.clock ?? systemClock;
+    this.#names = host.tableNames ?? tableNames;
     this.capabilities = capabilitiesOf(transport.kind);
     const suffix = suffixOf(ipFamily);
     const { keeper } = transport;
     if (keeper !== undefined) {
-      this.watchDrift = (report, signal) => keeper.watch({ suffix, clock: this.#clock }, report, signal);
+      this.watchDrift = (report, signal) =>
+        keeper.watch({ suffix, clock: this.#clock, tables: this.#names }, report, signal);
     }
     const exactLimit = transport.canAddClasses ? exactSlotCounts : preloadedSlotCounts;
     this.#classes = new ClassPool(suffix);
@@ -120,7 +125,7 @@ export class NftablesBackend implements DataplaneBackend {
 
   async cleanup(signal: AbortSignal): Promise<readonly string[]> {
     this.#table = undefined;
-    const { current, others } = await findTables(this.#transport, signal);
+    const { current, others } = await findTables(this.#ground, signal);
     const removed: string[] = [];
     for (const table of current === undefined ? others : [current, ...others]) {
       const what = await removeFamily(this.#transport, table, this.ipFamily, signal);
@@ -130,7 +135,7 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   async dump(signal: AbortSignal): Promise<string> {
-    const { current, others } = await findTables(this.#transport, signal);
+    const { current, others } = await findTables(this.#ground, signal);
     const table = others.find((name) => name === this.#table) ?? current;
     if (table === undefined) return '';
     const kernel = await this.#read(table, signal);
@@ -162,7 +167,7 @@ export class NftablesBackend implements DataplaneBackend {
     const suffix = suffixOf(this.ipFamily);
     let youngest: Millis | undefined;
     // Also tables of other builds: they are what forwards until the first apply.
-    for (const table of tableNames) {
+    for (const table of this.#names) {
       const age = await this.#transport.readHeartbeat({ table, suffix }, signal);
       if (age !== undefined && (youngest === undefined || age < youngest)) youngest = age;
     }
@@ -172,6 +177,10 @@ export class NftablesBackend implements DataplaneBackend {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#table = undefined;
     await this.#transport[Symbol.asyncDispose](); // forwarding stays
+  }
+
+  get #ground(): TableGround {
+    return { transport: this.#transport, names: this.#names };
   }
 
   /** Undefined when the kernel turned out to hold something else than we thought. */
@@ -189,7 +198,7 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   async #applyFull(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
-    const { table: name, others, isNew } = await ensureTable(this.#transport, signal);
+    const { table: name, others, isNew } = await ensureTable(this.#ground, signal);
     this.#classes.reset(await this.#transport.readClasses(name, suffixOf(this.ipFamily), signal));
     const kernel = isNew ? new KernelState() : await this.#read(name, signal);
     this.#settings.adopt(kernel.settings);

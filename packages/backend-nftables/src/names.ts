@@ -3,7 +3,7 @@ import { type IpFamily, type Millis, type Protocol, seconds, type TrafficPolicy 
 /**
  * Every name this backend has in the kernel, and how a process with no memory recognises it.
  *
- * The birthmark: an `inet` table with one of `tableNames` that holds a set `birthmark` whose only element
+ * The birthmark: an `inet` table with one of the owner's two names (`TableNames`) that holds a set `birthmark` whose only element
  * is a digest of the rule set's text. Equal digest: our rules exactly, adopt. Other digest: rules of
  * another build, replace. Two names, so that the successor is filled beside its predecessor.
  *
@@ -11,10 +11,13 @@ import { type IpFamily, type Millis, type Protocol, seconds, type TrafficPolicy 
  * it is how one version empties what another left, family by family, without knowing its format. What
  * belongs to the rules themselves must not end so.
  */
-export const tableNames = ['switchyard', 'switchyard-2'] as const;
+export type TableNames = readonly [first: string, second: string];
+
+/** The names of the nftables mode; who uses this backend as a library has names of its own. */
+export const tableNames: TableNames = ['switchyard', 'switchyard-2'];
 
 /** One of the names our table may have. */
-export type TableName = (typeof tableNames)[number];
+export type TableName = string;
 
 /** The set whose only element is the rule set's digest. */
 export const birthmarkSet = 'birthmark';

@@ -105,11 +105,11 @@ export class RulesGuard implements RulesKeeper, Disposable {
     return true;
   }
 
-  watch({ suffix, clock }: WatchedFamily, report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
+  watch({ suffix, clock, tables }: WatchedFamily, report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
     const { netns } = this.#options;
     const own = this.#own;
     const isOwn = (portId: number): boolean => own.has(portId);
-    const notes = new DriftNotes({ suffix, isOwn, describe: describeElement, isBirthmark });
+    const notes = new DriftNotes({ suffix, tables, isOwn, describe: describeElement, isBirthmark });
     return watchTables({ netns, clock, own, notes }, report, signal);
   }
 

@@ -1,8 +1,14 @@
 import type { IpFamily } from '@switchyard/core';
-import { suffixOf, type TableName, tableNames } from './names.ts';
+import { suffixOf, type TableName, type TableNames } from './names.ts';
 import { NftError } from './nft-error.ts';
 import { skeleton, skeletonDigest } from './skeleton.ts';
 import type { NftTransport } from './transport.ts';
+
+/** Where tables are looked for, and by which names. */
+export interface TableGround {
+  readonly transport: NftTransport;
+  readonly names: TableNames;
+}
 
 /** Our tables in the kernel. */
 export interface FoundTables {
@@ -14,13 +20,13 @@ export interface FoundTables {
 
 /** Looks for our tables by name and birthmark, and whether the rules are still what the birthmark says. */
 export async function findTables(
-  transport: NftTransport,
+  { transport, names }: TableGround,
   signal: AbortSignal,
   areRight: (table: string) => boolean = () => true,
 ): Promise<FoundTables> {
   let current: TableName | undefined;
   const others: TableName[] = [];
-  for (const name of tableNames) {
+  for (const name of names) {
     const found = await transport.findTable(name, signal);
     if (found === undefined) continue;
     const { birthmarks } = found;
@@ -44,16 +50,17 @@ export interface EnsuredTable {
  * empty table lets every packet pass. A table whose rules somebody damaged counts as one of another build. Both families
  * may ask at the same time; the second finds the first's.
  */
-export function ensureTable(transport: NftTransport, signal: AbortSignal): Promise<EnsuredTable> {
-  return transport.exclusively(() => ensureAlone(transport, signal));
+export function ensureTable(ground: TableGround, signal: AbortSignal): Promise<EnsuredTable> {
+  return ground.transport.exclusively(() => ensureAlone(ground, signal));
 }
 
-async function ensureAlone(transport: NftTransport, signal: AbortSignal): Promise<EnsuredTable> {
+async function ensureAlone(ground: TableGround, signal: AbortSignal): Promise<EnsuredTable> {
+  const { transport, names } = ground;
   const { keeper } = transport;
-  const found = await findTables(transport, signal, (table) => keeper?.areRight(table) ?? true);
+  const found = await findTables(ground, signal, (table) => keeper?.areRight(table) ?? true);
   if (found.current !== undefined) return { table: found.current, others: found.others, isNew: false };
-  const free = tableNames.find((name) => !found.others.includes(name));
-  const table = free ?? tableNames[1];
+  const free = names.find((name) => !found.others.includes(name));
+  const table = free ?? names[1];
   // With both names taken by strangers one of them has to give way at once. Not in one transaction with the load:
   // that would look like somebody else's work.
   if (free === undefined) await transport.deleteTable(table, signal);
@@ -61,7 +68,7 @@ async function ensureAlone(transport: NftTransport, signal: AbortSignal): Promis
     await transport.loadRules(`cannot load the rules into table inet ${table}`, skeleton(table), signal);
   } catch (error) {
     if (!(error instanceof NftError)) throw error;
-    const again = await findTables(transport, signal);
+    const again = await findTables(ground, signal);
     if (again.current === undefined) throw error;
     return { table: again.current, others: again.others, isNew: false };
   }

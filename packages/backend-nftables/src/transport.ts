@@ -1,6 +1,14 @@
 import type { Clock, Drift, Millis } from '@switchyard/core';
 import type { Change, Element } from './elements.ts';
-import type { CountedObject, DropSet, ElementObject, FamilySuffix, IntervalObject, TableName } from './names.ts';
+import type {
+  CountedObject,
+  DropSet,
+  ElementObject,
+  FamilySuffix,
+  IntervalObject,
+  TableName,
+  TableNames,
+} from './names.ts';
 
 /** How this backend reaches the kernel. One instance per backend instance; disposing it closes its socket. */
 export interface NftTransport extends AsyncDisposable {
@@ -93,4 +101,6 @@ export interface RulesKeeper {
 export interface WatchedFamily {
   readonly suffix: FamilySuffix;
   readonly clock: Clock;
+  /** The tables that are watched. */
+  readonly tables: TableNames;
 }

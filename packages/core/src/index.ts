@@ -18,6 +18,7 @@ export * from './state/cluster-state-source.ts';
 export * from './policy/decide.ts';
 export * from './forwarding/forwarding-table.ts';
 export * from './forwarding/explain-types.ts';
+export { isSentBySocket } from './forwarding/explain-socket.ts';
 export * from './forwarding/build-table-types.ts';
 export * from './reconcile/dataplane-backend.ts';
 export * from './loss/loss-model.ts';

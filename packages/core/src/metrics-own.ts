@@ -11,7 +11,7 @@ export const ownMetrics = {
     switchyard_drift_total: {
       help: 'Foreign changes of what is ours in the kernel, by the worst kind of object they touched',
       labels: ['ip_family', 'kind'],
-      values: { kind: ['table', 'chain', 'rule', 'set', 'element', 'unknown'] },
+      values: { kind: ['table', 'chain', 'rule', 'set', 'program', 'map', 'element', 'unknown'] },
     },
     switchyard_health_check_listen_failures_total: {
       help: 'healthCheckNodePort servers that could not listen',

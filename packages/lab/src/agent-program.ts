@@ -1,12 +1,14 @@
 import { access, constants, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { ConfigError, HostError, ipFamilies, millis, systemClock } from '@switchyard/core';
+import { ConfigError, type DataplaneMode, HostError, ipFamilies, millis, systemClock } from '@switchyard/core';
 import { clusterCidrs } from './address-plan.ts';
 import type { Lab, LabNode, LabProcess } from './lab.ts';
 import { createProber, type Prober } from './prober.ts';
 
 /** How to start a node agent. */
 export interface AgentOptions {
+  /** Default nftables. `ebpf` needs a node with a cgroup and a BPF file system of its own. */
+  readonly proxyMode?: DataplaneMode;
   /** Further flags; they come last, so they win. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -25,7 +27,7 @@ export function startAgent(node: LabNode, kubeconfig: string, options: AgentOpti
   const args = [
     `--kubeconfig=${kubeconfig}`,
     `--hostname-override=${node.nodeName}`,
-    '--proxy-mode=nftables',
+    ...proxyModeFlags(node, options.proxyMode ?? 'nftables'),
     '--logging-format=json',
     `--cluster-cidr=${families.map((family) => clusterCidrs[family]).join(',')}`,
     `--healthz-bind-address=${bindAddress}`,
@@ -37,6 +39,24 @@ export function startAgent(node: LabNode, kubeconfig: string, options: AgentOpti
   ];
   const program = options.program ?? repositoryAgent;
   return node.spawn(program, args, { ...(options.env === undefined ? {} : { env: options.env }), logName: 'agent' });
+}
+
+/**
+ * What tells a node's agent its mode. eBPF programs are attached to the node's own cgroup and pinned in its own file system,
+ * never to the machine's. Throws `HostError` where this machine has not given the node any.
+ */
+export function proxyModeFlags(node: LabNode, mode: DataplaneMode): readonly string[] {
+  const flag = `--proxy-mode=${mode}`;
+  if (mode !== 'ebpf') return [flag];
+  const { cgroupPath, bpffsPath } = node;
+  if (cgroupPath === undefined || bpffsPath === undefined) {
+    const missing = cgroupPath === undefined ? 'cgroup v2 directory' : 'BPF file system';
+    throw new HostError(
+      'lab.ebpf',
+      `cannot run an agent with ${flag} on ${node.name}: the lab could not give it a ${missing}`,
+    );
+  }
+  return [flag, `--switchyard-ebpf-cgroup=${cgroupPath}`, `--switchyard-ebpf-bpffs=${bpffsPath}`];
 }
 
 /** Throws `ConfigError` unless the repository's node agent has been built. */

@@ -26,7 +26,7 @@ export * from './apiserver/server.ts';
 export type { Fault, FaultMatch, FaultOptions, Faults } from './apiserver/http/faults.ts';
 export * from './apiserver/listen-in-namespace.ts';
 export { type ClusterOptions, type LabCluster, startCluster } from './lab-cluster.ts';
-export { type AgentOptions, startAgent, waitForAgents } from './agent-program.ts';
+export { type AgentOptions, proxyModeFlags, startAgent, waitForAgents } from './agent-program.ts';
 export type { ClusterRecord } from './cluster-record.ts';
 export type { Access, ApiUser, AuditEntry } from './apiserver/access/access.ts';
 export type { ApiRequest, OtherRequest, ResourceRequest } from './apiserver/access/api-request.ts';

@@ -13,7 +13,7 @@ export interface LoadOptions {
 }
 
 /** How a request ended. `error`: an HTTP status other than 2xx. Only `answered` counts as served. */
-export type LoadOutcome = 'answered' | 'timeout' | 'refused' | 'reset' | 'empty' | 'unreachable' | 'error';
+export type LoadOutcome = 'answered' | 'timeout' | 'dropped' | 'refused' | 'reset' | 'empty' | 'unreachable' | 'error';
 
 /** One request; times are wall-clock milliseconds with fractions. */
 export interface LoadResult {

@@ -45,6 +45,8 @@ export type ProbeResult = { readonly took: number } & (
   | { readonly status: 'refused' }
   /** No complete answer in time: dropped on the way or not handled. */
   | { readonly status: 'timeout' }
+  /** The prober's own kernel took it away and said so (EPERM), as a BPF program at a socket's connect does that drops. */
+  | { readonly status: 'dropped' }
   /** Connected, then broken by an RST. */
   | { readonly status: 'reset' }
   /** Connected, then closed without a byte, as a load balancer without servers does. */

@@ -163,6 +163,8 @@ export function failure(error: Error): Outcome {
   switch (code) {
     case 'ECONNREFUSED':
       return { status: 'refused' };
+    case 'EPERM':
+      return { status: 'dropped' };
     case 'ETIMEDOUT':
       return { status: 'timeout' };
     case 'ECONNRESET':

@@ -6,6 +6,8 @@ export interface AddressWatchOptions {
   readonly clock: Clock;
   /** Path of the network namespace; default: the process's own. */
   readonly netns?: string;
+  /** How often is looked; default 250 ms. A look takes some 10 us. */
+  readonly interval?: Millis;
   /** For tests; default `openNetlinkSocket`. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
@@ -15,26 +17,26 @@ export interface AddressWatchOptions {
  * kernel says so of the link only. RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR.
  */
 const groups: readonly number[] = [1, 5, 9];
-const pollInterval: Millis = millis(250);
+const defaultInterval: Millis = millis(250);
 /** A message about a link with many virtual functions is longer; that it did not fit is as good as its content. */
 const bufferLength = 1 << 15;
 
 /**
  * Yields when something about the addresses or links of a network namespace may have changed since the first step, at
- * most once in 250 ms, until aborted. What changed is for the caller to look up: events can be lost. Throws
+ * most once in an interval, until aborted. What changed is for the caller to look up: events can be lost. Throws
  * `NativeError`, or `NativeMissingError` where the addon was not built.
  */
 export async function* addressChanges(
   options: AddressWatchOptions,
   signal: AbortSignal,
 ): AsyncGenerator<void, void, undefined> {
-  const { clock, netns, open = openNetlinkSocket } = options;
+  const { clock, netns, interval = defaultInterval, open = openNetlinkSocket } = options;
   using socket = open({ protocol: 'route', groups, ...(netns === undefined ? {} : { netns }) });
   const buffer = new Uint8Array(bufferLength);
   while (!signal.aborted) {
     if (drain(socket, buffer)) yield;
     try {
-      await clock.sleep(pollInterval, signal);
+      await clock.sleep(interval, signal);
     } catch (error) {
       if (!signal.aborted) throw error;
     }

@@ -4,9 +4,9 @@ import { type Addon, loadAddon } from './addon.ts';
 import { NativeError } from './native-error.ts';
 
 /** Protocol numbers of linux/netlink.h. */
-const protocols = { route: 0, netfilter: 12 } as const;
+const protocols = { route: 0, sockDiag: 4, netfilter: 12 } as const;
 
-/** Which part of the kernel a socket talks to: NETLINK_NETFILTER or NETLINK_ROUTE. */
+/** Which part of the kernel a socket talks to: NETLINK_NETFILTER, NETLINK_ROUTE or NETLINK_SOCK_DIAG. */
 export type NetlinkProtocol = keyof typeof protocols;
 
 /** How a socket is opened. */

@@ -75,7 +75,7 @@ describe('the options of the demo', () => {
     [['--health-check-fall=2.5'], '--health-check-fall must be a whole number, not 2.5'],
     [['--health-check-rise=0'], '--health-check-rise must be a number from 1 to 10, not "0"'],
     [['--fallback=maybe'], '--fallback must be off, on or both, not "maybe"'],
-    [['--proxy-mode=ipvs'], '--proxy-mode must be nftables or iptables, not "ipvs"'],
+    [['--proxy-mode=ipvs'], '--proxy-mode must be one of nftables, iptables, ebpf, not "ipvs"'],
     [['--lb=podman'], '--lb must be process or docker, not "podman"'],
     [
       ['--health-check-profile=x'],

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { ConfigError, millis } from '@switchyard/core';
+import { ConfigError, dataplaneModes, millis } from '@switchyard/core';
 import { healthCheckOf, type Profile, type ProfileChanges, profiles } from './profiles.ts';
 import type { RunSettings } from './run-record.ts';
 
@@ -27,7 +27,7 @@ without and with the terminating fallback. Takes about 2 minutes; needs root.
   --time-scale N             all durations times N (default 1; 0.1 for a quick look)
   --rate N                   requests per second of the open loop (default 20)
   --fallback off|on|both     which runs (default both)
-  --proxy-mode MODE          the agents' mode: nftables (default) or iptables
+  --proxy-mode MODE          the agents' mode: nftables (default), iptables or ebpf
   --delay-shutdown SECONDS   how long the app serves on after SIGTERM (default 30)
   --health-check-profile P   the load balancer's health checks (default cloud-provider-kind); one of
                              ${profileNames()}
@@ -124,8 +124,10 @@ function fallbacks(text: string): readonly ('off' | 'on')[] {
 }
 
 function proxyMode(text: string): RunSettings['proxyMode'] {
-  if (text === 'nftables' || text === 'iptables') return text;
-  throw new ConfigError('demo.proxyMode', `--proxy-mode must be nftables or iptables, not ${JSON.stringify(text)}`);
+  const mode = dataplaneModes.find((one) => one === text);
+  if (mode !== undefined) return mode;
+  const known = dataplaneModes.join(', ');
+  throw new ConfigError('demo.proxyMode', `--proxy-mode must be one of ${known}, not ${JSON.stringify(text)}`);
 }
 
 function profileNamed(name: string): Profile {

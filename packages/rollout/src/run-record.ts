@@ -1,4 +1,4 @@
-import type { CheckTiming, EndpointSliceRecord, Millis, ServiceRecord } from '@switchyard/core';
+import type { CheckTiming, DataplaneMode, EndpointSliceRecord, Millis, ServiceRecord } from '@switchyard/core';
 import type { LoadResult } from '@switchyard/lab';
 
 /** How the load balancer finds out which nodes to use. Durations are the real ones, already scaled. */
@@ -11,7 +11,7 @@ export interface HealthCheck extends CheckTiming {
 export interface RunSettings {
   readonly terminatingFallback: boolean;
   /** The node agents' --proxy-mode. */
-  readonly proxyMode: 'nftables' | 'iptables';
+  readonly proxyMode: DataplaneMode;
   /** Requests per second of the open loop. */
   readonly rate: number;
   /** How long a request may take in all. */

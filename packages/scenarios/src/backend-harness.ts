@@ -22,7 +22,7 @@ export interface FakeKernel {
   open(ipFamily: IpFamily, signal: AbortSignal): Promise<DataplaneBackend>;
   /**
    * What would become of the first packet of a flow, over all random choices. `masquerade` speaks of the
-   * endpoints that are not the sender, and is true when there is no other. Throws if it depends on chance.
+   * endpoints that are not the sender, or of the sender when there is no other. Throws if it depends on chance.
    */
   trace(flow: Flow): Observation;
   /**

@@ -117,6 +117,24 @@ test('where dataplanes differ, each has its own expectation', () => {
   expect(loadScenario('x', text, 'iptables')[0]?.dataplane).toBe('iptables');
 });
 
+test.each([
+  ['what nftables does', '{ nftables: drop, iptables: pass }', 'drop'],
+  ['what it says itself', '{ nftables: drop, iptables: pass, ebpf: reject }', 'reject'],
+])('ebpf is expected to do %s', (_, said, kind) => {
+  const [scenario] = loadScenario('x', good.replace('expect: reject', `expect: ${said}`), 'ebpf');
+  expect(scenario?.steps[0]).toMatchObject({ flow: { expect: { kind } } });
+});
+
+test.each([
+  ['nftables', { masquerade: true, isHairpinMasqueraded: true }],
+  ['iptables', { masquerade: true, isHairpinMasqueraded: true }],
+  ['ebpf', { masquerade: false, isHairpinMasqueraded: false }],
+] as const)('packets that are translated are masqueraded by %s: %o', (dataplane, expected) => {
+  const said = 'expect: { forward: [10.244.1.5], masquerade: packets }';
+  const [scenario] = loadScenario('x', good.replace('expect: reject', said), dataplane);
+  expect(scenario?.steps[0]).toMatchObject({ flow: { expect: expected } });
+});
+
 test('a scenario of one dataplane runs nowhere with the other, and says why', () => {
   const text = good.replace('why: w', 'why: w\ndataplanes: { run: [nftables], because: b }');
   expect(loadScenario('x', text, 'nftables')[0]?.altitudes).toEqual({

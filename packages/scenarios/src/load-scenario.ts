@@ -88,6 +88,13 @@ type FileStep = ScenarioFile['steps'][number];
 type FileFlow = Extract<FileStep, { readonly to: string }>;
 type FileExpectation = Exclude<FileFlow['expect'], { readonly nftables: unknown }>;
 
+/** `ebpf` is as nftables unless it says otherwise. */
+interface PerDataplane<T> {
+  readonly nftables: T;
+  readonly iptables: T;
+  readonly ebpf?: T | undefined;
+}
+
 type Reading = Pick<Scenario, 'id' | 'ipFamily' | 'isDualStack' | 'dataplane'>;
 
 /** Turns checked file content into a scenario of one family, for one dataplane. */
@@ -210,7 +217,11 @@ class Reader {
     const from = isFromItself ? 'node' : flow.from;
     const isClass = (sourceClasses as readonly string[]).includes(from);
     const family = this.#family(flow.family, path);
-    const expect = this.#expectation(this.#own(flow.expect), [...path, 'expect'], family);
+    const expect = this.#expectation(this.#own(flow.expect), [...path, 'expect'], {
+      family,
+      // A socket that goes to itself needs nobody's help for the answer to come back.
+      isHairpinMasqueraded: this.#dataplane !== 'ebpf' || protocol === 'SCTP',
+    });
     return {
       from: isClass ? (from as SourceClass) : 'pod',
       isFromItself,
@@ -231,11 +242,16 @@ class Reader {
   }
 
   /** What a file says for all dataplanes, or for ours. */
-  #own<T extends FileExpectation | string>(given: T | Readonly<Record<DataplaneMode, T>>): T {
-    return typeof given === 'object' && 'nftables' in given ? given[this.#dataplane] : given;
+  #own<T extends FileExpectation | string>(given: T | PerDataplane<T>): T {
+    if (typeof given !== 'object' || !('nftables' in given)) return given;
+    return given[this.#dataplane] ?? given.nftables;
   }
 
-  #expectation(expect: FileExpectation, path: readonly unknown[], family: IpFamily): Expectation {
+  #expectation(
+    expect: FileExpectation,
+    path: readonly unknown[],
+    { family, isHairpinMasqueraded }: { readonly family: IpFamily; readonly isHairpinMasqueraded: boolean },
+  ): Expectation {
     if (typeof expect === 'string') return { kind: expect };
     const to = expect.forward.map((text) => {
       const [address = '', port] = text.split(':');
@@ -248,7 +264,8 @@ class Reader {
     if (withPort.length > 0 && withPort.length < to.length) {
       return this.#refuse(path, 'either all endpoints have a port or none has');
     }
-    return { kind: 'forward', to, masquerade: expect.masquerade };
+    const masquerade = expect.masquerade === 'packets' ? this.#dataplane !== 'ebpf' : expect.masquerade;
+    return { kind: 'forward', to, masquerade, isHairpinMasqueraded };
   }
 
   #family(which: 'own' | 'other', path: readonly unknown[]): IpFamily {

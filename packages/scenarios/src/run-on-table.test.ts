@@ -1,8 +1,9 @@
+import { dataplaneModes } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { allScenarios } from './all-scenarios.ts';
 import { runOnTable } from './run-on-table.ts';
 
-describe.each(['nftables', 'iptables'] as const)('altitude 1: the table does what every scenario says (%s)', (mode) => {
+describe.each(dataplaneModes)('altitude 1: the table does what every scenario says (%s)', (mode) => {
   test.for(
     allScenarios(mode).map((scenario) => ({
       title: `${scenario.id} ${scenario.ipFamily}: ${scenario.name}`,

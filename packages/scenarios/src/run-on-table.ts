@@ -1,4 +1,4 @@
-import { explain, ipFamilyOf, type ServiceKey } from '@switchyard/core';
+import { explain, type Explanation, type Flow, ipFamilyOf, isSentBySocket, type ServiceKey } from '@switchyard/core';
 import type { Scenario, ScenarioFlow, ScenarioHealthCheck } from './scenario.ts';
 import { coreFlow } from './scenario-flow.ts';
 import { firstState, nextState } from './scenario-state.ts';
@@ -36,8 +36,10 @@ export function flowOnTable(
   { flow, line }: { readonly flow: ScenarioFlow; readonly line: number },
 ): StepResult {
   const table = tables.get(ipFamilyOf(flow.to));
-  const explanation = table === undefined ? undefined : explain(table, coreFlow(scenario, flow), scenario.dataplane);
-  const seen = withHairpin(observationOf(explanation?.verdict), flow);
+  const sent = coreFlow(scenario, flow);
+  const explanation = table === undefined ? undefined : explain(table, sent, scenario.dataplane);
+  const found = observationOf(explanation?.verdict);
+  const seen = isBySocket(scenario, sent, explanation) ? found : withHairpin(found, flow);
   const expected = expectationText(flow.expect);
   const observed = observationText(seen, flow);
   const because = explanation?.reasons.map((reason) => reason.text) ?? [];
@@ -51,7 +53,11 @@ function observationOf(verdict: ReturnType<typeof explain>['verdict'] | undefine
     : verdict;
 }
 
-/** The oracle leaves hairpin to the backend: a pod that reaches nobody but itself is always masqueraded. */
+function isBySocket({ dataplane }: Scenario, sent: Flow, explanation: Explanation | undefined): boolean {
+  return explanation?.frontend !== undefined && isSentBySocket(sent, explanation.frontend, dataplane);
+}
+
+/** The oracle leaves hairpin to the backend: a pod whose packet reaches nobody but itself is always masqueraded. */
 function withHairpin(seen: Observation, flow: ScenarioFlow): Observation {
   if (seen.kind !== 'forward' || !seen.to.every(({ address }) => address === flow.fromEndpoint)) return seen;
   return { ...seen, masquerade: true };

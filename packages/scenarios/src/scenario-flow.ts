@@ -68,6 +68,7 @@ export function coreFlow(scenario: Scenario, flow: ScenarioFlow): Flow {
   return {
     from: isSeenAsPod(scenario, flow) ? 'pod' : flow.from === 'pod' ? 'outside' : flow.from,
     incomingInterface: incomingInterfaceOf(flow),
+    isSentHere: flow.from !== 'outside', // all pods that send are node1's
     source: isLoopback ? flow.to : sourceOf(flow),
     destination: flow.to,
     destinationPort: flow.port,

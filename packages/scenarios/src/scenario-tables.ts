@@ -61,10 +61,11 @@ function podDetectorOf({ agent }: Scenario, ipFamily: IpFamily, state: ClusterSt
   }
 }
 
-/** As kube-proxy's modes have it. */
+/** As kube-proxy's modes have it; the eBPF mode as nftables. */
 const defaultNodePortAddresses: Readonly<Record<DataplaneMode, 'primary' | readonly string[]>> = {
   nftables: 'primary',
   iptables: [],
+  ebpf: 'primary',
 };
 
 /** A list is of the scenario's own family and leaves the other one open, as in the agent. */

@@ -77,8 +77,14 @@ export interface ExpectedEndpoint {
 
 /** What must happen to a flow. */
 export type Expectation =
-  /** Exactly these must answer. An endpoint that is the sender is masqueraded in any case. */
-  | { readonly kind: 'forward'; readonly to: readonly ExpectedEndpoint[]; readonly masquerade: boolean }
+  /** Exactly these must answer. */
+  | {
+      readonly kind: 'forward';
+      readonly to: readonly ExpectedEndpoint[];
+      readonly masquerade: boolean;
+      /** Whether the endpoint that is the sender is masqueraded. */
+      readonly isHairpinMasqueraded: boolean;
+    }
   | { readonly kind: 'reject' }
   | { readonly kind: 'drop' }
   /** Not ours: the packet goes where it would go without a proxy. */

@@ -53,13 +53,20 @@ export const endpointSchema = v.strictObject({
 /** `forward` lists addresses, or `address:port` where the target port matters. */
 const expectation = v.union([
   v.picklist(['drop', 'reject', 'pass']),
-  v.strictObject({ forward: v.pipe(v.array(v.string()), v.minLength(1)), masquerade: v.boolean() }),
+  v.strictObject({
+    forward: v.pipe(v.array(v.string()), v.minLength(1)),
+    /** `packets`: by dataplanes that translate packets; not by sockets that go to the endpoint themselves (ebpf). */
+    masquerade: v.union([v.boolean(), v.literal('packets')]),
+  }),
 ]);
 
-const dataplane = v.picklist(['nftables', 'iptables']);
+const dataplane = v.picklist(['nftables', 'iptables', 'ebpf']);
 
-/** One for all, or one for each dataplane where they differ, as kube-proxy's modes do. */
-const expectations = v.union([expectation, v.strictObject({ nftables: expectation, iptables: expectation })]);
+/** One for all, or one for each dataplane where they differ, as kube-proxy's modes do; `ebpf` as nftables unless told. */
+function perDataplane<Schema extends v.GenericSchema>(schema: Schema) {
+  return v.strictObject({ nftables: schema, iptables: schema, ebpf: v.optional(schema) });
+}
+const expectations = v.union([expectation, perDataplane(expectation)]);
 
 /** A flow in a file. */
 export const flowSchema = v.strictObject({
@@ -76,7 +83,7 @@ export const flowSchema = v.strictObject({
    */
   fromPort: v.optional(port),
   /** Session affinity: the endpoint, one of those above, at which this client was before. Looked at where clients are remembered. */
-  kept: v.optional(v.union([v.string(), v.strictObject({ nftables: v.string(), iptables: v.string() })])),
+  kept: v.optional(v.union([v.string(), perDataplane(v.string())])),
   family,
 });
 
@@ -113,7 +120,7 @@ export const scenarioSchema = v.strictObject({
   altitudes: v.optional(
     v.strictObject({
       run: v.pipe(v.array(v.picklist(['table', 'rendered', 'lab'])), v.minLength(1)),
-      dataplanes: v.optional(v.pipe(v.array(dataplane), v.minLength(1)), ['nftables', 'iptables']),
+      dataplanes: v.optional(v.pipe(v.array(dataplane), v.minLength(1)), dataplane.options),
       because: v.pipe(v.string(), v.minLength(1)),
     }),
   ),

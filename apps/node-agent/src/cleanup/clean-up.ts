@@ -9,11 +9,13 @@ import {
   type RemovalWish,
 } from '@switchyard/host';
 import type { BackendHost } from '../backends.ts';
+import { cleanBackend } from './clean-backend.ts';
+import { removeEbpfState } from './ebpf-state.ts';
 import { removePlace } from './iptables-place.ts';
 import { kubeProxyPort } from './kube-proxy-port.ts';
 import { removeKubeProxyIpvs } from './kube-proxy-ipvs.ts';
 import { removeKubeProxyRules } from './kube-proxy-rules.ts';
-import { cleanBackend, removeBirthmark, thenBirthmark } from './left-rules.ts';
+import { removeBirthmark, thenBirthmark } from './left-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 import { type AskedWithoutIptables, refuseUnseenRules } from './without-iptables.ts';
 
@@ -34,8 +36,9 @@ export async function cleanUp(options: CleanUpOptions, signal: AbortSignal): Pro
   const removals: Removal[] = [];
   const port = kubeProxy ? undefined : kubeProxyPort(files);
   for (const ipFamily of ipFamilies) {
-    removals.push(await removalOf(() => cleanBackend('nftables', { backendHost }, ipFamily, signal), signal));
+    removals.push(await removalOf(() => cleanBackend('nftables', backendHost, ipFamily, signal), signal));
   }
+  removals.push(await removeEbpfState({ backendHost, ipFamilies }, signal));
   removals.push(port === undefined ? await removeOwnChains(options, signal) : await handOver(options, port, signal));
   if (kubeProxy) {
     const { runner } = backendHost;

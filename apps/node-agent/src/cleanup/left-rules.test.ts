@@ -40,6 +40,11 @@ function machine(saves: Readonly<Record<string, string>>, refused?: string, unre
     localhostNodePorts: false,
     tcpBeLiberal: false,
     syncPeriod: seconds(30),
+    cgroup: undefined,
+    bpffs: '/nowhere',
+    interfaces: [],
+    northSouth: 'auto',
+    socketLb: 'all',
   };
   const left = (kubeProxyRules: 'remove' | 'keep'): Promise<LeftRules> =>
     removeLeftRules(
@@ -78,7 +83,12 @@ describe('the nftables mode', () => {
 
 test('the iptables mode does not touch the variant that it writes, and no iptables while it does not know which', async () => {
   const { written, host } = machine({ 'iptables-nft': chains + mark, 'iptables-legacy': chains + mark });
-  const options = { mode: 'iptables', kubeProxyRules: 'remove', backendHost: host, ipFamilies: ['IPv4'] } as const;
+  const options = {
+    mode: 'iptables',
+    kubeProxyRules: 'remove',
+    backendHost: host,
+    ipFamilies: ['IPv4'],
+  } as const;
   await removeLeftRules({ ...options, variant: undefined }, signal);
   expect(written).toEqual([]);
   await removeLeftRules({ ...options, variant: 'nft' }, signal);

@@ -11,8 +11,10 @@ import {
   nothingUnwanted,
   type RemovalWish,
 } from '@switchyard/host';
-import { type BackendHost, backends } from '../backends.ts';
+import type { BackendHost } from '../backends.ts';
 import type { ProxyMode } from '../config/proxy-mode.ts';
+import { cleanBackend } from './clean-backend.ts';
+import { removeEbpfState } from './ebpf-state.ts';
 import { removePlace } from './iptables-place.ts';
 import { removeNftTable } from './kube-proxy-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
@@ -29,13 +31,13 @@ export interface LeftRulesOptions {
 
 /** What became of what others left, by whose it was. */
 export interface LeftRules {
-  /** Of this agent, in another mode or in the other variant of iptables. */
+  /** Of this agent, in its other modes or in the other variant of iptables. */
   readonly ours: Removal;
   readonly kubeProxy: Removal;
 }
 
 /**
- * Removes rules that translate beside those of the mode that runs: this agent's of its other mode, always, and kube-proxy's if
+ * Removes what translates beside the mode that runs: what this agent made in its other modes, always, and kube-proxy's if
  * asked for. Where the iptables mode writes nothing is removed: what is there was adopted. Flows go on: their translation
  * is the connection tracking's. Never throws but for an abort.
  */
@@ -47,11 +49,12 @@ export async function removeLeftRules(options: LeftRulesOptions, signal: AbortSi
   // One after another: all of them contend for the kernel's one lock on rules.
   for (const ipFamily of ipFamilies) {
     if (mode !== 'nftables')
-      ours.push(await removalOf(() => cleanBackend('nftables', options, ipFamily, signal), signal));
+      ours.push(await removalOf(() => cleanBackend('nftables', backendHost, ipFamily, signal), signal));
     if (kubeProxyRules === 'remove') {
       kubeProxy.push(await removalOf(() => removeNftTable(runner, ipFamily, signal), signal));
     }
   }
+  if (mode !== 'ebpf') ours.push(await removeEbpfState(options, signal));
   for (const place of iptablesPlaces(ipFamilies)) {
     if (mode === 'iptables' && (variant === undefined || place.variant === variant)) continue;
     const { isOurs, removal } = await removeFrom(place, options, signal);
@@ -118,16 +121,4 @@ export async function ourVariant(
   if (cause === undefined) return undefined;
   const message = `cannot tell whether rules of this agent are in iptables: ${cause.message}`;
   throw new HostError('iptables.unread', message, { cause });
-}
-
-/** Not probed: a host that cannot run a backend any more may have its rules all the same. */
-export async function cleanBackend(
-  mode: ProxyMode,
-  { backendHost }: Pick<LeftRulesOptions, 'backendHost'>,
-  ipFamily: IpFamily,
-  signal: AbortSignal,
-): Promise<Removal> {
-  const factory = await backends[mode]();
-  await using backend = await factory.open(backendHost, ipFamily, signal);
-  return { ...nothingRemoved, removed: await backend.cleanup(signal) };
 }

@@ -70,6 +70,11 @@ test('a clean-up without iptables is not complete where the kernel has tables of
     localhostNodePorts: false,
     tcpBeLiberal: false,
     syncPeriod: seconds(30),
+    cgroup: undefined,
+    bpffs: '/nowhere',
+    interfaces: [],
+    northSouth: 'auto',
+    socketLb: 'all',
   } as const;
   const clean = (tables: Readonly<Record<string, string>>) =>
     cleanUp({ backendHost: host, files: filesOf(tables), kubeProxy: false }, signal);

@@ -2,6 +2,7 @@ import { addressAndPort, tryParseIp } from '@switchyard/core';
 import type { DecodedFile } from './decode-file.ts';
 import type { FlagTarget } from './flags/flag.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
+import { proxyModeNamed, stanzaOf } from './proxy-mode.ts';
 import type { FieldValue } from './schema/field.ts';
 import { kubeProxySchema } from './schema/kube-proxy-fields.ts';
 import { switchyardSchema } from './schema/switchyard-fields.ts';
@@ -43,14 +44,14 @@ export function effectiveSettings(flags: FlagValues, files: ConfigFiles): Effect
 }
 
 function kubeProxyFlags(flags: FlagValues, hasFile: boolean): GivenSettings {
-  const mode = flags.get('proxy-mode')?.setting.value;
+  const stanza = stanzaOf(proxyModeNamed(flags.get('proxy-mode')?.setting.value));
   const given = new Map<string, Setting>();
   for (const { flag, setting } of flags.values()) {
     const { target } = flag;
     if (hasFile && !flag.isKeptWithFile) continue;
     if (setting.value === '' && !servers.some(({ path }) => isFieldOf(target, path))) continue; // says nothing
     if (target.kind === 'field') given.set(target.path, setting);
-    if (target.kind === 'fieldOfMode') given.set(mode === 'nftables' ? target.nftables : target.other, setting);
+    if (target.kind === 'fieldOfMode') given.set(stanza === 'nftables' ? target.nftables : target.other, setting);
   }
   return given;
 }
@@ -97,10 +98,10 @@ function withPort(address: string, port: number): string {
 
 /** Defaults that depend on what was given; as kube-proxy fills them in on Linux, and shows them in `/configz`. */
 function defaultsFor(given: GivenSettings): ReadonlyMap<string, FieldValue> {
-  const isNftables = given.get('mode')?.value === 'nftables';
+  const isIptables = proxyModeNamed(given.get('mode')?.value) === 'iptables';
   return new Map<string, FieldValue>([
     ['mode', 'iptables'],
-    ...(isNftables ? ([['nodePortAddresses', ['primary']]] as const) : []),
+    ...(isIptables ? [] : ([['nodePortAddresses', ['primary']]] as const)),
     ...addressDefaults(given),
   ]);
 }

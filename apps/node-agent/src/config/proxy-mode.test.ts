@@ -38,13 +38,30 @@ test.each<readonly [string, string, Partial<RunConfig>]>([
     'mode: nftables\niptables: { masqueradeAll: true, syncPeriod: 9s }',
     { masqueradeAll: false, syncPeriod: millis(30_000), minSyncPeriod: undefined },
   ],
+  [
+    "the nftables stanza in the ebpf mode, for which kube-proxy's file has none",
+    'mode: ebpf\nnftables: { masqueradeAll: true, syncPeriod: 9s }\niptables: { minSyncPeriod: 7s }',
+    {
+      mode: 'ebpf',
+      masqueradeAll: true,
+      syncPeriod: millis(9000),
+      minSyncPeriod: undefined,
+      nodePortAddresses: { kind: 'primary' },
+    },
+  ],
 ])('what counts is %s', async (_, text, expected) => {
   expect(await run(text)).toMatchObject(expected);
 });
 
 test.each([
-  ['iptables', 'nftables: { masqueradeAll: true }', 'nftables.masqueradeAll', 'only the nftables mode reads it'],
+  [
+    'iptables',
+    'nftables: { masqueradeAll: true }',
+    'nftables.masqueradeAll',
+    'only the nftables and ebpf modes read it',
+  ],
   ['nftables', 'iptables: { masqueradeBit: 3 }', 'iptables.masqueradeBit', 'only the iptables and ipvs modes read it'],
+  ['ebpf', 'nftables: { masqueradeBit: 3 }', 'nftables.masqueradeBit', 'only the nftables mode reads it'],
   ['iptables', 'ipvs: { scheduler: lc }', 'ipvs.scheduler', 'only the ipvs mode reads it'],
 ] as const)('in the %s mode, %s is told to have no effect', async (mode, text, setting, why) => {
   const { notes } = await run(`mode: ${mode}\n${text}`);
@@ -86,6 +103,7 @@ test.each([
   ['mode: ""', 'iptables', null],
   ['mode: iptables', 'iptables', null],
   ['mode: nftables', 'nftables', ['primary']],
+  ['mode: ebpf', 'ebpf', ['primary']],
 ] as const)('%s is shown as what it comes to, as by kube-proxy', async (text, mode, nodePortAddresses) => {
   const { settings } = await run(text);
   expect(toDocument(settings.kubeProxy)).toMatchObject({ mode, nodePortAddresses });

@@ -1,11 +1,14 @@
 import type { Field } from './schema/field.ts';
 import type { Settings } from './settings.ts';
 
-/** How the kernel is programmed: the modes that exist here. */
-export type ProxyMode = 'iptables' | 'nftables';
+/** The modes that exist here, by the words of `mode` and --proxy-mode; `ebpf` is ours, kube-proxy does not know it. */
+export const proxyModes = ['iptables', 'nftables', 'ebpf'] as const;
 
-/** Words in `Field.modes` that name a mode of kube-proxy; others (`all`, `Linux`) do not limit a field. */
-const kubeProxyModes: ReadonlySet<string> = new Set(['iptables', 'ipvs', 'nftables']);
+/** How the kernel is programmed. */
+export type ProxyMode = (typeof proxyModes)[number];
+
+/** Words in `Field.modes` that name a mode; others (`all`, `Linux`) do not limit a field. */
+const namedModes: ReadonlySet<string> = new Set([...proxyModes, 'ipvs']);
 
 /** Whether a mode was given: none is iptables, as in kube-proxy. */
 export function isModeSaid(kubeProxy: Settings): boolean {
@@ -14,7 +17,17 @@ export function isModeSaid(kubeProxy: Settings): boolean {
 
 /** The mode that kube-proxy's settings ask for; one that does not exist here counts as iptables. */
 export function proxyModeOf(kubeProxy: Settings): ProxyMode {
-  return kubeProxy.text('mode') === 'nftables' ? 'nftables' : 'iptables';
+  return proxyModeNamed(kubeProxy.text('mode'));
+}
+
+/** The mode of that name; anything else is iptables, as in kube-proxy. */
+export function proxyModeNamed(name: unknown): ProxyMode {
+  return proxyModes.find((mode) => mode === name) ?? 'iptables';
+}
+
+/** Which part of kube-proxy's file a mode reads: it has none for ebpf, which reads that of nftables. */
+export function stanzaOf(mode: ProxyMode): 'iptables' | 'nftables' {
+  return mode === 'iptables' ? 'iptables' : 'nftables';
 }
 
 /** Whether a mode reads a field. */
@@ -30,5 +43,5 @@ export function unreadReason(mode: ProxyMode, { modes }: Pick<Field, 'modes'>): 
 }
 
 function isOfSomeModes(modes: string): boolean {
-  return modes.split(', ').some((name) => kubeProxyModes.has(name));
+  return modes.split(', ').some((name) => namedModes.has(name));
 }

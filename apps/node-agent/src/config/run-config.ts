@@ -33,11 +33,26 @@ export interface IptablesConfig {
   readonly localhostNodePorts: boolean;
 }
 
+/** What the ebpf mode reads besides what every mode does. */
+export interface EbpfConfig {
+  /** Directory of cgroup2 below which sockets are served; undefined: the root of the machine's cgroup2 mount. */
+  readonly cgroup: string | undefined;
+  /** Where bpffs is, or is to be mounted. */
+  readonly bpffs: string;
+  /** Patterns of names of devices on which clients outside the node arrive; none: the dataplane finds them itself. */
+  readonly interfaces: readonly string[];
+  /** Who forwards what comes from outside; `auto`: programs where the kernel can, else rules of nftables. */
+  readonly northSouth: 'auto' | 'tc' | 'nftables';
+  /** Whose sockets are served: all below the cgroup, or only those of the host's network namespace. */
+  readonly socketLb: 'all' | 'host';
+}
+
 /** Which dataplane, and what it is told when it is opened. */
 export interface DataplaneConfig {
   readonly mode: ProxyMode;
   readonly nftTransport: NftTransportKind;
   readonly iptables: IptablesConfig;
+  readonly ebpf: EbpfConfig;
   /** `conntrack.tcpBeLiberal`. */
   readonly tcpBeLiberal: boolean;
   /** Longest time between two looks at everything. */

@@ -19,13 +19,14 @@ import type { FlagValues } from './flags/parse-flags.ts';
 import type {
   DataplaneConfig,
   DetectLocal,
+  EbpfConfig,
   IptablesConfig,
   LogConfig,
   NodePortAddresses,
   RunConfig,
   SourceConfig,
 } from './run-config.ts';
-import { proxyModeOf } from './proxy-mode.ts';
+import { proxyModeOf, stanzaOf } from './proxy-mode.ts';
 import { parseBindAddress } from './schema/checks.ts';
 import type { Settings } from './settings.ts';
 
@@ -42,7 +43,7 @@ export interface RunParts {
 /** Settings as the rest of the agent reads them, without what is about files. */
 export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig, 'notes' | 'files'> {
   const { kubeProxy, switchyard } = settings;
-  const mode = proxyModeOf(kubeProxy);
+  const stanza = stanzaOf(proxyModeOf(kubeProxy));
   const master = flags.get('master')?.texts.at(-1) ?? '';
   return {
     kind: 'run',
@@ -57,7 +58,7 @@ export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig,
     nodeName: nodeNameOf(kubeProxy),
     bindAddress: bindAddressOf(kubeProxy),
     detectLocal: detectLocalOf(kubeProxy),
-    masqueradeAll: kubeProxy.isOn(`${mode}.masqueradeAll`),
+    masqueradeAll: kubeProxy.isOn(`${stanza}.masqueradeAll`),
     nodePortAddresses: nodePortAddressesOf(kubeProxy),
     healthz: parseBindAddress(kubeProxy.text('healthzBindAddress')),
     metricsServer: parseBindAddress(kubeProxy.text('metricsBindAddress')),
@@ -90,7 +91,20 @@ export function dataplaneOf({ kubeProxy, switchyard }: EffectiveSettings): Datap
     nftTransport: switchyard.text('nftTransport') === 'cli' ? 'cli' : 'netlink',
     iptables: iptablesOf(kubeProxy, switchyard),
     tcpBeLiberal: kubeProxy.isOn('conntrack.tcpBeLiberal'),
-    syncPeriod: duration(kubeProxy, `${mode}.syncPeriod`),
+    ebpf: ebpfOf(switchyard),
+    syncPeriod: duration(kubeProxy, `${stanzaOf(mode)}.syncPeriod`),
+  };
+}
+
+function ebpfOf(switchyard: Settings): EbpfConfig {
+  const cgroup = switchyard.text('ebpf.cgroup');
+  const northSouth = switchyard.text('ebpf.northSouth');
+  return {
+    cgroup: cgroup === '' ? undefined : cgroup,
+    bpffs: switchyard.text('ebpf.bpffs'),
+    interfaces: switchyard.list('ebpf.interfaces'),
+    northSouth: northSouth === 'tc' || northSouth === 'nftables' ? northSouth : 'auto',
+    socketLb: switchyard.text('ebpf.socketLB') === 'host' ? 'host' : 'all',
   };
 }
 
@@ -194,11 +208,11 @@ function nodePortAddressesOf(settings: Settings): NodePortAddresses {
   return { kind: 'cidrs', cidrs: listed.map((one) => parseCidr(one.trim())) };
 }
 
-/** Unset is the dataplane's own in the nftables mode, 1 s as upstream in the iptables mode; a flag may say 0, which a file cannot. */
+/** Unset is 1 s as upstream in the iptables mode, the dataplane's own in the others; a flag may say 0, which a file cannot. */
 function minSyncPeriodOf(settings: Settings): Millis | undefined {
-  const mode = proxyModeOf(settings);
-  const { value, origin } = settings.at(`${mode}.minSyncPeriod`);
-  return mode === 'nftables' && origin.kind === 'default' ? undefined : millis(Number(value));
+  const stanza = stanzaOf(proxyModeOf(settings));
+  const { value, origin } = settings.at(`${stanza}.minSyncPeriod`);
+  return stanza === 'nftables' && origin.kind === 'default' ? undefined : millis(Number(value));
 }
 
 function conntrackOf(settings: Settings): RunConfig['conntrack'] {

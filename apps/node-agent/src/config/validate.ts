@@ -1,6 +1,6 @@
 import { interfaceNameFault } from '@switchyard/core';
 import type { EffectiveSettings } from './effective.ts';
-import { isReadIn, type ProxyMode, proxyModeOf } from './proxy-mode.ts';
+import { isReadIn, type ProxyMode, proxyModeOf, proxyModes, stanzaOf } from './proxy-mode.ts';
 import { podRanges } from './schema/checks.ts';
 import { type Problem, problemAt, type Settings } from './settings.ts';
 
@@ -8,8 +8,8 @@ import { type Problem, problemAt, type Settings } from './settings.ts';
 export type Purpose = 'run' | 'other';
 
 /** Nothing means iptables. */
-const runnable = new Set(['', 'iptables', 'nftables']);
-const kubeProxyModes = new Set([...runnable, 'ipvs']);
+const runnable = new Set<string>(['', ...proxyModes]);
+const writable = new Set([...runnable, 'ipvs']);
 
 /** Everything that is wrong with a configuration, not only the first. */
 export function problemsOf({ kubeProxy, switchyard }: EffectiveSettings, purpose: Purpose): readonly Problem[] {
@@ -37,24 +37,25 @@ function fieldProblems(settings: Settings, mode: ProxyMode): readonly Problem[] 
 function modeProblems(settings: Settings, purpose: Purpose): readonly Problem[] {
   const setting = settings.at('mode');
   const mode = settings.text('mode');
-  if (runnable.has(mode) || (purpose === 'other' && kubeProxyModes.has(mode))) return [];
+  if (runnable.has(mode) || (purpose === 'other' && writable.has(mode))) return [];
   return [problemAt(settings.schema, 'mode', setting, modeRefusal(mode))];
 }
 
 function modeRefusal(mode: string): string {
-  const cure = 'set mode: nftables or mode: iptables (--proxy-mode)';
+  const cure = 'set mode: nftables, iptables or ebpf (--proxy-mode)';
   switch (mode) {
     case 'ipvs':
       return `this agent has no ipvs mode, which is deprecated in Kubernetes too; ${cure}`;
     case 'kernelspace':
       return `kernelspace is for Windows, and this agent is for Linux; ${cure}`;
     default:
-      return `kube-proxy has iptables, ipvs and nftables, this agent all but ipvs; ${cure}`;
+      return `kube-proxy has iptables, ipvs and nftables, this agent has ebpf in the place of ipvs; ${cure}`;
   }
 }
 
 function periodProblems(settings: Settings, mode: ProxyMode): readonly Problem[] {
-  const [least, most] = [`${mode}.minSyncPeriod`, `${mode}.syncPeriod`];
+  const stanza = stanzaOf(mode);
+  const [least, most] = [`${stanza}.minSyncPeriod`, `${stanza}.syncPeriod`];
   if (settings.number(least) <= settings.number(most) || settings.number(most) <= 0) return [];
   const why = `must be greater than or equal to ${settings.schema.kind}.${least}`;
   return [problemAt(settings.schema, most, settings.at(most), why)];

@@ -60,7 +60,7 @@ function nameText({ name, value }: Flag): string {
 function fieldsText(flag: Flag): string {
   const { target } = flag;
   if (target.kind !== 'fieldOfMode') return code(fieldOf(flag)?.path ?? '');
-  return `${code(target.other)}, in the nftables mode ${code(target.nftables)}`;
+  return `${code(target.other)}, in the other modes ${code(target.nftables)}`;
 }
 
 function unsetText(flag: Flag): string {

@@ -32,7 +32,7 @@ describe('writing pages', () => {
 
 test('a flag whose field depends on the mode names both fields, and the default where no mode is said', () => {
   expect(flagsReference()).toContain(
-    '| `--iptables-min-sync-period DURATION` | `1s` |  | `iptables.minSyncPeriod`, in the nftables mode `nftables.minSyncPeriod` |',
+    '| `--iptables-min-sync-period DURATION` | `1s` |  | `iptables.minSyncPeriod`, in the other modes `nftables.minSyncPeriod` |',
   );
 });
 

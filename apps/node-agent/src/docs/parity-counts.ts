@@ -51,7 +51,7 @@ function settings(all: readonly Setting[]): readonly string[] {
 
 /** Other proxy modes, or Windows. */
 function isForOthers(field: Field | undefined): boolean {
-  return field !== undefined && !['all', 'Linux', 'nftables'].includes(field.modes);
+  return field !== undefined && !field.modes.split(', ').some((mode) => ['all', 'Linux', 'nftables'].includes(mode));
 }
 
 function metrics({ counters, gauges, histograms, collected }: MetricDeclarations): readonly string[] {

@@ -32,20 +32,20 @@ test('each family stands below its own head', async () => {
 test.each<readonly [string, Readonly<Record<ProxyMode, string | undefined>>, readonly ProxyMode[], string]>([
   [
     'the mode that has rules, where none was said',
-    { nftables: '', iptables: 'a\n' },
+    { nftables: '', iptables: 'a\n', ebpf: undefined },
     ['nftables', 'iptables'],
     '# IPv4: nobody said when the rules were last known to be right\na\n',
   ],
   [
     'the mode that was said',
-    { nftables: 'a\n', iptables: '' },
+    { nftables: 'a\n', iptables: '', ebpf: '' },
     ['iptables'],
     '# IPv4: nothing of ours is in the kernel\n',
   ],
   [
     'what there is, where one mode cannot run',
-    { nftables: undefined, iptables: '' },
-    ['nftables', 'iptables'],
+    { nftables: undefined, iptables: '', ebpf: undefined },
+    ['nftables', 'iptables', 'ebpf'],
     '# IPv4: nothing of ours is in the kernel\n',
   ],
 ])('a dump tells of %s', async (_, bodies, modes, expected) => {

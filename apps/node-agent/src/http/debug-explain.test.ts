@@ -47,6 +47,30 @@ why
 
   test.each([
     [
+      'a pod of this node',
+      '?from=10.244.9.9&to=10.96.0.11:80',
+      /source address kept[^]*sentBySocket +the socket itself/,
+    ],
+    [
+      'a pod of another node',
+      '?from=10.244.9.9&to=10.96.0.11:80&sent=elsewhere',
+      /^ {2}sourceKept +the endpoint sees 10.244.9.9$/m,
+    ],
+    ['no endpoints', '?from=10.244.9.9&to=10.96.0.12:80', /^reject: the call fails at once, ECONNREFUSED$/m],
+    [
+      'no endpoints, from elsewhere',
+      '?from=10.244.9.9&to=10.96.0.12:80&sent=elsewhere',
+      /gets an ICMP error at once$/m,
+    ],
+    ['a wrong port of a cluster IP', '?from=10.244.9.9&to=10.96.0.10:81', /^reject: the call fails at once/m],
+    ['an unallocated cluster IP', '?from=10.244.9.9&to=10.96.7.7:80', /^drop: the call fails at once, EPERM$/m],
+    ['the same over SCTP', '?from=10.244.9.9&to=10.96.7.7:80/SCTP', /^drop: the sender gets no answer$/m],
+  ])('in the ebpf mode: %s', async (_, query, expected) => {
+    expect((await explain(query, { mode: 'ebpf' })).body).toMatch(expected);
+  });
+
+  test.each([
+    [
       'a VIP of policy Local, from outside',
       '?from=203.0.113.9&to=198.51.100.7:80',
       'forward to the only endpoint, source',
@@ -183,6 +207,7 @@ describe('what /debug/explain refuses', () => {
     ['?from=10.0.0.1&to=10.96.0.10:80/ICMP', 'to "10.96.0.10:80/ICMP" is not ADDRESS:PORT/PROTOCOL'],
     ['?from=fd00::1&to=fd00::2:80', 'to "fd00::2:80" is not ADDRESS:PORT/PROTOCOL'],
     [`?from=fd00::1&${to}`, 'fd00::1 and 10.96.0.10 are of different IP families'],
+    [`?from=10.0.0.1&${to}&sent=there`, 'sent "there" is neither here nor elsewhere'],
     [`?from=10.0.0.1&${to}&source=me`, 'source "me" is no source'],
     [`?from=10.0.0.1&${to}&format=xml`, 'format "xml" is neither text nor json'],
     [`?from=10.0.0.1&${to}&verbose=1`, 'unknown parameter "verbose"'],

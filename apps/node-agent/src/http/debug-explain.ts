@@ -1,5 +1,6 @@
 import {
   assertNever,
+  type DataplaneMode,
   explain,
   type Explanation,
   type Failure,
@@ -9,6 +10,7 @@ import {
   type HttpRequest,
   type IpAddress,
   ipFamilyOf,
+  isSentBySocket,
   jsonAnswer,
   type SourceClass,
   sourceClassOf,
@@ -25,6 +27,8 @@ export interface ExplainedFlow {
   /** How `flow.from` is known. */
   readonly sourceReason: string;
   readonly explanation: Explanation;
+  /** A socket of this node is told, where otherwise a packet would be answered. */
+  readonly isBySocket: boolean;
   /** Of the Service port that answers, if its last apply failed: the kernel may do otherwise. */
   readonly failure: Failure | undefined;
   /** Where the family stands. */
@@ -62,6 +66,7 @@ function explainFlow(state: DebugState, table: ForwardingTable, query: ExplainQu
   const source = sourceOf(table, query, addresses);
   const flow: Flow = {
     from: source.from,
+    isSentHere: query.isSentHere,
     source: query.from,
     destination: query.to,
     destinationPort: query.port,
@@ -69,14 +74,22 @@ function explainFlow(state: DebugState, table: ForwardingTable, query: ExplainQu
     destinationIsLocal: isOurs(query.to, addresses),
   };
   const explanation = explain(table, flow, state.mode);
+
   const failed = state.status().families.get(table.ipFamily)?.failedServices;
   return {
     flow,
     sourceReason: source.reason,
     explanation,
+    isBySocket: isBySocket(flow, explanation, state.mode),
     failure: explanation.service === undefined ? undefined : failed?.get(explanation.service),
     summary: familySummary(state, table.ipFamily),
   };
+}
+
+/** Of a cluster IP that nobody serves the socket is told, too. */
+function isBySocket(flow: Flow, { frontend }: Explanation, mode: DataplaneMode): boolean {
+  if (frontend !== undefined) return isSentBySocket(flow, frontend, mode);
+  return mode === 'ebpf' && flow.protocol !== 'SCTP' && (flow.isSentHere ?? flow.from !== 'outside');
 }
 
 function sourceOf(

@@ -18,6 +18,8 @@ export interface ExplainQuery {
   readonly protocol: Protocol;
   /** As given; undefined: to be told from the address. */
   readonly source: SourceClass | undefined;
+  /** As given; undefined: what pods and the node send is sent here. Of use in the ebpf mode alone. */
+  readonly isSentHere: boolean | undefined;
   readonly format: 'text' | 'json' | undefined;
 }
 
@@ -28,14 +30,15 @@ export type ParsedExplainQuery =
 
 /** How `/debug/explain` is asked. */
 export const explainUsage: string = [
-  'usage: /debug/explain?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&source=pod|node|outside][&format=text|json]',
+  'usage: /debug/explain?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&source=pod|node|outside][&sent=here|elsewhere][&format=text|json]',
   '  from    who sends, such as 10.244.1.7',
   '  to      what it sends to, such as 10.96.0.10:80/TCP or [fd00:10:96::10]:53/UDP; TCP unless said otherwise',
   '  source  what the sender is; without it, what this node can tell from its address',
+  '  sent    whether a socket of this node sends it; without it, yes for pods and the node (ebpf mode only)',
   '',
 ].join('\n');
 
-const names: ReadonlySet<string> = new Set(['from', 'to', 'source', 'format']);
+const names: ReadonlySet<string> = new Set(['from', 'to', 'source', 'sent', 'format']);
 
 /** Reads the parameters; each at most once, and no other. */
 export function parseExplainQuery(parameters: URLSearchParams): ParsedExplainQuery {
@@ -53,11 +56,16 @@ export function parseExplainQuery(parameters: URLSearchParams): ParsedExplainQue
   if (ipFamilyOf(from) !== ipFamilyOf(target.to)) return bad(`${from} and ${target.to} are of different IP families`);
   const source = parameters.get('source') ?? undefined;
   if (source !== undefined && !isSourceClass(source)) return bad(`source ${JSON.stringify(source)} is no source`);
+  const sent = parameters.get('sent') ?? undefined;
+  if (sent !== undefined && sent !== 'here' && sent !== 'elsewhere') {
+    return bad(`sent ${JSON.stringify(sent)} is neither here nor elsewhere`);
+  }
+  const isSentHere = sent === undefined ? undefined : sent === 'here';
   const format = parameters.get('format') ?? undefined;
   if (format !== undefined && format !== 'text' && format !== 'json') {
     return bad(`format ${JSON.stringify(format)} is neither text nor json`);
   }
-  return { status: 'ok', query: { from, ...target, source, format } };
+  return { status: 'ok', query: { from, ...target, source, isSentHere, format } };
 }
 
 function parseTarget(text: string): Pick<ExplainQuery, 'to' | 'port' | 'protocol'> | undefined {

@@ -3,14 +3,21 @@ import type { ExplainedFlow } from './debug-explain.ts';
 import { timeText } from './debug-state.ts';
 
 /** An explained flow for people: the verdict first, then what it is about, then why. */
-export function explanationText({ flow, sourceReason, explanation, failure, summary }: ExplainedFlow): string {
+export function explanationText({
+  flow,
+  sourceReason,
+  isBySocket,
+  explanation,
+  failure,
+  summary,
+}: ExplainedFlow): string {
   const target = `${addressAndPort(flow.destination, flow.destinationPort)}/${flow.protocol}`;
   const { verdict, reasons } = explanation;
   const width = Math.max(0, ...reasons.map(({ code }) => code.length));
   return [
     `${flow.source} (${flow.from}: ${sourceReason}) -> ${target}`,
     '',
-    ...verdictLines(verdict),
+    ...verdictLines(verdict, isBySocket),
     '',
     ...subjectLines(explanation),
     `table      ${String(summary['ipFamily'])} generation ${String(summary['generation'])}, ${freshness(summary)}`,
@@ -24,7 +31,7 @@ export function explanationText({ flow, sourceReason, explanation, failure, summ
   ].join('\n');
 }
 
-function verdictLines(verdict: Verdict): readonly string[] {
+function verdictLines(verdict: Verdict, isBySocket: boolean): readonly string[] {
   switch (verdict.kind) {
     case 'forward': {
       const { endpoints, masquerade } = verdict;
@@ -33,9 +40,11 @@ function verdictLines(verdict: Verdict): readonly string[] {
       return [`forward to ${choice}, ${source}`, ...endpoints.map((endpoint) => `  ${endpointText(endpoint)}`)];
     }
     case 'reject':
-      return ['reject: the sender gets an ICMP error at once'];
+      return [
+        isBySocket ? 'reject: the call fails at once, ECONNREFUSED' : 'reject: the sender gets an ICMP error at once',
+      ];
     case 'drop':
-      return ['drop: the sender gets no answer'];
+      return [isBySocket ? 'drop: the call fails at once, EPERM' : 'drop: the sender gets no answer'];
     case 'pass':
       return ['pass: not a matter of Services; routed as if no proxy were there'];
     default:

@@ -26,6 +26,8 @@ export interface EbpfKernel extends AsyncDisposable {
    * smaller it is grown as by `growMaps`.
    */
   openMaps(sizes: MapSizes, signal: AbortSignal): Promise<OpenedMaps>;
+  /** The pinned maps of this layout version; undefined where not all of them are there. Makes and changes nothing. */
+  findMaps(signal: AbortSignal): Promise<MapSet | undefined>;
   /**
    * Exchanges all maps that are too small for larger ones with the same content, ids unchanged, without a moment in which a
    * program sees less. The old set is not to be used any more.
@@ -33,6 +35,8 @@ export interface EbpfKernel extends AsyncDisposable {
   growMaps(sizes: MapSizes, signal: AbortSignal): Promise<MapSet>;
   /** Loads this build's programs over the maps and attaches them, or updates the links of another build. Returns writes. */
   attach(signal: AbortSignal): Promise<number>;
+  /** Takes away what other layout versions left, once nothing forwards by it any more. Returns writes. */
+  removeOtherVersions(signal: AbortSignal): Promise<number>;
   /** Looks whether links, pins and programs are as `attach` left them. Cheap: done twice a second. */
   findFaults(signal: AbortSignal): Promise<KernelFaults>;
   /** Detaches and unpins everything any version left in this family. In words; nothing for nothing. */

@@ -1,5 +1,6 @@
 import { MessageWriter, readMessages } from '@switchyard/native';
 import { describe, expect, test } from 'vitest';
+import { tableNames } from '../names.ts';
 import { DriftNotes } from './drift-notes.ts';
 
 const stranger = 4711;
@@ -66,6 +67,7 @@ function numberIn(attributes: Uint8Array): number | undefined {
 
 function notes(): DriftNotes {
   return new DriftNotes({
+    tables: tableNames,
     suffix: '4',
     isOwn: (portId) => portId === own,
     describe: (set, attributes) => (set.startsWith('affinity') ? undefined : `number ${numberIn(attributes)}`),

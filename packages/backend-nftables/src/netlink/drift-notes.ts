@@ -10,13 +10,15 @@ import {
   readGeneration,
   readText,
 } from '@switchyard/native';
-import { birthmarkSet, type FamilySuffix, tableNames } from '../names.ts';
+import { birthmarkSet, type FamilySuffix } from '../names.ts';
 import { NFTA } from './constants.ts';
 
 /** What is to be noted. */
 export interface DriftNotesOptions {
   /** Elements of the other family are left to its own watch; everything else concerns both. */
   readonly suffix: FamilySuffix;
+  /** Names of our tables; all others are not ours. */
+  readonly tables: readonly string[];
   /** Whether this process changed something through a socket. */
   readonly isOwn: (portId: number) => boolean;
   /** An element in words, from the attributes of its notice; undefined for an object that does not matter. */
@@ -87,7 +89,7 @@ export class DriftNotes implements NoticeReader {
     if (this.#options.isOwn(portId)) return;
     const range = { start: start + 4, end }; // behind nfgenmsg
     if (type === NFT_NOTICE.NEWGEN) this.#close(bytes, range);
-    const notice = words.has(type) ? readNotice(type, bytes, range) : undefined;
+    const notice = words.has(type) ? readNotice(this.#options.tables, type, bytes, range) : undefined;
     if (notice !== undefined) this.#noteChange(notice);
   }
 
@@ -132,7 +134,12 @@ function newTransaction(): Transaction {
 }
 
 /** Undefined when it is not about a table of ours. */
-function readNotice(type: number, bytes: Uint8Array, { start, end }: ByteRange): Notice | undefined {
+function readNotice(
+  tables: readonly string[],
+  type: number,
+  bytes: Uint8Array,
+  { start, end }: ByteRange,
+): Notice | undefined {
   let table = '';
   let name = '';
   const isElement = type === NFT_NOTICE.NEWSETELEM || type === NFT_NOTICE.DELSETELEM;
@@ -142,7 +149,7 @@ function readNotice(type: number, bytes: Uint8Array, { start, end }: ByteRange):
   for (const { type: at, start: from, end: to } of readAttributes(bytes, start, end)) {
     if (at === NFTA.TABLE.NAME) {
       table = readText(bytes, from, to); // the first of all attributes
-      if (!(tableNames as readonly string[]).includes(table)) return undefined;
+      if (!tables.includes(table)) return undefined;
     }
     if (at === nameAttribute) name = readText(bytes, from, to);
   }

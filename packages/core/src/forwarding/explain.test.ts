@@ -1,5 +1,15 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { flow, node, outcome, service, serviceCidr, slice, tableOf, tableOptions } from '../testing/index.ts';
+import {
+  flow,
+  node,
+  outcome,
+  service,
+  serviceCidr,
+  slice,
+  tableOf,
+  tableOptions,
+  verdictText,
+} from '../testing/index.ts';
 import { parseIp } from '../ip/address.ts';
 import { explain, sourceClassOf } from './explain.ts';
 import type { DataplaneMode, Flow } from './explain-types.ts';
@@ -178,6 +188,14 @@ describe('reasons', () => {
     ]);
   });
 
+  test('what a socket sends, in the eBPF mode', () => {
+    expect(codes(flow('node', '10.96.0.13:80'), table, 'ebpf')).toEqual([
+      'frontend',
+      'internalTrafficPolicy',
+      'sentBySocket',
+    ]);
+  });
+
   afterAll(() => {
     expect([...reasonCodes].filter((code) => !seen.has(code))).toEqual([]);
   });
@@ -286,6 +304,69 @@ describe('where the modes of kube-proxy answer differently to the same table', (
     },
   ])('$title: nftables $nft, iptables $ipt', ({ sent, of, nft, ipt }) => {
     expect(explain(of, sent, 'nftables').verdict.kind).toBe(nft);
+    expect(explain(of, sent, 'ebpf').verdict.kind).toBe(nft);
     expect(explain(of, sent, 'iptables').verdict.kind).toBe(ipt);
+  });
+});
+
+describe('the eBPF mode masquerades nothing that a socket of this node sends', () => {
+  const withPorts = (options: Parameters<typeof tableOptions>[0]) =>
+    tableOf(
+      {
+        services: [
+          service('shop/cart', {
+            external: 'Local',
+            loadBalancerIps: ['198.51.100.7'],
+            ports: [
+              { name: 'http', port: 80 },
+              { name: 'sctp', port: 81, protocol: 'SCTP' },
+            ],
+          }),
+          service('shop/guarded', {
+            clusterIps: ['10.96.0.12'],
+            loadBalancerIps: ['198.51.100.8'],
+            sourceRanges: ['10.0.0.0/8'],
+          }),
+        ],
+        slices: [
+          slice('shop/cart', {
+            ports: [
+              { name: 'http', port: 8080 },
+              { name: 'sctp', port: 8081, protocol: 'SCTP' },
+            ],
+            endpoints: [{ ip: '10.244.2.5', node: 'n2' }],
+          }),
+          slice('shop/guarded', { endpoints: ['10.244.3.1'] }),
+        ],
+      },
+      tableOptions(options),
+    );
+  const all = withPorts({ masqueradeAll: true });
+  const blind = withPorts({ podCidr: 'none' });
+  const bridged = { ...withPorts({}), podDetector: { kind: 'interface', name: 'cni0' } } as const;
+
+  test.each([
+    ['a pod to a cluster IP with masqueradeAll', all, flow('pod', '10.96.0.10:80'), '10.244.2.5'],
+    ['the same of another node', all, { ...flow('pod', '10.96.0.10:80'), isSentHere: false }, '10.244.2.5 masqueraded'],
+    ['the node to a Local load-balancer IP', all, flow('node', '198.51.100.7:80'), '10.244.2.5'],
+    ['the outside to a cluster IP', all, flow('outside', '10.96.0.10:80'), '10.244.2.5 masqueraded'],
+    ['a pod, by SCTP', all, flow('pod', '10.96.0.10:81/SCTP'), '10.244.2.5 masqueraded'],
+    ['a pod to a frontend with source ranges', all, flow('pod', '198.51.100.8:80'), '10.244.3.1 masqueraded'],
+    ['a pod to the cluster IP of the same Service', all, flow('pod', '10.96.0.12:80'), '10.244.3.1'],
+    [
+      'a pod of this node where no pods can be told',
+      blind,
+      { ...flow('outside', '10.96.0.10:80'), isSentHere: true },
+      '10.244.2.5',
+    ],
+    ['its policy is that for the outside', blind, { ...flow('outside', '198.51.100.7:80'), isSentHere: true }, 'drop'],
+    [
+      'a pod that is not behind the bridge is still one',
+      bridged,
+      { ...flow('outside', '198.51.100.7:80'), isSentHere: true },
+      '10.244.2.5',
+    ],
+  ])('%s', (_, of, sent, expected) => {
+    expect(verdictText(explain(of, sent, 'ebpf').verdict)).toBe(expected);
   });
 });

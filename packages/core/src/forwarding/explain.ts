@@ -2,6 +2,7 @@ import { type IpAddress, ipFamilyOf } from '../ip/address.ts';
 import { cidrContains, loopbackOf } from '../ip/cidr.ts';
 import { assertNever } from '../result.ts';
 import { describeSet } from './explain-endpoints.ts';
+import { isSentBySocket, socketClassOf } from './explain-socket.ts';
 import type { DataplaneMode, Explanation, Flow, Reason } from './explain-types.ts';
 import type {
   Decision,
@@ -30,10 +31,12 @@ export function explain(table: ForwardingTable, flow: Flow, mode: DataplaneMode)
     frontend,
     reasons: [...reasons, ...more],
   });
-  const decision = frontend.decisions[flow.from];
+  const bySocket = isSentBySocket(flow, frontend, mode);
+  const from = bySocket ? socketClassOf(table, flow) : flow.from;
+  const decision = bySocket ? withoutMasquerade(frontend.decisions[from]) : frontend.decisions[from];
   const ranges = frontend.allowedSources;
   // The iptables mode has no chain for the ranges of a Service that it rejects.
-  if (ranges !== 'any' && (mode === 'nftables' || decision.kind !== 'reject')) {
+  if (ranges !== 'any' && (mode !== 'iptables' || decision.kind !== 'reject')) {
     const range = ranges.find((cidr) => cidrContains(cidr, flow.source));
     const list = ranges.join(', ');
     if (range === undefined) {
@@ -43,13 +46,17 @@ export function explain(table: ForwardingTable, flow: Flow, mode: DataplaneMode)
     }
     reasons.push(reason('sourceAllowed', `${flow.source} is in the allowed source range ${range}`));
   }
-  const more = decisionReasons(decision, match, { flow, podDetector: table.podDetector });
+  const more = decisionReasons(decision, match, { flow: { ...flow, from }, podDetector: table.podDetector, bySocket });
   if (mode === 'iptables' && isRefusedOnArrivalOnly(flow, match)) {
     const text =
       'the iptables mode refuses at external and load-balancer IPs only what arrives; what this node sends passes';
     return answer({ kind: 'pass' }, [...more, reason('refusedOnArrivalOnly', text)]);
   }
   return answer(verdictOf(decision, service), more);
+}
+
+function withoutMasquerade(decision: Decision): Decision {
+  return decision.kind === 'forward' ? { ...decision, masquerade: false } : decision;
 }
 
 /** kube-proxy's iptables mode has no jump from OUTPUT to the chain that refuses at external addresses. */
@@ -97,6 +104,7 @@ interface Match {
 interface Sender {
   readonly flow: Flow;
   readonly podDetector: PodDetector;
+  readonly bySocket: boolean;
 }
 
 /** An address of its own beats a NodePort, so a VIP that is also a local address wins. */
@@ -130,7 +138,7 @@ function isLoopback(address: IpAddress): boolean {
   return cidrContains(loopbackOf(ipFamilyOf(address)), address);
 }
 
-/** The answer where no frontend matches: nftables mode guards cluster IPs, all else is not ours. */
+/** The answer where no frontend matches: all modes but iptables guard cluster IPs, all else is not ours. */
 function explainNoService(table: ForwardingTable, flow: Flow, mode: DataplaneMode): Explanation {
   const answer = (kind: 'reject' | 'drop' | 'pass', code: ReasonCode, text: string): Explanation => ({
     verdict: { kind },
@@ -143,7 +151,7 @@ function explainNoService(table: ForwardingTable, flow: Flow, mode: DataplaneMod
     return answer('pass', 'otherFamily', `${flow.destination} is not of the table's family ${table.ipFamily}`);
   }
   const guarded = (verdict: 'reject' | 'drop', code: ReasonCode, text: string): Explanation =>
-    mode === 'nftables' ? answer(verdict, code, text) : answer('pass', code, `${text}; the iptables mode lets it pass`);
+    mode === 'iptables' ? answer('pass', code, `${text}; the iptables mode lets it pass`) : answer(verdict, code, text);
   const owner = ownerOfClusterIp(table, flow.destination);
   if (owner !== undefined) {
     return guarded(
@@ -231,8 +239,12 @@ function decisionReasons(decision: Decision, { service, frontend }: Match, sende
         policyReason,
         ...(shortCircuit ? [shortCircuitReason(sender.flow.from)] : []),
         ...describeSet(service, decision.to, endpoints),
-        sourceReason(decision.masquerade, sender, { isInternal, policy }),
-        ...hairpinReason(endpoints, sender.flow),
+        ...(sender.bySocket
+          ? [reason('sentBySocket', 'the socket itself goes to the endpoint: no packet is translated or masqueraded')]
+          : [
+              sourceReason(decision.masquerade, sender, { isInternal, policy }),
+              ...hairpinReason(endpoints, sender.flow),
+            ]),
         ...(service.sessionAffinity.kind === 'none'
           ? []
           : [

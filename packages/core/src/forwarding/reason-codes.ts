@@ -39,6 +39,7 @@ export const reasonCodes = [
   'masqueradeOffCluster',
   'masqueradeAll',
   'sourceKept',
+  'sentBySocket',
   'hairpin',
   'sessionAffinity',
 ] as const;

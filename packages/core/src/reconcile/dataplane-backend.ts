@@ -55,8 +55,11 @@ export interface ServiceCounters {
   };
 }
 
-/** What a foreign change touched, the worst of them if several. `unknown`: notices were lost, anything may have changed. */
-export type DriftKind = 'table' | 'chain' | 'rule' | 'set' | 'element' | 'unknown';
+/**
+ * What a foreign change touched, the worst of them if several. `program`: a program of ours does not run where it should, or will not
+ * after a restart. `map`: a BPF map is not where the next process looks for it. `unknown`: notices were lost, anything may have changed.
+ */
+export type DriftKind = 'table' | 'chain' | 'rule' | 'set' | 'program' | 'map' | 'element' | 'unknown';
 
 /** Somebody else changed what is ours in the kernel. */
 export interface Drift {

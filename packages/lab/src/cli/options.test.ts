@@ -16,8 +16,8 @@ test.each([
   { line: 'up', command: { kind: 'up', options: up } },
   { line: 'up --nodes 1 --name x', command: { kind: 'up', options: { ...up, nodes: 1, name: 'x' } } },
   {
-    line: 'up --ip-family ipv6 --agents --proxy-mode iptables',
-    command: { kind: 'up', options: { ...up, ipFamilies: ['IPv6'], agents: true, proxyMode: 'iptables' } },
+    line: 'up --ip-family ipv6 --agents --proxy-mode ebpf',
+    command: { kind: 'up', options: { ...up, ipFamilies: ['IPv6'], agents: true, proxyMode: 'ebpf' } },
   },
   { line: 'down', command: { kind: 'down', names: ['demo'] } },
   { line: 'down --name x', command: { kind: 'down', names: ['x'] } },
@@ -46,6 +46,7 @@ test.each([
   { line: 'fly', says: /unknown command "fly"/ },
   { line: 'up --nodes many', says: /--nodes is a number, not many/ },
   { line: 'up --ip-family v4', says: /--ip-family is ipv4, ipv6 or dual, not v4/ },
+  { line: 'up --proxy-mode ipvs', says: /one of nftables, iptables, ebpf, not ipvs/ },
   { line: 'up extra', says: /extra/ },
   { line: 'up --wings', says: /--wings/ },
   { line: 'down --all --name x', says: /only one of them/ },

@@ -1,5 +1,13 @@
 import { parseArgs } from 'node:util';
-import { ConfigError, ipFamilies, type IpFamily, messageOf, tryParseIp } from '@switchyard/core';
+import {
+  ConfigError,
+  type DataplaneMode,
+  dataplaneModes,
+  ipFamilies,
+  type IpFamily,
+  messageOf,
+  tryParseIp,
+} from '@switchyard/core';
 
 /** Name of the lab that commands mean when none is given. */
 export const defaultLab = 'demo';
@@ -17,9 +25,6 @@ export type LabCommand =
   | { readonly kind: 'exec'; readonly name: string; readonly host: string; readonly command: readonly string[] }
   | { readonly kind: 'probe'; readonly name: string; readonly host: string; readonly words: readonly string[] };
 
-/** Modes of the node agent. */
-export type ProxyMode = 'nftables' | 'iptables';
-
 /** What `lab up` builds. Plain data: it is handed to the daemon as JSON. */
 export interface UpOptions {
   readonly name: string;
@@ -28,7 +33,7 @@ export interface UpOptions {
   /** Starts the node agent on every node. */
   readonly agents: boolean;
   /** The agents' --proxy-mode. */
-  readonly proxyMode: ProxyMode;
+  readonly proxyMode: DataplaneMode;
 }
 
 const familiesByFlag: Readonly<Record<string, readonly IpFamily[]>> = {
@@ -45,7 +50,7 @@ export const usage: string = `usage: ./dev lab COMMAND
              --nodes N          default 3
              --ip-family F      ipv4, ipv6 or dual (default)
              --agents           start the node agent on every node
-             --proxy-mode M     their mode: nftables (default) or iptables
+             --proxy-mode M     their mode: nftables (default), iptables or ebpf
   down     remove a lab: processes, namespaces, cgroups, mounts (--name NAME, --all,
              or --dead: those whose process is gone)
   list     the labs of this machine
@@ -103,10 +108,14 @@ function parseUp(args: readonly string[]): UpOptions {
   if (families === undefined) throw invalid(`--ip-family is ipv4, ipv6 or dual, not ${values['ip-family']}`);
   if (!/^[0-9]+$/.test(values.nodes)) throw invalid(`--nodes is a number, not ${values.nodes}`);
   const proxyMode = values['proxy-mode'];
-  if (proxyMode !== 'nftables' && proxyMode !== 'iptables') {
-    throw invalid(`--proxy-mode is nftables or iptables, not ${proxyMode}`);
+  if (!isMode(proxyMode)) {
+    throw invalid(`--proxy-mode is one of ${dataplaneModes.join(', ')}, not ${proxyMode}`);
   }
   return { name: values.name, nodes: Number(values.nodes), ipFamilies: families, agents: values.agents, proxyMode };
+}
+
+function isMode(text: string): text is DataplaneMode {
+  return (dataplaneModes as readonly string[]).includes(text);
 }
 
 /** Everything after `--` belongs to the command, whatever it looks like. */

@@ -24,7 +24,7 @@ try {
   await using cluster = await startCluster({ ...options, onProgress: progress }, building.signal);
   if (options.agents) {
     progress('starting the node agents');
-    await cluster.startAgents({ args: [`--proxy-mode=${options.proxyMode}`] }, building.signal);
+    await cluster.startAgents({ proxyMode: options.proxyMode }, building.signal);
   }
   const { url, kubeconfig, insideUrl, insideKubeconfig } = cluster;
   isReady = true;

@@ -4,7 +4,7 @@ import type { Drift, DriftKind } from '@switchyard/core';
 const maxTold = 5;
 
 /** From bad to worse. */
-const severity: readonly DriftKind[] = ['element', 'set', 'rule', 'chain', 'table', 'unknown'];
+const severity: readonly DriftKind[] = ['element', 'set', 'map', 'rule', 'program', 'chain', 'table', 'unknown'];
 
 interface Kind {
   count: number;

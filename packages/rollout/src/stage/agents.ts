@@ -15,14 +15,16 @@ export async function startAgents(
   signal: AbortSignal,
 ): Promise<Agents> {
   const args = [
-    `--proxy-mode=${settings.proxyMode}`,
     `--switchyard-terminating-fallback=${settings.terminatingFallback ? 'on' : 'off'}`,
     // The iptables mode's default is a second, which is a duration like the others.
     ...(settings.proxyMode === 'iptables'
       ? [`--iptables-min-sync-period=${Math.round(1000 * settings.timeScale)}ms`]
       : []),
   ];
-  const started = await stage.cluster.startAgents({ args, program: programPath('switchyard-agent') }, signal);
+  const started = await stage.cluster.startAgents(
+    { proxyMode: settings.proxyMode, args, program: programPath('switchyard-agent') },
+    signal,
+  );
   return {
     byNode: new Map(started.map((agent, index) => [stage.lab.nodes[index]?.name ?? '', agent])),
     [Symbol.asyncDispose]: async () => {

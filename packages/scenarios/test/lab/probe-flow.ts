@@ -48,7 +48,7 @@ export function isExpected(seen: Seen, expect: Expectation): boolean {
       return (
         seen.kind === 'endpoint' &&
         expect.to.some(({ address, port }) => address === seen.address && (port ?? seen.port) === seen.port) &&
-        seen.isMasqueraded === (expect.masquerade || seen.isSender)
+        seen.isMasqueraded === (seen.isSender ? expect.isHairpinMasqueraded : expect.masquerade)
       );
     case 'reject':
       return seen.kind === 'refused';
@@ -73,9 +73,10 @@ function observationOf(seen: readonly Seen[], expect: Expectation): Observation 
   if (seen.every(({ kind }) => kind === 'timeout')) return { kind: 'drop' };
   const endpoints = seen.filter((one) => one.kind === 'endpoint');
   if (endpoints.length < seen.length) return undefined;
-  if (endpoints.some(({ isSender, isMasqueraded }) => isSender && !isMasqueraded)) return undefined;
+  const hairpin = expect.kind !== 'forward' || expect.isHairpinMasqueraded;
+  if (endpoints.some(({ isSender, isMasqueraded }) => isSender && isMasqueraded !== hairpin)) return undefined;
   const others = endpoints.filter(({ isSender }) => !isSender);
-  const masquerade = others[0]?.isMasqueraded ?? true;
+  const masquerade = others[0]?.isMasqueraded ?? hairpin;
   if (others.some(({ isMasqueraded }) => isMasqueraded !== masquerade)) return undefined;
   return { kind: 'forward', to: endpoints, masquerade };
 }
@@ -106,6 +107,8 @@ export interface AnswerContext {
 /** A probe's result in the terms of a scenario. */
 export function seenOf(result: ProbeResult, context: AnswerContext): Seen {
   if (result.status === 'refused' || result.status === 'timeout') return { kind: result.status };
+  // What a socket's own kernel drops it cannot be silent about.
+  if (result.status === 'dropped') return { kind: 'timeout' };
   if (result.status === 'unreachable') return { kind: 'other', text: `unreachable (${result.code})` };
   if (result.status !== 'answered') return { kind: 'other', text: result.status };
   const address = context.addressesByEcho.get(result.by ?? '')?.find(context.isOfFamily);

@@ -7,8 +7,9 @@ function answer(address: string, more: Partial<Extract<Seen, { readonly kind: 'e
   return { kind: 'endpoint', address: parseIp(address), port: 8080, isMasqueraded: false, isSender: false, ...more };
 }
 
-function forward(addresses: readonly string[], masquerade = false): Expectation {
-  return { kind: 'forward', to: addresses.map((one) => ({ address: parseIp(one), port: undefined })), masquerade };
+function forward(addresses: readonly string[], isHairpinMasqueraded = true): Expectation {
+  const to = addresses.map((one) => ({ address: parseIp(one), port: undefined }));
+  return { kind: 'forward', to, masquerade: false, isHairpinMasqueraded };
 }
 
 const refused: Seen = { kind: 'refused' };
@@ -71,6 +72,14 @@ describe('probeFlow', () => {
     expect((await look(forward(['10.244.1.5']), own)).seen).toBe('8 x 10.244.1.5 port 8080');
   });
 
+  test('unless its own socket chose it', async () => {
+    const own = answer('10.244.1.5', { isSender: true });
+    const expected = { kind: 'forward', masquerade: false };
+    expect((await look(forward(['10.244.1.5'], false), own)).seen).toMatchObject(expected);
+    const masqueraded = { ...own, isMasqueraded: true };
+    expect((await look(forward(['10.244.1.5'], false), masqueraded)).seen).toBe('8 x 10.244.1.5 port 8080 masqueraded');
+  });
+
   test.each([
     { expected: 'reject', answers: [refused], outcome: { kind: 'reject' } },
     { expected: 'reject', answers: [timeout], outcome: { kind: 'drop' } },
@@ -88,6 +97,7 @@ describe('probeFlow', () => {
 
   test('a port that is named must be the one reached', async () => {
     const to = [{ address: parseIp('10.244.1.5'), port: parsePort(8081) }];
-    expect((await look({ kind: 'forward', to, masquerade: false }, answer('10.244.1.5'))).attempts).toBe(8);
+    const expected = { kind: 'forward', to, masquerade: false, isHairpinMasqueraded: true } as const;
+    expect((await look(expected, answer('10.244.1.5'))).attempts).toBe(8);
   });
 });

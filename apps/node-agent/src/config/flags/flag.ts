@@ -20,7 +20,7 @@ export type FlagGroup = (typeof flagGroups)[number];
 export type FlagTarget =
   /** A field of kube-proxy's configuration. */
   | { readonly kind: 'field'; readonly path: string }
-  /** One of two fields: kube-proxy has one value for all modes, its file one per mode. */
+  /** One of two fields: kube-proxy has one value for all modes, its file one per mode. The ebpf mode reads that of nftables. */
   | { readonly kind: 'fieldOfMode'; readonly nftables: string; readonly other: string }
   /** A field of our own configuration. */
   | { readonly kind: 'own'; readonly path: string }

@@ -1,4 +1,12 @@
-import { cidrFamilyOf, type IpAddress, type Port, tryParseCidr, tryParseIp, tryParsePort } from '@switchyard/core';
+import {
+  cidrFamilyOf,
+  interfaceNameFault,
+  type IpAddress,
+  type Port,
+  tryParseCidr,
+  tryParseIp,
+  tryParsePort,
+} from '@switchyard/core';
 import type { FieldValue } from './field.ts';
 
 type Check = (value: FieldValue) => string | undefined;
@@ -55,6 +63,18 @@ export const nodePortRanges: Check = (value) => {
 export const cidrList: Check = (value) => {
   const bad = (value as readonly string[]).findIndex((part) => tryParseCidr(part.trim()) === undefined);
   return bad < 0 ? undefined : `[${bad}] must be a CIDR, such as 10.9.8.0/24 or 2001:db8::/64`;
+};
+
+/** A path from the root. */
+export const absolutePath: Check = (value) =>
+  String(value).startsWith('/') ? undefined : 'must be an absolute path, such as /sys/fs/bpf';
+
+/** Names of network interfaces, in which `*` stands for any text. */
+export const interfacePatterns: Check = (value) => {
+  const parts = value as readonly string[];
+  const faults = parts.map((part) => (part === '*' ? undefined : interfaceNameFault(part.replaceAll('*', ''))));
+  const bad = faults.findIndex((fault) => fault !== undefined);
+  return bad < 0 ? undefined : `[${bad}] cannot be the name of an interface, such as eth0 or bond*: ${faults[bad]}`;
 };
 
 /** Rules of klog for per-file verbosity. */

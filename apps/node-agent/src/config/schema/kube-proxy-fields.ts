@@ -20,10 +20,10 @@ const dataplane: readonly Field[] = [
     modes: all,
     meaning: {
       kind: 'refused',
-      why: 'iptables (also meant by an empty mode) and nftables exist here; ipvs and kernelspace are refused',
+      why: 'iptables (also meant by an empty mode) and nftables exist here, and ebpf, which is ours; ipvs and kernelspace are refused',
     },
     change: 'restart',
-    help: 'how the kernel is programmed: iptables, which is also meant by nothing, or nftables',
+    help: 'how the kernel is programmed: iptables, which is also meant by nothing, nftables, or ebpf',
   },
   {
     path: 'nftables.masqueradeBit',
@@ -40,7 +40,7 @@ const dataplane: readonly Field[] = [
     path: 'nftables.masqueradeAll',
     type: 'boolean',
     default: false,
-    modes: 'nftables',
+    modes: 'nftables, ebpf',
     meaning: same,
     change: 'live',
     help: 'masquerade all traffic to cluster IPs',
@@ -49,7 +49,7 @@ const dataplane: readonly Field[] = [
     path: 'nftables.syncPeriod',
     type: 'duration',
     default: 30 * second,
-    modes: 'nftables',
+    modes: 'nftables, ebpf',
     meaning: better('the kernel is read back every hour, and at once when somebody changed our table'),
     change: 'live',
     help: 'longest wait before a failed apply is tried again; /healthz fails when a change waits twice as long',
@@ -59,7 +59,7 @@ const dataplane: readonly Field[] = [
     path: 'nftables.minSyncPeriod',
     type: 'duration',
     default: 0,
-    modes: 'nftables',
+    modes: 'nftables, ebpf',
     meaning: better(
       "unset is the dataplane's own minimum (some milliseconds: an apply costs as much as its change), not 1s",
     ),
@@ -111,7 +111,7 @@ const dataplane: readonly Field[] = [
     modes: all,
     meaning: better('the primary addresses follow the Node'),
     change: 'live',
-    help: "where NodePorts answer: CIDRs, or 'primary' alone; nothing means all addresses in the iptables mode, 'primary' in the nftables mode; a family without a listed CIDR answers on all its addresses",
+    help: "where NodePorts answer: CIDRs, or 'primary' alone; nothing means all addresses in the iptables mode, 'primary' in the others; a family without a listed CIDR answers on all its addresses",
     check: nodePortRanges,
   },
 ];

@@ -1,4 +1,5 @@
 import { oneOf, positive } from './checks.ts';
+import { ebpfFields } from './ebpf-fields.ts';
 import type { Field, Meaning, Schema } from './field.ts';
 
 const ours: Meaning = { kind: 'same' };
@@ -17,7 +18,7 @@ const fields: readonly Field[] = [
     path: 'nftTransport',
     type: 'text',
     default: 'netlink',
-    modes: 'nftables',
+    modes: 'nftables, ebpf',
     meaning: ours,
     change: 'restart',
     help: 'how elements reach the kernel: netlink, or cli (the nft program)',
@@ -35,6 +36,7 @@ const fields: readonly Field[] = [
     isAlwaysChecked: true,
     check: oneOf('auto', 'nft', 'legacy'),
   },
+  ...ebpfFields,
   {
     path: 'terminatingFallback',
     type: 'text',

@@ -1,0 +1,51 @@
+import { noopLogger, seconds } from '@switchyard/core';
+import type { CommandResult } from '@switchyard/host';
+import { expect, test } from 'vitest';
+import type { BackendHost } from '../backends.ts';
+import { removeEbpfState } from './ebpf-state.ts';
+
+const { signal } = new AbortController();
+const empty: CommandResult = { exitCode: 0, stdout: '', stderr: '' };
+const ours: CommandResult = { ...empty, stdout: 'table inet switchyard\ntable inet switchyard-ebpf\n' };
+
+function host(tables: CommandResult): BackendHost {
+  return {
+    runner: { run: async () => tables },
+    logger: noopLogger,
+    transport: 'cli',
+    variant: 'auto',
+    masqueradeBit: 14,
+    localhostNodePorts: false,
+    tcpBeLiberal: false,
+    syncPeriod: seconds(30),
+    cgroup: undefined,
+    bpffs: '/nowhere',
+    interfaces: [],
+    northSouth: 'auto',
+    socketLb: 'all',
+  };
+}
+
+/** On a machine without a bpffs there. */
+const remove = (tables: CommandResult) => removeEbpfState({ backendHost: host(tables), ipFamilies: ['IPv4'] }, signal);
+
+test.each([
+  ['there are neither tables nor a bpffs', empty],
+  ['there are tables of another mode only', { ...empty, stdout: 'table inet switchyard\ntable inet switchyard-2\n' }],
+  ['the kernel has no nftables', { exitCode: 1, stdout: '', stderr: 'Error: No such file or directory' }],
+])('nothing is left where %s', async (_, tables) => {
+  expect(await remove(tables)).toEqual({ removed: [], kept: [], skipped: [], failures: [] });
+});
+
+test('tables without the bpffs of the node are a failure that says what to do, and stay as the only sign', async () => {
+  const { removed, failures } = await remove(ours);
+  expect(removed).toEqual([]);
+  expect(failures.map(({ message }) => message)).toEqual([
+    expect.stringMatching(/table inet switchyard-ebpf\).* no bpffs is mounted at \/nowhere.*; run --cleanup where/),
+  ]);
+});
+
+test('tables that cannot be listed are a failure', async () => {
+  const { failures } = await remove({ exitCode: 1, stdout: '', stderr: 'Operation not permitted' });
+  expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining('not permitted') as string })]);
+});

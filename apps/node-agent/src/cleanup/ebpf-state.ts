@@ -1,0 +1,64 @@
+import { HostError, type IpFamily, seconds } from '@switchyard/core';
+import { commandFailed, isProgramMissing } from '@switchyard/host';
+import type { BackendHost } from '../backends.ts';
+import { cleanBackend } from './clean-backend.ts';
+import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
+
+/** Where the ebpf mode may have left something. */
+export interface EbpfPlace {
+  readonly backendHost: BackendHost;
+  readonly ipFamilies: readonly IpFamily[];
+}
+
+/** How the names of its tables begin: rules, and the guard of its programs. */
+const tablePrefix = 'switchyard-ebpf';
+
+/**
+ * Removes what the ebpf mode left: pins, and with them programs, links and maps, and its tables of nftables. Needs no BPF: pins are
+ * files. Where its tables are and no bpffs is, as in a container without that mount, nothing is removed and that is a failure: its
+ * programs may go on forwarding, and the tables are the only sign of them. Never throws but for an abort.
+ */
+export async function removeEbpfState(place: EbpfPlace, signal: AbortSignal): Promise<Removal> {
+  const { backendHost, ipFamilies } = place;
+  const unseen = await removalOf(() => refuseUnseenPins(place, signal), signal);
+  if (unseen.failures.length > 0) return unseen;
+  if (!(await hasBpffs(backendHost))) return nothingRemoved;
+  const removals: Removal[] = [];
+  for (const ipFamily of ipFamilies) {
+    removals.push(await removalOf(() => cleanBackend('ebpf', backendHost, ipFamily, signal), signal));
+  }
+  return joinRemovals(removals);
+}
+
+async function refuseUnseenPins({ backendHost }: EbpfPlace, signal: AbortSignal): Promise<Removal> {
+  if (await hasBpffs(backendHost)) return nothingRemoved;
+  const tables = await ebpfTables(backendHost, signal);
+  if (tables.length === 0) return nothingRemoved;
+  throw new HostError(
+    'cleanup.unseen',
+    `the ebpf mode was here (nftables table inet ${tables.join(', ')}), and its programs cannot be removed: no bpffs is mounted at ` +
+      `${backendHost.bpffs}, where they are pinned; run --cleanup where the node's bpffs is mounted (--switchyard-ebpf-bpffs says where)`,
+  );
+}
+
+/** Names of its tables in this network namespace; none where nft is not installed. */
+async function ebpfTables({ runner }: Pick<BackendHost, 'runner'>, signal: AbortSignal): Promise<readonly string[]> {
+  const args = ['list', 'tables', 'inet'];
+  try {
+    const result = await runner.run('nft', args, { timeout: seconds(60), signal });
+    // The kernel may have no nftables at all.
+    if (/No such file or directory|not supported/.test(result.stderr)) return [];
+    if (result.exitCode !== 0) throw commandFailed('cannot list tables of nftables', { file: 'nft', args }, result);
+    const names = [...result.stdout.matchAll(/^table inet (\S+)$/gm)].map(([, name = '']) => name);
+    return names.filter((name) => name.startsWith(tablePrefix));
+  } catch (error) {
+    if (!isProgramMissing(error)) throw error;
+    return [];
+  }
+}
+
+/** Of this mount namespace. Needs no addon. */
+async function hasBpffs({ bpffs }: Pick<BackendHost, 'bpffs'>): Promise<boolean> {
+  const { isBpffs } = await import('@switchyard/native');
+  return isBpffs(bpffs);
+}

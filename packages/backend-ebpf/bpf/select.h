@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * From a destination to an endpoint: the part that all programs share. Nothing is decided here that core did not decide; this
+ * reads what was rendered. docs/design/ebpf-socket.md tells why it is safe while the agent writes.
+ *
+ * How to use it:
+ *
+ *   struct sy_request request = { .destination = ..., .client = ..., ... };
+ *   struct sy_frontend frontend;
+ *   struct sy_choice choice;
+ *   int verdict = sy_find(&request, &frontend);             // cheap: is the destination ours? For every packet.
+ *   if (verdict == SY_FOUND)
+ *     verdict = sy_pick(&request, &frontend, &choice);      // first packets only: counts, and pins clients
+ *
+ * sy_find answers SY_PASS (not ours), SY_REJECT or SY_DROP (guards of cluster IPs; nothing is counted, no service is
+ * known), or SY_FOUND. It needs of the request: destination, port, protocol.
+ *
+ * sy_pick answers
+ *   SY_FORWARD  to choice->address and ->port; choice->masquerade says whether the source is to be replaced.
+ *   SY_REJECT   answer with an error.
+ *   SY_DROP     stay silent.
+ *   SY_PASS     leave it alone: for sockets where their address must be known first, or the frontend went away.
+ *   SY_AGAIN    the agent changed what was being read three times in a row. There is no endpoint that is sure to be right:
+ *               the wire program drops (a SYN comes again), a socket is refused.
+ * The choice is valid after SY_FORWARD only.
+ *
+ * What the writer must do, for no reader to see a wrong endpoint (all stores of 8 bytes are single and in this order):
+ *   endpoint   not alive and a new generation first, then address and service, then port, flags and generation as one store.
+ *              An endpoint that is chosen by a published set is alive; it dies after the set without it is published.
+ *   set        slots of a fresh range first, then the word with base and count: the commit.
+ *   service    a new cookie and the sets first, then its frontends; frontends are deleted before the service.
+ *   ids, slots are not used again for a second.
+ */
+#pragma once
+#include "layouts.gen.h"
+
+/* Verdicts. */
+#define SY_PASS 0
+#define SY_FORWARD 1
+#define SY_REJECT 2
+#define SY_DROP 3
+#define SY_AGAIN 4
+#define SY_FOUND 5
+
+/* How often something is read that changes under the reader's eyes. */
+#define SY_TRIES 3
+#define SY_SECOND 1000000000ull
+
+/* Who wants to go where. All fields must be set; zero means "none" in the last two. */
+struct sy_request {
+  struct sy_address destination;
+  struct sy_address client; /* as the affinity key has it: by client_kind */
+  __u32 client_kind;        /* SY_AFFINITY_ADDRESS: client is the source address, and source ranges are checked */
+  __u32 random;             /* any number; which endpoint of a set */
+  __be16 port;
+  __u8 protocol; /* IPPROTO_* */
+  __u8 class;    /* SY_CLASS_* */
+  /* The endpoint that the flow has had. It is kept while it exists, whether in the set or not. */
+  __u32 kept_endpoint;
+  __u32 kept_generation;
+};
+
+/* Which entry matched. */
+struct sy_frontend {
+  __u64 value;
+  struct sy_frontend_key key;
+};
+
+/* Where to. */
+struct sy_choice {
+  struct sy_address address;
+  __be16 port;
+  __u8 masquerade;
+  __u8 is_kept; /* it is the request's kept endpoint; nothing was counted */
+  __u32 endpoint;
+  __u32 generation;
+  __u32 service;
+};
+
+/* One load of 8 bytes at a field that is aligned to 8: what was written with one store is seen whole. */
+#define SY_LOAD64(record, field) \
+  (*(volatile __u64 *)(void *)((char *)(record) + __builtin_offsetof(__typeof__(*(record)), field)))
+#define SY_LOAD32(record, field) \
+  (*(volatile __u32 *)(void *)((char *)(record) + __builtin_offsetof(__typeof__(*(record)), field)))
+#define SY_STORE64(record, field, number) (SY_LOAD64(record, field) = (number))
+
+/* Port, flags and generation of an endpoint in one load; affinity, cookie and flags of a service in one load. */
+_Static_assert(__builtin_offsetof(struct sy_endpoint, port) == 16, "sy_endpoint_state");
+_Static_assert(__builtin_offsetof(struct sy_service, affinity_seconds) == 16, "sy_service_state");
+#define SY_STATE_FLAGS(state) ((__u16)((state) >> 16))
+#define SY_STATE_GENERATION(state) ((__u32)((state) >> 32))
+#define SY_STATE_AFFINITY(state) ((__u32)(state))
+#define SY_STATE_COOKIE(state) ((__u16)((state) >> 32))
+
+static __always_inline int sy_is_same(const struct sy_address *a, const struct sy_address *b)
+{
+  return a->word[0] == b->word[0] && a->word[1] == b->word[1] && a->word[2] == b->word[2] && a->word[3] == b->word[3];
+}
+
+static __always_inline int sy_is_v4(const struct sy_address *address)
+{
+  return address->word[0] == 0 && address->word[1] == 0 && address->word[2] == __builtin_bswap32(0xffff);
+}
+
+static __always_inline void sy_from_v4(struct sy_address *address, __be32 v4)
+{
+  address->word[0] = 0;
+  address->word[1] = 0;
+  address->word[2] = __builtin_bswap32(0xffff);
+  address->word[3] = v4;
+}
+
+static __always_inline struct sy_configuration *sy_settings(void)
+{
+  __u32 zero = 0;
+  return bpf_map_lookup_elem(&configuration, &zero);
+}
+
+static __always_inline int sy_is_inside(const struct sy_address *address, const struct sy_address *cidr, const struct sy_address *mask)
+{
+  return (address->word[0] & mask->word[0]) == cidr->word[0] && (address->word[1] & mask->word[1]) == cidr->word[1] &&
+         (address->word[2] & mask->word[2]) == cidr->word[2] && (address->word[3] & mask->word[3]) == cidr->word[3];
+}
+
+/* No frontend is there: is it a cluster IP without such a port, or an address that could be one? */
+static __always_inline int sy_guard(const struct sy_request *request, struct sy_frontend *frontend)
+{
+  const struct sy_configuration *settings = sy_settings();
+  if (!settings) return SY_PASS;
+  int inside = (settings->guards > 0 && sy_is_inside(&request->destination, &settings->guard0_address, &settings->guard0_mask)) ||
+               (settings->guards > 1 && sy_is_inside(&request->destination, &settings->guard1_address, &settings->guard1_mask));
+  if (!inside && !settings->guard_all) return SY_PASS;
+  frontend->key.address = request->destination;
+  frontend->key.port = 0;
+  frontend->key.protocol = 0;
+  frontend->key.scope = SY_SCOPE_GUARD;
+  if (bpf_map_lookup_elem(&frontends, &frontend->key)) return SY_REJECT;
+  return inside ? SY_DROP : SY_PASS;
+}
+
+static __always_inline int sy_read_frontend(struct sy_frontend *frontend)
+{
+  const __u64 *value = bpf_map_lookup_elem(&frontends, &frontend->key);
+  if (!value) return 0;
+  frontend->value = *(const volatile __u64 *)value;
+  return 1;
+}
+
+/* An address of its own beats a NodePort, a NodePort beats the guard. */
+static __always_inline int sy_find(const struct sy_request *request, struct sy_frontend *frontend)
+{
+  frontend->value = 0;
+  frontend->key.address = request->destination;
+  frontend->key.port = request->port;
+  frontend->key.protocol = request->protocol;
+  frontend->key.scope = SY_SCOPE_ADDRESS;
+  frontend->key.reserved = 0;
+  if (sy_read_frontend(frontend)) return SY_FOUND;
+  const __u32 *flags = bpf_map_lookup_elem(&node_addresses, &frontend->key.address);
+  if (flags && (*flags & SY_NODE_ADDRESS_NODE_PORT)) {
+    __builtin_memset(&frontend->key.address, 0, sizeof(frontend->key.address));
+    frontend->key.scope = SY_SCOPE_NODE_PORT;
+    if (sy_read_frontend(frontend)) return SY_FOUND;
+  }
+  return sy_guard(request, frontend);
+}
+
+/*
+ * A hash table's element may be given to another key between look-up and load. So what was read counts only if the key still
+ * has that value in the end; and as a service's frontends go before the service and have its cookie, the service is then the one that
+ * was read.
+ */
+static __always_inline int sy_is_still(const struct sy_frontend *frontend)
+{
+  const __u64 *value = bpf_map_lookup_elem(&frontends, &frontend->key);
+  return value && *(const volatile __u64 *)value == frontend->value;
+}
+
+/*
+ * An endpoint as it is, if it has the flags and is the service's. The state is read before and after the rest: the generation
+ * makes it another one when the record is given away.
+ */
+static __always_inline int sy_take(__u32 id, __u32 service, __u16 flags, struct sy_choice *choice)
+{
+  struct sy_endpoint *endpoint = bpf_map_lookup_elem(&endpoints, &id);
+  if (!endpoint) return 0;
+  __u64 state = SY_LOAD64(endpoint, port);
+  if ((SY_STATE_FLAGS(state) & flags) != flags) return 0;
+  for (int i = 0; i < 4; i++) choice->address.word[i] = SY_LOAD32(endpoint, address.word[i]);
+  if (SY_LOAD32(endpoint, service) != service) return 0;
+  if (SY_LOAD64(endpoint, port) != state) return 0;
+  choice->port = (__be16)state;
+  choice->endpoint = id;
+  choice->generation = SY_STATE_GENERATION(state);
+  return 1;
+}
+
+/* Whether the client is in a service's source ranges; the trie holds one prefix for each range. */
+static __always_inline int sy_is_allowed(const struct sy_request *request, __u32 service)
+{
+  struct sy_source_range_key key = { .prefix_length = 160, .service = service, .address = request->client };
+  return bpf_map_lookup_elem(&source_ranges, &key) != 0;
+}
+
+/* The endpoint that the client has, if it is still in the set. */
+static __always_inline int sy_pinned(const struct sy_affinity_key *key, __u32 seconds, __u16 flags, struct sy_choice *choice)
+{
+  struct sy_affinity_value *pin = bpf_map_lookup_elem(&affinity, key);
+  if (!pin) return 0;
+  __u64 now = bpf_ktime_get_ns();
+  __u64 seen = SY_LOAD64(pin, last_seen);
+  if (now > seen && now - seen > seconds * SY_SECOND) return 0;
+  __u32 generation = SY_LOAD32(pin, generation);
+  if (!sy_take(SY_LOAD32(pin, endpoint), key->service, flags, choice) || choice->generation != generation) return 0;
+  if (now > seen && now - seen > SY_SECOND) SY_STORE64(pin, last_seen, now);
+  return 1;
+}
+
+static __always_inline void sy_pin(const struct sy_affinity_key *key, const struct sy_choice *choice)
+{
+  struct sy_affinity_value pin = {
+    .endpoint = choice->endpoint,
+    .generation = choice->generation,
+    .last_seen = bpf_ktime_get_ns(),
+  };
+  bpf_map_update_elem(&affinity, key, &pin, BPF_ANY);
+}
+
+/* An endpoint of the set that was published when its slot was read. */
+static __always_inline int sy_draw(__u64 set, __u32 random, __u32 service, struct sy_choice *choice)
+{
+  __u32 index = sy_selection_base(set) + (__u32)(((__u64)random * sy_selection_count(set)) >> 32);
+  const __u64 *slot = bpf_map_lookup_elem(&slots, &index);
+  if (!slot) return 0;
+  __u64 reference = *(const volatile __u64 *)slot;
+  if (sy_slot_service(reference) != service) return 0;
+  return sy_take(sy_slot_endpoint(reference), service, SY_ENDPOINT_ALIVE, choice);
+}
+
+static __always_inline void sy_count(__u32 service, __u32 counter)
+{
+  __u64 *counters = bpf_map_lookup_elem(&statistics, &service);
+  if (counters) counters[counter & 3]++; /* of this CPU; who is interrupted here may lose one */
+}
+
+#define SY_COUNTER(name) (__builtin_offsetof(struct sy_statistics, name) / 8)
+
+/* What choice came out of one look at the maps; a pin is written only when the look was good. */
+struct sy_look {
+  __u32 counter;
+  __u32 affinity_seconds;
+  __u32 is_new; /* not the client's pinned endpoint */
+  struct sy_affinity_key client;
+};
+
+static __always_inline int sy_look_at(const struct sy_request *request, __u64 frontend, struct sy_choice *choice, struct sy_look *look)
+{
+  __u32 id = sy_frontend_service(frontend);
+  __u32 actions = sy_frontend_actions(frontend);
+  struct sy_service *service = bpf_map_lookup_elem(&services, &id);
+  if (!service) return SY_AGAIN;
+  __u64 state = SY_LOAD64(service, affinity_seconds);
+  if (SY_STATE_COOKIE(state) != sy_frontend_cookie(frontend)) return SY_AGAIN;
+  choice->service = id;
+  choice->is_kept = 0;
+  look->affinity_seconds = 0;
+  look->is_new = 0;
+
+  if (request->client_kind != SY_AFFINITY_ADDRESS) {
+    if (actions & (SY_FRONTEND_SOCKETS_PASS | SY_FRONTEND_SOURCE_RANGES)) return SY_PASS;
+  } else if ((actions & SY_FRONTEND_SOURCE_RANGES) && !sy_is_allowed(request, id)) {
+    look->counter = SY_COUNTER(source_range);
+    return SY_DROP;
+  }
+  __u32 action = actions >> (request->class * SY_ACTION_BITS);
+  choice->masquerade = (action & SY_ACTION_MASQUERADE) != 0;
+  action &= SY_ACTION_MASQUERADE - 1;
+  int is_local = action == SY_ACTION_LOCAL;
+  __u64 set = is_local ? SY_LOAD64(service, local_set) : SY_LOAD64(service, cluster_set);
+  /* A set may be empty already while its frontends still say "forward". */
+  int is_empty = sy_selection_count(set) == 0;
+  if (action == SY_ACTION_REJECT || (action == SY_ACTION_CLUSTER && is_empty)) {
+    look->counter = SY_COUNTER(no_endpoints);
+    return SY_REJECT;
+  }
+  if (action == SY_ACTION_DROP || is_empty) {
+    look->counter = SY_COUNTER(no_local_endpoint);
+    return SY_DROP;
+  }
+  look->counter = SY_COUNTER(connections);
+  if (request->kept_endpoint && sy_take(request->kept_endpoint, id, SY_ENDPOINT_ALIVE, choice) &&
+      choice->generation == request->kept_generation) {
+    choice->is_kept = 1;
+    return SY_FORWARD;
+  }
+  look->affinity_seconds = SY_STATE_AFFINITY(state);
+  if (look->affinity_seconds) {
+    __u16 flags = SY_ENDPOINT_ALIVE | (is_local ? SY_ENDPOINT_IN_LOCAL : SY_ENDPOINT_IN_CLUSTER);
+    look->client.service = id;
+    look->client.kind = request->client_kind;
+    look->client.client = request->client;
+    if (sy_pinned(&look->client, look->affinity_seconds, flags, choice)) return SY_FORWARD;
+  }
+  look->is_new = 1;
+  if (!sy_draw(set, request->random, id, choice)) return SY_AGAIN;
+  return set == (is_local ? SY_LOAD64(service, local_set) : SY_LOAD64(service, cluster_set)) ? SY_FORWARD : SY_AGAIN;
+}
+
+static __always_inline int sy_pick(const struct sy_request *request, struct sy_frontend *frontend, struct sy_choice *choice)
+{
+  struct sy_look look;
+  __builtin_memset(&look, 0, sizeof(look));
+  __builtin_memset(choice, 0, sizeof(*choice));
+  for (int i = 0; i < SY_TRIES; i++) {
+    int verdict = sy_look_at(request, frontend->value, choice, &look);
+    if (verdict != SY_AGAIN && sy_is_still(frontend)) {
+      if (verdict == SY_PASS || choice->is_kept) return verdict;
+      if (verdict == SY_FORWARD && look.affinity_seconds && look.is_new) sy_pin(&look.client, choice);
+      sy_count(choice->service, look.counter);
+      return verdict;
+    }
+    verdict = sy_find(request, frontend);
+    if (verdict != SY_FOUND) return verdict;
+  }
+  return SY_AGAIN;
+}

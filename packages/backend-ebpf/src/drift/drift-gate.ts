@@ -1,0 +1,69 @@
+import type { Clock, Millis } from '@switchyard/core';
+
+/**
+ * Keeps looks and applies apart. While an apply is under way what is in the kernel is neither as before nor as after, so nobody looks,
+ * and what a look found that an apply began during says nothing.
+ */
+export class DriftGate {
+  readonly #clock: Clock;
+  #holds = 0;
+  #begun = 0;
+  #opened = Promise.withResolvers<undefined>();
+  #next = Promise.withResolvers<undefined>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** How many applies have begun by now. */
+  get epoch(): number {
+    return this.#begun;
+  }
+
+  /** Closes the gate until the result is disposed. */
+  hold(): Disposable {
+    this.#begun++;
+    this.#next.resolve(undefined);
+    this.#next = Promise.withResolvers();
+    if (this.#holds++ === 0) this.#opened = Promise.withResolvers();
+    let isHeld = true;
+    return {
+      [Symbol.dispose]: () => {
+        if (!isHeld) return;
+        isHeld = false;
+        if (--this.#holds === 0) this.#opened.resolve(undefined);
+      },
+    };
+  }
+
+  /** Resolves when no apply is under way. Rejects with `signal.reason`. */
+  async free(signal: AbortSignal): Promise<void> {
+    while (this.#holds > 0) await abortable(this.#opened.promise, signal);
+    signal.throwIfAborted();
+  }
+
+  /** Resolves when an apply that began after `epoch` has ended, or none began for `limit`. Rejects with `signal.reason`. */
+  async passed(epoch: number, limit: Millis, signal: AbortSignal): Promise<void> {
+    if (this.#begun === epoch) {
+      const stop = new AbortController();
+      try {
+        await Promise.race([this.#next.promise, this.#clock.sleep(limit, AbortSignal.any([signal, stop.signal]))]);
+      } finally {
+        stop.abort();
+      }
+    }
+    await this.free(signal);
+  }
+}
+
+function abortable(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason);
+    if (signal.aborted) return onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    void promise.then(() => {
+      signal.removeEventListener('abort', onAbort);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,40 @@
+import { type Clock, HostError, type Logger, type Millis, seconds } from '@switchyard/core';
+
+/** Something that follows the kernel until it is aborted. */
+export interface Follower {
+  /** For the log. */
+  readonly name: string;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+const pause: Millis = seconds(1);
+
+/** Runs followers until aborted. One that fails is told of, the first time as a warning, and begins again a second later. */
+export async function keepRunning(
+  followers: readonly Follower[],
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  await Promise.all(followers.map((one) => keepOne(one, { clock, logger }, signal)));
+}
+
+async function keepOne(
+  { name, run }: Follower,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  let hasFailed = false;
+  while (!signal.aborted) {
+    try {
+      await run(signal);
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof HostError)) throw error;
+      const log = hasFailed ? logger.debug : logger.warn;
+      log.call(logger, 'cannot follow the kernel; will be tried again every second', { what: name, error });
+      hasFailed = true;
+    }
+    await clock.sleep(pause, signal).catch(() => undefined);
+  }
+}

@@ -1,0 +1,128 @@
+import { statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import {
+  type BpfLink,
+  type BpfProgram,
+  type CgroupHook,
+  linkCgroup,
+  linkInfo,
+  openPinnedLink,
+  pin,
+} from '@switchyard/native';
+import { asError, HostError } from '@switchyard/core';
+import type { PinFolders } from './pin-folders.ts';
+import { isSameProgram } from './same-program.ts';
+
+/**
+ * The order in which hooks are attached: what shows a socket its frontend again comes first, so that no socket is led to an endpoint
+ * whose answers would look like a stranger's.
+ */
+const order: readonly CgroupHook[] = [
+  'recvmsg4',
+  'recvmsg6',
+  'getpeername4',
+  'getpeername6',
+  'sendmsg4',
+  'sendmsg6',
+  'connect4',
+  'connect6',
+];
+
+/** Hooks in the order of attaching; the reverse is that of detaching. */
+export function inOrder(hooks: readonly CgroupHook[]): readonly CgroupHook[] {
+  return order.filter((hook) => hooks.includes(hook));
+}
+
+/** Names of links in the order in which they are detached: hooks first, the rest as it comes. */
+export function detachOrder(paths: readonly string[]): readonly string[] {
+  const rank = (path: string): number => order.indexOf(basename(path) as CgroupHook); // -1 for others
+  return [...paths].sort((a, b) => rank(b) - rank(a));
+}
+
+/** What is attached at one hook. */
+export interface AttachedHook {
+  readonly hook: CgroupHook;
+  readonly linkId: number;
+  readonly programId: number;
+}
+
+/** Where links belong. */
+export interface HookPlace {
+  readonly pins: PinFolders;
+  /** Folder of cgroup2. */
+  readonly cgroup: string;
+}
+
+/**
+ * Makes a program the one that runs at a hook: by the link that is pinned, of this version or another, which then only gets another
+ * program; by a new one where there is none, or one of another cgroup. Idempotent. Adds to `writes` what was changed.
+ */
+export function ensureHook(
+  { pins, cgroup }: HookPlace,
+  hook: CgroupHook,
+  program: BpfProgram,
+): { readonly attached: AttachedHook; readonly writes: number } {
+  const path = join(pins.links, hook);
+  let writes = adoptLink(pins, hook);
+  using pinned = openPinnedLink(path);
+  if (pinned !== undefined && linkInfo(pinned).cgroupId === cgroupIdOf(cgroup)) {
+    if (!isSameProgram(pinned.programId, program)) {
+      pinned.update(program);
+      writes++;
+    }
+    return { attached: { hook, linkId: pinned.id, programId: pinned.programId }, writes };
+  }
+  using link = linkCgroup(program, cgroup, hook);
+  pin(link, path, { replace: true });
+  pinned?.detach(); // the new one is there
+  writes++;
+  return { attached: { hook, linkId: link.id, programId: link.programId }, writes };
+}
+
+/** Puts a program into the link of a hook, where this version has one. For maps that have grown: nothing else is to change. */
+export function updateHook(pins: PinFolders, hook: CgroupHook, program: BpfProgram): AttachedHook | undefined {
+  using link = openPinnedLink(join(pins.links, hook));
+  if (link === undefined || !linkInfo(link).isAttached) return undefined;
+  link.update(program);
+  return { hook, linkId: link.id, programId: link.programId };
+}
+
+/** A link of another version becomes ours, program and all; one of ours goes before. */
+function adoptLink(pins: PinFolders, hook: CgroupHook): number {
+  const path = join(pins.links, hook);
+  using ours = openPinnedLink(path);
+  if (ours !== undefined) return 0;
+  for (const folder of pins.others()) {
+    const other = join(folder, 'links', hook);
+    using link = openPinnedLink(other);
+    if (link === undefined) continue;
+    pins.move(other, path);
+    return 1;
+  }
+  return 0;
+}
+
+/** What is not as it was attached, in words. */
+export function hookFaults(pins: PinFolders, { hook, linkId, programId }: AttachedHook): readonly string[] {
+  using link = openPinnedLink(join(pins.links, hook));
+  if (link === undefined) return [`link ${hook} unpinned`];
+  const info = linkInfo(link);
+  if (!info.isAttached) return [`link ${hook} detached`];
+  if (info.id !== linkId) return [`link ${hook} replaced`];
+  return info.programId === programId ? [] : [`link ${hook} has another program`];
+}
+
+/** Detaches what is pinned there, whoever else holds it. */
+export function detachPinned(path: string): void {
+  using link: BpfLink | undefined = openPinnedLink(path);
+  link?.detach();
+}
+
+/** A cgroup is known to the kernel by the inode of its folder. */
+function cgroupIdOf(cgroup: string): bigint {
+  try {
+    return statSync(cgroup, { bigint: true }).ino;
+  } catch (error) {
+    throw new HostError('ebpf.cgroup', `cannot find the cgroup ${cgroup}: ${asError(error).message}`, { cause: error });
+  }
+}

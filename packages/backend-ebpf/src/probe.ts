@@ -1,0 +1,168 @@
+import { readFileSync, statfsSync } from 'node:fs';
+import { type BackendCapabilities, HostError, messageOf, millis, type ProbeResult } from '@switchyard/core';
+import { type BpfAbilityName, type BpfProbe, findMount, isBpffs, probeBpf } from '@switchyard/native';
+import type { EbpfHost } from './host.ts';
+import { findOtherPrograms, refusalText } from './kernel/other-load-balancers.ts';
+import { objectFile } from './kernel/object-files.ts';
+import { ourPrograms } from './kernel/our-programs.ts';
+
+/** The machine, as far as a probe asks it; tests have their own. */
+export interface ProbedMachine {
+  /** Throws `NativeMissingError`. */
+  probe(): BpfProbe;
+  isBpffs(path: string): boolean;
+  isCgroup2(path: string): boolean;
+  /** Whether this process may mount file systems. */
+  canMount(): boolean;
+  /** Another load balancer at the sockets below this cgroup, in words. */
+  otherLoadBalancers(cgroup: string, bpffs: string): readonly string[];
+  /** Throws `HostError` where the compiled programs are not. */
+  findObjects(): void;
+}
+
+/** What is needed, and what an operator can do about it where it is missing. */
+const needs: readonly (readonly [ability: BpfAbilityName, text: string])[] = [
+  ['mmap', 'memory-mapped BPF arrays (Linux 5.5)'],
+  ['socketHooks', 'BPF programs at sockets (Linux 5.7 with CONFIG_CGROUP_BPF)'],
+  ['getpeername', 'BPF programs at getpeername (Linux 5.8)'],
+  ['netnsCookie', 'cookies of network namespaces (Linux 5.14)'],
+];
+const wireNeeds: readonly (readonly [ability: BpfAbilityName, text: string])[] = [
+  ['tc', 'BPF programs at network interfaces (CONFIG_NET_CLS_BPF)'],
+  [
+    'conntrackNat',
+    'connection tracking for BPF programs (Linux 6.1.2, CONFIG_DEBUG_INFO_BTF and CONFIG_DEBUG_INFO_BTF_MODULES)',
+  ],
+];
+
+/** Whether programs forward what comes from outside, and if not, why not. */
+export type WireChoice = { readonly kind: 'tc' } | { readonly kind: 'nftables'; readonly why: string };
+
+/**
+ * Who forwards what comes from outside, as the host asks for it and the kernel can. Where only the host's own sockets are served,
+ * rules have to be there for all pods, and so they are for the outside as well.
+ */
+export function chooseWire(
+  { northSouth, socketLb }: Pick<EbpfHost, 'northSouth' | 'socketLb'>,
+  probe: BpfProbe,
+): WireChoice {
+  if (northSouth === 'nftables') return { kind: 'nftables', why: 'as asked for' };
+  if (socketLb === 'host') return { kind: 'nftables', why: 'pods are served by rules' };
+  const [first] = northSouth === 'auto' ? missing(wireNeeds, probe) : [];
+  return first === undefined ? { kind: 'tc' } : { kind: 'nftables', why: first };
+}
+
+/** Whether this machine can run the backend: found out by trying. `library` is what the nftables backend says of itself. */
+export function probeMachine(host: EbpfHost, library: ProbeResult, machine: ProbedMachine = linux): ProbeResult {
+  const reasons = [...faultsOf(host, machine), ...(library.status === 'usable' ? [] : library.reasons)];
+  if (reasons.length > 0 || library.status === 'unusable') return { status: 'unusable', reasons };
+  return { status: 'usable', capabilities: capabilitiesOf(library.capabilities) };
+}
+
+/** What the backend can do, given what its library can. */
+export function capabilitiesOf(library: BackendCapabilities): BackendCapabilities {
+  return { ...library, usesKernelConntrack: true, minSyncPeriod: millis(0) };
+}
+
+function faultsOf(host: EbpfHost, machine: ProbedMachine): readonly string[] {
+  let probe: BpfProbe;
+  try {
+    probe = machine.probe();
+  } catch (error) {
+    if (error instanceof HostError) return [error.message];
+    throw error;
+  }
+  const { maps } = probe.abilities;
+  if (maps.status === 'unusable') {
+    const who = 'this process may not use BPF: run it as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN';
+    return [`${who}; kernel.unprivileged_bpf_disabled does not matter then (${maps.reason})`];
+  }
+  const asked = host.northSouth === 'tc' ? wireFaults(host, probe) : [];
+  return [...missing(needs, probe), ...asked, ...placeFaults(host, machine, probe), ...objectFaults(machine)];
+}
+
+function wireFaults({ socketLb }: EbpfHost, probe: BpfProbe): readonly string[] {
+  const instead = 'use --switchyard-ebpf-north-south=auto or nftables';
+  if (socketLb === 'host') {
+    return [`--switchyard-ebpf-socket-lb=host leaves pods to rules, which tc does not have: ${instead}`];
+  }
+  return missing(wireNeeds, probe).map((text) => `${text}: ${instead}`);
+}
+
+function missing(list: typeof needs, { abilities }: BpfProbe): readonly string[] {
+  return list.flatMap(([name, text]) => {
+    const ability = abilities[name];
+    return ability.status === 'usable' ? [] : [`the kernel lacks ${text} (${ability.reason})`];
+  });
+}
+
+function placeFaults(
+  { cgroup = undefined, bpffs }: EbpfHost,
+  machine: ProbedMachine,
+  probe: BpfProbe,
+): readonly string[] {
+  const faults: string[] = [];
+  const folder = cgroup ?? probe.cgroup2;
+  if (folder === undefined) {
+    faults.push(
+      "cgroup2 is not mounted: mount it, in a container the host's /sys/fs/cgroup, or name it with --switchyard-ebpf-cgroup",
+    );
+  } else if (machine.isCgroup2(folder)) faults.push(...machine.otherLoadBalancers(folder, bpffs));
+  else faults.push(`${folder} is not a folder of a cgroup2 mount: name one with --switchyard-ebpf-cgroup`);
+  if (!machine.isBpffs(bpffs) && !machine.canMount()) {
+    faults.push(
+      `no bpffs is mounted at ${bpffs}, and this process may not mount one: mount the host's /sys/fs/bpf there, or add CAP_SYS_ADMIN`,
+    );
+  }
+  return faults;
+}
+
+function objectFaults(machine: ProbedMachine): readonly string[] {
+  try {
+    machine.findObjects();
+    return [];
+  } catch (error) {
+    return [messageOf(error)];
+  }
+}
+
+/** Of linux/magic.h. */
+const cgroup2Magic = 0x6367_7270;
+/** CAP_SYS_ADMIN. */
+const mountCapability = 21n;
+
+const linux: ProbedMachine = {
+  probe: probeBpf,
+  isBpffs,
+  isCgroup2,
+  canMount: () => {
+    const [, bits = '0'] = /^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+    return ((BigInt(`0x${bits}`) >> mountCapability) & 1n) === 1n;
+  },
+  otherLoadBalancers: (cgroup, bpffs) => {
+    const ours = ourPrograms(bpffs);
+    const others = findOtherPrograms({ cgroup, isOurs: (id) => ours.has(id) }, { isDeep: true });
+    const owned = others.filter(({ owner }) => owner !== undefined);
+    return ours.size > 0 ? [] : [...new Map(owned.map((one) => [one.owner, refusalText(one)])).values()];
+  },
+  findObjects: () => {
+    objectFile('socket');
+    objectFile('wire');
+  },
+};
+
+/** The folder of cgroup2 whose sockets are served. Throws `HostError`. */
+export function cgroupOf({ cgroup }: Pick<EbpfHost, 'cgroup'>): string {
+  const folder = cgroup ?? findMount('cgroup2');
+  if (folder !== undefined && isCgroup2(folder)) return folder;
+  const what = folder === undefined ? 'cgroup2 is not mounted' : `${folder} is not a folder of a cgroup2 mount`;
+  throw new HostError('ebpf.cgroup', `cannot attach programs to sockets: ${what}; see --switchyard-ebpf-cgroup`);
+}
+
+function isCgroup2(path: string): boolean {
+  try {
+    return statfsSync(path).type === cgroup2Magic;
+  } catch {
+    return false;
+  }
+}

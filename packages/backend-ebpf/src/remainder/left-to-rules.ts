@@ -1,0 +1,42 @@
+import {
+  type ForwardingTable,
+  type Frontend,
+  type ServiceForwarding,
+  type ServicePortKey,
+  SortedMap,
+} from '@switchyard/core';
+
+/** Services that rules carry, by key; versions share what did not change. */
+export type RuleServices = SortedMap<ServicePortKey, ServiceForwarding>;
+
+const none: RuleServices = SortedMap.empty((service) => service.key);
+
+/**
+ * What programs leave to rules of nftables: SCTP, which kernels refuse to track for programs, and frontends with source ranges,
+ * because the address a socket will have is not known when it connects.
+ */
+export function isLeftToRules(service: ServiceForwarding, frontend: Frontend): boolean {
+  return service.protocol === 'SCTP' || frontend.allowedSources !== 'any';
+}
+
+/** The service with only those frontends that rules carry: itself where that is all, undefined where it is none. */
+export function leftToRules(service: ServiceForwarding): ServiceForwarding | undefined {
+  const isLeft = (frontend: Frontend): boolean => isLeftToRules(service, frontend);
+  if (!service.frontends.some(isLeft)) return undefined;
+  return service.frontends.every(isLeft) ? service : { ...service, frontends: service.frontends.filter(isLeft) };
+}
+
+/** What rules carry of all services of a table. */
+export function ruleServicesOf(services: Iterable<ServiceForwarding>): RuleServices {
+  const left: ServiceForwarding[] = [];
+  for (const service of services) {
+    const rest = leftToRules(service);
+    if (rest !== undefined) left.push(rest);
+  }
+  return none.with(left, []);
+}
+
+/** The table with these services; its health checks and settings stay. */
+export function withServices(table: ForwardingTable, services: RuleServices): ForwardingTable {
+  return { ...table, services };
+}

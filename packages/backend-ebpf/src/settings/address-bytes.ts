@@ -1,0 +1,33 @@
+import { type Cidr, cidrFamilyOf, cidrLength, type IpAddress, ipToBytes } from '@switchyard/core';
+
+/** Bits of `::ffff:0:0/96`, which an IPv4 prefix has more in maps. */
+const mappedBits = 96;
+
+/** An address as maps have it: 16 bytes, IPv4 as ::ffff:a.b.c.d. */
+export function addressBytes(ip: IpAddress): Uint8Array {
+  const bytes = ipToBytes(ip);
+  if (bytes.length === 16) return bytes;
+  const mapped = new Uint8Array(16);
+  mapped[10] = mapped[11] = 0xff;
+  mapped.set(bytes, 12);
+  return mapped;
+}
+
+/** The first address of a CIDR, as maps have it. */
+export function firstAddressBytes(cidr: Cidr): Uint8Array {
+  return addressBytes(cidr.slice(0, cidr.indexOf('/')) as IpAddress); // canonical, as the whole is
+}
+
+/** How many of the 16 bytes' bits a CIDR fixes. */
+export function prefixBits(cidr: Cidr): number {
+  return cidrLength(cidr) + (cidrFamilyOf(cidr) === 'IPv4' ? mappedBits : 0);
+}
+
+/** The mask of a CIDR: ones for the bits it fixes. */
+export function maskBytes(cidr: Cidr): Uint8Array {
+  const bits = prefixBits(cidr);
+  return Uint8Array.from({ length: 16 }, (_, index) => {
+    const ones = Math.min(8, Math.max(0, bits - index * 8));
+    return (0xff << (8 - ones)) & 0xff;
+  });
+}

@@ -1,0 +1,127 @@
+import type { Cidr, Millis } from '@switchyard/core';
+import { offsetOf, sizeOf, sourceClassIndex } from '../layouts.ts';
+import { guardSize, guardSlots, offGuard, placeGuards } from './guard-slots.ts';
+
+/** What of the configuration does not come from the table. */
+export interface ConfigurationConstants {
+  /** Cookie of the host network namespace. */
+  readonly hostNetns: bigint;
+  /** Mark of a packet that is for a service: one bit. */
+  readonly serviceMark: number;
+  /** Mark of a packet to be refused: another bit. */
+  readonly rejectMark: number;
+  /** How long an unconnected UDP socket keeps its endpoint; whole seconds. */
+  readonly udpSticky: Millis;
+}
+
+/** What of the table is in the configuration. */
+export interface ConfiguredSettings {
+  readonly serviceCidrs: readonly Cidr[];
+  /** Whether pods can be told from the outside: sockets in other network namespaces are pods' then. */
+  readonly hasPodDetector: boolean;
+}
+
+/** The configuration is read and written in words of 8 bytes: each of them is seen old or new, never between. */
+export const wordCount: number = sizeOf('configuration') / 8;
+const guardsAt = offsetOf('configuration', 'guard0_address');
+const firstGuardWord = guardsAt / 8;
+const wordsOfGuard = guardSize / 8;
+
+/** The wanted words, given those that are there. */
+export function encodeConfiguration(
+  constants: ConfigurationConstants,
+  settings: ConfiguredSettings,
+  current: BigUint64Array,
+): BigUint64Array {
+  const guards = placeGuards(activeGuards(current), settings.serviceCidrs);
+  const words = new BigUint64Array(wordCount);
+  const bytes = new Uint8Array(words.buffer);
+  const view = new DataView(words.buffer);
+  const at = (field: Parameters<typeof offsetOf<'configuration'>>[1]): number => offsetOf('configuration', field);
+  view.setBigUint64(at('host_netns'), constants.hostNetns, true);
+  view.setUint8(at('pod_class'), settings.hasPodDetector ? sourceClassIndex.pod : sourceClassIndex.outside);
+  view.setUint8(at('guards'), guards.count);
+  view.setUint8(at('guard_all'), guards.isAnywhere ? 1 : 0);
+  view.setUint32(at('service_mark'), constants.serviceMark, true);
+  view.setUint32(at('reject_mark'), constants.rejectMark, true);
+  view.setUint32(at('udp_sticky_seconds'), Math.round(constants.udpSticky / 1000), true);
+  bytes.set(guards.bytes, guardsAt);
+  return words;
+}
+
+/** One store of 8 bytes. */
+export interface WordWrite {
+  readonly word: number;
+  readonly value: bigint;
+}
+
+/**
+ * The stores that lead from one configuration to another, in an order in which a program that reads between any two of them sees
+ * each setting as it was or as it will be. Numbers that are read together share a word. A guard has four words: it is written where
+ * no program compares, before the count or the end of another guard makes it matter. Only where there is no such place is one
+ * overwritten: narrowed to a single address first, so that no mixture of two CIDRs guards what neither does.
+ */
+export function planWrites(current: BigUint64Array, next: BigUint64Array): readonly WordWrite[] {
+  const writes: WordWrite[] = [];
+  const seen = current.slice();
+  const store = (word: number, value: bigint): void => {
+    if (seen[word] === value) return;
+    seen[word] = value;
+    writes.push({ word, value });
+  };
+  const storeNext = (first: number, count: number): void => {
+    for (let word = first; word < first + count; word++) store(word, next[word] ?? 0n);
+  };
+  const overwrite = (slot: number): void => {
+    const [address, mask] = [guardWord(slot), guardWord(slot) + 2];
+    if (isSame(seen, next, address)) return;
+    store(mask, allOnes);
+    store(mask + 1, allOnes);
+    storeNext(address, 2);
+    storeNext(mask, 2);
+  };
+  const slots = Array.from({ length: guardSlots }, (_, slot) => slot);
+  const inUse = guardCount(current);
+  for (const slot of slots) if (slot >= inUse || !isCompared(current, slot)) overwrite(slot);
+  storeWithCount(next, Math.max(inUse, guardCount(next)), store);
+  for (const slot of slots) if (isCompared(next, slot)) overwrite(slot);
+  for (const slot of slots) overwrite(slot);
+  storeNext(0, firstGuardWord);
+  return writes;
+}
+
+/** All words before the guards, but with another count. */
+function storeWithCount(next: BigUint64Array, count: number, store: (word: number, value: bigint) => void): void {
+  const words = next.slice(0, firstGuardWord);
+  new Uint8Array(words.buffer)[offsetOf('configuration', 'guards')] = count;
+  for (const [word, value] of words.entries()) store(word, value);
+}
+
+/** Whether any destination fits a guard, if it counts. */
+function isCompared(words: BigUint64Array, slot: number): boolean {
+  const guard = bytesOf(words).subarray(guardsAt + slot * guardSize, guardsAt + (slot + 1) * guardSize);
+  return Buffer.compare(guard, offGuard) !== 0;
+}
+
+const allOnes = 0xffff_ffff_ffff_ffffn;
+
+function guardWord(slot: number): number {
+  return firstGuardWord + slot * wordsOfGuard;
+}
+
+function isSame(a: BigUint64Array, b: BigUint64Array, guard: number): boolean {
+  return a.subarray(guard, guard + wordsOfGuard).every((value, index) => value === b[guard + index]);
+}
+
+/** Somebody may have written nonsense. */
+function guardCount(words: BigUint64Array): number {
+  return Math.min(bytesOf(words)[offsetOf('configuration', 'guards')] ?? 0, guardSlots);
+}
+
+function activeGuards(words: BigUint64Array): Uint8Array {
+  return bytesOf(words).subarray(guardsAt, guardsAt + guardCount(words) * guardSize);
+}
+
+function bytesOf(words: BigUint64Array): Uint8Array {
+  return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+}

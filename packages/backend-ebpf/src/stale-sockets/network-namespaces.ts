@@ -1,0 +1,68 @@
+import { readdirSync, readlinkSync, statSync } from 'node:fs';
+
+/** A network namespace of this machine, and a path by which it can be entered as long as it is there. */
+export interface NetworkNamespace {
+  /** Inode of nsfs: the same for all paths that lead to it. */
+  readonly inode: number;
+  readonly path: string;
+}
+
+/** Where namespaces are looked for; for tests. */
+export interface NamespacePlaces {
+  /** Default `/proc`. */
+  readonly proc?: string;
+  /** Default `/run/netns`, where `ip netns` and container runtimes mount them. */
+  readonly mounted?: string;
+}
+
+/**
+ * Network namespaces that have processes we can see, or are mounted where runtimes do it; each once, this process's own first. Lazily,
+ * in parts: a part is what one directory or one process gave, and undefined where it gave nothing new. Whoever walks it may pause
+ * after each.
+ */
+export function* networkNamespaces({ proc = '/proc', mounted = '/run/netns' }: NamespacePlaces = {}): Generator<
+  NetworkNamespace | undefined,
+  void,
+  undefined
+> {
+  const seen = new Set<number>();
+  const add = (inode: number | undefined, path: string): NetworkNamespace | undefined => {
+    if (inode === undefined || seen.has(inode)) return undefined;
+    seen.add(inode);
+    return { inode, path };
+  };
+  yield add(inodeOfLink(`${proc}/self/ns/net`), `${proc}/self/ns/net`);
+  for (const name of namesIn(mounted)) yield add(inodeOfMount(`${mounted}/${name}`), `${mounted}/${name}`);
+  for (const name of namesIn(proc)) {
+    if (!/^[0-9]+$/.test(name)) continue;
+    const path = `${proc}/${name}/ns/net`;
+    yield add(inodeOfLink(path), path);
+  }
+}
+
+/** None where there is no such directory. */
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+/** Of a link like `net:[4026531840]`; undefined for a process that is gone, or a kernel thread's that may not be read. */
+function inodeOfLink(path: string): number | undefined {
+  try {
+    const match = /^net:\[([0-9]+)\]$/.exec(readlinkSync(path));
+    return match === null ? undefined : Number(match[1]);
+  } catch {
+    return undefined;
+  }
+}
+
+function inodeOfMount(path: string): number | undefined {
+  try {
+    return statSync(path).ino;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,144 @@
+import { constants } from 'node:os';
+import { HostError, type IpFamily } from '@switchyard/core';
+import {
+  MessageWriter,
+  NativeError,
+  type NetlinkSocket,
+  NLM_F,
+  NLMSG,
+  readErrno,
+  readMessages,
+  readUint32,
+} from '@switchyard/native';
+
+/** A connected UDP socket as SOCK_DIAG lists it. */
+export interface ConnectedSocket {
+  /** By which programs know it. */
+  readonly cookie: bigint;
+  /** `struct inet_diag_sockid`: by which it is destroyed. */
+  readonly id: Uint8Array;
+  /** AF_INET, AF_INET6. */
+  readonly family: number;
+}
+
+/** Numbers of linux/sock_diag.h and linux/inet_diag.h. */
+const diagByFamily = 20; // SOCK_DIAG_BY_FAMILY
+const destroy = 21; // SOCK_DESTROY
+const established = 1 << 1; // TCP_ESTABLISHED, which a connected UDP socket is in
+const udp = 17;
+const idSize = 48; // struct inet_diag_sockid
+const idOffset = 4; // in struct inet_diag_msg
+const destinationPortAt = 2;
+const destinationAt = 20;
+const cookieAt = 40;
+
+/** AF_INET, AF_INET6. A socket of the second may be connected to an IPv4 address. */
+const families: Readonly<Record<IpFamily, readonly number[]>> = { IPv4: [2, 10], IPv6: [10] };
+const inet = 2;
+
+/** The kernel fills at most 32 KB of a larger buffer. */
+const bufferLength = 1 << 16;
+const { ENOENT, EOPNOTSUPP, EPERM } = constants.errno;
+
+/**
+ * Of the connected UDP sockets of the namespace that `socket` is in, those that may lead to addresses of a family and are wanted by
+ * their cookies. Throws `NativeError`.
+ */
+export function listConnectedUdp(
+  socket: NetlinkSocket,
+  ipFamily: IpFamily,
+  isWanted: (cookie: bigint) => boolean,
+): readonly ConnectedSocket[] {
+  const writer = new MessageWriter();
+  return families[ipFamily].flatMap((family) => {
+    writer.clear();
+    writeRequest(writer, { type: diagByFamily, flags: NLM_F.REQUEST | NLM_F.DUMP, family, id: new Uint8Array(idSize) });
+    socket.send(writer.bytes());
+    return receiveList(socket, family, isWanted);
+  });
+}
+
+/** Where a socket leads: 16 bytes of address as maps have it, and the port. */
+export function destinationOf({ id, family }: ConnectedSocket): {
+  readonly address: Uint8Array;
+  readonly port: number;
+} {
+  const port = ((id[destinationPortAt] ?? 0) << 8) | (id[destinationPortAt + 1] ?? 0);
+  const address = id.slice(destinationAt, destinationAt + 16);
+  if (family !== inet) return { address, port };
+  return { address: Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...address.subarray(0, 4)), port };
+}
+
+/**
+ * Takes a socket out of use: what its process waits for on it fails with ECONNABORTED. False when it was closed, or connected
+ * elsewhere, meanwhile. Throws `NativeError`: `EOPNOTSUPP` where the kernel cannot.
+ */
+export function destroySocket(socket: NetlinkSocket, { family, id }: ConnectedSocket): boolean {
+  const writer = new MessageWriter();
+  writeRequest(writer, { type: destroy, flags: NLM_F.REQUEST | NLM_F.ACK, family, id });
+  socket.send(writer.bytes());
+  const buffer = new Uint8Array(bufferLength);
+  const length = socket.receive(buffer) ?? 0;
+  for (const { type, start } of readMessages(buffer.subarray(0, length))) {
+    if (type !== NLMSG.ERROR) continue;
+    const errno = readErrno(buffer, start);
+    if (errno === 0) return true;
+    if (errno === ENOENT) return false;
+    throw refusal('cannot destroy a UDP socket whose endpoint is gone', errno);
+  }
+  throw new HostError('sockets.unanswered', 'cannot destroy a UDP socket: the kernel did not answer SOCK_DESTROY');
+}
+
+interface DiagRequest {
+  readonly type: number;
+  readonly flags: number;
+  readonly family: number;
+  readonly id: Uint8Array;
+}
+
+/** A message with `struct inet_diag_req_v2`. */
+function writeRequest(writer: MessageWriter, { type, flags, family, id }: DiagRequest): void {
+  writer.beginMessage({ type, flags, sequence: 1 });
+  writer.uint8(family);
+  writer.uint8(udp);
+  writer.uint8(0); // no attributes
+  writer.uint8(0);
+  writer.uint32(established);
+  writer.raw(id);
+  writer.endMessage();
+}
+
+/** Cut short where the kernel runs out of memory: whoever looks again finds the rest. */
+function receiveList(
+  socket: NetlinkSocket,
+  family: number,
+  isWanted: (cookie: bigint) => boolean,
+): readonly ConnectedSocket[] {
+  const buffer = new Uint8Array(bufferLength);
+  const found: ConnectedSocket[] = [];
+  for (let length = socket.receive(buffer); length !== undefined; length = socket.receive(buffer)) {
+    for (const { type, start } of readMessages(buffer.subarray(0, length))) {
+      if (type === NLMSG.ERROR || type === NLMSG.DONE) {
+        const errno = readErrno(buffer, start);
+        if (errno !== 0) throw refusal('cannot list UDP sockets', errno);
+        return found;
+      }
+      const at = start + idOffset;
+      const cookie = BigInt(readUint32(buffer, at + cookieAt)) | (BigInt(readUint32(buffer, at + cookieAt + 4)) << 32n);
+      if (isWanted(cookie)) found.push({ cookie, id: buffer.slice(at, at + idSize), family });
+    }
+  }
+  return found;
+}
+
+function refusal(attempt: string, errno: number): NativeError {
+  const next =
+    errno === EPERM
+      ? 'run with CAP_NET_ADMIN'
+      : errno === EOPNOTSUPP
+        ? 'the kernel needs CONFIG_INET_DIAG_DESTROY'
+        : errno === ENOENT
+          ? 'the kernel needs CONFIG_INET_UDP_DIAG; where it is a module: modprobe udp_diag'
+          : '';
+  return new NativeError(attempt, { errno, syscall: 'sock_diag' }, next);
+}

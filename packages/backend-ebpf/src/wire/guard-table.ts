@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import { HostError, type IpFamily, type Logger, seconds } from '@switchyard/core';
+import type { CommandRunner } from '@switchyard/host';
+import { openNetlinkSocket } from '@switchyard/native';
+import {
+  birthmarkPrefix,
+  birthmarkScript,
+  guardChains,
+  guardScript,
+  guardSuffix,
+  guardTable,
+  isChainOf,
+  removalScript,
+} from './guard-rules.ts';
+import type { WireMarks } from './marks.ts';
+import { type GuardChain, GuardReader } from './read-guard.ts';
+
+/** Where the table is, and for whom. */
+export interface GuardTableOptions {
+  readonly ipFamily: IpFamily;
+  /** Path of the network namespace; default: the process's own. `runner` runs in the same. */
+  readonly netns?: string;
+  readonly runner: CommandRunner;
+  readonly logger: Logger;
+  readonly marks: WireMarks;
+}
+
+const timeout = seconds(20);
+
+/**
+ * One family's chains in the guard table. The kernel's own words about them are digested right after they were loaded and stand in
+ * the table as the name of a chain, so that any process can tell whether they are still right.
+ */
+export class GuardTable {
+  readonly #options: GuardTableOptions;
+  readonly #chains: readonly string[];
+  /** The kernel's generation of rules at which ours were last seen to be right. */
+  #rightAt: number | undefined;
+
+  constructor(options: GuardTableOptions) {
+    this.#options = options;
+    this.#chains = guardChains(options.ipFamily, options.marks);
+  }
+
+  /** Loads the chains where they are not there or not right, in one transaction. Returns writes. Rejects with `HostError`. */
+  async ensure(signal: AbortSignal): Promise<number> {
+    const { ipFamily, logger } = this.#options;
+    const before = this.#look();
+    if (before.isRight) return 0;
+    if (before.chains.length > 0) {
+      logger.info('the guard table is not as it was left, or by another build; it is loaded again', { ipFamily });
+    }
+    const names = before.chains.map(({ name }) => name);
+    await this.#nft(guardScript(this.#chains, names), 'load the guard table', signal);
+    const mark = this.#markOf(this.#look().chains);
+    await this.#nft(birthmarkScript(ipFamily, mark), 'mark the guard table', signal);
+    return this.#chains.length;
+  }
+
+  /** In words; empty when all is right. Costs a microsecond while nobody changes any rules. */
+  findFaults(): readonly string[] {
+    return this.#look().isRight
+      ? []
+      : [`the chains of ${this.#options.ipFamily} in table inet ${guardTable} are not right`];
+  }
+
+  /** Takes the family's chains out, and the table with the last. In words; nothing for nothing. */
+  async remove(signal: AbortSignal): Promise<readonly string[]> {
+    const { ipFamily } = this.#options;
+    this.#rightAt = undefined;
+    const all = this.#read();
+    if (all === undefined) return [];
+    const ours = all.filter(({ name }) => isChainOf(ipFamily, name)).map(({ name }) => name);
+    const isLast = all.length === ours.length;
+    if (ours.length === 0 && !isLast) return [];
+    await this.#nft(removalScript(ours, isLast), 'remove the guard table', signal);
+    return [
+      isLast ? `nftables table inet ${guardTable}` : `chains of ${ipFamily} in nftables table inet ${guardTable}`,
+    ];
+  }
+
+  #look(): { readonly isRight: boolean; readonly chains: readonly GuardChain[] } {
+    const { ipFamily, netns } = this.#options;
+    using socket = openNetlinkSocket({ protocol: 'netfilter', ...(netns === undefined ? {} : { netns }) });
+    const reader = new GuardReader(socket);
+    const generation = reader.generation();
+    if (generation === this.#rightAt) return { isRight: true, chains: [] };
+    const chains = (reader.read(guardTable) ?? []).filter(({ name }) => isChainOf(ipFamily, name));
+    const birthmark = `${birthmarkPrefix}${guardSuffix(ipFamily)}-${this.#markOf(chains)}`;
+    const isRight =
+      chains
+        .filter(({ name }) => name.startsWith(birthmarkPrefix))
+        .map(({ name }) => name)
+        .join() === birthmark;
+    this.#rightAt = isRight ? generation : undefined;
+    return { isRight, chains };
+  }
+
+  #read(): readonly GuardChain[] | undefined {
+    const { netns } = this.#options;
+    using socket = openNetlinkSocket({ protocol: 'netfilter', ...(netns === undefined ? {} : { netns }) });
+    return new GuardReader(socket).read(guardTable);
+  }
+
+  /** Of the rules this build loads, and of what the kernel made of them. */
+  #markOf(chains: readonly GuardChain[]): string {
+    const hash = createHash('sha256').update(this.#chains.join('\n'));
+    const rules = chains.filter(({ name }) => !name.startsWith(birthmarkPrefix));
+    for (const { name, digest } of rules.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+      hash.update(`${name}${digest}`);
+    return hash.digest('hex').slice(0, 16);
+  }
+
+  async #nft(stdin: string, attempt: string, signal: AbortSignal): Promise<void> {
+    const { exitCode, stderr } = await this.#options.runner.run('nft', ['-f', '-'], { stdin, timeout, signal });
+    if (exitCode === 0) return;
+    const said = stderr.trim().split('\n').slice(0, 3).join(' | ');
+    throw new HostError('ebpf.guard', `cannot ${attempt} inet ${guardTable}: nft says: ${said}; will be tried again`);
+  }
+}

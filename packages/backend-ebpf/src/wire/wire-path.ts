@@ -1,0 +1,201 @@
+import { type Clock, InvariantError, type IpFamily, type Logger, millis, systemClock } from '@switchyard/core';
+import type { CommandRunner } from '@switchyard/host';
+import { type BpfObject, type BpfProgram, loadBpfObject } from '@switchyard/native';
+import type { MapSet } from '../kernel/kernel.ts';
+import { objectFile } from '../kernel/object-files.ts';
+import { DeviceEvents } from './device-events.ts';
+import { chooseUplinks, type Network, readNetwork } from './devices.ts';
+import { GuardTable } from './guard-table.ts';
+import { checkMarks, defaultWireMarks, type WireMarks } from './marks.ts';
+import { podAddresses, writeMasqueradeAddresses } from './map-content.ts';
+import { removeWire } from './remove-wire.ts';
+import type { Device } from './rtnetlink.ts';
+import { UplinkPrograms } from './uplink-programs.ts';
+
+/** Where the wire path is, and over which maps. */
+export interface WirePathOptions {
+  readonly ipFamily: IpFamily;
+  /** Path of the network namespace of the uplinks; default: the process's own. `runner` runs in the same. */
+  readonly netns?: string;
+  readonly runner: CommandRunner;
+  readonly logger: Logger;
+  /** They stay the caller's. */
+  readonly maps: MapSet;
+  /** Folder in a bpffs where links of this family are pinned. */
+  readonly pinFolder: string;
+  /** Patterns of names of uplinks; empty: see `chooseUplinks`. */
+  readonly interfaces: readonly string[];
+  readonly marks?: WireMarks;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+  /** Of the compiled program; default: that of this build. */
+  readonly object?: string;
+}
+
+/** A new device has the program after as long at most. */
+const pollInterval = millis(25);
+
+/**
+ * One family's part of what comes in from the network: the guard table, the program on every uplink, and as whom packets are
+ * masqueraded. Everything survives the process; a new one finds it again and changes only what is different. Calls may overlap,
+ * they are done one after another. Rejects with `HostError`.
+ */
+export class WirePath implements AsyncDisposable {
+  readonly ipFamily: IpFamily;
+  readonly #options: WirePathOptions;
+  readonly #guard: GuardTable;
+  readonly #programs: UplinkPrograms;
+  readonly #marks: WireMarks;
+  #maps: MapSet;
+  #object: BpfObject | undefined;
+  #events: DeviceEvents | undefined;
+  /** Devices or addresses changed since `#network` was read. */
+  #isStale = true;
+  #isWarned = false;
+  #network: Network = { devices: [], addresses: [], defaultDevice: undefined };
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Touches nothing yet. */
+  constructor(options: WirePathOptions) {
+    const { ipFamily, marks = defaultWireMarks, maps } = options;
+    checkMarks(marks);
+    this.ipFamily = ipFamily;
+    this.#options = options;
+    this.#marks = marks;
+    this.#maps = maps;
+    this.#guard = new GuardTable({ ...options, marks });
+    this.#programs = new UplinkPrograms(options);
+  }
+
+  /** The devices that have the program now. */
+  get uplinks(): readonly Device[] {
+    return this.#programs.devices;
+  }
+
+  /**
+   * Makes all of it as it should be: first the guard table, for entries are of no use without conntrack and NAT; then addresses; last
+   * the programs. Returns writes: none when nothing was missing.
+   */
+  ensure(signal: AbortSignal): Promise<number> {
+    return this.#exclusively(async () => {
+      signal.throwIfAborted();
+      const guard = await this.#guard.ensure(signal);
+      this.#events ??= new DeviceEvents(this.#options.netns);
+      return guard + this.#ensureDevices();
+    });
+  }
+
+  /** Goes over to other maps that hold the same, as after they have grown: no packet meets neither. */
+  useMaps(maps: MapSet, signal: AbortSignal): Promise<number> {
+    return this.#exclusively(async () => {
+      signal.throwIfAborted();
+      this.#maps = maps;
+      const before = this.#object;
+      this.#object = undefined;
+      if (before === undefined) return 0; // nothing is attached by this process; `ensure` will
+      const writes = this.#ensureDevices();
+      before[Symbol.dispose]();
+      return writes;
+    });
+  }
+
+  /** Attaches the program to new uplinks, some 25 ms after they are there, until aborted. A failure is logged; `findFaults` sees it too. */
+  async follow(signal: AbortSignal): Promise<void> {
+    const { clock = systemClock, logger } = this.#options;
+    while (!signal.aborted) {
+      try {
+        await this.#exclusively(async () => {
+          if (this.#object !== undefined && this.#look()) this.#ensureDevices();
+        });
+      } catch (error) {
+        logger.warn('a change of network devices could not be followed', { ipFamily: this.ipFamily, error });
+      }
+      await clock.sleep(pollInterval, signal).catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+      });
+    }
+  }
+
+  /** What is not as `ensure` left it, in words. Cheap: meant for twice a second. Empty before `ensure`. */
+  findFaults(signal: AbortSignal): Promise<readonly string[]> {
+    return this.#exclusively(async () => {
+      signal.throwIfAborted();
+      if (this.#object === undefined) return [];
+      const faults = [...this.#guard.findFaults(), ...this.#programs.findFaults(this.#program())];
+      this.#look();
+      const present = new Set(this.#programs.devices.map(({ index }) => index));
+      for (const { index, name } of this.#wanted()) {
+        if (!present.has(index)) faults.push(`the wire program for ${this.ipFamily} is not on ${name}`);
+      }
+      return faults;
+    });
+  }
+
+  /** Takes programs, pins and guard table away, of whichever process. In words; nothing for nothing. Needs no maps. */
+  remove(signal: AbortSignal): Promise<readonly string[]> {
+    return this.#exclusively(async () => {
+      this.#close();
+      return removeWire(this.#options, signal);
+    });
+  }
+
+  /** Forwarding stays. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#exclusively(async () => this.#close());
+  }
+
+  #ensureDevices(): number {
+    this.#isStale = true;
+    this.#look();
+    const wanted = this.#wanted();
+    if (wanted.length === 0 && !this.#isWarned) {
+      const { interfaces: patterns, logger } = this.#options;
+      const text = 'no network device is an uplink: nothing from outside reaches Services';
+      logger.warn(text, { ipFamily: this.ipFamily, patterns });
+    }
+    this.#isWarned = wanted.length === 0;
+    const writes = writeMasqueradeAddresses(this.#maps.masq_addresses, this.#network);
+    const all = writes + this.#programs.put(this.#program(), wanted);
+    this.#isStale = false;
+    return all;
+  }
+
+  /** Reads devices and addresses if they changed. Whether they did since programs were put in place. */
+  #look(): boolean {
+    if (this.#events?.hasChanged() === true) this.#isStale = true;
+    if (this.#isStale) this.#network = readNetwork(this.ipFamily, this.#options.netns);
+    return this.#isStale;
+  }
+
+  #wanted(): readonly Device[] {
+    const { interfaces: patterns } = this.#options;
+    const isPod = podAddresses(this.#maps.pod_cidrs);
+    return chooseUplinks(this.#network, { ipFamily: this.ipFamily, patterns, isPod });
+  }
+
+  #program(): BpfProgram {
+    const { object = objectFile('wire') } = this.#options;
+    const { service, reject } = this.#marks;
+    this.#object ??= loadBpfObject(object, {
+      maps: new Map(Object.entries(this.#maps)),
+      constants: { family: this.ipFamily === 'IPv4' ? 4 : 6, service_mark: service, reject_mark: reject },
+    });
+    const program = this.#object.programs.get('lb_in');
+    if (program === undefined) throw new InvariantError('the wire program is not in its object file');
+    return program;
+  }
+
+  #close(): void {
+    this.#programs[Symbol.dispose]();
+    this.#object?.[Symbol.dispose]();
+    this.#object = undefined;
+    this.#events?.[Symbol.dispose]();
+    this.#events = undefined;
+  }
+
+  #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+}

@@ -1,0 +1,82 @@
+import { type IpFamily, ipFamilies, noopLogger } from '@switchyard/core';
+import type { CommandRunner } from '@switchyard/host';
+import { createSite, type LabHost, type LabNode, type Site, startEchoServer } from '@switchyard/lab';
+import { interfaceIndex } from '@switchyard/native';
+import { expect } from 'vitest';
+import { WirePath, type WirePathOptions } from '../../src/wire/wire-path.ts';
+import { WireMaps } from './wire-maps.ts';
+
+export const { signal } = new AbortController();
+
+/** Where the echo server on the node itself listens. */
+export const hostPort = 8081;
+
+/** Path of a host's network namespace. */
+export function netnsOf(host: LabHost): string {
+  return `/run/netns/${host.namespace}`;
+}
+
+function runnerIn(host: LabHost): CommandRunner {
+  return {
+    run: (file, args, { stdin, timeout }) =>
+      host.run(file, args, { timeout, ...(typeof stdin === 'string' ? { stdin } : {}) }),
+  };
+}
+
+/** A site with a wire path of each family on the node under test, over maps of the tests' own. */
+export class WireSite implements AsyncDisposable {
+  readonly site: Site;
+  readonly maps: Readonly<Record<IpFamily, WireMaps>> = { IPv4: new WireMaps(), IPv6: new WireMaps() };
+
+  private constructor(site: Site) {
+    this.site = site;
+    startEchoServer(site.node, { pod: 'host', tcp: [hostPort], udp: [hostPort] });
+  }
+
+  static async create(name: string): Promise<WireSite> {
+    return new WireSite(await createSite(name, signal));
+  }
+
+  get node(): LabNode {
+    return this.site.node;
+  }
+
+  /** Another process, so to speak: it knows nothing of those before. */
+  open(ipFamily: IpFamily, more: Partial<WirePathOptions> = {}): WirePath {
+    return new WirePath({
+      ipFamily,
+      netns: netnsOf(this.node),
+      runner: runnerIn(this.node),
+      logger: noopLogger,
+      maps: this.maps[ipFamily].maps,
+      pinFolder: this.pinFolder(ipFamily),
+      interfaces: [],
+      ...more,
+    });
+  }
+
+  pinFolder(ipFamily: IpFamily): string {
+    return `${this.node.bpffsPath}/switchyard/v1-${ipFamily.toLowerCase()}/links`;
+  }
+
+  async nft(...args: readonly string[]): Promise<string> {
+    const result = await this.node.run('nft', args);
+    expect(result.exitCode, result.stderr).toBe(0);
+    return result.stdout;
+  }
+
+  async ip(...args: readonly string[]): Promise<string> {
+    const result = await this.node.run('ip', args);
+    expect(result.exitCode, result.stderr).toBe(0);
+    return result.stdout;
+  }
+
+  indexOf(device: string): number {
+    return interfaceIndex(device, netnsOf(this.node));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const family of ipFamilies) this.maps[family][Symbol.dispose]();
+    await this.site[Symbol.asyncDispose]();
+  }
+}
