@@ -95,7 +95,7 @@ function measure(one: Row): Readonly<Record<string, string>> {
 console.log(`\nbatches and dumps of ${count} elements, single calls on one element, best of three\n`);
 console.table(Object.fromEntries(rows.map((one) => [one.title, measure(one)])));
 {
-  using map = createMap({ ...rows[3]!.shape, valueSize: 8 });
+  using map = createMap({ ...row('array', 4, 8, { mmapable: true }).shape });
   const words = new BigUint64Array(map.values().buffer);
   const stores = best(() => {
     for (let index = 0; index < 1_000_000; index++) Atomics.store(words, index % count, 5n);
