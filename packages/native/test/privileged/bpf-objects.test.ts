@@ -148,7 +148,7 @@ describe('loading an object', () => {
 });
 
 test('signals do not break off what the verifier does', () => {
-  using session = profile();
+  using _ = profile();
   for (let round = 0; round < 20; round++) {
     using object = load();
     expect(object.programs.size).toBe(6);
