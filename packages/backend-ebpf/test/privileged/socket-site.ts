@@ -94,7 +94,9 @@ export class SocketSite implements AsyncDisposable {
   async #serve(pod: 'a' | 'b'): Promise<void> {
     for (const family of ipFamilies) {
       for (const protocol of ['tcp', 'udp']) {
-        await this.drivers[pod].ask(`listen ${family}-${protocol} ${protocol} ${this.address(pod, family)} 8080 ${pod}`);
+        await this.drivers[pod].ask(
+          `listen ${family}-${protocol} ${protocol} ${this.address(pod, family)} 8080 ${pod}`,
+        );
       }
     }
   }

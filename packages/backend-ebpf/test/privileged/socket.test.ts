@@ -1,8 +1,7 @@
 import type { IpFamily } from '@switchyard/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { actions, endpointFlags } from '../../src/layouts.ts';
-import { attachSockets, configurationOf, SocketSite } from './socket-site.ts';
-import { actionsFor, endpointOf, ports, republish, slotsOf, tcp, unallocated, vips, writeWorld } from './socket-world.ts';
+import { SocketSite } from './socket-site.ts';
+import { ports, unallocated, vips, writeWorld } from './socket-world.ts';
 import type { WrittenMaps } from './written-maps.ts';
 
 const { signal } = new AbortController();
@@ -37,7 +36,8 @@ async function open(protocol: 'tcp' | 'udp', way: Way, place: 'pod' | 'node' | '
   const id = `s${sockets++}`;
   const driver = site.drivers[place];
   await driver.ask(`open ${id} ${protocol} ${way.socket}`);
-  const ask = (command: string, rest = ''): Promise<string> => driver.ask(`${command} ${id}${rest === '' ? '' : ` ${rest}`}`);
+  const ask = (command: string, rest = ''): Promise<string> =>
+    driver.ask(`${command} ${id}${rest === '' ? '' : ` ${rest}`}`);
   return {
     connect: (address: string, port: number) => ask('connect', `${way.text(address)} ${port}`),
     sendTo: (address: string, port: number) => ask('sendto', `${way.text(address)} ${port} who`),
@@ -63,7 +63,9 @@ describe.each(ways)('$name', (way) => {
     const socket = await open('tcp', way);
     expect(await socket.connect(vip, ports.both)).toBe('ok');
     expect(await socket.peer()).toBe(`${way.text(vip)} ${ports.both}`);
-    const clientAddress = site.lab.nodes[0]?.podCidrs[way.family]?.split(/[.:]/, 3).join(way.family === 'IPv4' ? '.' : ':');
+    const clientAddress = site.lab.nodes[0]?.podCidrs[way.family]
+      ?.split(/[.:]/, 3)
+      .join(way.family === 'IPv4' ? '.' : ':');
     expect(await socket.receive()).toMatch(new RegExp(`^[ab] ${clientAddress}`));
   });
 

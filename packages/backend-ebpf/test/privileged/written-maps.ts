@@ -26,7 +26,8 @@ export function record(name: LayoutName, fields: Fields): Uint8Array {
     if (type === 'bytes16') bytes.set(value === 0 ? new Uint8Array(16) : address16(String(value)), offset);
     else if (type === 'be16') view.setUint16(offset, Number(value));
     else if (type === 'u64') view.setBigUint64(offset, BigInt(value), true);
-    else for (let byte = 0; byte < fieldSizes[type]; byte++) view.setUint8(offset + byte, Number(value) / 2 ** (byte * 8));
+    else
+      for (let byte = 0; byte < fieldSizes[type]; byte++) view.setUint8(offset + byte, Number(value) / 2 ** (byte * 8));
     offset += fieldSizes[type];
   }
   return bytes;
@@ -134,7 +135,10 @@ export class WrittenMaps {
   sourceRange(service: number, cidr: string): void {
     const [address = '', length = ''] = cidr.split('/');
     const bits = Number(length) + (ipFamilyOf(parseIp(address)) === 'IPv4' ? 96 : 0) + 32;
-    this.map('source_ranges').update(record('source_range_key', { prefix_length: bits, service, address }), Uint8Array.of(1));
+    this.map('source_ranges').update(
+      record('source_range_key', { prefix_length: bits, service, address }),
+      Uint8Array.of(1),
+    );
   }
 
   /** Counters of a service, over all CPUs. */
@@ -182,7 +186,9 @@ function word(value: bigint): Uint8Array {
 export function guardFields(number: 0 | 1, cidr: string): Fields {
   const [address = '', length = ''] = cidr.split('/');
   const isV4 = ipFamilyOf(parseIp(address)) === 'IPv4';
-  const mask = Array.from({ length: 8 }, (_, group) => maskGroup(Number(length) + (isV4 ? 96 : 0) - group * 16)).join(':');
+  const mask = Array.from({ length: 8 }, (_, group) => maskGroup(Number(length) + (isV4 ? 96 : 0) - group * 16)).join(
+    ':',
+  );
   return { [`guard${number}_address`]: address, [`guard${number}_mask`]: mask };
 }
 
