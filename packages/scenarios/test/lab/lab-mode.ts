@@ -1,5 +1,5 @@
 import type { DataplaneMode } from '@switchyard/core';
-import { type LabNode, proxyModeFlags } from '@switchyard/lab';
+import { type Lab, type LabNode, proxyModeFlags } from '@switchyard/lab';
 import type { BackendHarness } from '../../src/index.ts';
 import { iptablesHarness } from '../unit/iptables-harness.ts';
 import { nftablesHarness } from '../unit/nftables-harness.ts';
@@ -10,6 +10,8 @@ export interface LabMode {
   readonly dataplane: DataplaneMode;
   /** What tells the agent of a node its mode. */
   readonly flags: (node: LabNode) => readonly string[];
+  /** Why this machine's labs cannot run it, in words; undefined where they can. Absent: every lab can. */
+  readonly obstacle?: (lab: Lab) => string | undefined;
   readonly harness: BackendHarness;
 }
 

@@ -17,6 +17,12 @@ export function runsOf(mode: LabMode): readonly LabRun[] {
   return [...byFlags.values()].flat();
 }
 
+/** What came of a run in the lab. */
+export type LabResult =
+  | { readonly status: 'ran'; readonly result: AltitudeResult }
+  /** This machine lacks what the mode needs. */
+  | { readonly status: 'cannot'; readonly because: string };
+
 /** Whether the scenario is one for the lab. */
 export function isInLab({ altitudes }: Scenario): boolean {
   return altitudes.run.includes('lab');
@@ -28,7 +34,7 @@ export function isInLab({ altitudes }: Scenario): boolean {
  */
 export class LabRuns implements AsyncDisposable {
   readonly #stages: Promise<Stage>[] = [];
-  readonly #results = new Map<LabRun, Promise<AltitudeResult>>();
+  readonly #results = new Map<LabRun, Promise<LabResult>>();
 
   /** Begins with the labs, and with these runs as soon as their lab stands. */
   constructor(runs: ReadonlySet<LabRun>, signal: AbortSignal) {
@@ -42,7 +48,7 @@ export class LabRuns implements AsyncDisposable {
   }
 
   /** What a scenario showed. Rejects where the lab or the run failed. */
-  result(run: LabRun): Promise<AltitudeResult> {
+  result(run: LabRun): Promise<LabResult> {
     const result = this.#results.get(run);
     if (result === undefined) throw new Error(`${run.mode.name} was not asked to run ${run.scenario.id}`);
     return result;
@@ -60,8 +66,12 @@ export class LabRuns implements AsyncDisposable {
     this.#stages.push(stage);
     let before: Promise<unknown> = stage;
     for (const run of runs) {
-      const go = async (): Promise<AltitudeResult> =>
-        runInLab(run.scenario, { stage: await stage, mode: run.mode }, signal);
+      const go = async (): Promise<LabResult> => {
+        const { scenario, mode } = run;
+        const because = mode.obstacle?.((await stage).lab);
+        if (because !== undefined) return { status: 'cannot', because };
+        return { status: 'ran', result: await runInLab(scenario, { stage: await stage, mode }, signal) };
+      };
       const result = before.then(go, go);
       result.catch(() => undefined); // told to whoever asks for it
       this.#results.set(run, result);
