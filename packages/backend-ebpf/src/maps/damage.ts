@@ -5,6 +5,8 @@ import { endpointWords, type MapState, serviceWords } from './map-state.ts';
 
 /** 8-byte words that are compared at once: 256 kB, some 30 µs. */
 const sliceWords = 32_768;
+const keyBytes = keyWords * 4;
+const valueBytes = 8;
 
 /**
  * Compares the maps with what was written, a bounded part between two steps, and yields what somebody changed, in words; the first
@@ -27,7 +29,7 @@ export function* scanDamage(state: MapState): Generator<readonly string[], void,
         : [];
     }
   }
-  yield frontendDamage(state, 'look');
+  yield* frontendDamage(state, 'look');
 }
 
 /** Writes everything again as it was, and deletes what was added. Returns how much there was. Throws what the kernel said. */
@@ -37,43 +39,47 @@ export function repairDamage(state: MapState): number {
     if (!array.differs(0, array.end)) continue;
     for (const word of array.differences(0, array.end)) array.restore(word);
   }
-  writes += frontendDamage(state, 'repair').length;
+  for (const faults of frontendDamage(state, 'repair')) writes += faults.length;
   state.sourceRanges.repair();
   return writes;
 }
 
-function frontendDamage(state: MapState, mode: 'look' | 'repair'): readonly string[] {
+/** What is wrong with the frontends, a part of the map with each step, and in the last one those that are not there. */
+function* frontendDamage(state: MapState, mode: 'look' | 'repair'): Generator<readonly string[], void, undefined> {
   const { frontends, maps } = state;
-  const { count, keys, values } = maps.frontends.entries();
-  const keyNumbers = new Uint32Array(keys.slice().buffer);
-  const valueNumbers = new Uint32Array(values.slice().buffer);
   const found = new Uint8Array(frontends.end);
-  const faults: string[] = [];
-  const write = (entry: number): void => {
-    const value = Uint32Array.of(frontends.serviceOf(entry), frontends.restOf(entry));
-    maps.frontends.update(bytesOf(frontends.keyOf(entry)), bytesOf(value));
-  };
-  for (let index = 0; index < count; index++) {
-    const entry = frontends.find(keyNumbers, index * keyWords);
-    if (entry === noEntry) {
-      faults.push('a frontend was added');
-      if (mode === 'repair') maps.frontends.delete(keys.slice(index * keyWords * 4, (index + 1) * keyWords * 4));
-      continue;
+  let missing = frontends.size;
+  const parts = mode === 'repair' ? [maps.frontends.entries()] : maps.frontends.slices();
+  for (const { count, keys, values } of parts) {
+    const keyNumbers = new Uint32Array(keys.slice(0, count * keyBytes).buffer);
+    const valueNumbers = new Uint32Array(values.slice(0, count * valueBytes).buffer);
+    const faults: string[] = [];
+    for (let index = 0; index < count; index++) {
+      const entry = frontends.find(keyNumbers, index * keyWords);
+      if (entry === noEntry) {
+        const key = keyNumbers.subarray(index * keyWords, (index + 1) * keyWords);
+        faults.push(`the frontend ${addressAt(key, 0)} was added`);
+        if (mode === 'repair') maps.frontends.delete(bytesOf(key));
+        continue;
+      }
+      if (found[entry] === 0) missing--;
+      found[entry] = 1;
+      const [service, rest] = [valueNumbers[index * 2], valueNumbers[index * 2 + 1]];
+      if (frontends.serviceOf(entry) === service && frontends.restOf(entry) === rest) continue;
+      faults.push(`the frontend ${addressAt(frontends.keyOf(entry), 0)} changed`);
+      if (mode === 'repair') restore(state, entry);
     }
-    found[entry] = 1;
-    const isSame =
-      frontends.serviceOf(entry) === valueNumbers[index * 2] && frontends.restOf(entry) === valueNumbers[index * 2 + 1];
-    if (isSame) continue;
-    faults.push(`the frontend ${addressAt(frontends.keyOf(entry), 0)} changed`);
-    if (mode === 'repair') write(entry);
+    yield faults;
   }
-  if (count - faults.length === frontends.size) return faults;
-  for (const entry of frontends.entries()) {
-    if (found[entry] === 1) continue;
-    faults.push(`the frontend ${addressAt(frontends.keyOf(entry), 0)} was deleted`);
-    if (mode === 'repair') write(entry);
-  }
-  return faults;
+  if (missing === 0) return;
+  const gone = frontends.entries().filter((entry) => found[entry] !== 1);
+  if (mode === 'repair') for (const entry of gone) restore(state, entry);
+  yield gone.map((entry) => `the frontend ${addressAt(frontends.keyOf(entry), 0)} was deleted`);
+}
+
+function restore({ frontends, maps }: MapState, entry: number): void {
+  const value = Uint32Array.of(frontends.serviceOf(entry), frontends.restOf(entry));
+  maps.frontends.update(bytesOf(frontends.keyOf(entry)), bytesOf(value));
 }
 
 function bytesOf(words: Uint32Array): Uint8Array {
