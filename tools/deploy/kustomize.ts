@@ -8,6 +8,7 @@ import { type KubeObject, parseManifests } from './kube-object.ts';
 export const overlays = [
   'nftables',
   'iptables',
+  'ebpf',
   'custom-settings',
   'standalone',
   'replace-kubeadm',

@@ -6,6 +6,8 @@ import { Ajv } from 'ajv';
 import { parse } from 'yaml';
 import { schemaFaults } from './check-schema.ts';
 import { withoutHelmLabels, withParsedData } from './compare.ts';
+import { parseConfig } from '../../apps/node-agent/src/config.ts';
+import { defaultTag } from '../images/build-image.ts';
 import { chart, renderHelm } from './helm.ts';
 import { type KubeObject, nameOf, onlyOne } from './kube-object.ts';
 import { debianKubectl, type Overlay, overlays, renderKustomize } from './kustomize.ts';
@@ -39,6 +41,12 @@ const expectedNames: Readonly<Record<Overlay, readonly string[]>> = {
     'ServiceAccount kube-system/switchyard',
   ],
   iptables: [
+    'ClusterRole switchyard',
+    'ClusterRoleBinding switchyard',
+    'DaemonSet kube-system/switchyard',
+    'ServiceAccount kube-system/switchyard',
+  ],
+  ebpf: [
     'ClusterRole switchyard',
     'ClusterRoleBinding switchyard',
     'DaemonSet kube-system/switchyard',
@@ -79,6 +87,71 @@ test('the iptables mode has the rights of the nftables mode in the API server, a
   assert.equal(text.match(/"mountPath":"\/run\/xtables.lock"/g)?.length, 2);
 });
 
+test('the ebpf mode has the rights of the nftables mode in the API server, and sees what of the node it works on', () => {
+  for (const kind of ['ClusterRole', 'ClusterRoleBinding', 'ServiceAccount']) {
+    assert.deepEqual(onlyOne(objectsOf('ebpf'), kind), onlyOne(objectsOf('nftables'), kind));
+  }
+  const { agent, setUp, volumes } = podOf('ebpf');
+  assert.equal(agent.image, defaultTag('agent-ebpf'));
+  assert.equal(agent.securityContext.privileged, false);
+  assert.deepEqual(agent.securityContext.capabilities, {
+    drop: ['ALL'],
+    add: ['BPF', 'NET_ADMIN', 'PERFMON', 'SYS_ADMIN'],
+  });
+  // Only a privileged container may mount for the node, and only this one is.
+  assert.equal(setUp.securityContext.privileged, true);
+  const mountOf = ({ volumeMounts }: PodContainer, name: string) => volumeMounts.find((mount) => mount.name === name);
+  assert.equal(mountOf(setUp, 'bpffs')?.mountPropagation, 'Bidirectional');
+  assert.equal(mountOf(agent, 'bpffs')?.mountPropagation, 'HostToContainer');
+  for (const container of [agent, setUp]) {
+    const config = parseConfig(['--kubeconfig=/k', ...container.command.filter(isOurFlag)], {});
+    assert.ok(config.kind === 'run');
+    assert.equal(config.ebpf.bpffs, mountOf(container, 'bpffs')?.mountPath);
+    assert.equal(config.ebpf.cgroup, mountOf(container, 'cgroup')?.mountPath);
+    assert.equal(mountOf(container, 'cgroup')?.readOnly, true);
+  }
+  const paths = volumes.map(({ hostPath }) => hostPath?.path);
+  assert.deepEqual(paths, [undefined, '/sys/fs/bpf', '/sys/fs/cgroup', '/run/netns']);
+});
+
+test('the clean-up sees what the ebpf mode pinned, without rights of its own', () => {
+  const { setUp: cleanUp } = podOf('clean-up');
+  assert.deepEqual(cleanUp.securityContext.capabilities?.add, ['NET_ADMIN', 'NET_RAW']);
+  const config = parseConfig(cleanUp.command.slice(1), {});
+  assert.ok(config.kind === 'cleanup');
+  const mounts = cleanUp.volumeMounts.map(({ mountPath }) => mountPath);
+  assert.ok(mounts.includes(config.ebpf.bpffs), mounts.join());
+});
+
+interface PodContainer {
+  readonly image: string;
+  readonly command: readonly string[];
+  readonly securityContext: { readonly privileged?: boolean; readonly capabilities?: { readonly add: unknown } };
+  readonly volumeMounts: readonly {
+    readonly name: string;
+    readonly mountPath: string;
+    readonly mountPropagation?: string;
+    readonly readOnly?: boolean;
+  }[];
+}
+
+/** The only container of each kind of a DaemonSet's pods, and their volumes. */
+function podOf(overlay: Overlay) {
+  const { template } = onlyOne(objectsOf(overlay), 'DaemonSet')['spec'] as {
+    readonly template: {
+      readonly spec: {
+        readonly containers: readonly [PodContainer];
+        readonly initContainers: readonly [PodContainer];
+        readonly volumes: readonly { readonly hostPath?: { readonly path: string } }[];
+      };
+    };
+  };
+  const { containers, initContainers, volumes } = template.spec;
+  return { agent: containers[0], setUp: initContainers[0], volumes };
+}
+
+const isOurFlag = (argument: string): boolean => argument.startsWith('--switchyard-');
+
 // Each row: what is wrong; where; the value there; what is said about it.
 const mistakes: readonly (readonly [string, readonly (string | number)[], unknown, RegExp])[] = [
   ['a misspelt field', ['spec', 'template', 'spec', 'hostNetwrok'], true, /hostNetwrok: unknown field of V1PodSpec/],
@@ -117,6 +190,7 @@ test('the schemas refuse a kind they do not know', () => {
 const equalPairs: readonly (readonly [object, Overlay])[] = [
   [{}, 'nftables'],
   [{ dataplane: 'iptables' }, 'iptables'],
+  [{ dataplane: 'ebpf' }, 'ebpf'],
   [{ settings: { kubeProxyRules: 'keep' } }, 'custom-settings'],
   [{ configMap: { create: true }, apiServer: 'https://control-plane.example.com:6443' }, 'standalone'],
 ];

@@ -73,7 +73,7 @@ export function nameFaults(known: string, pages: readonly MarkdownPage[] = markd
 }
 
 function isKnown(name: string, known: string): boolean {
-  if (name === 'switchyard_native') return true; // the addon's file
+  if (name === 'switchyard_native' || name === 'switchyard_bpf') return true; // files of the addons
   if (name.endsWith('_') || name.endsWith('-')) return known.includes(name);
   const base = name.replace(/_(bucket|sum|count)$/, '');
   return new RegExp(`(?<![\\w-])${base}(?![\\w-])`).test(known);

@@ -8,7 +8,7 @@ import { bundledPackages, copyNpmLicences } from './npm-licences.ts';
 import type { Target } from './target.ts';
 
 /** Where an app's parts lie in an image. */
-interface AppPlaces {
+export interface AppPlaces {
   /** Below `/usr/local/lib`: its bundle. The launcher knows it too (packages/native/cpp/image_launcher.cc). */
   readonly library: string;
   /** In `/usr/local/bin`, with the launcher that each is a copy of. */
@@ -21,7 +21,8 @@ interface AppPlaces {
   readonly emptyFiles: readonly string[];
 }
 
-const places: Readonly<Record<AppName, AppPlaces>> = {
+/** Where each app lies in an image. */
+export const appPlaces: Readonly<Record<AppName, AppPlaces>> = {
   'node-agent': {
     library: 'switchyard',
     programs: { 'switchyard-agent': 'switchyard-launcher' },
@@ -49,10 +50,11 @@ export interface AppLayerOptions {
 
 /**
  * Puts an app into `layer`: its bundle, the native addon, its programs, and under which terms all that may be passed on. The addon in
- * the bundle is this machine's; the target's replaces it. Source maps stay out: Node is not told to read them.
+ * the bundle is this machine's; the target's replaces it. Source maps stay out: Node is not told to read
+ * them; and what only the ebpf mode needs, which is a layer of its own.
  */
 export async function addApp(layer: string, { app, target, signal }: AppLayerOptions): Promise<void> {
-  const place = places[app];
+  const place = appPlaces[app];
   const bundle = join(root, 'apps', app, 'dist-bundle');
   const missing = place.entryPoints.find((name) => !existsSync(join(bundle, name)));
   if (missing !== undefined) throw new Error(`${app} is not bundled (${join(bundle, missing)}): run ./dev build`);
@@ -60,7 +62,7 @@ export async function addApp(layer: string, { app, target, signal }: AppLayerOpt
   const licences = join(layer, 'usr/share/doc', place.library);
   await mkdir(programs, { recursive: true });
   await mkdir(licences, { recursive: true });
-  await cp(bundle, library, { recursive: true, filter: (path) => !/\.(map|node)$/.test(path) });
+  await cp(bundle, library, { recursive: true, filter: (path) => !/\.(map|node|bpf\.o)$/.test(path) });
   const native = await nativeBinaries(target, signal);
   await copyFile(join(native, 'switchyard_native.node'), join(library, 'switchyard_native.node'));
   for (const [name, launcher] of Object.entries(place.programs))

@@ -4,6 +4,7 @@ import { renderBase } from '../../apps/kind-lb-controller/src/haproxy/render-bas
 import { containerBaseFile, containerFiles } from '../../apps/kind-lb-controller/src/worker/container-files.ts';
 import { runProgram } from '../debian/run-program.ts';
 import { addApp } from './app-layer.ts';
+import { addEbpf } from './ebpf-layer.ts';
 import type { ImageDefinition, LayerContent } from './definitions.ts';
 import { nodePackage } from './node-binary.ts';
 import { addPrograms } from './programs-layer.ts';
@@ -42,6 +43,8 @@ async function fillLayer(layer: string, { content, target, signal }: LayerOption
       return addNode(layer, target, signal);
     case 'app':
       return addApp(layer, { app: content.app, target, signal });
+    case 'ebpf':
+      return addEbpf(layer, target, signal);
     case 'haproxyBase':
       return addHaproxyBase(layer);
     case 'empty':

@@ -13,6 +13,8 @@ export type LayerContent =
   | { readonly kind: 'node' }
   /** An app's bundle with the native addon and its launchers. */
   | { readonly kind: 'app'; readonly app: AppName }
+  /** What the agent's ebpf mode needs beside its bundle. */
+  | { readonly kind: 'ebpf' }
   /** The configuration with which a load balancer begins. */
   | { readonly kind: 'haproxyBase' }
   /** Nothing but the folder, which the Dockerfile gives to somebody. */
@@ -71,6 +73,12 @@ const loadBalancerLayers = {
 export const images = {
   'agent-nftables': { dockerfile: 'agent', app: 'node-agent', args: { BACKEND: 'nftables' }, layers: agentLayers },
   'agent-iptables': { dockerfile: 'agent', app: 'node-agent', args: { BACKEND: 'iptables' }, layers: agentLayers },
+  'agent-ebpf': {
+    dockerfile: 'agent-ebpf',
+    app: 'node-agent',
+    args: { BACKEND: 'ebpf' },
+    layers: { ...agentLayers, ebpf: { kind: 'ebpf' } },
+  },
   'load-balancer': {
     dockerfile: 'load-balancer',
     app: 'kind-lb-controller',
@@ -102,7 +110,7 @@ export const images = {
 export type ImageName = keyof typeof images;
 
 /** Dataplane backends that have an image of the node agent. */
-export const agentBackends = ['nftables', 'iptables'] as const;
+export const agentBackends = ['nftables', 'iptables', 'ebpf'] as const;
 
 /** Whether a text names an image. */
 export function isImageName(name: string): name is ImageName {

@@ -12,9 +12,10 @@ const source = join(root, 'packages/native');
 
 /** Small programs that become others, in images, which have no shell. */
 const launchers = ['switchyard-launcher', 'switchyard-lb-haproxy'] as const;
+const addons = ['switchyard_native', 'switchyard_bpf'] as const;
 
 /**
- * Folder with `switchyard_native.node` and the launchers for the target. Another architecture's are made by
+ * Folder with both addons (`switchyard_native.node`, `switchyard_bpf.node`) and the launchers for the target. Another architecture's are made by
  * Debian's cross compiler, which is unpacked for that, not installed.
  */
 export async function nativeBinaries(target: Target, signal: AbortSignal): Promise<string> {
@@ -23,14 +24,14 @@ export async function nativeBinaries(target: Target, signal: AbortSignal): Promi
     const build = join(folder, 'build');
     const env = compiler === undefined ? {} : { LD_LIBRARY_PATH: compiler.libraries };
     const configure = ['-S', source, '-B', build, '-G', 'Ninja', '-DCMAKE_BUILD_TYPE=Release'];
-    const cross = compiler === undefined ? [] : crossSettings(target, compiler.folder);
+    const cross = compiler === undefined ? [] : crossSettings(target, compiler);
     await runProgram('cmake', [...configure, ...cross], { cwd: source, env, signal });
-    await runProgram('cmake', ['--build', build, '--target', 'switchyard_native', ...launchers], {
+    await runProgram('cmake', ['--build', build, '--target', ...addons, ...launchers], {
       cwd: source,
       env,
       signal,
     });
-    const files = ['switchyard_native.node', ...launchers].map((name) => join(build, name));
+    const files = [...addons.map((name) => `${name}.node`), ...launchers].map((name) => join(build, name));
     await runProgram('cp', [...files, folder], { signal });
     await runProgram('rm', ['-r', build], { signal });
   };
@@ -41,22 +42,32 @@ interface CrossCompiler {
   readonly folder: string;
   /** Where the compiler's own libraries are. */
   readonly libraries: string;
+  /** A root folder with libbpf's headers and library for the target. */
+  readonly libbpf: string;
 }
 
 async function unpackCompiler(target: Target, signal: AbortSignal): Promise<CrossCompiler> {
   const exclude = ['perl', 'libc6'];
   const folder = await debianRoot({ packages: [target.crossCompiler], exclude, signal });
-  return { folder, libraries: join(folder, 'usr/lib', targets[machineArchitecture()].triplet) };
+  const { architecture } = target;
+  const libbpf = await debianRoot({ packages: ['libbpf-dev'], exclude: targetLibraries, architecture, signal });
+  return { folder, libraries: join(folder, 'usr/lib', targets[machineArchitecture()].triplet), libbpf };
 }
 
-function crossSettings(target: Target, folder: string): readonly string[] {
-  return ['-DCMAKE_TOOLCHAIN_FILE=cross.cmake', `-DCROSS_ROOT=${folder}`, `-DCROSS_TRIPLE=${target.triplet}`];
+/** The compiler brings the C library and the kernel's headers for the target. */
+const targetLibraries = ['libc6', 'libc6-dev', 'linux-libc-dev'];
+
+function crossSettings({ triplet }: Target, { folder, libbpf }: CrossCompiler): readonly string[] {
+  const root = `-DCROSS_ROOT=${folder}`;
+  return ['-DCMAKE_TOOLCHAIN_FILE=cross.cmake', root, `-DCROSS_TRIPLE=${triplet}`, `-DBPF_ROOT=${libbpf}`];
 }
 
 /** Everything the compiler reads that is ours or npm's. */
 async function sourceKey(): Promise<string> {
   const hash = createHash('sha256');
-  const files = globSync(['CMakeLists.txt', 'cross.cmake', 'cpp/**/*.{cc,h}'], { cwd: source }).sort();
+  const files = globSync(['CMakeLists.txt', 'cross.cmake', 'cmake/*', 'bpf/*', 'cpp/**/*.{cc,h}'], {
+    cwd: source,
+  }).sort();
   for (const file of files) hash.update(file).update(await readFile(join(source, file)));
   for (const name of ['node-api-headers', 'node-addon-api']) {
     hash.update(await readFile(join(root, 'node_modules', name, 'package.json')));

@@ -20,6 +20,8 @@ export interface DataplaneWish {
   readonly mode: ProxyMode;
   readonly host: BackendHost;
   readonly ipFamilies: readonly IpFamily[];
+  /** Done to a host that can run them, before they are opened. */
+  readonly prepare?: () => Promise<void>;
 }
 
 /** The backends that program this node. */
@@ -33,6 +35,7 @@ export interface OpenDataplane {
 /** One backend per family, after asking whether this host can run it. Rejects with `HostError` if not. */
 export async function openBackends(wish: DataplaneWish, signal: AbortSignal): Promise<OpenDataplane> {
   const { factory, variant } = await checkBackend(wish, signal);
+  await wish.prepare?.();
   // Not before: asking has loaded the connection tracking, of whose settings the host tells.
   const host = { ...wish.host, ...(variant === undefined ? {} : { variant }) };
   return { backends: await Promise.all(wish.ipFamilies.map((one) => factory.open(host, one, signal))), variant };

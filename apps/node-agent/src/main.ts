@@ -41,6 +41,7 @@ import { createMetricsPage, type MetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
 import { isTcpLiberal } from './host/conntrack-settings.ts';
 import { dumpModes } from './host/dump-text.ts';
+import { mountNodeBpffs } from './host/node-bpffs.ts';
 import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
 import { setUpAfterChange, setUpHost } from './host/set-up-host.ts';
 import { openSource } from './open-source.ts';
@@ -75,6 +76,7 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
   }
   if (config.purpose === 'set-up') {
     await checkBackend({ mode, host: backendHost, ipFamilies }, signal);
+    await prepareBpffs(config, logger);
     setUpHost(config, { files: kernelFiles(), cores: cpus().length, ipFamilies, logger, events: noopEvents });
     return logger.info('this host can run the dataplane; no rule was made', { mode, ipFamilies });
   }
@@ -132,7 +134,8 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   await using _ = await claimNode(agentIdentity(nodeName, process.env), { clock: systemClock }, signal);
   const stop = new AbortController();
   const running = AbortSignal.any([signal, stop.signal]);
-  const opening = openBackends({ mode: config.mode, host: backendHost, ipFamilies }, running);
+  const prepare = (): Promise<void> => prepareBpffs(config, logger);
+  const opening = openBackends({ mode: config.mode, host: backendHost, ipFamilies, prepare }, running);
   const source = readAhead(opened.source, running);
   const follower = followConfig(config, logger, metrics);
   let changed: unknown;
@@ -167,6 +170,13 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   }
 }
 
+/** What the mode keeps in the kernel is kept there. */
+async function prepareBpffs({ mode, ebpf }: DataplaneConfig, logger: LeveledLogger): Promise<void> {
+  if (mode !== 'ebpf') return;
+  const { isBpffs, mountBpffs } = await native();
+  mountNodeBpffs(ebpf.bpffs, { files: kernelFiles(), pid: process.pid, isBpffs, mount: mountBpffs, logger });
+}
+
 function hostOf(
   { config, backendHost, ipFamilies, logger }: Run,
   metricsPage: MetricsPage,
@@ -185,7 +195,7 @@ function hostOf(
     openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
     removeLeftRules: async (whose, stop) => {
       const wish = whose === 'ours' ? 'keep' : kubeProxyRules;
-      const from = { mode, variant, kubeProxyRules: wish, backendHost, files: kernelFiles(), ipFamilies };
+      const from = { mode, variant, kubeProxyRules: wish, backendHost, ipFamilies };
       const left = await removeLeftRules(from, stop);
       // Tens of thousands of chains were read as text.
       if (left.ours.removed.length + left.kubeProxy.removed.length > 0) setImmediate(collectGarbage);

@@ -10,6 +10,7 @@
 #define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
 #define ECONNREFUSED 111
+#define SY_CONNECTED 1 /* TCP_ESTABLISHED, also of UDP */
 
 /* What a program of type cgroup_sock_addr returns. */
 #define SY_ALLOW 1
@@ -96,10 +97,14 @@ static __always_inline void sy_write_flow(const struct sy_flow_key *key, const s
   bpf_map_update_elem(&flows, key, &flow, BPF_ANY);
 }
 
-/* The socket talks to this address itself now: it must not be shown as the frontend that once led there. */
-static __always_inline void sy_forget(struct bpf_sock_addr *context, const struct sy_peer *peer)
+/*
+ * The socket talks to this address itself now: it must not be shown as the frontend that once led there. But a connected IPv6
+ * socket that talks IPv4 comes by sendmsg4 with each datagram, and the address is the endpoint that connect chose.
+ */
+static __always_inline void sy_forget(struct bpf_sock_addr *context, const struct sy_peer *peer, int is_connect)
 {
   struct sy_flow_key key;
+  if (!is_connect && context->sk && context->sk->state == SY_CONNECTED) return;
   sy_name_flow(context, SY_FLOW_REVERSE, &peer->address, peer->port, &key);
   if (bpf_map_lookup_elem(&flows, &key)) bpf_map_delete_elem(&flows, &key);
 }
@@ -165,7 +170,7 @@ static __always_inline int sy_send(struct bpf_sock_addr *context, int hook, int 
     verdict = sy_pick(&request, &frontend, &choice);
   }
   if (verdict == SY_PASS) {
-    sy_forget(context, &peer);
+    sy_forget(context, &peer, is_connect);
     return SY_ALLOW;
   }
   if (verdict == SY_DROP) return SY_REFUSE;

@@ -14,11 +14,15 @@ if(NOT LLVM_STRIP)
   message(FATAL_ERROR "llvm-strip is missing, which BPF programs need: ./dev setup installs it (Debian: llvm)")
 endif()
 
-# Of another machine's root folder everything is there, under the paths it has in that machine.
+# For another machine: a root folder with libbpf's headers and library for it, under the paths they have there.
+set(BPF_ROOT "" CACHE PATH "root folder of the machine's libbpf; empty: this machine's own")
 set(PKG_CONFIG_ENVIRONMENT "")
-if(CMAKE_SYSROOT)
-  set(PKG_CONFIG_ENVIRONMENT ${CMAKE_COMMAND} -E env PKG_CONFIG_SYSROOT_DIR=${CMAKE_SYSROOT}
-    PKG_CONFIG_LIBDIR=${CMAKE_SYSROOT}/usr/lib/${CROSS_TRIPLE}/pkgconfig)
+if(BPF_ROOT)
+  set(PKG_CONFIG_ENVIRONMENT ${CMAKE_COMMAND} -E env PKG_CONFIG_SYSROOT_DIR=${BPF_ROOT}
+    PKG_CONFIG_LIBDIR=${BPF_ROOT}/usr/lib/${CROSS_TRIPLE}/pkgconfig)
+  # pkg-config leaves out what is a usual place in the folder.
+  set(BPF_PLACES -isystem ${BPF_ROOT}/usr/include)
+  link_directories(${BPF_ROOT}/usr/lib/${CROSS_TRIPLE})
 endif()
 function(ask_pkg_config result)
   execute_process(COMMAND ${PKG_CONFIG_ENVIRONMENT} ${PKG_CONFIG} ${ARGN} libbpf
@@ -34,16 +38,15 @@ ask_pkg_config(ignored "--atleast-version=1.0" --exists --print-errors)
 ask_pkg_config(LIBBPF_COMPILE --cflags)
 ask_pkg_config(LIBBPF_LINK --libs)
 
-# Debian keeps <asm/types.h> in a folder of the machine's; what is taken from there is the same on all of them.
-execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-multiarch
+# The objects are the same for all machines, so this one's headers will do. Debian keeps <asm/types.h> in a folder of the machine's.
+execute_process(COMMAND cc -print-multiarch
   OUTPUT_VARIABLE MACHINE_HEADERS OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 set(PROBES hooks conntrack sockets)
 set(PROBE_OBJECTS "")
 foreach(probe ${PROBES})
   set(object ${CMAKE_BINARY_DIR}/probe-${probe}.bpf.o)
   add_custom_command(OUTPUT ${object}
-    COMMAND ${CLANG} -O2 -g -Wall -Wextra -Werror -target bpfel -mcpu=v3 ${LIBBPF_COMPILE}
-      -idirafter ${CMAKE_SYSROOT}/usr/include/${MACHINE_HEADERS} -idirafter ${CMAKE_SYSROOT}/usr/include
+    COMMAND ${CLANG} -O2 -g -Wall -Wextra -Werror -target bpfel -mcpu=v3 -idirafter /usr/include/${MACHINE_HEADERS}
       -c ${CMAKE_CURRENT_SOURCE_DIR}/bpf/probe-${probe}.bpf.c -o ${object}
     COMMAND ${LLVM_STRIP} -g ${object}
     DEPENDS bpf/probe-${probe}.bpf.c)
@@ -53,5 +56,7 @@ endforeach()
 add_addon(switchyard_bpf cpp/bpf_addon.cc cpp/bpf_calls.cc cpp/bpf_object.cc cpp/bpf_probe.cc)
 set_source_files_properties(cpp/bpf_probe.cc PROPERTIES OBJECT_DEPENDS "${PROBE_OBJECTS}")
 target_compile_definitions(switchyard_bpf PRIVATE SWITCHYARD_PROBES="${CMAKE_BINARY_DIR}")
-target_compile_options(switchyard_bpf PRIVATE ${LIBBPF_COMPILE})
+target_compile_options(switchyard_bpf PRIVATE ${LIBBPF_COMPILE} ${BPF_PLACES})
 target_link_libraries(switchyard_bpf PRIVATE ${LIBBPF_LINK})
+# Where the library was found says nothing about the machine that runs this.
+set_target_properties(switchyard_bpf PROPERTIES SKIP_BUILD_RPATH ON)

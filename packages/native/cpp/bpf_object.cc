@@ -90,11 +90,7 @@ class Loader {
 
   bool SetConstant(const Named& constant) {
     const btf* types = bpf_object__btf(object_);
-    bpf_map* section = nullptr;
-    bpf_map* map = nullptr;
-    bpf_object__for_each_map(map, object_) {
-      if (strstr(bpf_map__name(map), ".rodata") != nullptr) section = map;
-    }
+    bpf_map* section = FindSection(".rodata");
     const int id = types == nullptr ? -ENOENT : btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC);
     if (section == nullptr || id < 0) return false;
     size_t size = 0;
@@ -110,6 +106,17 @@ class Loader {
       return bpf_map__set_initial_value(section, image.data(), size) == 0;
     }
     return false;
+  }
+
+  // libbpf puts the beginning of the object's name before the section's.
+  bpf_map* FindSection(const std::string& name) {
+    bpf_map* map = nullptr;
+    bpf_object__for_each_map(map, object_) {
+      const std::string full = bpf_map__name(map);
+      const bool ends = full.size() >= name.size() && full.compare(full.size() - name.size(), name.size(), name) == 0;
+      if (bpf_map__is_internal(map) && ends) return map;
+    }
+    return nullptr;
   }
 
   static void Store(uint8_t* target, uint64_t value, uint32_t size) {

@@ -38,7 +38,7 @@ export async function cleanUp(options: CleanUpOptions, signal: AbortSignal): Pro
   for (const ipFamily of ipFamilies) {
     removals.push(await removalOf(() => cleanBackend('nftables', backendHost, ipFamily, signal), signal));
   }
-  removals.push(await removeEbpfState({ backendHost, files, ipFamilies }, signal));
+  removals.push(await removeEbpfState({ backendHost, ipFamilies }, signal));
   removals.push(port === undefined ? await removeOwnChains(options, signal) : await handOver(options, port, signal));
   if (kubeProxy) {
     const { runner } = backendHost;

@@ -1,5 +1,5 @@
 import { noopLogger, seconds } from '@switchyard/core';
-import type { CommandResult, KernelFiles } from '@switchyard/host';
+import type { CommandResult } from '@switchyard/host';
 import { expect, test } from 'vitest';
 import type { BackendHost } from '../backends.ts';
 import { removeEbpfState } from './ebpf-state.ts';
@@ -19,44 +19,33 @@ function host(tables: CommandResult): BackendHost {
     tcpBeLiberal: false,
     syncPeriod: seconds(30),
     cgroup: undefined,
-    bpffs: '/sys/fs/bpf',
+    bpffs: '/nowhere',
     interfaces: [],
     northSouth: 'auto',
     socketLb: 'all',
   };
 }
 
-/** A mount namespace with a BPF file system there. */
-const mountedAt = (path: string): KernelFiles => ({
-  read: (file) =>
-    file === '/proc/self/mountinfo'
-      ? `22 1 0:20 / /sys rw - sysfs sysfs rw\n35 22 0:31 / ${path} rw shared:9 - bpf bpf rw,mode=700`
-      : undefined,
-  write: () => undefined,
-});
-
-const remove = (tables: CommandResult, files: KernelFiles) =>
-  removeEbpfState({ backendHost: host(tables), files, ipFamilies: ['IPv4'] }, signal);
+/** On a machine without a bpffs there. */
+const remove = (tables: CommandResult) => removeEbpfState({ backendHost: host(tables), ipFamilies: ['IPv4'] }, signal);
 
 test.each([
   ['there are neither tables nor a bpffs', empty],
   ['there are tables of another mode only', { ...empty, stdout: 'table inet switchyard\ntable inet switchyard-2\n' }],
   ['the kernel has no nftables', { exitCode: 1, stdout: '', stderr: 'Error: No such file or directory' }],
 ])('nothing is left where %s', async (_, tables) => {
-  expect(await remove(tables, mountedAt('/elsewhere'))).toEqual({ removed: [], kept: [], skipped: [], failures: [] });
+  expect(await remove(tables)).toEqual({ removed: [], kept: [], skipped: [], failures: [] });
 });
 
 test('tables without the bpffs of the node are a failure that says what to do, and stay as the only sign', async () => {
-  const { removed, failures } = await remove(ours, mountedAt('/elsewhere'));
+  const { removed, failures } = await remove(ours);
   expect(removed).toEqual([]);
   expect(failures.map(({ message }) => message)).toEqual([
-    expect.stringMatching(
-      /table inet switchyard-ebpf\).* no bpffs is mounted at \/sys\/fs\/bpf.*; run --cleanup where/,
-    ),
+    expect.stringMatching(/table inet switchyard-ebpf\).* no bpffs is mounted at \/nowhere.*; run --cleanup where/),
   ]);
 });
 
 test('tables that cannot be listed are a failure', async () => {
-  const { failures } = await remove({ exitCode: 1, stdout: '', stderr: 'Operation not permitted' }, mountedAt('/x'));
+  const { failures } = await remove({ exitCode: 1, stdout: '', stderr: 'Operation not permitted' });
   expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining('not permitted') as string })]);
 });

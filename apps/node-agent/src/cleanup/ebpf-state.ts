@@ -1,5 +1,5 @@
 import { HostError, type IpFamily, seconds } from '@switchyard/core';
-import { commandFailed, isProgramMissing, type KernelFiles } from '@switchyard/host';
+import { commandFailed, isProgramMissing } from '@switchyard/host';
 import type { BackendHost } from '../backends.ts';
 import { cleanBackend } from './clean-backend.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
@@ -7,7 +7,6 @@ import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal
 /** Where the ebpf mode may have left something. */
 export interface EbpfPlace {
   readonly backendHost: BackendHost;
-  readonly files: KernelFiles;
   readonly ipFamilies: readonly IpFamily[];
 }
 
@@ -20,10 +19,10 @@ const tablePrefix = 'switchyard-ebpf';
  * programs may go on forwarding, and the tables are the only sign of them. Never throws but for an abort.
  */
 export async function removeEbpfState(place: EbpfPlace, signal: AbortSignal): Promise<Removal> {
-  const { backendHost, files, ipFamilies } = place;
+  const { backendHost, ipFamilies } = place;
   const unseen = await removalOf(() => refuseUnseenPins(place, signal), signal);
   if (unseen.failures.length > 0) return unseen;
-  if (!hasBpffs(files, backendHost.bpffs)) return nothingRemoved;
+  if (!(await hasBpffs(backendHost))) return nothingRemoved;
   const removals: Removal[] = [];
   for (const ipFamily of ipFamilies) {
     removals.push(await removalOf(() => cleanBackend('ebpf', backendHost, ipFamily, signal), signal));
@@ -31,15 +30,14 @@ export async function removeEbpfState(place: EbpfPlace, signal: AbortSignal): Pr
   return joinRemovals(removals);
 }
 
-async function refuseUnseenPins({ backendHost, files }: EbpfPlace, signal: AbortSignal): Promise<Removal> {
-  const { bpffs } = backendHost;
-  if (hasBpffs(files, bpffs)) return nothingRemoved;
+async function refuseUnseenPins({ backendHost }: EbpfPlace, signal: AbortSignal): Promise<Removal> {
+  if (await hasBpffs(backendHost)) return nothingRemoved;
   const tables = await ebpfTables(backendHost, signal);
   if (tables.length === 0) return nothingRemoved;
   throw new HostError(
     'cleanup.unseen',
     `the ebpf mode was here (nftables table inet ${tables.join(', ')}), and its programs cannot be removed: no bpffs is mounted at ` +
-      `${bpffs}, where they are pinned; run --cleanup where the node's bpffs is mounted (--switchyard-ebpf-bpffs says where)`,
+      `${backendHost.bpffs}, where they are pinned; run --cleanup where the node's bpffs is mounted (--switchyard-ebpf-bpffs says where)`,
   );
 }
 
@@ -59,11 +57,8 @@ async function ebpfTables({ runner }: Pick<BackendHost, 'runner'>, signal: Abort
   }
 }
 
-/** Whether a BPF file system is mounted there, in this mount namespace. */
-function hasBpffs(files: KernelFiles, path: string): boolean {
-  const mounts = files.read('/proc/self/mountinfo') ?? '';
-  return mounts.split('\n').some((line) => {
-    const [mount = '', kind = ''] = line.split(' - ');
-    return kind.startsWith('bpf ') && mount.split(' ')[4] === path;
-  });
+/** Of this mount namespace. Needs no addon. */
+async function hasBpffs({ bpffs }: Pick<BackendHost, 'bpffs'>): Promise<boolean> {
+  const { isBpffs } = await import('@switchyard/native');
+  return isBpffs(bpffs);
 }

@@ -1,5 +1,5 @@
 import { noopLogger, seconds } from '@switchyard/core';
-import type { CommandResult, CommandRunner, KernelFiles } from '@switchyard/host';
+import type { CommandResult, CommandRunner } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
 import type { BackendHost } from '../backends.ts';
 import { cleanUp } from './clean-up.ts';
@@ -10,9 +10,6 @@ const chains = '*nat\n:POSTROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A POST
 const mark = '*mangle\n:SWITCHYARD - [0:0]\n-A SWITCHYARD -m comment --comment "switchyard 1 5"\nCOMMIT\n';
 const forward =
   '*filter\n:FORWARD DROP [0:0]\n:KUBE-FORWARD - [0:0]\n-A FORWARD -j KUBE-FORWARD\n-A KUBE-FORWARD -j ACCEPT\nCOMMIT\n';
-
-/** A kernel without anything to read. */
-const noFiles: KernelFiles = { read: () => undefined, write: () => undefined };
 
 /** A machine without nft, and with these rules by program; tables of the name `refused` cannot be written, those of `unreadable` not read. */
 function machine(saves: Readonly<Record<string, string>>, refused?: string, unreadable?: string) {
@@ -44,14 +41,14 @@ function machine(saves: Readonly<Record<string, string>>, refused?: string, unre
     tcpBeLiberal: false,
     syncPeriod: seconds(30),
     cgroup: undefined,
-    bpffs: '/sys/fs/bpf',
+    bpffs: '/nowhere',
     interfaces: [],
     northSouth: 'auto',
     socketLb: 'all',
   };
   const left = (kubeProxyRules: 'remove' | 'keep'): Promise<LeftRules> =>
     removeLeftRules(
-      { mode: 'nftables', variant: undefined, kubeProxyRules, backendHost: host, files: noFiles, ipFamilies: ['IPv4'] },
+      { mode: 'nftables', variant: undefined, kubeProxyRules, backendHost: host, ipFamilies: ['IPv4'] },
       signal,
     );
   return { written, host, left };
@@ -90,7 +87,6 @@ test('the iptables mode does not touch the variant that it writes, and no iptabl
     mode: 'iptables',
     kubeProxyRules: 'remove',
     backendHost: host,
-    files: noFiles,
     ipFamilies: ['IPv4'],
   } as const;
   await removeLeftRules({ ...options, variant: undefined }, signal);

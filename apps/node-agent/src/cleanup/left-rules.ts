@@ -8,7 +8,6 @@ import {
   type IptablesSave,
   type IptablesVariant,
   isBirthmarked,
-  type KernelFiles,
   nothingUnwanted,
   type RemovalWish,
 } from '@switchyard/host';
@@ -27,7 +26,6 @@ export interface LeftRulesOptions {
   readonly variant: IptablesVariant | undefined;
   readonly kubeProxyRules: 'remove' | 'keep';
   readonly backendHost: BackendHost;
-  readonly files: KernelFiles;
   readonly ipFamilies: readonly IpFamily[];
 }
 

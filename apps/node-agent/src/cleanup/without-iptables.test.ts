@@ -71,7 +71,7 @@ test('a clean-up without iptables is not complete where the kernel has tables of
     tcpBeLiberal: false,
     syncPeriod: seconds(30),
     cgroup: undefined,
-    bpffs: '/sys/fs/bpf',
+    bpffs: '/nowhere',
     interfaces: [],
     northSouth: 'auto',
     socketLb: 'all',

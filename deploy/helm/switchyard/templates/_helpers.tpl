@@ -30,6 +30,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.settings }}
 - --switchyard-config=/etc/switchyard/config.yaml
 {{- end }}
+{{- if eq .Values.dataplane "ebpf" }}
+- --switchyard-ebpf-cgroup=/run/switchyard/cgroup
+- --switchyard-ebpf-bpffs=/run/switchyard/bpf
+{{- end }}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
@@ -45,6 +49,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- /* Whether iptables-legacy may be used: `true`, or nothing. */ -}}
 {{- define "switchyard.usesLegacyIptables" -}}
 {{- if or .Values.removeLegacyIptablesRules (eq .Values.dataplane "iptables") -}}true{{- end -}}
+{{- end }}
+
+{{- /*
+BPF and PERFMON load programs, NET_ADMIN attaches them, SYS_ADMIN enters pods' network namespaces and finds by id what an earlier agent left.
+*/ -}}
+{{- define "switchyard.capabilities" -}}
+{{- $names := list "NET_ADMIN" }}
+{{- if eq .Values.dataplane "ebpf" }}{{- $names = list "BPF" "NET_ADMIN" "PERFMON" "SYS_ADMIN" }}{{- end }}
+{{- if include "switchyard.usesLegacyIptables" . }}{{- $names = append $names "NET_RAW" }}{{- end }}
+{{- printf "[%s]" (join ", " $names) }}
 {{- end }}
 
 {{- define "switchyard.configMounts" -}}

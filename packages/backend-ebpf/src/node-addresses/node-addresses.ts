@@ -5,6 +5,9 @@ import { addressBytes } from '../settings/address-bytes.ts';
 import { readEntries } from '../settings/read-entries.ts';
 import { addressFlags } from './address-flags.ts';
 
+/** The part of a forwarding table that is written here. */
+export type AddressesOfTable = Pick<ForwardingTable, 'nodePortCidrs'>;
+
 /** Whose addresses go where. */
 export interface NodeAddressesOptions {
   readonly ipFamily: IpFamily;
@@ -25,7 +28,7 @@ export class NodeAddresses {
   readonly #options: NodeAddressesOptions;
   readonly #read: () => readonly IpAddress[];
   /** Of the last `apply`. */
-  #table: ForwardingTable | undefined;
+  #table: AddressesOfTable | undefined;
   /** What was written last. */
   #written: ReadonlyMap<IpAddress, number> = new Map();
 
@@ -36,7 +39,7 @@ export class NodeAddresses {
   }
 
   /** Writes what differs from what is in the map; returns writes. Throws `NativeError`. */
-  apply(table: ForwardingTable): number {
+  apply(table: AddressesOfTable): number {
     this.#table = table;
     return this.#write();
   }

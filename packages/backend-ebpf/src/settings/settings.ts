@@ -15,18 +15,21 @@ export interface SettingsOptions extends ConfigurationConstants {
   readonly maps: () => Pick<MapSet, 'configuration' | 'pod_cidrs'>;
 }
 
+/** The part of a forwarding table that is written here. */
+export type SettingsOfTable = Pick<ForwardingTable, 'serviceCidrs' | 'podDetector'>;
+
 /** What of a forwarding table belongs to no service and no address: `configuration` and `pod_cidrs`. */
 export class Settings {
   readonly #options: SettingsOptions;
   /** What the last `apply` wrote for. */
-  #table: ForwardingTable | undefined;
+  #table: SettingsOfTable | undefined;
 
   constructor(options: SettingsOptions) {
     this.#options = options;
   }
 
   /** Writes what differs from what is in the maps; returns writes. To be called before the programs are attached. Throws `NativeError`. */
-  apply(table: ForwardingTable): number {
+  apply(table: SettingsOfTable): number {
     this.#table = table;
     const { configuration, pod_cidrs } = this.#options.maps();
     const current = wordsOf(configuration);
@@ -48,7 +51,7 @@ export class Settings {
   }
 }
 
-function configuredOf({ serviceCidrs, podDetector }: ForwardingTable): ConfiguredSettings {
+function configuredOf({ serviceCidrs, podDetector }: SettingsOfTable): ConfiguredSettings {
   return { serviceCidrs, hasPodDetector: podDetector.kind !== 'none' };
 }
 

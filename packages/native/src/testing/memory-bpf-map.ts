@@ -2,12 +2,12 @@ import { constants } from 'node:os';
 import { UsageError } from '@switchyard/core';
 import { bpfError, type CommandName } from '../bpf/call.ts';
 import { batchError } from '../bpf/map-batches.ts';
-import { checkLength, checkMmapable, isArray, roundUp8, transferredSize } from '../bpf/map-layout.ts';
+import { checkLength, checkMmapable, roundUp8, transferredSize } from '../bpf/map-layout.ts';
 import type { BpfEntries, BpfMap, BpfMapShape, BpfUpdateMode } from '../bpf/types.ts';
 import { NativeError } from '../native-error.ts';
 import { ArrayElements, type Elements, HashElements, LpmElements } from './memory-elements.ts';
 
-const { EINVAL } = constants.errno;
+const { ENOENT } = constants.errno;
 let nextId = 1;
 
 /** How a map in memory is made. */
@@ -48,8 +48,9 @@ export class MemoryBpfMap implements BpfMap {
 
   delete(key: Uint8Array): boolean {
     this.#checkKey(key);
-    if (isArray(this.shape)) throw this.#refusal('MAP_DELETE_ELEM', 'delete', EINVAL);
-    return this.#elements.delete(key);
+    const errno = this.#elements.delete(key);
+    if (errno === 0 || errno === ENOENT) return errno === 0;
+    throw this.#refusal('MAP_DELETE_ELEM', 'delete', errno);
   }
 
   updateBatch(keys: Uint8Array, values: Uint8Array, count: number): void {
@@ -84,6 +85,10 @@ export class MemoryBpfMap implements BpfMap {
       values.set(value, index * this.#valueSize);
     }
     return { count: all.length, keys, values };
+  }
+
+  *slices(): Generator<BpfEntries, void, undefined> {
+    yield this.entries();
   }
 
   values(): Uint8Array {

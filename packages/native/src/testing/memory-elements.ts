@@ -9,8 +9,8 @@ export interface Elements {
   /** The value itself, not a copy. */
   lookup(key: Uint8Array): Uint8Array | undefined;
   update(key: Uint8Array, value: Uint8Array, mode: BpfUpdateMode): number;
-  /** Whether it was there. */
-  delete(key: Uint8Array): boolean;
+  /** `ENOENT` when it was not there. */
+  delete(key: Uint8Array): number;
   all(): readonly (readonly [key: Uint8Array, value: Uint8Array])[];
 }
 
@@ -42,8 +42,8 @@ export class ArrayElements implements Elements {
     return 0;
   }
 
-  delete(): boolean {
-    return false;
+  delete(): number {
+    return EINVAL;
   }
 
   all(): readonly (readonly [Uint8Array, Uint8Array])[] {
@@ -85,8 +85,8 @@ export class HashElements implements Elements {
     return 0;
   }
 
-  delete(key: Uint8Array): boolean {
-    return this.#byKey.delete(textOf(key));
+  delete(key: Uint8Array): number {
+    return this.#byKey.delete(textOf(key)) ? 0 : ENOENT;
   }
 
   all(): readonly (readonly [Uint8Array, Uint8Array])[] {
@@ -112,7 +112,9 @@ export class LpmElements implements Elements {
   }
 
   lookup(key: Uint8Array): Uint8Array | undefined {
-    for (let bits = prefixLength(key); bits >= 0; bits--) {
+    const most = numberAt(key);
+    if (most > maxBits(key)) return undefined;
+    for (let bits = most; bits >= 0; bits--) {
       const found = this.#byPrefix.get(prefixOf(key, bits));
       if (found !== undefined) return found.value;
     }
@@ -131,8 +133,10 @@ export class LpmElements implements Elements {
     return 0;
   }
 
-  delete(key: Uint8Array): boolean {
-    return this.#byPrefix.delete(prefixOf(key, prefixLength(key)));
+  delete(key: Uint8Array): number {
+    const bits = numberAt(key);
+    if (bits > maxBits(key)) return EINVAL;
+    return this.#byPrefix.delete(prefixOf(key, bits)) ? 0 : ENOENT;
   }
 
   all(): readonly (readonly [Uint8Array, Uint8Array])[] {
@@ -146,10 +150,6 @@ function numberAt(key: Uint8Array): number {
 
 function maxBits(key: Uint8Array): number {
   return (key.length - 4) * 8;
-}
-
-function prefixLength(key: Uint8Array): number {
-  return Math.min(numberAt(key), maxBits(key));
 }
 
 /** The first `bits` bits behind the length, and how many they are. */

@@ -47,7 +47,7 @@ export class LabAgent implements AsyncDisposable {
    * Nodes, without which it does not begin.
    */
   async reset(scenario: Scenario, mode: LabMode, signal: AbortSignal): Promise<void> {
-    const flags = [...mode.flags, ...flagsOf(scenario, this.#folder)];
+    const flags = [...mode.flags(this.#node), ...flagsOf(scenario, this.#folder)];
     const isRunning = this.#process !== undefined && flags.join(' ') === this.#flags.join(' ');
     if (!isRunning) {
       await this.kill();

@@ -1,4 +1,5 @@
 import type { DataplaneMode } from '@switchyard/core';
+import { type Lab, type LabNode, proxyModeFlags } from '@switchyard/lab';
 import type { BackendHarness } from '../../src/index.ts';
 import { iptablesHarness } from '../unit/iptables-harness.ts';
 import { nftablesHarness } from '../unit/nftables-harness.ts';
@@ -7,18 +8,31 @@ import { nftablesHarness } from '../unit/nftables-harness.ts';
 export interface LabMode {
   readonly name: string;
   readonly dataplane: DataplaneMode;
-  readonly flags: readonly string[];
+  /** What tells the agent of a node its mode. */
+  readonly flags: (node: LabNode) => readonly string[];
+  /** Why this machine's labs cannot run it, in words; undefined where they can. Absent: every lab can. */
+  readonly obstacle?: (lab: Lab) => string | undefined;
   readonly harness: BackendHarness;
 }
 
-/** Both dataplanes, and both variants of iptables. */
-export const labModes: readonly LabMode[] = [
-  { name: 'nftables', dataplane: 'nftables', flags: ['--proxy-mode=nftables'], harness: nftablesHarness },
-  ...(['nft', 'legacy'] as const).map((variant) => ({
-    name: `iptables-${variant}`,
-    dataplane: 'iptables' as const,
-    // The default of a second between two applies would be most of what the scenarios wait for.
-    flags: ['--proxy-mode=iptables', `--switchyard-iptables-variant=${variant}`, '--iptables-min-sync-period=1ms'],
-    harness: iptablesHarness({ variant, hasAccounting: true }),
-  })),
-];
+const nftables: LabMode = {
+  name: 'nftables',
+  dataplane: 'nftables',
+  flags: (node) => proxyModeFlags(node, 'nftables'),
+  harness: nftablesHarness,
+};
+
+const [nft, legacy] = (['nft', 'legacy'] as const).map((variant): LabMode => ({
+  name: `iptables-${variant}`,
+  dataplane: 'iptables',
+  // The default of a second between two applies would be most of what the scenarios wait for.
+  flags: (node) => [
+    ...proxyModeFlags(node, 'iptables'),
+    `--switchyard-iptables-variant=${variant}`,
+    '--iptables-min-sync-period=1ms',
+  ],
+  harness: iptablesHarness({ variant, hasAccounting: true }),
+})) as [LabMode, LabMode];
+
+/** Every dataplane in every variant. Those of a lane run one after the other in the same labs, the lanes side by side. */
+export const labLanes: readonly (readonly LabMode[])[] = [[nftables], [nft], [legacy]];

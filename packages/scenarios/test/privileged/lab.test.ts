@@ -1,67 +1,56 @@
-import { type IpFamily, ipFamilies } from '@switchyard/core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  allScenarios,
-  type AltitudeResult,
-  compareAltitudes,
-  disagreementText,
-  runOnBackend,
-  runOnTable,
-  type Scenario,
-} from '../../src/index.ts';
-import { runInLab } from '../lab/run-in-lab.ts';
-import { Stage } from '../lab/stage.ts';
-import { type LabMode, labModes } from '../lab/lab-mode.ts';
+import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest';
+import { compareAltitudes, disagreementText, runOnBackend, runOnTable } from '../../src/index.ts';
+import { labLanes } from '../lab/lab-mode.ts';
+import { isInLab, LabRuns, runsOf } from '../lab/lab-runs.ts';
 
 const { signal } = new AbortController();
-const stages = new Map<IpFamily, Stage>();
-
-beforeAll(async () => {
-  const inLab = labModes.flatMap(({ dataplane }) => allScenarios(dataplane)).filter(isInLab);
-  const open = async (family: IpFamily): Promise<unknown> =>
-    stages.set(family, await Stage.open(`scen${family.slice(-1)}`, inLab, signal));
-  await Promise.all(ipFamilies.map(open));
+const modes = labLanes.flat().map((mode) => {
+  const runs = runsOf(mode).map((run) => ({ run, title: titleOf(run.scenario) }));
+  return { name: `altitude 3 (${mode.name}): real packets do what every scenario says`, runs };
 });
+let labs: LabRuns | undefined;
 
-afterAll(async () => {
-  await Promise.all([...stages.values()].map((stage) => stage[Symbol.asyncDispose]()));
-});
-
-/** One after the other in the same labs: to build them takes as long as a third of the scenarios. */
-describe.each(labModes)('altitude 3 ($name): real packets do what every scenario says', (mode) => {
-  const scenarios = allScenarios(mode.dataplane);
-  const runs = scenarios.map((scenario) => ({
-    title: `${scenario.id} ${scenario.ipFamily}: ${scenario.name}`,
-    scenario,
-  }));
-
-  test.for(runs)('$title', async ({ scenario }, { skip }) => {
-    skip(!isInLab(scenario), scenario.altitudes.because);
-    // Drops are waits: the other family, in a lab of its own, goes on meanwhile.
-    for (const twin of scenarios.filter(({ id }) => id === scenario.id)) start(twin, mode).catch(() => undefined);
-    const real = await start(scenario, mode);
-    const rendered = await runOnBackend(scenario, mode.harness, {}, signal);
-    const disagreements = compareAltitudes(scenario, [runOnTable(scenario), rendered, real]);
-    expect(disagreementText(disagreements)).toBe('');
+// oxlint-disable-next-line no-empty-pattern -- vitest takes nothing but a pattern there
+beforeAll(({}, file) => {
+  // Those that were asked for by name, if any were.
+  const asked = file.tasks.flatMap((suite) => {
+    const names = new Set(suite.type === 'suite' ? suite.tasks.filter(isAsked).map(({ name }) => name) : []);
+    return modes.find(({ name }) => name === suite.name)?.runs.filter(({ title }) => names.has(title)) ?? [];
   });
+  labs = new LabRuns(new Set(asked.map(({ run }) => run).filter(({ scenario }) => isInLab(scenario))), signal);
 });
 
-const started = new Map<Scenario, Promise<AltitudeResult>>();
-/** What goes on in each lab; the next scenario waits for it, however it ends. */
-const busy = new Map<IpFamily, Promise<unknown>>();
+afterAll(() => labs?.[Symbol.asyncDispose]());
 
-/** The scenario's run in the lab of its family; the same one each time. */
-function start(scenario: Scenario, mode: LabMode): Promise<AltitudeResult> {
-  const { ipFamily } = scenario;
-  const stage = stages.get(ipFamily);
-  if (stage === undefined) throw new Error(`there is no lab for ${ipFamily}`);
-  const go = (): Promise<AltitudeResult> => runInLab(scenario, { stage, mode }, signal);
-  const run = started.get(scenario) ?? (busy.get(ipFamily) ?? Promise.resolve()).then(go, go);
-  started.set(scenario, run);
-  busy.set(ipFamily, run);
-  return run;
+// In loops, because names in `each` are shortened, and it is names that tell what was asked for.
+for (const { name, runs } of modes) {
+  describe(name, () => {
+    for (const { title, run } of runs) test(title, (context) => checked(run, context));
+  });
 }
 
-function isInLab({ altitudes }: Scenario): boolean {
-  return altitudes.run.includes('lab');
+async function checked(run: Parameters<LabRuns['result']>[0], { skip }: TestContext): Promise<void> {
+  const { scenario, mode } = run;
+  skip(!isInLab(scenario), scenario.altitudes.because);
+  const real = await labs!.result(run);
+  if (real.status === 'cannot') return skip(real.because);
+  const rendered = await runOnBackend(scenario, mode.harness, {}, signal);
+  const disagreements = compareAltitudes(scenario, [runOnTable(scenario), rendered, real.result]);
+  expect(disagreementText(disagreements)).toBe('');
+}
+
+function isAsked({ mode }: { readonly mode: string }): boolean {
+  return mode === 'run' || mode === 'queued';
+}
+
+function titleOf({
+  id,
+  ipFamily,
+  name,
+}: {
+  readonly id: string;
+  readonly ipFamily: string;
+  readonly name: string;
+}): string {
+  return `${id} ${ipFamily}: ${name}`;
 }

@@ -1,3 +1,4 @@
+import { dataplaneModes } from '@switchyard/core';
 import { expandStates, type Sequence } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { TableApplier } from '../../src/apply-until-done.ts';
@@ -36,25 +37,22 @@ async function check(scenario: Scenario, seeing: Seeing): Promise<void> {
 }
 
 /** A scenario under another order of events holds as it is written: what must happen depends on the state alone. */
-describe.each(['nftables', 'iptables'] as const)(
-  'altitude 1 (%s), states reversed, squashed, doubled, emptied',
-  (mode) => {
-    const runs = allScenarios(mode).map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
+describe.each(dataplaneModes)('altitude 1 (%s), states reversed, squashed, doubled, emptied', (mode) => {
+  const runs = allScenarios(mode).map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
 
-    test.for(runs)('$title', async ({ scenario }, { skip }) => {
-      skip(!scenario.altitudes.run.includes('table'), scenario.altitudes.because);
-      await check(scenario, async ({ steps }, looksAt) => {
-        const all = new ScenarioTables(scenario);
-        return steps.flatMap(({ batch, cluster }) => {
-          const tables = all.deliver(batch);
-          return looksAt(cluster).map((look) =>
-            look.kind === 'flow' ? flowOnTable(scenario, tables, look) : healthOnTable(tables, look),
-          );
-        });
+  test.for(runs)('$title', async ({ scenario }, { skip }) => {
+    skip(!scenario.altitudes.run.includes('table'), scenario.altitudes.because);
+    await check(scenario, async ({ steps }, looksAt) => {
+      const all = new ScenarioTables(scenario);
+      return steps.flatMap(({ batch, cluster }) => {
+        const tables = all.deliver(batch);
+        return looksAt(cluster).map((look) =>
+          look.kind === 'flow' ? flowOnTable(scenario, tables, look) : healthOnTable(tables, look),
+        );
       });
     });
-  },
-);
+  });
+});
 
 describe.each(harnesses)('altitude 2 ($name), states reversed, squashed, doubled, emptied', (harness) => {
   const runs = allScenarios(harness.dataplane).map((scenario) => ({

@@ -1,0 +1,82 @@
+import type { ServicePortKey } from '@switchyard/core';
+import { ManualClock } from '@switchyard/core/testing';
+import { MemoryBpfMap } from '@switchyard/native/testing';
+import { describe, expect, test } from 'vitest';
+import { mapShapes, smallestSizes } from '../layouts.ts';
+import { clearStatistics, ServiceStatistics } from './service-statistics.ts';
+
+const { signal } = new AbortController();
+const [cart, shoes] = ['shop/cart:/TCP', 'shop/shoes:/TCP'] as [ServicePortKey, ServicePortKey];
+const idle = { connections: 0, drops: { noLocalEndpoint: 0, noEndpoints: 0, sourceRange: 0 } };
+const noDrops = idle.drops;
+
+function bench() {
+  const statistics = new MemoryBpfMap(mapShapes(smallestSizes).statistics, { cpus: 2 });
+  const reader = new ServiceStatistics(new ManualClock());
+  const read = (ids: Readonly<Record<ServicePortKey, number>>, known: readonly ServicePortKey[] = []) => {
+    const services = Object.entries(ids).map(([key, id]) => ({ key: key as ServicePortKey, id }));
+    return reader.read({ statistics, services, isKnown: (key) => known.includes(key) }, signal);
+  };
+  /** What programs counted for an id: four numbers for each CPU. */
+  const count = (id: number, ...cpus: readonly (readonly number[])[]): void =>
+    statistics.update(Uint8Array.of(id, 0, 0, 0), new Uint8Array(BigUint64Array.from(cpus.flat().map(BigInt)).buffer));
+  return { statistics, reader, read, count };
+}
+
+describe('ServiceStatistics', () => {
+  test('CPUs are added up, and each number is where it belongs', async () => {
+    const { read, count } = bench();
+    count(5, [1, 2, 3, 4], [10, 20, 30, 2 ** 40]);
+    expect(await read({ [cart]: 5, [shoes]: 6 })).toEqual(
+      new Map([
+        [cart, { connections: 11, drops: { noLocalEndpoint: 22, noEndpoints: 33, sourceRange: 2 ** 40 + 4 } }],
+        [shoes, idle],
+      ]),
+    );
+  });
+
+  test('a new process goes on from what the kernel has', async () => {
+    const { read, count, statistics } = bench();
+    count(5, [3, 0, 0, 0], [0, 0, 0, 0]);
+    await read({ [cart]: 5 });
+    const next = new ServiceStatistics(new ManualClock());
+    const services = [{ key: cart, id: 5 }];
+    const totals = await next.read({ statistics, services, isKnown: () => false }, signal);
+    expect(totals.get(cart)?.connections).toBe(3);
+  });
+
+  test('an id that has a new owner counts for that one, from zero once it is cleared', async () => {
+    const { read, count, statistics } = bench();
+    count(5, [3, 1, 0, 0], [0, 0, 0, 0]);
+    await read({ [cart]: 5 });
+    clearStatistics(statistics, 5);
+    count(5, [0, 0, 0, 0], [2, 0, 0, 0]);
+    expect(await read({ [shoes]: 5 })).toEqual(new Map([[shoes, { connections: 2, drops: noDrops }]]));
+  });
+
+  test('a service that gets another id keeps its totals', async () => {
+    const { read, count } = bench();
+    count(5, [3, 0, 0, 0], [0, 0, 0, 0]);
+    await read({ [cart]: 5 });
+    count(6, [1, 0, 0, 0], [0, 0, 0, 0]);
+    expect((await read({ [cart]: 6 })).get(cart)?.connections).toBe(4);
+  });
+
+  test('a service that is gone is forgotten, one that could not be written is not', async () => {
+    const { read, count } = bench();
+    count(5, [3, 0, 0, 0], [0, 0, 0, 0]);
+    count(6, [4, 0, 0, 0], [0, 0, 0, 0]);
+    await read({ [cart]: 5, [shoes]: 6 });
+    await read({}, [shoes]);
+    expect(await read({ [shoes]: 7 })).toEqual(new Map([[shoes, { connections: 4, drops: noDrops }]]));
+    expect((await read({ [cart]: 8 })).get(cart)?.connections).toBe(0);
+  });
+
+  test('an id that counted nothing is not written to clear it', () => {
+    const { statistics, count } = bench();
+    clearStatistics(statistics, 5);
+    count(6, [1, 0, 0, 0], [0, 0, 0, 1]);
+    clearStatistics(statistics, 6);
+    expect(statistics.lookup(Uint8Array.of(6, 0, 0, 0))?.every((byte) => byte === 0)).toBe(true);
+  });
+});

@@ -1,0 +1,195 @@
+import {
+  type ForwardingTable,
+  type ServiceForwarding,
+  type ServicePortKey,
+  type TableDelta,
+  UsageError,
+} from '@switchyard/core';
+import type { MapSet } from '../kernel/kernel.ts';
+import { type MapSizes, noId } from '../layouts.ts';
+import { adoptMaps, claimServices, isGuard, liveServices } from './adopt.ts';
+import { addressAt } from './address-words.ts';
+import { ApplyRun, type GoneEndpoint, type Placed, type WriterParts } from './apply-run.ts';
+import { repairDamage, scanDamage } from './damage.ts';
+import { FrontendWriter } from './frontend-writer.ts';
+import { GuardCounts } from './guard-counts.ts';
+import { doubled, isLarger, largerSizes, neededSizes } from './map-sizes.ts';
+import { MapState, type MapStateOptions } from './map-state.ts';
+import { type MapFullError, SetWriter } from './set-writer.ts';
+
+/** What an apply did. */
+export interface WriteResult {
+  /** Stores, entries written and entries deleted. */
+  readonly writes: number;
+  /** Services that are not as they should be, and why; everything else is. */
+  readonly failed: ReadonlyMap<ServicePortKey, Error>;
+  /** UDP endpoints that no longer exist: sockets connected to them may be destroyed. */
+  readonly gone: readonly GoneEndpoint[];
+  /** Some failed because maps were too small: grow them to these sizes, call `moveTo`, and apply again. */
+  readonly grow?: MapSizes;
+  /** Why something that nobody asks for is still there. */
+  readonly unremoved?: Error;
+}
+
+/** A Service that programs know by an id. */
+export interface IdentifiedService {
+  readonly key: ServicePortKey;
+  readonly id: number;
+}
+
+/** What is to be written. */
+interface Changes {
+  readonly upserted: Iterable<ServiceForwarding>;
+  readonly removed: Iterable<ServicePortKey>;
+}
+
+const sizeOfMap: Readonly<Record<MapFullError['map'], keyof MapSizes>> = {
+  services: 'services',
+  endpoints: 'endpoints',
+  slots: 'slots',
+  frontends: 'frontends',
+  source_ranges: 'sourceRanges',
+};
+
+/**
+ * Makes the maps of one family hold a forwarding table, and keeps a copy of what it wrote. Programs read while it writes: at no
+ * moment do they see half of a change (docs/design/ebpf-maps.md). Synchronous; only full applies take long.
+ */
+export class ServiceWriter {
+  readonly #parts: WriterParts;
+  /** Ids that were found in the maps and are no Service's. */
+  #orphans: readonly Placed[] = [];
+  #isAdopted = false;
+  /** What was found in the maps has not been compared with a table. */
+  #isFound = false;
+  /** Among the frontends are some of nobody. */
+  #hasStrays = false;
+  #repairs = 0;
+
+  constructor(maps: MapSet, options: MapStateOptions) {
+    const state = new MapState(maps, options);
+    this.#parts = {
+      state,
+      sets: new SetWriter(state),
+      frontends: new FrontendWriter(state),
+      guards: new GuardCounts(),
+      placed: new Map(),
+    };
+  }
+
+  /** The sizes of the maps it writes to. */
+  get sizes(): MapSizes {
+    return this.#parts.state.sizes;
+  }
+
+  /** All Services that have an id: whose counters stand where in `statistics`. */
+  *services(): Generator<IdentifiedService, void, undefined> {
+    for (const [key, { id }] of this.#parts.placed) if (id !== noId) yield { key, id };
+  }
+
+  /** Sizes in which the table fits, none below those of the maps. Looks at every Service. */
+  neededSizes(table: ForwardingTable): MapSizes {
+    return largerSizes(neededSizes(table), this.sizes);
+  }
+
+  /** From now on it writes to these maps, which hold the same and are larger. */
+  moveTo(maps: MapSet): void {
+    this.#parts.state.attach(maps);
+  }
+
+  /** Forgets everything and takes what the maps hold. The next apply must be a full one. */
+  adopt(): void {
+    const { state, guards, placed } = this.#parts;
+    placed.clear();
+    guards.clear();
+    adoptMaps(state);
+    this.#isAdopted = true;
+    this.#isFound = true;
+    this.#hasStrays = true;
+  }
+
+  /** Makes the maps hold the table, whatever somebody did to them. Adopts them first if nobody did. Throws what the kernel said. */
+  applyFull(table: ForwardingTable): WriteResult {
+    const before = this.#writes;
+    if (!this.#isAdopted) this.adopt();
+    if (this.#isFound) this.#claim(table);
+    else this.repair();
+    const removed = [...this.#parts.placed.keys()].filter((key) => !table.services.has(key));
+    const result = this.#apply({ upserted: table.services.values(), removed }, before);
+    if (result.grow === undefined) return result;
+    return { ...result, grow: largerSizes(result.grow, this.neededSizes(table)) };
+  }
+
+  /** Writes what changed. There must have been a full apply. */
+  applyDelta(delta: TableDelta): WriteResult {
+    if (!this.#isAdopted || this.#isFound) {
+      throw new UsageError('ebpf.noFullApply', 'a difference was to be written before anything was written in full');
+    }
+    return this.#apply(delta, this.#writes);
+  }
+
+  /** What somebody else changed, in words, a bounded part of the maps with each step; nothing may be applied meanwhile. */
+  scanDamage(): Generator<readonly string[], void, undefined> {
+    return scanDamage(this.#parts.state);
+  }
+
+  /** The same in one go. Empty before anything was applied. */
+  findDamage(): readonly string[] {
+    return this.#isAdopted && !this.#isFound ? [...this.scanDamage()].flat() : [];
+  }
+
+  /** Writes everything again that is not as it was written; returns how much. Throws what the kernel said. */
+  repair(): number {
+    const before = this.#writes;
+    this.#repairs += repairDamage(this.#parts.state);
+    return this.#writes - before;
+  }
+
+  get #writes(): number {
+    const { state, frontends } = this.#parts;
+    return state.stores + frontends.writes + state.sourceRanges.writes + this.#repairs;
+  }
+
+  #apply({ upserted, removed }: Changes, before: number): WriteResult {
+    const { placed: all } = this.#parts;
+    const run = new ApplyRun(this.#parts);
+    for (const service of upserted) run.write(service);
+    for (const key of removed) {
+      const placed = all.get(key);
+      if (placed !== undefined) run.remove(placed);
+    }
+    for (const orphan of this.#orphans) run.remove(orphan);
+    run.finish();
+    this.#orphans = this.#orphans.filter(({ id }) => id !== noId);
+    if (this.#hasStrays) this.#sweep(run);
+    const { failed, gone, full, unremoved } = run;
+    const larger = doubled(this.sizes, new Set([...full].map((map) => sizeOfMap[map])));
+    return {
+      writes: this.#writes - before,
+      failed,
+      gone,
+      ...(isLarger(larger, this.sizes) ? { grow: larger } : {}),
+      ...(unremoved === undefined ? {} : { unremoved }),
+    };
+  }
+
+  /** Gives the Services of a table the ids they had, as far as the maps tell. */
+  #claim(table: ForwardingTable): void {
+    const { state, placed } = this.#parts;
+    const claimed = claimServices(state, table);
+    for (const [key, id] of claimed) placed.set(key, { key, id, guards: [] });
+    const ids = new Set(claimed.values());
+    this.#orphans = liveServices(state).flatMap((id) => (ids.has(id) ? [] : [{ key: undefined, id, guards: [] }]));
+    this.#isFound = false;
+  }
+
+  /** Deletes the entries of nobody: guards that no Service wants, and whatever made no sense. */
+  #sweep(run: ApplyRun): void {
+    const { state, guards, frontends } = this.#parts;
+    const strays = state.frontends.entriesOf(noId).filter((entry) => {
+      const key = state.frontends.keyOf(entry);
+      return !isGuard(key) || !guards.has(addressAt(key, 0));
+    });
+    this.#hasStrays = !frontends.delete(undefined, strays, noId) || run.unremoved !== undefined;
+  }
+}

@@ -1,0 +1,219 @@
+import { type Endpoint, HostError, type ServiceForwarding } from '@switchyard/core';
+import { endpointFlags, noId } from '../layouts.ts';
+import { EndpointFinder } from './endpoint-finder.ts';
+import {
+  endpointOwnerWord,
+  endpointStateWord,
+  endpointWords,
+  type MapState,
+  serviceStateWord,
+  serviceWords,
+  type SetWord,
+  setWords,
+} from './map-state.ts';
+import type { RenderedService } from './render-service.ts';
+
+/** A map has no room for a Service; `map` is to grow. */
+export class MapFullError extends HostError {
+  readonly map: 'services' | 'endpoints' | 'slots' | 'frontends' | 'source_ranges';
+
+  constructor(map: MapFullError['map'], what: string, options?: ErrorOptions) {
+    super('ebpf.full', `cannot write ${what}: map ${map} is full; it is written again when the map has grown`, options);
+    this.map = map;
+  }
+}
+
+/** One Service to be written. */
+export interface ServiceChange {
+  readonly id: number;
+  readonly forwarding: ServiceForwarding;
+  readonly rendered: RenderedService;
+  /** Nobody leads to the id yet, and what its record says is of a time long gone. */
+  readonly isNew: boolean;
+}
+
+/** What is left to do for a service once its frontends are written: what they led to before may only go then. */
+export interface Leftovers {
+  readonly service: number;
+  /** Sets that become empty. */
+  readonly emptied: readonly SetWord[];
+  /** Ranges that are no longer used. */
+  readonly ranges: readonly (readonly [base: number, count: number])[];
+  /** Endpoints that lose flags, and those that they keep; 0: it is gone. */
+  readonly endpoints: readonly (readonly [id: number, flags: number])[];
+}
+
+/** One of a service's sets as it is to be. */
+interface WantedSet {
+  readonly set: SetWord;
+  /** Places of the finder, in the order of the set. */
+  readonly places: Uint32Array;
+  readonly isSame: boolean;
+}
+
+const flagOfSet: Readonly<Record<SetWord, number>> = { 0: endpointFlags.inCluster, 1: endpointFlags.inLocal };
+
+/** Writes endpoints and sets, one service at a time: make before use, one store as the commit of a set, unlink before delete. */
+export class SetWriter {
+  readonly #state: MapState;
+  readonly #finder: EndpointFinder;
+
+  constructor(state: MapState) {
+    this.#state = state;
+    this.#finder = new EndpointFinder(state);
+  }
+
+  /** Makes endpoints and publishes the sets that are not empty. Throws `MapFullError`, and then nothing was written. */
+  publish(change: ServiceChange): Leftovers | undefined {
+    const { id, forwarding, rendered } = change;
+    const finder = this.#finder;
+    finder.load(id, rendered.clusterSet.length + rendered.localSet.length);
+    const wanted = [this.#want(id, 0, rendered.clusterSet), this.#want(id, 1, rendered.localSet)] as const;
+    finder.keepServing(forwarding.knownEndpoints);
+    const bases = this.#takeRoom(forwarding.key, wanted);
+    for (let place = finder.known; place < finder.count; place++) this.#makeEndpoint(id, place);
+    for (let place = 0; place < finder.known; place++) this.#addFlags(place);
+    this.#writeState(change);
+    const emptied: SetWord[] = [];
+    const ranges: (readonly [number, number])[] = [];
+    for (const { set, places, isSame } of wanted) {
+      if (isSame) continue;
+      if (this.#state.isOwned(id, set)) ranges.push([this.#state.baseOf(id, set), this.#state.countOf(id, set)]);
+      this.#state.setOwned(id, set, places.length > 0);
+      if (places.length === 0 && !change.isNew) emptied.push(set);
+      else this.#writeSet(id, set, { base: bases[set] ?? 0, places });
+    }
+    const endpoints = this.#dropEndpoints(id);
+    if (endpoints.length === 0 && ranges.length === 0 && emptied.length === 0) return undefined;
+    return { service: id, emptied, ranges, endpoints };
+  }
+
+  /** Does what `publish` left. Endpoints that are gone go to `forget`, while their records can still be read. */
+  finish({ service, emptied, ranges, endpoints }: Leftovers, forget: (endpoint: number) => void): void {
+    const state = this.#state;
+    for (const set of emptied) state.select(service, set, { base: 0, count: 0 });
+    for (const [id, flags] of endpoints) {
+      state.setFlags(id, flags);
+      if (flags === 0) this.#giveBack(id, forget);
+    }
+    for (const [base, count] of ranges) state.slotPool.retire(base, count);
+  }
+
+  /** Gives everything of a service back that no frontend leads to any more. Its record stays: somebody may just be reading it. */
+  retire(service: number, forget: (endpoint: number) => void): void {
+    const state = this.#state;
+    for (const set of setWords) {
+      if (state.isOwned(service, set)) state.slotPool.retire(state.baseOf(service, set), state.countOf(service, set));
+      state.setOwned(service, set, false);
+    }
+    for (let id = state.endpointIndex.firstOf(service); id !== noId; id = state.endpointIndex.after(id)) {
+      state.setFlags(id, 0);
+      this.#giveBack(id, forget);
+    }
+    state.endpointIndex.replace(service, new Uint32Array(), 0);
+    state.serviceIds.retire(service);
+  }
+
+  #want(service: number, set: SetWord, endpoints: readonly Endpoint[]): WantedSet {
+    const state = this.#state;
+    const { length } = endpoints;
+    const places = new Uint32Array(length);
+    const base = state.baseOf(service, set);
+    let isSame = state.countOf(service, set) === length && (length === 0 || state.isOwned(service, set));
+    for (let index = 0; index < length; index++) {
+      const place = this.#finder.want(endpoints[index] as Endpoint, flagOfSet[set] | endpointFlags.alive);
+      places[index] = place;
+      const id = this.#finder.ids[place];
+      isSame &&= id !== noId && state.slotEndpoint(base + index) === id && state.slotOwner(base + index) === service;
+    }
+    return { set, places, isSame };
+  }
+
+  /** A base for each set, by its number; all room or none. */
+  #takeRoom(key: string, wanted: readonly WantedSet[]): readonly number[] {
+    const { slotPool, endpointIds } = this.#state;
+    const missing = this.#finder.count - this.#finder.known;
+    if (missing > 0 && endpointIds.available < missing) throw new MapFullError('endpoints', key);
+    const bases: number[] = [];
+    for (const { places, isSame } of wanted) {
+      const base = isSame || places.length === 0 ? 0 : slotPool.take(places.length);
+      if (base < 0) {
+        for (const [index, taken] of bases.entries()) {
+          const one = wanted[index];
+          if (one?.isSame === false && one.places.length > 0) slotPool.untake(taken, one.places.length);
+        }
+        throw new MapFullError('slots', key);
+      }
+      bases.push(base);
+    }
+    return bases;
+  }
+
+  /** A record nobody reads: no set and no pin leads to this generation of it. The store that makes it alive comes last. */
+  #makeEndpoint(service: number, place: number): void {
+    const { endpoints } = this.#state;
+    const id = this.#state.endpointIds.take();
+    this.#finder.ids[place] = id;
+    const word = id * endpointWords;
+    const key = this.#finder.keyOf(place);
+    const before = this.#state.generationOf(id);
+    const generation = (before + 1) >>> 0 || 1;
+    if (before !== 0) endpoints.set(word + endpointStateWord, this.#state.portBitsOf(id), generation);
+    endpoints.set(word, key[0] ?? 0, key[1] ?? 0);
+    endpoints.set(word + 1, key[2] ?? 0, key[3] ?? 0);
+    endpoints.set(word + endpointOwnerWord, service, 0);
+    const flags = this.#finder.flags[place] ?? 0;
+    endpoints.set(word + endpointStateWord, (key[4] ?? 0) | (flags << 16), generation);
+  }
+
+  #addFlags(place: number): void {
+    const id = this.#finder.ids[place] ?? noId;
+    const flags = this.#state.flagsOf(id);
+    const gained = flags | (this.#finder.flags[place] ?? 0);
+    if (gained !== flags) this.#state.setFlags(id, gained);
+  }
+
+  #writeState({ id, rendered, isNew }: ServiceChange): void {
+    const cookie = isNew ? nextCookie(this.#state.cookieOf(id)) : this.#state.cookieOf(id);
+    this.#state.services.set(id * serviceWords + serviceStateWord, rendered.affinitySeconds, cookie);
+    this.#state.services.set(id * serviceWords + serviceStateWord + 1, 0, 0);
+  }
+
+  #writeSet(
+    service: number,
+    set: SetWord,
+    { base, places }: { readonly base: number; readonly places: Uint32Array },
+  ): void {
+    const { slots } = this.#state;
+    for (let index = 0; index < places.length; index++) {
+      slots.set(base + index, service, this.#finder.ids[places[index] ?? 0] ?? noId);
+    }
+    this.#state.select(service, set, { base, count: places.length });
+  }
+
+  /** The list of a service becomes those that stay; returns who loses flags. */
+  #dropEndpoints(service: number): readonly (readonly [id: number, flags: number])[] {
+    const { ids, flags, known, count } = this.#finder;
+    const losers: (readonly [number, number])[] = [];
+    const kept = new Uint32Array(count);
+    let length = 0;
+    for (let place = 0; place < count; place++) {
+      const id = ids[place] ?? noId;
+      const wanted = flags[place] ?? 0;
+      if (wanted !== 0) kept[length++] = id;
+      if (place < known && this.#state.flagsOf(id) !== wanted) losers.push([id, wanted]);
+    }
+    if (length !== known || count !== known) this.#state.endpointIndex.replace(service, kept, length);
+    return losers;
+  }
+
+  #giveBack(endpoint: number, forget: (endpoint: number) => void): void {
+    forget(endpoint);
+    this.#state.endpointIds.retire(endpoint);
+  }
+}
+
+/** 16 bits, never 0. */
+function nextCookie(cookie: number): number {
+  return cookie >= 0xffff ? 1 : cookie + 1;
+}
