@@ -5,3 +5,4 @@ export type { GoneEndpoint } from './maps/apply-run.ts';
 export type { MapStateOptions } from './maps/map-state.ts';
 export { applyGrowing, type GrowingApply } from './maps/apply-growing.ts';
 export type { EbpfHost, NorthSouth, SocketLb } from './host.ts';
+export { dumpMaps } from './maps/dump.ts';
