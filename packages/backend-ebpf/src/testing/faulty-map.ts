@@ -79,6 +79,10 @@ export class FaultyMap implements BpfMap {
     return this.#map.entries();
   }
 
+  slices(): Generator<BpfEntries, void, undefined> {
+    return this.#map.slices();
+  }
+
   values(): Uint8Array {
     return this.#map.values();
   }
