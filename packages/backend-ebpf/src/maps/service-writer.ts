@@ -7,7 +7,7 @@ import {
 } from '@switchyard/core';
 import type { MapSet } from '../kernel/kernel.ts';
 import { type MapSizes, noId } from '../layouts.ts';
-import { adoptMaps, claimServices, liveServices } from './adopt.ts';
+import { adoptMaps, claimServices, liveServices, removeUnwanted } from './adopt.ts';
 import { ApplyRun, type GoneEndpoint, type Placed, type WriterParts } from './apply-run.ts';
 import { repairDamage, scanDamage } from './damage.ts';
 import { FrontendWriter } from './frontend-writer.ts';
@@ -178,13 +178,15 @@ export class ServiceWriter {
     };
   }
 
-  /** Gives the Services of a table the ids they had, as far as the maps tell. */
+  /** Deletes what nobody wants, and gives the Services of a table the ids they had, as far as the maps tell. */
   #claim(table: ForwardingTable): void {
-    const { state, placed } = this.#parts;
+    const { state, placed, frontends } = this.#parts;
+    const found = liveServices(state);
+    removeUnwanted(state, table, frontends);
     const claimed = claimServices(state, table);
     for (const [key, id] of claimed) placed.set(key, { key, id, guards: [] });
     const ids = new Set(claimed.values());
-    this.#orphans = liveServices(state).flatMap((id) => (ids.has(id) ? [] : [{ key: undefined, id, guards: [] }]));
+    this.#orphans = found.flatMap((id) => (ids.has(id) ? [] : [{ key: undefined, id, guards: [] }]));
     this.#isFound = false;
   }
 }

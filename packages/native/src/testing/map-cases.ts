@@ -50,8 +50,10 @@ export function contentOf(map: BpfMap): readonly string[] {
 
 /** Whether the slices hold what the map holds, and how much that is. */
 function slicesOf(map: BpfMap): readonly [isAll: boolean, count: number] {
-  const texts = Array.from(map.slices(), (slice) => textsOf(map, slice))
-    .flat()
+  const texts = map
+    .slices()
+    .flatMap((slice) => textsOf(map, slice))
+    .toArray()
     .toSorted();
   return [texts.join() === contentOf(map).join(), texts.length];
 }
