@@ -7,8 +7,7 @@ import {
 } from '@switchyard/core';
 import type { MapSet } from '../kernel/kernel.ts';
 import { type MapSizes, noId } from '../layouts.ts';
-import { adoptMaps, claimServices, isGuard, liveServices } from './adopt.ts';
-import { addressAt } from './address-words.ts';
+import { adoptMaps, claimServices, liveServices } from './adopt.ts';
 import { ApplyRun, type GoneEndpoint, type Placed, type WriterParts } from './apply-run.ts';
 import { repairDamage, scanDamage } from './damage.ts';
 import { FrontendWriter } from './frontend-writer.ts';
@@ -159,9 +158,9 @@ export class ServiceWriter {
       if (placed !== undefined) run.remove(placed);
     }
     for (const orphan of this.#orphans) run.remove(orphan);
-    run.finish();
+    const areSwept = run.finish({ sweep: this.#hasStrays });
+    this.#hasStrays &&= !areSwept;
     this.#orphans = this.#orphans.filter(({ id }) => id !== noId);
-    if (this.#hasStrays) this.#sweep(run);
     const { failed, gone, full, unremoved } = run;
     const larger = doubled(this.sizes, new Set([...full].map((map) => sizeOfMap[map])));
     return {
@@ -181,15 +180,5 @@ export class ServiceWriter {
     const ids = new Set(claimed.values());
     this.#orphans = liveServices(state).flatMap((id) => (ids.has(id) ? [] : [{ key: undefined, id, guards: [] }]));
     this.#isFound = false;
-  }
-
-  /** Deletes the entries of nobody: guards that no Service wants, and whatever made no sense. */
-  #sweep(run: ApplyRun): void {
-    const { state, guards, frontends } = this.#parts;
-    const strays = state.frontends.entriesOf(noId).filter((entry) => {
-      const key = state.frontends.keyOf(entry);
-      return !isGuard(key) || !guards.has(addressAt(key, 0));
-    });
-    this.#hasStrays = !frontends.delete(undefined, strays, noId) || run.unremoved !== undefined;
   }
 }

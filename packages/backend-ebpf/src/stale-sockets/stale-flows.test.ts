@@ -3,7 +3,7 @@ import { MemoryBpfMap } from '@switchyard/native/testing';
 import { expect, test } from 'vitest';
 import { flowKinds, mapShapes, offsetOf, sizeOf, smallestSizes } from '../layouts.ts';
 import { addressBytes } from '../settings/address-bytes.ts';
-import { findStaleFlows } from './stale-flows.ts';
+import { addStaleFlows, type GoneEndpoint, type StaleFlows } from './stale-flows.ts';
 
 interface Flow {
   readonly socket?: bigint;
@@ -41,6 +41,13 @@ function flowsWith(...flows: readonly Flow[]): MemoryBpfMap {
   return map;
 }
 
+function staleFlowsOf(map: MemoryBpfMap, endpoints: readonly GoneEndpoint[]): StaleFlows {
+  const found: StaleFlows = new Map();
+  const generationById = new Map(endpoints.map(({ id, generation }) => [id, generation]));
+  for (const slice of map.slices()) addStaleFlows(found, slice, generationById);
+  return found;
+}
+
 const gone = [{ id: 4, generation: 2 }];
 const address = addressBytes(parseIp('10.244.1.2'));
 
@@ -51,12 +58,12 @@ test.each<[string, Flow, boolean]>([
   ['TCP, which finds out by itself', { protocol: 6 }, false],
   ['what keeps an unconnected socket with its endpoint', { kind: flowKinds.sticky }, false],
 ])('%s', (_, flow, isFound) => {
-  expect([...findStaleFlows(flowsWith(flow), gone).keys()]).toEqual(isFound ? [9n] : []);
+  expect([...staleFlowsOf(flowsWith(flow), gone).keys()]).toEqual(isFound ? [9n] : []);
 });
 
 test('a socket that was led to several is known with all of them', () => {
   const flows = flowsWith({}, { port: 54, endpoint: 6 }, { socket: 10n });
-  const found = findStaleFlows(flows, [...gone, { id: 6, generation: 2 }]);
+  const found = staleFlowsOf(flows, [...gone, { id: 6, generation: 2 }]);
   expect(found).toEqual(
     new Map([
       [

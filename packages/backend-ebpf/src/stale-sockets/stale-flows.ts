@@ -1,4 +1,4 @@
-import type { BpfMap } from '@switchyard/native';
+import type { BpfEntries } from '@switchyard/native';
 import { flowKinds, offsetOf, sizeOf } from '../layouts.ts';
 
 /** An endpoint whose id means nobody any more. */
@@ -30,25 +30,28 @@ const value = {
   generation: offsetOf('flow_value', 'generation'),
 } as const;
 
+/** Sockets by cookie, and where each was led. */
+export type StaleFlows = Map<bigint, readonly StaleFlow[]>;
+
 /**
- * The UDP sockets, by cookie, that programs led to one of these endpoints, and where: what they remember to show the frontend instead. Many of
- * those sockets were closed since. One that never met a service is not among them, wherever it leads.
+ * Adds the UDP sockets that programs led to endpoints that are gone, generation by id, as far as a part of the flows tells: what
+ * programs remember to show the frontend instead. Many of those sockets were closed since. One that never met a service is not among
+ * them, wherever it leads.
  */
-export function findStaleFlows(flows: BpfMap, gone: Iterable<GoneEndpoint>): ReadonlyMap<bigint, readonly StaleFlow[]> {
-  const generationById = new Map([...gone].map(({ id, generation }) => [id, generation]));
-  const { keys, values, count } = flows.entries();
+export function addStaleFlows(
+  found: StaleFlows,
+  { keys, values, count }: BpfEntries,
+  gone: ReadonlyMap<number, number>,
+): void {
   const keyView = new DataView(keys.buffer, keys.byteOffset, keys.byteLength);
   const valueView = new DataView(values.buffer, values.byteOffset, values.byteLength);
-  const found = new Map<bigint, StaleFlow[]>();
   for (let index = 0; index < count; index++) {
     const [at, valueAt] = [index * key.size, index * value.size];
     if (keys[at + key.protocol] !== udp || keys[at + key.kind] !== flowKinds.reverse) continue;
-    const generation = generationById.get(valueView.getUint32(valueAt + value.endpoint, true));
+    const generation = gone.get(valueView.getUint32(valueAt + value.endpoint, true));
     if (generation !== valueView.getUint32(valueAt + value.generation, true)) continue;
     const cookie = keyView.getBigUint64(at + key.socket, true);
-    const led = found.get(cookie) ?? [];
     const address = keys.slice(at + key.address, at + key.address + 16);
-    found.set(cookie, [...led, { address, port: keyView.getUint16(at + key.port) }]);
+    found.set(cookie, [...(found.get(cookie) ?? []), { address, port: keyView.getUint16(at + key.port) }]);
   }
-  return found;
 }

@@ -4,7 +4,7 @@ import { NativeError, type NetlinkSocket, openNetlinkSocket } from '@switchyard/
 import type { MapSet } from '../kernel/kernel.ts';
 import { type NetworkNamespace, networkNamespaces } from './network-namespaces.ts';
 import { type ConnectedSocket, destinationOf, destroySocket, listConnectedUdp } from './socket-diag.ts';
-import { findStaleFlows, type GoneEndpoint, type StaleFlow } from './stale-flows.ts';
+import { addStaleFlows, type GoneEndpoint, type StaleFlow, type StaleFlows } from './stale-flows.ts';
 
 /** Whose sockets are looked for where. */
 export interface StaleSocketsOptions {
@@ -76,20 +76,28 @@ export class StaleSockets {
   /** Destroys the sockets that lead to these endpoints. Rejects with `HostError`. */
   async sweep(gone: Iterable<GoneEndpoint>, signal: AbortSignal): Promise<SweepResult> {
     const { clock, maps, namespaces = networkNamespaces } = this.#options;
-    const flows = new Map(findStaleFlows(maps().flows, gone));
+    let sliceEnd = clock.monotonic() + maxSlice;
+    const pause = async (): Promise<void> => {
+      if (clock.monotonic() < sliceEnd) return;
+      await clock.sleep(millis(0), signal);
+      sliceEnd = clock.monotonic() + maxSlice;
+    };
+    const generationById = new Map([...gone].map(({ id, generation }) => [id, generation]));
+    const flows: StaleFlows = new Map();
+    for (const slice of maps().flows.slices()) {
+      addStaleFlows(flows, slice, generationById);
+      await pause();
+    }
     if (flows.size === 0) return { destroyed: 0, visited: 0 };
     let destroyed = 0;
     let visited = 0;
-    let sliceEnd = clock.monotonic() + maxSlice;
     for (const namespace of namespaces()) {
       if (namespace !== undefined) {
         destroyed += this.#sweepNamespace(namespace, flows);
         visited++;
         if (flows.size === 0) break;
       }
-      if (clock.monotonic() < sliceEnd) continue;
-      await clock.sleep(millis(0), signal);
-      sliceEnd = clock.monotonic() + maxSlice;
+      await pause();
     }
     return { destroyed, visited };
   }
@@ -112,7 +120,7 @@ export class StaleSockets {
   }
 
   /** How many were destroyed. Takes those that were found out of `flows`. */
-  #sweepNamespace({ path }: NetworkNamespace, flows: Map<bigint, readonly StaleFlow[]>): number {
+  #sweepNamespace({ path }: NetworkNamespace, flows: StaleFlows): number {
     using socket = openIn(path);
     if (socket === undefined) return 0;
     let destroyed = 0;

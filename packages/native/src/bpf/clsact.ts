@@ -21,8 +21,8 @@ const parents = { ingress: 0xff_ff_ff_f2, egress: 0xff_ff_ff_f3, discipline: 0xf
 const disciplineHandle = 0xff_ff_00_00;
 /** Ours: the filter is found by them again. Filters of lower priority numbers run first. */
 const filter = { handle: 0x5377, priority: 0x5377, name: 'switchyard' } as const;
-/** ETH_P_ALL in network order, and the priority above it. */
-const priorityAndProtocol = ((filter.priority << 16) | 0x0300) >>> 0;
+/** ETH_P_ALL in network order. */
+const allProtocols = 0x0300;
 const replaceFlag = 0x100;
 
 /**
@@ -120,7 +120,8 @@ function putFilter(program: BpfProgram, place: TcPlace): void {
 
 function writeFilter(writer: MessageWriter, place: TcPlace): void {
   const parent = parents[place.direction ?? 'ingress'];
-  writeHeader(writer, place, { handle: filter.handle, parent, info: priorityAndProtocol });
+  const { priority = filter.priority } = place;
+  writeHeader(writer, place, { handle: filter.handle, parent, info: ((priority << 16) | allProtocols) >>> 0 });
   writer.attributeText(attributes.kind, 'bpf');
 }
 

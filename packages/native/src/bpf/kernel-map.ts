@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { UsageError } from '@switchyard/core';
 import { type BpfAddon, loadBpfAddon } from './bpf-addon.ts';
 import { bpfError, commands } from './call.ts';
-import { deleteBatch, readEntries, updateBatch } from './map-batches.ts';
+import { deleteBatch, readEntries, readSlices, updateBatch } from './map-batches.ts';
 import { checkLength, checkMmapable, isArray, roundUp8, transferredSize, updateFlags } from './map-layout.ts';
 import { mapMemory, unmapMemory } from './memory.ts';
 import { possibleCpus } from './possible-cpus.ts';
@@ -93,6 +93,11 @@ export class KernelMap implements BpfMap {
 
   entries(): BpfEntries {
     return this.shape.mmapable === true && isArray(this.shape) ? this.#arrayEntries() : readEntries(this);
+  }
+
+  *slices(): Generator<BpfEntries, void, undefined> {
+    if (isArray(this.shape)) yield this.entries();
+    else yield* readSlices(this);
   }
 
   values(): Uint8Array {

@@ -137,6 +137,32 @@ function readBatches(map: BatchMap, collected: Collected): BpfEntries | number {
   }
 }
 
+const sliceLength = 1024;
+
+/** As `BpfMap.slices`, by batches where the kernel has them, else all at once. */
+export function* readSlices(map: BatchMap): Generator<BpfEntries, void, undefined> {
+  let slice = new Collected(map, sliceLength);
+  const here = new Uint8Array(Math.max(map.shape.keySize, 8));
+  const next = new Uint8Array(here.length);
+  for (let isFirst = true; ;) {
+    const attribute = batchAttribute(map, slice.room);
+    const pointers = [...(isFirst ? [] : [0, here]), 8, next, 16, slice.freeKeys(), 24, slice.freeValues()];
+    const result = tryBpf('MAP_LOOKUP_BATCH', { attempt: '', attribute, pointers });
+    if (result === -ENOSPC) {
+      slice = new Collected(map, slice.room * 2); // a bucket has more than there is room for
+      continue;
+    }
+    if (isFirst && hasNoBatches(result)) return yield walkEntries(map, new Collected(map));
+    if (result !== 0 && result !== -ENOENT) {
+      throw bpfError('MAP_LOOKUP_BATCH', `cannot read the BPF map ${map.shape.name}`, -result);
+    }
+    yield slice.first(attribute.getU32(32));
+    if (result === -ENOENT) return;
+    here.set(next);
+    isFirst = false;
+  }
+}
+
 function walkEntries(map: BatchMap, collected: Collected): BpfEntries {
   let key: Uint8Array = new Uint8Array(new ArrayBuffer(map.shape.keySize));
   const next = new Uint8Array(new ArrayBuffer(map.shape.keySize));
@@ -167,10 +193,10 @@ class Collected {
   #keys: Uint8Array;
   #values: Uint8Array;
 
-  constructor({ shape, transferredSize }: BatchMap) {
+  constructor({ shape, transferredSize }: BatchMap, capacity: number = firstCapacity) {
     this.#keySize = shape.keySize;
     this.#valueSize = transferredSize;
-    this.#capacity = Math.min(shape.maxEntries, firstCapacity);
+    this.#capacity = Math.min(shape.maxEntries, capacity);
     this.#keys = new Uint8Array(this.#capacity * this.#keySize);
     this.#values = new Uint8Array(this.#capacity * this.#valueSize);
   }
@@ -208,10 +234,15 @@ class Collected {
   }
 
   entries(): BpfEntries {
+    return this.first(this.#count);
+  }
+
+  /** So many from the first on, whether they were counted or not. */
+  first(count: number): BpfEntries {
     return {
-      count: this.#count,
-      keys: this.#keys.subarray(0, this.#count * this.#keySize),
-      values: this.#values.subarray(0, this.#count * this.#valueSize),
+      count,
+      keys: this.#keys.subarray(0, count * this.#keySize),
+      values: this.#values.subarray(0, count * this.#valueSize),
     };
   }
 }

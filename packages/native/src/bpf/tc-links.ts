@@ -18,6 +18,8 @@ export interface TcPlace {
   readonly netns?: string;
   /** Default: ingress. */
   readonly direction?: TcDirection;
+  /** Of a filter of clsact, 1 to 65535, lowest first: programs of ours beside each other need one each. Default: 0x5377. */
+  readonly priority?: number;
 }
 
 /** How programs are attached to interfaces: by links (Linux 6.6), or as filters of the clsact queueing discipline. */

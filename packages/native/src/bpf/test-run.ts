@@ -10,6 +10,8 @@ export interface TestRunOptions {
   readonly context?: Uint8Array;
   /** How often; default once. The time is the mean. */
   readonly repeat?: number;
+  /** Path of the network namespace in whose loopback device the packet comes in; default: the process's own. */
+  readonly netns?: string;
 }
 
 /** What a program did. */
@@ -25,7 +27,7 @@ export interface TestRunResult {
 
 /** Runs a program of type tc (or another that the kernel can run so) on bytes. Throws `NativeError`. */
 export function testRun(program: BpfProgram, options: TestRunOptions = {}): TestRunResult {
-  const { data = new Uint8Array(0), context = new Uint8Array(0), repeat = 1 } = options;
+  const { data = new Uint8Array(0), context = new Uint8Array(0), repeat = 1, netns } = options;
   const dataOut = new Uint8Array(data.length === 0 ? 0 : data.length + 256);
   const contextOut = new Uint8Array(context.length);
   const attribute = new Attribute(80).u32(0, fdOf(program)).u32(8, data.length).u32(12, dataOut.length);
@@ -33,7 +35,7 @@ export function testRun(program: BpfProgram, options: TestRunOptions = {}): Test
   const pointers: (number | Uint8Array)[] = [];
   if (data.length > 0) pointers.push(16, data, 24, dataOut);
   if (context.length > 0) pointers.push(48, context, 56, contextOut);
-  callBpf('PROG_TEST_RUN', { attempt: `cannot run the program ${program.name}`, attribute, pointers });
+  callBpf('PROG_TEST_RUN', { attempt: `cannot run the program ${program.name}`, attribute, pointers, netns });
   return {
     returnValue: attribute.getU32(4),
     data: dataOut.subarray(0, attribute.getU32(12)),

@@ -59,6 +59,11 @@ export interface BpfMap extends Disposable {
   /** Everything in it. Others may write meanwhile: an element may then be missed or told twice, never torn below 8 bytes. */
   entries(): BpfEntries;
   /**
+   * As `entries`, a part after the other: some thousand elements with each step, in arrays that are used again by the next. What is
+   * written between two steps may be missed or told twice; everything else is told once.
+   */
+  slices(): Generator<BpfEntries, void, undefined>;
+  /**
    * The values of an mmapable array, value `i` at `i * valueSize` rounded up to 8. Written bytes are seen by programs at once;
    * write eight bytes with `Atomics.store` on a `BigUint64Array` over `buffer` where they must be seen as one. The same memory at
    * each call. Throws `UsageError` for other maps.

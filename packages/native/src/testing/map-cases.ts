@@ -1,5 +1,5 @@
 import { messageOf } from '@switchyard/core';
-import type { BpfMap, BpfMapShape } from '../bpf/types.ts';
+import type { BpfEntries, BpfMap, BpfMapShape } from '../bpf/types.ts';
 import { NativeError } from '../native-error.ts';
 
 /** Something done to an empty map, and what must come out, whether the map is the kernel's or one in memory. */
@@ -17,6 +17,8 @@ const shapes = {
   array: { name: 'swy_array', type: 'array', keySize: 4, valueSize: 6, maxEntries: 4 },
   memory: { name: 'swy_memory', type: 'array', keySize: 4, valueSize: 8, maxEntries: 4, mmapable: true },
   uneven: { name: 'swy_uneven', type: 'array', keySize: 4, valueSize: 5, maxEntries: 3, mmapable: true },
+  large: { name: 'swy_large', type: 'hash', keySize: 4, valueSize: 8, maxEntries: 5000, noPrealloc: true },
+  largeTrie: { name: 'swy_large_trie', type: 'lpmTrie', keySize: 8, valueSize: 1, maxEntries: 3000, noPrealloc: true },
   perCpu: { name: 'swy_percpu', type: 'perCpuArray', keySize: 4, valueSize: 4, maxEntries: 2 },
   lru: { name: 'swy_lru', type: 'lruHash', keySize: 4, valueSize: 8, maxEntries: 128 },
   trie: { name: 'swy_trie', type: 'lpmTrie', keySize: 8, valueSize: 1, maxEntries: 4, noPrealloc: true },
@@ -43,12 +45,21 @@ export function thrownBy(act: () => unknown): string {
 
 /** All elements as texts, sorted. */
 export function contentOf(map: BpfMap): readonly string[] {
-  const { count, keys, values } = map.entries();
+  return textsOf(map, map.entries()).toSorted();
+}
+
+/** Whether the slices hold what the map holds, and how much that is. */
+function slicesOf(map: BpfMap): readonly [isAll: boolean, count: number] {
+  const texts = [...map.slices().flatMap((slice) => textsOf(map, slice))].toSorted();
+  return [texts.join() === contentOf(map).join(), texts.length];
+}
+
+function textsOf(map: BpfMap, { count, keys, values }: BpfEntries): readonly string[] {
   const valueSize = count === 0 ? 0 : values.length / count;
   return Array.from({ length: count }, (_, index) => {
     const key = keys.subarray(index * map.shape.keySize, (index + 1) * map.shape.keySize);
     return `${hex(key)}=${hex(values.subarray(index * valueSize, (index + 1) * valueSize))}`;
-  }).toSorted();
+  });
 }
 
 function hex(bytes: Uint8Array | undefined): string {
@@ -281,6 +292,26 @@ export const mapCases: readonly MapCase[] = [
     },
     expected: [8, '0101010100000000', true, 16, 1],
   },
+  {
+    title: 'the slices of a hash table are all its elements',
+    shape: shapes.large,
+    act: (map) => {
+      for (let index = 0; index < 4000; index++) map.update(key32(index), value8(index & 0xff));
+      return slicesOf(map);
+    },
+    expected: [true, 4000],
+  },
+  {
+    title: 'the slices of a trie are all its elements',
+    shape: shapes.largeTrie,
+    act: (map) => {
+      for (let index = 0; index < 2500; index++)
+        map.update(prefix(32, 10, 0, index >> 8, index & 0xff), Uint8Array.of(7));
+      return slicesOf(map);
+    },
+    expected: [true, 2500],
+  },
+  { title: 'an empty table has no elements in its slices', shape: shapes.hash, act: slicesOf, expected: [true, 0] },
   {
     title: 'an LRU table forgets instead of refusing',
     shape: shapes.lru,

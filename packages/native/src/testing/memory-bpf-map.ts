@@ -87,6 +87,10 @@ export class MemoryBpfMap implements BpfMap {
     return { count: all.length, keys, values };
   }
 
+  *slices(): Generator<BpfEntries, void, undefined> {
+    yield this.entries();
+  }
+
   values(): Uint8Array {
     this.#checkOpen();
     checkMmapable(this.shape);
