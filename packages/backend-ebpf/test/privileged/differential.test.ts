@@ -19,14 +19,7 @@ import { addressBytes } from '../../src/settings/address-bytes.ts';
 import { Settings } from '../../src/settings/settings.ts';
 import { pickOutcomes } from '../../src/testing/trace-packet.ts';
 import { type PickAnswer, PickProgram } from './pick-program.ts';
-import {
-  describeFlow,
-  Dice,
-  nodeAddressesOf,
-  randomCluster,
-  randomFlow,
-  randomOptions,
-} from './random-cluster.ts';
+import { describeFlow, Dice, nodeAddressesOf, randomCluster, randomFlow, randomOptions } from './random-cluster.ts';
 import { index, WrittenMaps } from './written-maps.ts';
 
 // The same question three times: to the program in the kernel, to its twin in TypeScript, and to core's oracle.
@@ -93,14 +86,18 @@ function twin(maps: MapSet, flow: Flow, { path, random }: { readonly path: Path;
     port: flow.destinationPort,
     protocol: flow.protocol,
     from: flow.from,
-    client: path === 'wire' ? { kind: 'address', address: flow.source } : { kind: 'networkNamespace', cookie: cookieOf(flow) },
+    client:
+      path === 'wire'
+        ? { kind: 'address', address: flow.source }
+        : { kind: 'networkNamespace', cookie: cookieOf(flow) },
   });
   const { kind, ...rest } = outcomes[Math.floor((random * outcomes.length) / 2 ** 32)] ?? { kind: 'none' };
   return { verdict: kind, ...rest };
 }
 
 /** A namespace for each source. */
-const cookieOf = (flow: Flow): bigint => BigInt(flow.source.length * 1000 + flow.source.charCodeAt(flow.source.length - 1));
+const cookieOf = (flow: Flow): bigint =>
+  BigInt(flow.source.length * 1000 + flow.source.charCodeAt(flow.source.length - 1));
 
 function forwardedPart(answer: PickAnswer): unknown {
   const { verdict, isKept: _, ...rest } = answer;
@@ -140,7 +137,10 @@ describe.each<IpFamily>(['IPv4', 'IPv6'])('%s', (family) => {
     }
     const kinds = ['forward', 'forward masqueraded', 'reject', 'drop', 'pass'].map((kind) => `wire ${kind}`);
     const all = [...kinds, ...['forward', 'reject', 'drop', 'pass'].map((kind) => `socket ${kind}`)];
-    expect(all.filter((kind) => (seen.get(kind) ?? 0) < 5), `too rare to say anything, seed ${seed}`).toEqual([]);
+    expect(
+      all.filter((kind) => (seen.get(kind) ?? 0) < 5),
+      `too rare to say anything, seed ${seed}`,
+    ).toEqual([]);
   });
 });
 
@@ -162,7 +162,14 @@ test.each([2, 3, 7, 10])('%i endpoints get the same share', (count) => {
   const counts = ids.map(() => 0);
   for (let draw = 0; draw < 2000; draw++) {
     const number = Math.floor(random() * 2 ** 32);
-    const answer = program.ask({ destination: '10.96.0.1', port: 80, protocol: 6, class: 0, client: 1n, random: number });
+    const answer = program.ask({
+      destination: '10.96.0.1',
+      port: 80,
+      protocol: 6,
+      class: 0,
+      client: 1n,
+      random: number,
+    });
     counts[answer.endpoint - 1] = (counts[answer.endpoint - 1] ?? 0) + 1;
   }
   // One of a thousand fair draws is beyond 27.9 for ten endpoints; the seed is fixed.
