@@ -94,6 +94,7 @@ function adoptRanges(state: MapState): void {
 export function claimServices(state: MapState, table: ForwardingTable): ReadonlyMap<ServicePortKey, number> {
   const { frontends } = state;
   const claimed = new Map<ServicePortKey, number>();
+  if (frontends.size === 0) return claimed;
   const taken = new Set<number>();
   for (const service of table.services.values()) {
     const own = new Set(entriesOf(state, service));
@@ -111,6 +112,7 @@ export function claimServices(state: MapState, table: ForwardingTable): Readonly
 
 /** Deletes all entries that no Service of a table wants, guards first, so that no frontend is missed less than its guard. */
 export function removeUnwanted(state: MapState, table: ForwardingTable, frontends: FrontendWriter): void {
+  if (state.frontends.size === 0) return;
   const isWanted = new Uint8Array(state.frontends.end);
   for (const service of table.services.values()) {
     for (const entry of entriesOf(state, service)) if (entry !== noEntry) isWanted[entry] = 1;

@@ -11,7 +11,7 @@ import { NativeError } from '@switchyard/native';
 import { noId } from '../layouts.ts';
 import { isGuard } from './adopt.ts';
 import { addressAt, portBits } from './address-words.ts';
-import { noEntry } from './frontend-index.ts';
+import { keyWords, noEntry } from './frontend-index.ts';
 import type { FrontendWriter, Owner } from './frontend-writer.ts';
 import type { GuardCounts } from './guard-counts.ts';
 import type { MapState } from './map-state.ts';
@@ -62,6 +62,7 @@ export class ApplyRun {
   readonly full: Set<MapFullError['map']> = new Set();
   unremoved: Error | undefined;
   readonly #parts: WriterParts;
+  readonly #guardKey = new Uint32Array(keyWords);
   readonly #added: Placed[] = [];
   readonly #removed: (readonly [placed: Placed, service: number])[] = [];
   readonly #stale: Stale[] = [];
@@ -99,7 +100,7 @@ export class ApplyRun {
     const { frontends, state, sets } = this.#parts;
     // A cluster IP is guarded as long as it has a frontend and no longer.
     for (const { key, guards } of this.#guarded) {
-      for (const guard of guards) frontends.put(key, guardKey(guard), { service: noId, rest: 0 });
+      for (const guard of guards) frontends.put(key, guardKey(guard, this.#guardKey), { service: noId, rest: 0 });
     }
     frontends.flush();
     for (const placed of this.#added) if (placed.key !== undefined && this.failed.has(placed.key)) this.remove(placed);
@@ -202,7 +203,7 @@ export class ApplyRun {
   #deleteGuards(owner: Owner, guards: readonly IpAddress[]): void {
     const { state, frontends } = this.#parts;
     for (const guard of guards) {
-      const entry = this.#parts.guards.has(guard) ? noEntry : state.frontends.find(guardKey(guard));
+      const entry = this.#parts.guards.has(guard) ? noEntry : state.frontends.find(guardKey(guard, this.#guardKey));
       if (entry !== noEntry) frontends.delete(owner, [entry], noId);
     }
   }

@@ -104,7 +104,7 @@ export class ServiceWriter {
     adoptMaps(state);
     this.#isAdopted = true;
     this.#isFound = true;
-    this.#hasStrays = true;
+    this.#hasStrays = state.frontends.size > 0;
   }
 
   /** Makes the maps hold the table, whatever somebody did to them. Adopts them first if nobody did. Throws what the kernel said. */
