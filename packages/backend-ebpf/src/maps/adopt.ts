@@ -4,7 +4,7 @@ import type { FrontendWriter } from './frontend-writer.ts';
 import { FrontendIndex, keyWords, noEntry } from './frontend-index.ts';
 import { IdPool } from './id-pool.ts';
 import { endpointWords, type MapState, serviceWords, setWords } from './map-state.ts';
-import { guardKey, keyOf } from './render-service.ts';
+import { guardKey, keyOf, protocolNumbers } from './render-service.ts';
 import { SlotPool } from './slot-pool.ts';
 
 /** A value that is never right for an entry of nobody: it is written again, or deleted. */
@@ -141,4 +141,10 @@ export function liveServices(state: MapState): readonly number[] {
   const live: number[] = [];
   for (let id = 1; id < state.serviceIds.end; id++) if (state.frontends.hasAny(id)) live.push(id);
   return live;
+}
+
+/** Whether the frontends of a service are of UDP; all of them have one protocol. */
+export function isUdpService({ frontends }: MapState, id: number): boolean {
+  const [entry = noEntry] = frontends.entriesOf(id);
+  return entry !== noEntry && (((frontends.keyOf(entry)[4] ?? 0) >>> 16) & 0xff) === protocolNumbers.UDP;
 }
