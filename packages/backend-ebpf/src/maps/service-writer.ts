@@ -127,9 +127,9 @@ export class ServiceWriter {
     return this.#apply(delta, this.#writes);
   }
 
-  /** What somebody else changed, in words, a bounded part of the maps with each step; nothing may be applied meanwhile. */
+  /** What somebody else changed, in words, a bounded part of the maps with each step. Between two steps anything may be applied. */
   scanDamage(): Generator<readonly string[], void, undefined> {
-    return scanDamage(this.#parts.state);
+    return scanDamage(this.#parts.state, (id) => this.#nameOf(id));
   }
 
   /** The same in one go. Empty before anything was applied. */
@@ -142,6 +142,12 @@ export class ServiceWriter {
     const before = this.#writes;
     this.#repairs += repairDamage(this.#parts.state);
     return this.#writes - before;
+  }
+
+  /** Looks through all: asked only for what somebody damaged. */
+  #nameOf(id: number): string | undefined {
+    for (const { key, id: other } of this.#parts.placed.values()) if (other === id && id !== noId) return key;
+    return undefined;
   }
 
   get #writes(): number {
