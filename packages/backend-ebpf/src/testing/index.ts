@@ -3,3 +3,4 @@ export * from './faulty-map.ts';
 export * from './memory-kernel.ts';
 export * from './trace-packet.ts';
 export * from './memory-backend.ts';
+export { addressBytes } from '../settings/address-bytes.ts';
