@@ -18,5 +18,5 @@ export const ebpfBackend: DataplaneBackendFactory<EbpfHost> = {
   name: 'ebpf',
   probe: async (host, signal) =>
     probeMachine(host, await nftablesBackend.probe({ ...host, tableNames: ruleTableNames }, signal)),
-  open: openEbpfBackend,
+  open: (host, ipFamily, signal) => openEbpfBackend(host, ipFamily, signal),
 };

@@ -1,7 +1,7 @@
 import { nftablesBackend } from '@switchyard/backend-nftables';
 import { type Clock, type DataplaneBackend, type IpFamily, type Millis, seconds, systemClock } from '@switchyard/core';
 import { netnsCookie, probeBpf } from '@switchyard/native';
-import { assembleBackend } from './assemble-backend.ts';
+import { assembleBackend, type BackendPieces } from './assemble-backend.ts';
 import type { EbpfHost } from './host.ts';
 import { LinuxKernel } from './kernel/linux-kernel.ts';
 import { PinFolders } from './kernel/pin-folders.ts';
@@ -23,12 +23,13 @@ export const udpSticky: Millis = seconds(60);
 
 /**
  * One family's backend on this machine. Touches nothing, and asks the kernel for nothing that only this mode needs: a clean-up must be
- * possible where the mode cannot run.
+ * possible where the mode cannot run. `replaced`: other pieces than this machine's, for tests.
  */
 export async function openEbpfBackend(
   host: EbpfHost,
   ipFamily: IpFamily,
   signal: AbortSignal,
+  replaced: Pick<Partial<BackendPieces>, 'kernel'> = {},
 ): Promise<DataplaneBackend> {
   const { logger, clock = systemClock, bpffs, socketLb, netns } = host;
   const maps = new OpenMapSet();
@@ -43,6 +44,7 @@ export async function openEbpfBackend(
     settings: settingsOf(host, maps),
     addresses: new NodeAddresses(users),
     sockets: new StaleSockets(users),
+    ...replaced,
   });
 }
 
