@@ -1,9 +1,11 @@
 import {
+  type Cidr,
   cidrContains,
   type Decision,
   diffTables,
   explain,
   type Flow,
+  type Frontend,
   type ForwardingTable,
   type IpAddress,
   parseIp,
@@ -154,7 +156,7 @@ function walk(steps: readonly Step[]): void {
     const after = tableOf(cluster, tableOptions());
     void clock.advance(pause);
     const pins = pinClients(maps, before);
-    check = checkOf(maps, { before, after, pins });
+    check = checkOf(maps, { before, after, pins, isRestart: way === 'restart' });
     if (way === 'restart') writer = open();
     const result = way === 'delta' ? writer.applyDelta(diffTables(before, after)) : writer.applyFull(after);
     check();
@@ -242,6 +244,7 @@ interface Change {
   readonly before: ForwardingTable;
   readonly after: ForwardingTable;
   readonly pins: readonly Pin[];
+  readonly isRestart: boolean;
 }
 
 const pinnedClient: PickRequest['client'] = { kind: 'networkNamespace', cookie: 7n };
@@ -281,10 +284,11 @@ function expectPin(maps: MapSet, { flow, key, place }: Pin, after: ForwardingTab
   expect(found).toBe(keeps && isStill ? `${endpoint}${masquerade}` : wanted);
 }
 
-function checkOf(maps: MapSet, { before, after, pins }: Change): () => void {
+function checkOf(maps: MapSet, change: Change): () => void {
+  const { before, after, pins } = change;
   const flows = flowsOf([before, after]).map((flow) => ({
     request: requestOf(flow),
-    allowed: allowedOf(flow, before, after),
+    allowed: allowedOf(flow, change),
   }));
   return () => {
     for (const { request, allowed } of flows) {
@@ -296,7 +300,7 @@ function checkOf(maps: MapSet, { before, after, pins }: Change): () => void {
     }
     for (const { flow, place } of pins) {
       const found = outcomeText(pickOutcomes(maps, { ...requestOf(flow), client: pinnedClient }));
-      const allowed = allowedOf(flow, before, after);
+      const allowed = allowedOf(flow, change);
       const isPinned = found.replace(/ masqueraded$/, '') === place.replace(/ masqueraded$/, '');
       const isAllowed = isPinned || allowed.has(found) || found === 'pass';
       if (!isAllowed) expect.fail(`a client at ${place}: ${found} instead of ${[...allowed].join(' | ')}`);
@@ -305,36 +309,45 @@ function checkOf(maps: MapSet, { before, after, pins }: Change): () => void {
 }
 
 /** The table before, the table after, or the Service as it was decided before over its endpoints now. */
-function allowedOf(flow: Flow, before: ForwardingTable, after: ForwardingTable): ReadonlySet<string> {
+function allowedOf(flow: Flow, change: Change): ReadonlySet<string> {
+  const { before, after } = change;
   const allowed = new Set([verdictText(before, flow), verdictText(after, flow)]);
-  allowWiderRanges(flow, { before, after, allowed });
-  const { service: key, frontend } = explain(before, flow, 'nftables');
-  if (key === undefined || frontend === undefined) return allowed;
-  const decision = frontend.decisions[flow.from];
-  const now = after.services.get(key);
-  const was = before.services.get(key);
-  if (was !== undefined) allowed.add(decisionText(decision, was));
-  if (now !== undefined && decision.kind === 'forward' && now.endpoints[decision.to].length > 0) {
-    allowed.add(decisionText(decision, now));
+  const was = ownerOf(before, flow);
+  const now = ownerOf(after, flow);
+  if (was !== undefined) allowed.add(decisionText(was.frontend.decisions[flow.from], was.service));
+  for (const service of was === undefined ? [] : after.services.values()) {
+    const decision = was?.frontend.decisions[flow.from];
+    if (decision?.kind !== 'forward' || !isSame(was?.service, service, change)) continue;
+    if (service.endpoints[decision.to].length > 0) allowed.add(decisionText(decision, service));
   }
+  if (now === undefined || now.frontend.allowedSources === 'any') return allowed;
+  // New source ranges come before the frontends, old ones go after them: in between, both let in.
+  const old = [...before.services.values()].filter((service) => isSame(service, now.service, change));
+  const ranges = old.flatMap(({ frontends }) => frontends.flatMap(sourcesOf));
+  const isAllowed = ranges.some((range) => cidrContains(range, flow.source));
+  if (isAllowed) allowed.add(decisionText(now.frontend.decisions[flow.from], now.service));
   return allowed;
 }
 
-interface Allowing extends Pick<Change, 'before' | 'after'> {
-  readonly allowed: Set<string>;
+interface Owner {
+  readonly service: ServiceForwarding;
+  readonly frontend: Frontend;
 }
 
-/** New source ranges come before the frontends, old ones go after them: in between, both let in. */
-function allowWiderRanges(flow: Flow, { before, after, allowed }: Allowing): void {
-  const { service: key, frontend } = explain(after, flow, 'nftables');
-  const service = key === undefined ? undefined : after.services.get(key);
-  if (key === undefined || frontend === undefined || service === undefined) return;
-  const old =
-    before.services
-      .get(key)
-      ?.frontends.flatMap(({ allowedSources }) => (allowedSources === 'any' ? [] : allowedSources)) ?? [];
-  if (frontend.allowedSources === 'any' || !old.some((cidr) => cidrContains(cidr, flow.source))) return;
-  allowed.add(decisionText(frontend.decisions[flow.from], service));
+function ownerOf(table: ForwardingTable, flow: Flow): Owner | undefined {
+  const { service: key, frontend } = explain(table, flow, 'nftables');
+  const service = key === undefined ? undefined : table.services.get(key);
+  return service === undefined || frontend === undefined ? undefined : { service, frontend };
+}
+
+function sourcesOf({ allowedSources }: Frontend): readonly Cidr[] {
+  return allowedSources === 'any' ? [] : allowedSources;
+}
+
+/** A process without memory knows a Service by its frontends, not by its name. */
+function isSame(was: ServiceForwarding | undefined, now: ServiceForwarding, { isRestart }: Change): boolean {
+  if (!isRestart || was === undefined || was.protocol !== now.protocol) return was?.key === now.key;
+  return was.frontends.some((a) => now.frontends.some((b) => a.address === b.address && a.port === b.port));
 }
 
 function verdictText(table: ForwardingTable, flow: Flow): string {
