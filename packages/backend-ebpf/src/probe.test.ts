@@ -45,6 +45,7 @@ function machine(changes: Partial<ProbedMachine> = {}): ProbedMachine {
     probe: () => probeWithout(),
     isBpffs: () => true,
     isCgroup2: () => true,
+    isContainersOwn: () => false,
     canMount: () => false,
     otherLoadBalancers: () => [],
     findObjects: () => undefined,
@@ -76,7 +77,7 @@ test.each<[string, Partial<EbpfHost>, Partial<ProbedMachine>, RegExp]>([
     { probe: throwing('switchyard_bpf.node is missing') },
     /^switchyard_bpf\.node is missing$/,
   ],
-  ['bpf is forbidden', {}, { probe: () => probeWithout('maps') }, /CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN/],
+  ['bpf is forbidden', {}, { probe: () => probeWithout('maps') }, /CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON/],
   [
     'the kernel is too old',
     {},
