@@ -9,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +20,11 @@ import { root } from '../workspace.ts';
 // Runs the real ./dev in a small checkout of its own, on a PATH of a few real tools and stand-ins that only note
 // how they were called: nothing is installed on this machine.
 
-const realTools = ['sh', 'cat', 'cmp', 'cp', 'dirname', 'flock', 'mkdir', 'readlink', 'rm', 'uname'];
+const realTools = ['sh', 'cat', 'cmp', 'cp', 'dirname', 'find', 'flock', 'mkdir', 'readlink', 'rm', 'uname'];
+
+const bpfFolder = 'packages/backend-ebpf';
+/** What the BPF programs are made of. */
+const bpfFiles = ['bpf/socket.bpf.c', 'tools/build-bpf.ts', 'src/layouts.ts'];
 
 interface Outcome {
   readonly code: number | null;
@@ -48,6 +53,11 @@ class Sandbox implements Disposable {
     this.standIn('npm', 'rm -rf node_modules && mkdir node_modules');
     this.standIn('cmake', '[ "$1" = --build ] || { mkdir -p build && : >build/build.ninja; }');
     mkdirSync(join(this.checkout, 'packages/native'), { recursive: true });
+    this.standIn('tsx', 'mkdir -p "${2%/tools/*}/build"');
+    for (const file of bpfFiles) {
+      mkdirSync(join(this.checkout, bpfFolder, file, '..'), { recursive: true });
+      writeFileSync(join(this.checkout, bpfFolder, file), '');
+    }
   }
 
   /** Lines of the package list. */
@@ -169,8 +179,38 @@ test('an addon that does not compile: what the compiler said, then one line, and
   assert.deepEqual([code, stdout], [1, '']);
   assert.equal(
     stderr.split('\n').slice(-3).join('\n'),
-    'no such compiler\ndev: the native addon (packages/native) could not be compiled (see above)\n',
+    'no such compiler\ndev: the native addons (packages/native) could not be compiled (see above)\n',
   );
+});
+
+test('the BPF programs are compiled when one of their files is newer, and only then', () => {
+  using box = new Sandbox();
+  const build = join(box.checkout, bpfFolder, 'tools/build-bpf.ts');
+  const calls = (): readonly string[] => box.dev(['setup']).calls.filter((call) => call.startsWith('tsx'));
+  assert.deepEqual(calls(), [`tsx --conditions=@switchyard/source ${build}`]);
+  assert.deepEqual(calls(), []);
+  const later = new Date(Date.now() + 60_000);
+  for (const file of bpfFiles) {
+    utimesSync(join(box.checkout, bpfFolder, file), later, later);
+    assert.equal(calls().length, 1, file);
+    const past = new Date(0);
+    utimesSync(join(box.checkout, bpfFolder, file), past, past);
+  }
+});
+
+test('BPF programs that do not compile: what the compiler said, then one line, exit 1, and again the next time', () => {
+  using box = new Sandbox();
+  box.standIn('tsx', 'echo "no such header"; exit 1');
+  for (const round of [1, 2]) {
+    const { code, stderr } = box.dev(['setup']);
+    assert.equal(code, 1, `round ${round}`);
+    assert.ok(
+      stderr.endsWith(
+        'no such header\ndev: the BPF programs (packages/backend-ebpf/bpf) could not be compiled (see above)\n',
+      ),
+      stderr,
+    );
+  }
 });
 
 for (const command of ['demo', 'test']) {
@@ -243,6 +283,7 @@ test('from another folder, through a symlink, the checkout is found and the fold
     'npm ci --no-progress --loglevel=error',
     ...configureCall,
     'cmake --build build',
+    `tsx --conditions=@switchyard/source ${box.checkout}/${bpfFolder}/tools/build-bpf.ts`,
     `node --conditions=@switchyard/source ${box.checkout}/tools/bench/run.ts a b --x`,
   ]);
   assert.ok(existsSync(join(box.checkout, 'node_modules')) && !existsSync(join(elsewhere, 'node_modules')));
@@ -266,5 +307,5 @@ test('every line of the real package list has a package, a command and a reason'
   const lines = readFileSync(join(root, 'tools/debian-packages.txt'), 'utf8').trimEnd().split('\n');
   const entries = lines.filter((line) => !line.startsWith('#'));
   assert.ok(entries.length > 0);
-  for (const line of entries) assert.match(line, /^[a-z0-9][a-z0-9.+-]+\t[a-z0-9][\w.+-]*\t\S.+$/);
+  for (const line of entries) assert.match(line, /^[a-z0-9][a-z0-9.+-]+\t(?:\/[\w.+/-]+|[a-z0-9][\w.+-]*)\t\S.+$/);
 });

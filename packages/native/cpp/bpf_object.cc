@@ -58,7 +58,8 @@ class Loader {
   }
 
   bool Open() {
-    LIBBPF_OPTS(bpf_object_open_opts, options);
+    bpf_object_open_opts options = {};
+    options.sz = sizeof(options);
     options.object_name = "switchyard";
     object_ = bpf_object__open_mem(request_.bytes, request_.length, &options);
     return object_ != nullptr || Fail(errno, "read the object");

@@ -1,9 +1,10 @@
-import type { ForwardingTable, ServicePortKey } from '@switchyard/core';
+import type { ForwardingTable, ServiceForwarding, ServicePortKey } from '@switchyard/core';
 import { endpointFlags, frontendScopes, noId } from '../layouts.ts';
+import type { FrontendWriter } from './frontend-writer.ts';
 import { FrontendIndex, keyWords, noEntry } from './frontend-index.ts';
 import { IdPool } from './id-pool.ts';
 import { endpointWords, type MapState, serviceWords, setWords } from './map-state.ts';
-import { keyOf } from './render-service.ts';
+import { guardKey, keyOf } from './render-service.ts';
 import { SlotPool } from './slot-pool.ts';
 
 /** A value that is never right for an entry of nobody: it is written again, or deleted. */
@@ -86,26 +87,51 @@ function adoptRanges(state: MapState): void {
 }
 
 /**
- * Which Service of a table has which id: the one its frontends lead to. A Service's first frontend counts most, which is the cluster
- * IP: the others may have gone from one Service to another meanwhile.
+ * Which Service of a table has which id: one whose frontends are all the Service's own. Frontends that came from one Service to another
+ * meanwhile make an id nobody's: under it, a packet to one of them would meet endpoints of another Service before it is overwritten.
+ * Call `removeUnwanted` first: frontends that nobody wants decide nothing.
  */
 export function claimServices(state: MapState, table: ForwardingTable): ReadonlyMap<ServicePortKey, number> {
+  const { frontends } = state;
   const claimed = new Map<ServicePortKey, number>();
   const taken = new Set<number>();
-  for (const isFirstRound of [true, false]) {
-    for (const { key, protocol, frontends } of table.services.values()) {
-      if (protocol === 'SCTP' || claimed.has(key)) continue;
-      for (const frontend of isFirstRound ? frontends.slice(0, 1) : frontends) {
-        const entry = state.frontends.find(keyOf(frontend, protocol));
-        const id = entry === noEntry ? noId : state.frontends.serviceOf(entry);
-        if (id === noId || taken.has(id)) continue;
-        taken.add(id);
-        claimed.set(key, id);
-        break;
-      }
+  for (const service of table.services.values()) {
+    const own = new Set(entriesOf(state, service));
+    own.delete(noEntry);
+    for (const entry of own) {
+      const id = frontends.serviceOf(entry);
+      if (id === noId || taken.has(id) || !frontends.entriesOf(id).every((one) => own.has(one))) continue;
+      taken.add(id);
+      claimed.set(service.key, id);
+      break;
     }
   }
   return claimed;
+}
+
+/** Deletes all entries that no Service of a table wants, guards first, so that no frontend is missed less than its guard. */
+export function removeUnwanted(state: MapState, table: ForwardingTable, frontends: FrontendWriter): void {
+  const isWanted = new Uint8Array(state.frontends.end);
+  for (const service of table.services.values()) {
+    for (const entry of entriesOf(state, service)) if (entry !== noEntry) isWanted[entry] = 1;
+    for (const { kind, address } of service.frontends) {
+      if (kind !== 'clusterIP' || address === 'anyNodePortAddress') continue;
+      const guard = state.frontends.find(guardKey(address));
+      if (guard !== noEntry) isWanted[guard] = 1;
+    }
+  }
+  frontends.refused = () => {}; // who is still there at the end of the apply is tried again, and told of
+  const unwanted = state.frontends.entries().filter((entry) => isWanted[entry] === 0);
+  for (const mode of [true, false]) {
+    for (const entry of unwanted) {
+      if (isGuard(state.frontends.keyOf(entry)) !== mode) continue;
+      frontends.delete(undefined, [entry], state.frontends.serviceOf(entry));
+    }
+  }
+}
+
+function entriesOf(state: MapState, { protocol, frontends }: ServiceForwarding): readonly number[] {
+  return protocol === 'SCTP' ? [] : frontends.map((frontend) => state.frontends.find(keyOf(frontend, protocol)));
 }
 
 /** All services that frontends lead to. */

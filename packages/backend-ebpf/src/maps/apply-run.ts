@@ -9,6 +9,7 @@ import {
 } from '@switchyard/core';
 import { NativeError } from '@switchyard/native';
 import { noId } from '../layouts.ts';
+import { isGuard } from './adopt.ts';
 import { addressAt, portBits } from './address-words.ts';
 import { noEntry } from './frontend-index.ts';
 import type { FrontendWriter, Owner } from './frontend-writer.ts';
@@ -64,6 +65,7 @@ export class ApplyRun {
   readonly #added: Placed[] = [];
   readonly #removed: (readonly [placed: Placed, service: number])[] = [];
   readonly #stale: Stale[] = [];
+  readonly #guarded: Placed[] = [];
   readonly #unguarded: (readonly [owner: Owner, guards: readonly IpAddress[]])[] = [];
   readonly #leftovers: (readonly [owner: Owner, left: Leftovers])[] = [];
   readonly #ranged: (readonly [placed: Placed, ranges: RenderedService['sourceRanges']])[] = [];
@@ -89,18 +91,27 @@ export class ApplyRun {
     this.#unguard(placed, []);
   }
 
-  /** Does what has to wait until all frontends are written. */
-  finish(): void {
+  /**
+   * Does what has to wait until all frontends are written. `sweep`: entries of nobody may be there, and go too; returns whether
+   * all of these are gone.
+   */
+  finish({ sweep }: { readonly sweep: boolean }): boolean {
     const { frontends, state, sets } = this.#parts;
+    // A cluster IP is guarded as long as it has a frontend and no longer.
+    for (const { key, guards } of this.#guarded) {
+      for (const guard of guards) frontends.put(key, guardKey(guard), { service: noId, rest: 0 });
+    }
     frontends.flush();
     for (const placed of this.#added) if (placed.key !== undefined && this.failed.has(placed.key)) this.remove(placed);
+    for (const [owner, guards] of this.#unguarded) this.#deleteGuards(owner, guards);
+    const areSwept = sweep && this.#sweep();
     for (const { owner, service, entries } of this.#stale) frontends.delete(owner, entries, service);
     for (const [placed, service] of this.#removed) this.#takeOut(placed, service);
-    for (const [owner, guards] of this.#unguarded) this.#deleteGuards(owner, guards);
     for (const [owner, left] of this.#leftovers) sets.finish(left, (id) => this.#forget(owner, id));
     for (const [placed, ranges] of this.#ranged) {
       if (state.sourceRanges.hasMore(placed.id, ranges)) this.#keepRanges(placed.key, placed.id, ranges);
     }
+    return areSwept;
   }
 
   #write(forwarding: ServiceForwarding, rendered: RenderedService): void {
@@ -113,9 +124,7 @@ export class ApplyRun {
     }
     if (rendered.frontends.length > 0 || rendered.guards.length > 0) all.set(forwarding.key, placed);
     this.#unguard(placed, rendered.guards);
-    for (const guard of rendered.guards) {
-      this.#parts.frontends.put(forwarding.key, guardKey(guard), { service: noId, rest: 0 });
-    }
+    if (rendered.guards.length > 0) this.#guarded.push(placed);
   }
 
   /** Throws `MapFullError`, or what the kernel said, and then the maps are as if nothing had been tried. */
@@ -196,6 +205,19 @@ export class ApplyRun {
       const entry = this.#parts.guards.has(guard) ? noEntry : state.frontends.find(guardKey(guard));
       if (entry !== noEntry) frontends.delete(owner, [entry], noId);
     }
+  }
+
+  /** Deletes the entries of nobody: guards that no Service wants, and whatever made no sense when the maps were adopted. */
+  #sweep(): boolean {
+    const { state, guards, frontends } = this.#parts;
+    const strays = state.frontends.entriesOf(noId).filter((entry) => {
+      const key = state.frontends.keyOf(entry);
+      return !isGuard(key) || !guards.has(addressAt(key, 0));
+    });
+    for (const service of state.sourceRanges.services) {
+      if (!state.frontends.hasAny(service)) this.#keepRanges(undefined, service, []);
+    }
+    return frontends.delete(undefined, strays, noId);
   }
 
   /** Nothing is given back while a frontend still leads to it: then the Service stays and is tried again. */

@@ -1,4 +1,4 @@
-import { asError, isExpected, type ServicePortKey } from '@switchyard/core';
+import { isExpected, type ServicePortKey } from '@switchyard/core';
 import { NativeError } from '@switchyard/native';
 import { noId } from '../layouts.ts';
 import { keyWords, noEntry } from './frontend-index.ts';
@@ -60,7 +60,8 @@ export class FrontendWriter {
       try {
         maps.frontends.delete(bytesOf(frontends.keyOf(entry)));
       } catch (error) {
-        this.refused(owner, asError(error));
+        if (!isExpected(error)) throw error;
+        this.refused(owner, error);
         areGone = false;
         continue;
       }
@@ -86,12 +87,10 @@ export class FrontendWriter {
     try {
       this.#state.maps.frontends.update(bytesOf(key), bytesOf(this.#values.subarray(index * 2, index * 2 + 2)));
     } catch (error) {
+      if (!isExpected(error)) throw error;
       const owner = this.#owners[index];
       const isFull = error instanceof NativeError && ['E2BIG', 'ENOSPC', 'ENOMEM'].includes(error.errnoName);
-      this.refused(
-        owner,
-        isFull ? new MapFullError('frontends', owner ?? 'a guard', { cause: error }) : asError(error),
-      );
+      this.refused(owner, isFull ? new MapFullError('frontends', owner ?? 'a guard', { cause: error }) : error);
       return;
     }
     this.#note(index);

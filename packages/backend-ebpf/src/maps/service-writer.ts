@@ -7,8 +7,7 @@ import {
 } from '@switchyard/core';
 import type { MapSet } from '../kernel/kernel.ts';
 import { type MapSizes, noId } from '../layouts.ts';
-import { adoptMaps, claimServices, isGuard, liveServices } from './adopt.ts';
-import { addressAt } from './address-words.ts';
+import { adoptMaps, claimServices, liveServices, removeUnwanted } from './adopt.ts';
 import { ApplyRun, type GoneEndpoint, type Placed, type WriterParts } from './apply-run.ts';
 import { repairDamage, scanDamage } from './damage.ts';
 import { FrontendWriter } from './frontend-writer.ts';
@@ -128,9 +127,9 @@ export class ServiceWriter {
     return this.#apply(delta, this.#writes);
   }
 
-  /** What somebody else changed, in words, a bounded part of the maps with each step; nothing may be applied meanwhile. */
+  /** What somebody else changed, in words, a bounded part of the maps with each step. Between two steps anything may be applied. */
   scanDamage(): Generator<readonly string[], void, undefined> {
-    return scanDamage(this.#parts.state);
+    return scanDamage(this.#parts.state, (id) => this.#nameOf(id));
   }
 
   /** The same in one go. Empty before anything was applied. */
@@ -143,6 +142,12 @@ export class ServiceWriter {
     const before = this.#writes;
     this.#repairs += repairDamage(this.#parts.state);
     return this.#writes - before;
+  }
+
+  /** Looks through all: asked only for what somebody damaged. */
+  #nameOf(id: number): string | undefined {
+    for (const { key, id: other } of this.#parts.placed.values()) if (other === id && id !== noId) return key;
+    return undefined;
   }
 
   get #writes(): number {
@@ -159,9 +164,9 @@ export class ServiceWriter {
       if (placed !== undefined) run.remove(placed);
     }
     for (const orphan of this.#orphans) run.remove(orphan);
-    run.finish();
+    const areSwept = run.finish({ sweep: this.#hasStrays });
+    this.#hasStrays &&= !areSwept;
     this.#orphans = this.#orphans.filter(({ id }) => id !== noId);
-    if (this.#hasStrays) this.#sweep(run);
     const { failed, gone, full, unremoved } = run;
     const larger = doubled(this.sizes, new Set([...full].map((map) => sizeOfMap[map])));
     return {
@@ -173,23 +178,15 @@ export class ServiceWriter {
     };
   }
 
-  /** Gives the Services of a table the ids they had, as far as the maps tell. */
+  /** Deletes what nobody wants, and gives the Services of a table the ids they had, as far as the maps tell. */
   #claim(table: ForwardingTable): void {
-    const { state, placed } = this.#parts;
+    const { state, placed, frontends } = this.#parts;
+    const found = liveServices(state);
+    removeUnwanted(state, table, frontends);
     const claimed = claimServices(state, table);
     for (const [key, id] of claimed) placed.set(key, { key, id, guards: [] });
     const ids = new Set(claimed.values());
-    this.#orphans = liveServices(state).flatMap((id) => (ids.has(id) ? [] : [{ key: undefined, id, guards: [] }]));
+    this.#orphans = found.flatMap((id) => (ids.has(id) ? [] : [{ key: undefined, id, guards: [] }]));
     this.#isFound = false;
-  }
-
-  /** Deletes the entries of nobody: guards that no Service wants, and whatever made no sense. */
-  #sweep(run: ApplyRun): void {
-    const { state, guards, frontends } = this.#parts;
-    const strays = state.frontends.entriesOf(noId).filter((entry) => {
-      const key = state.frontends.keyOf(entry);
-      return !isGuard(key) || !guards.has(addressAt(key, 0));
-    });
-    this.#hasStrays = !frontends.delete(undefined, strays, noId) || run.unremoved !== undefined;
   }
 }

@@ -12,6 +12,12 @@ const present = Uint8Array.of(1);
 
 const noKeys: ReadonlyMap<string, Uint8Array> = new Map();
 
+/** A range that somebody added or deleted. */
+export interface SourceRangeFault {
+  readonly kind: 'added' | 'deleted';
+  readonly key: Uint8Array;
+}
+
 /** The source ranges that are in the kernel, by service. Few Services have any. */
 export class SourceRangeStore {
   /** Updates and deletions so far. */
@@ -74,28 +80,35 @@ export class SourceRangeStore {
     if (has.size === 0) this.#byService.delete(service);
   }
 
-  /** Writes what is no longer in the kernel, takes away what is there beside; returns what was wrong, in words. */
-  repair(): readonly string[] {
-    const faults: string[] = [];
+  /** What is not in the kernel as it was written, some thousand ranges with each step. What is missing is not told if we wrote meanwhile. */
+  *faults(): Generator<readonly SourceRangeFault[], void, undefined> {
+    const map = this.#map;
+    const { writes } = this;
     const found = new Set<string>();
-    const { count, keys } = this.#map.entries();
-    for (let index = 0; index < count; index++) {
-      const key = keys.slice(index * keySize, (index + 1) * keySize);
-      const text = textOf(key);
-      found.add(text);
-      if (this.#keysOf(new DataView(key.buffer).getUint32(4, true)).has(text)) continue;
-      this.#map.delete(key);
-      faults.push('a source range was added');
-    }
-    for (const has of this.#byService.values()) {
-      for (const [text, key] of has) {
-        if (found.has(text)) continue;
-        this.#map.update(key, present);
-        faults.push('a source range was deleted');
+    for (const { count, keys } of map.slices()) {
+      const faults: SourceRangeFault[] = [];
+      for (let index = 0; index < count; index++) {
+        const key = keys.slice(index * keySize, (index + 1) * keySize);
+        const text = textOf(key);
+        found.add(text);
+        if (!this.#keysOf(new DataView(key.buffer).getUint32(4, true)).has(text)) faults.push({ kind: 'added', key });
       }
+      yield faults;
+      if (this.#map !== map) return; // it has grown, and this one is closed
     }
-    this.writes += faults.length;
-    return faults;
+    if (this.writes !== writes) return;
+    const all = [...this.#byService.values()].flatMap((has) => [...has]);
+    yield all.flatMap(([text, key]) => (found.has(text) ? [] : [{ kind: 'deleted', key }]));
+  }
+
+  /** Writes what is no longer in the kernel, takes away what is there beside. Throws what the kernel said. */
+  repair(): void {
+    const all = Array.from(this.faults()).flat(); // before the first is written
+    for (const { kind, key } of all) {
+      if (kind === 'added') this.#map.delete(key);
+      else this.#map.update(key, present);
+      this.writes++;
+    }
   }
 
   #keysOf(service: number): ReadonlyMap<string, Uint8Array> {

@@ -70,7 +70,7 @@ export function destinationOf({ id, family }: ConnectedSocket): {
 }
 
 /**
- * Takes a socket out of use: what its process waits for on it fails with ECONNABORTED. False when it was closed, or connected
+ * Takes a socket out of use: what its process waits for on it fails with ECONNABORTED, what it sends with EDESTADDRREQ. False when it was closed, or connected
  * elsewhere, meanwhile. Throws `NativeError`: `EOPNOTSUPP` where the kernel cannot.
  */
 export function destroySocket(socket: NetlinkSocket, { family, id }: ConnectedSocket): boolean {

@@ -46,7 +46,7 @@ export class SocketSite implements AsyncDisposable {
   readonly instances: Readonly<Record<IpFamily, Instance>>;
   /** Who serves (a, b) and who asks. */
   readonly drivers: Readonly<Record<'a' | 'b' | 'pod' | 'node' | 'insideA', SocketDriver>>;
-  readonly #pods: Readonly<Record<'a' | 'b', LabPod>>;
+  readonly #pods: Readonly<Record<'a' | 'b' | 'pod', LabPod>>;
   readonly #stack: DisposableStack;
 
   private constructor(parts: Pick<SocketSite, 'lab' | 'node' | 'cgroup' | 'instances' | 'drivers'>, rest: Rest) {
@@ -74,7 +74,10 @@ export class SocketSite implements AsyncDisposable {
     const instances = { IPv4: attach('IPv4'), IPv6: attach('IPv6') };
     const started = await Promise.all([a, b, pod, node, a].map((host) => SocketDriver.start(lab, host)));
     const drivers = { a: started[0]!, b: started[1]!, pod: started[2]!, node: started[3]!, insideA: started[4]! };
-    const site = new SocketSite({ lab, node, cgroup: node.cgroupPath, instances, drivers }, { pods: { a, b }, stack });
+    const site = new SocketSite(
+      { lab, node, cgroup: node.cgroupPath, instances, drivers },
+      { pods: { a, b, pod }, stack },
+    );
     await Promise.all([site.#serve('a'), site.#serve('b')]);
     return site;
   }
@@ -82,6 +85,11 @@ export class SocketSite implements AsyncDisposable {
   /** A serving pod's address. */
   address(pod: 'a' | 'b', family: IpFamily): string {
     return this.#pods[pod].addresses[family] ?? '';
+  }
+
+  /** Names of the namespaces of all pods, under /run/netns. */
+  get podNamespaces(): readonly string[] {
+    return Object.values(this.#pods).map(({ namespace }) => namespace);
   }
 
   /** Puts a driver into a cgroup of its own below a folder; the lab removes it. */
@@ -108,7 +116,7 @@ export class SocketSite implements AsyncDisposable {
 }
 
 interface Rest {
-  readonly pods: Readonly<Record<'a' | 'b', LabPod>>;
+  readonly pods: Readonly<Record<'a' | 'b' | 'pod', LabPod>>;
   readonly stack: DisposableStack;
 }
 

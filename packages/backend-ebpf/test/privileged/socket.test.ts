@@ -1,18 +1,7 @@
 import type { IpFamily } from '@switchyard/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { actions, endpointFlags } from '../../src/layouts.ts';
-import { attachSockets, configurationOf, SocketSite } from './socket-site.ts';
-import {
-  actionsFor,
-  endpointOf,
-  ports,
-  republish,
-  slotsOf,
-  tcp,
-  unallocated,
-  vips,
-  writeWorld,
-} from './socket-world.ts';
+import { SocketSite } from './socket-site.ts';
+import { ports, unallocated, vips, writeWorld } from './socket-world.ts';
 import type { WrittenMaps } from './written-maps.ts';
 
 const { signal } = new AbortController();

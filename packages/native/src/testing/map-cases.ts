@@ -50,7 +50,11 @@ export function contentOf(map: BpfMap): readonly string[] {
 
 /** Whether the slices hold what the map holds, and how much that is. */
 function slicesOf(map: BpfMap): readonly [isAll: boolean, count: number] {
-  const texts = [...map.slices().flatMap((slice) => textsOf(map, slice))].toSorted();
+  const texts = map
+    .slices()
+    .flatMap((slice) => textsOf(map, slice))
+    .toArray()
+    .toSorted();
   return [texts.join() === contentOf(map).join(), texts.length];
 }
 

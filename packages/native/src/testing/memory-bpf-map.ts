@@ -9,6 +9,8 @@ import { ArrayElements, type Elements, HashElements, LpmElements } from './memor
 
 const { ENOENT } = constants.errno;
 let nextId = 1;
+/** How many parts `slices` has, if there are enough elements. */
+const partsOfMap = 8;
 
 /** How a map in memory is made. */
 export interface MemoryBpfMapOptions {
@@ -77,18 +79,21 @@ export class MemoryBpfMap implements BpfMap {
 
   entries(): BpfEntries {
     this.#checkOpen();
-    const all = this.#elements.all();
-    const keys = new Uint8Array(all.length * this.shape.keySize);
-    const values = new Uint8Array(all.length * this.#valueSize);
-    for (const [index, [key, value]] of all.entries()) {
-      keys.set(key, index * this.shape.keySize);
-      values.set(value, index * this.#valueSize);
-    }
-    return { count: all.length, keys, values };
+    return this.#entriesOf(this.#elements.all());
   }
 
+  /** In several parts, so that tests meet more than one; each is as the map is by then. */
   *slices(): Generator<BpfEntries, void, undefined> {
-    yield this.entries();
+    const first = this.entries();
+    const length = Math.ceil(first.count / partsOfMap);
+    for (let from = 0; from < first.count; from += length) {
+      const end = Math.min(first.count, from + length);
+      const keys = new Set(
+        Array.from({ length: end - from }, (_, index) => hexOf(this.#keyAt(first.keys, from + index))),
+      );
+      this.#checkOpen();
+      yield this.#entriesOf(this.#elements.all().filter(([key]) => keys.has(hexOf(key))));
+    }
   }
 
   values(): Uint8Array {
@@ -99,6 +104,16 @@ export class MemoryBpfMap implements BpfMap {
 
   [Symbol.dispose](): void {
     this.#isOpen = false;
+  }
+
+  #entriesOf(all: readonly (readonly [key: Uint8Array, value: Uint8Array])[]): BpfEntries {
+    const keys = new Uint8Array(all.length * this.shape.keySize);
+    const values = new Uint8Array(all.length * this.#valueSize);
+    for (const [index, [key, value]] of all.entries()) {
+      keys.set(key, index * this.shape.keySize);
+      values.set(value, index * this.#valueSize);
+    }
+    return { count: all.length, keys, values };
   }
 
   #keyAt(keys: Uint8Array, index: number): Uint8Array {
@@ -123,6 +138,10 @@ export class MemoryBpfMap implements BpfMap {
   #refusal(command: CommandName, verb: string, errno: number): NativeError {
     return bpfError(command, `cannot ${verb} an element of the BPF map ${this.shape.name}`, errno);
   }
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
 }
 
 function elementsOf(shape: BpfMapShape, valueSize: number): Elements {

@@ -1,0 +1,117 @@
+import { constants } from 'node:os';
+import type { Random } from '@switchyard/core';
+import { type BpfEntries, type BpfMap, type BpfMapShape, type BpfUpdateMode, NativeError } from '@switchyard/native';
+
+/** What is wrong with the kernel at the moment; shared by all maps of a machine. */
+export interface MapFaults {
+  /** This share of all system calls that write fails. */
+  failureRate: number;
+  random: Random;
+  /** Frontends with this address, 16 bytes, are refused. */
+  refused: Uint8Array | undefined;
+  /** Called after each element that was written or deleted by a system call. */
+  afterWrite: (() => void) | undefined;
+  /** System calls that wrote, tried or done. */
+  calls: number;
+}
+
+/** A kernel with which nothing is wrong. */
+export function noFaults(): MapFaults {
+  return { failureRate: 0, random: () => 0, refused: undefined, afterWrite: undefined, calls: 0 };
+}
+
+/** A map whose writes fail as `faults` say. Stores to mapped arrays cannot fail. */
+export class FaultyMap implements BpfMap {
+  readonly #map: BpfMap;
+  readonly #faults: MapFaults;
+
+  constructor(map: BpfMap, faults: MapFaults) {
+    this.#map = map;
+    this.#faults = faults;
+  }
+
+  get shape(): BpfMapShape {
+    return this.#map.shape;
+  }
+
+  get id(): number {
+    return this.#map.id;
+  }
+
+  lookup(key: Uint8Array): Uint8Array | undefined {
+    return this.#map.lookup(key);
+  }
+
+  update(key: Uint8Array, value: Uint8Array, mode?: BpfUpdateMode): void {
+    this.#call('MAP_UPDATE_ELEM');
+    this.#put(key, value, mode);
+  }
+
+  delete(key: Uint8Array): boolean {
+    this.#call('MAP_DELETE_ELEM');
+    const wasThere = this.#map.delete(key);
+    this.#faults.afterWrite?.();
+    return wasThere;
+  }
+
+  /** One element after the other, as the kernel does it: programs may run between any two. */
+  updateBatch(keys: Uint8Array, values: Uint8Array, count: number): void {
+    this.#call('MAP_UPDATE_BATCH');
+    const { keySize, valueSize } = this.shape;
+    for (let index = 0; index < count; index++) {
+      const key = keys.subarray(index * keySize, (index + 1) * keySize);
+      this.#put(key, values.subarray(index * valueSize, (index + 1) * valueSize), 'any');
+    }
+  }
+
+  deleteBatch(keys: Uint8Array, count: number): number {
+    this.#call('MAP_DELETE_BATCH');
+    const { keySize } = this.shape;
+    let deleted = 0;
+    for (let index = 0; index < count; index++) {
+      if (this.#map.delete(keys.subarray(index * keySize, (index + 1) * keySize))) deleted++;
+      this.#faults.afterWrite?.();
+    }
+    return deleted;
+  }
+
+  entries(): BpfEntries {
+    return this.#map.entries();
+  }
+
+  slices(): Generator<BpfEntries, void, undefined> {
+    return this.#map.slices();
+  }
+
+  values(): Uint8Array {
+    return this.#map.values();
+  }
+
+  [Symbol.dispose](): void {
+    this.#map[Symbol.dispose]();
+  }
+
+  #put(key: Uint8Array, value: Uint8Array, mode: BpfUpdateMode | undefined): void {
+    const { refused, afterWrite } = this.#faults;
+    if (
+      this.shape.name === 'frontends' &&
+      refused !== undefined &&
+      Buffer.compare(key.subarray(0, 16), refused) === 0
+    ) {
+      throw failure('cannot write a frontend', constants.errno.EINVAL);
+    }
+    this.#map.update(key, value, mode);
+    afterWrite?.();
+  }
+
+  #call(name: string): void {
+    const { failureRate, random } = this.#faults;
+    this.#faults.calls++;
+    if (failureRate > 0 && random() < failureRate)
+      throw failure(`${name} of map ${this.shape.name}`, constants.errno.EIO);
+  }
+}
+
+function failure(attempt: string, errno: number): NativeError {
+  return new NativeError(attempt, { errno, syscall: 'bpf' });
+}
