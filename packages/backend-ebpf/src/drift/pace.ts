@@ -5,7 +5,7 @@ const roundTime = 750;
 /** But no more than this share of a CPU is spent: rounds that cost more take longer. */
 const maxShare = 0.02;
 /** Parts are done one after the other for so long: waking up costs as much as several of them. */
-const stint = 0.7;
+const stint = 2;
 /** Of the first round, when nobody knows yet how many stints there are. */
 const firstPause = 20;
 const leastPause = 1;
