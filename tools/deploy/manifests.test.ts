@@ -96,7 +96,7 @@ test('the ebpf mode has the rights of the nftables mode in the API server, and s
   assert.equal(agent.securityContext.privileged, false);
   assert.deepEqual(agent.securityContext.capabilities, {
     drop: ['ALL'],
-    add: ['BPF', 'NET_ADMIN', 'PERFMON', 'SYS_ADMIN'],
+    add: ['NET_ADMIN', 'SYS_ADMIN'],
   });
   // Only a privileged container may mount for the node, and only this one is.
   assert.equal(setUp.securityContext.privileged, true);

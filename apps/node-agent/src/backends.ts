@@ -1,16 +1,16 @@
+import type { EbpfHost } from '@switchyard/backend-ebpf';
 import type { IptablesHost } from '@switchyard/backend-iptables';
 import type { NftablesHost } from '@switchyard/backend-nftables';
 import type { IptablesVariant } from '@switchyard/host';
 import { type DataplaneBackend, type DataplaneBackendFactory, HostError, type IpFamily } from '@switchyard/core';
 import type { ProxyMode } from './config/proxy-mode.ts';
-import type { EbpfConfig } from './config/run-config.ts';
 
 /** The machine as every dataplane wants it: each takes what it needs. */
-export type BackendHost = NftablesHost & IptablesHost & EbpfConfig;
+export type BackendHost = NftablesHost & IptablesHost & EbpfHost;
 
 /** Every dataplane by its --proxy-mode; loaded only when chosen. */
 export const backends: Readonly<Record<ProxyMode, () => Promise<DataplaneBackendFactory<BackendHost>>>> = {
-  ebpf: () => Promise.reject(new HostError('host.unusable', 'this build has no eBPF dataplane yet')),
+  ebpf: async () => (await import('@switchyard/backend-ebpf')).ebpfBackend,
   iptables: async () => (await import('@switchyard/backend-iptables')).iptablesBackend,
   nftables: async () => (await import('@switchyard/backend-nftables')).nftablesBackend,
 };

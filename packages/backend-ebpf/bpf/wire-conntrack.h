@@ -55,26 +55,19 @@ extern void bpf_ct_release(struct nf_conn *ct) __ksym;
 #define SY_TCP_STATE_TIME_WAIT 7
 #define SY_TCP_STATE_CLOSE 8
 
-struct sy_tuple {
-  struct bpf_sock_tuple tuple;
-  __u32 size;
-};
-
-static __always_inline void sy_fill_tuple(struct sy_tuple *to, const struct sy_packet *packet, __u8 family)
+static __always_inline void sy_fill_tuple(struct bpf_sock_tuple *to, const struct sy_packet *packet, __u8 family)
 {
   __builtin_memset(to, 0, sizeof(*to));
   if (family == 4) {
-    to->tuple.ipv4.saddr = packet->source.word[3];
-    to->tuple.ipv4.daddr = packet->destination.word[3];
-    to->tuple.ipv4.sport = packet->source_port;
-    to->tuple.ipv4.dport = packet->destination_port;
-    to->size = sizeof(to->tuple.ipv4);
+    to->ipv4.saddr = packet->source.word[3];
+    to->ipv4.daddr = packet->destination.word[3];
+    to->ipv4.sport = packet->source_port;
+    to->ipv4.dport = packet->destination_port;
   } else {
-    __builtin_memcpy(to->tuple.ipv6.saddr, &packet->source, 16);
-    __builtin_memcpy(to->tuple.ipv6.daddr, &packet->destination, 16);
-    to->tuple.ipv6.sport = packet->source_port;
-    to->tuple.ipv6.dport = packet->destination_port;
-    to->size = sizeof(to->tuple.ipv6);
+    __builtin_memcpy(to->ipv6.saddr, &packet->source, 16);
+    __builtin_memcpy(to->ipv6.daddr, &packet->destination, 16);
+    to->ipv6.sport = packet->source_port;
+    to->ipv6.dport = packet->destination_port;
   }
 }
 
@@ -98,12 +91,12 @@ static __always_inline void sy_fill_address(union nf_inet_addr *to, const struct
 static __always_inline int sy_is_tracked(struct __sk_buff *skb, const struct sy_packet *packet, __u8 family)
 {
   SY_CT_OPTS(opts, packet->protocol);
-  struct sy_tuple to;
+  struct bpf_sock_tuple to;
   sy_fill_tuple(&to, packet, family);
   for (int i = 0; i < 2; i++) {
     struct nf_conn *ct =
-        family == 4 ? bpf_skb_ct_lookup(skb, &to.tuple, sizeof(to.tuple.ipv4), &opts, sizeof(opts))
-                    : bpf_skb_ct_lookup(skb, &to.tuple, sizeof(to.tuple.ipv6), &opts, sizeof(opts));
+        family == 4 ? bpf_skb_ct_lookup(skb, &to, sizeof(to.ipv4), &opts, sizeof(opts))
+                    : bpf_skb_ct_lookup(skb, &to, sizeof(to.ipv6), &opts, sizeof(opts));
     if (!ct) return 0;
     __u8 state = packet->protocol == IPPROTO_TCP ? ct->proto.tcp.state : 0;
     int is_over = state == SY_TCP_STATE_TIME_WAIT || state == SY_TCP_STATE_CLOSE;
@@ -129,12 +122,12 @@ static __always_inline int sy_track(struct __sk_buff *skb, const struct sy_packe
                                     const struct sy_translation *translation, __u8 family)
 {
   SY_CT_OPTS(opts, packet->protocol);
-  struct sy_tuple from;
+  struct bpf_sock_tuple from;
   union nf_inet_addr address;
   sy_fill_tuple(&from, packet, family);
   struct nf_conn___init *fresh =
-      family == 4 ? bpf_skb_ct_alloc(skb, &from.tuple, sizeof(from.tuple.ipv4), &opts, sizeof(opts))
-                  : bpf_skb_ct_alloc(skb, &from.tuple, sizeof(from.tuple.ipv6), &opts, sizeof(opts));
+      family == 4 ? bpf_skb_ct_alloc(skb, &from, sizeof(from.ipv4), &opts, sizeof(opts))
+                  : bpf_skb_ct_alloc(skb, &from, sizeof(from.ipv6), &opts, sizeof(opts));
   if (!fresh) return 0;
   sy_fill_address(&address, &translation->endpoint, family);
   int failed = bpf_ct_set_nat_info(fresh, &address, bpf_ntohs(translation->port), NF_NAT_MANIP_DST);

@@ -22,6 +22,32 @@ const volatile __u8 asks_source = 1;
 /* How often an entry is tried to be made; it fails when another CPU was faster. */
 #define SY_TRACK_TRIES 2
 
+/*
+ * The steps are global functions: the verifier looks at each once, by itself, rather than at all their combinations. It takes
+ * their arguments for pointers that may be null.
+ */
+__noinline int wire_parse(struct __sk_buff *skb, struct sy_packet *packet)
+{
+  if (!packet) return 0;
+  return sy_parse(skb, family, packet);
+}
+
+__noinline int wire_find(const struct sy_packet *packet, struct sy_request *request, struct sy_frontend *frontend)
+{
+  if (!packet || !request || !frontend) return SY_PASS;
+  __builtin_memset(request, 0, sizeof(*request));
+  request->destination = packet->destination;
+  request->port = packet->destination_port;
+  request->protocol = packet->protocol;
+  return sy_find(request, frontend);
+}
+
+__noinline int wire_is_tracked(struct __sk_buff *skb, const struct sy_packet *packet)
+{
+  if (!packet) return 0;
+  return sy_is_tracked(skb, packet, family);
+}
+
 static __always_inline __u32 *sy_node_address(const struct sy_address *address)
 {
   return bpf_map_lookup_elem(&node_addresses, address);
@@ -34,17 +60,37 @@ static __always_inline __u8 sy_class_of(const struct sy_address *source)
   return sy_node_address(source) ? SY_CLASS_NODE : SY_CLASS_OUTSIDE;
 }
 
+__noinline int wire_pick(const struct sy_packet *packet, struct sy_request *request, struct sy_frontend *frontend,
+                         struct sy_choice *choice)
+{
+  if (!packet || !request || !frontend || !choice) return SY_DROP;
+  request->client = packet->source;
+  request->client_kind = SY_AFFINITY_ADDRESS;
+  request->random = bpf_get_prandom_u32();
+  request->class = sy_class_of(&packet->source);
+  return sy_pick(request, frontend, choice);
+}
+
 /*
  * Who the endpoint sees. An endpoint that is this node itself sees the client: nothing leaves the node there, so kube-proxy's rules
  * do not masquerade either. A client that is the endpoint must not see its own address.
  */
-static __always_inline int sy_source(struct __sk_buff *skb, const struct sy_packet *packet, const struct sy_choice *choice,
-                                     struct sy_address *source)
+__noinline int wire_source(struct __sk_buff *skb, const struct sy_packet *packet, const struct sy_choice *choice,
+                           struct sy_address *source)
 {
+  if (!packet || !choice || !source) return 0;
+  struct sy_address endpoint = choice->address;
   *source = packet->source;
-  if (!choice->masquerade && !sy_is_same(&choice->address, &packet->source)) return 1;
-  if (sy_node_address(&choice->address)) return 1;
-  return sy_masquerade_address(skb, packet, &choice->address, source, family, asks_source);
+  if (!choice->masquerade && !sy_is_same(&endpoint, source)) return 1;
+  if (sy_node_address(&endpoint)) return 1;
+  return sy_masquerade_address(skb, packet, &endpoint, source, family, asks_source);
+}
+
+__noinline int wire_track(struct __sk_buff *skb, const struct sy_packet *packet,
+                          const struct sy_translation *translation)
+{
+  if (!packet || !translation) return 0;
+  return sy_track(skb, packet, translation, family);
 }
 
 static __always_inline int sy_forward(struct __sk_buff *skb, const struct sy_packet *packet, const struct sy_choice *choice)
@@ -52,9 +98,9 @@ static __always_inline int sy_forward(struct __sk_buff *skb, const struct sy_pac
   struct sy_translation translation;
   translation.endpoint = choice->address;
   translation.port = choice->port;
-  if (!sy_source(skb, packet, choice, &translation.source)) return TC_ACT_SHOT;
+  if (!wire_source(skb, packet, choice, &translation.source)) return TC_ACT_SHOT;
   for (int i = 0; i < SY_TRACK_TRIES; i++) {
-    if (sy_track(skb, packet, &translation, family) || sy_is_tracked(skb, packet, family)) {
+    if (wire_track(skb, packet, &translation) || wire_is_tracked(skb, packet)) {
       skb->mark |= service_mark;
       return TC_ACT_UNSPEC;
     }
@@ -70,24 +116,20 @@ int lb_in(struct __sk_buff *skb)
   struct sy_frontend frontend;
   struct sy_choice choice;
 
-  if (!sy_parse(skb, family, &packet)) return TC_ACT_UNSPEC;
+  __builtin_memset(&packet, 0, sizeof(packet));
+  if (!wire_parse(skb, &packet)) return TC_ACT_UNSPEC;
   __builtin_memset(&request, 0, sizeof(request));
-  request.destination = packet.destination;
-  request.port = packet.destination_port;
-  request.protocol = packet.protocol;
-  int verdict = sy_find(&request, &frontend);
+  __builtin_memset(&frontend, 0, sizeof(frontend));
+  int verdict = wire_find(&packet, &request, &frontend);
   if (verdict == SY_PASS) return TC_ACT_UNSPEC;
   if (!sy_is_first(skb, &packet)) {
     skb->mark |= service_mark; /* of a connection that conntrack knows, or it is reset */
     return TC_ACT_UNSPEC;
   }
-  if (sy_is_tracked(skb, &packet, family)) return TC_ACT_UNSPEC;
+  if (wire_is_tracked(skb, &packet)) return TC_ACT_UNSPEC;
   if (verdict == SY_FOUND) {
-    request.client = packet.source;
-    request.client_kind = SY_AFFINITY_ADDRESS;
-    request.random = bpf_get_prandom_u32();
-    request.class = sy_class_of(&packet.source);
-    verdict = sy_pick(&request, &frontend, &choice);
+    __builtin_memset(&choice, 0, sizeof(choice));
+    verdict = wire_pick(&packet, &request, &frontend, &choice);
   }
   switch (verdict) {
   case SY_PASS:

@@ -1,8 +1,22 @@
+import { nftablesBackend } from '@switchyard/backend-nftables';
+import type { DataplaneBackendFactory } from '@switchyard/core';
+import type { EbpfHost } from './host.ts';
+import { openEbpfBackend, ruleTableNames } from './open-backend.ts';
+import { probeMachine } from './probe.ts';
+
 export * from './layouts.ts';
 export type { EbpfKernel, KernelFaults, MapSet, OpenedMaps } from './kernel/kernel.ts';
 export { ServiceWriter, type IdentifiedService, type WriteResult } from './maps/service-writer.ts';
 export type { GoneEndpoint } from './maps/apply-run.ts';
 export type { MapStateOptions } from './maps/map-state.ts';
 export { applyGrowing, type GrowingApply } from './maps/apply-growing.ts';
-export type { EbpfHost, NorthSouth, SocketLb } from './host.ts';
 export { dumpMaps } from './maps/dump.ts';
+export type { EbpfHost, NorthSouth, SocketLb } from './host.ts';
+
+/** Sockets and uplinks served by BPF programs, the rest by rules of nftables. */
+export const ebpfBackend: DataplaneBackendFactory<EbpfHost> = {
+  name: 'ebpf',
+  probe: async (host, signal) =>
+    probeMachine(host, await nftablesBackend.probe({ ...host, tableNames: ruleTableNames }, signal)),
+  open: (host, ipFamily, signal) => openEbpfBackend(host, ipFamily, signal),
+};

@@ -7,6 +7,26 @@ export interface Follower {
   run(signal: AbortSignal): Promise<void>;
 }
 
+/** Runs tasks that all last until they are aborted. When one of them fails the others are ended, and its error is the result. */
+export async function runTogether(
+  tasks: readonly ((signal: AbortSignal) => Promise<void> | undefined)[],
+  signal: AbortSignal,
+): Promise<void> {
+  const stop = new AbortController();
+  const both = AbortSignal.any([signal, stop.signal]);
+  const run = async (task: (typeof tasks)[number]): Promise<void> => {
+    try {
+      await task(both);
+    } catch (error) {
+      stop.abort();
+      throw error;
+    }
+  };
+  const ended = await Promise.allSettled(tasks.map(run));
+  const failure = ended.find((one) => one.status === 'rejected');
+  if (failure !== undefined && !signal.aborted) throw failure.reason;
+}
+
 const pause: Millis = seconds(1);
 
 /** Runs followers until aborted. One that fails is told of, the first time as a warning, and begins again a second later. */

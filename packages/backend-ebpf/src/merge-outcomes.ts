@@ -9,11 +9,12 @@ export interface MapsOutcome {
   readonly unremoved?: Error;
 }
 
-/** One outcome out of that of maps and those of rules, in the order of writing: who failed anywhere has failed. */
-export function mergeOutcomes(maps: MapsOutcome, rules: readonly ApplyOutcome[]): ApplyOutcome {
+/** One outcome out of that of maps and those of rules, in the order of writing, undefined for what was not needed: who failed anywhere has failed. */
+export function mergeOutcomes(maps: MapsOutcome, rules: readonly (ApplyOutcome | undefined)[]): ApplyOutcome {
   const failed = new Map(maps.failed);
   let { writes, unremoved } = maps;
   for (const one of rules) {
+    if (one === undefined) continue;
     if (one.status === 'failed') return one;
     writes += one.writes;
     unremoved ??= one.unremoved;

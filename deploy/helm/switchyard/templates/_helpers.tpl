@@ -52,11 +52,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- /*
-BPF and PERFMON load programs, NET_ADMIN attaches them, SYS_ADMIN enters pods' network namespaces and finds by id what an earlier agent left.
+SYS_ADMIN enters pods' network namespaces and finds by id what an earlier agent left. For the kernel it includes BPF and PERFMON, which load
+programs; older container runtimes refuse these two as unknown.
 */ -}}
 {{- define "switchyard.capabilities" -}}
 {{- $names := list "NET_ADMIN" }}
-{{- if eq .Values.dataplane "ebpf" }}{{- $names = list "BPF" "NET_ADMIN" "PERFMON" "SYS_ADMIN" }}{{- end }}
+{{- if eq .Values.dataplane "ebpf" }}{{- $names = list "NET_ADMIN" "SYS_ADMIN" }}{{- end }}
 {{- if include "switchyard.usesLegacyIptables" . }}{{- $names = append $names "NET_RAW" }}{{- end }}
 {{- printf "[%s]" (join ", " $names) }}
 {{- end }}

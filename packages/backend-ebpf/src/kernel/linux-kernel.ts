@@ -116,6 +116,7 @@ export class LinuxKernel implements EbpfKernel {
     const { logger } = this.#options;
     if (this.#maps === undefined) throw new InvariantError('programs are to be attached before maps are open');
     const cgroup = this.#options.cgroup();
+    if (this.#attached.length > 0 && (await this.findFaults(signal)).length === 0) return 0; // loading takes 10 ms
     using object = this.#load(this.#maps);
     const attached: AttachedHook[] = [];
     let writes = 0;

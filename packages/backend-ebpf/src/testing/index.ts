@@ -2,3 +2,4 @@ export { hooksOf } from '../kernel/kernel.ts';
 export * from './faulty-map.ts';
 export * from './memory-kernel.ts';
 export * from './trace-packet.ts';
+export * from './memory-backend.ts';

@@ -126,10 +126,9 @@ describe('one family in the kernel', () => {
       links,
     ]);
     expect(grown.frontends.lookup(key)).toEqual(Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8));
-    expect([...grown.services.values().subarray(0, 40)]).toEqual([
-      ...new Array<number>(32).fill(9),
-      ...new Array<number>(8).fill(0),
-    ]);
+    expect([...grown.services.values().subarray(0, 40)]).toEqual(
+      Array.from({ length: 40 }, (_, index) => (index < 32 ? 9 : 0)),
+    );
     expect([
       (await kernel.growMaps(tiny, signal)) === grown,
       await kernel.findFaults(signal),
@@ -247,7 +246,7 @@ describe('a process that is killed', () => {
       outcomes.push([usesOnly(one.maps), hooks.join(), await one.kernel.findFaults(signal), pinsOf('IPv4').length]);
       await one.kernel[Symbol.asyncDispose]();
     }
-    expect(outcomes).toEqual(new Array(10).fill([true, '1,1,1,1,1,1,1,1', [], 20]));
+    expect(outcomes).toEqual(Array.from({ length: 10 }, () => [true, '1,1,1,1,1,1,1,1', [], 20]));
     await site.kernel().remove(signal);
     expect([attached(), ownFolders()]).toEqual([{}, []]);
   });

@@ -2,7 +2,8 @@ import { type IpFamily, ipFamilies, parseIp } from '@switchyard/core';
 import { clusterCidrs, type ProbeAnswer, serviceCidrs, sitePort } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WirePath } from '../../src/wire/wire-path.ts';
-import { hostPort, WireSite } from './wire-site.ts';
+import { hostPort, netnsOf, WireSite } from './wire-site.ts';
+import { flushConntrack, runClient } from './wire-clients.ts';
 import type { ActionText, WireService } from './wire-maps.ts';
 
 /** The last digit tells the Service. */
@@ -13,7 +14,19 @@ const addresses: Readonly<
   IPv6: { cluster: (n) => `fd00:10:96::${n}`, outer: (n) => `2001:db8:51::${n}` },
 };
 
-const numbers = { shop: 1, local: 2, away: 3, none: 4, self: 5, host: 6, ranged: 7, barred: 8, sticky: 9 } as const;
+const numbers = {
+  shop: 1,
+  local: 2,
+  away: 3,
+  none: 4,
+  self: 5,
+  host: 6,
+  ranged: 7,
+  barred: 8,
+  sticky: 9,
+  closed: 10,
+  shut: 11,
+} as const;
 type Name = keyof typeof numbers;
 
 let wire: WireSite;
@@ -23,6 +36,7 @@ const ids = new Map<string, number>();
 beforeAll(async () => {
   wire = await WireSite.create('wiref');
   const { site } = wire;
+  await wire.nft(`table inet spy { ${spy.join(' ')} }`);
   for (const family of ipFamilies) {
     const { outer } = addresses[family];
     const all = Object.values(numbers).map((number) => outer(number));
@@ -76,6 +90,8 @@ function serviceOf(name: Name, family: IpFamily, protocol: 'tcp' | 'udp'): WireS
     ranged: { endpoints: [near], ranges: [`${client}/${bits}`] },
     barred: { endpoints: [near], ranges: [family === 'IPv4' ? '192.0.2.0/24' : '2001:db8:ffff::/48'] },
     sticky: { endpoints: [near, far], affinity: 60 },
+    closed: { endpoints: [[near[0], 9, 'near']], actions: local },
+    shut: { endpoints: [[near[0], 9, 'near']] },
   };
   return {
     frontends: [
@@ -90,7 +106,21 @@ function serviceOf(name: Name, family: IpFamily, protocol: 'tcp' | 'udp'): WireS
   };
 }
 
-type Target = 'cluster' | 'outer' | 'nodePort';
+type Target = 'cluster' | 'outer' | 'nodePort' | 'unknownPort' | 'nobody';
+function targetOf(family: IpFamily, to: Target, name: Name): readonly [address: string, port: number] {
+  const { cluster } = addresses[family];
+  switch (to) {
+    case 'nodePort':
+      return [wire.site.node.addresses[family]!, 30000 + numbers[name]];
+    case 'unknownPort':
+      return [cluster(numbers[name]), 81];
+    case 'nobody':
+      return [cluster(99), 80];
+    default:
+      return [addresses[family][to](numbers[name]), 80];
+  }
+}
+
 /** `kept`: the endpoint sees the sender. `node`: it sees an address of the node. */
 type Expected = { readonly by: readonly string[]; readonly source: 'kept' | 'node' } | 'refused' | 'timeout';
 
@@ -114,6 +144,10 @@ const rows: readonly (readonly [
   ['a client in the source ranges is answered', 'client', 'outer', 'ranged', { by: ['near'], source: 'node' }],
   ['a client outside the source ranges is dropped', 'client', 'outer', 'barred', 'timeout'],
   ['a client with affinity stays where it was', 'client', 'outer', 'sticky', { by: ['one'], source: 'node' }],
+  ['an endpoint that refuses is heard by a client that is kept', 'client', 'outer', 'closed', 'refused'],
+  ['an endpoint that refuses is heard by a masqueraded client', 'client', 'outer', 'shut', 'refused'],
+  ['an unknown port of a cluster IP is refused', 'client', 'unknownPort', 'shop', 'refused'],
+  ['an address of the ServiceCIDR that no Service has is dropped', 'client', 'nobody', 'shop', 'timeout'],
   ['a pod at a cluster IP keeps its address', 'pod', 'cluster', 'host', { by: ['host'], source: 'kept' }],
   ['a pod that reaches itself is masqueraded', 'pod', 'cluster', 'self', { by: ['near'], source: 'node' }],
 ];
@@ -122,13 +156,10 @@ describe.each(ipFamilies)('%s', (family) => {
   describe.each(['tcp', 'udp'] as const)('%s', (protocol) => {
     test.concurrent.each(rows)('%s', async (_, from, to, name, expected) => {
       const { site } = wire;
-      const target =
-        to === 'nodePort'
-          ? { address: site.node.addresses[family]!, port: 30000 + numbers[name] }
-          : { address: addresses[family][to](numbers[name]), port: 80 };
+      const [address, port] = targetOf(family, to, name);
       const attempts = typeof expected === 'string' ? 1 : 12;
       const results = await Promise.all(
-        Array.from({ length: attempts }, () => site[from].probe({ protocol, ...target })),
+        Array.from({ length: attempts }, () => site[from].probe({ protocol, address, port })),
       );
       if (typeof expected === 'string') {
         expect(results).toMatchObject([{ status: expected }]);
@@ -144,4 +175,89 @@ describe.each(ipFamilies)('%s', (family) => {
       expect([...seen]).toEqual([expected.source === 'kept' ? own : site.node.addresses[family]]);
     });
   });
+
+  const outer = (name: Name): string => addresses[family].outer(numbers[name]);
+  const nodePort = (name: Name): number => 30000 + numbers[name];
+
+  test('a port whose connection was broken off opens a new one, again and again', async () => {
+    expect(await runClient(wire.site.lab.client, 'reopen', outer('local'), 80, 20)).toBe('20');
+    expect(await runClient(wire.site.lab.client, 'reopen', outer('shop'), 80, 20)).toBe('20');
+  });
+
+  test('one port reaches the same endpoint by two frontends', async () => {
+    const { client } = wire.site;
+    const sourcePort = 34_567;
+    for (const protocol of ['udp', 'tcp'] as const) {
+      const first = await client.probe({ protocol, address: outer('local'), port: 80, sourcePort });
+      const address = wire.node.addresses[family]!;
+      const second = await client.probe({ protocol, address, port: nodePort('local'), sourcePort });
+      expect(first).toMatchObject({ status: 'answered', by: 'near', seenSourcePort: sourcePort });
+      expect(second).toMatchObject({ status: 'answered', by: 'near' });
+      expect(second).not.toMatchObject({ seenSourcePort: sourcePort }); // or the answers could not be told apart
+    }
+  });
+
+  test('a connection that conntrack forgot is reset, rather than led nowhere', async () => {
+    const { client } = wire.site;
+    const { connection } = await client.open({ protocol: 'tcp', address: outer('local'), port: 80 });
+    expect(await connection?.exchange('before')).toEqual({ status: 'echoed' });
+    flushConntrack(netnsOf(wire.node));
+    expect(await connection?.exchange('after')).toEqual({ status: 'reset' });
+  });
+
+  test.each(['local', 'shop'] as const)('fragments of a datagram arrive together (%s)', async (name) => {
+    expect(await runClient(wire.site.lab.client, 'datagram', outer(name), 80, 8000)).toBe('true');
+  });
+
+  test.each(['local', 'ranged'] as const)('a small MTU behind the node is told to the client (%s)', async (name) => {
+    const { lab, near } = wire.site;
+    const device = await deviceTo(near.addresses[family]!);
+    await wire.ip('link', 'set', device, 'mtu', '1300');
+    expect(Number(await runClient(lab.client, 'bulk', outer(name), 80, 200_000))).toBeGreaterThanOrEqual(200_000);
+    const route = await lab.client.run('ip', ['route', 'get', outer(name)]);
+    expect(route.stdout).toContain('mtu 1300');
+    await wire.ip('link', 'set', device, 'mtu', '1500');
+  });
 });
+
+test('first packets are counted, by what became of them, and nothing else', async () => {
+  const { client } = wire.site;
+  const outer = (name: Name): string => addresses.IPv4.outer(numbers[name]);
+  const before = new Map(counted.map((name) => [name, countersOf(name)]));
+  const { connection } = await client.open({ protocol: 'tcp', address: outer('local'), port: 80 });
+  for (let round = 0; round < 5; round++) await connection?.exchange('again');
+  await connection?.close();
+  await client.probe({ protocol: 'tcp', address: outer('none'), port: 80 });
+  for (const name of ['away', 'barred'] as const) {
+    await client.probe({ protocol: 'tcp', address: outer(name), port: 80, timeout: 300 }); // one SYN
+  }
+  const grown = (name: Name): readonly number[] => countersOf(name).map((value, at) => value - before.get(name)![at]!);
+  expect(Object.fromEntries(counted.map((name) => [name, grown(name)]))).toEqual({
+    local: [1, 0, 0, 0],
+    away: [0, 1, 0, 0],
+    none: [0, 0, 1, 0],
+    barred: [0, 0, 0, 1],
+  });
+});
+
+test('no mark leaves the guard table, and conntrack has nobody else who asks for it', async () => {
+  const rules = await wire.nft('list', 'table', 'inet', 'spy');
+  expect([...rules.matchAll(/counter packets (\d+)/g)].map(([, count]) => Number(count))).toEqual([0, 0, 0]);
+  expect((await wire.nft('list', 'tables')).trim().split('\n')).toHaveLength(2);
+});
+
+const counted: readonly Name[] = ['local', 'away', 'none', 'barred'];
+
+function countersOf(name: Name): readonly number[] {
+  return wire.maps.IPv4.counters(ids.get(`IPv4 tcp ${name}`)!);
+}
+
+/** Counts what is marked where packets go to be routed, are received and leave. */
+const spy = ['prerouting priority 0', 'input priority -300', 'postrouting priority -300'].map(
+  (hook, index) => `chain c${index} { type filter hook ${hook}; meta mark & 0x3000 != 0 counter; };`,
+);
+
+async function deviceTo(address: string): Promise<string> {
+  const [, device = ''] = /dev (\S+)/.exec(await wire.ip('route', 'get', address)) ?? [];
+  return device;
+}

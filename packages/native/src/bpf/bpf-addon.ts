@@ -43,7 +43,7 @@ export interface LoadedObject {
 
 const file: AddonFile = {
   name: 'switchyard_bpf.node',
-  whatNext: 'or use another backend than ebpf',
+  whatNext: 'use the image agent-ebpf, or use another mode than ebpf',
   libraries: new Map([
     ['libbpf.so', 'libbpf1'],
     ['libelf.so', 'libelf1'],

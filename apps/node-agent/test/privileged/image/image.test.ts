@@ -1,4 +1,4 @@
-import { readFile, readlink } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import {
   apiResources,
   createProber,
@@ -35,6 +35,8 @@ let client: Prober;
 let engine: DockerEngine;
 let image: BuiltImage;
 let forIptables: BuiltImage;
+let forEbpf: BuiltImage;
+let clusterIp: string;
 let nodePort: number;
 
 beforeAll(async () => {
@@ -48,11 +50,13 @@ beforeAll(async () => {
   const common = { architecture, base: base.tag, docker, signal };
   image = await buildImage({ ...common, image: 'agent-nftables', tag: 'agent:test' });
   forIptables = await buildImage({ ...common, image: 'agent-iptables', tag: 'agent-iptables:test' });
+  forEbpf = await buildImage({ ...common, image: 'agent-ebpf', tag: 'agent-ebpf:test' });
   const kubeconfig = await readFile(cluster.insideKubeconfig, 'utf8');
   const unlimited = kubeadmFile.replace('maxPerCore: null', 'maxPerCore: 0');
   for (const [name, mode] of [
     ['kube-proxy', 'mode: nftables'],
     ['as-kubeadm-made-it', 'mode: ""'],
+    ['ebpf', 'mode: ebpf'],
   ] as const) {
     const files = { 'config.conf': unlimited.replace('mode: ""', mode), 'kubeconfig.conf': kubeconfig };
     await writeConfigMap(`${cluster.lab.folder}/${name}`, files);
@@ -61,6 +65,7 @@ beforeAll(async () => {
   const spec = { ...service.spec, ipFamilyPolicy: 'PreferDualStack' as const };
   const created = await cluster.api.create(apiResources.services, { ...service, spec }, signal);
   nodePort = created.spec?.ports?.[0]?.nodePort ?? 0;
+  clusterIp = created.spec?.clusterIP ?? '';
   await cluster.api.create(apiResources.deployments, deployment, signal);
 });
 
@@ -222,5 +227,84 @@ describe('the image for the iptables mode', () => {
     expect(await stopContainer(engine, 'iptables', 20)).toEqual({ exitCode: 0, isOutOfMemory: false });
     for (const family of ['IPv4', 'IPv6'] as const) expect(await isAnswering(family)).toBe(true);
     expect((await node.run('iptables-nft-save', ['-t', 'nat'])).stdout).toMatch(/^:KUBE-SVC-[A-Z2-7]{16} /m);
+  });
+});
+
+describe('the image for the ebpf mode', () => {
+  /** As in deploy/kustomize/overlays/ebpf; the engine's own root of cgroups stands for the node's. */
+  const places = (): readonly string[] => [
+    ...['--volume', `${node.bpffsPath}:/run/switchyard/bpf`, '--volume', '/sys/fs/cgroup:/run/switchyard/cgroup:ro'],
+    ...['--volume', `${cluster.lab.folder}/ebpf:${configFolder}:ro`],
+  ];
+  const ebpfRights = ['--cap-add', 'SYS_ADMIN'];
+  const flags = [
+    `--config=${configFolder}/config.conf`,
+    '--switchyard-ebpf-bpffs=/run/switchyard/bpf',
+    '--switchyard-ebpf-cgroup=/run/switchyard/cgroup',
+  ];
+  const logOf = async (container: string): Promise<string> => {
+    const { stdout, stderr } = await engine.cli(['logs', container]);
+    return stdout + stderr;
+  };
+  /** The kernel has files of its own there. */
+  const isPinned = async (): Promise<boolean> => (await readdir(node.bpffsPath ?? '')).includes('switchyard');
+  /** Asked by a process of the agent's container, whose socket is the node's. */
+  const askFromNode = async (): Promise<string> => {
+    const ask = `fetch('http://${clusterIp}/', { signal: AbortSignal.timeout(3000) }).then((r) => console.log(r.status), (e) => console.log(String(e.cause)))`;
+    return (await engine.cli(['exec', 'ebpf', '/usr/local/bin/node', '-e', ask])).stdout.trim();
+  };
+
+  test('is the others and one layer, with the terms of what is in it', async () => {
+    process.stdout.write(`${describeImage(forEbpf)}\n`);
+    expect(forEbpf.layers.map((layer) => layer.name)).toEqual(['base', 'node', 'programs', 'agent', 'ebpf']);
+    expect(forEbpf.size - image.size).toBeLessThan(2e6);
+    const layersOf = async ({ tag }: BuiltImage): Promise<readonly string[]> =>
+      JSON.parse(await succeed(engine, ['image', 'inspect', '--format', '{{json .RootFS.Layers}}', tag])) as string[];
+    expect((await layersOf(forEbpf)).slice(0, -1)).toEqual(await layersOf(image));
+    await succeed(engine, ['create', '--name', 'to-look-into', forEbpf.tag]);
+    for (const name of ['libbpf1', 'libelf1', 'zlib1g', 'switchyard/bpf']) {
+      await succeed(engine, ['cp', `to-look-into:/usr/share/doc/${name}/copyright`, '-']);
+    }
+  });
+
+  test('another image says which file it lacks, where it runs, and leaves what forwards alone', async () => {
+    const options = ['--rm', '--network', 'host', ...rights, ...ebpfRights, ...places(), '--entrypoint', kubeProxy];
+    const refused = await engine.cli(['run', ...options, image.tag, ...flags, `--hostname-override=${node.nodeName}`]);
+    expect(refused).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(/cannot run --proxy-mode ebpf: .*switchyard_bpf\.node is missing/) as string,
+    });
+    expect(await isAnswering('IPv4')).toBe(true);
+  });
+
+  test("takes over from the iptables mode with the overlay's rights, serves clients outside and sockets here", async () => {
+    const options = ['--detach', '--name', 'ebpf', '--network', 'host', ...rights, ...ebpfRights, ...places()];
+    const command = [kubeProxy, ...flags, `--hostname-override=${node.nodeName}`];
+    await succeed(engine, ['run', ...options, '--entrypoint', '', forEbpf.tag, ...command]);
+    await until(async () => (await logOf('ebpf')).includes('removed what our other mode left'));
+    expect(await isPinned()).toBe(true);
+    for (const family of ['IPv4', 'IPv6'] as const) expect(await isAnswering(family)).toBe(true);
+    expect(await askFromNode()).toBe('200');
+    const [pid = 0] = await engine.pidsOf('ebpf');
+    const resident = await residentMegabytes(pid);
+    process.stdout.write(`resident in the container, ebpf: ${resident.toFixed(0)} MB\n`);
+    expect(resident).toBeLessThan(95);
+    expect(await stopContainer(engine, 'ebpf', 20)).toEqual({ exitCode: 0, isOutOfMemory: false });
+    for (const family of ['IPv4', 'IPv6'] as const) expect(await isAnswering(family)).toBe(true);
+  });
+
+  test('another image removes all of it without rights of BPF, where it sees the bpffs, and nothing where it does not', async () => {
+    // As in deploy/kustomize/overlays/clean-up.
+    const options = ['--rm', '--network', 'host', ...rights, '--cap-add', 'NET_RAW', '--entrypoint', kubeProxy];
+    const blind = await engine.cli(['run', ...options, image.tag, '--cleanup']);
+    expect(blind).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('no bpffs is mounted at') as string });
+    expect(await isAnswering('IPv4')).toBe(true);
+    const cleanUp = [...options, ...places(), image.tag, '--cleanup', '--switchyard-ebpf-bpffs=/run/switchyard/bpf'];
+    const { exitCode, stdout, stderr } = await engine.cli(['run', ...cleanUp]);
+    expect({ exitCode, stderr, stdout }).toMatchObject({ exitCode: 0, stderr: '' });
+    process.stdout.write(stdout);
+    expect(await isPinned()).toBe(false);
+    expect((await node.run('nft', ['list', 'tables'])).stdout).not.toContain('switchyard');
+    expect(await isAnswering('IPv4')).toBe(false);
   });
 });

@@ -1,0 +1,85 @@
+import { nftablesBackend } from '@switchyard/backend-nftables';
+import { type Clock, type DataplaneBackend, type IpFamily, type Millis, seconds, systemClock } from '@switchyard/core';
+import { netnsCookie, probeBpf } from '@switchyard/native';
+import { assembleBackend, type BackendPieces } from './assemble-backend.ts';
+import type { EbpfHost } from './host.ts';
+import { LinuxKernel } from './kernel/linux-kernel.ts';
+import { PinFolders } from './kernel/pin-folders.ts';
+import { layoutVersion } from './layouts.ts';
+import { NodeAddresses } from './node-addresses/node-addresses.ts';
+import { OpenMapSet } from './open-map-set.ts';
+import { cgroupOf, chooseWire } from './probe.ts';
+import type { SettingsPart } from './programs.ts';
+import { Settings } from './settings/settings.ts';
+import { StaleSockets } from './stale-sockets/stale-sockets.ts';
+import { defaultWireMarks } from './wire/marks.ts';
+import { WireHolder } from './wire-holder.ts';
+
+/** Names of the nft table with what programs do not carry: beside those of the nftables mode, which may forward at the same time. */
+export const ruleTableNames = ['switchyard-ebpf', 'switchyard-ebpf-2'] as const;
+
+/** How long an unconnected UDP socket keeps its endpoint. */
+export const udpSticky: Millis = seconds(60);
+
+/**
+ * One family's backend on this machine. Touches nothing, and asks the kernel for nothing that only this mode needs: a clean-up must be
+ * possible where the mode cannot run. `replaced`: other pieces than this machine's, for tests.
+ */
+export async function openEbpfBackend(
+  host: EbpfHost,
+  ipFamily: IpFamily,
+  signal: AbortSignal,
+  replaced: Pick<Partial<BackendPieces>, 'kernel'> = {},
+): Promise<DataplaneBackend> {
+  const { logger, clock = systemClock, bpffs, socketLb, netns } = host;
+  const maps = new OpenMapSet();
+  const rules = await nftablesBackend.open({ ...host, tableNames: ruleTableNames }, ipFamily, signal);
+  const surroundings = { ipFamily, clock, logger, maps };
+  const users = { ipFamily, maps: maps.get, clock, logger, ...(netns === undefined ? {} : { netns }) };
+  return assembleBackend({
+    ...surroundings,
+    rules,
+    kernel: new LinuxKernel({ ipFamily, cgroup: () => cgroupOf(host), bpffs, socketLb, logger }),
+    wire: wireOf(host, surroundings),
+    settings: settingsOf(host, maps),
+    addresses: new NodeAddresses(users),
+    sockets: new StaleSockets(users),
+    ...replaced,
+  });
+}
+
+interface Surroundings {
+  readonly ipFamily: IpFamily;
+  readonly clock: Clock;
+  readonly maps: OpenMapSet;
+}
+
+function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHolder {
+  const { logger, runner, interfaces, bpffs, netns } = host;
+  let isUsed: boolean | undefined;
+  const choose = (): boolean => {
+    const choice = chooseWire(host, probeBpf());
+    logger.info('what comes from outside is forwarded', { ipFamily, by: choice });
+    return choice.kind === 'tc';
+  };
+  return new WireHolder({
+    ipFamily,
+    clock,
+    maps,
+    logger,
+    runner,
+    interfaces,
+    pinFolder: new PinFolders({ bpffs, ipFamily, version: layoutVersion }).links,
+    isUsed: () => (isUsed ??= choose()),
+    ...(netns === undefined ? {} : { netns }),
+  });
+}
+
+/** The cookie of the node's namespace is asked for when it is needed. */
+function settingsOf({ netns }: EbpfHost, maps: OpenMapSet): SettingsPart {
+  const { service: serviceMark, reject: rejectMark } = defaultWireMarks;
+  let settings: Settings | undefined;
+  const get = (): Settings =>
+    (settings ??= new Settings({ maps: maps.get, hostNetns: netnsCookie(netns), serviceMark, rejectMark, udpSticky }));
+  return { apply: (table) => get().apply(table), findDamage: () => settings?.findDamage() ?? [] };
+}

@@ -1,0 +1,118 @@
+import { type Clock, type ForwardingTable, InvariantError, type TableDelta } from '@switchyard/core';
+import type { EbpfKernel, MapSet } from './kernel/kernel.ts';
+import type { MapSizes } from './layouts.ts';
+import { applyGrowing } from './maps/apply-growing.ts';
+import { neededSizes } from './maps/map-sizes.ts';
+import { type IdentifiedService, ServiceWriter, type WriteResult } from './maps/service-writer.ts';
+import type { MapsOutcome } from './merge-outcomes.ts';
+import type { OpenMapSet } from './open-map-set.ts';
+
+/** A part that writes what of a table belongs to no service, into maps that are open. */
+export interface SettingsPart {
+  /** Writes what differs; returns writes. Throws `HostError`. */
+  apply(table: ForwardingTable): number;
+  /** What is not as the last `apply` left it, in words. */
+  findDamage(): readonly string[];
+}
+
+/** The wire programs: they use the same maps. */
+export interface WirePart {
+  /** Attached over the maps that are open, as they should be; returns writes. Idempotent. Rejects with `HostError`. */
+  ensure(signal: AbortSignal): Promise<number>;
+}
+
+/** What of the kernel programs work with. */
+export interface ProgramsOptions {
+  readonly kernel: EbpfKernel;
+  readonly maps: OpenMapSet;
+  readonly settings: readonly SettingsPart[];
+  /** Undefined where rules forward what comes from outside. */
+  readonly wire: () => WirePart | undefined;
+  readonly clock: Clock;
+  /** Told of endpoints that no change names any more. */
+  readonly noteGone: (gone: WriteResult['gone']) => void;
+}
+
+/**
+ * Maps and programs of one family. Maps are full before a program uses them, programs that use larger maps are in place before
+ * anything is written that only these hold, and the wire comes last.
+ */
+export class Programs {
+  readonly #options: ProgramsOptions;
+  #writer: ServiceWriter | undefined;
+
+  constructor(options: ProgramsOptions) {
+    this.#options = options;
+  }
+
+  /** What writes Services; undefined while it is not known what is in the maps. */
+  get writer(): ServiceWriter | undefined {
+    return this.#writer;
+  }
+
+  /** Every Service that has an id; none before the first apply. */
+  services(): Iterable<IdentifiedService> {
+    return this.#writer?.services() ?? [];
+  }
+
+  /** What is in the kernel is not known any more. */
+  forget(): void {
+    this.#writer = undefined;
+  }
+
+  /** Rejects with `HostError`. */
+  async applyFull(table: ForwardingTable, signal: AbortSignal): Promise<MapsOutcome> {
+    const { kernel, clock } = this.#options;
+    const before = await kernel.findMaps(signal);
+    const { maps, isNew } = await kernel.openMaps(neededSizes(table), signal);
+    if (isNew) this.#writer = undefined;
+    this.#take(maps);
+    // Programs of the wire, also those of a process before this one, must not stay behind with maps that are written no more.
+    let writes = before === undefined || before === maps ? 0 : await this.#ensureWire(signal);
+    const writer = (this.#writer ??= new ServiceWriter(maps, { clock }));
+    for (const part of this.#options.settings) writes += part.apply(table);
+    const outcome = await this.#write(writer, table, undefined, signal);
+    writes += await kernel.attach(signal);
+    writes += await this.#ensureWire(signal);
+    return { ...outcome, writes: outcome.writes + writes };
+  }
+
+  /** There must have been a full apply. Rejects with `HostError`. */
+  async applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<MapsOutcome> {
+    const writer = this.#writer;
+    if (writer === undefined)
+      throw new InvariantError('a difference is to be written before anything was written in full');
+    let writes = 0;
+    if (delta.settingsChanged) for (const part of this.#options.settings) writes += part.apply(table);
+    const outcome = await this.#write(writer, table, delta, signal);
+    return { ...outcome, writes: outcome.writes + writes };
+  }
+
+  async #write(
+    writer: ServiceWriter,
+    table: ForwardingTable,
+    delta: TableDelta | undefined,
+    signal: AbortSignal,
+  ): Promise<MapsOutcome> {
+    let wireWrites = 0;
+    const growMaps = async (sizes: MapSizes): Promise<MapSet> => {
+      const maps = await this.#options.kernel.growMaps(sizes, signal);
+      this.#options.maps.set(maps);
+      wireWrites += await this.#ensureWire(signal);
+      return maps;
+    };
+    const { grow: _, gone, ...result } = await applyGrowing({ writer, kernel: { growMaps }, table, delta }, signal);
+    this.#options.noteGone(gone);
+    return { ...result, writes: result.writes + wireWrites };
+  }
+
+  #take(maps: MapSet): void {
+    if (this.#options.maps.current === maps) return;
+    this.#options.maps.set(maps);
+    this.#writer?.moveTo(maps);
+  }
+
+  async #ensureWire(signal: AbortSignal): Promise<number> {
+    return (await this.#options.wire()?.ensure(signal)) ?? 0;
+  }
+}

@@ -1,0 +1,72 @@
+import { nftablesBackend } from '@switchyard/backend-nftables';
+import {
+  type Clock,
+  type DataplaneBackend,
+  type IpAddress,
+  type IpFamily,
+  ipFamilyOf,
+  noopLogger,
+  systemClock,
+} from '@switchyard/core';
+import type { CommandRunner } from '@switchyard/host';
+import { assembleBackend, type Wire } from '../assemble-backend.ts';
+import { NodeAddresses } from '../node-addresses/node-addresses.ts';
+import { ruleTableNames, udpSticky } from '../open-backend.ts';
+import { OpenMapSet } from '../open-map-set.ts';
+import { Settings } from '../settings/settings.ts';
+import { StaleSockets } from '../stale-sockets/stale-sockets.ts';
+import { defaultWireMarks } from '../wire/marks.ts';
+import type { MemoryMachine } from './memory-kernel.ts';
+
+/** A machine without a kernel, as a backend sees it. */
+export interface MemoryHost {
+  readonly machine: MemoryMachine;
+  /** Stands for nft; as for `NftablesHost`. */
+  readonly runner: CommandRunner;
+  /** Who forwards what comes from outside: programs at uplinks, or rules. */
+  readonly northSouth: 'tc' | 'nftables';
+  /** Local addresses of the node, of both families. */
+  readonly addresses: readonly IpAddress[];
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+}
+
+/** Cookie of the host's network namespace on every such machine; sockets of others are pods'. */
+export const memoryHostNetns = 1n;
+
+/** The backend over maps in memory, as a started agent opens it. */
+export async function openMemoryBackend(
+  { machine, runner, northSouth, addresses, clock = systemClock }: MemoryHost,
+  ipFamily: IpFamily,
+  signal: AbortSignal,
+): Promise<DataplaneBackend> {
+  const logger = noopLogger;
+  const maps = new OpenMapSet();
+  const users = { ipFamily, maps: maps.get, clock, logger };
+  const nft = { runner, logger, transport: 'cli', clock, tableNames: ruleTableNames } as const;
+  const { service: serviceMark, reject: rejectMark } = defaultWireMarks;
+  return assembleBackend({
+    ipFamily,
+    clock,
+    logger,
+    maps,
+    kernel: machine.openKernel(ipFamily),
+    wire: memoryWire(northSouth === 'tc'),
+    rules: await nftablesBackend.open(nft, ipFamily, signal),
+    settings: new Settings({ maps: maps.get, hostNetns: memoryHostNetns, serviceMark, rejectMark, udpSticky }),
+    addresses: new NodeAddresses({ ...users, read: () => addresses.filter((ip) => ipFamilyOf(ip) === ipFamily) }),
+    sockets: new StaleSockets({ ...users, namespaces: () => [] }),
+  });
+}
+
+/** There are no devices to attach to; what matters is who carries what. */
+function memoryWire(isUsed: boolean): Wire {
+  return {
+    isUsed: () => isUsed,
+    ensure: async () => 0,
+    findFaults: async () => [],
+    follow: async () => undefined,
+    remove: async () => [],
+    [Symbol.asyncDispose]: async () => undefined,
+  };
+}
