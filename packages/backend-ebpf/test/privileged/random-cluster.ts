@@ -170,7 +170,8 @@ export function randomFlow(dice: Dice, family: IpFamily): Flow {
     destination: parseIp(destination),
     destinationPort: parsePort(dice.one(isNodePort ? nodePorts : [...portNumbers, 81])),
     protocol: dice.one(['TCP', 'UDP'] as const),
-    destinationIsLocal: pool.nodeAddresses.includes(destination) || destination === '127.0.0.1' || destination === '::1',
+    destinationIsLocal:
+      pool.nodeAddresses.includes(destination) || destination === '127.0.0.1' || destination === '::1',
   };
 }
 
