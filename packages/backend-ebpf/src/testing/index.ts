@@ -4,3 +4,4 @@ export * from './memory-kernel.ts';
 export * from './trace-packet.ts';
 export * from './step-clock.ts';
 export * from './memory-backend.ts';
+export { addressBytes } from '../settings/address-bytes.ts';
