@@ -25,6 +25,8 @@ export interface WirePathOptions extends UplinkOptions {
   readonly clock?: Clock;
   /** Of the compiled program; default: that of this build. */
   readonly object?: string;
+  /** Default: true. False: as kernels before 6.7 are, which do not tell a route's source address; for tests. */
+  readonly asksSource?: boolean;
 }
 
 /** A new device has the program after as long at most. */
@@ -174,11 +176,16 @@ export class WirePath implements AsyncDisposable {
   }
 
   #program(): BpfProgram {
-    const { object = objectFile('wire') } = this.#options;
+    const { object = objectFile('wire'), asksSource = true } = this.#options;
     const { service, reject } = this.#marks;
     this.#object ??= loadBpfObject(object, {
       maps: new Map(Object.entries(this.#maps)),
-      constants: { family: this.ipFamily === 'IPv4' ? 4 : 6, service_mark: service, reject_mark: reject },
+      constants: {
+        family: this.ipFamily === 'IPv4' ? 4 : 6,
+        service_mark: service,
+        reject_mark: reject,
+        asks_source: asksSource ? 1 : 0,
+      },
     });
     const program = this.#object.programs.get('lb_in');
     if (program === undefined) throw new InvariantError('the wire program is not in its object file');
