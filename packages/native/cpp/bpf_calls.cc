@@ -2,7 +2,6 @@
 #include "bpf_calls.h"
 
 #include <fcntl.h>
-#include <linux/bpf.h>
 #include <net/if.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -33,13 +32,8 @@ int64_t EnterAndCall(const std::string& netns, const std::function<int64_t()>& c
 }  // namespace
 
 int64_t BpfCall(int command, void* attribute, size_t length) {
-  for (int attempt = 0;; attempt++) {
-    const long result = syscall(SYS_bpf, command, attribute, length);
-    if (result >= 0) return result;
-    const bool broken_off = errno == EAGAIN && command == BPF_PROG_LOAD && attempt < 5;
-    if (errno != EINTR && !broken_off) return -errno;
-    if (attempt >= 100) return -errno;
-  }
+  const long result = syscall(SYS_bpf, command, attribute, length);
+  return result >= 0 ? result : -errno;
 }
 
 int64_t InNetns(const std::string& netns, const std::function<int64_t()>& call) {

@@ -9,8 +9,7 @@
 // System calls that Node has no function for. All return a result or a negative errno.
 namespace switchyard {
 
-// bpf(2), with the attribute as the caller wrote it; results that the kernel writes are in it afterwards. EAGAIN of a
-// program load that a signal broke off is retried.
+// bpf(2), with the attribute as the caller wrote it; results that the kernel writes are in it afterwards.
 int64_t BpfCall(int command, void* attribute, size_t length);
 
 // Calls it in the network namespace with this path, on a thread of its own, so that no other thread ever sees the

@@ -4,6 +4,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +37,21 @@ const Named* Find(const std::vector<Named>& named, const char* name) {
   const auto found = std::find_if(named.begin(), named.end(), [&](const Named& one) { return one.name == name; });
   return found == named.end() ? nullptr : &*found;
 }
+
+// The kernel breaks the verifier off when a signal waits for the thread, and libbpf tries again only a few times: with a
+// profiler's timer it never ends. Signals wait until the load is done.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
 
 class Loader {
  public:
@@ -171,6 +187,7 @@ class Loader {
 }  // namespace
 
 LoadResult LoadObject(const LoadRequest& request) {
+  const SignalsHeld held;
   libbpf_set_print(Collect);
   return Loader(request).Run();
 }
