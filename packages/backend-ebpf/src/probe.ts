@@ -1,4 +1,5 @@
-import { readFileSync, statfsSync } from 'node:fs';
+import { existsSync, readFileSync, statfsSync } from 'node:fs';
+import { join } from 'node:path';
 import { type BackendCapabilities, HostError, messageOf, millis, type ProbeResult } from '@switchyard/core';
 import { type BpfAbilityName, type BpfProbe, findMount, isBpffs, probeBpf } from '@switchyard/native';
 import type { EbpfHost } from './host.ts';
@@ -12,6 +13,8 @@ export interface ProbedMachine {
   probe(): BpfProbe;
   isBpffs(path: string): boolean;
   isCgroup2(path: string): boolean;
+  /** Whether this root of a cgroup2 mount is only that of the container this process is in. */
+  isContainersOwn(root: string): boolean;
   /** Whether this process may mount file systems. */
   canMount(): boolean;
   /** Another load balancer at the sockets below this cgroup, in words. */
@@ -74,8 +77,9 @@ function faultsOf(host: EbpfHost, machine: ProbedMachine): readonly string[] {
   }
   const { maps } = probe.abilities;
   if (maps.status === 'unusable') {
-    const who = 'this process may not use BPF: run it as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN';
-    return [`${who}; kernel.unprivileged_bpf_disabled does not matter then (${maps.reason})`];
+    const who =
+      'this process may not use BPF: run it as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN stands for the last two)';
+    return [`${who}; the kernel said: ${maps.reason}`];
   }
   const asked = host.northSouth === 'tc' ? wireFaults(host, probe) : [];
   return [...missing(needs, probe), ...asked, ...placeFaults(host, machine, probe), ...objectFaults(machine)];
@@ -107,6 +111,10 @@ function placeFaults(
     faults.push(
       "cgroup2 is not mounted: mount it, in a container the host's /sys/fs/cgroup, or name it with --switchyard-ebpf-cgroup",
     );
+  } else if (cgroup === undefined && machine.isContainersOwn(folder)) {
+    faults.push(
+      `${folder} shows this container alone: mount the host's /sys/fs/cgroup and name it with --switchyard-ebpf-cgroup`,
+    );
   } else if (machine.isCgroup2(folder)) faults.push(...machine.otherLoadBalancers(folder, bpffs));
   else faults.push(`${folder} is not a folder of a cgroup2 mount: name one with --switchyard-ebpf-cgroup`);
   if (!machine.isBpffs(bpffs) && !machine.canMount()) {
@@ -135,6 +143,9 @@ const linux: ProbedMachine = {
   probe: probeBpf,
   isBpffs,
   isCgroup2,
+  isContainersOwn: (root) =>
+    // The root of the machine's cgroups has no type; seen from inside a cgroup namespace another one may be the root.
+    existsSync(join(root, 'cgroup.type')) && /^0::\/$/m.test(readFileSync('/proc/self/cgroup', 'utf8')),
   canMount: () => {
     const [, bits = '0'] = /^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
     return ((BigInt(`0x${bits}`) >> mountCapability) & 1n) === 1n;

@@ -8,10 +8,10 @@ export interface BackendHarness {
   /** Whose answers are expected of it. */
   readonly dataplane: DataplaneMode;
   /**
-   * What the kernel takes as a whole or not at all: all of a transaction, or one table of it after the other, so that parts of a
-   * Service that is refused in one table may stand in another.
+   * What the kernel takes as a whole or not at all: all of a transaction, or one table of it after the other, or one entry of a
+   * map, so that parts of a Service that is refused in one table or entry may stand in another.
    */
-  readonly atomicity: 'transaction' | 'table';
+  readonly atomicity: 'transaction' | 'table' | 'entry';
   /** An empty kernel, shared by nobody. */
   createKernel(): FakeKernel;
 }
@@ -27,9 +27,9 @@ export interface FakeKernel {
   trace(flow: Flow): Observation;
   /**
    * The same for a client that was at this endpoint before, where the Service keeps clients. Absent where the fake kernel
-   * cannot remember any.
+   * cannot remember any; undefined where it cannot remember that of this flow.
    */
-  traceReturning?(flow: Flow, endpoint: IpAddress): Observation;
+  traceReturning?(flow: Flow, endpoint: IpAddress): Observation | undefined;
   /** From now on this share of all transactions fails although nothing is wrong with them; 0 is none. */
   injectFailures(rate: number, random: Random): void;
   /** From now on the kernel refuses whatever names this address; undefined takes everything again. */

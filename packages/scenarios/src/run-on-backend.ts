@@ -84,9 +84,10 @@ export function flowOnKernel(
 
 /** What else happens to a client that was at an endpoint before than that it comes back there. */
 function notKept(flow: ScenarioFlow, sent: Flow, kernel: FakeKernel): readonly string[] {
-  if (flow.kept === undefined || kernel.traceReturning === undefined) return [];
+  const returning = flow.kept === undefined ? undefined : kernel.traceReturning?.(sent, flow.kept);
+  if (returning === undefined) return [];
   const kept = expectationText(keptExpectation(flow));
-  const back = observationText(kernel.traceReturning(sent, flow.kept), flow);
+  const back = observationText(returning, flow);
   return back === kept ? [] : [`a client of ${flow.kept}: ${back}`];
 }
 

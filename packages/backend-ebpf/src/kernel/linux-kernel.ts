@@ -28,6 +28,7 @@ import { type EbpfKernel, hooksOf, type KernelFaults, type MapSet, type OpenedMa
 import { closeMaps, copyMap, largerSizes, mapNames, mapSetOf, sizesOf, tooSmall } from './map-sets.ts';
 import { objectFile } from './object-files.ts';
 import { PinFolders } from './pin-folders.ts';
+import { OthersWatch } from './watch-others.ts';
 
 /** Which kernel objects, and where. */
 export interface LinuxKernelOptions {
@@ -52,6 +53,7 @@ export class LinuxKernel implements EbpfKernel {
   readonly ipFamily: IpFamily;
   readonly #options: LinuxKernelOptions;
   readonly #pins: PinFolders;
+  readonly #others: OthersWatch;
   #maps: MapSet | undefined;
   #attached: readonly AttachedHook[] = [];
 
@@ -60,6 +62,7 @@ export class LinuxKernel implements EbpfKernel {
     this.ipFamily = ipFamily;
     this.#options = options;
     this.#pins = new PinFolders({ bpffs, ipFamily, version });
+    this.#others = new OthersWatch(options);
   }
 
   async openMaps(sizes: MapSizes, signal: AbortSignal): Promise<OpenedMaps> {
@@ -117,6 +120,7 @@ export class LinuxKernel implements EbpfKernel {
     if (this.#maps === undefined) throw new InvariantError('programs are to be attached before maps are open');
     const cgroup = this.#options.cgroup();
     if (this.#attached.length > 0 && (await this.findFaults(signal)).length === 0) return 0; // loading takes 10 ms
+    if (this.#attached.length === 0) this.#others.refuse(cgroup);
     using object = this.#load(this.#maps);
     const attached: AttachedHook[] = [];
     let writes = 0;
@@ -141,6 +145,7 @@ export class LinuxKernel implements EbpfKernel {
     signal.throwIfAborted();
     const maps = this.#maps;
     if (maps === undefined) return [];
+    if (this.#attached.length > 0) this.#others.notice(this.#options.cgroup());
     return [
       ...this.#attached.flatMap((one) => hookFaults(this.#pins, one)),
       ...mapNames.filter((name) => !this.#isPinned(name, maps[name])).map((name) => `map ${name} unpinned or replaced`),

@@ -4,7 +4,7 @@ import type { FrontendWriter } from './frontend-writer.ts';
 import { FrontendIndex, keyWords, noEntry } from './frontend-index.ts';
 import { IdPool } from './id-pool.ts';
 import { endpointWords, type MapState, serviceWords, setWords } from './map-state.ts';
-import { guardKey, keyOf } from './render-service.ts';
+import { guardKey, keyOf, protocolNumbers } from './render-service.ts';
 import { SlotPool } from './slot-pool.ts';
 
 /** A value that is never right for an entry of nobody: it is written again, or deleted. */
@@ -94,6 +94,7 @@ function adoptRanges(state: MapState): void {
 export function claimServices(state: MapState, table: ForwardingTable): ReadonlyMap<ServicePortKey, number> {
   const { frontends } = state;
   const claimed = new Map<ServicePortKey, number>();
+  if (frontends.size === 0) return claimed;
   const taken = new Set<number>();
   for (const service of table.services.values()) {
     const own = new Set(entriesOf(state, service));
@@ -111,6 +112,7 @@ export function claimServices(state: MapState, table: ForwardingTable): Readonly
 
 /** Deletes all entries that no Service of a table wants, guards first, so that no frontend is missed less than its guard. */
 export function removeUnwanted(state: MapState, table: ForwardingTable, frontends: FrontendWriter): void {
+  if (state.frontends.size === 0) return;
   const isWanted = new Uint8Array(state.frontends.end);
   for (const service of table.services.values()) {
     for (const entry of entriesOf(state, service)) if (entry !== noEntry) isWanted[entry] = 1;
@@ -139,4 +141,10 @@ export function liveServices(state: MapState): readonly number[] {
   const live: number[] = [];
   for (let id = 1; id < state.serviceIds.end; id++) if (state.frontends.hasAny(id)) live.push(id);
   return live;
+}
+
+/** Whether the frontends of a service are of UDP; all of them have one protocol. */
+export function isUdpService({ frontends }: MapState, id: number): boolean {
+  const [entry = noEntry] = frontends.entriesOf(id);
+  return entry !== noEntry && (((frontends.keyOf(entry)[4] ?? 0) >>> 16) & 0xff) === protocolNumbers.UDP;
 }

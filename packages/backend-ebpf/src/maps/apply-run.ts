@@ -5,17 +5,16 @@ import {
   type Port,
   type ServiceForwarding,
   type ServicePortKey,
-  servicePortParts,
 } from '@switchyard/core';
 import { NativeError } from '@switchyard/native';
 import { noId } from '../layouts.ts';
 import { isGuard } from './adopt.ts';
 import { addressAt, portBits } from './address-words.ts';
-import { noEntry } from './frontend-index.ts';
+import { keyWords, noEntry } from './frontend-index.ts';
 import type { FrontendWriter, Owner } from './frontend-writer.ts';
 import type { GuardCounts } from './guard-counts.ts';
 import type { MapState } from './map-state.ts';
-import { guardKey, protocolNumbers, type RenderedService, renderService } from './render-service.ts';
+import { guardKey, type RenderedService, renderService } from './render-service.ts';
 import { type Leftovers, MapFullError, type SetWriter } from './set-writer.ts';
 
 /** An endpoint whose record is gone; nobody gets its id for a while. */
@@ -30,6 +29,7 @@ export interface GoneEndpoint {
 export interface Placed {
   /** Undefined for one that was found in the maps and is in no table. */
   readonly key: Owner;
+  readonly isUdp: boolean;
   /** `noId` for a Service that has guards alone. */
   id: number;
   guards: readonly IpAddress[];
@@ -62,12 +62,13 @@ export class ApplyRun {
   readonly full: Set<MapFullError['map']> = new Set();
   unremoved: Error | undefined;
   readonly #parts: WriterParts;
+  readonly #guardKey = new Uint32Array(keyWords);
   readonly #added: Placed[] = [];
   readonly #removed: (readonly [placed: Placed, service: number])[] = [];
   readonly #stale: Stale[] = [];
   readonly #guarded: Placed[] = [];
   readonly #unguarded: (readonly [owner: Owner, guards: readonly IpAddress[]])[] = [];
-  readonly #leftovers: (readonly [owner: Owner, left: Leftovers])[] = [];
+  readonly #leftovers: (readonly [placed: Placed, left: Leftovers])[] = [];
   readonly #ranged: (readonly [placed: Placed, ranges: RenderedService['sourceRanges']])[] = [];
 
   constructor(parts: WriterParts) {
@@ -96,18 +97,19 @@ export class ApplyRun {
    * all of these are gone.
    */
   finish({ sweep }: { readonly sweep: boolean }): boolean {
-    const { frontends, state, sets } = this.#parts;
+    const { frontends, state, sets, guards } = this.#parts;
     // A cluster IP is guarded as long as it has a frontend and no longer.
-    for (const { key, guards } of this.#guarded) {
-      for (const guard of guards) frontends.put(key, guardKey(guard), { service: noId, rest: 0 });
+    for (const { key, guards: wanted } of this.#guarded) {
+      for (const guard of wanted) frontends.put(key, guardKey(guard, this.#guardKey), { service: noId, rest: 0 });
     }
     frontends.flush();
     for (const placed of this.#added) if (placed.key !== undefined && this.failed.has(placed.key)) this.remove(placed);
-    for (const [owner, guards] of this.#unguarded) this.#deleteGuards(owner, guards);
+    this.#deleteGuards(undefined, guards.takeStale());
+    for (const [owner, some] of this.#unguarded) this.#deleteGuards(owner, some);
     const areSwept = sweep && this.#sweep();
     for (const { owner, service, entries } of this.#stale) frontends.delete(owner, entries, service);
     for (const [placed, service] of this.#removed) this.#takeOut(placed, service);
-    for (const [owner, left] of this.#leftovers) sets.finish(left, (id) => this.#forget(owner, id));
+    for (const [placed, left] of this.#leftovers) sets.finish(left, (id) => this.#noteGone(placed, id));
     for (const [placed, ranges] of this.#ranged) {
       if (state.sourceRanges.hasMore(placed.id, ranges)) this.#keepRanges(placed.key, placed.id, ranges);
     }
@@ -116,7 +118,7 @@ export class ApplyRun {
 
   #write(forwarding: ServiceForwarding, rendered: RenderedService): void {
     const { placed: all } = this.#parts;
-    const placed: Placed = all.get(forwarding.key) ?? { key: forwarding.key, id: noId, guards: [] };
+    const placed: Placed = all.get(forwarding.key) ?? newlyPlaced(forwarding);
     if (rendered.frontends.length > 0) this.#publish(placed, forwarding, rendered);
     else if (placed.id !== noId) {
       this.#removed.push([placed, placed.id]);
@@ -135,7 +137,7 @@ export class ApplyRun {
     try {
       this.#addRanges(id, forwarding.key, rendered);
       const left = sets.publish({ id, forwarding, rendered, isNew });
-      if (left !== undefined) this.#leftovers.push([forwarding.key, left]);
+      if (left !== undefined) this.#leftovers.push([placed, left]);
     } catch (error) {
       if (isNew) this.#untake(id);
       throw error;
@@ -202,8 +204,8 @@ export class ApplyRun {
   #deleteGuards(owner: Owner, guards: readonly IpAddress[]): void {
     const { state, frontends } = this.#parts;
     for (const guard of guards) {
-      const entry = this.#parts.guards.has(guard) ? noEntry : state.frontends.find(guardKey(guard));
-      if (entry !== noEntry) frontends.delete(owner, [entry], noId);
+      const entry = this.#parts.guards.has(guard) ? noEntry : state.frontends.find(guardKey(guard, this.#guardKey));
+      if (entry !== noEntry && !frontends.delete(owner, [entry], noId)) this.#parts.guards.noteStale(guard);
     }
   }
 
@@ -224,12 +226,11 @@ export class ApplyRun {
   #takeOut(placed: Placed, service: number): void {
     const { state, sets, frontends, placed: all } = this.#parts;
     if (service !== noId) {
-      const protocol = this.#protocolOf(service);
       if (!frontends.delete(placed.key, state.frontends.entriesOf(service), service)) {
         placed.id = service;
         return;
       }
-      sets.retire(service, (id) => this.#noteGone(protocol, id));
+      sets.retire(service, (id) => this.#noteGone(placed, id));
       this.#keepRanges(placed.key, service, []);
     }
     if (placed.id === service) placed.id = noId;
@@ -245,18 +246,8 @@ export class ApplyRun {
     }
   }
 
-  #protocolOf(service: number): number {
-    const [entry = noEntry] = this.#parts.state.frontends.entriesOf(service);
-    return entry === noEntry ? 0 : ((this.#parts.state.frontends.keyOf(entry)[4] ?? 0) >>> 16) & 0xff;
-  }
-
-  #forget(owner: Owner, id: number): void {
-    const isUdp = owner !== undefined && servicePortParts(owner).protocol === 'UDP';
-    this.#noteGone(isUdp ? protocolNumbers.UDP : protocolNumbers.TCP, id);
-  }
-
-  #noteGone(protocol: number, id: number): void {
-    if (protocol !== protocolNumbers.UDP) return;
+  #noteGone({ isUdp }: Placed, id: number): void {
+    if (!isUdp) return;
     const { state } = this.#parts;
     const address = addressAt(state.endpoints.words, state.addressOf(id));
     const port = portBits(state.portBitsOf(id)) as Port; // swapping bytes twice; the writer put a port there
@@ -268,6 +259,11 @@ export class ApplyRun {
     if (owner === undefined) this.unremoved = error;
     else if (!this.failed.has(owner)) this.failed.set(owner, error);
   }
+}
+
+/** A Service that has nothing in the maps yet. */
+export function newlyPlaced({ key, protocol }: ServiceForwarding): Placed {
+  return { key, isUdp: protocol === 'UDP', id: noId, guards: [] };
 }
 
 function isFull(error: unknown): boolean {

@@ -80,7 +80,8 @@ export class EndpointFinder {
   }
 
   #append(id: number): void {
-    this.#keys.set(this.#key, this.count * placeWords);
+    const at = this.count * placeWords;
+    for (let word = 0; word < placeWords; word++) this.#keys[at + word] = this.#key[word] ?? 0;
     this.ids[this.count] = id;
     this.flags[this.count] = 0;
     this.count++;

@@ -3,6 +3,7 @@ import type { IpAddress } from '@switchyard/core';
 /** How many Services want the guard of each cluster IP: ports of one Service share it. */
 export class GuardCounts {
   readonly #counts = new Map<IpAddress, number>();
+  #stale: IpAddress[] = [];
 
   add(guards: readonly IpAddress[]): void {
     for (const guard of guards) this.#counts.set(guard, (this.#counts.get(guard) ?? 0) + 1);
@@ -18,6 +19,19 @@ export class GuardCounts {
 
   clear(): void {
     this.#counts.clear();
+    this.#stale = [];
+  }
+
+  /** Nobody wants it, and it could not be deleted. */
+  noteStale(guard: IpAddress): void {
+    this.#stale.push(guard);
+  }
+
+  /** Those that are to be deleted yet; forgets them. */
+  takeStale(): readonly IpAddress[] {
+    const stale = this.#stale;
+    this.#stale = [];
+    return stale;
   }
 
   has(guard: IpAddress): boolean {

@@ -77,9 +77,8 @@ export function renderService(service: ServiceForwarding): RenderedService {
   };
 }
 
-/** The key of a cluster IP's guard entry. */
-export function guardKey(address: IpAddress): Uint32Array {
-  const key = new Uint32Array(keyWords);
+/** The key of a cluster IP's guard entry, written to `key` where one is given: its content counts until the next time. */
+export function guardKey(address: IpAddress, key: Uint32Array = new Uint32Array(keyWords)): Uint32Array {
   putAddress(key, 0, address);
   key[4] = frontendScopes.guard << 24;
   return key;

@@ -17,7 +17,6 @@ import {
 import {
   type ClusterSpec,
   type EndpointSpec,
-  ManualClock,
   node,
   service,
   serviceCidr,
@@ -29,7 +28,15 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { MapSet } from '../kernel/kernel.ts';
 import { nodeAddressFlags, offsetOf, smallestSizes } from '../layouts.ts';
-import { memoryMaps, noFaults, type PickOutcome, pickOutcomes, type PickRequest, pinClient } from '../testing/index.ts';
+import {
+  memoryMaps,
+  noFaults,
+  type PickOutcome,
+  pickOutcomes,
+  type PickRequest,
+  pinClient,
+  StepClock,
+} from '../testing/index.ts';
 import { putAddress } from './address-words.ts';
 import { dumpMaps } from './dump.ts';
 import { ServiceWriter } from './service-writer.ts';
@@ -145,7 +152,7 @@ test('each endpoint that moves comes or goes in one store', () => {
 function walk(steps: readonly Step[]): void {
   const faults = noFaults();
   const maps = prepared(memoryMaps(smallestSizes, faults));
-  const clock = new ManualClock();
+  const clock = new StepClock();
   let check = (): void => {};
   const open = (): ServiceWriter => new ServiceWriter(maps, { clock, afterStore: () => check() });
   faults.afterWrite = () => check();
@@ -154,7 +161,7 @@ function walk(steps: readonly Step[]): void {
   writer.applyFull(before);
   for (const { cluster, way, pause } of steps) {
     const after = tableOf(cluster, tableOptions());
-    void clock.advance(pause);
+    clock.step(pause);
     const pins = pinClients(maps, before);
     check = checkOf(maps, { before, after, pins, isRestart: way === 'restart' });
     if (way === 'restart') writer = open();
@@ -172,11 +179,11 @@ function walk(steps: readonly Step[]): void {
 /** The maps are as if nothing but this table had ever been written, and nobody finds anything to write. */
 function expectWritten(maps: MapSet, writer: ServiceWriter, table: ForwardingTable): void {
   const fresh = memoryMaps(smallestSizes);
-  new ServiceWriter(fresh, { clock: new ManualClock() }).applyFull(table);
+  new ServiceWriter(fresh, { clock: new StepClock() }).applyFull(table);
   expect(dumpMaps(maps)).toBe(dumpMaps(fresh));
   expect(writer.findDamage()).toEqual([]);
   expect(writer.applyFull(table).writes).toBe(0);
-  expect(new ServiceWriter(maps, { clock: new ManualClock() }).applyFull(table).writes).toBe(0);
+  expect(new ServiceWriter(maps, { clock: new StepClock() }).applyFull(table).writes).toBe(0);
   expectNoOverlap(maps, writer);
 }
 

@@ -7,8 +7,8 @@ import {
 } from '@switchyard/core';
 import type { MapSet } from '../kernel/kernel.ts';
 import { type MapSizes, noId } from '../layouts.ts';
-import { adoptMaps, claimServices, liveServices, removeUnwanted } from './adopt.ts';
-import { ApplyRun, type GoneEndpoint, type Placed, type WriterParts } from './apply-run.ts';
+import { adoptMaps, claimServices, isUdpService, liveServices, removeUnwanted } from './adopt.ts';
+import { ApplyRun, type GoneEndpoint, newlyPlaced, type Placed, type WriterParts } from './apply-run.ts';
 import { repairDamage, scanDamage } from './damage.ts';
 import { FrontendWriter } from './frontend-writer.ts';
 import { GuardCounts } from './guard-counts.ts';
@@ -104,7 +104,7 @@ export class ServiceWriter {
     adoptMaps(state);
     this.#isAdopted = true;
     this.#isFound = true;
-    this.#hasStrays = true;
+    this.#hasStrays = state.frontends.size > 0 || state.sourceRanges.services.length > 0;
   }
 
   /** Makes the maps hold the table, whatever somebody did to them. Adopts them first if nobody did. Throws what the kernel said. */
@@ -181,12 +181,15 @@ export class ServiceWriter {
   /** Deletes what nobody wants, and gives the Services of a table the ids they had, as far as the maps tell. */
   #claim(table: ForwardingTable): void {
     const { state, placed, frontends } = this.#parts;
-    const found = liveServices(state);
+    const found = liveServices(state).map((id) => ({ key: undefined, isUdp: isUdpService(state, id), id, guards: [] }));
     removeUnwanted(state, table, frontends);
     const claimed = claimServices(state, table);
-    for (const [key, id] of claimed) placed.set(key, { key, id, guards: [] });
+    for (const [key, id] of claimed) {
+      const service = table.services.get(key);
+      if (service !== undefined) placed.set(key, { ...newlyPlaced(service), id });
+    }
     const ids = new Set(claimed.values());
-    this.#orphans = found.flatMap((id) => (ids.has(id) ? [] : [{ key: undefined, id, guards: [] }]));
+    this.#orphans = found.filter(({ id }) => !ids.has(id));
     this.#isFound = false;
   }
 }

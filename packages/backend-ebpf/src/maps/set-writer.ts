@@ -46,8 +46,7 @@ export interface Leftovers {
 /** One of a service's sets as it is to be. */
 interface WantedSet {
   readonly set: SetWord;
-  /** Places of the finder, in the order of the set. */
-  readonly places: Uint32Array;
+  readonly length: number;
   readonly isSame: boolean;
 }
 
@@ -57,6 +56,9 @@ const flagOfSet: Readonly<Record<SetWord, number>> = { 0: endpointFlags.inCluste
 export class SetWriter {
   readonly #state: MapState;
   readonly #finder: EndpointFinder;
+  /** Places of the finder in the order of each set; used again for the next service. */
+  readonly #places: [Uint32Array, Uint32Array] = [new Uint32Array(64), new Uint32Array(64)];
+  #kept: Uint32Array = new Uint32Array(64);
 
   constructor(state: MapState) {
     this.#state = state;
@@ -76,12 +78,12 @@ export class SetWriter {
     this.#writeState(change);
     const emptied: SetWord[] = [];
     const ranges: (readonly [number, number])[] = [];
-    for (const { set, places, isSame } of wanted) {
+    for (const { set, length, isSame } of wanted) {
       if (isSame) continue;
       if (this.#state.isOwned(id, set)) ranges.push([this.#state.baseOf(id, set), this.#state.countOf(id, set)]);
-      this.#state.setOwned(id, set, places.length > 0);
-      if (places.length === 0 && !change.isNew) emptied.push(set);
-      else this.#writeSet(id, set, { base: bases[set] ?? 0, places });
+      this.#state.setOwned(id, set, length > 0);
+      if (length === 0 && !change.isNew) emptied.push(set);
+      else this.#writeSet(id, set, { base: bases[set] ?? 0, count: length });
     }
     const endpoints = this.#dropEndpoints(id);
     if (endpoints.length === 0 && ranges.length === 0 && emptied.length === 0) return undefined;
@@ -117,7 +119,8 @@ export class SetWriter {
   #want(service: number, set: SetWord, endpoints: readonly Endpoint[]): WantedSet {
     const state = this.#state;
     const { length } = endpoints;
-    const places = new Uint32Array(length);
+    if (length > this.#places[set].length) this.#places[set] = new Uint32Array(length * 2);
+    const places = this.#places[set];
     const base = state.baseOf(service, set);
     let isSame = state.countOf(service, set) === length && (length === 0 || state.isOwned(service, set));
     for (let index = 0; index < length; index++) {
@@ -126,7 +129,7 @@ export class SetWriter {
       const id = this.#finder.ids[place];
       isSame &&= id !== noId && state.slotEndpoint(base + index) === id && state.slotOwner(base + index) === service;
     }
-    return { set, places, isSame };
+    return { set, length, isSame };
   }
 
   /** A base for each set, by its number; all room or none. */
@@ -135,12 +138,12 @@ export class SetWriter {
     const missing = this.#finder.count - this.#finder.known;
     if (missing > 0 && endpointIds.available < missing) throw new MapFullError('endpoints', key);
     const bases: number[] = [];
-    for (const { places, isSame } of wanted) {
-      const base = isSame || places.length === 0 ? 0 : slotPool.take(places.length);
+    for (const { length, isSame } of wanted) {
+      const base = isSame || length === 0 ? 0 : slotPool.take(length);
       if (base < 0) {
         for (const [index, taken] of bases.entries()) {
           const one = wanted[index];
-          if (one?.isSame === false && one.places.length > 0) slotPool.untake(taken, one.places.length);
+          if (one?.isSame === false && one.length > 0) slotPool.untake(taken, one.length);
         }
         throw new MapFullError('slots', key);
       }
@@ -179,23 +182,22 @@ export class SetWriter {
     this.#state.services.set(id * serviceWords + serviceStateWord + 1, 0, 0);
   }
 
-  #writeSet(
-    service: number,
-    set: SetWord,
-    { base, places }: { readonly base: number; readonly places: Uint32Array },
-  ): void {
+  #writeSet(service: number, set: SetWord, range: { readonly base: number; readonly count: number }): void {
     const { slots } = this.#state;
-    for (let index = 0; index < places.length; index++) {
-      slots.set(base + index, service, this.#finder.ids[places[index] ?? 0] ?? noId);
+    const places = this.#places[set];
+    const { ids } = this.#finder;
+    for (let index = 0; index < range.count; index++) {
+      slots.set(range.base + index, service, ids[places[index] ?? 0] ?? noId);
     }
-    this.#state.select(service, set, { base, count: places.length });
+    this.#state.select(service, set, range);
   }
 
   /** The list of a service becomes those that stay; returns who loses flags. */
   #dropEndpoints(service: number): readonly (readonly [id: number, flags: number])[] {
     const { ids, flags, known, count } = this.#finder;
     const losers: (readonly [number, number])[] = [];
-    const kept = new Uint32Array(count);
+    if (count > this.#kept.length) this.#kept = new Uint32Array(count * 2);
+    const kept = this.#kept;
     let length = 0;
     for (let place = 0; place < count; place++) {
       const id = ids[place] ?? noId;

@@ -10,7 +10,7 @@ const orderBits = 32;
 /**
  * Ranges of slots, by the buddy method: a range has a power of two of slots and begins at a multiple of its length; two halves that
  * are both free become whole again at once. So nothing is kept of a range but where it begins and how many slots are used, which
- * stands in the service's record. The lowest fit is taken. A range that was given back is taken again, also as part of another, at
+ * stands in the service's record. The smallest fit is taken, of these the lowest. A range that was given back is taken again, also as part of another, at
  * the earliest when `quarantineTime` has passed.
  *
  * Memory: two bits per slot. At most half of a range is unused; what lies between ranges is bounded as in any buddy allocator, and

@@ -2,4 +2,6 @@ export { hooksOf } from '../kernel/kernel.ts';
 export * from './faulty-map.ts';
 export * from './memory-kernel.ts';
 export * from './trace-packet.ts';
+export * from './step-clock.ts';
 export * from './memory-backend.ts';
+export { addressBytes } from '../settings/address-bytes.ts';

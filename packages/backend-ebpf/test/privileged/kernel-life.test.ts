@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, rmdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -250,4 +250,15 @@ describe('a process that is killed', () => {
     await site.kernel().remove(signal);
     expect([attached(), ownFolders()]).toEqual([{}, []]);
   });
+});
+
+test('everything is taken away also without the rights of BPF, and without a cgroup', async () => {
+  const one = await started();
+  await one.kernel[Symbol.asyncDispose]();
+  const program = fileURLToPath(new URL('kernel-removal.ts', import.meta.url));
+  const rights = ['--bounding-set', '-sys_admin,-bpf,-perfmon,-net_admin', '--inh-caps', '-all'];
+  const args = [process.execPath, '--conditions=@switchyard/source', '--no-warnings', program, site.bpffs];
+  const removed = execFileSync('setpriv', [...rights, ...args], { encoding: 'utf8' });
+  expect(JSON.parse(removed)).toEqual([expect.stringContaining('v1-ipv4')]);
+  expect([attached(), ownFolders()]).toEqual([{}, []]);
 });

@@ -11,6 +11,7 @@
 #   recv ID                            "TEXT from ADDRESS PORT", or "timeout"
 #   peer ID                            "ADDRESS PORT"
 #   close ID
+#   repeat COUNT COMMAND               the last answer
 #   tally COUNT tcp|udp ADDRESS PORT   so many new sockets: "NAME=COUNT ..." of who answered, or of errors
 use strict;
 use warnings;
@@ -108,6 +109,15 @@ sub forget {
   close $socket;
 }
 
+sub obey {
+  my ($command, @rest) = @_;
+  my $times = $command eq 'repeat' ? shift @rest : 1;
+  $command = shift @rest if $command eq 'repeat';
+  my $answer;
+  $answer = $commands{$command}->(@rest) for 1 .. $times;
+  return $answer;
+}
+
 sub serve {
   my ($socket) = @_;
   my ($protocol, $name) = @{$names{$socket}};
@@ -131,9 +141,6 @@ while (1) {
   for my $ready ($inputs->can_read) {
     if ($ready != $control) { serve($ready); next }
     sysread $control, $typed, 65536, length $typed or exit 0;
-    while ($typed =~ s/^(.*)\n//) {
-      my ($command, @rest) = split / /, $1;
-      syswrite $control, $commands{$command}->(@rest) . "\n";
-    }
+    syswrite $control, obey(split / /, $1) . "\n" while $typed =~ s/^(.*)\n//;
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { allScenarios, backendContract } from '../../src/index.ts';
+import { ebpfHarness } from './ebpf-harness.ts';
 import { harnesses } from './harnesses.ts';
 import { iptablesHarness } from './iptables-harness.ts';
 
@@ -7,7 +8,10 @@ const { signal } = new AbortController();
 /** What is written is the same for both variants of iptables; how it is read back and refused is not. */
 const legacy = { ...iptablesHarness({ variant: 'legacy', hasAccounting: false }), name: 'iptables-legacy' };
 
-describe.each([...harnesses, legacy])('contract: a backend ($name) …', (harness) => {
+/** All Services in maps and in rules: more than one part may refuse, and all of them are cleaned up. */
+const both = ebpfHarness('nftables');
+
+describe.each([...harnesses, legacy, both])('contract: a backend ($name) …', (harness) => {
   const scenarios = allScenarios(harness.dataplane).filter(({ altitudes }) => altitudes.run.includes('rendered'));
   test.each(backendContract)(
     '$promise',

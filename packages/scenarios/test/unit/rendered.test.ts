@@ -11,9 +11,11 @@ import {
   type Scenario,
 } from '../../src/index.ts';
 import { dumpText } from './dump-text.ts';
+import { ebpfHarness } from './ebpf-harness.ts';
 import { golden, goldensOf } from './golden.ts';
 import { harnesses } from './harnesses.ts';
 import { iptablesHarness } from './iptables-harness.ts';
+import { nftablesHarness } from './nftables-harness.ts';
 
 const { signal } = new AbortController();
 const titled = (scenario: Scenario): { readonly title: string; readonly scenario: Scenario } => ({
@@ -70,6 +72,39 @@ describe('both variants of iptables', () => {
     },
   );
 });
+
+describe('eBPF with rules of nftables for what comes from outside', () => {
+  const nftables = allScenarios('nftables');
+  const twinOf = ({ id, ipFamily }: Scenario): Scenario | undefined =>
+    nftables.find((one) => one.id === id && one.ipFamily === ipFamily);
+  const run = (scenario: Scenario, harness: BackendHarness): Promise<BackendResult> =>
+    runOnBackend(scenario, harness, {}, signal);
+
+  test.for(allScenarios('ebpf').filter(isRendered).map(titled))(
+    'does what the scenario says, with the maps of eBPF and the rules of nftables: $title',
+    async ({ scenario }, { skip }) => {
+      // Whole Services are rules here, so what the fake of nftables cannot hold is left out.
+      const twin = twinOf(scenario);
+      skip(twin === undefined || !isRendered(twin), twin?.altitudes.because);
+      const both = await run(scenario, ebpfHarness('nftables'));
+      expect(disagreementText(compareAltitudes(scenario, [runOnTable(scenario), both]))).toBe('');
+      const [programs, rules] = [await run(scenario, ebpfHarness('tc')), await run(scenario, nftablesHarness)];
+      expect(both.dumps.map(linesOfMaps)).toEqual(programs.dumps.map(linesOfMaps));
+      expect(both.dumps.map(linesOfRules)).toEqual(rules.dumps.map(linesOfRules));
+    },
+  );
+});
+
+/** What maps hold, and no rule of nftables says in these words. */
+const ofMaps = /^(?:endpoint|guard|source range|affinity|frontend .*: pod )/;
+
+function linesOfMaps(dump: string): readonly string[] {
+  return dump.split('\n').filter((line) => ofMaps.test(line));
+}
+
+function linesOfRules(dump: string): readonly string[] {
+  return dump.split('\n').filter((line) => line !== '' && !ofMaps.test(line));
+}
 
 function isRendered({ altitudes }: Scenario): boolean {
   return altitudes.run.includes('rendered');

@@ -14,11 +14,12 @@ import { debianRoot, machineArchitecture } from '../../../../../tools/debian/deb
 import { buildImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
 import { describeImage } from '../../../../../tools/images/describe.ts';
 import type { BuiltImage } from '../../../../../tools/images/docker.ts';
+import { bpfObjects } from '../../../../../tools/images/ebpf-layer.ts';
 import { targets } from '../../../../../tools/images/target.ts';
 import { succeed } from './container.ts';
 
-// The image for the architecture that this machine does not have, built here. Its programs run in qemu's user mode: called by name,
-// never registered with the kernel, whose table of binary formats belongs to the whole machine.
+// The image for the architecture that this machine does not have, built here: that for ebpf, which has all that the others have. Its
+// programs run in qemu's user mode: called by name, never registered with the kernel, whose table of binary formats belongs to the whole machine.
 
 const signal = AbortSignal.timeout(600_000);
 const target = targets[machineArchitecture() === 'amd64' ? 'arm64' : 'amd64'];
@@ -38,7 +39,7 @@ beforeAll(async () => {
   const docker = engine.command;
   const base = await buildLocalBase({ architecture, tag: 'base:foreign', docker, signal });
   image = await buildImage({
-    image: 'agent-nftables',
+    image: 'agent-ebpf',
     architecture,
     tag: 'agent:foreign',
     base: base.tag,
@@ -94,20 +95,25 @@ test('every binary in the image is for the other architecture', async () => {
     'local/bin/node',
     'local/bin/switchyard-agent',
     'local/lib/switchyard/switchyard_native.node',
+    'local/lib/switchyard/switchyard_bpf.node',
     'sbin/nft',
   ]) {
     expect(machines.get(join(tree, 'usr', name)), name).toBe(target.elfMachine);
   }
-  expect([...machines].filter(([, machine]) => machine !== target.elfMachine)).toEqual([]);
+  const others = [...machines].filter(([, machine]) => machine !== target.elfMachine);
+  const ofTheKernel = bpfObjects.map((name): [string, number] => [join(tree, 'usr/local/lib/switchyard', name), 247]);
+  expect(others.toSorted()).toEqual(ofTheKernel);
 });
 
 test('the terms of what is in it are in the image: of Debian packages, of Node, and of npm packages in the bundle', async () => {
   const documents = await readdir(join(tree, 'usr/share/doc'), { recursive: true });
   expect(documents).toEqual(
     expect.arrayContaining([
+      'libbpf1/copyright',
       'libc6/copyright',
       'nftables/copyright',
       'node/copyright',
+      'switchyard/bpf/copyright',
       'switchyard/copyright',
       expect.stringMatching(/^switchyard\/npm\/pino-[\d.]+\/copyright$/),
     ]),
@@ -119,8 +125,8 @@ test('the agent starts there and tells its version', async () => {
   expect(version).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^switchyard-agent /) as string });
 });
 
-test('the native addon loads there', async () => {
-  const load = 'console.log(Object.keys(require("/usr/local/lib/switchyard/switchyard_native.node")).length)';
+test.each(['switchyard_native', 'switchyard_bpf'])('the addon %s loads there', async (addon) => {
+  const load = `console.log(Object.keys(require("/usr/local/lib/switchyard/${addon}.node")).length)`;
   const loaded = await emulate('/usr/local/bin/node', '--eval', load);
   expect(loaded).toMatchObject({ exitCode: 0, stderr: '' });
   expect(Number(loaded.stdout)).toBeGreaterThan(0);

@@ -1,0 +1,115 @@
+import { ipFamilies } from '@switchyard/core';
+import {
+  apiResources,
+  createProber,
+  type LabCluster,
+  type LabCommandResult,
+  type LabNode,
+  type Prober,
+  proxyModeFlags,
+  startCluster,
+  startEchoServer,
+  waitForAgents,
+} from '@switchyard/lab';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readLog } from './agent-log.ts';
+import { askInside } from './http-client.ts';
+import { program, withRights } from './with-rights.ts';
+
+// The ebpf mode with the rights of its manifests: what it refuses, what --init-only, the metrics server and a dump say.
+
+const { signal } = new AbortController();
+const stack = new AsyncDisposableStack();
+const nodePort = 30080;
+let cluster: LabCluster;
+let node: LabNode;
+let inPod: Prober;
+let client: Prober;
+let clusterIp: string;
+
+beforeAll(async () => {
+  cluster = stack.use(await startCluster({ name: 'ebpfmode', nodes: 1, ipFamilies }, signal));
+  [node] = cluster.lab.nodes as [LabNode];
+  const pod = await cluster.lab.addPod(node, 'echo');
+  startEchoServer(pod, { pod: 'echo', tcp: [8080] });
+  inPod = stack.use(await createProber(await cluster.lab.addPod(node, 'caller'), signal));
+  client = stack.use(await createProber(cluster.lab.client, signal));
+  const ports = [{ name: 'http', port: 80, nodePort, protocol: 'TCP' as const }];
+  const spec = { type: 'NodePort' as const, ipFamilyPolicy: 'PreferDualStack' as const, ports };
+  const metadata = { name: 'cart', namespace: 'default' };
+  const made = await cluster.api.create(apiResources.services, { metadata, spec }, signal);
+  clusterIp = made.spec?.clusterIP ?? '';
+  for (const addressType of ipFamilies) {
+    const labels = { 'kubernetes.io/service-name': 'cart' };
+    const slice = {
+      metadata: { name: addressType.toLowerCase(), namespace: 'default', labels },
+      addressType,
+      ports: [{ name: 'http', port: 8080, protocol: 'TCP' as const }],
+      endpoints: [{ addresses: [pod.addresses[addressType]!], nodeName: node.nodeName, conditions: { ready: true } }],
+    };
+    await cluster.api.create(apiResources.endpointSlices, slice, signal);
+  }
+}, 60_000);
+
+afterAll(() => stack.disposeAsync());
+
+const settings = ['--kubeconfig=/nowhere', '--logging-format=json', '--conntrack-max-per-core=0', '--oom-score-adj=0'];
+
+function initOnly(file: string, ...more: readonly string[]): Promise<LabCommandResult> {
+  return node.run(file, [...settings, ...proxyModeFlags(node, 'ebpf'), '--init-only', ...more]);
+}
+
+test.each([
+  ['rights', ['net_admin'], [], /cannot run --proxy-mode ebpf: this process may not use BPF/],
+  ['a cgroup2', ['net_admin', 'sys_admin'], ['--switchyard-ebpf-cgroup=/proc'], /ebpf: \/proc is not .* cgroup2 mount/],
+  ['a bpffs', ['net_admin', 'bpf', 'perfmon'], ['--switchyard-ebpf-bpffs=/proc'], /no bpffs is mounted at \/proc/],
+] as const)('without %s it says so, and touches nothing', async (_, rights, flags, message) => {
+  const refused = await initOnly(await withRights(cluster, ...rights), ...flags);
+  expect(refused.exitCode).toBe(1);
+  expect(refused.stderr).toMatch(message);
+  expect((await node.run('nft', ['list', 'ruleset'])).stdout).toBe('');
+});
+
+test('--init-only mounts bpffs where it is missing, and makes nothing else', async () => {
+  // In a mount namespace of its own: what it mounts goes with it.
+  const rights = await withRights(cluster, 'net_admin', 'sys_admin');
+  const done = await initOnly(rights, `--switchyard-ebpf-bpffs=${cluster.lab.folder}/fresh`);
+  expect(done.exitCode, done.stderr).toBe(0);
+  expect(done.stderr).toContain('mounted bpffs');
+  expect(done.stderr).toContain('this host can run the dataplane; no rule was made');
+  expect((await node.run('nft', ['list', 'ruleset'])).stdout).toBe('');
+});
+
+test('CAP_NET_ADMIN and CAP_SYS_ADMIN are enough; metrics, explain and dump tell of the mode', async () => {
+  const rights = await withRights(cluster, 'net_admin', 'sys_admin');
+  const args = ['established', 'close-wait'].map((name) => `--conntrack-tcp-timeout-${name}=0s`);
+  const running = cluster.startAgent(node, { proxyMode: 'ebpf', program: rights, args });
+  await waitForAgents(cluster.lab, [running], signal);
+  const get = async (path: string): Promise<string> => (await askInside(node, path)).body;
+  expect(await inPod.probe({ protocol: 'tcp', address: clusterIp, port: 80 })).toMatchObject({ by: 'echo' });
+  for (const family of ipFamilies) {
+    const outside = { protocol: 'tcp', address: node.addresses[family] ?? '', port: nodePort } as const;
+    expect(await client.probe(outside)).toMatchObject({ by: 'echo' });
+  }
+  expect(await get('/proxyMode')).toBe('ebpf');
+  const metrics = await get('/metrics');
+  expect(metrics).toMatch(/^switchyard_build_info\{backend="ebpf",/m);
+  const labels = 'ip_family="IPv4",namespace="default",port="http",protocol="TCP",service="cart"';
+  const count = metrics.split(`switchyard_service_connections_total{${labels}} `)[1]?.split('\n')[0];
+  expect(Number(count)).toBe(2);
+  expect(metrics).toContain('kubeproxy_sync_full_proxy_rules_duration_seconds_count{ip_family="IPv4"} 1\n');
+  expect(metrics).toContain('switchyard_apply_failures_total{ip_family="IPv6"} 0\n');
+  expect(metrics).not.toMatch(/sync_proxy_rules_(?:nft|ipt)ables/);
+  expect(await get(`/debug/explain?from=10.244.1.9&to=${clusterIp}:80`)).toContain('sentBySocket');
+  const dumped = await get('/debug/dump');
+  expect(dumped).toMatch(/^# IPv4: rules last known to be right \d+ s ago\n/);
+  expect((await readLog(running)).filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
+  await running.stop();
+
+  const asked = await node.run(program, ['--switchyard-dump', `--switchyard-ebpf-bpffs=${node.bpffsPath}`]);
+  expect(asked.exitCode, asked.stderr).toBe(0);
+  expect(asked.stdout).toMatch(
+    /^# IPv4: rules last known to be right \d+ s ago\n[^]*^# IPv6: rules last known .* ago\n/m,
+  );
+  expect(asked.stdout).toContain(clusterIp);
+});

@@ -1,0 +1,60 @@
+import { HostError, InvariantError } from '@switchyard/core';
+import { ManualClock, MemoryLogger } from '@switchyard/core/testing';
+import { describe, expect, test } from 'vitest';
+import { keepRunning, runTogether } from './keep-running.ts';
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}
+
+describe('what is kept running', () => {
+  test('begins again a second after it failed, and is warned of once', async () => {
+    const clock = new ManualClock();
+    const logger = new MemoryLogger();
+    const stop = new AbortController();
+    let runs = 0;
+    const run = async (signal: AbortSignal): Promise<void> => {
+      runs++;
+      if (runs < 4) throw new HostError('test.gone', 'gone');
+      await untilAborted(signal);
+    };
+    const done = keepRunning([{ name: 'links', run }], { clock, logger }, stop.signal);
+    for (let second = 0; second < 3; second++) await clock.advance(1000);
+    expect(runs).toBe(4);
+    stop.abort();
+    await done;
+    expect(logger.transitions).toEqual(['warn cannot follow the kernel; will be tried again every second']);
+  });
+
+  test('is not when its failure is our own', async () => {
+    const broken = new InvariantError('broken');
+    const run = (): Promise<void> => Promise.reject(broken);
+    const surroundings = { clock: new ManualClock(), logger: new MemoryLogger() };
+    await expect(keepRunning([{ name: 'x', run }], surroundings, new AbortController().signal)).rejects.toBe(broken);
+  });
+});
+
+describe('what runs together', () => {
+  test('ends together, with the first failure', async () => {
+    const failure = new HostError('test.gone', 'gone');
+    const ended: string[] = [];
+    const other = async (signal: AbortSignal): Promise<void> => {
+      await untilAborted(signal);
+      ended.push('other');
+    };
+    const both = runTogether([() => Promise.reject(failure), other], new AbortController().signal);
+    await expect(both).rejects.toBe(failure);
+    expect(ended).toEqual(['other']);
+  });
+
+  test('ends without one when it is aborted', async () => {
+    const stop = new AbortController();
+    const failing = async (signal: AbortSignal): Promise<void> => {
+      await untilAborted(signal);
+      throw signal.reason;
+    };
+    const both = runTogether([failing, untilAborted], stop.signal);
+    stop.abort();
+    await expect(both).resolves.toBeUndefined();
+  });
+});
