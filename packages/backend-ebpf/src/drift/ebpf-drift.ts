@@ -72,22 +72,31 @@ export class EbpfDrift {
   }
 
   async #watchContent(report: (drift: Drift) => void, signal: AbortSignal): Promise<never> {
-    const { clock, content } = this.#options;
+    const { clock } = this.#options;
     const pace = new Pace(clock);
     for (;;) {
       await this.#gate.free(signal);
-      pace.begin();
-      for (const words of content()) {
-        const tally = new DriftTally();
-        for (const text of words) tally.add('element', text);
-        const pause = pace.afterPart();
-        if (!tally.isEmpty) await this.#tell(tally, report, signal);
-        await clock.sleep(pause, signal);
-        await this.#gate.free(signal);
-        pace.beginPart();
-      }
-      await clock.sleep(pace.afterRound(), signal);
+      const tally = await this.#compareAll(pace, signal);
+      if (tally === undefined) await clock.sleep(pace.afterRound(), signal);
+      else await this.#tell(tally, report, signal);
     }
+  }
+
+  /** One round; what is wrong with the first part in which something is. */
+  async #compareAll(pace: Pace, signal: AbortSignal): Promise<DriftTally | undefined> {
+    const { clock, content } = this.#options;
+    pace.begin();
+    for (const words of content()) {
+      const tally = new DriftTally();
+      for (const text of words) tally.add('element', text);
+      if (!tally.isEmpty) return tally;
+      const pause = pace.afterPart();
+      if (pause === undefined) continue;
+      await clock.sleep(pause, signal);
+      await this.#gate.free(signal);
+      pace.beginStint();
+    }
+    return undefined;
   }
 
   /** Reports, unless what was reported before is about to be healed, and waits until it is. */

@@ -1,4 +1,5 @@
 import type { BpfEntries } from '@switchyard/native';
+import { FrontendDigest } from './frontend-digest.ts';
 import { keyWords, noEntry } from './frontend-index.ts';
 import type { MapState } from './map-state.ts';
 
@@ -6,6 +7,25 @@ import type { MapState } from './map-state.ts';
 export type FrontendFault =
   | { readonly kind: 'added'; readonly key: Uint32Array }
   | { readonly kind: 'edited' | 'deleted'; readonly entry: number };
+
+/**
+ * Reads all frontends, some thousand with each step, and returns whether they are what was written. We may write between two steps: then
+ * it is not known, and `false`.
+ */
+export function* areFrontendsWhole(state: MapState): Generator<undefined, boolean, undefined> {
+  const { frontends } = state;
+  const map = state.maps.frontends;
+  const { changes } = frontends;
+  const found = new FrontendDigest();
+  for (const { keys, values, count } of map.slices()) {
+    const keyNumbers = wordsOf(keys);
+    const valueNumbers = wordsOf(values);
+    for (let index = 0; index < count; index++) found.add(keyNumbers, index * keyWords, valueNumbers, index * 2);
+    yield undefined;
+    if (state.maps.frontends !== map) return false;
+  }
+  return frontends === state.frontends && frontends.changes === changes && found.equals(frontends.digest);
+}
 
 /**
  * Compares `frontends` with what was written, some thousand entries with each step, and yields what is wrong. We may write between two

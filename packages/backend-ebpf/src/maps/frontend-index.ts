@@ -1,4 +1,5 @@
 import { noId } from '../layouts.ts';
+import { FrontendDigest } from './frontend-digest.ts';
 
 /** Words of a key and of a value. */
 export const keyWords = 6;
@@ -11,6 +12,10 @@ export const noEntry = -1;
  * 48 bytes for each entry, no objects.
  */
 export class FrontendIndex {
+  /** Of all entries as they are now. */
+  readonly digest: FrontendDigest = new FrontendDigest();
+  /** Grows with each `set` and `delete`. */
+  changes = 0;
   #keys: Uint32Array = new Uint32Array(256 * keyWords);
   #values: Uint32Array = new Uint32Array(256 * valueWords);
   /** By hash; entries of the same one follow in `#chain`, which also holds the free entries. */
@@ -59,15 +64,22 @@ export class FrontendIndex {
   set(key: Uint32Array, service: number, rest: number): void {
     let entry = this.find(key);
     if (entry === noEntry) entry = this.#insert(key);
-    else this.#unlink(entry);
+    else {
+      this.#unlink(entry);
+      this.digest.remove(this.#keys, entry * keyWords, this.#values, entry * valueWords);
+    }
     this.#values[entry * valueWords] = service;
     this.#values[entry * valueWords + 1] = rest;
+    this.digest.add(this.#keys, entry * keyWords, this.#values, entry * valueWords);
+    this.changes++;
     this.#link(entry, service);
   }
 
   /** Notes that an entry is gone. */
   delete(entry: number): void {
     this.#unlink(entry);
+    this.digest.remove(this.#keys, entry * keyWords, this.#values, entry * valueWords);
+    this.changes++;
     const bucket = this.#hash(this.#keys, entry * keyWords);
     let before = this.#heads[bucket] ?? noEntry;
     if (before === entry) this.#heads[bucket] = this.#chain[entry] ?? noEntry;

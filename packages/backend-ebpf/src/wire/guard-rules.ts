@@ -53,7 +53,7 @@ export function guardChains(family: IpFamily, { service, reject }: WireMarks): r
 /** What loads them, in place of the family's chains that are there. */
 export function guardScript(chains: readonly string[], replaced: readonly string[]): string {
   return [
-    ...createTable,
+    createTable,
     ...deleteChains(replaced),
     `table inet ${guardTable} {`,
     ...chains.map((line) => `  ${line}`),
@@ -73,10 +73,11 @@ export function birthmarkScript(family: IpFamily, mark: string): string {
   return `add chain inet ${guardTable} ${birthmarkPrefix}${guardSuffix(family)}-${mark}\n`;
 }
 
-/** Flags are written out: a table that somebody put to sleep wakes up. */
-const createTable: readonly string[] = [
-  `add table inet ${guardTable} { comment "owner: switchyard node agent; changes by others are undone"; }`,
-];
+/** Makes the table, or takes its flags from one that is there. */
+const createTable = `add table inet ${guardTable} { comment "owner: switchyard node agent; changes by others are undone"; }`;
+
+/** What wakes up a table that somebody put to sleep. */
+export const wakeScript: string = `${createTable}\n`;
 
 function deleteChains(names: readonly string[]): readonly string[] {
   return names.flatMap((name) => [`flush chain inet ${guardTable} ${name}`, `delete chain inet ${guardTable} ${name}`]);

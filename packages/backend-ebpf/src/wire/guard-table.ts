@@ -10,10 +10,10 @@ import {
   guardSuffix,
   guardTable,
   isChainOf,
-  removalScript,
+  wakeScript,
 } from './guard-rules.ts';
 import type { WireMarks } from './marks.ts';
-import { type GuardChain, GuardReader } from './read-guard.ts';
+import { type DumpedGuard, type GuardChain, GuardReader } from './read-guard.ts';
 
 /** Where the table is, and for whom. */
 export interface GuardTableOptions {
@@ -50,6 +50,8 @@ export class GuardTable {
     if (before.chains.length > 0) {
       logger.info('the guard table is not as it was left, or by another build; it is loaded again', { ipFamily });
     }
+    // In a transaction of its own: the kernel takes no chains for a table that is about to wake up.
+    if (before.sleeps) await this.#nft(wakeScript, 'wake up the guard table', signal);
     const names = before.chains.map(({ name }) => name);
     await this.#nft(guardScript(this.#chains, names), 'load the guard table', signal);
     const mark = this.#markOf(this.#look().chains);
@@ -64,42 +66,19 @@ export class GuardTable {
       : [`the chains of ${this.#options.ipFamily} in table inet ${guardTable} are not right`];
   }
 
-  /** Takes the family's chains out, and the table with the last. In words; nothing for nothing. */
-  async remove(signal: AbortSignal): Promise<readonly string[]> {
-    const { ipFamily } = this.#options;
-    this.#rightAt = undefined;
-    const all = this.#read();
-    if (all === undefined) return [];
-    const ours = all.filter(({ name }) => isChainOf(ipFamily, name)).map(({ name }) => name);
-    const isLast = all.length === ours.length;
-    if (ours.length === 0 && !isLast) return [];
-    await this.#nft(removalScript(ours, isLast), 'remove the guard table', signal);
-    return [
-      isLast ? `nftables table inet ${guardTable}` : `chains of ${ipFamily} in nftables table inet ${guardTable}`,
-    ];
-  }
-
-  #look(): { readonly isRight: boolean; readonly chains: readonly GuardChain[] } {
+  #look(): DumpedGuard & { readonly isRight: boolean } {
     const { ipFamily, netns } = this.#options;
     using socket = openNetlinkSocket({ protocol: 'netfilter', ...(netns === undefined ? {} : { netns }) });
     const reader = new GuardReader(socket);
     const generation = reader.generation();
-    if (generation === this.#rightAt) return { isRight: true, chains: [] };
-    const chains = (reader.read(guardTable) ?? []).filter(({ name }) => isChainOf(ipFamily, name));
+    if (generation === this.#rightAt) return { isRight: true, sleeps: false, chains: [] };
+    const { sleeps, chains: all } = reader.read(guardTable) ?? { sleeps: false, chains: [] };
+    const chains = all.filter(({ name }) => isChainOf(ipFamily, name));
     const birthmark = `${birthmarkPrefix}${guardSuffix(ipFamily)}-${this.#markOf(chains)}`;
-    const isRight =
-      chains
-        .filter(({ name }) => name.startsWith(birthmarkPrefix))
-        .map(({ name }) => name)
-        .join() === birthmark;
+    const birthmarks = chains.filter(({ name }) => name.startsWith(birthmarkPrefix)).map(({ name }) => name);
+    const isRight = !sleeps && birthmarks.join() === birthmark;
     this.#rightAt = isRight ? generation : undefined;
-    return { isRight, chains };
-  }
-
-  #read(): readonly GuardChain[] | undefined {
-    const { netns } = this.#options;
-    using socket = openNetlinkSocket({ protocol: 'netfilter', ...(netns === undefined ? {} : { netns }) });
-    return new GuardReader(socket).read(guardTable);
+    return { isRight, sleeps, chains };
   }
 
   /** Of the rules this build loads, and of what the kernel made of them. */

@@ -30,27 +30,32 @@ function hasPrefix(address: Uint8Array, prefix: Uint8Array, bits: number): boole
 
 /** Makes `masq_addresses` hold what the network says. Returns writes. Throws `NativeError`. */
 export function writeMasqueradeAddresses(map: BpfMap, network: Network): number {
-  const wanted = masqueradeAddresses(network);
+  const changes = differences(map, network);
+  for (const [device, address] of changes) {
+    if (address === undefined) map.delete(keyOf(device));
+    else map.update(keyOf(device), address);
+  }
+  return changes.size;
+}
+
+/** What of `masq_addresses` is not what the network says, in words. */
+export function masqueradeFaults(map: BpfMap, network: Network): readonly string[] {
+  return differences(map, network).size === 0 ? [] : ['masquerade addresses are not those of the network devices'];
+}
+
+/** By device; undefined for those that must go. */
+function differences(map: BpfMap, network: Network): ReadonlyMap<number, Uint8Array | undefined> {
+  const changes = new Map<number, Uint8Array | undefined>(masqueradeAddresses(network));
   const { keys, values, count } = map.entries();
   const view = new DataView(keys.buffer, keys.byteOffset, keys.byteLength);
-  let writes = 0;
-  const there = new Set<number>();
   for (let index = 0; index < count; index++) {
     const device = view.getUint32(index * 4, true);
-    const address = wanted.get(device);
-    if (address === undefined) {
-      map.delete(keyOf(device));
-      writes++;
-    } else if (Buffer.compare(address, values.subarray(index * addressLength, (index + 1) * addressLength)) === 0) {
-      there.add(device);
-    }
+    const wanted = changes.get(device);
+    const found = values.subarray(index * addressLength, (index + 1) * addressLength);
+    if (wanted === undefined) changes.set(device, undefined);
+    else if (Buffer.compare(wanted, found) === 0) changes.delete(device);
   }
-  for (const [device, address] of wanted) {
-    if (there.has(device)) continue;
-    map.update(keyOf(device), address);
-    writes++;
-  }
-  return writes;
+  return changes;
 }
 
 function keyOf(device: number): Uint8Array {

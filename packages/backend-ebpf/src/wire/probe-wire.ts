@@ -1,4 +1,4 @@
-import { readlinkSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { type Clock, HostError, messageOf, millis, seconds, systemClock } from '@switchyard/core';
 import { type CommandRunner, isPermissionDenied, isProgramMissing, runInScratchNamespace } from '@switchyard/host';
 import { type BpfObject, createMap, loadBpfObject, testRun } from '@switchyard/native';
@@ -27,6 +27,8 @@ const pause = millis(5);
 /** TC_ACT_UNSPEC: the packet goes on. */
 const goesOn = 0xffff_ffff;
 const contextLength = 192;
+/** With `monitor` it does nothing, and goes on doing so. Before it is there, its process is not in its namespace yet. */
+const idle = 'nft';
 /** Of `mark` in `struct __sk_buff`. */
 const markOffset = 8;
 
@@ -98,17 +100,14 @@ async function inNamespace(
   const ended = new AbortController();
   const started = Promise.withResolvers<number>();
   const options = { timeout, signal: AbortSignal.any([signal, ended.signal]), onStart: started.resolve };
-  // It does nothing, and goes on doing so.
-  const held = runner.run('unshare', ['--net', 'nft', 'monitor'], options).catch(() => undefined);
+  const held = runner.run('unshare', ['--net', idle, 'monitor'], options).catch(() => undefined);
   try {
     const pid = await Promise.race([started.promise, held.then(() => undefined)]);
     if (pid === undefined) return undefined;
-    const netns = `/proc/${pid}/ns/net`;
-    const own = readlinkSync('/proc/self/ns/net');
     for (let look = 0; look < looks; look++) {
-      const theirs = linkOf(netns);
-      if (theirs === undefined) return undefined;
-      if (theirs !== own) return work(netns);
+      const name = nameOf(pid);
+      if (name === undefined) return undefined;
+      if (name === idle) return work(`/proc/${pid}/ns/net`);
       await clock.sleep(pause, signal);
     }
     return undefined;
@@ -118,10 +117,10 @@ async function inNamespace(
   }
 }
 
-/** Undefined when the process has ended. */
-function linkOf(path: string): string | undefined {
+/** Of a process; undefined when it has ended. */
+function nameOf(pid: number): string | undefined {
   try {
-    return readlinkSync(path);
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
   } catch {
     return undefined;
   }

@@ -15,6 +15,13 @@ import {
   readUint32be,
 } from '@switchyard/native';
 
+/** The guard table as it is. */
+export interface DumpedGuard {
+  /** It does nothing, as somebody said `flags dormant`. */
+  readonly sleeps: boolean;
+  readonly chains: readonly GuardChain[];
+}
+
 /** One chain of the guard table with its rules, as the kernel tells them. */
 export interface GuardChain {
   readonly name: string;
@@ -31,6 +38,7 @@ const chainSettings: ReadonlySet<number> = new Set([4, 5, 7, 10]);
 const chainAttributes = { table: 1, name: 3 } as const;
 const ruleAttributes = { table: 1, chain: 2, expressions: 4 } as const;
 const generationId = 1;
+const dormant = 1;
 /** Length of `struct nfgenmsg`. */
 const headerLength = 4;
 /** How often a list is asked for again because somebody changed rules meanwhile. */
@@ -61,13 +69,13 @@ export class GuardReader {
     return found;
   }
 
-  /** The chains of a table; undefined when there is no such table. A table that sleeps has other digests. */
-  read(table: string): readonly GuardChain[] | undefined {
+  /** Undefined when there is no such table. */
+  read(table: string): DumpedGuard | undefined {
     const flags = this.#tableFlags(table);
     if (flags === undefined) return undefined;
     const hashes = new Map<string, ReturnType<typeof createHash>>();
     this.#dump(requests.getChain, table, (bytes, { start, end }) => {
-      const hash = createHash('sha256').update(String(flags));
+      const hash = createHash('sha256');
       let name = '';
       for (const { type, start: from, end: to } of readAttributes(bytes, start + headerLength, end)) {
         if (type === chainAttributes.table && readText(bytes, from, to) !== table) return;
@@ -84,7 +92,8 @@ export class GuardReader {
         if (type === ruleAttributes.expressions) hashes.get(chain)?.update(bytes.subarray(from, to));
       }
     });
-    return [...hashes].map(([name, hash]) => ({ name, digest: hash.digest('hex') }));
+    const chains = [...hashes].map(([name, hash]) => ({ name, digest: hash.digest('hex') }));
+    return { sleeps: (flags & dormant) !== 0, chains };
   }
 
   #tableFlags(table: string): number | undefined {

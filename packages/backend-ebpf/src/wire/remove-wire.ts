@@ -5,7 +5,7 @@ import { type CommandRunner, isProgramMissing } from '@switchyard/host';
 import { detachClsact, NativeMissingError, openNetlinkSocket } from '@switchyard/native';
 import { guardTable, isChainOf, removalScript } from './guard-rules.ts';
 import { DeviceReader } from './rtnetlink.ts';
-import { filterPriorities, pinPrefix } from './uplink-programs.ts';
+import { detachPinned, filterPriorities, pinPrefix } from './uplink-programs.ts';
 
 /** Where the wire path may have left something. */
 export interface RemovalPlace {
@@ -19,8 +19,8 @@ export interface RemovalPlace {
 const timeout = seconds(20);
 
 /**
- * Takes away one family's programs and then its chains, whichever process or build made them. Needs neither maps nor libbpf: taking the
- * pin of a link away detaches it, unless somebody else holds it. In words; nothing for nothing. Rejects with `HostError`.
+ * Takes away one family's programs and then its chains, whichever process or build made them. Needs neither maps nor libbpf:
+ * taking the pin of a link away detaches it a moment later, unless somebody else holds it. In words; nothing for nothing. Rejects with `HostError`.
  */
 export async function removeWire(place: RemovalPlace, signal: AbortSignal): Promise<readonly string[]> {
   signal.throwIfAborted();
@@ -28,11 +28,19 @@ export async function removeWire(place: RemovalPlace, signal: AbortSignal): Prom
   return [...removed, ...(await removeChains(place, signal))];
 }
 
-function removePins({ pinFolder, ipFamily }: RemovalPlace): readonly string[] {
+function removePins({ pinFolder, ipFamily, logger }: RemovalPlace): readonly string[] {
   if (!existsSync(pinFolder)) return [];
   const pins = readdirSync(pinFolder).filter((name) => name.startsWith(pinPrefix));
-  for (const name of pins) rmSync(join(pinFolder, name));
-  return pins.map((name) => `the wire program for ${ipFamily} on the network device ${name.slice(pinPrefix.length)}`);
+  return pins.map((name) => {
+    const path = join(pinFolder, name);
+    try {
+      detachPinned(path);
+    } catch (error) {
+      logger.debug('a link is unpinned without being detached', { path, error });
+    }
+    rmSync(path);
+    return `the wire program for ${ipFamily} on network device ${name.slice(pinPrefix.length)}`;
+  });
 }
 
 /** Of kernels without tcx. */

@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { IpFamily, Logger } from '@switchyard/core';
 import {
@@ -6,9 +7,11 @@ import {
   type BpfProgram,
   linkInfo,
   listPins,
+  NativeError,
   openPinnedLink,
   pin,
   type TcLink,
+  type TcMechanism,
   unpin,
 } from '@switchyard/native';
 import { isSameProgram } from '../kernel/same-program.ts';
@@ -22,6 +25,8 @@ export interface UplinkOptions {
   /** Folder in a bpffs, of this family alone. */
   readonly pinFolder: string;
   readonly logger: Logger;
+  /** Default: links where the kernel has them (Linux 6.6), else filters. */
+  readonly mechanism?: TcMechanism;
 }
 
 /** Pins of the wire program begin so; the device's number follows. (Names in bpffs may not hold dots, those of devices may.) */
@@ -33,6 +38,8 @@ export const filterPriorities: Readonly<Record<IpFamily, number>> = { IPv4: 0x53
 interface Attached {
   readonly device: Device;
   readonly link: BpfLink | TcLink;
+  /** The program that the link had when it was put there. */
+  readonly programId: number;
 }
 
 /** The wire program on each uplink. Links are pinned, so that they outlive the process and the next one finds them. */
@@ -55,16 +62,29 @@ export class UplinkPrograms implements Disposable {
    */
   put(program: BpfProgram, uplinks: readonly Device[]): number {
     let writes = this.#forget(uplinks);
-    for (const device of uplinks) writes += this.#putOn(program, device);
+    const errors: Error[] = [];
+    for (const device of uplinks) {
+      try {
+        writes += this.#putOn(program, device);
+      } catch (error) {
+        if (!(error instanceof NativeError)) throw error;
+        if (error.errno !== constants.errno.ENODEV) errors.push(error); // it has gone meanwhile
+      }
+    }
+    const [first] = errors; // the rest has been done
+    if (first !== undefined) throw first;
     return writes;
   }
 
-  /** In words; empty when all is as `put` left it. Two system calls for each device. */
-  findFaults(program: BpfProgram): readonly string[] {
-    return [...this.#attached.values()].flatMap(({ device, link }) => {
+  /** What of these devices is not as `put` left it, in words. Two system calls for each. */
+  findFaults(uplinks: readonly Device[]): readonly string[] {
+    return uplinks.flatMap((device) => {
       const where = `${this.#options.ipFamily} on ${device.name}`;
+      const attached = this.#attached.get(device.index);
+      if (attached === undefined) return [`the wire program for ${where} is not there yet`];
+      const { link, programId } = attached;
       if (!isAttached(link, device)) return [`the wire program for ${where} was detached`];
-      if (link.programId !== program.id) return [`the wire program for ${where} was replaced`];
+      if (link.programId !== programId) return [`the wire program for ${where} was replaced`];
       if (isFilter(link)) return [];
       using pinned = openPinnedLink(this.#pinOf(device.index));
       return pinned?.id === link.id ? [] : [`the link of the wire program for ${where} was unpinned`];
@@ -78,25 +98,23 @@ export class UplinkPrograms implements Disposable {
   }
 
   #putOn(program: BpfProgram, device: Device): number {
-    const { netns, ipFamily, logger } = this.#options;
-    const link = this.#known(device);
-    if (link !== undefined) {
-      this.#attached.set(device.index, { device, link });
-      const pinned = this.#pin(link, device);
-      if (link.programId === program.id || isSameProgram(link.programId, program)) return pinned;
+    const known = this.#known(device);
+    const link = known ?? this.#attach(program, device);
+    let writes = known === undefined ? 1 : 0;
+    if (link.programId !== program.id && !isSameProgram(link.programId, program)) {
       link.update(program);
-      return pinned + 1;
+      writes++;
     }
-    const place = {
-      ifindex: device.index,
-      priority: filterPriorities[ipFamily],
-      ...(netns === undefined ? {} : { netns }),
-    };
-    const fresh = attachTc(program, place);
-    this.#attached.set(device.index, { device, link: fresh });
-    this.#pin(fresh, device);
-    logger.info('listening for Services on a network device', { ipFamily, device: device.name, by: fresh.mechanism });
-    return 1;
+    this.#attached.set(device.index, { device, link, programId: link.programId });
+    return this.#pin(link, device) && known !== undefined ? writes + 1 : writes;
+  }
+
+  #attach(program: BpfProgram, { index, name }: Device): TcLink {
+    const { netns, ipFamily, logger, mechanism } = this.#options;
+    const place = { ifindex: index, priority: filterPriorities[ipFamily], ...(netns === undefined ? {} : { netns }) };
+    const link = attachTc(program, place, mechanism === undefined ? {} : { mechanism });
+    logger.info('listening for Services on a network device', { ipFamily, device: name, by: link.mechanism });
+    return link;
   }
 
   /** The link that is attached to the device: ours, or one that an earlier process pinned. Others are let go. */
@@ -111,13 +129,14 @@ export class UplinkPrograms implements Disposable {
     return undefined;
   }
 
-  #pin(link: BpfLink, device: Device): number {
-    if (isFilter(link)) return 0; // it needs none
+  /** Whether it was not pinned before. */
+  #pin(link: BpfLink, device: Device): boolean {
+    if (isFilter(link)) return false; // it needs none
     const path = this.#pinOf(device.index);
     using pinned = openPinnedLink(path);
-    if (pinned?.id === link.id) return 0;
+    if (pinned?.id === link.id) return false;
     pin(link, path, { replace: true });
-    return 1;
+    return true;
   }
 
   /** Lets go of devices that are no uplinks, or are gone. */
@@ -144,8 +163,8 @@ export class UplinkPrograms implements Disposable {
   }
 }
 
-/** Detaches what is pinned there, whoever else holds it. */
-function detachPinned(path: string): void {
+/** Detaches what is pinned there, whoever else holds it. Throws `NativeError`. */
+export function detachPinned(path: string): void {
   using link = openPinnedLink(path);
   link?.detach();
 }

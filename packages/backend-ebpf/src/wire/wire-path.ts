@@ -1,4 +1,4 @@
-import { type Clock, InvariantError, type IpFamily, type Logger, millis, systemClock } from '@switchyard/core';
+import { type Clock, InvariantError, type IpFamily, millis, systemClock } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import { type BpfObject, type BpfProgram, loadBpfObject } from '@switchyard/native';
 import type { MapSet } from '../kernel/kernel.ts';
@@ -7,22 +7,17 @@ import { DeviceEvents } from './device-events.ts';
 import { chooseUplinks, type Network, readNetwork } from './devices.ts';
 import { GuardTable } from './guard-table.ts';
 import { checkMarks, defaultWireMarks, type WireMarks } from './marks.ts';
-import { podAddresses, writeMasqueradeAddresses } from './map-content.ts';
+import { masqueradeFaults, podAddresses, writeMasqueradeAddresses } from './map-content.ts';
 import { removeWire } from './remove-wire.ts';
 import type { Device } from './rtnetlink.ts';
-import { UplinkPrograms } from './uplink-programs.ts';
+import { type UplinkOptions, UplinkPrograms } from './uplink-programs.ts';
 
 /** Where the wire path is, and over which maps. */
-export interface WirePathOptions {
-  readonly ipFamily: IpFamily;
-  /** Path of the network namespace of the uplinks; default: the process's own. `runner` runs in the same. */
-  readonly netns?: string;
+export interface WirePathOptions extends UplinkOptions {
+  /** In the same network namespace as the uplinks. */
   readonly runner: CommandRunner;
-  readonly logger: Logger;
   /** They stay the caller's. */
   readonly maps: MapSet;
-  /** Folder in a bpffs where links of this family are pinned. */
-  readonly pinFolder: string;
   /** Patterns of names of uplinks; empty: see `chooseUplinks`. */
   readonly interfaces: readonly string[];
   readonly marks?: WireMarks;
@@ -89,13 +84,19 @@ export class WirePath implements AsyncDisposable {
   useMaps(maps: MapSet, signal: AbortSignal): Promise<number> {
     return this.#exclusively(async () => {
       signal.throwIfAborted();
+      const before = { maps: this.#maps, object: this.#object };
       this.#maps = maps;
-      const before = this.#object;
+      if (before.object === undefined) return 0; // nothing is attached by this process; `ensure` will
       this.#object = undefined;
-      if (before === undefined) return 0; // nothing is attached by this process; `ensure` will
-      const writes = this.#ensureDevices();
-      before[Symbol.dispose]();
-      return writes;
+      try {
+        const writes = this.#ensureDevices();
+        before.object[Symbol.dispose]();
+        return writes;
+      } catch (error) {
+        if (this.#object === undefined) this.#object = before.object;
+        else before.object[Symbol.dispose](); // links are half-way; the rest is done when it is tried again
+        throw error;
+      }
     });
   }
 
@@ -121,13 +122,12 @@ export class WirePath implements AsyncDisposable {
     return this.#exclusively(async () => {
       signal.throwIfAborted();
       if (this.#object === undefined) return [];
-      const faults = [...this.#guard.findFaults(), ...this.#programs.findFaults(this.#program())];
       this.#look();
-      const present = new Set(this.#programs.devices.map(({ index }) => index));
-      for (const { index, name } of this.#wanted()) {
-        if (!present.has(index)) faults.push(`the wire program for ${this.ipFamily} is not on ${name}`);
-      }
-      return faults;
+      return [
+        ...this.#guard.findFaults(),
+        ...this.#programs.findFaults(this.#wanted()),
+        ...masqueradeFaults(this.#maps.masq_addresses, this.#network),
+      ];
     });
   }
 

@@ -16,7 +16,7 @@ export function netnsOf(host: LabHost): string {
   return `/run/netns/${host.namespace}`;
 }
 
-function runnerIn(host: LabHost): CommandRunner {
+export function runnerIn(host: LabHost): CommandRunner {
   return {
     run: (file, args, { stdin, timeout }) =>
       host.run(file, args, { timeout, ...(typeof stdin === 'string' ? { stdin } : {}) }),

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import { anyDevice, chooseUplinks, masqueradeAddresses, type Network } from './devices.ts';
+import type { Device, DeviceAddress } from './rtnetlink.ts';
+
+const device = (index: number, name: string, kind = '', isLoopback = false): Device => ({
+  index,
+  name,
+  kind,
+  isLoopback,
+});
+
+/** `10.0.0.1/24` on a device. */
+function address(on: number, cidr: string, more: Partial<DeviceAddress> = {}): DeviceAddress {
+  const [ip = '', length = ''] = cidr.split('/');
+  const bytes = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...ip.split('.').map(Number));
+  return { device: on, address: bytes, prefixLength: Number(length), isGlobal: true, isSecondary: false, ...more };
+}
+
+const isPod = (bytes: Uint8Array): boolean => bytes[12] === 10 && bytes[13] === 244;
+
+const machine: Network = {
+  devices: [
+    device(1, 'lo', '', true),
+    device(2, 'eth0'),
+    device(3, 'eth1.100', 'vlan'),
+    device(4, 'cni0', 'bridge'),
+    device(5, 'docker0', 'bridge'),
+    device(6, 'flannel.1', 'vxlan'),
+    device(7, 'veth1a2b', 'veth'),
+    device(8, 'cali1a2b', 'veth'),
+    device(9, 'weave', 'openvswitch'),
+    device(10, 'eth2'),
+  ],
+  addresses: [
+    address(1, '127.0.0.1/8', { isGlobal: false }),
+    address(2, '172.18.0.11/24'),
+    address(3, '192.168.7.5/16'),
+    address(4, '10.244.1.1/24'),
+    address(5, '172.17.0.1/16'),
+    address(6, '10.244.1.0/32'),
+    address(7, '172.18.0.11/32'),
+    address(9, '10.244.32.1/12'),
+    address(10, '169.254.3.4/16', { isGlobal: false }),
+  ],
+  defaultDevice: 2,
+};
+
+describe('uplinks are', () => {
+  test.each<
+    readonly [sentence: string, change: Partial<Network>, patterns: readonly string[], names: readonly string[]]
+  >([
+    ['what has an address with a subnet, bridges and pods aside', {}, [], ['eth0', 'eth1.100']],
+    ['a bridge that leads to the world', { defaultDevice: 5 }, [], ['eth0', 'eth1.100', 'docker0']],
+    ['a device without an address that leads to the world', { defaultDevice: 10 }, [], ['eth0', 'eth1.100', 'eth2']],
+    ['found without a default route', { defaultDevice: undefined }, [], ['eth0', 'eth1.100']],
+    ['those that match a pattern, and no others', {}, ['eth1*', 'flannel.1'], ['eth1.100', 'flannel.1']],
+    ['not those of which a pattern names a part', {}, ['th0', 'eth'], []],
+    ['not those that a dot would match', {}, ['flannel?1', 'flannel-1'], []],
+    ['never loopback', {}, ['*'], machine.devices.slice(1).map(({ name }) => name)],
+  ])('%s', (_, change, patterns, names) => {
+    const uplinks = chooseUplinks({ ...machine, ...change }, { ipFamily: 'IPv4', patterns, isPod });
+    expect(uplinks.map(({ name }) => name)).toEqual(names);
+  });
+});
+
+describe('masquerade addresses', () => {
+  const network: Network = {
+    ...machine,
+    addresses: [
+      address(2, '172.18.0.99/24', { isSecondary: true }),
+      address(2, '169.254.0.1/16', { isGlobal: false }),
+      address(2, '172.18.0.11/24'),
+      address(2, '172.18.0.12/24'),
+      address(3, '192.168.7.5/16'),
+    ],
+  };
+  const texts = (one: Network): Readonly<Record<string, string>> =>
+    Object.fromEntries([...masqueradeAddresses(one)].map(([on, bytes]) => [on, bytes.subarray(12).join('.')]));
+
+  test('are the first usable one of each device, and that of the default route for all others', () => {
+    expect(texts(network)).toEqual({ 2: '172.18.0.11', 3: '192.168.7.5', [anyDevice]: '172.18.0.11' });
+    expect(texts({ ...network, defaultDevice: 3 })).toMatchObject({ [anyDevice]: '192.168.7.5' });
+  });
+
+  test('fall back to the first of all where the default route has none', () => {
+    expect(texts({ ...network, defaultDevice: 10 })).toMatchObject({ [anyDevice]: '172.18.0.11' });
+    expect(texts({ ...network, addresses: [] })).toEqual({});
+  });
+});

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { guardChains, guardScript, isChainOf, removalScript } from './guard-rules.ts';
+import { checkMarks, defaultWireMarks } from './marks.ts';
+
+test('each family has chains of its own, and its own only', () => {
+  const names = (family: 'IPv4' | 'IPv6'): readonly string[] =>
+    guardChains(family, defaultWireMarks).flatMap((line) => /^chain (\S+)/.exec(line)?.[1] ?? []);
+  expect(names('IPv4')).toEqual(['nat-prerouting4', 'nat-postrouting4', 'guard4']);
+  for (const name of names('IPv4')) expect([isChainOf('IPv4', name), isChainOf('IPv6', name)]).toEqual([true, false]);
+  for (const name of names('IPv6')) expect([isChainOf('IPv4', name), isChainOf('IPv6', name)]).toEqual([false, true]);
+  expect(isChainOf('IPv4', 'birthmark4-00112233445566')).toBe(true);
+  expect(isChainOf('IPv6', 'birthmark4-00112233445566')).toBe(false); // whatever its digest ends in
+});
+
+test('rules act on the marks that they are given, and take both away', () => {
+  const text = guardChains('IPv6', { service: 0x100, reject: 0x8000_0000 }).join('\n');
+  expect(text).toContain('meta mark and 0x80000000 != 0 reject with icmpv6 port-unreachable');
+  expect(text).toContain('meta mark and 0x100 != 0 ct state new ct status and dnat == 0 drop');
+  expect(text).toContain('meta mark set meta mark and 0x7ffffeff');
+});
+
+test('what is replaced goes in the same transaction, and the table with the last family', () => {
+  const script = guardScript(guardChains('IPv4', defaultWireMarks), ['guard4']);
+  expect(script.indexOf('delete chain inet switchyard-ebpf-guard guard4')).toBeLessThan(
+    script.indexOf('chain guard4 {'),
+  );
+  expect(removalScript(['guard4'], false)).not.toContain('delete table');
+  expect(removalScript(['guard4'], true)).toBe('delete table inet switchyard-ebpf-guard\n');
+});
+
+test.each([
+  ['the same', 0x1000, 0x1000],
+  ['two bits', 0x3000, 0x4000],
+  ['none', 0, 0x1000],
+  ['more than 32 bits', 0x1_0000_0000, 0x1000],
+])('marks that are %s are refused', (_, service, reject) => {
+  expect(() => checkMarks({ service, reject })).toThrow(/each must be one bit/);
+});
+
+test('marks of one bit each are taken', () => {
+  expect(() => checkMarks(defaultWireMarks)).not.toThrow();
+  expect(() => checkMarks({ service: 0x8000_0000, reject: 1 })).not.toThrow();
+});

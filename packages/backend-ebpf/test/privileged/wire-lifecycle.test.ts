@@ -1,0 +1,208 @@
+import { renameSync, rmSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type IpFamily, ipFamilies } from '@switchyard/core';
+import { createCommandRunner } from '@switchyard/host';
+import { connectWhile, sitePort } from '@switchyard/lab';
+import { createMap, listPins, openPinnedLink, queryTcx } from '@switchyard/native';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { copyMap, mapSetOf } from '../../src/kernel/map-sets.ts';
+import { mapShapes, smallestSizes } from '../../src/layouts.ts';
+import { probeWire } from '../../src/wire/probe-wire.ts';
+import type { WirePath } from '../../src/wire/wire-path.ts';
+import { netnsOf, signal, WireSite } from './wire-site.ts';
+
+const nodePort = 30_001;
+
+let wire: WireSite;
+let paths: Readonly<Record<IpFamily, WirePath>>;
+
+beforeAll(async () => {
+  wire = await WireSite.create('wirel');
+  for (const family of ipFamilies) {
+    const maps = wire.maps[family];
+    maps.addNodeAddress(wire.node.addresses[family]!);
+    maps.add({
+      frontends: [['nodePort', nodePort]],
+      protocol: 'tcp',
+      actions: { pod: 'cluster', node: 'cluster', outside: 'cluster+' },
+      endpoints: [[wire.site.near.addresses[family]!, sitePort, 'near']],
+    });
+  }
+  paths = { IPv4: wire.open('IPv4'), IPv6: wire.open('IPv6') };
+  for (const family of ipFamilies) await paths[family].ensure(signal);
+});
+
+afterAll(async () => {
+  for (const family of ipFamilies) await paths[family][Symbol.asyncDispose]();
+  await wire[Symbol.asyncDispose]();
+});
+
+const request = (family: IpFamily) =>
+  ({ protocol: 'tcp', address: wire.node.addresses[family]!, port: nodePort, timeout: 400 }) as const;
+
+async function isAnswered(family: IpFamily): Promise<boolean> {
+  return (await wire.site.client.probe(request(family))).status === 'answered';
+}
+
+const programs = (device: string) => queryTcx({ ifindex: wire.indexOf(device), netns: netnsOf(wire.node) });
+
+test('the machine can do it, and nothing of having tried is left', async () => {
+  const before = await wire.nft('list', 'ruleset');
+  expect(await probeWire({ runner: createCommandRunner() }, signal)).toEqual([]);
+  expect(await wire.nft('list', 'ruleset')).toBe(before);
+});
+
+test('only the device that leads outside has the programs, one for each family', () => {
+  for (const family of ipFamilies) expect(paths[family].uplinks.map(({ name }) => name)).toEqual(['eth0']);
+  expect(programs('eth0').map(({ name }) => name)).toEqual(['lb_in', 'lb_in']);
+});
+
+test('another process finds all of it as it should be, and writes nothing', async () => {
+  const before = programs('eth0');
+  for (const family of ipFamilies) {
+    await using other = wire.open(family);
+    expect(await other.ensure(signal)).toBe(0);
+    expect(await other.findFaults(signal)).toEqual([]);
+    expect(await other.ensure(signal)).toBe(0);
+  }
+  expect(programs('eth0')).toEqual(before);
+});
+
+describe.each([
+  ['the link is detached', (pin: string) => using(pin).detach()],
+  ['the link is unpinned', (pin: string) => rmSync(pin)],
+  ['the pin is moved away', (pin: string) => renameSync(pin, `${pin}-away`)],
+  ['a rule is deleted', () => wire.nft('flush', 'chain', 'inet', 'switchyard-ebpf-guard', 'guard4')],
+  ['a rule is added', () => wire.nft('insert', 'rule', 'inet', 'switchyard-ebpf-guard', 'guard4', 'accept')],
+  ['a chain is deleted', () => wire.nft('delete', 'chain', 'inet', 'switchyard-ebpf-guard', 'nat-prerouting4')],
+  ['the table is deleted', () => wire.nft('delete', 'table', 'inet', 'switchyard-ebpf-guard')],
+  ['the table is put to sleep', () => wire.nft('add', 'table', 'inet', 'switchyard-ebpf-guard', '{ flags dormant; }')],
+  ['a masquerade address is deleted', () => void wire.maps.IPv4.maps.masq_addresses.delete(new Uint8Array(4))],
+] as const)('when %s', (_, damage) => {
+  test('it is noticed, healed, and right again', async () => {
+    const path = paths.IPv4;
+    expect(await path.findFaults(signal)).toEqual([]);
+    await damage(`${wire.pinFolder('IPv4')}/lb_in-${wire.indexOf('eth0')}`);
+    expect(await path.findFaults(signal)).toHaveLength(1);
+    expect(await path.ensure(signal)).toBeGreaterThan(0);
+    await paths.IPv6.ensure(signal);
+    expect(await path.findFaults(signal)).toEqual([]);
+    expect(await paths.IPv6.findFaults(signal)).toEqual([]);
+    expect(await isAnswered('IPv4')).toBe(true);
+  });
+});
+
+function using(pin: string): NonNullable<ReturnType<typeof openPinnedLink>> {
+  return openPinnedLink(pin)!;
+}
+
+test('maps and builds are exchanged under load, and no connection is lost', async () => {
+  const { client } = wire.site;
+  const traffic = await connectWhile({ prober: client, requests: ipFamilies.map(request), lines: 2 }, async (count) => {
+    for (let round = 0; round < 4; round++) {
+      for (const family of ipFamilies) await exchangeMaps(family);
+      for (const family of ipFamilies) await exchangeBuild(family, round);
+      await reached(count, count() + 40);
+    }
+  });
+  expect(traffic.failed).toEqual([]);
+  for (const family of ipFamilies) await paths[family].ensure(signal);
+});
+
+/** Larger maps with the same content. */
+async function exchangeMaps(family: IpFamily): Promise<void> {
+  const before = wire.maps[family].maps;
+  const shapes = mapShapes({ ...smallestSizes, frontends: smallestSizes.frontends * 2 });
+  const larger = mapSetOf((name) => createMap(shapes[name]));
+  for (const name of Object.keys(before) as (keyof typeof before)[]) {
+    if (name !== 'statistics') copyMap(before[name], larger[name]);
+  }
+  expect(await paths[family].useMaps(larger, signal)).toBe(1);
+  expect(await paths[family].useMaps(before, signal)).toBe(1);
+  for (const map of Object.values(larger)) map[Symbol.dispose]();
+}
+
+/** A build that marks packets by other bits, in a process of its own. */
+async function exchangeBuild(family: IpFamily, round: number): Promise<void> {
+  await using other = wire.open(family, { marks: { service: 0x10 << round, reject: 0x1_0000 << round } });
+  expect(await other.ensure(signal)).toBeGreaterThan(1);
+  expect(programs('eth0')).toHaveLength(2);
+}
+
+async function reached(count: () => number, wanted: number): Promise<void> {
+  for (let look = 0; look < 400 && count() < wanted; look++) await sleep(5);
+  expect(count()).toBeGreaterThanOrEqual(wanted);
+}
+
+test('a new device has the program at once, and one that goes is forgotten', async () => {
+  const stop = new AbortController();
+  const following = ipFamilies.map((family) => paths[family].follow(stop.signal));
+  const { client } = wire.site.lab;
+  // A second network between client and node, over a device without an Ethernet header.
+  const tunnel = (own: string) => [
+    ['link', 'add', 'vx0', 'type', 'vxlan', 'dstport', '4790', 'external', 'gpe'],
+    ['addr', 'add', own, 'dev', 'vx0'],
+    ['link', 'set', 'vx0', 'up'],
+  ];
+  const remote = (to: string, by: string) => ['route', 'add', to, 'encap', 'ip', 'id', '7', 'dst', by, 'dev', 'vx0'];
+  for (const args of tunnel('172.30.0.1/24')) await wire.ip(...args);
+  await wire.ip(...remote('172.30.0.2/32', client.addresses.IPv4!));
+  for (const args of tunnel('172.30.0.2/24')) await client.run('ip', args);
+  await client.run('ip', remote('172.30.0.1/32', wire.node.addresses.IPv4!));
+  wire.maps.IPv4.addNodeAddress('172.30.0.1');
+  const seen = async (count: number): Promise<void> => {
+    for (let look = 0; look < 100 && paths.IPv4.uplinks.length !== count; look++) await sleep(10);
+    expect(paths.IPv4.uplinks).toHaveLength(count);
+  };
+  await seen(2);
+  expect(await wire.site.client.probe({ ...request('IPv4'), address: '172.30.0.1' })).toMatchObject({
+    status: 'answered',
+    seenSource: wire.node.addresses.IPv4,
+  });
+  await wire.ip('link', 'del', 'vx0');
+  await seen(1);
+  expect(listPins(wire.pinFolder('IPv4'))).toEqual([`lb_in-${wire.indexOf('eth0')}`]);
+  stop.abort();
+  await Promise.all(following);
+});
+
+test('patterns name the devices', async () => {
+  await using path = wire.open('IPv4', { interfaces: ['et*', 'nothing'] });
+  await path.ensure(signal);
+  expect(path.uplinks.map(({ name }) => name)).toEqual(['eth0']);
+  await using none = wire.open('IPv4', { interfaces: ['th0'] });
+  await none.ensure(signal);
+  expect(none.uplinks).toEqual([]);
+  expect(await isAnswered('IPv4')).toBe(false);
+  await paths.IPv4.ensure(signal);
+  expect(await isAnswered('IPv4')).toBe(true);
+});
+
+test('one family goes without the other, and the last takes the table along', async () => {
+  expect(await paths.IPv4.remove(signal)).toHaveLength(2);
+  expect(await isAnswered('IPv4')).toBe(false);
+  expect(await isAnswered('IPv6')).toBe(true);
+  expect(await paths.IPv6.findFaults(signal)).toEqual([]);
+  expect(await paths.IPv4.remove(signal)).toEqual([]);
+  await using stranger = wire.open('IPv6');
+  expect(await stranger.remove(signal)).toContain('nftables table inet switchyard-ebpf-guard');
+  expect((await wire.nft('list', 'tables')).trim()).toBe('');
+  expect(programs('eth0')).toEqual([]);
+  for (const family of ipFamilies) {
+    expect(listPins(wire.pinFolder(family))).toEqual([]);
+  }
+});
+
+test('kernels without links have filters, one for each family', async () => {
+  const [four, six] = ipFamilies.map((family) => wire.open(family, { mechanism: 'clsact' })) as [WirePath, WirePath];
+  for (const path of [four, six]) {
+    await path.ensure(signal);
+    expect(await path.findFaults(signal)).toEqual([]);
+    expect(await path.ensure(signal)).toBe(0);
+  }
+  expect([await isAnswered('IPv4'), await isAnswered('IPv6')]).toEqual([true, true]);
+  expect(await four.remove(signal)).toHaveLength(2);
+  expect([await isAnswered('IPv4'), await isAnswered('IPv6')]).toEqual([false, true]);
+  expect(await six.remove(signal)).toHaveLength(2);
+  expect(await six.remove(signal)).toEqual([]);
+});
