@@ -10,28 +10,12 @@ import { type KernelFaults, type KernelSubject, printedIn, runnerIn } from './ke
 /** Mounts and cgroups are called so, with the process's id. */
 const prefix = 'swy-kernel-';
 
-/** Where cgroup2 is mounted, if it is. */
-const mount = await findCgroup2Mount();
-
-/** Why this machine cannot run programs for tests; undefined where it can. */
-export function ebpfObstacle(): string | undefined {
-  if (mount === undefined) return 'no cgroup2 is mounted: eBPF programs have nothing of a test to be attached to';
-  const probe = join(mount, `${prefix}${process.pid}-probe`);
-  try {
-    mkdirSync(probe);
-    rmdirSync(probe);
-    return undefined;
-  } catch (error) {
-    return `cgroups cannot be made below ${mount}: ${(error as Error).message}`;
-  }
-}
-
 /**
  * backend-ebpf over the real kernel, with programs at sockets and uplinks: all namespaces share a BPF file system of this test's,
  * and each has a folder there and a cgroup of its own. Neither has an uplink, or anybody's sockets.
  */
-export function ebpfKernel(): KernelSubject {
-  const cgroups = mount ?? '';
+export async function ebpfKernel(): Promise<KernelSubject> {
+  const cgroups = (await findCgroup2Mount()) ?? '';
   const bpffs = join(tmpdir(), `${prefix}${process.pid}`);
   removeRemains(cgroups);
   mkdirSync(bpffs);
