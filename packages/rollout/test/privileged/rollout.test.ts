@@ -42,7 +42,7 @@ describe('a rolling update behind a real HAProxy', () => {
     expectPredictedLoss(record);
   });
 
-  test('the same in the eBPF mode, whose program at the uplink does it', async ({ skip }) => {
+  test('the same in the eBPF mode, without and with the fallback', async ({ skip }) => {
     const obstacle = await findCgroupObstacle();
     skip(obstacle !== undefined, obstacle);
     const [off, on] = await Promise.all([run('off', { proxyMode: 'ebpf' }), run('on', { proxyMode: 'ebpf' })]);
