@@ -15,6 +15,7 @@ import {
 } from '@switchyard/native';
 import type { SocketLb } from '../host.ts';
 import { layoutVersion, type MapName, type MapSizes, mapShapes } from '../layouts.ts';
+import { largerSizes } from '../maps/map-sizes.ts';
 import {
   type AttachedHook,
   detachOrder,
@@ -25,7 +26,7 @@ import {
   updateHook,
 } from './cgroup-hooks.ts';
 import { type EbpfKernel, hooksOf, type KernelFaults, type MapSet, type OpenedMaps } from './kernel.ts';
-import { closeMaps, copyMap, largerSizes, mapNames, mapSetOf, sizesOf, tooSmall } from './map-sets.ts';
+import { closeMaps, copyMap, mapNames, mapSetOf, sizesOf, tooSmall } from './map-sets.ts';
 import { objectFile } from './object-files.ts';
 import { PinFolders } from './pin-folders.ts';
 import { OthersWatch } from './watch-others.ts';
