@@ -42,7 +42,7 @@ test('whatever bytes are in the maps, a process without memory makes of them wha
     }),
     { numRuns: 30 },
   );
-});
+}, 60_000);
 
 async function expectHealed(machine: MemoryMachine, wanted: ForwardingTable): Promise<void> {
   const kernel = machine.openKernel('IPv4');
