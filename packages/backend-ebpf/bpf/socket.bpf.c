@@ -97,14 +97,10 @@ static __always_inline void sy_write_flow(const struct sy_flow_key *key, const s
   bpf_map_update_elem(&flows, key, &flow, BPF_ANY);
 }
 
-/*
- * The socket talks to this address itself now: it must not be shown as the frontend that once led there. But a connected IPv6
- * socket that talks IPv4 comes by sendmsg4 with each datagram, and the address is the endpoint that connect chose.
- */
-static __always_inline void sy_forget(struct bpf_sock_addr *context, const struct sy_peer *peer, int is_connect)
+/* The socket talks to this address itself now: it must not be shown as the frontend that once led there. */
+static __always_inline void sy_forget(struct bpf_sock_addr *context, const struct sy_peer *peer)
 {
   struct sy_flow_key key;
-  if (!is_connect && context->sk && context->sk->state == SY_CONNECTED) return;
   sy_name_flow(context, SY_FLOW_REVERSE, &peer->address, peer->port, &key);
   if (bpf_map_lookup_elem(&flows, &key)) bpf_map_delete_elem(&flows, &key);
 }
@@ -148,11 +144,39 @@ static __always_inline void sy_remember_reverse(const struct sy_flow_key *key, c
   sy_write_flow(key, &frontend->address, frontend->port, choice);
 }
 
+/*
+ * Whether a datagram of a connected socket is settled. It is when it goes to whom the socket is connected to: an IPv6 socket that talks
+ * IPv4 comes here with each datagram, and is not to be led on from its endpoint. And when it names the frontend that the socket
+ * connected to: it can hear nobody but that endpoint.
+ */
+static __always_inline int sy_is_settled(struct bpf_sock_addr *context, int hook, const struct sy_peer *to)
+{
+  struct bpf_sock *socket = context->sk;
+  if (!socket || socket->state != SY_CONNECTED) return 0;
+  struct sy_peer peer = { .port = socket->dst_port };
+  if (hook == 4) {
+    sy_from_v4(&peer.address, socket->dst_ip4);
+  } else {
+    peer.address.word[0] = socket->dst_ip6[0];
+    peer.address.word[1] = socket->dst_ip6[1];
+    peer.address.word[2] = socket->dst_ip6[2];
+    peer.address.word[3] = socket->dst_ip6[3];
+  }
+  if (peer.port == to->port && sy_is_same(&peer.address, &to->address)) return 1;
+  struct sy_flow_key key;
+  sy_name_flow(context, SY_FLOW_REVERSE, &peer.address, peer.port, &key);
+  const struct sy_flow_value *flow = bpf_map_lookup_elem(&flows, &key);
+  if (!flow || flow->port != to->port || !sy_is_same(&flow->address, &to->address)) return 0;
+  sy_write_peer(context, hook, &peer.address, peer.port);
+  return 1;
+}
+
 static __always_inline int sy_send(struct bpf_sock_addr *context, int hook, int is_connect)
 {
   struct sy_peer peer;
   sy_read_peer(context, hook, &peer);
   if (!sy_is_for_us(context, &peer.address)) return SY_ALLOW;
+  if (!is_connect && sy_is_settled(context, hook, &peer)) return SY_ALLOW;
 
   struct sy_request request = { .destination = peer.address, .port = peer.port, .protocol = context->protocol };
   struct sy_frontend frontend;
@@ -170,7 +194,7 @@ static __always_inline int sy_send(struct bpf_sock_addr *context, int hook, int 
     verdict = sy_pick(&request, &frontend, &choice);
   }
   if (verdict == SY_PASS) {
-    sy_forget(context, &peer, is_connect);
+    sy_forget(context, &peer);
     return SY_ALLOW;
   }
   if (verdict == SY_DROP) return SY_REFUSE;

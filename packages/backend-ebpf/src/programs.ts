@@ -2,7 +2,8 @@ import { type Clock, diffTables, type ForwardingTable, InvariantError, type Tabl
 import type { EbpfKernel, MapSet } from './kernel/kernel.ts';
 import type { MapSizes } from './layouts.ts';
 import { applyGrowing } from './maps/apply-growing.ts';
-import { neededSizes } from './maps/map-sizes.ts';
+import { sizesOf } from './kernel/map-sets.ts';
+import { isLarger, neededSizes } from './maps/map-sizes.ts';
 import { type IdentifiedService, ServiceWriter, type WriteResult } from './maps/service-writer.ts';
 import type { MapsOutcome } from './merge-outcomes.ts';
 import type { OpenMapSet } from './open-map-set.ts';
@@ -74,12 +75,13 @@ export class Programs {
    */
   async applyFull(table: ForwardingTable, after: 'drift' | undefined, signal: AbortSignal): Promise<MapsOutcome> {
     const { kernel, clock } = this.#options;
-    const before = await kernel.findMaps(signal);
+    const found = await kernel.findMaps(signal);
+    const before = found && sizesOf(found);
     const { maps, isNew } = await kernel.openMaps(neededSizes(table), signal);
     if (isNew) this.forget();
     this.#take(maps);
     // Programs of the wire, also those of a process before this one, must not stay behind with maps that are written no more.
-    let writes = before === undefined || before === maps ? 0 : await this.#ensureWire(signal);
+    let writes = before !== undefined && isLarger(sizesOf(maps), before) ? await this.#ensureWire(signal) : 0;
     const writer = (this.#writer ??= new ServiceWriter(maps, { clock }));
     for (const part of this.#options.settings) writes += part.apply(table);
     const delta = after === 'drift' && this.#written !== undefined ? diffTables(this.#written, table) : undefined;

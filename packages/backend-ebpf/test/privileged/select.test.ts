@@ -67,6 +67,7 @@ describe('which frontend', () => {
     maps.configure({ guards: 2, ...second });
     expect(ask({ destination: 'fd00:10:96::ffff' }).verdict).toBe('drop');
     expect(ask({ destination: 'fd00:10:96::1:0' }).verdict).toBe('pass');
+    expect(ask({ destination: '10.90.0.1' }).verdict).toBe('pass');
     maps.configure({ guards: 1, ...second });
     expect(ask({ destination: 'fd00:10:96::ffff' }).verdict).toBe('pass');
     maps.configure({ guard_all: 1, ...second });

@@ -190,6 +190,14 @@ describe('session affinity', () => {
   });
 });
 
+test('both pods of a set get about the same share', async () => {
+  const shares = await tally(600, 'udp', ports.both);
+  const [a = 0, b = 0] = shares.split(' ').map((share) => Number(share.split('=')[1]));
+  expect(a + b).toBe(600);
+  // 600 fair draws are within 80 of the half but for one time in ten billion.
+  expect(Math.abs(a - 300)).toBeLessThan(80);
+});
+
 describe('where the programs are', () => {
   test('a cgroup below has them too', async () => {
     await site.move(site.drivers.pod, `${site.cgroup}/below/and-below`);

@@ -1,7 +1,8 @@
 import type { IpFamily } from '@switchyard/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SocketSite } from './socket-site.ts';
-import { ports, unallocated, vips, writeWorld } from './socket-world.ts';
+import { actions } from '../../src/layouts.ts';
+import { actionsFor, ports, udp, unallocated, vips, writeWorld } from './socket-world.ts';
 import type { WrittenMaps } from './written-maps.ts';
 
 const { signal } = new AbortController();
@@ -161,6 +162,24 @@ describe.each(ways)('$name', (way) => {
     expect(await socket.receive()).toMatch(new RegExp(`^a .* from ${way.text(vip)} ${ports.byClass}$`));
     expect(await socket.sendTo(addressOf('a', way), 8080)).toBe('ok');
     expect(await socket.receive()).toMatch(new RegExp(`^a .* from ${way.text(addressOf('a', way))} 8080$`));
+  });
+
+  test('a connected UDP socket that names the frontend again stays with its pod', async () => {
+    const socket = await open('udp', way);
+    expect(await socket.connect(vip, ports.both)).toBe('ok');
+    const first = await socket.answerer(vip, ports.both);
+    for (let datagram = 0; datagram < 8; datagram++) expect(await socket.answerer(vip, ports.both)).toBe(first);
+    expect(await socket.peer()).toBe(`${way.text(vip)} ${ports.both}`);
+  });
+
+  test('a connected UDP socket is not led on where its pod is a frontend too', async () => {
+    const frontend = { address: addressOf('a', way), port: 8080, protocol: udp, actions: actionsFor(actions.cluster) };
+    const socket = await open('udp', way);
+    expect(await socket.connect(vip, ports.byClass)).toBe('ok');
+    mapsOf(way).frontend({ ...frontend, service: ports.unswapped, cookie: ports.unswapped });
+    await socket.send();
+    expect(await socket.receive()).toMatch(/^a /);
+    mapsOf(way).forgetFrontend(frontend);
   });
 
   test('a TCP socket that was refused and connects to the pod itself is shown the pod', async () => {
