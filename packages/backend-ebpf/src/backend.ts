@@ -8,6 +8,7 @@ import {
   type ForwardingTable,
   HostError,
   type IpFamily,
+  type MapFill,
   type Millis,
   type ServiceCounters,
   type ServicePortKey,
@@ -120,6 +121,10 @@ export class EbpfBackend implements DataplaneBackend {
     const keys = new Set(services.map(({ key }) => key));
     const reading = { statistics: current.statistics, services, isKnown: (key: ServicePortKey) => keys.has(key) };
     return sumCounters(await statistics.read(reading, signal), ofRules);
+  }
+
+  mapFills(): readonly MapFill[] {
+    return this.#parts.programs.writer?.fills() ?? [];
   }
 
   async watchDrift(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
