@@ -314,9 +314,10 @@ __noinline int sy_look_at(const struct sy_request *request, __u64 frontend, stru
 static __always_inline int sy_pick(const struct sy_request *request, struct sy_frontend *frontend, struct sy_choice *choice)
 {
   struct sy_look look;
-  __builtin_memset(&look, 0, sizeof(look));
-  __builtin_memset(choice, 0, sizeof(*choice));
   for (int i = 0; i < SY_TRIES; i++) {
+    /* Anew each time: so all tries begin alike, and the verifier looks at one of them instead of at all ways that lead there. */
+    __builtin_memset(&look, 0, sizeof(look));
+    __builtin_memset(choice, 0, sizeof(*choice));
     int verdict = sy_look_at(request, frontend->value, choice, &look);
     if (verdict != SY_AGAIN && sy_is_still(frontend)) {
       if (verdict == SY_PASS || choice->is_kept) return verdict;

@@ -156,6 +156,7 @@ export class EbpfBackend implements DataplaneBackend {
     if (early?.status === 'failed') return early;
     const refused = early?.status === 'partial' ? early.failed : undefined;
     const written = await programs.applyDelta(table, refused ? without(delta, refused) : delta, signal);
+    if (refused) programs.noteIncomplete();
     return mergeOutcomes(written, [early, await this.#rules.after(plan, table, signal)]);
   }
 
@@ -170,7 +171,8 @@ export class EbpfBackend implements DataplaneBackend {
     const early = plan && (await this.#rules.before(plan, signal));
     if (early?.status === 'failed') return early;
     const refused = early?.status === 'partial' ? early.failed : undefined;
-    const written = await programs.applyFull(refused ? withFormer(table, known, refused) : table, signal);
+    const after = scope.kind === 'full' ? scope.after : undefined;
+    const written = await programs.applyFull(refused ? withFormer(table, known, refused) : table, after, signal);
     const late =
       plan !== undefined && this.#rules.isRight(scope, share)
         ? await this.#rules.after(plan, table, signal)

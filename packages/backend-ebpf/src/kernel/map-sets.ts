@@ -29,6 +29,17 @@ export function tooSmall(maps: MapSet, sizes: MapSizes): readonly MapName[] {
   return mapNames.filter((name) => maps[name].shape.maxEntries < shapes[name].maxEntries);
 }
 
+/** The larger of two sizes, each by itself; nothing else is asked of them here. */
+export function largestOf(a: MapSizes, b: MapSizes): MapSizes {
+  return {
+    services: Math.max(a.services, b.services),
+    endpoints: Math.max(a.endpoints, b.endpoints),
+    slots: Math.max(a.slots, b.slots),
+    frontends: Math.max(a.frontends, b.frontends),
+    sourceRanges: Math.max(a.sourceRanges, b.sourceRanges),
+  };
+}
+
 /** Copies what is in a map to a larger one of the same kind. */
 export function copyMap(from: BpfMap, to: BpfMap): void {
   if (from.shape.mmapable === true) {

@@ -1,4 +1,5 @@
 import { seededRandom } from '@switchyard/core/testing';
+import { findCgroupObstacle } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   allScenarios,
@@ -9,16 +10,16 @@ import {
   type Scenario,
 } from '../../src/index.ts';
 import { ebpfHarness } from '../unit/ebpf-harness.ts';
-import { ebpfKernel, ebpfObstacle } from './ebpf-subject.ts';
+import { ebpfKernel } from './ebpf-subject.ts';
 import { KernelHarness } from './kernel-harness.ts';
 
 const { signal } = new AbortController();
 const all = allScenarios('ebpf');
-const obstacle = ebpfObstacle();
+const obstacle = await findCgroupObstacle();
 let harness: KernelHarness;
 
-beforeAll(() => {
-  if (obstacle === undefined) harness = new KernelHarness(ebpfKernel());
+beforeAll(async () => {
+  if (obstacle === undefined) harness = new KernelHarness(await ebpfKernel());
 });
 afterAll(() => {
   if (obstacle === undefined) harness[Symbol.dispose]();
@@ -26,13 +27,11 @@ afterAll(() => {
 
 /** All kinds of Services and settings once: programs are loaded for each. Packets of all scenarios go through the lab. */
 const dumped = [
-  'cluster-ip',
   'dual-stack-endpoints',
   'etp-toggle',
   'many-endpoints',
   'node-port-loopback',
   'one-port-three-protocols',
-  'pod-interface-prefix',
   'service-type-tour',
   'source-ranges-change',
 ];

@@ -4,42 +4,29 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addressBytes, type MapFaults, openFaultyBackend } from '@switchyard/backend-ebpf/testing';
 import { noopLogger, parseIp } from '@switchyard/core';
-import { findMount, mountBpffs } from '@switchyard/native';
+import { findCgroup2Mount } from '@switchyard/lab';
 import { type KernelFaults, type KernelSubject, printedIn, runnerIn } from './kernel-harness.ts';
 
 /** Mounts and cgroups are called so, with the process's id. */
 const prefix = 'swy-kernel-';
 
-/** Why this machine cannot run programs for tests; undefined where it can. */
-export function ebpfObstacle(): string | undefined {
-  const mount = findMount('cgroup2');
-  if (mount === undefined) return 'no cgroup2 is mounted: eBPF programs have nothing of a test to be attached to';
-  const probe = join(mount, `${prefix}${process.pid}-probe`);
-  try {
-    mkdirSync(probe);
-    rmdirSync(probe);
-    return undefined;
-  } catch (error) {
-    return `cgroups cannot be made below ${mount}: ${(error as Error).message}`;
-  }
-}
-
 /**
  * backend-ebpf over the real kernel, with programs at sockets and uplinks: all namespaces share a BPF file system of this test's,
  * and each has a folder there and a cgroup of its own. Neither has an uplink, or anybody's sockets.
  */
-export function ebpfKernel(): KernelSubject {
-  const mount = findMount('cgroup2') ?? '';
+export async function ebpfKernel(): Promise<KernelSubject> {
+  const cgroups = (await findCgroup2Mount()) ?? '';
   const bpffs = join(tmpdir(), `${prefix}${process.pid}`);
-  removeRemains(mount);
+  removeRemains(cgroups);
+  mkdirSync(bpffs);
+  execFileSync('mount', ['-t', 'bpf', 'bpf', bpffs]);
   const folderOf = (namespace: string): string => join(bpffs, namespace);
-  const cgroupOf = (namespace: string): string => join(mount, namespace);
+  const cgroupOf = (namespace: string): string => join(cgroups, namespace);
   return {
     name: 'ebpf',
     dataplane: 'ebpf',
     atomicity: 'entry',
     open: (namespace, ipFamily, faults, signal) => {
-      mountBpffs(bpffs);
       for (const folder of [folderOf(namespace), cgroupOf(namespace)]) mkdirSync(folder, { recursive: true });
       const place = { cgroup: cgroupOf(namespace), bpffs: folderOf(namespace), netns: `/run/netns/${namespace}` };
       const kind = { northSouth: 'tc', socketLb: 'all', interfaces: [], transport: 'netlink' } as const;
@@ -54,7 +41,7 @@ export function ebpfKernel(): KernelSubject {
     },
     [Symbol.dispose]: () => {
       removeMount(bpffs);
-      removeCgroups(mount, process.pid);
+      removeCgroups(cgroups, process.pid);
     },
   };
 }
@@ -77,11 +64,11 @@ function mapFaults(faults: KernelFaults): MapFaults {
 }
 
 /** What runs left that were killed. */
-function removeRemains(mount: string): void {
+function removeRemains(cgroups: string): void {
   const pidOf = (name: string): number => Number(new RegExp(`^${prefix}(\\d+)(?:-\\d+)?$`).exec(name)?.[1] ?? 0);
   const isDead = (pid: number): boolean => pid > 0 && !existsSync(`/proc/${pid}`);
   for (const name of readdirSync(tmpdir())) if (isDead(pidOf(name))) removeMount(join(tmpdir(), name));
-  for (const name of readdirSync(mount)) if (isDead(pidOf(name))) removeCgroups(mount, pidOf(name));
+  for (const name of readdirSync(cgroups)) if (isDead(pidOf(name))) removeCgroups(cgroups, pidOf(name));
 }
 
 function removeMount(path: string): void {
@@ -90,6 +77,6 @@ function removeMount(path: string): void {
   rmdirSync(path);
 }
 
-function removeCgroups(mount: string, pid: number): void {
-  for (const name of readdirSync(mount)) if (name.startsWith(`${prefix}${pid}-`)) rmdirSync(join(mount, name));
+function removeCgroups(cgroups: string, pid: number): void {
+  for (const name of readdirSync(cgroups)) if (name.startsWith(`${prefix}${pid}-`)) rmdirSync(join(cgroups, name));
 }
