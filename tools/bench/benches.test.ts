@@ -17,6 +17,7 @@ test('a bench is named after its package, further ones carry the rest of their t
   assert.deepEqual(benchNames(findBenches(packages)), [
     'nftables',
     'iptables',
+    'ebpf',
     'profiles',
     'core',
     'backend-nftables',

@@ -81,7 +81,8 @@ function driftOf({ clock, kernel, wire, settings, addresses }: BackendPieces, pr
 }
 
 function faultOf(text: string): Fault {
-  return { kind: text.startsWith('map ') ? 'map' : 'program', text };
+  const kind = text.startsWith('map ') ? 'map' : text.includes(' table inet ') ? 'table' : 'program';
+  return { kind, text };
 }
 
 function contentFault(text: string): Fault {

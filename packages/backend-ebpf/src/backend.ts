@@ -8,6 +8,7 @@ import {
   type ForwardingTable,
   HostError,
   type IpFamily,
+  type MapFill,
   type Millis,
   type ServiceCounters,
   type ServicePortKey,
@@ -122,6 +123,10 @@ export class EbpfBackend implements DataplaneBackend {
     return sumCounters(await statistics.read(reading, signal), ofRules);
   }
 
+  mapFills(): readonly MapFill[] {
+    return this.#parts.programs.writer?.fills() ?? [];
+  }
+
   async watchDrift(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
     const { watching } = this.#parts;
     await runTogether(
@@ -156,6 +161,7 @@ export class EbpfBackend implements DataplaneBackend {
     if (early?.status === 'failed') return early;
     const refused = early?.status === 'partial' ? early.failed : undefined;
     const written = await programs.applyDelta(table, refused ? without(delta, refused) : delta, signal);
+    if (refused) programs.noteIncomplete();
     return mergeOutcomes(written, [early, await this.#rules.after(plan, table, signal)]);
   }
 
@@ -170,7 +176,8 @@ export class EbpfBackend implements DataplaneBackend {
     const early = plan && (await this.#rules.before(plan, signal));
     if (early?.status === 'failed') return early;
     const refused = early?.status === 'partial' ? early.failed : undefined;
-    const written = await programs.applyFull(refused ? withFormer(table, known, refused) : table, signal);
+    const after = scope.kind === 'full' ? scope.after : undefined;
+    const written = await programs.applyFull(refused ? withFormer(table, known, refused) : table, after, signal);
     const late =
       plan !== undefined && this.#rules.isRight(scope, share)
         ? await this.#rules.after(plan, table, signal)

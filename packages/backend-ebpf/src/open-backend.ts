@@ -29,16 +29,16 @@ export async function openEbpfBackend(
   host: EbpfHost,
   ipFamily: IpFamily,
   signal: AbortSignal,
-  replaced: Pick<Partial<BackendPieces>, 'kernel'> = {},
+  replaced: Pick<Partial<BackendPieces>, 'kernel' | 'rules'> = {},
 ): Promise<DataplaneBackend> {
   const { logger, clock = systemClock, bpffs, socketLb, netns } = host;
   const maps = new OpenMapSet();
-  const rules = await nftablesBackend.open({ ...host, tableNames: ruleTableNames }, ipFamily, signal);
+  const openRules = () => nftablesBackend.open({ ...host, tableNames: ruleTableNames }, ipFamily, signal);
   const surroundings = { ipFamily, clock, logger, maps };
   const users = { ipFamily, maps: maps.get, clock, logger, ...(netns === undefined ? {} : { netns }) };
   return assembleBackend({
     ...surroundings,
-    rules,
+    rules: replaced.rules ?? (await openRules()),
     kernel: new LinuxKernel({ ipFamily, cgroup: () => cgroupOf(host), bpffs, socketLb, logger }),
     wire: wireOf(host, surroundings),
     settings: settingsOf(host, maps),

@@ -1,8 +1,9 @@
-import { type Clock, type ForwardingTable, InvariantError, type TableDelta } from '@switchyard/core';
+import { type Clock, diffTables, type ForwardingTable, InvariantError, type TableDelta } from '@switchyard/core';
 import type { EbpfKernel, MapSet } from './kernel/kernel.ts';
 import type { MapSizes } from './layouts.ts';
 import { applyGrowing } from './maps/apply-growing.ts';
-import { neededSizes } from './maps/map-sizes.ts';
+import { sizesOf } from './kernel/map-sets.ts';
+import { isLarger, neededSizes } from './maps/map-sizes.ts';
 import { type IdentifiedService, ServiceWriter, type WriteResult } from './maps/service-writer.ts';
 import type { MapsOutcome } from './merge-outcomes.ts';
 import type { OpenMapSet } from './open-map-set.ts';
@@ -40,6 +41,8 @@ export interface ProgramsOptions {
 export class Programs {
   readonly #options: ProgramsOptions;
   #writer: ServiceWriter | undefined;
+  /** What is in the maps, all of it; undefined when something could not be written. */
+  #written: ForwardingTable | undefined;
 
   constructor(options: ProgramsOptions) {
     this.#options = options;
@@ -55,23 +58,35 @@ export class Programs {
     return this.#writer?.services() ?? [];
   }
 
+  /** Something of the last table was held back: the next full apply looks at all of it. */
+  noteIncomplete(): void {
+    this.#written = undefined;
+  }
+
   /** What is in the kernel is not known any more. */
   forget(): void {
     this.#writer = undefined;
+    this.#written = undefined;
   }
 
-  /** Rejects with `HostError`. */
-  async applyFull(table: ForwardingTable, signal: AbortSignal): Promise<MapsOutcome> {
+  /**
+   * `after: 'drift'`: what was written last is as it was left but for what somebody did to it since; only that is repaired, and the
+   * difference written. Rejects with `HostError`.
+   */
+  async applyFull(table: ForwardingTable, after: 'drift' | undefined, signal: AbortSignal): Promise<MapsOutcome> {
     const { kernel, clock } = this.#options;
-    const before = await kernel.findMaps(signal);
+    const found = await kernel.findMaps(signal);
+    const before = found && sizesOf(found);
     const { maps, isNew } = await kernel.openMaps(neededSizes(table), signal);
-    if (isNew) this.#writer = undefined;
+    if (isNew) this.forget();
     this.#take(maps);
     // Programs of the wire, also those of a process before this one, must not stay behind with maps that are written no more.
-    let writes = before === undefined || before === maps ? 0 : await this.#ensureWire(signal);
+    let writes = before !== undefined && isLarger(sizesOf(maps), before) ? await this.#ensureWire(signal) : 0;
     const writer = (this.#writer ??= new ServiceWriter(maps, { clock }));
     for (const part of this.#options.settings) writes += part.apply(table);
-    const outcome = await this.#write(writer, table, undefined, signal);
+    const delta = after === 'drift' && this.#written !== undefined ? diffTables(this.#written, table) : undefined;
+    if (delta !== undefined) writes += writer.repair();
+    const outcome = await this.#write(writer, table, delta, signal);
     writes += await kernel.attach(signal);
     writes += await this.#ensureWire(signal);
     return { ...outcome, writes: outcome.writes + writes };
@@ -94,6 +109,8 @@ export class Programs {
     delta: TableDelta | undefined,
     signal: AbortSignal,
   ): Promise<MapsOutcome> {
+    const isFromWhole = delta === undefined || this.#written !== undefined;
+    this.#written = undefined; // whatever ends this halfway
     let wireWrites = 0;
     const growMaps = async (sizes: MapSizes): Promise<MapSet> => {
       const maps = await this.#options.kernel.growMaps(sizes, signal);
@@ -103,6 +120,7 @@ export class Programs {
     };
     const { grow: _, gone, ...result } = await applyGrowing({ writer, kernel: { growMaps }, table, delta }, signal);
     this.#options.noteGone(gone);
+    if (isFromWhole && result.failed.size === 0 && result.unremoved === undefined) this.#written = table;
     return { ...result, writes: result.writes + wireWrites };
   }
 

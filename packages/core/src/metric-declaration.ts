@@ -32,7 +32,7 @@ export interface MetricDeclaration {
   /** Not there before it is set: 0 would be a lie, such as a time in 1970. */
   readonly isAbsentFirst?: true;
   /** The only mode in which it is served; as in kube-proxy, it is not there at all in another. */
-  readonly onlyIn?: 'iptables' | 'nftables';
+  readonly onlyIn?: 'iptables' | 'nftables' | 'ebpf';
   /** What differs from kube-proxy's metric of this name. */
   readonly difference?: string;
 }

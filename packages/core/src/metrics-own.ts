@@ -75,6 +75,20 @@ export const ownMetrics = {
   histograms: {},
   collected: {
     switchyard_build_info: { type: 'gauge', help: 'Always 1', labels: ['backend', 'node_version', 'version'] },
+    switchyard_ebpf_map_capacity: {
+      type: 'gauge',
+      help: 'How many entries fit into a BPF map until it is exchanged for one twice as large',
+      labels: ['ip_family', 'map'],
+      values: { map: ['services', 'endpoints', 'slots', 'frontends', 'source_ranges'] },
+      onlyIn: 'ebpf',
+    },
+    switchyard_ebpf_map_entries: {
+      type: 'gauge',
+      help: 'Entries of a BPF map that are in use, or were until a second ago',
+      labels: ['ip_family', 'map'],
+      values: { map: ['services', 'endpoints', 'slots', 'frontends', 'source_ranges'] },
+      onlyIn: 'ebpf',
+    },
     switchyard_health: {
       type: 'gauge',
       help: 'What /healthz and /livez would say now, 1 is 200',

@@ -18,8 +18,15 @@ const node: LabNode = {
   },
 };
 
+test('an agent in another mode finds what the eBPF mode left on its node, not on the machine', () => {
+  expect(proxyModeFlags(node, 'nftables')).toEqual([
+    '--proxy-mode=nftables',
+    '--switchyard-ebpf-bpffs=/run/switchyard/x/bpf/node1',
+  ]);
+  expect(proxyModeFlags({ ...node, bpffsPath: undefined }, 'iptables')).toEqual(['--proxy-mode=iptables']);
+});
+
 test('an agent in the eBPF mode is led to the cgroup and the file system of its node', () => {
-  expect(proxyModeFlags(node, 'nftables')).toEqual(['--proxy-mode=nftables']);
   expect(proxyModeFlags(node, 'ebpf')).toEqual([
     '--proxy-mode=ebpf',
     '--switchyard-ebpf-cgroup=/cgroup/swy-x/node1',

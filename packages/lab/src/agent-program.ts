@@ -47,8 +47,9 @@ export function startAgent(node: LabNode, kubeconfig: string, options: AgentOpti
  */
 export function proxyModeFlags(node: LabNode, mode: DataplaneMode): readonly string[] {
   const flag = `--proxy-mode=${mode}`;
-  if (mode !== 'ebpf') return [flag];
   const { cgroupPath, bpffsPath } = node;
+  // Every mode removes what the eBPF mode left: of its own node, never of the machine.
+  if (mode !== 'ebpf') return [flag, ...(bpffsPath === undefined ? [] : [`--switchyard-ebpf-bpffs=${bpffsPath}`])];
   if (cgroupPath === undefined || bpffsPath === undefined) {
     const missing = cgroupPath === undefined ? 'cgroup v2 directory' : 'BPF file system';
     throw new HostError(

@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { messageOf, millis, systemClock } from '@switchyard/core';
+import { labPrefix } from './names.ts';
 
 /** Where cgroup v2 is mounted, or undefined. Hybrid machines have it in a folder beside the v1 controllers. */
 export async function findCgroup2Mount(): Promise<string | undefined> {
@@ -12,6 +13,17 @@ export function parseCgroup2Mount(mounts: string): string | undefined {
     const [, mountPoint, type] = line.split(' ');
     if (type === 'cgroup2' && mountPoint !== undefined) return mountPoint.replaceAll('\\040', ' ');
   }
+  return undefined;
+}
+
+/** Why programs of this process cannot be put into cgroups of their own, as eBPF programs need it; undefined where they can. */
+export async function findCgroupObstacle(): Promise<string | undefined> {
+  const mount = await findCgroup2Mount();
+  if (mount === undefined) return 'no cgroup v2 is mounted';
+  const probe = `${mount}/${labPrefix}probe-${process.pid}`;
+  const problem = await tryMakeCgroup(probe);
+  if (problem !== undefined) return `cgroups cannot be made below ${mount} (${problem})`;
+  await removeCgroup(probe);
   return undefined;
 }
 

@@ -1,6 +1,7 @@
 import type { Clock, DataplaneBackend, Logger, Metrics, ProxyHealth, ReconcilerStatus } from '@switchyard/core';
 import type { RunConfig } from '../config/run-config.ts';
 import { addAgentCollectors } from './agent-collectors.ts';
+import { mapMetrics } from './map-metrics.ts';
 import type { MetricsPage } from './metrics-page.ts';
 import { ruleMetrics, type RuleMetricsOptions } from './rule-metrics.ts';
 import { serviceMetrics } from './service-metrics.ts';
@@ -30,6 +31,7 @@ export function addMetrics(agent: MeasuredAgent, signal: AbortSignal): void {
   if (mode === 'iptables') {
     host.metricsPage.addCollector(ruleMetrics({ backends, packetCounts: host.packetCounts }));
   }
+  if (mode === 'ebpf') host.metricsPage.addCollector(mapMetrics(backends));
   const ofServices = serviceMetrics({
     ...host,
     backends,

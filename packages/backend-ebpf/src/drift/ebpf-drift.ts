@@ -12,7 +12,7 @@ export interface Fault {
 /** What is looked at. */
 export interface EbpfDriftOptions {
   readonly clock: Clock;
-  /** Looks that take some 0.1 ms each: links, pins, small maps, the guard table. Done four times a second, one after the other. */
+  /** Looks that take a millisecond at most: links, pins, small maps, the guard table. Done every 400 ms, one after the other. */
   readonly looks: readonly ((signal: AbortSignal) => Promise<readonly Fault[]> | readonly Fault[])[];
   /**
    * Compares large maps with what was written: a part with each step, and what is wrong with it in words. A part takes less than
@@ -21,8 +21,8 @@ export interface EbpfDriftOptions {
   readonly content: () => Iterable<readonly string[]>;
 }
 
-/** So often what is cheap to look at is looked at. */
-const lookInterval: Millis = millis(250);
+/** So often what is cheap to look at is looked at: some 2 ms. */
+const lookInterval: Millis = millis(400);
 /** When nobody began to heal what was reported for so long, it is reported again. */
 const healLimit: Millis = seconds(5);
 

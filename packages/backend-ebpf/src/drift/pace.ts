@@ -1,7 +1,7 @@
 import { type Clock, type Millis, millis } from '@switchyard/core';
 
 /** A round is spread over this time, so that a change is noticed within it. */
-const roundTime = 750;
+const roundTime = 650;
 /** But no more than this share of a CPU is spent: rounds that cost more take longer. */
 const maxShare = 0.02;
 /** Parts are done one after the other for so long: waking up costs as much as several of them. */

@@ -26,7 +26,10 @@ export interface EbpfKernel extends AsyncDisposable {
    * smaller it is grown as by `growMaps`.
    */
   openMaps(sizes: MapSizes, signal: AbortSignal): Promise<OpenedMaps>;
-  /** The pinned maps of this layout version; undefined where not all of them are there. Makes and changes nothing. */
+  /**
+   * The pinned maps of this layout version, to look at until the next call; undefined where not all of them are there. Makes and
+   * changes nothing.
+   */
   findMaps(signal: AbortSignal): Promise<MapSet | undefined>;
   /**
    * Exchanges all maps that are too small for larger ones with the same content, ids unchanged, without a moment in which a

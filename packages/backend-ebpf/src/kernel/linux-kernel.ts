@@ -25,7 +25,7 @@ import {
   updateHook,
 } from './cgroup-hooks.ts';
 import { type EbpfKernel, hooksOf, type KernelFaults, type MapSet, type OpenedMaps } from './kernel.ts';
-import { closeMaps, copyMap, largerSizes, mapNames, mapSetOf, sizesOf, tooSmall } from './map-sets.ts';
+import { closeMaps, copyMap, largestOf, mapNames, mapSetOf, sizesOf, tooSmall } from './map-sets.ts';
 import { objectFile } from './object-files.ts';
 import { PinFolders } from './pin-folders.ts';
 import { OthersWatch } from './watch-others.ts';
@@ -55,6 +55,8 @@ export class LinuxKernel implements EbpfKernel {
   readonly #pins: PinFolders;
   readonly #others: OthersWatch;
   #maps: MapSet | undefined;
+  /** What was only looked at. */
+  #looked: MapSet | undefined;
   #attached: readonly AttachedHook[] = [];
 
   constructor(options: LinuxKernelOptions) {
@@ -75,6 +77,7 @@ export class LinuxKernel implements EbpfKernel {
       if (!this.#arePinned(held)) this.#install(held);
       return { maps: await this.growMaps(sizes, signal), isNew: false };
     }
+    this.#forgetLooked();
     const found = this.#openPinned();
     if (found === undefined) {
       const shapes = mapShapes(sizes);
@@ -89,8 +92,11 @@ export class LinuxKernel implements EbpfKernel {
 
   async findMaps(signal: AbortSignal): Promise<MapSet | undefined> {
     signal.throwIfAborted();
-    if (this.#maps === undefined && isBpffs(this.#options.bpffs)) this.#maps = this.#openPinned();
-    return this.#maps;
+    if (this.#maps !== undefined) return this.#maps;
+    // Not kept: until this process writes, another one may exchange what is pinned.
+    this.#forgetLooked();
+    this.#looked = isBpffs(this.#options.bpffs) ? this.#openPinned() : undefined;
+    return this.#looked;
   }
 
   async growMaps(sizes: MapSizes, signal: AbortSignal): Promise<MapSet> {
@@ -99,7 +105,7 @@ export class LinuxKernel implements EbpfKernel {
     if (maps === undefined) throw new InvariantError('maps are to grow before they are open');
     const small = tooSmall(maps, sizes);
     if (small.length === 0) return maps;
-    const shapes = mapShapes(largerSizes(sizesOf(maps), sizes));
+    const shapes = mapShapes(largestOf(sizesOf(maps), sizes));
     const grown = mapSetOf((name) => (small.includes(name) ? createMap(shapes[name]) : maps[name]));
     for (const name of small) copyMap(maps[name], grown[name]);
     using object = this.#load(grown);
@@ -168,7 +174,13 @@ export class LinuxKernel implements EbpfKernel {
     this.#close();
   }
 
+  #forgetLooked(): void {
+    if (this.#looked !== undefined) closeMaps(this.#looked);
+    this.#looked = undefined;
+  }
+
   #close(): void {
+    this.#forgetLooked();
     if (this.#maps !== undefined) closeMaps(this.#maps);
     this.#maps = undefined;
     this.#attached = [];

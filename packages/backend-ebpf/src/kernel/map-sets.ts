@@ -29,8 +29,8 @@ export function tooSmall(maps: MapSet, sizes: MapSizes): readonly MapName[] {
   return mapNames.filter((name) => maps[name].shape.maxEntries < shapes[name].maxEntries);
 }
 
-/** The larger of two sizes, each by itself. */
-export function largerSizes(a: MapSizes, b: MapSizes): MapSizes {
+/** The larger of two sizes, each by itself; nothing else is asked of them here. */
+export function largestOf(a: MapSizes, b: MapSizes): MapSizes {
   return {
     services: Math.max(a.services, b.services),
     endpoints: Math.max(a.endpoints, b.endpoints),

@@ -68,13 +68,16 @@ function frontendLine({ key, actions: bits }: FoundFrontend, name: string): stri
 function serviceLines(reader: MapReader, id: number, name: string): readonly string[] {
   const service = reader.service(id);
   if (service === undefined) return [`service ${name}: no record`];
-  const memberships = new Map<number, SetName[]>();
+  const memberships = new Map<number, Set<SetName>>();
   for (const set of setNames) {
     for (const endpoint of reader.endpointsOf(id, service[set])) {
-      memberships.set(endpoint, [...(memberships.get(endpoint) ?? []), set]);
+      const sets = memberships.get(endpoint) ?? new Set();
+      memberships.set(endpoint, sets.add(set));
     }
   }
-  const lines = [...memberships].map(([endpoint, sets]) => endpointLine(reader.endpoint(endpoint), { id, name, sets }));
+  const lines = [...memberships].map(([endpoint, sets]) =>
+    endpointLine(reader.endpoint(endpoint), { id, name, sets: [...sets] }),
+  );
   if (service.affinitySeconds > 0) lines.push(`affinity of ${name}: ${service.affinitySeconds} s`);
   return lines;
 }

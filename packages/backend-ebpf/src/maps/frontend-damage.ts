@@ -8,11 +8,11 @@ export type FrontendFault =
   | { readonly kind: 'added'; readonly key: Uint32Array }
   | { readonly kind: 'edited' | 'deleted'; readonly entry: number };
 
-/**
- * Reads all frontends, some thousand with each step, and returns whether they are what was written. We may write between two steps: then
- * it is not known, and `false`.
- */
-export function* areFrontendsWhole(state: MapState): Generator<undefined, boolean, undefined> {
+/** `changing`: we wrote meanwhile, so the sums say nothing. */
+export type FrontendsState = 'whole' | 'damaged' | 'changing';
+
+/** Reads all frontends, some thousand with each step, and returns whether they are what was written. */
+export function* sumFrontends(state: MapState): Generator<undefined, FrontendsState, undefined> {
   const { frontends } = state;
   const map = state.maps.frontends;
   const { changes } = frontends;
@@ -22,9 +22,10 @@ export function* areFrontendsWhole(state: MapState): Generator<undefined, boolea
     const valueNumbers = wordsOf(values);
     for (let index = 0; index < count; index++) found.add(keyNumbers, index * keyWords, valueNumbers, index * 2);
     yield undefined;
-    if (state.maps.frontends !== map) return false;
+    if (state.maps.frontends !== map) return 'changing';
   }
-  return frontends === state.frontends && frontends.changes === changes && found.equals(frontends.digest);
+  if (frontends !== state.frontends || frontends.changes !== changes) return 'changing';
+  return found.equals(frontends.digest) ? 'whole' : 'damaged';
 }
 
 /**

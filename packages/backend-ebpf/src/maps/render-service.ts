@@ -51,10 +51,7 @@ const nothing: readonly never[] = [];
 /** The entries of one Service. Throws `HostError` for one that the maps cannot hold. */
 export function renderService(service: ServiceForwarding): RenderedService {
   const { protocol, frontends, sessionAffinity } = service;
-  const guards: IpAddress[] = [];
-  for (const { kind, address } of frontends) {
-    if (kind === 'clusterIP' && address !== 'anyNodePortAddress') guards.push(address);
-  }
+  const guards = frontends.filter(isClusterIp).map(({ address }) => address);
   if (protocol === 'SCTP' || frontends.length === 0) {
     const none = { frontends: nothing, clusterSet: nothing, localSet: nothing, sourceRanges: nothing };
     return { ...none, guards, affinitySeconds: 0 };
@@ -75,6 +72,10 @@ export function renderService(service: ServiceForwarding): RenderedService {
     sourceRanges: rangesOf(service),
     affinitySeconds: sessionAffinity.kind === 'none' ? 0 : affinitySeconds(sessionAffinity.timeout),
   };
+}
+
+function isClusterIp(frontend: Frontend): frontend is Frontend & { readonly address: IpAddress } {
+  return frontend.kind === 'clusterIP';
 }
 
 /** The key of a cluster IP's guard entry, written to `key` where one is given: its content counts until the next time. */

@@ -1,5 +1,6 @@
 import {
   type ForwardingTable,
+  type MapFill,
   type ServiceForwarding,
   type ServicePortKey,
   type TableDelta,
@@ -84,6 +85,19 @@ export class ServiceWriter {
   /** All Services that have an id: whose counters stand where in `statistics`. */
   *services(): Generator<IdentifiedService, void, undefined> {
     for (const [key, { id }] of this.#parts.placed) if (id !== noId) yield { key, id };
+  }
+
+  /** How full the maps are. */
+  fills(): readonly MapFill[] {
+    const { serviceIds, endpointIds, slotPool, frontends, sourceRanges } = this.#parts.state;
+    const { services, endpoints, slots, ...sizes } = this.sizes;
+    return [
+      { map: 'services', entries: services - serviceIds.available, capacity: services },
+      { map: 'endpoints', entries: endpoints - endpointIds.available, capacity: endpoints },
+      { map: 'slots', entries: slots - slotPool.available, capacity: slots },
+      { map: 'frontends', entries: frontends.size, capacity: sizes.frontends },
+      { map: 'source_ranges', entries: sourceRanges.size, capacity: sizes.sourceRanges },
+    ];
   }
 
   /** Sizes in which the table fits, none below those of the maps. Looks at every Service. */

@@ -34,6 +34,11 @@ export class SourceRangeStore {
     this.#map = map;
   }
 
+  /** How many there are. */
+  get size(): number {
+    return this.#byService.values().reduce((sum, keys) => sum + keys.size, 0);
+  }
+
   /** The services that have ranges. */
   get services(): readonly number[] {
     return [...this.#byService.keys()];

@@ -5,3 +5,4 @@ export * from './trace-packet.ts';
 export * from './step-clock.ts';
 export * from './memory-backend.ts';
 export { addressBytes } from '../settings/address-bytes.ts';
+export { type BackendFaults, openFaultyBackend, withMapFaults } from './faulty-backend.ts';

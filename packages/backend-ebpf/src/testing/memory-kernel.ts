@@ -130,8 +130,11 @@ export class MemoryKernel implements EbpfKernel {
 
   #copied(map: BpfMap, shape: BpfMap['shape']): BpfMap {
     const copy = new MemoryBpfMap(shape);
-    const { count, keys, values } = map.entries();
-    copy.updateBatch(keys, values, count);
+    if (shape.mmapable === true) copy.values().set(map.values());
+    else {
+      const { count, keys, values } = map.entries();
+      copy.updateBatch(keys, values, count);
+    }
     map[Symbol.dispose](); // whoever still writes to it is found
     return new FaultyMap(copy, this.#faults);
   }

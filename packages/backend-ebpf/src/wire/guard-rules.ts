@@ -24,9 +24,10 @@ const hex = (value: number): string => `0x${(value >>> 0).toString(16)}`;
  * All rules of a family, as text for nft. They never change while the wire program is attached.
  *
  * The chains of type nat are empty: that they are there makes the kernel do the NAT which entries ask for. `ct` in the other chain
- * is what turns conntrack on; without it entries would stay unused. That chain runs after NAT: a packet for a Service that conntrack
- * sees for the first time and that has no endpoint is one whose entry is gone or never was, so it is reset or dropped rather
- * than routed. Marks do not leave the chain.
+ * is what turns conntrack on; without it entries would stay unused. That chain runs between conntrack and NAT, so that nobody's NAT
+ * rules are asked about what it refuses (our own library's would drop it). A packet for a Service that conntrack sees for the
+ * first time and that is not to be translated is one whose entry is gone or never was: it is reset or dropped rather than routed. Marks
+ * do not leave the chain.
  */
 export function guardChains(family: IpFamily, { service, reject }: WireMarks): readonly string[] {
   const suffix = guardSuffix(family);
@@ -37,7 +38,7 @@ export function guardChains(family: IpFamily, { service, reject }: WireMarks): r
     `chain nat-prerouting${suffix} { type nat hook prerouting priority -100; }`,
     `chain nat-postrouting${suffix} { type nat hook postrouting priority 100; }`,
     `chain guard${suffix} {`,
-    '  type filter hook prerouting priority -90; policy accept;',
+    '  type filter hook prerouting priority -110; policy accept;',
     `  meta nfproto != ${family === 'IPv4' ? 'ipv4' : 'ipv6'} accept`,
     `  meta mark and ${hex(service | reject)} == 0 accept`,
     `  ${isReject} meta l4proto tcp reject with tcp reset`,

@@ -65,12 +65,20 @@ async function removeChains({ ipFamily, runner }: RemovalPlace, signal: AbortSig
   const ours = chains.filter((name) => isChainOf(ipFamily, name));
   const isLast = ours.length === chains.length;
   if (ours.length === 0 && !isLast) return [];
-  const options = { stdin: removalScript(ours, isLast), timeout, signal };
-  const { exitCode, stderr } = await runner.run('nft', ['-f', '-'], options);
-  if (exitCode !== 0) {
-    throw new HostError('ebpf.guard', `cannot remove table inet ${guardTable}: nft says: ${stderr.trim()}`);
+  const failure = await change(runner, removalScript(ours, isLast), signal);
+  if (failure !== undefined) {
+    throw new HostError('ebpf.guard', `cannot remove table inet ${guardTable}: nft says: ${failure}; try it again`);
   }
-  return [isLast ? `nftables table inet ${guardTable}` : `chains of ${ipFamily} in nftables table inet ${guardTable}`];
+  if (isLast) return [`nftables table inet ${guardTable}`];
+  // The other family may have gone at the same moment, and taken us for the last.
+  if ((await listChains(runner, signal))?.length === 0) await change(runner, removalScript([], true), signal);
+  return [`chains of ${ipFamily} in nftables table inet ${guardTable}`];
+}
+
+/** What nft says when it fails. */
+async function change(runner: CommandRunner, stdin: string, signal: AbortSignal): Promise<string | undefined> {
+  const { exitCode, stderr } = await runner.run('nft', ['-f', '-'], { stdin, timeout, signal });
+  return exitCode === 0 ? undefined : stderr.trim();
 }
 
 /** Undefined where there is no such table, or no nft that could have made it. */

@@ -1,4 +1,4 @@
-import { type Clock, InvariantError, type IpFamily, millis, systemClock } from '@switchyard/core';
+import { type Clock, InvariantError, type IpFamily, millis, seconds, systemClock } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import { type BpfObject, type BpfProgram, loadBpfObject } from '@switchyard/native';
 import type { MapSet } from '../kernel/kernel.ts';
@@ -25,10 +25,14 @@ export interface WirePathOptions extends UplinkOptions {
   readonly clock?: Clock;
   /** Of the compiled program; default: that of this build. */
   readonly object?: string;
+  /** Default: true. False: as kernels before 6.7 are, which do not tell a route's source address; for tests. */
+  readonly asksSource?: boolean;
 }
 
 /** A new device has the program after as long at most. */
 const pollInterval = millis(25);
+/** After a failure: what the kernel refused once it refuses for a while. */
+const retryInterval = seconds(1);
 
 /**
  * One family's part of what comes in from the network: the guard table, the program on every uplink, and as whom packets are
@@ -104,14 +108,16 @@ export class WirePath implements AsyncDisposable {
   async follow(signal: AbortSignal): Promise<void> {
     const { clock = systemClock, logger } = this.#options;
     while (!signal.aborted) {
+      let pause = pollInterval;
       try {
         await this.#exclusively(async () => {
           if (this.#object !== undefined && this.#look()) this.#ensureDevices();
         });
       } catch (error) {
         logger.warn('a change of network devices could not be followed', { ipFamily: this.ipFamily, error });
+        pause = retryInterval;
       }
-      await clock.sleep(pollInterval, signal).catch((error: unknown) => {
+      await clock.sleep(pause, signal).catch((error: unknown) => {
         if (!signal.aborted) throw error;
       });
     }
@@ -174,11 +180,16 @@ export class WirePath implements AsyncDisposable {
   }
 
   #program(): BpfProgram {
-    const { object = objectFile('wire') } = this.#options;
+    const { object = objectFile('wire'), asksSource = true } = this.#options;
     const { service, reject } = this.#marks;
     this.#object ??= loadBpfObject(object, {
       maps: new Map(Object.entries(this.#maps)),
-      constants: { family: this.ipFamily === 'IPv4' ? 4 : 6, service_mark: service, reject_mark: reject },
+      constants: {
+        family: this.ipFamily === 'IPv4' ? 4 : 6,
+        service_mark: service,
+        reject_mark: reject,
+        asks_source: asksSource ? 1 : 0,
+      },
     });
     const program = this.#object.programs.get('lb_in');
     if (program === undefined) throw new InvariantError('the wire program is not in its object file');

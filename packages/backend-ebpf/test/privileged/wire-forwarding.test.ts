@@ -36,12 +36,12 @@ const ids = new Map<string, number>();
 beforeAll(async () => {
   wire = await WireSite.create('wiref');
   const { site } = wire;
-  await wire.nft(`table inet spy { ${spy.join(' ')} }`);
+  await wire.nft(`table inet spy { ${[...counting, library].join(' ')} }`);
   for (const family of ipFamilies) {
     const { outer } = addresses[family];
     const all = Object.values(numbers).map((number) => outer(number));
     await site.lab.routeToNode(
-      [...all, addresses[family].cluster(1), addresses[family].cluster(99)].map(parseIp),
+      [...all, ...[1, numbers.none, 99].map((number) => addresses[family].cluster(number))].map(parseIp),
       site.node,
     );
     const maps = wire.maps[family];
@@ -139,6 +139,7 @@ const rows: readonly (readonly [
   ['a client at a Local NodePort is kept', 'client', 'nodePort', 'local', { by: ['near'], source: 'kept' }],
   ['a Local load-balancer IP without an endpoint here drops', 'client', 'outer', 'away', 'timeout'],
   ['a load-balancer IP without endpoints refuses', 'client', 'outer', 'none', 'refused'],
+  ['a cluster IP without endpoints refuses', 'client', 'cluster', 'none', 'refused'],
   ['a NodePort without endpoints refuses', 'client', 'nodePort', 'none', 'refused'],
   ['an endpoint on the node itself sees the client', 'client', 'outer', 'host', { by: ['host'], source: 'kept' }],
   ['a client in the source ranges is answered', 'client', 'outer', 'ranged', { by: ['near'], source: 'node' }],
@@ -252,8 +253,12 @@ function countersOf(name: Name): readonly number[] {
   return wire.maps.IPv4.counters(ids.get(`IPv4 tcp ${name}`)!);
 }
 
+/** What the rules of our nftables library do with addresses of the ServiceCIDR that are none of its own: it must come too late. */
+const library = `chain library { type nat hook prerouting priority -100;
+  ip daddr ${serviceCidrs.IPv4} drop; ip6 daddr ${serviceCidrs.IPv6} drop; };`;
+
 /** Counts what is marked where packets go to be routed, are received and leave. */
-const spy = ['prerouting priority 0', 'input priority -300', 'postrouting priority -300'].map(
+const counting = ['prerouting priority 0', 'input priority -300', 'postrouting priority -300'].map(
   (hook, index) => `chain c${index} { type filter hook ${hook}; meta mark & 0x3000 != 0 counter; };`,
 );
 

@@ -63,11 +63,12 @@ async function ip(...args: readonly string[]): Promise<void> {
 let lastPort = 20_000;
 
 const number16 = (value: number): readonly number[] => [value >> 8, value & 0xff];
-const tcpPacket = (port: number, flags: number): readonly number[] => [
-  ...number16(++lastPort),
-  ...number16(port),
-  ...[0, 0, 0, 1, 0, 0, 0, 0, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0],
-];
+/** Of a TCP header, after both numbers. */
+const tcpRest = (flags: number): readonly number[] => [0x50, flags, 0xff, 0xff, 0, 0, 0, 0];
+const tcpPacket = (port: number, flags: number): readonly number[] => {
+  const head = [...number16(++lastPort), ...number16(port)];
+  return head.concat([0, 0, 0, 1, 0, 0, 0, 0], tcpRest(flags));
+};
 const udpPacket = (port: number): readonly number[] => [...number16(++lastPort), ...number16(port), 0, 8, 0, 0];
 
 const flag = { fin: 0x01, syn: 0x02, rst: 0x04, ack: 0x10, ece: 0x40, cwr: 0x80 } as const;
@@ -146,7 +147,7 @@ function send(
   link: { readonly mac?: number; readonly type?: number } = {},
 ): Outcome {
   const { mac = 0, type = family === 'IPv4' ? 0x0800 : 0x86dd } = link;
-  const data = Uint8Array.from([...[0, 0, 0, 0, 0, mac], ...[0, 0, 0, 0, 0, 0], ...number16(type), ...packet]);
+  const data = Uint8Array.from([0, 0, 0, 0, 0, mac, 0, 0, 0, 0, 0, 0, ...number16(type), ...packet]);
   const { returnValue, context } = testRun(objects.get(family)!.programs.get('lb_in')!, {
     data,
     context: new Uint8Array(192),

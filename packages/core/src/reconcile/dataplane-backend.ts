@@ -91,6 +91,8 @@ export interface DataplaneBackend extends AsyncDisposable {
   counters?(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>>;
   /** Rules in the kernel, by table; asks nobody. Absent where their number says nothing. */
   ruleCounts?(): readonly RuleCount[];
+  /** How full the maps of the kernel are; asks nobody. Absent where there are none. */
+  mapFills?(): readonly MapFill[];
   /**
    * Reports foreign changes of what is ours until aborted, at most a second after they happened where the kernel tells of
    * them. The reconciler answers each with a `full` apply. Absent where the backend cannot notice.
@@ -106,6 +108,16 @@ export interface DataplaneBackend extends AsyncDisposable {
    * node where nothing of ours is in the kernel. May be called while an apply is under way. Rejects with `HostError`.
    */
   unreconciledFor?(signal: AbortSignal): Promise<Millis | undefined>;
+}
+
+/** How full one map of the kernel is. */
+export interface MapFill {
+  /** `services`, `frontends`. */
+  readonly map: string;
+  /** Those that cannot be taken now: in use, or just given back. */
+  readonly entries: number;
+  /** How many fit until the map is exchanged for a larger one. */
+  readonly capacity: number;
 }
 
 /** How many rules of one table of the kernel are ours. */

@@ -1,4 +1,5 @@
 import { millis } from '@switchyard/core';
+import { findCgroupObstacle } from '@switchyard/lab';
 import { describe, expect, test } from 'vitest';
 import { explainFrom, labSettings } from '../../src/explain-at.ts';
 import type { RunRecord, RunSettings } from '../../src/run-record.ts';
@@ -20,12 +21,15 @@ const settings: Omit<RunSettings, 'terminatingFallback' | 'runtime'> = {
 };
 const explainAt = explainFrom(labSettings);
 
-function run(fallback: 'off' | 'on', runtime: RunSettings['runtime'] = 'process'): Promise<RunRecord> {
+function run(
+  fallback: 'off' | 'on',
+  { runtime = 'process', proxyMode = 'nftables' }: Partial<Pick<RunSettings, 'runtime' | 'proxyMode'>> = {},
+): Promise<RunRecord> {
   const signal = AbortSignal.timeout(runtime === 'docker' ? 600_000 : 90_000); // it may have to fetch Docker
   return runRollout(
     {
-      labName: `t${fallback}${runtime[0]}`,
-      settings: { ...settings, runtime, terminatingFallback: fallback === 'on' },
+      labName: `t${fallback}${runtime[0]}${proxyMode[0]}`,
+      settings: { ...settings, proxyMode, runtime, terminatingFallback: fallback === 'on' },
     },
     silentProgress,
     signal,
@@ -35,26 +39,39 @@ function run(fallback: 'off' | 'on', runtime: RunSettings['runtime'] = 'process'
 describe('a rolling update behind a real HAProxy', () => {
   test('without the fallback loses what the model predicts, dropped by the node, and the oracle says so', async () => {
     const record = await run('off');
-    const summary = summarise(record, explainAt);
-    expect(summary.lost).toBeGreaterThan(0);
-    // Observers see an event some ten milliseconds beside the packets; 50 requests a second make that a request or two.
-    expect(Math.abs(summary.lost - summary.predictedLost)).toBeLessThanOrEqual(6);
-    expect(summary.lostByCause.unexplained ?? 0).toBeLessThanOrEqual(1);
-    expect(summary.firstLoss?.cause).toMatch(/^droppedByNode/);
-    expect(summary.firstLoss?.explanation.at(-1)).toBe(`verdict on ${record.oldPod.node}: drop`);
-    expect(record.oldPod.node).not.toBe(record.newPod.node);
+    expectPredictedLoss(record);
+  });
+
+  test('the same in the eBPF mode, without and with the fallback', async ({ skip }) => {
+    const obstacle = await findCgroupObstacle();
+    skip(obstacle !== undefined, obstacle);
+    const [off, on] = await Promise.all([run('off', { proxyMode: 'ebpf' }), run('on', { proxyMode: 'ebpf' })]);
+    expectPredictedLoss(off);
+    expectNoLoss(on);
   });
 
   test.each(['process', 'docker'] as const)(
     'with the fallback loses nothing; HAProxy in a %s',
-    async (runtime) => {
-      const record = await run('on', runtime);
-      const lost = record.requests.filter((request) => request.outcome !== 'answered');
-      expect(lost).toEqual([]);
-      expect(record.requests.length).toBeGreaterThan(100);
-      const answeredBy = new Set(record.requests.map((request) => request.answeredBy));
-      expect([...answeredBy].sort()).toEqual([record.oldPod.name, record.newPod.name].sort());
-    },
+    async (runtime) => expectNoLoss(await run('on', { runtime })),
     660_000,
   );
 });
+
+function expectPredictedLoss(record: RunRecord): void {
+  const summary = summarise(record, explainAt);
+  expect(summary.lost).toBeGreaterThan(0);
+  // Observers see an event some ten milliseconds beside the packets; 50 requests a second make that a request or two.
+  expect(Math.abs(summary.lost - summary.predictedLost)).toBeLessThanOrEqual(6);
+  expect(summary.lostByCause.unexplained ?? 0).toBeLessThanOrEqual(1);
+  expect(summary.firstLoss?.cause).toMatch(/^droppedByNode/);
+  expect(summary.firstLoss?.explanation.at(-1)).toBe(`verdict on ${record.oldPod.node}: drop`);
+  expect(record.oldPod.node).not.toBe(record.newPod.node);
+}
+
+function expectNoLoss(record: RunRecord): void {
+  const lost = record.requests.filter((request) => request.outcome !== 'answered');
+  expect(lost).toEqual([]);
+  expect(record.requests.length).toBeGreaterThan(100);
+  const answeredBy = new Set(record.requests.map((request) => request.answeredBy));
+  expect([...answeredBy].sort()).toEqual([record.oldPod.name, record.newPod.name].sort());
+}

@@ -54,7 +54,7 @@ export class LabAgent implements AsyncDisposable {
       const isByNode = scenario.agent.detectLocal.kind === 'nodeCIDR';
       const objects = clusterObjects(scenario, firstState(scenario));
       await this.#write(isByNode ? objects.filter(({ kind }) => kind === 'Node') : []);
-      if (this.#mode !== mode) await this.#cleanUp();
+      if (this.#mode !== mode) await this.#cleanUp(mode);
       this.#mode = mode;
       this.#flags = flags;
       await this.start(signal);
@@ -86,8 +86,9 @@ export class LabAgent implements AsyncDisposable {
   }
 
   /** Nothing of one mode is left for the next: what an agent does with the rules of another is not the scenarios' business. */
-  async #cleanUp(): Promise<void> {
-    const done = await this.#node.run(program, ['--cleanup'], { env: this.#environment, timeout: millis(patience) });
+  async #cleanUp(next: LabMode): Promise<void> {
+    const options = { env: this.#environment, timeout: millis(patience) };
+    const done = await this.#node.run(program, ['--cleanup', ...next.flags(this.#node)], options);
     if (done.exitCode !== 0) throw new Error(`the agent could not clean up: ${done.stderr}`);
   }
 

@@ -1,6 +1,7 @@
 import type { DataplaneMode } from '@switchyard/core';
 import { type Lab, type LabNode, proxyModeFlags } from '@switchyard/lab';
 import type { BackendHarness } from '../../src/index.ts';
+import { ebpfHarness } from '../unit/ebpf-harness.ts';
 import { iptablesHarness } from '../unit/iptables-harness.ts';
 import { nftablesHarness } from '../unit/nftables-harness.ts';
 
@@ -34,5 +35,16 @@ const [nft, legacy] = (['nft', 'legacy'] as const).map((variant): LabMode => ({
   harness: iptablesHarness({ variant, hasAccounting: true }),
 })) as [LabMode, LabMode];
 
+const [tc, rules] = (['tc', 'nftables'] as const).map((northSouth): LabMode => ({
+  name: `ebpf-${northSouth}`,
+  dataplane: 'ebpf',
+  flags: (node) => [...proxyModeFlags(node, 'ebpf'), `--switchyard-ebpf-north-south=${northSouth}`],
+  harness: ebpfHarness(northSouth),
+  obstacle: ({ nodes, limitations }) =>
+    nodes.every((node) => node.cgroupPath !== undefined && node.bpffsPath !== undefined)
+      ? undefined
+      : limitations.join('; '),
+})) as [LabMode, LabMode];
+
 /** Every dataplane in every variant. Those of a lane run one after the other in the same labs, the lanes side by side. */
-export const labLanes: readonly (readonly LabMode[])[] = [[nftables], [nft], [legacy]];
+export const labLanes: readonly (readonly LabMode[])[] = [[nftables, tc], [nft], [legacy, rules]];

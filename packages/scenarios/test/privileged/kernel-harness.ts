@@ -14,7 +14,14 @@ const prefix = 'swy-kernel-';
 export interface KernelFaults {
   rate: number;
   random: Random;
+  /** Finds the refused address in what is written as text. */
   refusing: RegExp | undefined;
+  refusedAddress: string | undefined;
+}
+
+/** Nothing goes wrong. */
+export function noKernelFaults(): KernelFaults {
+  return { rate: 0, random: () => 1, refusing: undefined, refusedAddress: undefined };
 }
 
 /** A backend over the real kernel. */
@@ -25,6 +32,8 @@ export interface KernelSubject extends Pick<BackendHarness, 'name' | 'dataplane'
   isEmpty(namespace: string): boolean;
   /** Makes a used namespace as good as new. Absent: it is thrown away. */
   clear?(namespace: string): void;
+  /** Removes what it made beside namespaces. */
+  [Symbol.dispose]?(): void;
 }
 
 /**
@@ -50,7 +59,7 @@ export class KernelHarness implements BackendHarness, Disposable {
   }
 
   createKernel(): FakeKernel {
-    const faults: KernelFaults = { rate: 0, random: () => 1, refusing: undefined };
+    const faults = noKernelFaults();
     const kernel = new NamespaceKernel(
       (namespace, ipFamily, signal) => this.#subject.open(namespace, ipFamily, faults, signal),
       () => this.#take(),
@@ -64,12 +73,14 @@ export class KernelHarness implements BackendHarness, Disposable {
       injectFailures: (rate, random) => void Object.assign(faults, { rate, random }),
       refuse: (address) => {
         faults.refusing = addressPattern(address);
+        faults.refusedAddress = address;
       },
       isEmpty: () => kernel.namespace === undefined || this.#subject.isEmpty(kernel.namespace),
     };
   }
 
   [Symbol.dispose](): void {
+    this.#subject[Symbol.dispose]?.();
     for (const namespace of this.#all) remove(namespace);
   }
 

@@ -3,7 +3,7 @@ import { withFaults } from '@switchyard/backend-iptables/testing';
 import { openFaultyBackend } from '@switchyard/backend-nftables/testing';
 import { noopLogger, seconds } from '@switchyard/core';
 import type { IptablesVariant } from '@switchyard/host';
-import { type KernelFaults, type KernelSubject, printedIn, runnerIn } from './kernel-harness.ts';
+import { type KernelFaults, type KernelSubject, noKernelFaults, printedIn, runnerIn } from './kernel-harness.ts';
 
 /** backend-nftables over netlink. */
 export const nftablesKernel: KernelSubject = {
@@ -30,7 +30,7 @@ export function iptablesKernel(variant: IptablesVariant): KernelSubject {
     dataplane: 'iptables',
     atomicity: 'table',
     open: async (namespace, ipFamily, faults, signal) => {
-      let active: KernelFaults = { rate: 0, random: () => 1, refusing: undefined };
+      let active = noKernelFaults();
       const live: KernelFaults = {
         get rate() {
           return active.rate;
@@ -40,6 +40,9 @@ export function iptablesKernel(variant: IptablesVariant): KernelSubject {
         },
         get refusing() {
           return active.refusing;
+        },
+        get refusedAddress() {
+          return active.refusedAddress;
         },
       };
       const host = {

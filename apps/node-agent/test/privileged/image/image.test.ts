@@ -233,8 +233,9 @@ describe('the image for the iptables mode', () => {
 describe('the image for the ebpf mode', () => {
   /** As in deploy/kustomize/overlays/ebpf; the engine's own root of cgroups stands for the node's. */
   const places = (): readonly string[] => [
-    ...['--volume', `${node.bpffsPath}:/run/switchyard/bpf`, '--volume', '/sys/fs/cgroup:/run/switchyard/cgroup:ro'],
-    ...['--volume', `${cluster.lab.folder}/ebpf:${configFolder}:ro`],
+    `--volume=${node.bpffsPath}:/run/switchyard/bpf`,
+    '--volume=/sys/fs/cgroup:/run/switchyard/cgroup:ro',
+    `--volume=${cluster.lab.folder}/ebpf:${configFolder}:ro`,
   ];
   const ebpfRights = ['--cap-add', 'SYS_ADMIN'];
   const flags = [
@@ -276,6 +277,31 @@ describe('the image for the ebpf mode', () => {
     });
     expect(await isAnswering('IPv4')).toBe(true);
   });
+
+  test.each([
+    ['cgroup2', '--switchyard-ebpf-cgroup', /\/sys\/fs\/cgroup shows this container alone: mount the host's/],
+    [
+      'bpffs',
+      '--switchyard-ebpf-bpffs',
+      /no bpffs is at \/sys\/fs\/bpf, and one mounted in this container would end with it/,
+    ],
+  ])(
+    "without the node's %s it refuses: what it attached would serve nobody, or end with the container",
+    async (...row) => {
+      const [, flag, message] = row;
+      const options = ['--rm', '--network', 'host', ...rights, ...ebpfRights, ...places(), '--entrypoint', kubeProxy];
+      const rest = flags.filter((one) => !one.startsWith(flag));
+      const refused = await engine.cli([
+        'run',
+        ...options,
+        forEbpf.tag,
+        ...rest,
+        `--hostname-override=${node.nodeName}`,
+      ]);
+      expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(message) as string });
+      expect(await isPinned()).toBe(false);
+    },
+  );
 
   test("takes over from the iptables mode with the overlay's rights, serves clients outside and sockets here", async () => {
     const options = ['--detach', '--name', 'ebpf', '--network', 'host', ...rights, ...ebpfRights, ...places()];

@@ -1,0 +1,85 @@
+import { seededRandom } from '@switchyard/core/testing';
+import { findCgroupObstacle } from '@switchyard/lab';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  allScenarios,
+  backendContract,
+  type BackendHarness,
+  type BackendResult,
+  runOnBackend,
+  type Scenario,
+} from '../../src/index.ts';
+import { ebpfHarness } from '../unit/ebpf-harness.ts';
+import { ebpfKernel } from './ebpf-subject.ts';
+import { KernelHarness } from './kernel-harness.ts';
+
+const { signal } = new AbortController();
+const all = allScenarios('ebpf');
+const obstacle = await findCgroupObstacle();
+let harness: KernelHarness;
+
+beforeAll(async () => {
+  if (obstacle === undefined) harness = new KernelHarness(await ebpfKernel());
+});
+afterAll(() => {
+  if (obstacle === undefined) harness[Symbol.dispose]();
+});
+
+/** All kinds of Services and settings once: programs are loaded for each. Packets of all scenarios go through the lab. */
+const dumped = [
+  'dual-stack-endpoints',
+  'etp-toggle',
+  'many-endpoints',
+  'node-port-loopback',
+  'one-port-three-protocols',
+  'service-type-tour',
+  'source-ranges-change',
+];
+
+/** Enough kinds of Services for every clause to bite; rules carry a part of one of them. */
+const contractScenarios = ['etp-local', 'session-affinity', 'source-ranges'];
+
+test.each([...new Set([...dumped, ...contractScenarios])])('the scenario %s, chosen for the kernel, is there', (id) => {
+  expect(all.filter((scenario) => scenario.id === id && scenario.altitudes.run.includes('rendered'))).not.toEqual([]);
+});
+
+test.for(chosen(dumped))(
+  'with failures, the kernel holds what the fake holds: $title',
+  async ({ scenario }, { skip }) => {
+    skip(obstacle !== undefined, obstacle);
+    const random = seededRandom(`kernel ${scenario.id} ${scenario.ipFamily}`);
+    const real = await run(scenario, harness, { failureRate: 0.1, random });
+    const fake = await run(scenario, ebpfHarness('tc'), {});
+    expect(real.dumps.length).toBeGreaterThan(0);
+    expect(real.dumps).toEqual(fake.dumps);
+  },
+);
+
+describe('contract over the real kernel: a backend (ebpf) …', () => {
+  test.for(backendContract)('$promise', async ({ faults }, { skip }) => {
+    skip(obstacle !== undefined, obstacle);
+    const broken: string[] = [];
+    for (const { scenario } of chosen(contractScenarios)) {
+      // The families differ in nothing that the contract is about.
+      if (scenario.ipFamily === 'IPv6') continue;
+      const found = await faults({ harness, scenario }, signal);
+      broken.push(...found.map((fault) => `${scenario.id} ${scenario.ipFamily}: ${fault}`));
+    }
+    expect(broken).toEqual([]);
+  });
+});
+
+function chosen(ids: readonly string[]): readonly { readonly title: string; readonly scenario: Scenario }[] {
+  const found = all.filter(({ id }) => ids.includes(id));
+  return found.map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
+}
+
+/** Maps and rules only: what becomes of packets is altitude 3's business. */
+function run(
+  scenario: Scenario,
+  on: BackendHarness,
+  options: Parameters<typeof runOnBackend>[2],
+): Promise<BackendResult> {
+  const steps = scenario.steps.filter(({ kind }) => kind !== 'flow');
+  return runOnBackend({ ...scenario, steps }, on, options, signal);
+}
