@@ -210,12 +210,14 @@ describe('what goes wrong', () => {
     maps.frontends.delete(maps.frontends.entries().keys.slice(0, 24));
     driven.machine.detach('IPv4');
     expect(await driven.backend.dump(signal)).not.toBe(before);
+    const scripts = driven.nft.scripts.length;
     const outcome = await driven.backend.apply(
       { table: situation(cart), scope: { kind: 'full', after: 'drift' } },
       signal,
     );
     expect(outcome).toMatchObject({ status: 'applied' });
     expect([await driven.backend.dump(signal), driven.machine.isAttached('IPv4')]).toEqual([before, true]);
+    expect(driven.nft.scripts.length).toBe(scripts); // nobody touched the rules
   });
 });
 

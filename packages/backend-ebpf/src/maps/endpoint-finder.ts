@@ -24,6 +24,7 @@ export class EndpointFinder {
   #keys: Uint32Array = new Uint32Array(64 * placeWords);
   /** Place by hash of address and port. */
   #table: Int32Array = new Int32Array(128);
+  #mask = 127;
   readonly #key: Uint32Array = new Uint32Array(placeWords);
 
   constructor(state: MapState) {
@@ -96,7 +97,7 @@ export class EndpointFinder {
   /** Where `#key` stands in the table, or would. */
   #bucketOf(): number {
     const key = this.#key;
-    const mask = this.#table.length - 1;
+    const mask = this.#mask;
     let hash = 0;
     for (let word = 0; word < placeWords; word++) hash = Math.imul(hash ^ (key[word] ?? 0), 0x9e3779b1) ^ (hash >>> 15);
     let bucket = (hash ^ (hash >>> 16)) & mask;
@@ -118,9 +119,10 @@ export class EndpointFinder {
       this.flags = new Uint8Array(length);
       this.#keys = new Uint32Array(length * placeWords);
     }
-    // As long as is needed and no longer: it is cleared for each service.
+    // No more of it than is needed: that is cleared for each service.
     const length = 2 ** Math.ceil(Math.log2(Math.max(8, places * 2)));
-    if (length !== this.#table.length) this.#table = new Int32Array(length);
-    this.#table.fill(nowhere);
+    if (length > this.#table.length) this.#table = new Int32Array(length);
+    this.#table.fill(nowhere, 0, length);
+    this.#mask = length - 1;
   }
 }

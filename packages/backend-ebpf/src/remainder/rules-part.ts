@@ -33,11 +33,6 @@ export class RulesPart {
     return this.#applied !== undefined && this.#share === share;
   }
 
-  /** What there is of rules is not known any more. */
-  forget(): void {
-    this.#applied = undefined;
-  }
-
   /** What leads from the rules as they are to those of a table. They must be known. */
   plan(table: ForwardingTable, delta: TableDelta): RulesPlan {
     if (this.#applied === undefined) throw new InvariantError('rules are to change before it is known what they are');

@@ -56,6 +56,7 @@ describe.each<[HolderOptions['northSouth'], number]>([
 ])('with %s north-south, under connects', (northSouth, many) => {
   const inside: ProbeRequest = { protocol: 'tcp', address: clusterIp, port: 80 };
   const outside: ProbeRequest = { protocol: 'tcp', address: vip, port: 80 };
+  const datagram: ProbeRequest = { protocol: 'udp', address: clusterIp, port: 53 };
 
   test('killed, adopted, upgraded, grown: none fails, and what is connected stays so', async () => {
     const { pod, self, client } = site;
@@ -78,9 +79,9 @@ describe.each<[HolderOptions['northSouth'], number]>([
       await third.kill();
     };
     const lines = [
-      { prober: pod, requests: [inside], lines: 1 },
+      { prober: pod, requests: [inside, datagram], lines: 1 },
       { prober: self, requests: [inside], lines: 1 },
-      { prober: client, requests: [outside], lines: 1 },
+      { prober: client, requests: [outside, { ...datagram, address: vip }], lines: 1 },
     ] as const;
     const done = Promise.withResolvers<undefined>();
     const traffic = lines.map((line) => connectWhile(line, () => done.promise.then(() => undefined)));

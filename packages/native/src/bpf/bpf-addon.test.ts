@@ -19,7 +19,7 @@ test('an addon that was not built is named, with what to do', async () => {
   const load = (): unknown => loadBpfAddon([pathToFileURL(`${folder}/switchyard_bpf.node`)]);
   expect(load).toThrow(NativeMissingError);
   expect(load).toThrow(
-    'the native addon switchyard_bpf.node is missing: build it with ./dev build, or use another backend than ebpf',
+    'the native addon switchyard_bpf.node is missing: build it with ./dev build, use the image agent-ebpf, or use another mode than ebpf',
   );
 });
 

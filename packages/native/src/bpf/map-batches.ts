@@ -54,6 +54,11 @@ export function updateBatch(map: BatchMap, { keys, values, count }: Elements): v
   const result = tryBpf('MAP_UPDATE_BATCH', { attempt: '', attribute, pointers: [16, keys, 24, values] });
   if (result === 0) return;
   if (!hasNoBatches(result)) throw batchError(map.shape.name, -result, { written: attribute.getU32(32), count });
+  updateEach(map, { keys, values, count });
+}
+
+/** As `updateBatch`, for kernels and types of maps without batches. */
+export function updateEach(map: BatchMap, { keys, values, count }: Elements): void {
   for (let index = 0; index < count; index++) {
     const value = values.subarray(index * map.transferredSize, (index + 1) * map.transferredSize);
     try {
@@ -84,7 +89,12 @@ export function deleteBatch(map: BatchMap, keys: Uint8Array, count: number): num
   return deleted;
 }
 
-function deleteEach(map: BatchMap, keys: Uint8Array, range: { readonly from: number; readonly to: number }): number {
+/** As the rest of `deleteBatch`, for kernels and types of maps without batches. */
+export function deleteEach(
+  map: BatchMap,
+  keys: Uint8Array,
+  range: { readonly from: number; readonly to: number },
+): number {
   let deleted = 0;
   for (let index = range.from; index < range.to; index++) {
     if (map.delete(keyAt(map, keys, index))) deleted++;
@@ -109,7 +119,7 @@ export function readEntries(map: BatchMap): BpfEntries {
   for (let attempt = 1; ; attempt++) {
     const result = readBatches(map, new Collected(map));
     if (typeof result === 'object') return result;
-    if (hasNoBatches(result)) return walkEntries(map, new Collected(map));
+    if (hasNoBatches(result)) return walkEntries(map);
     if (result === -EINTR && attempt < maxAttempts) continue;
     throw bpfError('MAP_LOOKUP_BATCH', `cannot read the BPF map ${map.shape.name}`, -result);
   }
@@ -152,7 +162,7 @@ export function* readSlices(map: BatchMap): Generator<BpfEntries, void, undefine
       slice = new Collected(map, slice.room * 2); // a bucket has more than there is room for
       continue;
     }
-    if (isFirst && hasNoBatches(result)) return yield walkEntries(map, new Collected(map));
+    if (isFirst && hasNoBatches(result)) return yield walkEntries(map);
     if (result !== 0 && result !== -ENOENT) {
       throw bpfError('MAP_LOOKUP_BATCH', `cannot read the BPF map ${map.shape.name}`, -result);
     }
@@ -163,7 +173,9 @@ export function* readSlices(map: BatchMap): Generator<BpfEntries, void, undefine
   }
 }
 
-function walkEntries(map: BatchMap, collected: Collected): BpfEntries {
+/** As `readEntries`, for kernels and types of maps without batches. */
+export function walkEntries(map: BatchMap): BpfEntries {
+  const collected = new Collected(map);
   let key: Uint8Array = new Uint8Array(new ArrayBuffer(map.shape.keySize));
   const next = new Uint8Array(new ArrayBuffer(map.shape.keySize));
   const attempt = `cannot walk through the BPF map ${map.shape.name}`;

@@ -233,8 +233,9 @@ describe('the image for the iptables mode', () => {
 describe('the image for the ebpf mode', () => {
   /** As in deploy/kustomize/overlays/ebpf; the engine's own root of cgroups stands for the node's. */
   const places = (): readonly string[] => [
-    ...['--volume', `${node.bpffsPath}:/run/switchyard/bpf`, '--volume', '/sys/fs/cgroup:/run/switchyard/cgroup:ro'],
-    ...['--volume', `${cluster.lab.folder}/ebpf:${configFolder}:ro`],
+    `--volume=${node.bpffsPath}:/run/switchyard/bpf`,
+    '--volume=/sys/fs/cgroup:/run/switchyard/cgroup:ro',
+    `--volume=${cluster.lab.folder}/ebpf:${configFolder}:ro`,
   ];
   const ebpfRights = ['--cap-add', 'SYS_ADMIN'];
   const flags = [
