@@ -186,6 +186,20 @@ test("other people's NAT does not touch what is for a Service, neither before no
   await wire.nft('delete', 'table', 'ip', 'cni');
 });
 
+test('a device that just came is a fault only when nobody has seen to it meanwhile', async () => {
+  await wire.ip('link', 'add', 'vx0', 'type', 'vxlan', 'dstport', '4790', 'external', 'gpe');
+  await wire.ip('addr', 'add', '172.30.0.1/24', 'dev', 'vx0');
+  expect(await paths.IPv4.findFaults(signal)).toEqual([]);
+  expect(await paths.IPv4.findFaults(signal)).toEqual([
+    'the wire program for IPv4 on vx0 is not there yet',
+    'masquerade addresses are not those of the network devices',
+  ]);
+  expect(await paths.IPv4.ensure(signal)).toBe(2);
+  expect(await paths.IPv4.findFaults(signal)).toEqual([]);
+  await wire.ip('link', 'del', 'vx0');
+  await paths.IPv4.ensure(signal);
+});
+
 test('a new device has the program at once, and one that goes is forgotten', async () => {
   const stop = new AbortController();
   const following = ipFamilies.map((family) => paths[family].follow(stop.signal));
