@@ -169,7 +169,7 @@ export class WirePath implements AsyncDisposable {
     }
     this.#isWarned = wanted.length === 0;
     const writes = writeMasqueradeAddresses(this.#maps.masq_addresses, this.#network);
-    const all = writes + this.#programs.put(this.#program(), wanted);
+    const all = writes + this.#programs.put(this.#program(), wanted, this.#network.devices);
     this.#isStale = false;
     return all;
   }
