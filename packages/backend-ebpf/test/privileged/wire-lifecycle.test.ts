@@ -3,10 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type IpFamily, ipFamilies } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import { connectWhile, sitePort } from '@switchyard/lab';
-import { createMap, listPins, openPinnedLink, queryTcx } from '@switchyard/native';
+import { createMap, findClsact, listPins, openPinnedLink, queryTcx } from '@switchyard/native';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { copyMap, mapSetOf } from '../../src/kernel/map-sets.ts';
 import { mapShapes, smallestSizes } from '../../src/layouts.ts';
+import { filterPriorities } from '../../src/wire/uplink-programs.ts';
 import { probeWire } from '../../src/wire/probe-wire.ts';
 import type { WirePath } from '../../src/wire/wire-path.ts';
 import { mapped } from './wire-maps.ts';
@@ -186,6 +187,20 @@ test("other people's NAT does not touch what is for a Service, neither before no
   await wire.nft('delete', 'table', 'ip', 'cni');
 });
 
+test('a device that just came is a fault only when nobody has seen to it meanwhile', async () => {
+  await wire.ip('link', 'add', 'vx0', 'type', 'vxlan', 'dstport', '4790', 'external', 'gpe');
+  await wire.ip('addr', 'add', '172.30.0.1/24', 'dev', 'vx0');
+  expect(await paths.IPv4.findFaults(signal)).toEqual([]);
+  expect(await paths.IPv4.findFaults(signal)).toEqual([
+    'the wire program for IPv4 on vx0 is not there yet',
+    'masquerade addresses are not those of the network devices',
+  ]);
+  expect(await paths.IPv4.ensure(signal)).toBe(2);
+  expect(await paths.IPv4.findFaults(signal)).toEqual([]);
+  await wire.ip('link', 'del', 'vx0');
+  await paths.IPv4.ensure(signal);
+});
+
 test('a new device has the program at once, and one that goes is forgotten', async () => {
   const stop = new AbortController();
   const following = ipFamilies.map((family) => paths[family].follow(stop.signal));
@@ -243,6 +258,20 @@ test('one family goes without the other, and the last takes the table along', as
   for (const family of ipFamilies) {
     expect(listPins(wire.pinFolder(family))).toEqual([]);
   }
+});
+
+test('without links, the filter of an earlier process goes from a device that is no uplink any more', async () => {
+  const filter = (device: string) =>
+    findClsact({ ifindex: wire.indexOf(device), priority: filterPriorities.IPv4, netns: netnsOf(wire.node) });
+  await wire.ip('link', 'add', 'vx0', 'type', 'vxlan', 'dstport', '4790', 'external', 'gpe');
+  await using before = wire.open('IPv4', { mechanism: 'clsact', interfaces: ['eth0', 'vx0'] });
+  await before.ensure(signal);
+  expect([filter('eth0'), filter('vx0')]).toEqual([expect.any(Number), expect.any(Number)]);
+  await using after = wire.open('IPv4', { mechanism: 'clsact' });
+  await after.ensure(signal);
+  expect([filter('eth0'), filter('vx0')]).toEqual([expect.any(Number), undefined]);
+  await after.remove(signal);
+  await wire.ip('link', 'del', 'vx0');
 });
 
 test('kernels without links have filters, one for each family', async () => {
