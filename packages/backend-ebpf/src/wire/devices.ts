@@ -20,7 +20,7 @@ const farAway: Readonly<Record<IpFamily, Uint8Array>> = {
   IPv6: Uint8Array.of(0x26, 0x20, 0, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfe),
 };
 
-/** Reads it, in some 0.1 ms and 3 µs per device. Throws `HostError`. */
+/** Reads it; with 500 devices that takes some 15 ms on a busy machine. Throws `HostError`. */
 export function readNetwork(family: IpFamily, netns: string | undefined): Network {
   using socket = openNetlinkSocket({ protocol: 'route', ...(netns === undefined ? {} : { netns }) });
   const reader = new DeviceReader(socket);

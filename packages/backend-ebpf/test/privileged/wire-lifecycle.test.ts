@@ -1,6 +1,6 @@
 import { renameSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type IpFamily, ipFamilies } from '@switchyard/core';
+import { type Clock, type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import { connectWhile, sitePort } from '@switchyard/lab';
 import { createMap, findClsact, listPins, openPinnedLink, queryTcx } from '@switchyard/native';
@@ -199,6 +199,26 @@ test('a device that just came is a fault only when nobody has seen to it meanwhi
   expect(await paths.IPv4.findFaults(signal)).toEqual([]);
   await wire.ip('link', 'del', 'vx0');
   await paths.IPv4.ensure(signal);
+});
+
+test('where looking at devices takes long, it is not done all the time', async () => {
+  const stop = new AbortController();
+  const pauses: number[] = [];
+  let now = 0;
+  const clock: Clock = {
+    ...systemClock,
+    monotonic: () => millis((now += 10)), // so long takes what is between two calls
+    sleep: async (duration) => {
+      pauses.push(duration);
+      if (pauses.length === 1) await wire.ip('link', 'set', 'eth0', 'alias', 'changed');
+      else stop.abort();
+    },
+  };
+  await using path = wire.open('IPv4', { clock });
+  await path.ensure(signal);
+  await path.follow(stop.signal);
+  expect(pauses).toEqual([25, 200]);
+  await wire.ip('link', 'set', 'eth0', 'alias', '');
 });
 
 test('a new device has the program at once, and one that goes is forgotten', async () => {
