@@ -163,7 +163,7 @@ export class UplinkPrograms implements Disposable {
 
   /** On kernels without links: no pin tells of the filter on a device that was an uplink for an earlier process. */
   #sweepFilters(all: readonly Device[]): number {
-    if (this.#hasSwept || [...this.#attached.values()].some(({ link }) => !isFilter(link))) return 0;
+    if (this.#hasSwept || ![...this.#attached.values()].some(({ link }) => isFilter(link))) return 0;
     const others = all.filter(({ index }) => !this.#attached.has(index));
     const writes = others.filter(({ index }) => detachClsact(this.#placeOf(index))).length;
     this.#hasSwept = true;

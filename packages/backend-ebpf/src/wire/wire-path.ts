@@ -29,8 +29,12 @@ export interface WirePathOptions extends UplinkOptions {
   readonly asksSource?: boolean;
 }
 
-/** A new device has the program after as long at most. */
+/** A new device has the program after as long, unless devices change all the time. */
 const pollInterval = millis(25);
+/** Listing hundreds of devices takes milliseconds, and each pod that starts changes some: after it so many times as long is rested. */
+const restFactor = 20;
+/** Whoever looks for faults looks again after 400 ms: what is new then must have been seen to. */
+const maxRest = millis(300);
 /** After a failure: what the kernel refused once it refuses for a while. */
 const retryInterval = seconds(1);
 
@@ -104,14 +108,18 @@ export class WirePath implements AsyncDisposable {
     });
   }
 
-  /** Attaches the program to new uplinks, some 25 ms after they are there, until aborted. A failure is logged; `findFaults` sees it too. */
+  /** Attaches the program to new uplinks, some 25 ms after they are there (300 ms at most where there are many), until aborted. A failure is logged; `findFaults` sees it too. */
   async follow(signal: AbortSignal): Promise<void> {
     const { clock = systemClock, logger } = this.#options;
     while (!signal.aborted) {
       let pause = pollInterval;
       try {
         await this.#exclusively(async () => {
-          if (this.#object !== undefined && this.#hasNews()) this.#ensureDevices();
+          if (this.#object === undefined || !this.#hasNews()) return;
+          const start = clock.monotonic();
+          this.#ensureDevices();
+          const rest = (clock.monotonic() - start) * restFactor;
+          pause = millis(Math.min(Math.max(pollInterval, rest), maxRest));
         });
       } catch (error) {
         logger.warn('a change of network devices could not be followed', { ipFamily: this.ipFamily, error });

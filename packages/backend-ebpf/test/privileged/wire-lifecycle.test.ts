@@ -1,6 +1,6 @@
 import { renameSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type IpFamily, ipFamilies } from '@switchyard/core';
+import { type Clock, type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import { connectWhile, sitePort } from '@switchyard/lab';
 import { createMap, findClsact, listPins, openPinnedLink, queryTcx } from '@switchyard/native';
@@ -201,6 +201,26 @@ test('a device that just came is a fault only when nobody has seen to it meanwhi
   await paths.IPv4.ensure(signal);
 });
 
+test('where looking at devices takes long, it is not done all the time', async () => {
+  const stop = new AbortController();
+  const pauses: number[] = [];
+  let now = 0;
+  const clock: Clock = {
+    ...systemClock,
+    monotonic: () => millis((now += 10)), // so long takes what is between two calls
+    sleep: async (duration) => {
+      pauses.push(duration);
+      if (pauses.length === 1) await wire.ip('link', 'set', 'eth0', 'alias', 'changed');
+      else stop.abort();
+    },
+  };
+  await using path = wire.open('IPv4', { clock });
+  await path.ensure(signal);
+  await path.follow(stop.signal);
+  expect(pauses).toEqual([25, 200]);
+  await wire.ip('link', 'set', 'eth0', 'alias', '');
+});
+
 test('a new device has the program at once, and one that goes is forgotten', async () => {
   const stop = new AbortController();
   const following = ipFamilies.map((family) => paths[family].follow(stop.signal));
@@ -244,6 +264,40 @@ test('patterns name the devices', async () => {
   await paths.IPv4.ensure(signal);
   expect(await isAnswered('IPv4')).toBe(true);
 });
+
+test('behind a bridge that asks netfilter, the first packet of a connection is not lost', async () => {
+  const own = wire.node.addresses.IPv4!;
+  const { hardware, gateway } = await uplink();
+  const move = (from: string, to: string) => [
+    ['addr', 'add', `${own}/24`, 'dev', to], // first, or routes with this source go
+    ['addr', 'del', `${own}/24`, 'dev', from],
+    ['route', 'replace', 'default', 'via', gateway, 'dev', to],
+  ];
+  for (const args of [
+    ['link', 'add', 'br0', 'address', hardware, 'type', 'bridge', 'stp_state', '0', 'forward_delay', '0'],
+    ['link', 'set', 'br0', 'up'],
+    ['link', 'set', 'eth0', 'master', 'br0'],
+    ...move('eth0', 'br0'),
+  ]) {
+    await wire.ip(...args);
+  }
+  const asks = await wire.node.run('sh', ['-c', 'echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables']);
+  expect(asks.exitCode, asks.stderr).toBe(0);
+  await paths.IPv4.ensure(signal);
+  expect(paths.IPv4.uplinks.map(({ name }) => name).toSorted()).toEqual(['br0', 'eth0']);
+  expect(await isAnswered('IPv4')).toBe(true);
+  for (const args of [['link', 'set', 'eth0', 'nomaster'], ...move('br0', 'eth0'), ['link', 'del', 'br0']]) {
+    await wire.ip(...args);
+  }
+  await paths.IPv4.ensure(signal);
+  expect(await isAnswered('IPv4')).toBe(true);
+});
+
+async function uplink(): Promise<{ readonly hardware: string; readonly gateway: string }> {
+  const [, hardware = ''] = /link\/ether (\S+)/.exec(await wire.ip('link', 'show', 'eth0')) ?? [];
+  const [, gateway = ''] = /via (\S+)/.exec(await wire.ip('route', 'show', 'default')) ?? [];
+  return { hardware, gateway };
+}
 
 test('one family goes without the other, and the last takes the table along', async () => {
   expect(await paths.IPv4.remove(signal)).toHaveLength(2);
