@@ -1,4 +1,4 @@
-import { type Clock, InvariantError, type IpFamily, millis, seconds, systemClock } from '@switchyard/core';
+import { type Clock, InvariantError, type IpFamily, millis, seconds, systemClock, untilBeat } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import { type BpfObject, type BpfProgram, loadBpfObject } from '@switchyard/native';
 import type { MapSet } from '../kernel/kernel.ts';
@@ -29,8 +29,8 @@ export interface WirePathOptions extends UplinkOptions {
   readonly asksSource?: boolean;
 }
 
-/** A new device has the program after as long at most. */
-const pollInterval = millis(25);
+/** A new device has the program after as long at most, and what that takes. */
+const pollInterval = millis(100);
 /** After a failure: what the kernel refused once it refuses for a while. */
 const retryInterval = seconds(1);
 
@@ -104,7 +104,7 @@ export class WirePath implements AsyncDisposable {
     });
   }
 
-  /** Attaches the program to new uplinks, some 25 ms after they are there, until aborted. A failure is logged; `findFaults` sees it too. */
+  /** Attaches the program to new uplinks, at most some 100 ms after they are there, until aborted. A failure is logged; `findFaults` sees it too. */
   async follow(signal: AbortSignal): Promise<void> {
     const { clock = systemClock, logger } = this.#options;
     while (!signal.aborted) {
@@ -117,7 +117,7 @@ export class WirePath implements AsyncDisposable {
         logger.warn('a change of network devices could not be followed', { ipFamily: this.ipFamily, error });
         pause = retryInterval;
       }
-      await clock.sleep(pause, signal).catch((error: unknown) => {
+      await clock.sleep(untilBeat(clock, pause), signal).catch((error: unknown) => {
         if (!signal.aborted) throw error;
       });
     }
@@ -197,6 +197,7 @@ export class WirePath implements AsyncDisposable {
   }
 
   #close(): void {
+    this.#guard[Symbol.dispose]();
     this.#programs[Symbol.dispose]();
     this.#object?.[Symbol.dispose]();
     this.#object = undefined;
