@@ -3,12 +3,15 @@ import { fileURLToPath } from 'node:url';
 import type { Machine } from './machine.ts';
 import type { Kind, Row } from './measure-backend.ts';
 
+/** As the agent is started. */
+const memoryFlags = ['--max-semi-space-size=1', '--heap-growing-percent=25', '--expose-gc'];
+
 /** One row, of a process of its own in the namespace of this run. */
 export function measureBackend(machine: Machine, kind: Kind, services: number): Row {
   const program = fileURLToPath(new URL('measure-backend.ts', import.meta.url));
   const node = [
     '--conditions=@switchyard/source',
-    '--expose-gc',
+    ...memoryFlags,
     program,
     kind,
     String(services),

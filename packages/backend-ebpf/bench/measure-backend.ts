@@ -39,7 +39,7 @@ export interface Row {
   readonly p99: number;
   /** CPU of this process per change. */
   readonly cpu: number;
-  /** Resident, beyond the table, after a garbage collection. */
+  /** Resident memory of the process, table included, after a garbage collection. */
   readonly rss: number;
 }
 
@@ -133,7 +133,6 @@ if (readlinkSync('/proc/self/ns/net') === readlinkSync(`/proc/${process.ppid}/ns
   throw new Error('this would program the network namespace of who started it; run backends.ts, which makes one');
 }
 const table = clusterOf(Number(size));
-const before = resident();
 const subject = await subjectOf(table);
 const loadBefore = process.cpuUsage();
 const start = performance.now();
@@ -141,7 +140,7 @@ await subject.load();
 const load = performance.now() - start;
 const loadUsed = process.cpuUsage(loadBefore);
 await systemClock.sleep(millis(500), signal);
-const rss = resident() - before;
+const rss = resident();
 const cpuBefore = process.cpuUsage();
 const times = await measureChanges(subject, table);
 const { user, system } = process.cpuUsage(cpuBefore);

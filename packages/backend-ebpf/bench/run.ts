@@ -48,7 +48,7 @@ function rowLines({ kind, services: size, load, loadCpu, p50, p99, cpu, rss }: R
   return [
     text(`${what}: from the table to attached`, milli(load), `CPU ${milli(loadCpu)}`),
     text(`${what}: one endpoint change, p50`, micro(p50 * 1000), `p99 ${micro(p99 * 1000)}, CPU ${micro(cpu * 1000)}`),
-    text(`${what}: memory beyond the table`, mega(rss), '-'),
+    text(`${what}: resident memory`, mega(rss), '-'),
   ].join('');
 }
 

@@ -37,7 +37,7 @@ const lookupsPerSlice = 500;
 
 /**
  * Counters of services out of `statistics`. Programs add to the record of a service's id on the CPU they run on; the map is pinned,
- * so a restart keeps what was counted. An id that gets a new owner is to begin at zero: `clearStatistics`.
+ * so a restart keeps what was counted. An id that gets a new owner begins at zero: the writer sees to that, when nobody adds to it.
  */
 export class ServiceStatistics {
   readonly #clock: Clock;
@@ -76,15 +76,6 @@ export class ServiceStatistics {
       isKnown,
     });
   }
-}
-
-/**
- * Makes an id count from zero. To be called when an id that was in use gets a new owner, before a frontend leads to it, and at least
- * the quarantine after the last one led there: then no program adds to it, and no addition on another CPU can undo this.
- */
-export function clearStatistics(statistics: BpfMap, id: number): void {
-  const values = statistics.lookup(keyOf(id));
-  if (values?.some((byte) => byte !== 0) === true) statistics.update(keyOf(id), values.fill(0));
 }
 
 /** Adds up the CPUs; whether anything was counted. A map that grew smaller is read as zeros. */

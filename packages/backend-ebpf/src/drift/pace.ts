@@ -1,22 +1,23 @@
 import { type Clock, type Millis, millis } from '@switchyard/core';
 
-/** A round is spread over this time, so that a change is noticed within it. */
-const roundTime = 650;
-/** But no more than this share of a CPU is spent: rounds that cost more take longer. */
+/** A round begins so long after the one before it began. Times are in milliseconds. */
+const roundTime = 600;
+/** But no more than this share of a CPU is spent: rounds that cost more take longer, up to a limit. */
 const maxShare = 0.02;
+const longestRound = 2500;
 /** Parts are done one after the other for so long: waking up costs as much as several of them. */
 const stint = 2;
-/** Of the first round, when nobody knows yet how many stints there are. */
-const firstPause = 20;
-const leastPause = 1;
+/** Between two stints others run. Short, because what is wrong may be known at the end of the round only. */
+const pause: Millis = millis(3);
 
-/** Spreads the parts of a round evenly, by what the round before took. Times are in milliseconds. */
+/** Cuts a round into stints, and rests between rounds. */
 export class Pace {
   readonly #clock: Clock;
-  #began = 0;
+  #roundBegan = 0;
+  #stintBegan = 0;
   #spent = 0;
-  #stints = 0;
-  #pause = firstPause;
+  /** By the round before. */
+  #spentBefore = Infinity;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -25,28 +26,30 @@ export class Pace {
   /** A round begins, and its first stint. */
   begin(): void {
     this.#spent = 0;
-    this.#stints = 0;
     this.beginStint();
+    this.#roundBegan = this.#stintBegan;
   }
 
   beginStint(): void {
-    this.#began = this.#clock.monotonic();
+    this.#stintBegan = this.#clock.monotonic();
   }
 
   /** A part has ended: how long to wait before the next; undefined when that can follow at once. */
   afterPart(): Millis | undefined {
-    const spent = this.#clock.monotonic() - this.#began;
+    const spent = this.#clock.monotonic() - this.#stintBegan;
     if (spent < stint) return undefined;
     this.#spent += spent;
-    this.#stints++;
-    return millis(this.#pause);
+    return pause;
   }
 
   /** A round has ended: how long to wait before the next. */
   afterRound(): Millis {
-    this.#spent += this.#clock.monotonic() - this.#began;
-    const rest = Math.max(roundTime, this.#spent / maxShare) - this.#spent;
-    this.#pause = Math.max(leastPause, rest / (this.#stints + 1));
-    return millis(this.#pause);
+    const now = this.#clock.monotonic();
+    this.#spent += now - this.#stintBegan;
+    // On a busy machine a stint takes long because others run: the cheaper of two rounds says more about what they cost.
+    const cost = Math.min(this.#spent, this.#spentBefore);
+    this.#spentBefore = this.#spent;
+    const rest = Math.min(Math.max(roundTime, cost / maxShare), longestRound) - (now - this.#roundBegan);
+    return millis(Math.max(pause, rest));
   }
 }

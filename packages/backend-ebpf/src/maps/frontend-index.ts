@@ -60,10 +60,10 @@ export class FrontendIndex {
     return this.#keys.subarray(entry * keyWords, (entry + 1) * keyWords);
   }
 
-  /** Notes that a key has a value now. */
-  set(key: Uint32Array, service: number, rest: number): void {
-    let entry = this.find(key);
-    if (entry === noEntry) entry = this.#insert(key);
+  /** Notes that a key, its words from `at` on, has a value now. */
+  set(key: Uint32Array, service: number, rest: number, at = 0): void {
+    let entry = this.find(key, at);
+    if (entry === noEntry) entry = this.#insert(key, at);
     else {
       this.#unlink(entry);
       this.digest.remove(this.#keys, entry * keyWords, this.#values, entry * valueWords);
@@ -115,12 +115,12 @@ export class FrontendIndex {
     return found;
   }
 
-  #insert(key: Uint32Array): number {
+  #insert(key: Uint32Array, at: number): number {
     if (this.#free === noEntry && this.#end === this.#capacity) this.#grow();
     let entry = this.#free;
     if (entry === noEntry) entry = this.#end++;
     else this.#free = this.#chain[entry] ?? noEntry;
-    this.#keys.set(key.subarray(0, keyWords), entry * keyWords);
+    for (let word = 0; word < keyWords; word++) this.#keys[entry * keyWords + word] = key[at + word] ?? 0;
     const bucket = this.#hash(this.#keys, entry * keyWords);
     this.#chain[entry] = this.#heads[bucket] ?? noEntry;
     this.#heads[bucket] = entry;

@@ -13,6 +13,7 @@ import {
   StepClock,
 } from '../testing/index.ts';
 import { dumpMaps } from './dump.ts';
+import { MapReader } from './read-maps.ts';
 import { ServiceWriter } from './service-writer.ts';
 
 /** One Service with endpoints 1 to `count`. */
@@ -127,6 +128,22 @@ describe('a process without memory', () => {
     });
     new ServiceWriter(maps, { clock }).applyFull(without);
     expect(pickOutcomes(maps, request)).toMatchObject([{ kind: 'forward', address: '10.244.2.9' }]);
+  });
+
+  test('gives no Service an id to which a frontend leads that another one has now', () => {
+    const ports = (nodePort: number): NonNullable<SituationSpec['ports']> => [{ port: 80, nodePort }];
+    const { maps, writer, clock } = bench();
+    writer.applyFull(
+      situation({ a: { clusterIps: ['10.96.0.1'], ports: ports(30080), endpoints: [there('10.244.2.1')] } }),
+    );
+    const next = new ServiceWriter(maps, { clock });
+    next.applyFull(
+      situation({
+        a: { clusterIps: ['10.96.0.1'], ports: ports(30081), endpoints: [there('10.244.2.1')] },
+        b: { clusterIps: ['10.96.0.2'], ports: ports(30080), endpoints: [there('10.244.2.2')] },
+      }),
+    );
+    expect([...next.services()].map(({ id }) => id)).toEqual([2, 3]);
   });
 
   test('does not give an id to somebody else that was in use a moment ago', () => {
@@ -279,4 +296,6 @@ test('counts of the Service that had an id before are gone when another one gets
   writer.applyFull(situation({ other: { clusterIps: ['10.96.0.9'] } }));
   expect([...writer.services()].map((one) => one.id)).toEqual([id]);
   expect(maps.statistics.lookup(key)?.every((byte) => byte === 0)).toBe(true);
+  // Readers that still hold a frontend of the former one see that the record is no longer its own.
+  expect(new MapReader(maps).service(id)?.cookie).toBe(2);
 });

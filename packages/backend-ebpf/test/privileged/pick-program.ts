@@ -16,6 +16,23 @@ export interface PickRequest {
   /** Below 2 ** 32; default 0. */
   readonly random?: number;
   readonly kept?: { readonly endpoint: number; readonly generation: number };
+  /** What the agent writes while the program reads. */
+  readonly meanwhile?: PickWrite;
+}
+
+/** What was just read when a write is done, and where it goes: numbers of `bpf/pick.bpf.c`. */
+const afterNumbers = { frontend: 1, set: 2, slot: 3, endpoint: 4 } as const;
+const targetNumbers = { frontend: 0, service: 1, slot: 2, endpoint: 3 } as const;
+
+/** One store of eight bytes. */
+export interface PickWrite {
+  readonly after: keyof typeof afterNumbers;
+  /** `frontend`: the one that is asked for. */
+  readonly to: keyof typeof targetNumbers;
+  readonly index?: number;
+  /** Of the record, in eight bytes. */
+  readonly word?: number;
+  readonly value: bigint;
 }
 
 /** Verdicts by their numbers in `bpf/select.h`. */
@@ -45,7 +62,8 @@ const at = {
   kept: 44,
   verdict: 52,
   choice: 56,
-  end: 88,
+  write: 88,
+  end: 112,
 };
 
 /** The selection of the programs, without a socket or a packet. */
@@ -77,7 +95,8 @@ export class PickProgram implements Disposable {
   }
 }
 
-function encode({ destination, port, protocol, class: source, client, random = 0, kept }: PickRequest): Uint8Array {
+function encode(request: PickRequest): Uint8Array {
+  const { destination, port, protocol, class: source, client, random = 0, kept, meanwhile } = request;
   const bytes = new Uint8Array(at.end);
   const view = new DataView(bytes.buffer);
   bytes.set(address16(destination));
@@ -90,6 +109,12 @@ function encode({ destination, port, protocol, class: source, client, random = 0
   view.setUint8(at.class, source);
   view.setUint32(at.kept, kept?.endpoint ?? 0, true);
   view.setUint32(at.kept + 4, kept?.generation ?? 0, true);
+  if (meanwhile === undefined) return bytes;
+  const { after, to, index = 0, word = 0, value } = meanwhile;
+  [afterNumbers[after], targetNumbers[to], index, word].forEach((number, position) => {
+    view.setUint32(at.write + position * 4, number, true);
+  });
+  view.setBigUint64(at.write + 16, value, true);
   return bytes;
 }
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { actions, endpointFlags, frontendFlags, masqueradeBit, sourceClassIndex } from '../../src/layouts.ts';
 import { type PickAnswer, PickProgram, type PickRequest } from './pick-program.ts';
 import { actionsFor, tcp, udp } from './socket-world.ts';
-import { guardFields, WrittenMaps } from './written-maps.ts';
+import { guardFields, index, WrittenMaps } from './written-maps.ts';
 
 // Maps as the agent leaves them for a moment, or never would: what the selection must not be misled by.
 
@@ -160,6 +160,51 @@ describe('a reader that comes between two stores', () => {
   ])('%s: no endpoint rather than a wrong one, and nothing is counted', (_what, change) => {
     change();
     expect(counted(() => expect(ask().verdict).toBe('again'))).toEqual({});
+  });
+});
+
+describe('while the agent writes', () => {
+  test('an element that was another frontend’s when it was read: the right one is found, and counted', () => {
+    maps.service(2, { cookie: 8 });
+    maps.publish(2, 'cluster_set', maps.slots(2, 80, [20]));
+    maps.frontend({ ...frontend, service: 2, cookie: 8 });
+    const value = (7n << 48n) | (BigInt(frontend.actions) << 32n) | 1n;
+    const before = maps.counters(2);
+    expect(
+      counted(() => expect(ask({ meanwhile: { after: 'frontend', to: 'frontend', value } }).endpoint).toBe(10)),
+    ).toEqual({ connections: 1 });
+    expect(maps.counters(2)).toEqual(before);
+  });
+
+  test('a frontend that is gone before the choice is made is not followed', () => {
+    const meanwhile = { after: 'slot', to: 'frontend', value: (5n << 48n) | 3n } as const;
+    expect(counted(() => expect(ask({ meanwhile }).verdict).toBe('again'))).toEqual({});
+  });
+
+  test('slots that are another set’s now are not read as of the set that was', () => {
+    maps.endpoint(12, { address: '10.244.0.12', port: 8080, service: 1 });
+    maps.slots(1, 64, [12, 12]);
+    const value = maps.slots(1, 72, [10]);
+    expect(ask({ meanwhile: { after: 'set', to: 'service', index: 1, word: 0, value } }).endpoint).toBe(10);
+    maps.frontend({ ...frontend, actions: actionsFor(local) });
+    maps.publish(1, 'local_set', maps.slots(1, 68, [12]));
+    expect(ask({ meanwhile: { after: 'set', to: 'service', index: 1, word: 1, value } }).endpoint).toBe(10);
+  });
+
+  test('an endpoint whose record is given away is taken whole', () => {
+    const reused = { address: '10.244.0.77', port: 9090, service: 1, generation: 2 };
+    maps.endpoint(10, reused);
+    const [, , value = 0n] = new BigUint64Array(
+      (maps.map('endpoints').lookup(index(10)) ?? new Uint8Array()).slice().buffer,
+    );
+    maps.endpoint(10, { ...reused, port: 8080, generation: 1 });
+    const answer = ask({ meanwhile: { after: 'endpoint', to: 'endpoint', index: 10, word: 2, value } });
+    expect(answer).toMatchObject({ verdict: 'forward', ...reused });
+  });
+
+  test('an endpoint that dies before it is read is not chosen', () => {
+    const meanwhile = { after: 'slot', to: 'endpoint', index: 10, word: 2, value: 0n } as const;
+    expect(ask({ meanwhile }).verdict).toBe('again');
   });
 });
 

@@ -92,8 +92,11 @@ describe('an unconnected UDP socket', () => {
   test('writes two entries once, and is counted once', async () => {
     const before = maps.counters(ports.changing)['connections'] ?? 0;
     const id = await open('udp');
-    for (let datagram = 0; datagram < 5; datagram++) expect(await answerer(id)).toBe('a');
+    expect(await answerer(id)).toBe('a');
+    const { values } = maps.map('flows').entries();
     expect(maps.size('flows')).toBe(2);
+    for (let datagram = 0; datagram < 5; datagram++) expect(await answerer(id)).toBe('a');
+    expect(maps.map('flows').entries().values).toEqual(values);
     expect(maps.counters(ports.changing)['connections']).toBe(before + 1);
   });
 
@@ -188,6 +191,18 @@ describe('session affinity', () => {
     republish(maps, 'affinity', [other]);
     expect(await tally(5, 'tcp', ports.affinity)).toBe(`${other}=5`);
   });
+});
+
+test('other protocols are not touched, nor guarded', async () => {
+  await site.node.run('sysctl', ['-qw', 'net.ipv4.ping_group_range=0 0']);
+  const { node } = site.drivers;
+  const answers = await node.all(
+    'open i ping 4',
+    `connect i ${vip} 0`,
+    'open t tcp 4',
+    `connect t ${vip} ${ports.unknown}`,
+  );
+  expect(answers).toEqual(['ok', 'ok', 'ok', 'ECONNREFUSED']);
 });
 
 test('both pods of a set get about the same share', async () => {

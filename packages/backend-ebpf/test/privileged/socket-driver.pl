@@ -4,7 +4,7 @@
 #   socket-driver.pl PATH
 #
 #   listen ID tcp|udp ADDRESS PORT NAME answers who connects or sends with NAME and the address it came from
-#   open ID tcp|udp 4|6                a socket
+#   open ID tcp|udp|ping 4|6           a socket
 #   bind ID ADDRESS PORT
 #   connect ID ADDRESS PORT            disconnect ID: to AF_UNSPEC
 #   send ID TEXT                       sendto ID ADDRESS PORT TEXT
@@ -52,7 +52,8 @@ sub failure {
 
 sub make {
   my ($protocol, $family) = @_;
-  my ($type, $number) = $protocol eq 'tcp' ? (SOCK_STREAM, IPPROTO_TCP) : (SOCK_DGRAM, IPPROTO_UDP);
+  my $number = {tcp => IPPROTO_TCP, udp => IPPROTO_UDP, ping => $family == 4 ? 1 : 58}->{$protocol};
+  my $type = $protocol eq 'tcp' ? SOCK_STREAM : SOCK_DGRAM;
   my $socket;
   socket($socket, $family == 4 ? AF_INET : AF_INET6, $type, $number) or die "socket: $!";
   return $socket;
@@ -120,7 +121,7 @@ sub obey {
 
 sub serve {
   my ($socket) = @_;
-  my ($protocol, $name) = @{$names{$socket}};
+  my ($protocol, $name) = @{$names{$socket} or return}; # it may have been closed a line ago
   if ($protocol eq 'udp') {
     my $from = recv($socket, my $data, 2000, 0);
     send $socket, "$name " . text($from), 0, $from if defined $from;

@@ -44,6 +44,7 @@ export class SocketDriver {
 
   /** One command, and the line that answers it. */
   ask(command: string): Promise<string> {
+    if (this.#control.destroyed) return Promise.resolve('the driver is gone');
     const answer = Promise.withResolvers<string>();
     this.#waiting.push(answer.resolve);
     this.#control.write(`${command}\n`);

@@ -172,6 +172,14 @@ describe.each(ways)('$name', (way) => {
     expect(await socket.peer()).toBe(`${way.text(vip)} ${ports.both}`);
   });
 
+  test('a connected UDP socket that names another frontend goes there', async () => {
+    const socket = await open('udp', way);
+    expect(await socket.connect(vip, ports.both)).toBe('ok');
+    const { connections = 0 } = mapsOf(way).counters(ports.byClass);
+    expect(await socket.sendTo(vip, ports.byClass)).toBe('ok');
+    expect(mapsOf(way).counters(ports.byClass)['connections']).toBe(connections + 1);
+  });
+
   test('a connected UDP socket is not led on where its pod is a frontend too', async () => {
     const frontend = { address: addressOf('a', way), port: 8080, protocol: udp, actions: actionsFor(actions.cluster) };
     const socket = await open('udp', way);
