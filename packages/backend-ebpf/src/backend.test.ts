@@ -135,14 +135,14 @@ describe('a service that moves between programs and rules', () => {
     return seen;
   }
 
-  function isPassed({ machine }: Driven): boolean {
+  function isPassed({ machine }: Driven, address: string = vip): boolean {
     const maps = machine.mapsOf('IPv4');
     const lines =
       maps === undefined
         ? []
         : dumpMaps(maps)
             .split('\n')
-            .filter((line) => line.includes(vip));
+            .filter((line) => line.includes(address));
     return lines.some((line) => line.includes('sockets'));
   }
 
@@ -162,6 +162,33 @@ describe('a service that moves between programs and rules', () => {
     await driven.next(situation(cart));
     expect([seen.length > 0, seen.includes('passes')]).toEqual([true, false]);
     expect(driven.rules()).toEqual([]);
+  });
+
+  test('so it is where it moved while no agent ran, and others the other way', async () => {
+    const driven = await Driven.open('tc');
+    const other = '198.51.100.8';
+    const beside: Specs = { beside: { endpoints, clusterIps: ['10.96.0.12'], loadBalancerIps: [other] } };
+    const besideRanged: Specs = { beside: { ...beside['beside'], sourceRanges: ['192.0.2.0/24'] } };
+    await driven.full(situation({ ...cart, ...besideRanged }));
+    const seen: string[] = [];
+    const { nft } = driven;
+    const apply = nft.run.bind(nft);
+    const note = (): void => {
+      const carriers = [vip, other].map((address) => {
+        const isInRules = driven.rules().includes(`${address} . tcp . 80`);
+        return isInRules ? 'rules' : isPassed(driven, address) ? 'nobody' : 'programs';
+      });
+      seen.push(carriers.join(' '));
+    };
+    nft.run = async (file, args, options) => {
+      note();
+      return apply(file, args, options).finally(note);
+    };
+    driven.backend = await driven.another();
+    expect(await driven.full(situation({ ...ranged, ...beside }))).toMatchObject({ status: 'applied' });
+    expect([...new Set(seen)]).toEqual(['programs rules', 'rules rules', 'rules programs']);
+    expect(isPassed(driven)).toBe(true);
+    expect(driven.rules()).toEqual([`${vip} . tcp . 80`]);
   });
 
   test('is left to programs as long as rules refuse it', async () => {

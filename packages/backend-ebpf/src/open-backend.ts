@@ -48,6 +48,10 @@ export async function openEbpfBackend(
   });
 }
 
+/** What an operator must know where no rules carry what pods send. */
+const unservedPods =
+  'pods whose sockets are not in the cgroup (virtual machines, gVisor) reach no Service unless their devices are among --switchyard-ebpf-interfaces; or use --switchyard-ebpf-north-south=nftables';
+
 interface Surroundings {
   readonly ipFamily: IpFamily;
   readonly clock: Clock;
@@ -60,6 +64,7 @@ function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHo
   const choose = (): boolean => {
     const choice = chooseWire(host, probeBpf());
     logger.info('what comes from outside is forwarded', { ipFamily, by: choice });
+    if (choice.kind === 'tc') logger.info(unservedPods, { ipFamily, interfaces });
     return choice.kind === 'tc';
   };
   return new WireHolder({

@@ -1,4 +1,11 @@
-import { type Clock, diffTables, type ForwardingTable, InvariantError, type TableDelta } from '@switchyard/core';
+import {
+  type Clock,
+  diffTables,
+  type ForwardingTable,
+  HostError,
+  InvariantError,
+  type TableDelta,
+} from '@switchyard/core';
 import type { EbpfKernel, MapSet } from './kernel/kernel.ts';
 import type { MapSizes } from './layouts.ts';
 import { applyGrowing } from './maps/apply-growing.ts';
@@ -116,14 +123,22 @@ export class Programs {
     const isFromWhole = delta === undefined || this.#written !== undefined;
     this.#written = undefined; // whatever ends this halfway
     let wireWrites = 0;
+    let wireError: HostError | undefined;
     const growMaps = async (sizes: MapSizes): Promise<MapSet> => {
       const maps = await this.#options.kernel.growMaps(sizes, signal);
-      this.#options.maps.set(maps);
-      wireWrites += await this.#ensureWire(signal);
+      this.#take(maps); // the old ones are closed, whatever comes next
+      try {
+        wireWrites += await this.#ensureWire(signal);
+        wireError = undefined;
+      } catch (error) {
+        if (!(error instanceof HostError)) throw error;
+        wireError = error; // sockets are served all the same
+      }
       return maps;
     };
     const { grow: _, gone, ...result } = await applyGrowing({ writer, kernel: { growMaps }, table, delta }, signal);
     this.#options.noteGone(gone);
+    if (wireError !== undefined) throw wireError;
     if (isFromWhole && result.failed.size === 0 && result.unremoved === undefined) this.#written = table;
     return { ...result, writes: result.writes + wireWrites };
   }

@@ -1,4 +1,4 @@
-import { type IpAddress, ipFamilyOf, ipFromBytes, ipToBytes } from '@switchyard/core';
+import { type IpAddress, ipFromBytes, ipToBytes } from '@switchyard/core';
 
 // Maps are read and written as 32-bit words of a little-endian machine, the only kind this backend runs on: a word's lowest byte is
 // the first one in memory.
@@ -8,11 +8,12 @@ export const mappedWord = 0xffff0000;
 
 /** Writes the 16 bytes of an address to four words. IPv4 costs no allocation: a large table has 100,000 of them. */
 export function putAddress(words: Uint32Array, at: number, address: IpAddress): void {
-  if (ipFamilyOf(address) === 'IPv4') {
+  const word = ipv4Word(address);
+  if (word !== undefined) {
     words[at] = 0;
     words[at + 1] = 0;
     words[at + 2] = mappedWord;
-    words[at + 3] = ipv4Word(address);
+    words[at + 3] = word;
     return;
   }
   const bytes = ipToBytes(address);
@@ -38,8 +39,8 @@ export function portBits(port: number): number {
   return ((port & 0xff) << 8) | (port >>> 8);
 }
 
-/** The address's four bytes, the first one lowest. */
-function ipv4Word(address: IpAddress): number {
+/** The address's four bytes, the first one lowest; undefined for an IPv6 address. */
+function ipv4Word(address: IpAddress): number | undefined {
   let word = 0;
   let octet = 0;
   let shift = 0;
@@ -49,7 +50,8 @@ function ipv4Word(address: IpAddress): number {
       word |= octet << shift;
       shift += 8;
       octet = 0;
-    } else octet = octet * 10 + code - 0x30;
+    } else if (code > 0x39) return undefined; // a letter or a colon
+    else octet = octet * 10 + code - 0x30;
   }
-  return (word | (octet << shift)) >>> 0;
+  return word | (octet << shift);
 }

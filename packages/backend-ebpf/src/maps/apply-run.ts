@@ -145,7 +145,7 @@ export class ApplyRun {
     placed.id = id;
     if (isNew) this.#added.push(placed);
     else this.#noteStale(placed, rendered);
-    this.#ranged.push([placed, rendered.sourceRanges]);
+    if (state.sourceRanges.hasMore(id, rendered.sourceRanges)) this.#ranged.push([placed, rendered.sourceRanges]);
     const cookie = state.cookieOf(id);
     for (const { key, actions } of rendered.frontends) {
       frontends.put(forwarding.key, key, { service: id, rest: (actions | (cookie << 16)) >>> 0 });
@@ -196,8 +196,10 @@ export class ApplyRun {
   #unguard(placed: Placed, guards: readonly IpAddress[]): void {
     if (isEqual(placed.guards, guards)) return;
     this.#parts.guards.add(guards);
-    this.#parts.guards.remove(placed.guards);
-    this.#unguarded.push([placed.key, placed.guards]);
+    if (placed.guards.length > 0) {
+      this.#parts.guards.remove(placed.guards);
+      this.#unguarded.push([placed.key, placed.guards]);
+    }
     placed.guards = guards;
   }
 

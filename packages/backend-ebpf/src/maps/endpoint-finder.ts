@@ -21,11 +21,14 @@ export class EndpointFinder {
   /** How many places there are. */
   count = 0;
   readonly #state: MapState;
-  #keys: Uint32Array = new Uint32Array(64 * placeWords);
+  /** Addresses and ports of all places; signed, so that no word is too large for a number that is no object. */
+  #keys: Int32Array = new Int32Array(64 * placeWords);
   /** Place by hash of address and port. */
   #table: Int32Array = new Int32Array(128);
   #mask = 127;
-  readonly #key: Uint32Array = new Uint32Array(placeWords);
+  /** The one that is looked up, and the same memory as `#keys` has it. */
+  readonly #wanted: Uint32Array = new Uint32Array(placeWords);
+  readonly #key: Int32Array = new Int32Array(this.#wanted.buffer);
 
   constructor(state: MapState) {
     this.#state = state;
@@ -75,9 +78,9 @@ export class EndpointFinder {
     }
   }
 
-  /** The five words of a place: address, and the port's bits. */
-  keyOf(place: number): Uint32Array {
-    return this.#keys.subarray(place * placeWords, (place + 1) * placeWords);
+  /** A word of a place: 0 to 3 are its address, 4 are the port's bits. */
+  wordOf(place: number, word: 0 | 1 | 2 | 3 | 4): number {
+    return this.#keys[place * placeWords + word] ?? 0;
   }
 
   #append(id: number): void {
@@ -89,7 +92,7 @@ export class EndpointFinder {
   }
 
   #lookUp({ address, port }: Endpoint): number {
-    putAddress(this.#key, 0, address);
+    putAddress(this.#wanted, 0, address);
     this.#key[4] = portBits(port);
     return this.#bucketOf();
   }
@@ -117,7 +120,7 @@ export class EndpointFinder {
       const length = 2 ** Math.ceil(Math.log2(places));
       this.ids = new Uint32Array(length);
       this.flags = new Uint8Array(length);
-      this.#keys = new Uint32Array(length * placeWords);
+      this.#keys = new Int32Array(length * placeWords);
     }
     // No more of it than is needed: that is cleared for each service.
     const length = 2 ** Math.ceil(Math.log2(Math.max(8, places * 2)));

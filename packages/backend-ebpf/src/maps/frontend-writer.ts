@@ -97,8 +97,9 @@ export class FrontendWriter {
   }
 
   #note(index: number): void {
-    const key = this.#keys.subarray(index * keyWords, (index + 1) * keyWords);
-    this.#state.frontends.set(key, this.#values[index * 2] ?? noId, this.#values[index * 2 + 1] ?? 0);
+    const service = this.#values[index * 2] ?? noId;
+    const rest = this.#values[index * 2 + 1] ?? 0;
+    this.#state.frontends.set(this.#keys, service, rest, index * keyWords);
     this.writes++;
   }
 }

@@ -17,6 +17,7 @@ export interface FoundIds {
  */
 export class IdPool {
   readonly #quarantine: Quarantine;
+  readonly #untake = (id: number): void => this.untake(id);
   #returned: BitTree;
   #capacity: number;
   #end = 1;
@@ -60,7 +61,7 @@ export class IdPool {
   /** A free id, or 0 if there is none. */
   take(): number {
     this.#release();
-    const returned = this.#returned.first();
+    const returned = this.#free === 0 ? 0 : this.#returned.first();
     if (returned > 0) {
       this.#returned.delete(returned);
       this.#free--;
@@ -89,6 +90,6 @@ export class IdPool {
   }
 
   #release(): void {
-    this.#quarantine.release((id) => this.untake(id));
+    this.#quarantine.release(this.#untake);
   }
 }

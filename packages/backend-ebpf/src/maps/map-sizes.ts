@@ -64,5 +64,5 @@ function sizesOf(entries: (name: keyof MapSizes) => number): MapSizes {
 
 /** Slots that a set takes: a power of two. */
 function rangeLength(count: number): number {
-  return count === 0 ? 0 : 2 ** Math.ceil(Math.log2(count));
+  return count <= 1 ? count : 2 ** (32 - Math.clz32(count - 1));
 }

@@ -127,7 +127,8 @@ export class ServiceWriter {
     if (!this.#isAdopted) this.adopt();
     if (this.#isFound) this.#claim(table);
     else this.repair();
-    const removed = [...this.#parts.placed.keys()].filter((key) => !table.services.has(key));
+    const removed: ServicePortKey[] = [];
+    for (const key of this.#parts.placed.keys()) if (!table.services.has(key)) removed.push(key);
     const result = this.#apply({ upserted: table.services.values(), removed }, before);
     if (result.grow === undefined) return result;
     return { ...result, grow: largerSizes(result.grow, this.neededSizes(table)) };

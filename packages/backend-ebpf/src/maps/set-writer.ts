@@ -50,6 +50,12 @@ interface WantedSet {
   readonly isSame: boolean;
 }
 
+/** What becomes of sets as they were, while they are exchanged: of `Leftovers`. */
+interface LeftSets {
+  readonly emptied: SetWord[];
+  readonly ranges: (readonly [base: number, count: number])[];
+}
+
 const flagOfSet: Readonly<Record<SetWord, number>> = { 0: endpointFlags.inCluster, 1: endpointFlags.inLocal };
 
 /** Writes endpoints and sets, one service at a time: make before use, one store as the commit of a set, unlink before delete. */
@@ -70,24 +76,19 @@ export class SetWriter {
     const { id, forwarding, rendered } = change;
     const finder = this.#finder;
     finder.load(id, rendered.clusterSet.length + rendered.localSet.length);
-    const wanted = [this.#want(id, 0, rendered.clusterSet), this.#want(id, 1, rendered.localSet)] as const;
+    const cluster = this.#want(id, 0, rendered.clusterSet);
+    const local = this.#want(id, 1, rendered.localSet);
     finder.keepServing(forwarding.knownEndpoints);
-    const bases = this.#takeRoom(forwarding.key, wanted);
+    const [clusterBase, localBase] = this.#takeRoom(forwarding.key, cluster, local);
     for (let place = finder.known; place < finder.count; place++) this.#makeEndpoint(id, place);
     for (let place = 0; place < finder.known; place++) this.#addFlags(place);
     this.#writeState(change);
-    const emptied: SetWord[] = [];
-    const ranges: (readonly [number, number])[] = [];
-    for (const { set, length, isSame } of wanted) {
-      if (isSame) continue;
-      if (this.#state.isOwned(id, set)) ranges.push([this.#state.baseOf(id, set), this.#state.countOf(id, set)]);
-      this.#state.setOwned(id, set, length > 0);
-      if (length === 0 && !change.isNew) emptied.push(set);
-      else this.#writeSet(id, set, { base: bases[set] ?? 0, count: length });
-    }
+    const left: LeftSets = { emptied: [], ranges: [] };
+    this.#publishSet(change, cluster, clusterBase, left);
+    this.#publishSet(change, local, localBase, left);
     const endpoints = this.#dropEndpoints(id);
-    if (endpoints.length === 0 && ranges.length === 0 && emptied.length === 0) return undefined;
-    return { service: id, emptied, ranges, endpoints };
+    if (endpoints.length === 0 && left.ranges.length === 0 && left.emptied.length === 0) return undefined;
+    return { service: id, ...left, endpoints };
   }
 
   /** Does what `publish` left. Endpoints that are gone go to `forget`, while their records can still be read. */
@@ -116,6 +117,16 @@ export class SetWriter {
     state.serviceIds.retire(service);
   }
 
+  #publishSet({ id, isNew }: ServiceChange, wanted: WantedSet, base: number, left: LeftSets): void {
+    const { set, length, isSame } = wanted;
+    const state = this.#state;
+    if (isSame) return;
+    if (state.isOwned(id, set)) left.ranges.push([state.baseOf(id, set), state.countOf(id, set)]);
+    state.setOwned(id, set, length > 0);
+    if (length === 0 && !isNew) left.emptied.push(set);
+    else this.#writeSet(id, set, { base, count: length });
+  }
+
   #want(service: number, set: SetWord, endpoints: readonly Endpoint[]): WantedSet {
     const state = this.#state;
     const { length } = endpoints;
@@ -132,24 +143,17 @@ export class SetWriter {
     return { set, length, isSame };
   }
 
-  /** A base for each set, by its number; all room or none. */
-  #takeRoom(key: string, wanted: readonly WantedSet[]): readonly number[] {
+  /** A base for each set; all room or none. */
+  #takeRoom(key: string, cluster: WantedSet, local: WantedSet): readonly [cluster: number, local: number] {
     const { slotPool, endpointIds } = this.#state;
     const missing = this.#finder.count - this.#finder.known;
     if (missing > 0 && endpointIds.available < missing) throw new MapFullError('endpoints', key);
-    const bases: number[] = [];
-    for (const { length, isSame } of wanted) {
-      const base = isSame || length === 0 ? 0 : slotPool.take(length);
-      if (base < 0) {
-        for (const [index, taken] of bases.entries()) {
-          const one = wanted[index];
-          if (one?.isSame === false && one.length > 0) slotPool.untake(taken, one.length);
-        }
-        throw new MapFullError('slots', key);
-      }
-      bases.push(base);
-    }
-    return bases;
+    const clusterBase = needsRange(cluster) ? slotPool.take(cluster.length) : 0;
+    if (clusterBase < 0) throw new MapFullError('slots', key);
+    const localBase = needsRange(local) ? slotPool.take(local.length) : 0;
+    if (localBase >= 0) return [clusterBase, localBase];
+    if (needsRange(cluster)) slotPool.untake(clusterBase, cluster.length);
+    throw new MapFullError('slots', key);
   }
 
   /** A record nobody reads: no set and no pin leads to this generation of it. The store that makes it alive comes last. */
@@ -158,15 +162,15 @@ export class SetWriter {
     const id = this.#state.endpointIds.take();
     this.#finder.ids[place] = id;
     const word = id * endpointWords;
-    const key = this.#finder.keyOf(place);
+    const finder = this.#finder;
     const before = this.#state.generationOf(id);
     const generation = (before + 1) >>> 0 || 1;
     if (before !== 0) endpoints.set(word + endpointStateWord, this.#state.portBitsOf(id), generation);
-    endpoints.set(word, key[0] ?? 0, key[1] ?? 0);
-    endpoints.set(word + 1, key[2] ?? 0, key[3] ?? 0);
-    endpoints.set(word + endpointOwnerWord, service, 0);
-    const flags = this.#finder.flags[place] ?? 0;
-    endpoints.set(word + endpointStateWord, (key[4] ?? 0) | (flags << 16), generation);
+    endpoints.prepare(word, finder.wordOf(place, 0), finder.wordOf(place, 1));
+    endpoints.prepare(word + 1, finder.wordOf(place, 2), finder.wordOf(place, 3));
+    endpoints.prepare(word + endpointOwnerWord, service, 0);
+    const flags = finder.flags[place] ?? 0;
+    endpoints.set(word + endpointStateWord, finder.wordOf(place, 4) | (flags << 16), generation);
   }
 
   #addFlags(place: number): void {
@@ -187,7 +191,7 @@ export class SetWriter {
     const places = this.#places[set];
     const { ids } = this.#finder;
     for (let index = 0; index < range.count; index++) {
-      slots.set(range.base + index, service, ids[places[index] ?? 0] ?? noId);
+      slots.prepare(range.base + index, service, ids[places[index] ?? 0] ?? noId);
     }
     this.#state.select(service, set, range);
   }
@@ -213,6 +217,10 @@ export class SetWriter {
     forget(endpoint);
     this.#state.endpointIds.retire(endpoint);
   }
+}
+
+function needsRange({ isSame, length }: WantedSet): boolean {
+  return !isSame && length > 0;
 }
 
 /** 16 bits, never 0. */

@@ -18,6 +18,7 @@ const orderBits = 32;
  */
 export class SlotPool {
   readonly #quarantine: Quarantine;
+  readonly #putRange = (range: number): void => this.#put(Math.floor(range / orderBits), range % orderBits);
   #free: readonly BitTree[] = [];
   #capacity = 0;
   #available = 0;
@@ -151,7 +152,7 @@ export class SlotPool {
   }
 
   #release(): void {
-    this.#quarantine.release((range) => this.#put(Math.floor(range / orderBits), range % orderBits));
+    this.#quarantine.release(this.#putRange);
   }
 }
 

@@ -20,6 +20,10 @@ export interface Device {
   readonly isLoopback: boolean;
   /** `veth`, `bridge`, `vlan`; empty for hardware. */
   readonly kind: string;
+  /** Index of the bridge or bond that it is a port of; 0 where there is none. */
+  readonly master: number;
+  /** In hexadecimal digits; empty for a device without. */
+  readonly hardwareAddress: string;
 }
 
 /** An address on a device. */
@@ -40,7 +44,7 @@ export const addressFamilies = { IPv4: 2, IPv6: 10 } as const;
 
 const requests = { getLink: 18, getAddress: 22, getRoute: 26 } as const;
 const flags = { loopback: 0x8 } as const;
-const linkAttributes = { name: 3, info: 18, kind: 1, extendedMask: 29 } as const;
+const linkAttributes = { hardwareAddress: 1, name: 3, master: 10, info: 18, kind: 1, extendedMask: 29 } as const;
 const addressAttributes = { address: 1, local: 2, flags: 8 } as const;
 const routeAttributes = { destination: 1, device: 4 } as const;
 /** RTEXT_FILTER_SKIP_STATS. */
@@ -70,15 +74,20 @@ export class DeviceReader {
     return this.#dump(requests.getLink, body, (bytes, { start, end }) => {
       let name = '';
       let kind = '';
+      let master = 0;
+      let hardwareAddress = '';
       for (const { type, start: from, end: to } of readAttributes(bytes, start + headerLengths.link, end)) {
         if (type === linkAttributes.name) name = readText(bytes, from, to);
+        if (type === linkAttributes.master) master = readUint32(bytes, from);
+        if (type === linkAttributes.hardwareAddress)
+          hardwareAddress = Buffer.from(bytes.subarray(from, to)).toString('hex');
         if (type !== linkAttributes.info) continue;
         for (const inner of readAttributes(bytes, from, to)) {
           if (inner.type === linkAttributes.kind) kind = readText(bytes, inner.start, inner.end);
         }
       }
       const isLoopback = (readUint32(bytes, start + 8) & flags.loopback) !== 0;
-      return { index: readUint32(bytes, start + 4), name, kind, isLoopback };
+      return { index: readUint32(bytes, start + 4), name, kind, isLoopback, master, hardwareAddress };
     });
   }
 

@@ -29,8 +29,12 @@ export interface WirePathOptions extends UplinkOptions {
   readonly asksSource?: boolean;
 }
 
-/** A new device has the program after as long at most, and what that takes. */
+/** A new device has the program after as long at most, unless devices change all the time. */
 const pollInterval = millis(100);
+/** Listing hundreds of devices takes milliseconds, and each pod that starts changes some: after it so many times as long is rested. */
+const restFactor = 20;
+/** Whoever looks for faults looks again after 400 ms: what is new then must have been seen to. */
+const maxRest = millis(300);
 /** After a failure: what the kernel refused once it refuses for a while. */
 const retryInterval = seconds(1);
 
@@ -48,7 +52,7 @@ export class WirePath implements AsyncDisposable {
   #maps: MapSet;
   #object: BpfObject | undefined;
   #events: DeviceEvents | undefined;
-  /** Devices or addresses changed since `#network` was read. */
+  /** Devices or addresses changed since programs were put in place. */
   #isStale = true;
   #isWarned = false;
   #network: Network = { devices: [], addresses: [], defaultDevice: undefined };
@@ -104,14 +108,18 @@ export class WirePath implements AsyncDisposable {
     });
   }
 
-  /** Attaches the program to new uplinks, at most some 100 ms after they are there, until aborted. A failure is logged; `findFaults` sees it too. */
+  /** Attaches the program to new uplinks, 100 ms after they are there (300 ms at most where there are many), until aborted. A failure is logged; `findFaults` sees it too. */
   async follow(signal: AbortSignal): Promise<void> {
     const { clock = systemClock, logger } = this.#options;
     while (!signal.aborted) {
       let pause = pollInterval;
       try {
         await this.#exclusively(async () => {
-          if (this.#object !== undefined && this.#look()) this.#ensureDevices();
+          if (this.#object === undefined || !this.#hasNews()) return;
+          const start = clock.monotonic();
+          this.#ensureDevices();
+          const polls = Math.ceil(((clock.monotonic() - start) * restFactor) / pollInterval);
+          pause = millis(Math.min(Math.max(polls, 1) * pollInterval, maxRest));
         });
       } catch (error) {
         logger.warn('a change of network devices could not be followed', { ipFamily: this.ipFamily, error });
@@ -123,12 +131,19 @@ export class WirePath implements AsyncDisposable {
     }
   }
 
-  /** What is not as `ensure` left it, in words. Cheap: meant for twice a second. Empty before `ensure`. */
+  /**
+   * What is not as `ensure` left it, in words. Cheap: meant for twice a second. Empty before `ensure`. A change of devices or addresses
+   * that nobody has seen before is not a fault yet: it is for `follow` to see to.
+   */
   findFaults(signal: AbortSignal): Promise<readonly string[]> {
     return this.#exclusively(async () => {
       signal.throwIfAborted();
       if (this.#object === undefined) return [];
-      this.#look();
+      const wasStale = this.#isStale;
+      if (this.#hasNews()) {
+        if (!wasStale) return this.#guard.findFaults();
+        this.#network = readNetwork(this.ipFamily, this.#options.netns);
+      }
       return [
         ...this.#guard.findFaults(),
         ...this.#programs.findFaults(this.#wanted()),
@@ -152,7 +167,8 @@ export class WirePath implements AsyncDisposable {
 
   #ensureDevices(): number {
     this.#isStale = true;
-    this.#look();
+    this.#hasNews(); // what is read now is news no more
+    this.#network = readNetwork(this.ipFamily, this.#options.netns);
     const wanted = this.#wanted();
     if (wanted.length === 0 && !this.#isWarned) {
       const { interfaces: patterns, logger } = this.#options;
@@ -161,15 +177,14 @@ export class WirePath implements AsyncDisposable {
     }
     this.#isWarned = wanted.length === 0;
     const writes = writeMasqueradeAddresses(this.#maps.masq_addresses, this.#network);
-    const all = writes + this.#programs.put(this.#program(), wanted);
+    const all = writes + this.#programs.put(this.#program(), wanted, this.#network.devices);
     this.#isStale = false;
     return all;
   }
 
-  /** Reads devices and addresses if they changed. Whether they did since programs were put in place. */
-  #look(): boolean {
+  /** Whether devices or addresses changed since programs were put in place. Reads none of them. */
+  #hasNews(): boolean {
     if (this.#events?.hasChanged() === true) this.#isStale = true;
-    if (this.#isStale) this.#network = readNetwork(this.ipFamily, this.#options.netns);
     return this.#isStale;
   }
 
