@@ -86,5 +86,9 @@ function settingsOf({ netns }: EbpfHost, maps: OpenMapSet): SettingsPart {
   let settings: Settings | undefined;
   const get = (): Settings =>
     (settings ??= new Settings({ maps: maps.get, hostNetns: netnsCookie(netns), serviceMark, rejectMark, udpSticky }));
-  return { apply: (table) => get().apply(table), findDamage: () => settings?.findDamage() ?? [] };
+  return {
+    apply: (table) => get().apply(table),
+    applyServices: (upserted) => get().applyServices(upserted),
+    findDamage: () => settings?.findDamage() ?? [],
+  };
 }

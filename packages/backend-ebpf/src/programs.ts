@@ -19,6 +19,8 @@ import type { OpenMapSet } from './open-map-set.ts';
 export interface SettingsPart {
   /** Writes what differs; returns writes. Throws `HostError`. */
   apply(table: ForwardingTable): number;
+  /** Writes what Services that come or change need; returns writes. Throws `HostError`. */
+  applyServices?(upserted: TableDelta['upserted']): number;
   /** What is not as the last `apply` left it, in words. */
   findDamage(): readonly string[];
 }
@@ -105,7 +107,9 @@ export class Programs {
     if (writer === undefined)
       throw new InvariantError('a difference is to be written before anything was written in full');
     let writes = 0;
-    if (delta.settingsChanged) for (const part of this.#options.settings) writes += part.apply(table);
+    for (const part of this.#options.settings) {
+      writes += delta.settingsChanged ? part.apply(table) : (part.applyServices?.(delta.upserted) ?? 0);
+    }
     const outcome = await this.#write(writer, table, delta, signal);
     return { ...outcome, writes: outcome.writes + writes };
   }

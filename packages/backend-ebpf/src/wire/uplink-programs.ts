@@ -87,8 +87,9 @@ export class UplinkPrograms implements Disposable {
       const attached = this.#attached.get(device.index);
       if (attached === undefined) return [`the wire program for ${where} is not there yet`];
       const { link, programId } = attached;
-      if (!isAttached(link, device)) return [`the wire program for ${where} was detached`];
-      if (link.programId !== programId) return [`the wire program for ${where} was replaced`];
+      const found = stateOf(link, device);
+      if (!found.isAttached) return [`the wire program for ${where} was detached`];
+      if (found.programId !== programId) return [`the wire program for ${where} was replaced`];
       if (isFilter(link)) return [];
       using pinned = openPinnedLink(this.#pinOf(device.index));
       return pinned?.id === link.id ? [] : [`the link of the wire program for ${where} was unpinned`];
@@ -191,6 +192,19 @@ function isFilter(link: BpfLink | TcLink): boolean {
   return 'mechanism' in link && link.mechanism === 'clsact';
 }
 
-function isAttached(link: BpfLink | TcLink, { index }: Device): boolean {
-  return isFilter(link) ? link.programId !== 0 : linkInfo(link).ifindex === index;
+function isAttached(link: BpfLink | TcLink, device: Device): boolean {
+  return stateOf(link, device).isAttached;
+}
+
+/** Asks the kernel once. */
+function stateOf(
+  link: BpfLink | TcLink,
+  { index }: Device,
+): { readonly isAttached: boolean; readonly programId: number } {
+  if (!isFilter(link)) {
+    const { ifindex, programId } = linkInfo(link);
+    return { isAttached: ifindex === index, programId };
+  }
+  const { programId } = link;
+  return { isAttached: programId !== 0, programId };
 }

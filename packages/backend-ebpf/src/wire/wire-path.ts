@@ -1,4 +1,4 @@
-import { type Clock, InvariantError, type IpFamily, millis, seconds, systemClock } from '@switchyard/core';
+import { type Clock, InvariantError, type IpFamily, millis, seconds, systemClock, untilBeat } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import { type BpfObject, type BpfProgram, loadBpfObject } from '@switchyard/native';
 import type { MapSet } from '../kernel/kernel.ts';
@@ -29,8 +29,8 @@ export interface WirePathOptions extends UplinkOptions {
   readonly asksSource?: boolean;
 }
 
-/** A new device has the program after as long, unless devices change all the time. */
-const pollInterval = millis(25);
+/** A new device has the program after as long at most, unless devices change all the time. */
+const pollInterval = millis(100);
 /** Listing hundreds of devices takes milliseconds, and each pod that starts changes some: after it so many times as long is rested. */
 const restFactor = 20;
 /** Whoever looks for faults looks again after 400 ms: what is new then must have been seen to. */
@@ -108,7 +108,7 @@ export class WirePath implements AsyncDisposable {
     });
   }
 
-  /** Attaches the program to new uplinks, some 25 ms after they are there (300 ms at most where there are many), until aborted. A failure is logged; `findFaults` sees it too. */
+  /** Attaches the program to new uplinks, 100 ms after they are there (300 ms at most where there are many), until aborted. A failure is logged; `findFaults` sees it too. */
   async follow(signal: AbortSignal): Promise<void> {
     const { clock = systemClock, logger } = this.#options;
     while (!signal.aborted) {
@@ -118,14 +118,14 @@ export class WirePath implements AsyncDisposable {
           if (this.#object === undefined || !this.#hasNews()) return;
           const start = clock.monotonic();
           this.#ensureDevices();
-          const rest = (clock.monotonic() - start) * restFactor;
-          pause = millis(Math.min(Math.max(pollInterval, rest), maxRest));
+          const polls = Math.ceil(((clock.monotonic() - start) * restFactor) / pollInterval);
+          pause = millis(Math.min(Math.max(polls, 1) * pollInterval, maxRest));
         });
       } catch (error) {
         logger.warn('a change of network devices could not be followed', { ipFamily: this.ipFamily, error });
         pause = retryInterval;
       }
-      await clock.sleep(pause, signal).catch((error: unknown) => {
+      await clock.sleep(untilBeat(clock, pause), signal).catch((error: unknown) => {
         if (!signal.aborted) throw error;
       });
     }
@@ -212,6 +212,7 @@ export class WirePath implements AsyncDisposable {
   }
 
   #close(): void {
+    this.#guard[Symbol.dispose]();
     this.#programs[Symbol.dispose]();
     this.#object?.[Symbol.dispose]();
     this.#object = undefined;
