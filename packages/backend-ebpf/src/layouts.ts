@@ -2,7 +2,7 @@ import { InvariantError } from '@switchyard/core';
 import type { BpfMapShape } from '@switchyard/native';
 
 /**
- * What is in the maps, byte by byte: the single source of both sides. `tools/codegen` makes `bpf/layouts.gen.h` of it. Numbers
+ * What is in the maps, byte by byte: the single source of both sides. `tools/layouts-to-c.ts` makes `build/layouts.gen.h` of it. Numbers
  * are little-endian unless a field says `be16`. Addresses have 16 bytes, IPv4 as ::ffff:a.b.c.d. Another layout is another version.
  */
 export const layoutVersion = 1;

@@ -6,7 +6,7 @@ import {
   InvariantError,
   type TableDelta,
 } from '@switchyard/core';
-import type { EbpfKernel, MapSet } from './kernel/kernel.ts';
+import type { EbpfKernel, MapSet, OpenedMaps } from './kernel/kernel.ts';
 import type { MapSizes } from './layouts.ts';
 import { applyGrowing } from './maps/apply-growing.ts';
 import { sizesOf } from './kernel/map-sets.ts';
@@ -86,7 +86,7 @@ export class Programs {
     const { kernel, clock } = this.#options;
     const found = await kernel.findMaps(signal);
     const before = found && sizesOf(found);
-    const { maps, isNew } = await kernel.openMaps(neededSizes(table), signal);
+    const { maps, isNew } = await this.#open(neededSizes(table), before, signal);
     if (isNew) this.forget();
     this.#take(maps);
     // Programs of the wire, also those of a process before this one, must not stay behind with maps that are written no more.
@@ -112,6 +112,18 @@ export class Programs {
     }
     const outcome = await this.#write(writer, table, delta, signal);
     return { ...outcome, writes: outcome.writes + writes };
+  }
+
+  /** In the sizes they have where the kernel has no memory for larger ones: what fits is served. */
+  async #open(sizes: MapSizes, before: MapSizes | undefined, signal: AbortSignal): Promise<OpenedMaps> {
+    const { kernel } = this.#options;
+    try {
+      return await kernel.openMaps(sizes, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (before === undefined || !(error instanceof HostError)) throw error;
+      return kernel.openMaps(before, signal);
+    }
   }
 
   async #write(
