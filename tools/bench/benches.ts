@@ -12,7 +12,7 @@ export interface Bench {
 const suites: Readonly<Record<string, readonly string[]>> = {
   nftables: ['rollout', 'backend-nftables', 'backend-nftables-drift'],
   iptables: ['rollout-iptables', 'backend-iptables'],
-  ebpf: ['backend-ebpf', 'native-bpf'],
+  ebpf: ['backend-ebpf', 'backend-ebpf-drift', 'backend-ebpf-idle', 'native-bpf'],
   profiles: ['rollout-profiles'],
 };
 

@@ -258,15 +258,16 @@ struct sy_look {
   __u32 counter;
   __u32 affinity_seconds;
   __u32 is_new; /* not the client's pinned endpoint */
+  __u32 is_old; /* the set was replaced meanwhile */
   struct sy_affinity_key client;
 };
 
 /*
  * A global function, so that the verifier looks at it once and by itself: inlined three times into each program, all combinations of
- * its branches made loading ten times as long. It takes the arguments for pointers that may be null.
+ * its branches made loading ten times as long. It takes the arguments for pointers that may be null. Linux 5.12: before, global functions
+ * take no pointers.
  */
-__noinline int sy_look_at(const struct sy_request *request, __u64 frontend, struct sy_choice *choice, struct sy_look *look,
-                          int is_last)
+__noinline int sy_look_at(const struct sy_request *request, __u64 frontend, struct sy_choice *choice, struct sy_look *look)
 {
   if (!request || !choice || !look) return SY_AGAIN;
   __u32 id = sy_frontend_service(frontend);
@@ -279,6 +280,7 @@ __noinline int sy_look_at(const struct sy_request *request, __u64 frontend, stru
   choice->is_kept = 0;
   look->affinity_seconds = 0;
   look->is_new = 0;
+  look->is_old = 0;
 
   if (request->client_kind != SY_AFFINITY_ADDRESS) {
     if (actions & (SY_FRONTEND_SOCKETS_PASS | SY_FRONTEND_SOURCE_RANGES)) return SY_PASS;
@@ -318,12 +320,8 @@ __noinline int sy_look_at(const struct sy_request *request, __u64 frontend, stru
   }
   look->is_new = 1;
   if (!sy_draw(set, request->random, id, choice)) return SY_AGAIN;
-  /*
-   * A set that is replaced all the time must not make it refuse: what was published a moment ago is as good. The last look would be
-   * wrong only if its range had been given away during it, and that takes the second of the quarantine.
-   */
-  if (is_last) return SY_FORWARD;
-  return set == (is_local ? SY_LOAD64(service, local_set) : SY_LOAD64(service, cluster_set)) ? SY_FORWARD : SY_AGAIN;
+  look->is_old = set != (is_local ? SY_LOAD64(service, local_set) : SY_LOAD64(service, cluster_set));
+  return SY_FORWARD;
 }
 
 static __always_inline int sy_pick(const struct sy_request *request, struct sy_frontend *frontend, struct sy_choice *choice)
@@ -333,7 +331,12 @@ static __always_inline int sy_pick(const struct sy_request *request, struct sy_f
     /* Anew each time: so all tries begin alike, and the verifier looks at one of them instead of at all ways that lead there. */
     __builtin_memset(&look, 0, sizeof(look));
     __builtin_memset(choice, 0, sizeof(*choice));
-    int verdict = sy_look_at(request, frontend->value, choice, &look, i == SY_TRIES - 1);
+    int verdict = sy_look_at(request, frontend->value, choice, &look);
+    /*
+     * A set that is replaced all the time must not make it refuse: what was published a moment ago is as good. The last look would be
+     * wrong only if its range had been given away during it, and that takes the second of the quarantine.
+     */
+    if (look.is_old && i < SY_TRIES - 1) verdict = SY_AGAIN;
     if (verdict != SY_AGAIN && sy_is_still(frontend)) {
       if (verdict == SY_PASS || choice->is_kept) return verdict;
       if (verdict == SY_FORWARD && look.affinity_seconds && look.is_new) sy_pin(&look.client, choice);

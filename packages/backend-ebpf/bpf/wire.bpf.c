@@ -122,6 +122,8 @@ int lb_in(struct __sk_buff *skb)
   __builtin_memset(&frontend, 0, sizeof(frontend));
   int verdict = wire_find(&packet, &request, &frontend);
   if (verdict == SY_PASS) return TC_ACT_UNSPEC;
+  /* Said and counted at the device below: the port of this bridge, or a member of this bond. */
+  if (skb->mark & reject_mark) return TC_ACT_UNSPEC;
   if (!sy_is_first(skb, &packet)) {
     skb->mark |= service_mark; /* of a connection that conntrack knows, or it is reset */
     return TC_ACT_UNSPEC;

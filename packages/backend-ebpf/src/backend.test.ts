@@ -6,12 +6,16 @@ import {
   type ForwardingTable,
   HostError,
   type IpFamily,
+  parseIp,
+  parsePort,
 } from '@switchyard/core';
 import { addressNumber, here, situation, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
+import type { MapSet } from './kernel/kernel.ts';
 import { dumpMaps } from './maps/dump.ts';
 import { openMemoryBackend } from './testing/memory-backend.ts';
 import { MemoryMachine } from './testing/memory-kernel.ts';
+import { pickOutcomes } from './testing/trace-packet.ts';
 
 const signal = new AbortController().signal;
 const vip = '198.51.100.7';
@@ -91,6 +95,24 @@ describe('what is written where', () => {
     }
   });
 
+  test('a cluster IP outside of all service CIDRs, which comes by a difference, is guarded', async () => {
+    const elsewhere: Specs = { ...cart, far: { endpoints, clusterIps: ['10.200.0.10'] } };
+    const [before, after] = [cart, elsewhere].map((specs) => situation(specs, { serviceCidrs: ['10.96.0.0/16'] }));
+    const driven = await Driven.open('tc');
+    await driven.full(before as ForwardingTable);
+    const outcomes = () =>
+      pickOutcomes(driven.machine.mapsOf('IPv4') as MapSet, {
+        destination: parseIp('10.200.0.10'),
+        port: parsePort(81),
+        protocol: 'TCP',
+        from: 'pod',
+        client: { kind: 'networkNamespace', cookie: 2n },
+      });
+    expect(outcomes()).toEqual([{ kind: 'pass' }]);
+    await driven.next(after as ForwardingTable);
+    expect(outcomes()).toEqual([{ kind: 'reject' }]);
+  });
+
   test('another instance finds all of it, and writes nothing', async () => {
     const driven = await Driven.open('tc');
     await driven.full(situation(withSctp));
@@ -135,14 +157,14 @@ describe('a service that moves between programs and rules', () => {
     return seen;
   }
 
-  function isPassed({ machine }: Driven): boolean {
+  function isPassed({ machine }: Driven, address: string = vip): boolean {
     const maps = machine.mapsOf('IPv4');
     const lines =
       maps === undefined
         ? []
         : dumpMaps(maps)
             .split('\n')
-            .filter((line) => line.includes(vip));
+            .filter((line) => line.includes(address));
     return lines.some((line) => line.includes('sockets'));
   }
 
@@ -162,6 +184,33 @@ describe('a service that moves between programs and rules', () => {
     await driven.next(situation(cart));
     expect([seen.length > 0, seen.includes('passes')]).toEqual([true, false]);
     expect(driven.rules()).toEqual([]);
+  });
+
+  test('so it is where it moved while no agent ran, and others the other way', async () => {
+    const driven = await Driven.open('tc');
+    const other = '198.51.100.8';
+    const beside: Specs = { beside: { endpoints, clusterIps: ['10.96.0.12'], loadBalancerIps: [other] } };
+    const besideRanged: Specs = { beside: { ...beside['beside'], sourceRanges: ['192.0.2.0/24'] } };
+    await driven.full(situation({ ...cart, ...besideRanged }));
+    const seen: string[] = [];
+    const { nft } = driven;
+    const apply = nft.run.bind(nft);
+    const note = (): void => {
+      const carriers = [vip, other].map((address) => {
+        const isInRules = driven.rules().includes(`${address} . tcp . 80`);
+        return isInRules ? 'rules' : isPassed(driven, address) ? 'nobody' : 'programs';
+      });
+      seen.push(carriers.join(' '));
+    };
+    nft.run = async (file, args, options) => {
+      note();
+      return apply(file, args, options).finally(note);
+    };
+    driven.backend = await driven.another();
+    expect(await driven.full(situation({ ...ranged, ...beside }))).toMatchObject({ status: 'applied' });
+    expect([...new Set(seen)]).toEqual(['programs rules', 'rules rules', 'rules programs']);
+    expect(isPassed(driven)).toBe(true);
+    expect(driven.rules()).toEqual([`${vip} . tcp . 80`]);
   });
 
   test('is left to programs as long as rules refuse it', async () => {

@@ -22,7 +22,8 @@ import { dumpMaps } from './maps/dump.ts';
 import { mergeOutcomes, sumCounters } from './merge-outcomes.ts';
 import type { OpenMapSet } from './open-map-set.ts';
 import type { Programs } from './programs.ts';
-import { RulesPart } from './remainder/rules-part.ts';
+import { movesToRules } from './remainder/moves-to-rules.ts';
+import { RulesPart, type RulesShare } from './remainder/rules-part.ts';
 
 /** Who forwards what comes from outside. */
 export interface WireState extends AsyncDisposable {
@@ -115,11 +116,11 @@ export class EbpfBackend implements DataplaneBackend {
   async counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
     const { maps, programs, statistics, rules } = this.#parts;
     const ofRules = (await rules.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
-    const { current } = maps;
-    if (current === undefined) return sumCounters(statistics.latest, ofRules);
+    if (maps.current === undefined) return sumCounters(statistics.latest, ofRules);
     const services = [...programs.services()];
     const keys = new Set(services.map(({ key }) => key));
-    const reading = { statistics: current.statistics, services, isKnown: (key: ServicePortKey) => keys.has(key) };
+    const isKnown = (key: ServicePortKey): boolean => keys.has(key);
+    const reading = { statistics: () => maps.get().statistics, services, isKnown };
     return sumCounters(await statistics.read(reading, signal), ofRules);
   }
 
@@ -173,9 +174,9 @@ export class EbpfBackend implements DataplaneBackend {
     const { programs, kernel, wire } = this.#parts;
     const share = wire.isUsed() ? 'remainder' : 'all';
     const plan = known && this.#rules.knows(share) ? this.#rules.plan(table, diffTables(known, table)) : undefined;
-    const early = plan && (await this.#rules.before(plan, signal));
+    const early = await (plan ? this.#rules.before(plan, signal) : this.#addRules(table, share, signal));
     if (early?.status === 'failed') return early;
-    const refused = early?.status === 'partial' ? early.failed : undefined;
+    const refused = plan && early?.status === 'partial' ? early.failed : undefined;
     const after = scope.kind === 'full' ? scope.after : undefined;
     const written = await programs.applyFull(refused ? withFormer(table, known, refused) : table, after, signal);
     const late =
@@ -188,6 +189,12 @@ export class EbpfBackend implements DataplaneBackend {
     const removed = share === 'all' ? (await wire.remove(signal)).length : 0;
     const writes = outcome.writes + removed + (await kernel.removeOtherVersions(signal));
     return { ...outcome, writes };
+  }
+
+  /** Nobody remembers who carries what: where programs are about to leave something to rules, these have it first. */
+  async #addRules(table: ForwardingTable, share: RulesShare, signal: AbortSignal): Promise<ApplyOutcome | undefined> {
+    const found = share === 'remainder' ? await this.#parts.kernel.findMaps(signal) : undefined;
+    return found !== undefined && movesToRules(found, table) ? this.#rules.add(table, signal) : undefined;
   }
 }
 

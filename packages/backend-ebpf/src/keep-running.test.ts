@@ -1,4 +1,4 @@
-import { HostError, InvariantError } from '@switchyard/core';
+import { HostError, InvariantError, seconds } from '@switchyard/core';
 import { ManualClock, MemoryLogger } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { keepRunning, runTogether } from './keep-running.ts';
@@ -24,6 +24,21 @@ describe('what is kept running', () => {
     stop.abort();
     await done;
     expect(logger.transitions).toEqual(['warn cannot follow the kernel; will be tried again every second']);
+  });
+
+  test('is warned of again when it was well for a minute', async () => {
+    const clock = new ManualClock();
+    const logger = new MemoryLogger();
+    const stop = new AbortController();
+    const run = async (signal: AbortSignal): Promise<void> => {
+      await clock.sleep(seconds(60), signal);
+      throw new HostError('test.gone', 'gone');
+    };
+    const done = keepRunning([{ name: 'links', run }], { clock, logger }, stop.signal);
+    for (let second = 0; second < 125; second++) await clock.advance(1000);
+    expect(logger.transitions.length).toBe(2);
+    stop.abort();
+    await done;
   });
 
   test('is not when its failure is our own', async () => {

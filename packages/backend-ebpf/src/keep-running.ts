@@ -28,8 +28,10 @@ export async function runTogether(
 }
 
 const pause: Millis = seconds(1);
+/** What has run for so long was well again. */
+const wellAfter: Millis = seconds(60);
 
-/** Runs followers until aborted. One that fails is told of, the first time as a warning, and begins again a second later. */
+/** Runs followers until aborted. One that fails begins again a second later; it is warned of when it was well before. */
 export async function keepRunning(
   followers: readonly Follower[],
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
@@ -45,12 +47,14 @@ async function keepOne(
 ): Promise<void> {
   let hasFailed = false;
   while (!signal.aborted) {
+    const start = clock.monotonic();
     try {
       await run(signal);
       return;
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof HostError)) throw error;
+      if (clock.monotonic() - start >= wellAfter) hasFailed = false;
       const log = hasFailed ? logger.debug : logger.warn;
       log.call(logger, 'cannot follow the kernel; will be tried again every second', { what: name, error });
       hasFailed = true;

@@ -2,7 +2,7 @@ import { InvariantError } from '@switchyard/core';
 import type { BpfMapShape } from '@switchyard/native';
 
 /**
- * What is in the maps, byte by byte: the single source of both sides. `tools/codegen` makes `bpf/layouts.gen.h` of it. Numbers
+ * What is in the maps, byte by byte: the single source of both sides. `tools/layouts-to-c.ts` makes `build/layouts.gen.h` of it. Numbers
  * are little-endian unless a field says `be16`. Addresses have 16 bytes, IPv4 as ::ffff:a.b.c.d. Another layout is another version.
  */
 export const layoutVersion = 1;
@@ -83,7 +83,7 @@ export const layouts = {
     ['host_netns', 'u64', 'cookie of the host network namespace'],
     ['pod_class', 'u8', 'class of sockets in other network namespaces: sourceClassIndex'],
     ['guards', 'u8', 'how many of the service CIDRs below there are'],
-    ['guard_all', 'u8', '1: no service CIDR is known, so every miss asks for a guard entry'],
+    ['guard_all', 'u8', '1: cluster IPs may be anywhere, so every miss asks for a guard entry'],
     ['reserved', 'u8', 'zero'],
     ['service_mark', 'u32', 'mark of a packet that is for a service'],
     ['reject_mark', 'u32', 'mark of a packet to be refused'],

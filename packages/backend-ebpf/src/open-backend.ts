@@ -48,6 +48,10 @@ export async function openEbpfBackend(
   });
 }
 
+/** What an operator must know where no rules carry what pods send. */
+const unservedPods =
+  'pods whose sockets are not in the cgroup (virtual machines, gVisor) reach no Service unless their devices are among --switchyard-ebpf-interfaces; or use --switchyard-ebpf-north-south=nftables';
+
 interface Surroundings {
   readonly ipFamily: IpFamily;
   readonly clock: Clock;
@@ -60,6 +64,7 @@ function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHo
   const choose = (): boolean => {
     const choice = chooseWire(host, probeBpf());
     logger.info('what comes from outside is forwarded', { ipFamily, by: choice });
+    if (choice.kind === 'tc') logger.info(unservedPods, { ipFamily, interfaces });
     return choice.kind === 'tc';
   };
   return new WireHolder({
@@ -81,5 +86,9 @@ function settingsOf({ netns }: EbpfHost, maps: OpenMapSet): SettingsPart {
   let settings: Settings | undefined;
   const get = (): Settings =>
     (settings ??= new Settings({ maps: maps.get, hostNetns: netnsCookie(netns), serviceMark, rejectMark, udpSticky }));
-  return { apply: (table) => get().apply(table), findDamage: () => settings?.findDamage() ?? [] };
+  return {
+    apply: (table) => get().apply(table),
+    applyServices: (upserted) => get().applyServices(upserted),
+    findDamage: () => settings?.findDamage() ?? [],
+  };
 }

@@ -1,5 +1,12 @@
-import { type Clock, diffTables, type ForwardingTable, InvariantError, type TableDelta } from '@switchyard/core';
-import type { EbpfKernel, MapSet } from './kernel/kernel.ts';
+import {
+  type Clock,
+  diffTables,
+  type ForwardingTable,
+  HostError,
+  InvariantError,
+  type TableDelta,
+} from '@switchyard/core';
+import type { EbpfKernel, MapSet, OpenedMaps } from './kernel/kernel.ts';
 import type { MapSizes } from './layouts.ts';
 import { applyGrowing } from './maps/apply-growing.ts';
 import { sizesOf } from './kernel/map-sets.ts';
@@ -12,6 +19,8 @@ import type { OpenMapSet } from './open-map-set.ts';
 export interface SettingsPart {
   /** Writes what differs; returns writes. Throws `HostError`. */
   apply(table: ForwardingTable): number;
+  /** Writes what Services that come or change need; returns writes. Throws `HostError`. */
+  applyServices?(upserted: TableDelta['upserted']): number;
   /** What is not as the last `apply` left it, in words. */
   findDamage(): readonly string[];
 }
@@ -77,7 +86,7 @@ export class Programs {
     const { kernel, clock } = this.#options;
     const found = await kernel.findMaps(signal);
     const before = found && sizesOf(found);
-    const { maps, isNew } = await kernel.openMaps(neededSizes(table), signal);
+    const { maps, isNew } = await this.#open(neededSizes(table), before, signal);
     if (isNew) this.forget();
     this.#take(maps);
     // Programs of the wire, also those of a process before this one, must not stay behind with maps that are written no more.
@@ -98,9 +107,23 @@ export class Programs {
     if (writer === undefined)
       throw new InvariantError('a difference is to be written before anything was written in full');
     let writes = 0;
-    if (delta.settingsChanged) for (const part of this.#options.settings) writes += part.apply(table);
+    for (const part of this.#options.settings) {
+      writes += delta.settingsChanged ? part.apply(table) : (part.applyServices?.(delta.upserted) ?? 0);
+    }
     const outcome = await this.#write(writer, table, delta, signal);
     return { ...outcome, writes: outcome.writes + writes };
+  }
+
+  /** In the sizes they have where the kernel has no memory for larger ones: what fits is served. */
+  async #open(sizes: MapSizes, before: MapSizes | undefined, signal: AbortSignal): Promise<OpenedMaps> {
+    const { kernel } = this.#options;
+    try {
+      return await kernel.openMaps(sizes, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (before === undefined || !(error instanceof HostError)) throw error;
+      return kernel.openMaps(before, signal);
+    }
   }
 
   async #write(
@@ -112,14 +135,22 @@ export class Programs {
     const isFromWhole = delta === undefined || this.#written !== undefined;
     this.#written = undefined; // whatever ends this halfway
     let wireWrites = 0;
+    let wireError: HostError | undefined;
     const growMaps = async (sizes: MapSizes): Promise<MapSet> => {
       const maps = await this.#options.kernel.growMaps(sizes, signal);
-      this.#options.maps.set(maps);
-      wireWrites += await this.#ensureWire(signal);
+      this.#take(maps); // the old ones are closed, whatever comes next
+      try {
+        wireWrites += await this.#ensureWire(signal);
+        wireError = undefined;
+      } catch (error) {
+        if (!(error instanceof HostError)) throw error;
+        wireError = error; // sockets are served all the same
+      }
       return maps;
     };
     const { grow: _, gone, ...result } = await applyGrowing({ writer, kernel: { growMaps }, table, delta }, signal);
     this.#options.noteGone(gone);
+    if (wireError !== undefined) throw wireError;
     if (isFromWhole && result.failed.size === 0 && result.unremoved === undefined) this.#written = table;
     return { ...result, writes: result.writes + wireWrites };
   }

@@ -114,7 +114,7 @@ export class NftablesBackend implements DataplaneBackend {
         const outcome = await this.#applyDelta(table, scope.delta, signal);
         if (outcome !== undefined) return outcome;
       }
-      return await this.#applyFull(table, signal);
+      return await this.#applyFull(table, scope.kind === 'full' && scope.leftovers === 'stay', signal);
     } catch (error) {
       this.#table = undefined;
       signal.throwIfAborted();
@@ -197,15 +197,16 @@ export class NftablesBackend implements DataplaneBackend {
     }
   }
 
-  async #applyFull(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
+  async #applyFull(table: ForwardingTable, leftoversStay: boolean, signal: AbortSignal): Promise<ApplyOutcome> {
     const { table: name, others, isNew } = await ensureTable(this.#ground, signal);
     this.#classes.reset(await this.#transport.readClasses(name, suffixOf(this.ipFamily), signal));
     const kernel = isNew ? new KernelState() : await this.#read(name, signal);
     this.#settings.adopt(kernel.settings);
     if (isNew) this.#services.clear();
-    const leftovers = isNew ? [] : this.#services.adopt(kernel, table.services);
+    const found = isNew ? [] : this.#services.adopt(kernel, table.services);
+    const leftovers = leftoversStay ? [] : found;
     this.#table = name;
-    this.#others = others;
+    this.#others = leftoversStay ? [] : others;
     const broken = new Map<ServicePortKey, Error>();
     const result = await this.#commit(this.#everything(table, broken, leftovers), 'full', signal);
     return this.#finish(broken, result, signal);

@@ -36,6 +36,19 @@ function wallClock(): number {
   return wallOrigin + monotonic;
 }
 
+/** Milliseconds. */
+const beat = 100;
+
+/**
+ * How long to wait before looking again, some `interval`: until the beat that is nearest to its end. Intervals of whole tenths of a
+ * second end together so, and the process wakes up once for all of them, which costs more than most looks.
+ */
+export function untilBeat(clock: Clock, interval: Millis): Millis {
+  const grid = interval % beat === 0 ? beat : interval;
+  const now = clock.monotonic();
+  return millis(Math.ceil(Math.round((now + interval) / grid) * grid - now));
+}
+
 /** The machine's clock. */
 export const systemClock: Clock = {
   now: () => millis(wallClock()),

@@ -1,4 +1,4 @@
-import { type Clock, type Millis, millis } from '@switchyard/core';
+import { type Clock, type Millis, millis, untilBeat } from '@switchyard/core';
 import { isReceiveLoss, type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from './netlink-socket.ts';
 
 /** What an address watch needs. */
@@ -36,7 +36,7 @@ export async function* addressChanges(
   while (!signal.aborted) {
     if (drain(socket, buffer)) yield;
     try {
-      await clock.sleep(interval, signal);
+      await clock.sleep(untilBeat(clock, interval), signal);
     } catch (error) {
       if (!signal.aborted) throw error;
     }

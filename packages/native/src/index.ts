@@ -7,6 +7,7 @@ export * from './netlink/constants.ts';
 export * from './netlink/message-writer.ts';
 export * from './netlink/read-messages.ts';
 export { addressChanges, type AddressWatchOptions } from './addresses.ts';
+export { addressFamilies, type Device, type DeviceAddress, DeviceReader } from './device-reader.ts';
 export { localAddresses, type LocalAddressOptions } from './local-addresses.ts';
 export { trimMemory } from './trim-memory.ts';
 export {

@@ -16,6 +16,7 @@ const run = (...args: readonly string[]): Config => parseConfig(['--kubeconfig=/
 test.each<readonly [string, Partial<EbpfConfig>]>([
   ['--proxy-mode=ebpf', {}],
   ['--switchyard-ebpf-cgroup=/run/switchyard/cgroup', { cgroup: '/run/switchyard/cgroup' }],
+  ['--switchyard-ebpf-cgroup=', {}],
   ['--switchyard-ebpf-bpffs=/run/switchyard/bpf', { bpffs: '/run/switchyard/bpf' }],
   ['--switchyard-ebpf-interfaces=eth0,bond*', { interfaces: ['eth0', 'bond*'] }],
   ['--switchyard-ebpf-north-south=nftables', { northSouth: 'nftables' }],

@@ -1,4 +1,4 @@
-import { type Clock, type Drift, type DriftKind, type Millis, millis, seconds } from '@switchyard/core';
+import { type Clock, type Drift, type DriftKind, type Millis, millis, seconds, untilBeat } from '@switchyard/core';
 import { DriftTally } from '@switchyard/native';
 import { DriftGate } from './drift-gate.ts';
 import { Pace } from './pace.ts';
@@ -67,7 +67,7 @@ export class EbpfDrift {
       const tally = new DriftTally();
       for (const look of looks) for (const { kind, text } of await look(signal)) tally.add(kind, text);
       if (this.#gate.epoch === epoch && !tally.isEmpty) await this.#tell(tally, report, signal);
-      await clock.sleep(lookInterval, signal);
+      await clock.sleep(untilBeat(clock, lookInterval), signal);
     }
   }
 

@@ -1,7 +1,7 @@
 import { type Clock, type Millis, millis } from '@switchyard/core';
 
 /** A round begins so long after the one before it began. Times are in milliseconds. */
-const roundTime = 600;
+const roundTime = 800;
 /** But no more than this share of a CPU is spent: rounds that cost more take longer, up to a limit. */
 const maxShare = 0.02;
 const longestRound = 2500;

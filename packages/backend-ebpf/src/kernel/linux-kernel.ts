@@ -82,8 +82,10 @@ export class LinuxKernel implements EbpfKernel {
     const found = this.#openPinned();
     if (found === undefined) {
       const shapes = mapShapes(sizes);
-      const maps = mapSetOf((name) => createMap(shapes[name]));
+      using made = new DisposableStack(); // tried again and again, what fails must leave nothing open
+      const maps = mapSetOf((name) => made.use(createMap(shapes[name])));
       this.#install(maps);
+      made.move();
       this.#maps = maps;
       return { maps, isNew: true };
     }
@@ -107,14 +109,15 @@ export class LinuxKernel implements EbpfKernel {
     const small = tooSmall(maps, sizes);
     if (small.length === 0) return maps;
     const shapes = mapShapes(largestOf(sizesOf(maps), sizes));
-    const grown = mapSetOf((name) => (small.includes(name) ? createMap(shapes[name]) : maps[name]));
+    using made = new DisposableStack();
+    const grown = mapSetOf((name) => (small.includes(name) ? made.use(createMap(shapes[name])) : maps[name]));
     for (const name of small) copyMap(maps[name], grown[name]);
     using object = this.#load(grown);
-    for (const [hook, program] of this.#programs(object)) {
-      const attached = updateHook(this.#pins, hook, program);
-      if (attached !== undefined) this.#note(attached);
-    }
+    const updated = this.#programs(object).map(([hook, program]) => updateHook(this.#pins, hook, program));
     this.#install(grown);
+    made.move();
+    // Not before: what fails halfway is a fault that `attach` finds.
+    for (const attached of updated) if (attached !== undefined) this.#note(attached);
     this.#maps = grown;
     for (const name of small) maps[name][Symbol.dispose]();
     this.#options.logger.info('maps have grown', { ipFamily: this.ipFamily, maps: small, ...sizesOf(grown) });

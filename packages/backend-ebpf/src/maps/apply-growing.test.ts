@@ -1,4 +1,4 @@
-import { diffTables, type ForwardingTable } from '@switchyard/core';
+import { diffTables, type ForwardingTable, HostError } from '@switchyard/core';
 import { addressNumber, situation, there } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import { smallestSizes } from '../layouts.ts';
@@ -46,6 +46,21 @@ test.each(['full', 'delta'])('maps that are full grow until all fits: %s', async
   new ServiceWriter(fresh.maps, { clock: new StepClock() }).applyFull(all);
   expect(dumpMaps(grown)).toBe(dumpMaps(fresh.maps));
   expect(writer.applyFull(all).writes).toBe(0);
+});
+
+test('where maps cannot grow, what does not fit fails and all else is written', async () => {
+  const sizes = { services: 64, endpoints: 5, slots: 64, frontends: 64, sourceRanges: 64 }; // two endpoints for two Services
+  const { maps } = await new MemoryMachine().openKernel('IPv4').openMaps(sizes, signal);
+  const growMaps = (): Promise<never> => Promise.reject(new HostError('test.memory', 'no memory'));
+  const writer = new ServiceWriter(maps, { clock: new StepClock() });
+  const [fits, table] = [servicesOf(2), servicesOf(4)];
+  const { failed } = await applyGrowing({ writer, kernel: { growMaps }, table, delta: undefined }, signal);
+  expect([...failed.keys()]).toEqual([...table.services.keys()].filter((key) => !fits.services.has(key)));
+  for (const { message } of failed.values()) expect(message).toMatch(/endpoints is full.*could not grow: no memory/);
+  expect(writer.applyDelta(diffTables(undefined, fits)).writes).toBe(0);
+  await expect(
+    applyGrowing({ writer, kernel: { growMaps }, table, delta: undefined }, AbortSignal.abort(new Error('enough'))),
+  ).rejects.toThrow('enough');
 });
 
 test('sizes are powers of two with room to spare, never below the smallest', () => {

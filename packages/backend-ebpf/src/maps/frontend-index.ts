@@ -92,15 +92,16 @@ export class FrontendIndex {
     this.#size--;
   }
 
-  /** The entries of a service as they are now, in no order. */
+  /** The entries of a service as they are now, in no order. Of `noId` those of nobody, guards among them: that looks through all. */
   entriesOf(service: number): readonly number[] {
+    if (service === noId) return this.entries().filter((entry) => this.serviceOf(entry) === noId);
     const entries: number[] = [];
     let entry = this.#firstOfService[service] ?? noEntry;
     for (; entry !== noEntry; entry = this.#ofService[entry] ?? noEntry) entries.push(entry);
     return entries;
   }
 
-  /** Whether a service has an entry. */
+  /** Whether a service has an entry; `noId` is no service. */
   hasAny(service: number): boolean {
     return (this.#firstOfService[service] ?? noEntry) !== noEntry;
   }
@@ -127,7 +128,9 @@ export class FrontendIndex {
     return entry;
   }
 
+  /** Entries of nobody are in no list: there are as many guards as cluster IPs, and to take one out would mean to pass them. */
   #link(entry: number, service: number): void {
+    if (service === noId) return;
     if (service >= this.#firstOfService.length) {
       this.#firstOfService = enlarged(this.#firstOfService, Math.max(service + 1, this.#firstOfService.length * 2));
     }
@@ -137,6 +140,7 @@ export class FrontendIndex {
 
   #unlink(entry: number): void {
     const service = this.serviceOf(entry);
+    if (service === noId) return;
     let before = this.#firstOfService[service] ?? noEntry;
     if (before === entry) {
       this.#firstOfService[service] = this.#ofService[entry] ?? noEntry;

@@ -59,6 +59,12 @@ export class RulesPart {
     return scope.kind === 'full' && scope.after === 'drift' && !this.#hasDrifted && this.knows(share);
   }
 
+  /** All that programs leave to rules of a table, beside whatever rules are there: these go with the next `applyFull`. */
+  async add(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
+    this.#applied = undefined;
+    return this.#rules.apply({ table: wholeRules(table).table, scope: { kind: 'full', leftovers: 'stay' } }, signal);
+  }
+
   /** All that rules carry of a table, whatever is in the kernel. */
   async applyFull({ table, scope }: ApplyRequest, share: RulesShare, signal: AbortSignal): Promise<ApplyOutcome> {
     this.#applied = undefined;

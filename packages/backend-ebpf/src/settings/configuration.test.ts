@@ -11,7 +11,11 @@ function encode(
   current: BigUint64Array = new BigUint64Array(wordCount),
   hasPodDetector = true,
 ) {
-  return encodeConfiguration(constants, { serviceCidrs: cidrs.map(parseCidr), hasPodDetector }, current);
+  return encodeConfiguration(
+    constants,
+    { serviceCidrs: cidrs.map(parseCidr), hasPodDetector, hasClusterIpsElsewhere: false },
+    current,
+  );
 }
 
 function byteOf(words: BigUint64Array, field: 'pod_class' | 'guards' | 'guard_all'): number | undefined {

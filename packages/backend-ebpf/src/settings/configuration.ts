@@ -19,6 +19,8 @@ export interface ConfiguredSettings {
   readonly serviceCidrs: readonly Cidr[];
   /** Whether pods can be told from the outside: sockets in other network namespaces are pods' then. */
   readonly hasPodDetector: boolean;
+  /** Whether a Service has a cluster IP outside of all service CIDRs: any miss may be at one then. */
+  readonly hasClusterIpsElsewhere: boolean;
 }
 
 /** The configuration is read and written in words of 8 bytes: each of them is seen old or new, never between. */
@@ -41,7 +43,7 @@ export function encodeConfiguration(
   view.setBigUint64(at('host_netns'), constants.hostNetns, true);
   view.setUint8(at('pod_class'), settings.hasPodDetector ? sourceClassIndex.pod : sourceClassIndex.outside);
   view.setUint8(at('guards'), guards.count);
-  view.setUint8(at('guard_all'), guards.isAnywhere ? 1 : 0);
+  view.setUint8(at('guard_all'), guards.isAnywhere || settings.hasClusterIpsElsewhere ? 1 : 0);
   view.setUint32(at('service_mark'), constants.serviceMark, true);
   view.setUint32(at('reject_mark'), constants.rejectMark, true);
   view.setUint32(at('udp_sticky_seconds'), Math.round(constants.udpSticky / 1000), true);

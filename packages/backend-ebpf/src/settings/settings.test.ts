@@ -1,7 +1,8 @@
 import { parseCidr, type PodDetector, seconds } from '@switchyard/core';
+import { situation } from '@switchyard/core/testing';
 import { MemoryBpfMap } from '@switchyard/native/testing';
 import { describe, expect, test } from 'vitest';
-import { mapShapes, smallestSizes } from '../layouts.ts';
+import { mapShapes, offsetOf, smallestSizes } from '../layouts.ts';
 import { readEntries } from './read-entries.ts';
 import { Settings, type SettingsOfTable } from './settings.ts';
 
@@ -9,7 +10,7 @@ const shapes = mapShapes(smallestSizes);
 const byCidr = (cidr: string): PodDetector => ({ kind: 'cidr', cidr: parseCidr(cidr) });
 
 function table(podDetector: PodDetector, ...serviceCidrs: readonly string[]): SettingsOfTable {
-  return { podDetector, serviceCidrs: serviceCidrs.map(parseCidr) };
+  return { podDetector, serviceCidrs: serviceCidrs.map(parseCidr), services: new Map() };
 }
 
 function bench() {
@@ -62,6 +63,36 @@ describe('Settings', () => {
     expect(settings.findDamage()).toEqual(words);
     settings.apply(wanted);
     expect(settings.findDamage()).toEqual([]);
+  });
+
+  describe('cluster IPs outside of all service CIDRs', () => {
+    const inside: SettingsOfTable['services'] = situation({ cart: { clusterIps: ['10.96.0.10'] } }).services;
+    const outside: SettingsOfTable['services'] = situation({ cart: { clusterIps: ['10.200.0.10'] } }).services;
+    const isAnywhere = ({ maps }: ReturnType<typeof bench>): boolean =>
+      maps.configuration.values()[offsetOf('configuration', 'guard_all')] === 1;
+    const wanted = table(byCidr('10.244.0.0/16'), '10.96.0.0/12');
+
+    test.each([
+      ['none: only misses in the CIDR ask for a guard', inside, false],
+      ['one: every miss does', outside, true],
+    ])('in the table, %s', (_, services, expected) => {
+      const run = bench();
+      run.settings.apply({ ...wanted, services });
+      expect(isAnywhere(run)).toBe(expected);
+      expect(run.settings.findDamage()).toEqual([]);
+    });
+
+    test('one that comes later counts from then on, until a whole table is without', () => {
+      const run = bench();
+      run.settings.apply({ ...wanted, services: inside });
+      expect(run.settings.applyServices([...inside.values()])).toBe(0);
+      expect(isAnywhere(run)).toBe(false);
+      expect(run.settings.applyServices([...outside.values()])).toBe(1);
+      expect(isAnywhere(run)).toBe(true);
+      expect(run.settings.findDamage()).toEqual([]);
+      run.settings.apply({ ...wanted, services: inside });
+      expect(isAnywhere(run)).toBe(false);
+    });
   });
 
   test('before the first apply nothing can be damaged', () => {

@@ -1,4 +1,4 @@
-import type { ForwardingTable } from '@switchyard/core';
+import { cidrContains, type ForwardingTable, type ServiceForwarding } from '@switchyard/core';
 import type { MapSet } from '../kernel/kernel.ts';
 import {
   type ConfigurationConstants,
@@ -16,13 +16,15 @@ export interface SettingsOptions extends ConfigurationConstants {
 }
 
 /** The part of a forwarding table that is written here. */
-export type SettingsOfTable = Pick<ForwardingTable, 'serviceCidrs' | 'podDetector'>;
+export type SettingsOfTable = Pick<ForwardingTable, 'serviceCidrs' | 'podDetector' | 'services'>;
 
 /** What of a forwarding table belongs to no service and no address: `configuration` and `pod_cidrs`. */
 export class Settings {
   readonly #options: SettingsOptions;
   /** What the last `apply` wrote for. */
   #table: SettingsOfTable | undefined;
+  /** Since then a Service came whose cluster IP is in no service CIDR; when it goes, that stays so until the next `apply`. */
+  #hasClusterIpsElsewhere = false;
 
   constructor(options: SettingsOptions) {
     this.#options = options;
@@ -31,11 +33,16 @@ export class Settings {
   /** Writes what differs from what is in the maps; returns writes. To be called before the programs are attached. Throws `NativeError`. */
   apply(table: SettingsOfTable): number {
     this.#table = table;
-    const { configuration, pod_cidrs } = this.#options.maps();
-    const current = wordsOf(configuration);
-    const writes = planWrites(current, encodeConfiguration(this.#options, configuredOf(table), current));
-    for (const { word, value } of writes) Atomics.store(current, word, value);
-    return writes.length + writePodCidrs(pod_cidrs, podCidrsOf(table));
+    this.#hasClusterIpsElsewhere = isAnyElsewhere(table.services.values(), table);
+    return this.#writeConfiguration(table) + writePodCidrs(this.#options.maps().pod_cidrs, podCidrsOf(table));
+  }
+
+  /** Writes what these Services need, before they are written; returns writes. Throws `NativeError`. */
+  applyServices(upserted: readonly ServiceForwarding[]): number {
+    const table = this.#table;
+    if (table === undefined || this.#hasClusterIpsElsewhere || !isAnyElsewhere(upserted, table)) return 0;
+    this.#hasClusterIpsElsewhere = true;
+    return this.#writeConfiguration(table);
   }
 
   /** What is not as the last `apply` left it, in words. */
@@ -43,16 +50,35 @@ export class Settings {
     if (this.#table === undefined) return [];
     const { configuration, pod_cidrs } = this.#options.maps();
     const current = wordsOf(configuration);
-    const wanted = encodeConfiguration(this.#options, configuredOf(this.#table), current);
+    const wanted = encodeConfiguration(this.#options, this.#configuredOf(this.#table), current);
     return [
       ...(planWrites(current, wanted).length > 0 ? ['map configuration edited'] : []),
       ...(hasPodCidrs(pod_cidrs, podCidrsOf(this.#table)) ? [] : ['map pod_cidrs edited']),
     ];
   }
+
+  #writeConfiguration(table: SettingsOfTable): number {
+    const current = wordsOf(this.#options.maps().configuration);
+    const writes = planWrites(current, encodeConfiguration(this.#options, this.#configuredOf(table), current));
+    for (const { word, value } of writes) Atomics.store(current, word, value);
+    return writes.length;
+  }
+
+  #configuredOf({ serviceCidrs, podDetector }: SettingsOfTable): ConfiguredSettings {
+    const hasClusterIpsElsewhere = this.#hasClusterIpsElsewhere;
+    return { serviceCidrs, hasPodDetector: podDetector.kind !== 'none', hasClusterIpsElsewhere };
+  }
 }
 
-function configuredOf({ serviceCidrs, podDetector }: SettingsOfTable): ConfiguredSettings {
-  return { serviceCidrs, hasPodDetector: podDetector.kind !== 'none' };
+/** Whether one of these Services has a cluster IP outside of all service CIDRs. */
+function isAnyElsewhere(services: Iterable<ServiceForwarding>, { serviceCidrs }: SettingsOfTable): boolean {
+  for (const { frontends } of services) {
+    for (const { kind, address } of frontends) {
+      if (kind !== 'clusterIP' || address === 'anyNodePortAddress') continue;
+      if (!serviceCidrs.some((cidr) => cidrContains(cidr, address))) return true;
+    }
+  }
+  return false;
 }
 
 function wordsOf(configuration: MapSet['configuration']): BigUint64Array {

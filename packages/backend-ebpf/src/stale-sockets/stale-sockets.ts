@@ -152,9 +152,10 @@ function leadsTo(socket: ConnectedSocket, flow: StaleFlow): boolean {
   return port === flow.port && Buffer.compare(address, flow.address) === 0;
 }
 
-const vanished: ReadonlySet<number> = new Set([constants.errno.ENOENT, constants.errno.ESRCH]);
+/** EINVAL: the file below which a namespace was mounted; runtimes that were killed leave such behind. */
+const vanished: ReadonlySet<number> = new Set([constants.errno.ENOENT, constants.errno.ESRCH, constants.errno.EINVAL]);
 
-/** Undefined when the namespace went meanwhile. */
+/** Undefined when the namespace went. */
 function openIn(netns: string): NetlinkSocket | undefined {
   try {
     return openNetlinkSocket({ protocol: 'sockDiag', netns });

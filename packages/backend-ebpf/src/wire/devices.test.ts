@@ -1,26 +1,38 @@
+import type { Device, DeviceAddress } from '@switchyard/native';
 import { describe, expect, test } from 'vitest';
 import { anyDevice, chooseUplinks, masqueradeAddresses, type Network } from './devices.ts';
-import type { Device, DeviceAddress } from './rtnetlink.ts';
 
-const device = (index: number, name: string, kind = '', isLoopback = false): Device => ({
+const device = (index: number, name: string, kind = '', more: Partial<Device> = {}): Device => ({
   index,
   name,
   kind,
-  isLoopback,
+  isLoopback: false,
+  isUp: true,
+  master: 0,
+  hardwareAddress: `02000000000${index}`,
+  ...more,
 });
 
 /** `10.0.0.1/24` on a device. */
 function address(on: number, cidr: string, more: Partial<DeviceAddress> = {}): DeviceAddress {
   const [ip = '', length = ''] = cidr.split('/');
   const bytes = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...ip.split('.').map(Number));
-  return { device: on, address: bytes, prefixLength: Number(length), isGlobal: true, isSecondary: false, ...more };
+  return {
+    device: on,
+    address: bytes,
+    prefixLength: Number(length),
+    isGlobal: true,
+    isSecondary: false,
+    isInUse: true,
+    ...more,
+  };
 }
 
 const isPod = (bytes: Uint8Array): boolean => bytes[12] === 10 && bytes[13] === 244;
 
 const machine: Network = {
   devices: [
-    device(1, 'lo', '', true),
+    device(1, 'lo', '', { isLoopback: true }),
     device(2, 'eth0'),
     device(3, 'eth1.100', 'vlan'),
     device(4, 'cni0', 'bridge'),
@@ -51,6 +63,20 @@ describe('uplinks are', () => {
   >([
     ['what has an address with a subnet, bridges and pods aside', {}, [], ['eth0', 'eth1.100']],
     ['a bridge that leads to the world', { defaultDevice: 5 }, [], ['eth0', 'eth1.100', 'docker0']],
+    [
+      'the port whose hardware address such a bridge has',
+      {
+        defaultDevice: 5,
+        devices: [
+          ...machine.devices,
+          device(11, 'eth3', '', { master: 5, hardwareAddress: '020000000005' }),
+          device(12, 'tap0', 'tun', { master: 5 }),
+          device(13, 'eth4', '', { master: 4, hardwareAddress: '020000000005' }),
+        ],
+      },
+      [],
+      ['eth0', 'eth1.100', 'docker0', 'eth3'],
+    ],
     ['a device without an address that leads to the world', { defaultDevice: 10 }, [], ['eth0', 'eth1.100', 'eth2']],
     ['found without a default route', { defaultDevice: undefined }, [], ['eth0', 'eth1.100']],
     ['those that match a pattern, and no others', {}, ['eth1*', 'flannel.1'], ['eth1.100', 'flannel.1']],

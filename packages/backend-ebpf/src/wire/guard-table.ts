@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { HostError, type IpFamily, type Logger, seconds } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import { openNetlinkSocket } from '@switchyard/native';
+import { type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
 import {
   birthmarkPrefix,
   birthmarkScript,
@@ -31,9 +31,11 @@ const timeout = seconds(20);
  * One family's chains in the guard table. The kernel's own words about them are digested right after they were loaded and stand in
  * the table as the name of a chain, so that any process can tell whether they are still right.
  */
-export class GuardTable {
+export class GuardTable implements Disposable {
   readonly #options: GuardTableOptions;
   readonly #chains: readonly string[];
+  /** Kept open: to enter a network namespace and to make a buffer costs more than to look. */
+  #open: { readonly socket: NetlinkSocket; readonly reader: GuardReader } | undefined;
   /** The kernel's generation of rules at which ours were last seen to be right. */
   #rightAt: number | undefined;
 
@@ -66,10 +68,31 @@ export class GuardTable {
       : [`the chains of ${this.#options.ipFamily} in table inet ${guardTable} are not right`];
   }
 
+  /** The table stays. */
+  [Symbol.dispose](): void {
+    this.#open?.socket[Symbol.dispose]();
+    this.#open = undefined;
+  }
+
   #look(): DumpedGuard & { readonly isRight: boolean } {
-    const { ipFamily, netns } = this.#options;
-    using socket = openNetlinkSocket({ protocol: 'netfilter', ...(netns === undefined ? {} : { netns }) });
-    const reader = new GuardReader(socket);
+    try {
+      return this.#compare(this.#reader());
+    } catch (error) {
+      this[Symbol.dispose](); // the rest of an answer may be in the socket
+      throw error;
+    }
+  }
+
+  #reader(): GuardReader {
+    if (this.#open !== undefined) return this.#open.reader;
+    const { netns } = this.#options;
+    const socket = openNetlinkSocket({ protocol: 'netfilter', ...(netns === undefined ? {} : { netns }) });
+    this.#open = { socket, reader: new GuardReader(socket) };
+    return this.#open.reader;
+  }
+
+  #compare(reader: GuardReader): DumpedGuard & { readonly isRight: boolean } {
+    const { ipFamily } = this.#options;
     const generation = reader.generation();
     if (generation === this.#rightAt) return { isRight: true, sleeps: false, chains: [] };
     const { sleeps, chains: all } = reader.read(guardTable) ?? { sleeps: false, chains: [] };

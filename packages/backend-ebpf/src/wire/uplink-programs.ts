@@ -2,9 +2,11 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { IpFamily, Logger } from '@switchyard/core';
 import {
+  type Device,
   attachTc,
   type BpfLink,
   type BpfProgram,
+  detachClsact,
   linkInfo,
   listPins,
   NativeError,
@@ -12,10 +14,10 @@ import {
   pin,
   type TcLink,
   type TcMechanism,
+  type TcPlace,
   unpin,
 } from '@switchyard/native';
 import { isSameProgram } from '../kernel/same-program.ts';
-import type { Device } from './rtnetlink.ts';
 
 /** Where programs are attached, and where links are pinned. */
 export interface UplinkOptions {
@@ -46,6 +48,8 @@ interface Attached {
 export class UplinkPrograms implements Disposable {
   readonly #options: UplinkOptions;
   readonly #attached = new Map<number, Attached>();
+  /** Filters of an earlier process are found by looking at each device: once. */
+  #hasSwept = false;
 
   constructor(options: UplinkOptions) {
     this.#options = options;
@@ -57,10 +61,10 @@ export class UplinkPrograms implements Disposable {
   }
 
   /**
-   * Makes `program` the one that runs on these devices and on no others. Links of an earlier process or of another build only get
-   * another program, at once. Returns writes. Throws `NativeError`.
+   * Makes `program` the one that runs on these of all devices, and on no others. Links of an earlier process or of another build only
+   * get another program, at once. Returns writes. Throws `NativeError`.
    */
-  put(program: BpfProgram, uplinks: readonly Device[]): number {
+  put(program: BpfProgram, uplinks: readonly Device[], all: readonly Device[]): number {
     let writes = this.#forget(uplinks);
     const errors: Error[] = [];
     for (const device of uplinks) {
@@ -73,7 +77,7 @@ export class UplinkPrograms implements Disposable {
     }
     const [first] = errors; // the rest has been done
     if (first !== undefined) throw first;
-    return writes;
+    return writes + this.#sweepFilters(all);
   }
 
   /** What of these devices is not as `put` left it, in words. Two system calls for each. */
@@ -83,8 +87,9 @@ export class UplinkPrograms implements Disposable {
       const attached = this.#attached.get(device.index);
       if (attached === undefined) return [`the wire program for ${where} is not there yet`];
       const { link, programId } = attached;
-      if (!isAttached(link, device)) return [`the wire program for ${where} was detached`];
-      if (link.programId !== programId) return [`the wire program for ${where} was replaced`];
+      const found = stateOf(link, device);
+      if (!found.isAttached) return [`the wire program for ${where} was detached`];
+      if (found.programId !== programId) return [`the wire program for ${where} was replaced`];
       if (isFilter(link)) return [];
       using pinned = openPinnedLink(this.#pinOf(device.index));
       return pinned?.id === link.id ? [] : [`the link of the wire program for ${where} was unpinned`];
@@ -110,9 +115,8 @@ export class UplinkPrograms implements Disposable {
   }
 
   #attach(program: BpfProgram, { index, name }: Device): TcLink {
-    const { netns, ipFamily, logger, mechanism } = this.#options;
-    const place = { ifindex: index, priority: filterPriorities[ipFamily], ...(netns === undefined ? {} : { netns }) };
-    const link = attachTc(program, place, mechanism === undefined ? {} : { mechanism });
+    const { ipFamily, logger, mechanism } = this.#options;
+    const link = attachTc(program, this.#placeOf(index), mechanism === undefined ? {} : { mechanism });
     logger.info('listening for Services on a network device', { ipFamily, device: name, by: link.mechanism });
     return link;
   }
@@ -158,6 +162,20 @@ export class UplinkPrograms implements Disposable {
     return writes;
   }
 
+  /** On kernels without links: no pin tells of the filter on a device that was an uplink for an earlier process. */
+  #sweepFilters(all: readonly Device[]): number {
+    if (this.#hasSwept || ![...this.#attached.values()].some(({ link }) => isFilter(link))) return 0;
+    const others = all.filter(({ index }) => !this.#attached.has(index));
+    const writes = others.filter(({ index }) => detachClsact(this.#placeOf(index))).length;
+    this.#hasSwept = true;
+    return writes;
+  }
+
+  #placeOf(index: number): TcPlace {
+    const { netns, ipFamily } = this.#options;
+    return { ifindex: index, priority: filterPriorities[ipFamily], ...(netns === undefined ? {} : { netns }) };
+  }
+
   #pinOf(index: number): string {
     return join(this.#options.pinFolder, `${pinPrefix}${index}`);
   }
@@ -174,6 +192,19 @@ function isFilter(link: BpfLink | TcLink): boolean {
   return 'mechanism' in link && link.mechanism === 'clsact';
 }
 
-function isAttached(link: BpfLink | TcLink, { index }: Device): boolean {
-  return isFilter(link) ? link.programId !== 0 : linkInfo(link).ifindex === index;
+function isAttached(link: BpfLink | TcLink, device: Device): boolean {
+  return stateOf(link, device).isAttached;
+}
+
+/** Asks the kernel once. */
+function stateOf(
+  link: BpfLink | TcLink,
+  { index }: Device,
+): { readonly isAttached: boolean; readonly programId: number } {
+  if (!isFilter(link)) {
+    const { ifindex, programId } = linkInfo(link);
+    return { isAttached: ifindex === index, programId };
+  }
+  const { programId } = link;
+  return { isAttached: programId !== 0, programId };
 }

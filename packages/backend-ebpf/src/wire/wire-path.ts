@@ -1,6 +1,6 @@
-import { type Clock, InvariantError, type IpFamily, millis, seconds, systemClock } from '@switchyard/core';
+import { type Clock, InvariantError, type IpFamily, millis, seconds, systemClock, untilBeat } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import { type BpfObject, type BpfProgram, loadBpfObject } from '@switchyard/native';
+import { type BpfObject, type BpfProgram, type Device, loadBpfObject } from '@switchyard/native';
 import type { MapSet } from '../kernel/kernel.ts';
 import { objectFile } from '../kernel/object-files.ts';
 import { DeviceEvents } from './device-events.ts';
@@ -9,7 +9,6 @@ import { GuardTable } from './guard-table.ts';
 import { checkMarks, defaultWireMarks, type WireMarks } from './marks.ts';
 import { masqueradeFaults, podAddresses, writeMasqueradeAddresses } from './map-content.ts';
 import { removeWire } from './remove-wire.ts';
-import type { Device } from './rtnetlink.ts';
 import { type UplinkOptions, UplinkPrograms } from './uplink-programs.ts';
 
 /** Where the wire path is, and over which maps. */
@@ -29,8 +28,12 @@ export interface WirePathOptions extends UplinkOptions {
   readonly asksSource?: boolean;
 }
 
-/** A new device has the program after as long at most. */
-const pollInterval = millis(25);
+/** A new device has the program after as long at most, unless devices change all the time. */
+const pollInterval = millis(100);
+/** Listing hundreds of devices takes milliseconds, and each pod that starts changes some: after it so many times as long is rested. */
+const restFactor = 20;
+/** Whoever looks for faults looks again after 400 ms: what is new then must have been seen to. */
+const maxRest = millis(300);
 /** After a failure: what the kernel refused once it refuses for a while. */
 const retryInterval = seconds(1);
 
@@ -48,7 +51,7 @@ export class WirePath implements AsyncDisposable {
   #maps: MapSet;
   #object: BpfObject | undefined;
   #events: DeviceEvents | undefined;
-  /** Devices or addresses changed since `#network` was read. */
+  /** Devices or addresses changed since programs were put in place. */
   #isStale = true;
   #isWarned = false;
   #network: Network = { devices: [], addresses: [], defaultDevice: undefined };
@@ -104,31 +107,42 @@ export class WirePath implements AsyncDisposable {
     });
   }
 
-  /** Attaches the program to new uplinks, some 25 ms after they are there, until aborted. A failure is logged; `findFaults` sees it too. */
+  /** Attaches the program to new uplinks, 100 ms after they are there (300 ms at most where there are many), until aborted. A failure is logged; `findFaults` sees it too. */
   async follow(signal: AbortSignal): Promise<void> {
     const { clock = systemClock, logger } = this.#options;
     while (!signal.aborted) {
       let pause = pollInterval;
       try {
         await this.#exclusively(async () => {
-          if (this.#object !== undefined && this.#look()) this.#ensureDevices();
+          if (this.#object === undefined || !this.#hasNews()) return;
+          const start = clock.monotonic();
+          this.#ensureDevices();
+          const polls = Math.ceil(((clock.monotonic() - start) * restFactor) / pollInterval);
+          pause = millis(Math.min(Math.max(polls, 1) * pollInterval, maxRest));
         });
       } catch (error) {
         logger.warn('a change of network devices could not be followed', { ipFamily: this.ipFamily, error });
         pause = retryInterval;
       }
-      await clock.sleep(pause, signal).catch((error: unknown) => {
+      await clock.sleep(untilBeat(clock, pause), signal).catch((error: unknown) => {
         if (!signal.aborted) throw error;
       });
     }
   }
 
-  /** What is not as `ensure` left it, in words. Cheap: meant for twice a second. Empty before `ensure`. */
+  /**
+   * What is not as `ensure` left it, in words. Cheap: meant for twice a second. Empty before `ensure`. A change of devices or addresses
+   * that nobody has seen before is not a fault yet: it is for `follow` to see to.
+   */
   findFaults(signal: AbortSignal): Promise<readonly string[]> {
     return this.#exclusively(async () => {
       signal.throwIfAborted();
       if (this.#object === undefined) return [];
-      this.#look();
+      const wasStale = this.#isStale;
+      if (this.#hasNews()) {
+        if (!wasStale) return this.#guard.findFaults();
+        this.#network = readNetwork(this.ipFamily, this.#options.netns);
+      }
       return [
         ...this.#guard.findFaults(),
         ...this.#programs.findFaults(this.#wanted()),
@@ -152,7 +166,8 @@ export class WirePath implements AsyncDisposable {
 
   #ensureDevices(): number {
     this.#isStale = true;
-    this.#look();
+    this.#hasNews(); // what is read now is news no more
+    this.#network = readNetwork(this.ipFamily, this.#options.netns);
     const wanted = this.#wanted();
     if (wanted.length === 0 && !this.#isWarned) {
       const { interfaces: patterns, logger } = this.#options;
@@ -161,15 +176,14 @@ export class WirePath implements AsyncDisposable {
     }
     this.#isWarned = wanted.length === 0;
     const writes = writeMasqueradeAddresses(this.#maps.masq_addresses, this.#network);
-    const all = writes + this.#programs.put(this.#program(), wanted);
+    const all = writes + this.#programs.put(this.#program(), wanted, this.#network.devices);
     this.#isStale = false;
     return all;
   }
 
-  /** Reads devices and addresses if they changed. Whether they did since programs were put in place. */
-  #look(): boolean {
+  /** Whether devices or addresses changed since programs were put in place. Reads none of them. */
+  #hasNews(): boolean {
     if (this.#events?.hasChanged() === true) this.#isStale = true;
-    if (this.#isStale) this.#network = readNetwork(this.ipFamily, this.#options.netns);
     return this.#isStale;
   }
 
@@ -197,6 +211,7 @@ export class WirePath implements AsyncDisposable {
   }
 
   #close(): void {
+    this.#guard[Symbol.dispose]();
     this.#programs[Symbol.dispose]();
     this.#object?.[Symbol.dispose]();
     this.#object = undefined;

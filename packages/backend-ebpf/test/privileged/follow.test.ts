@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { ipFamilies, type IpFamily, parseCidr, parseIp, systemClock } from '@switchyard/core';
 import { MemoryLogger } from '@switchyard/core/testing';
 import type { BpfMap } from '@switchyard/native';
@@ -20,10 +21,14 @@ beforeAll(async () => {
 });
 afterAll(() => site?.[Symbol.asyncDispose]());
 
+/** As what is left of a namespace's name when its mount is gone. */
+const fileWithoutMount = fileURLToPath(import.meta.url);
+
 /** Never the machine's own namespace. */
 function labNamespaces(): readonly NetworkNamespace[] {
   const names = [site.node.namespace, ...site.podNamespaces];
-  return names.map((name, inode) => ({ inode, path: `/run/netns/${name}` }));
+  const paths = ['/run/netns/that-is-gone', fileWithoutMount, ...names.map((name) => `/run/netns/${name}`)];
+  return paths.map((path, inode) => ({ inode, path }));
 }
 
 function mapsOf(family: IpFamily): MapSet {

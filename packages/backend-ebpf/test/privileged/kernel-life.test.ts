@@ -112,6 +112,23 @@ describe('one family in the kernel', () => {
     await host.kernel.remove(signal);
   });
 
+  test('leaves nothing open where maps cannot be made or cannot grow', async () => {
+    const openFiles = (): number => readdirSync('/proc/self/fd').length;
+    const before = openFiles();
+    const impossible = site.kernel();
+    for (let round = 0; round < 3; round++)
+      await expect(impossible.openMaps({ ...tiny, slots: 0 }, signal)).rejects.toThrow(/slots/);
+    expect(openFiles()).toBe(before);
+    const { kernel } = await started();
+    await kernel[Symbol.asyncDispose]();
+    const broken = site.kernel({ object: '/nowhere.bpf.o' });
+    for (let round = 0; round < 3; round++)
+      await expect(broken.openMaps(largerOf(tiny), signal)).rejects.toThrow(/nowhere/);
+    await broken[Symbol.asyncDispose]();
+    expect(openFiles()).toBe(before);
+    await broken.remove(signal);
+  });
+
   test('grows with all that is in it, and programs use what has grown', async () => {
     const { kernel, maps } = await started();
     maps.frontends.update(key, Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8));

@@ -38,6 +38,7 @@ export class Dice {
 
 /** Few addresses, so that Services meet, slices share endpoints, and flows hit something. */
 interface Pool {
+  /** Some are in no service CIDR: one that was removed by force, or is known to another API server only. */
   readonly vips: readonly string[];
   readonly externals: readonly string[];
   readonly pods: readonly string[];
@@ -53,7 +54,7 @@ const upTo = (count: number, text: (index: number) => string): readonly string[]
 
 const pools: Readonly<Record<IpFamily, Pool>> = {
   IPv4: {
-    vips: upTo(30, (index) => `10.96.0.${index}`),
+    vips: upTo(30, (index) => (index % 5 === 0 ? `10.200.0.${index}` : `10.96.0.${index}`)),
     externals: upTo(6, (index) => `198.51.100.${index}`),
     pods: upTo(40, (index) => `10.244.${index % 3}.${index}`),
     nodeAddresses: ['192.0.2.1', '192.0.2.2', '198.51.100.1'],
@@ -67,7 +68,7 @@ const pools: Readonly<Record<IpFamily, Pool>> = {
     },
   },
   IPv6: {
-    vips: upTo(30, (index) => `fd00:10:96::${index.toString(16)}`),
+    vips: upTo(30, (index) => `fd00:10:${index % 5 === 0 ? 200 : 96}::${index.toString(16)}`),
     externals: upTo(6, (index) => `2001:db8:f::${index}`),
     pods: upTo(40, (index) => `fd00:10:244:${index % 3}::${index.toString(16)}`),
     nodeAddresses: ['2001:db8::1', '2001:db8::2', '2001:db8:f::1'],

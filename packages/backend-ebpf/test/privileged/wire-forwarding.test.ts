@@ -150,6 +150,7 @@ const rows: readonly (readonly [
   ['an unknown port of a cluster IP is refused', 'client', 'unknownPort', 'shop', 'refused'],
   ['an address of the ServiceCIDR that no Service has is dropped', 'client', 'nobody', 'shop', 'timeout'],
   ['a pod at a cluster IP keeps its address', 'pod', 'cluster', 'host', { by: ['host'], source: 'kept' }],
+  ['a pod keeps its address towards another node, too', 'pod', 'cluster', 'away', { by: ['far'], source: 'kept' }],
   ['a pod that reaches itself is masqueraded', 'pod', 'cluster', 'self', { by: ['near'], source: 'node' }],
 ];
 

@@ -1,12 +1,13 @@
 import { renameSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type IpFamily, ipFamilies } from '@switchyard/core';
+import { type Clock, type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import { connectWhile, sitePort } from '@switchyard/lab';
-import { createMap, listPins, openPinnedLink, queryTcx } from '@switchyard/native';
+import { createMap, findClsact, listPins, openPinnedLink, queryTcx } from '@switchyard/native';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { copyMap, mapSetOf } from '../../src/kernel/map-sets.ts';
 import { mapShapes, smallestSizes } from '../../src/layouts.ts';
+import { filterPriorities } from '../../src/wire/uplink-programs.ts';
 import { probeWire } from '../../src/wire/probe-wire.ts';
 import type { WirePath } from '../../src/wire/wire-path.ts';
 import { mapped } from './wire-maps.ts';
@@ -186,6 +187,40 @@ test("other people's NAT does not touch what is for a Service, neither before no
   await wire.nft('delete', 'table', 'ip', 'cni');
 });
 
+test('a device that just came is a fault only when nobody has seen to it meanwhile', async () => {
+  await wire.ip('link', 'add', 'vx0', 'type', 'vxlan', 'dstport', '4790', 'external', 'gpe');
+  await wire.ip('addr', 'add', '172.30.0.1/24', 'dev', 'vx0');
+  expect(await paths.IPv4.findFaults(signal)).toEqual([]);
+  expect(await paths.IPv4.findFaults(signal)).toEqual([
+    'the wire program for IPv4 on vx0 is not there yet',
+    'masquerade addresses are not those of the network devices',
+  ]);
+  expect(await paths.IPv4.ensure(signal)).toBe(2);
+  expect(await paths.IPv4.findFaults(signal)).toEqual([]);
+  await wire.ip('link', 'del', 'vx0');
+  await paths.IPv4.ensure(signal);
+});
+
+test('where looking at devices takes long, it is not done all the time', async () => {
+  const stop = new AbortController();
+  const pauses: number[] = [];
+  let now = 0;
+  const clock: Clock = {
+    ...systemClock,
+    monotonic: () => millis((now += 10)), // so long takes what is between two calls
+    sleep: async (duration) => {
+      pauses.push(duration);
+      if (pauses.length === 1) await wire.ip('link', 'set', 'eth0', 'alias', 'changed');
+      else stop.abort();
+    },
+  };
+  await using path = wire.open('IPv4', { clock });
+  await path.ensure(signal);
+  await path.follow(stop.signal);
+  expect(pauses).toEqual([90, 160]); // from 10 and 40 on to the beats nearest to 100 and 200 later
+  await wire.ip('link', 'set', 'eth0', 'alias', '');
+});
+
 test('a new device has the program at once, and one that goes is forgotten', async () => {
   const stop = new AbortController();
   const following = ipFamilies.map((family) => paths[family].follow(stop.signal));
@@ -230,6 +265,40 @@ test('patterns name the devices', async () => {
   expect(await isAnswered('IPv4')).toBe(true);
 });
 
+test('behind a bridge that asks netfilter, the first packet of a connection is not lost', async () => {
+  const own = wire.node.addresses.IPv4!;
+  const { hardware, gateway } = await uplink();
+  const move = (from: string, to: string) => [
+    ['addr', 'add', `${own}/24`, 'dev', to], // first, or routes with this source go
+    ['addr', 'del', `${own}/24`, 'dev', from],
+    ['route', 'replace', 'default', 'via', gateway, 'dev', to],
+  ];
+  for (const args of [
+    ['link', 'add', 'br0', 'address', hardware, 'type', 'bridge', 'stp_state', '0', 'forward_delay', '0'],
+    ['link', 'set', 'br0', 'up'],
+    ['link', 'set', 'eth0', 'master', 'br0'],
+    ...move('eth0', 'br0'),
+  ]) {
+    await wire.ip(...args);
+  }
+  const asks = await wire.node.run('sh', ['-c', 'echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables']);
+  expect(asks.exitCode, asks.stderr).toBe(0);
+  await paths.IPv4.ensure(signal);
+  expect(paths.IPv4.uplinks.map(({ name }) => name).toSorted()).toEqual(['br0', 'eth0']);
+  expect(await isAnswered('IPv4')).toBe(true);
+  for (const args of [['link', 'set', 'eth0', 'nomaster'], ...move('br0', 'eth0'), ['link', 'del', 'br0']]) {
+    await wire.ip(...args);
+  }
+  await paths.IPv4.ensure(signal);
+  expect(await isAnswered('IPv4')).toBe(true);
+});
+
+async function uplink(): Promise<{ readonly hardware: string; readonly gateway: string }> {
+  const [, hardware = ''] = /link\/ether (\S+)/.exec(await wire.ip('link', 'show', 'eth0')) ?? [];
+  const [, gateway = ''] = /via (\S+)/.exec(await wire.ip('route', 'show', 'default')) ?? [];
+  return { hardware, gateway };
+}
+
 test('one family goes without the other, and the last takes the table along', async () => {
   expect(await paths.IPv4.remove(signal)).toHaveLength(2);
   expect(await isAnswered('IPv4')).toBe(false);
@@ -243,6 +312,20 @@ test('one family goes without the other, and the last takes the table along', as
   for (const family of ipFamilies) {
     expect(listPins(wire.pinFolder(family))).toEqual([]);
   }
+});
+
+test('without links, the filter of an earlier process goes from a device that is no uplink any more', async () => {
+  const filter = (device: string) =>
+    findClsact({ ifindex: wire.indexOf(device), priority: filterPriorities.IPv4, netns: netnsOf(wire.node) });
+  await wire.ip('link', 'add', 'vx0', 'type', 'vxlan', 'dstport', '4790', 'external', 'gpe');
+  await using before = wire.open('IPv4', { mechanism: 'clsact', interfaces: ['eth0', 'vx0'] });
+  await before.ensure(signal);
+  expect([filter('eth0'), filter('vx0')]).toEqual([expect.any(Number), expect.any(Number)]);
+  await using after = wire.open('IPv4', { mechanism: 'clsact' });
+  await after.ensure(signal);
+  expect([filter('eth0'), filter('vx0')]).toEqual([expect.any(Number), undefined]);
+  await after.remove(signal);
+  await wire.ip('link', 'del', 'vx0');
 });
 
 test('kernels without links have filters, one for each family', async () => {

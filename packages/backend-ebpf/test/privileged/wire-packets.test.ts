@@ -144,15 +144,14 @@ type Outcome = 'untouched' | 'service' | 'reject' | 'dropped';
 function send(
   family: IpFamily,
   packet: readonly number[],
-  link: { readonly mac?: number; readonly type?: number } = {},
+  link: { readonly mac?: number; readonly type?: number; readonly mark?: number } = {},
 ): Outcome {
-  const { mac = 0, type = family === 'IPv4' ? 0x0800 : 0x86dd } = link;
+  const { mac = 0, type = family === 'IPv4' ? 0x0800 : 0x86dd, mark: before = 0 } = link;
   const data = Uint8Array.from([0, 0, 0, 0, 0, mac, 0, 0, 0, 0, 0, 0, ...number16(type), ...packet]);
-  const { returnValue, context } = testRun(objects.get(family)!.programs.get('lb_in')!, {
-    data,
-    context: new Uint8Array(192),
-    netns,
-  });
+  const start = new Uint8Array(192);
+  new DataView(start.buffer).setUint32(8, before, true);
+  const program = objects.get(family)!.programs.get('lb_in')!;
+  const { returnValue, context } = testRun(program, { data, context: start, netns });
   if (returnValue === 2) return 'dropped';
   expect(returnValue | 0).toBe(-1); // never the end of the chain of programs
   const mark = new DataView(context.buffer, context.byteOffset).getUint32(8, true);
@@ -192,6 +191,17 @@ describe.each(['IPv4', 'IPv6'] as const)('%s', (family) => {
   test('a flow that is known is not touched again', () => {
     const packet = wrap(tcp, syn());
     expect([send(family, packet), send(family, packet)]).toEqual(['service', 'untouched']);
+  });
+
+  test('what was refused at the port of a bridge stays so at the bridge, and is counted once', () => {
+    const packet = wrap(tcp, syn(ports.none));
+    const counted = (): number => [1, 2, 3, 4, 5, 6].reduce((sum, id) => sum + maps[family].counters(id)[2]!, 0);
+    const before = counted();
+    expect([send(family, packet), send(family, packet, { mark: defaultWireMarks.reject })]).toEqual([
+      'reject',
+      'reject',
+    ]);
+    expect(counted()).toBe(before + 1);
   });
 
   test("another machine's packets and another family's are not touched", () => {

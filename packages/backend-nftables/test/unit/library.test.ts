@@ -26,4 +26,20 @@ describe('as a library, under names of its own', () => {
     expect([before.includes('10.244.2.1'), (await library.dump(signal)).includes('10.244.2.2')]).toEqual([true, true]);
     expect(await library.cleanup(signal)).toEqual(['nftables table inet switchyard-other']);
   });
+
+  test('adds what is wanted, and leaves what is not, where it is asked to', async () => {
+    const nft = new FakeNft();
+    await using library = await open(nft);
+    const texts = (): readonly string[] => nft.elements('switchyard-other', 'frontends4');
+    const till = situation({ till: { clusterIps: ['10.96.0.77'], endpoints: [there('10.244.2.7')] } });
+    await library.apply(full(cart('10.244.2.1')), signal);
+    const before = texts();
+    const scope = { kind: 'full', leftovers: 'stay' } as const;
+    expect(await library.apply({ table: till, scope }, signal)).toMatchObject({ status: 'applied' });
+    const both = texts();
+    expect(both).toEqual(expect.arrayContaining([...before]));
+    expect(both.length).toBe(before.length + 1);
+    await library.apply(full(till), signal);
+    expect(texts()).toEqual(both.filter((text) => !before.includes(text)));
+  });
 });

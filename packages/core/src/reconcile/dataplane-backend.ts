@@ -23,10 +23,11 @@ export interface ApplyRequest {
   readonly table: ForwardingTable;
   /**
    * `full`: read the kernel back first. `delta`: trust what the previous apply left. A full one `after: 'drift'` is asked for by
-   * `watchDrift` alone: what it did not report is as the previous apply left it, and need not be read.
+   * `watchDrift` alone: what it did not report is as the previous apply left it, and need not be read. One whose `leftovers: 'stay'`
+   * need not take away what nobody asks for: another full one follows, when something else forwards what was there.
    */
   readonly scope:
-    | { readonly kind: 'full'; readonly after?: 'drift' }
+    | { readonly kind: 'full'; readonly after?: 'drift'; readonly leftovers?: 'stay' }
     | { readonly kind: 'delta'; readonly delta: TableDelta };
 }
 

@@ -112,7 +112,8 @@ function batchAttribute(map: BatchMap, count: number): Attribute {
 
 /** How often a dump starts over that others disturbed. */
 const maxAttempts = 10;
-const firstCapacity = 4096;
+/** Most maps that are read at once are small, and read often: they grow with what is found. */
+const firstCapacity = 256;
 
 /** As `BpfMap.entries`, by batches where the kernel has them. */
 export function readEntries(map: BatchMap): BpfEntries {

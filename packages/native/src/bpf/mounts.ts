@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, statfsSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statfsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { NativeError } from '../native-error.ts';
 import { loadBpfAddon } from './bpf-addon.ts';
 
@@ -7,7 +8,7 @@ const bpffsMagic = 0xca_fe_4a_11;
 
 /** Mounts a bpffs there, unless one is. The folder is made. Whether it was mounted now. Throws `NativeError`. */
 export function mountBpffs(path: string): boolean {
-  mkdirSync(path, { recursive: true });
+  makeFolder(path);
   if (isBpffs(path)) return false;
   const result = loadBpfAddon().mountBpffs(path);
   if (result === 0) return true;
@@ -16,6 +17,23 @@ export function mountBpffs(path: string): boolean {
     { errno: -result, syscall: 'mount' },
     'the process needs CAP_SYS_ADMIN; or mount it beforehand',
   );
+}
+
+/** One folder after the other: where the kernel says ENOENT to each (/proc), Node's `recursive` tries for ever. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  if (dirname(path) !== path) makeFolder(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if (existsSync(path)) return; // somebody else was faster
+    const { errno = 0 } = error as NodeJS.ErrnoException; // negative
+    throw new NativeError(
+      `cannot make the folder ${path}, to mount a bpffs`,
+      { errno: -errno, syscall: 'mkdir' },
+      'name a folder where one is mounted, or can be; below /sys the kernel itself makes /sys/fs/bpf, if it has a bpffs',
+    );
+  }
 }
 
 /** Whether a folder is in a bpffs; false for one that is not there. */

@@ -1,4 +1,4 @@
-import { type Clock, type Drift, millis } from '@switchyard/core';
+import { type Clock, type Drift, millis, untilBeat } from '@switchyard/core';
 import { isReceiveLoss, type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '../netlink-socket.ts';
 import { readMessages } from '../netlink/read-messages.ts';
 import type { NoticeReader } from './notices.ts';
@@ -48,7 +48,7 @@ export async function watchTables(
     const drift = watch.poll();
     if (drift !== undefined) report(drift);
     try {
-      await options.clock.sleep(pollInterval, signal);
+      await options.clock.sleep(untilBeat(options.clock, pollInterval), signal);
     } catch (error) {
       if (!signal.aborted) throw error;
     }

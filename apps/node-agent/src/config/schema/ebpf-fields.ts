@@ -11,7 +11,7 @@ const rows: readonly Row[] = [
     'text',
     '',
     "directory of cgroup2 whose processes' sockets are served; empty: the root of the cgroup2 mount",
-    absolutePath,
+    (value) => (value === '' ? undefined : absolutePath(value)),
   ],
   ['ebpf.bpffs', 'text', '/sys/fs/bpf', 'where bpffs is, or is to be mounted', absolutePath],
   [
