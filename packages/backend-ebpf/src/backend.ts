@@ -116,11 +116,11 @@ export class EbpfBackend implements DataplaneBackend {
   async counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
     const { maps, programs, statistics, rules } = this.#parts;
     const ofRules = (await rules.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
-    const { current } = maps;
-    if (current === undefined) return sumCounters(statistics.latest, ofRules);
+    if (maps.current === undefined) return sumCounters(statistics.latest, ofRules);
     const services = [...programs.services()];
     const keys = new Set(services.map(({ key }) => key));
-    const reading = { statistics: current.statistics, services, isKnown: (key: ServicePortKey) => keys.has(key) };
+    const isKnown = (key: ServicePortKey): boolean => keys.has(key);
+    const reading = { statistics: () => maps.get().statistics, services, isKnown };
     return sumCounters(await statistics.read(reading, signal), ofRules);
   }
 

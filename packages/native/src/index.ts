@@ -42,4 +42,4 @@ export { type IteratorOptions, runIterator } from './bpf/iterators.ts';
 export { enableRunStats } from './bpf/run-statistics.ts';
 export { interfaceIndex, netnsCookie } from './bpf/namespaces.ts';
 export { findMount, isBpffs, mountBpffs } from './bpf/mounts.ts';
-export { type BpfAbility, type BpfAbilityName, type BpfProbe, probeBpf } from './bpf/probe.ts';
+export { type BpfAbility, type BpfAbilityName, type BpfProbe, hasSetRetval, probeBpf } from './bpf/probe.ts';

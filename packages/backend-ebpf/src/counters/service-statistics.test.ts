@@ -15,7 +15,7 @@ function bench() {
   const reader = new ServiceStatistics(new ManualClock());
   const read = (ids: Readonly<Record<ServicePortKey, number>>, known: readonly ServicePortKey[] = []) => {
     const services = Object.entries(ids).map(([key, id]) => ({ key: key as ServicePortKey, id }));
-    return reader.read({ statistics, services, isKnown: (key) => known.includes(key) }, signal);
+    return reader.read({ statistics: () => statistics, services, isKnown: (key) => known.includes(key) }, signal);
   };
   /** What programs counted for an id: four numbers for each CPU. */
   const count = (id: number, ...cpus: readonly (readonly number[])[]): void =>
@@ -41,8 +41,29 @@ describe('ServiceStatistics', () => {
     await read({ [cart]: 5 });
     const next = new ServiceStatistics(new ManualClock());
     const services = [{ key: cart, id: 5 }];
-    const totals = await next.read({ statistics, services, isKnown: () => false }, signal);
+    const totals = await next.read({ statistics: () => statistics, services, isKnown: () => false }, signal);
     expect(totals.get(cart)?.connections).toBe(3);
+  });
+
+  test('a map that is exchanged for a larger one meanwhile is read on', async () => {
+    const clock = new ManualClock();
+    const [small, large] = [64, 2048].map(
+      (services) => new MemoryBpfMap(mapShapes({ ...smallestSizes, services }).statistics, { cpus: 1 }),
+    ) as [MemoryBpfMap, MemoryBpfMap];
+    large.update(Uint8Array.of(0xe8, 3, 0, 0), new Uint8Array(BigUint64Array.of(7n, 0n, 0n, 0n).buffer)); // of id 1000
+    let statistics = small;
+    const services = Array.from({ length: 1000 }, (_, index) => ({
+      key: `shop/s${index}` as ServicePortKey,
+      id: index + 1,
+    }));
+    const reading = new ServiceStatistics(clock).read(
+      { statistics: () => statistics, services, isKnown: () => true },
+      signal,
+    );
+    small[Symbol.dispose]();
+    statistics = large;
+    await clock.advance(0);
+    expect((await reading).get('shop/s999' as ServicePortKey)?.connections).toBe(7);
   });
 
   test('an id that has a new owner counts for that one', async () => {

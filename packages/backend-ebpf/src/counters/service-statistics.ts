@@ -17,7 +17,8 @@ export interface CountedService {
 
 /** What is to be read, and from where. */
 export interface StatisticsReading {
-  readonly statistics: BpfMap;
+  /** The map at this moment: it is exchanged when maps grow, also while it is read. Throws `HostError` when none is open. */
+  readonly statistics: () => BpfMap;
   /** Every service that has an id now. */
   readonly services: Iterable<CountedService>;
   /** As for `CountsUpdate.isKnown`. */
@@ -52,7 +53,7 @@ export class ServiceStatistics {
     return this.#counts.latest;
   }
 
-  /** Takes some 2 us for each service. May run while an apply does. Rejects with `NativeError`. */
+  /** Takes some 2 us for each service. May run while an apply does. Rejects with `HostError`. */
   async read(
     { statistics, services, isKnown }: StatisticsReading,
     signal: AbortSignal,
@@ -63,7 +64,7 @@ export class ServiceStatistics {
     const counting = new Set<number>(); // most services of most nodes have not counted anything
     for (const [index, { id }] of counted.entries()) {
       if (index > 0 && index % lookupsPerSlice === 0) await this.#clock.sleep(millis(0), signal);
-      if (addCounts(reading, id, statistics.lookup(keyOf(id)))) counting.add(id);
+      if (addCounts(reading, id, statistics().lookup(keyOf(id)))) counting.add(id);
     }
     return this.#counts.update({
       services: counted,
