@@ -1,6 +1,6 @@
 import { nftablesBackend } from '@switchyard/backend-nftables';
 import { type Clock, type DataplaneBackend, type IpFamily, type Millis, seconds, systemClock } from '@switchyard/core';
-import { netnsCookie, probeBpf } from '@switchyard/native';
+import { netnsCookie } from '@switchyard/native';
 import { assembleBackend, type BackendPieces } from './assemble-backend.ts';
 import type { EbpfHost } from './host.ts';
 import { LinuxKernel } from './kernel/linux-kernel.ts';
@@ -8,10 +8,11 @@ import { PinFolders } from './kernel/pin-folders.ts';
 import { layoutVersion } from './layouts.ts';
 import { NodeAddresses } from './node-addresses/node-addresses.ts';
 import { OpenMapSet } from './open-map-set.ts';
-import { cgroupOf, chooseWire } from './probe.ts';
+import { cgroupOf } from './probe.ts';
 import type { SettingsPart } from './programs.ts';
 import { Settings } from './settings/settings.ts';
 import { StaleSockets } from './stale-sockets/stale-sockets.ts';
+import { chooseWire } from './wire-choice.ts';
 import { defaultWireMarks } from './wire/marks.ts';
 import { WireHolder } from './wire-holder.ts';
 
@@ -61,11 +62,12 @@ interface Surroundings {
 function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHolder {
   const { logger, runner, interfaces, bpffs, netns } = host;
   let isUsed: boolean | undefined;
-  const choose = (): boolean => {
-    const choice = chooseWire(host, probeBpf());
-    logger.info('what comes from outside is forwarded', { ipFamily, by: choice });
-    if (choice.kind === 'tc') logger.info(unservedPods, { ipFamily, interfaces });
-    return choice.kind === 'tc';
+  const choose = async (signal: AbortSignal): Promise<boolean> => {
+    const { kind, why } = await chooseWire(host, signal);
+    const by = kind === 'tc' ? 'programs' : 'rules';
+    logger.info('what comes from outside is forwarded', { ipFamily, by, northSouth: host.northSouth, why });
+    if (kind === 'tc') logger.info(unservedPods, { ipFamily, interfaces });
+    return kind === 'tc';
   };
   return new WireHolder({
     ipFamily,
@@ -75,7 +77,7 @@ function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHo
     runner,
     interfaces,
     pinFolder: new PinFolders({ bpffs, ipFamily, version: layoutVersion }).links,
-    isUsed: () => (isUsed ??= choose()),
+    isUsed: async (signal) => (isUsed ??= await choose(signal)),
     ...(netns === undefined ? {} : { netns }),
   });
 }

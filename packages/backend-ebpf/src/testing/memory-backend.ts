@@ -62,7 +62,7 @@ export async function openMemoryBackend(
 /** There are no devices to attach to; what matters is who carries what. */
 function memoryWire(isUsed: boolean): Wire {
   return {
-    isUsed: () => isUsed,
+    isUsed: async () => isUsed,
     ensure: async () => 0,
     findFaults: async () => [],
     follow: async () => undefined,
