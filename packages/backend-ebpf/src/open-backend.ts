@@ -13,7 +13,6 @@ import type { SettingsPart } from './programs.ts';
 import { Settings } from './settings/settings.ts';
 import { StaleSockets } from './stale-sockets/stale-sockets.ts';
 import { chooseWire } from './wire-choice.ts';
-import { defaultWireMarks } from './wire/marks.ts';
 import { WireHolder } from './wire-holder.ts';
 
 /** Names of the nft table with what programs do not carry: beside those of the nftables mode, which may forward at the same time. */
@@ -84,10 +83,8 @@ function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHo
 
 /** The cookie of the node's namespace is asked for when it is needed. */
 function settingsOf({ netns }: EbpfHost, maps: OpenMapSet): SettingsPart {
-  const { service: serviceMark, reject: rejectMark } = defaultWireMarks;
   let settings: Settings | undefined;
-  const get = (): Settings =>
-    (settings ??= new Settings({ maps: maps.get, hostNetns: netnsCookie(netns), serviceMark, rejectMark, udpSticky }));
+  const get = (): Settings => (settings ??= new Settings({ maps: maps.get, hostNetns: netnsCookie(netns), udpSticky }));
   return {
     apply: (table) => get().apply(table),
     applyServices: (upserted) => get().applyServices(upserted),
