@@ -5,11 +5,15 @@ const mappedBits = 96;
 
 /** An address as maps have it: 16 bytes, IPv4 as ::ffff:a.b.c.d. */
 export function addressBytes(ip: IpAddress): Uint8Array {
-  const bytes = ipToBytes(ip);
-  if (bytes.length === 16) return bytes;
+  return mappedBytes(ipToBytes(ip));
+}
+
+/** The same of an address as the kernel tells it elsewhere: of 4 or 16 bytes. */
+export function mappedBytes(address: Uint8Array): Uint8Array {
+  if (address.length === 16) return address;
   const mapped = new Uint8Array(16);
   mapped[10] = mapped[11] = 0xff;
-  mapped.set(bytes, 12);
+  mapped.set(address, 12);
   return mapped;
 }
 

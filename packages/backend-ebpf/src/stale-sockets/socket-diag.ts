@@ -10,6 +10,7 @@ import {
   readMessages,
   readUint32,
 } from '@switchyard/native';
+import { mappedBytes } from '../settings/address-bytes.ts';
 
 /** A connected UDP socket as SOCK_DIAG lists it. */
 export interface ConnectedSocket {
@@ -64,9 +65,8 @@ export function destinationOf({ id, family }: ConnectedSocket): {
   readonly port: number;
 } {
   const port = ((id[destinationPortAt] ?? 0) << 8) | (id[destinationPortAt + 1] ?? 0);
-  const address = id.slice(destinationAt, destinationAt + 16);
-  if (family !== inet) return { address, port };
-  return { address: Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...address.subarray(0, 4)), port };
+  const length = family === inet ? 4 : 16;
+  return { address: mappedBytes(id.slice(destinationAt, destinationAt + length)), port };
 }
 
 /**

@@ -12,6 +12,7 @@ import {
   readText,
   readUint32,
 } from '@switchyard/native';
+import { mappedBytes } from '../settings/address-bytes.ts';
 
 /** A network device, as far as it matters here. */
 export interface Device {
@@ -111,7 +112,7 @@ export class DeviceReader {
       const isSecondary = (more & (family === addressFamilies.IPv4 ? addressFlags.secondary : unusable)) !== 0;
       return {
         device: readUint32(bytes, start + 4),
-        address: mapped(address),
+        address: mappedBytes(address),
         prefixLength: bytes[start + 1] ?? 0,
         isGlobal: bytes[start + 3] === 0,
         isSecondary,
@@ -183,12 +184,4 @@ export class DeviceReader {
       }
     }
   }
-}
-
-function mapped(address: Uint8Array): Uint8Array {
-  if (address.length === 16) return address;
-  const bytes = new Uint8Array(16);
-  bytes.set([0xff, 0xff], 10);
-  bytes.set(address.subarray(0, 4), 12);
-  return bytes;
 }
