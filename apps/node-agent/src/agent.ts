@@ -138,6 +138,7 @@ function debugState({ config, backends, host }: AgentParts, reconciler: Reconcil
   return {
     nodeName: config.nodeName,
     mode: config.mode,
+    socketLb: config.ebpf.socketLb,
     ipFamilies: backends.map(({ ipFamily }) => ipFamily),
     tables: () => reconciler.tables(),
     status: () => reconciler.status(),

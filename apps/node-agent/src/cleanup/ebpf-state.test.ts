@@ -1,8 +1,11 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { noopLogger, seconds } from '@switchyard/core';
 import type { CommandResult } from '@switchyard/host';
 import { expect, test } from 'vitest';
 import type { BackendHost } from '../backends.ts';
-import { removeEbpfState } from './ebpf-state.ts';
+import { mayEbpfStateBeThere, removeEbpfState } from './ebpf-state.ts';
 
 const { signal } = new AbortController();
 const empty: CommandResult = { exitCode: 0, stdout: '', stderr: '' };
@@ -48,4 +51,23 @@ test('tables without the bpffs of the node are a failure that says what to do, a
 test('tables that cannot be listed are a failure', async () => {
   const { failures } = await remove({ exitCode: 1, stdout: '', stderr: 'Operation not permitted' });
   expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining('not permitted') as string })]);
+});
+
+test.each([
+  ['nothing, where there are neither pins nor tables', [], empty, false],
+  ['nothing, where all pins of both families are gone', ['switchyard'], empty, false],
+  ['pins', ['switchyard/v1-ipv6'], empty, true],
+  ['pins of a version to come', ['switchyard/v9-ipv4'], empty, true],
+  ['tables', [], ours, true],
+  ['the guard of its programs', [], { ...empty, stdout: 'table inet switchyard-ebpf-guard\n' }, true],
+  ['nothing, where only the nftables mode has tables', [], { ...empty, stdout: 'table inet switchyard\n' }, false],
+  ['perhaps something, where tables cannot be listed', [], { ...empty, exitCode: 1, stderr: 'not permitted' }, true],
+] as const)('a look finds %s', async (_, folders, tables, found) => {
+  const bpffs = await mkdtemp(join(tmpdir(), 'switchyard-bpffs-'));
+  try {
+    for (const folder of folders) await mkdir(join(bpffs, folder), { recursive: true });
+    expect(await mayEbpfStateBeThere({ ...host(tables), bpffs }, signal)).toBe(found);
+  } finally {
+    await rm(bpffs, { recursive: true });
+  }
 });

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { HostError, type IpFamily, seconds } from '@switchyard/core';
 import { commandFailed, isProgramMissing } from '@switchyard/host';
 import type { BackendHost } from '../backends.ts';
@@ -28,6 +29,31 @@ export async function removeEbpfState(place: EbpfPlace, signal: AbortSignal): Pr
     removals.push(await removalOf(() => cleanBackend('ebpf', backendHost, ipFamily, signal), signal));
   }
   return joinRemovals(removals);
+}
+
+/**
+ * As `removeEbpfState`, for a start of another mode, which most often follows none of the ebpf mode: its backend, large and slow to load,
+ * is loaded only where a look finds something of it.
+ */
+export async function removeLeftEbpfState(place: EbpfPlace, signal: AbortSignal): Promise<Removal> {
+  if ((await hasBpffs(place.backendHost)) && !(await mayEbpfStateBeThere(place.backendHost, signal)))
+    return nothingRemoved;
+  return await removeEbpfState(place, signal);
+}
+
+/** Whether pins or tables of the ebpf mode are there, or could not be looked for. Never throws but for an abort. */
+export async function mayEbpfStateBeThere(
+  { bpffs, runner }: Pick<BackendHost, 'bpffs' | 'runner'>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    const { listPins } = await import('@switchyard/native');
+    if (listPins(join(bpffs, 'switchyard')).length > 0) return true;
+    return (await ebpfTables({ runner }, signal)).length > 0;
+  } catch {
+    signal.throwIfAborted();
+    return true;
+  }
 }
 
 async function refuseUnseenPins({ backendHost }: EbpfPlace, signal: AbortSignal): Promise<Removal> {

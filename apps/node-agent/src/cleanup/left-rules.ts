@@ -14,7 +14,7 @@ import {
 import type { BackendHost } from '../backends.ts';
 import type { ProxyMode } from '../config/proxy-mode.ts';
 import { cleanBackend } from './clean-backend.ts';
-import { removeEbpfState } from './ebpf-state.ts';
+import { removeLeftEbpfState } from './ebpf-state.ts';
 import { removePlace } from './iptables-place.ts';
 import { removeNftTable } from './kube-proxy-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
@@ -54,7 +54,7 @@ export async function removeLeftRules(options: LeftRulesOptions, signal: AbortSi
       kubeProxy.push(await removalOf(() => removeNftTable(runner, ipFamily, signal), signal));
     }
   }
-  if (mode !== 'ebpf') ours.push(await removeEbpfState(options, signal));
+  if (mode !== 'ebpf') ours.push(await removeLeftEbpfState(options, signal));
   for (const place of iptablesPlaces(ipFamilies)) {
     if (mode === 'iptables' && (variant === undefined || place.variant === variant)) continue;
     const { isOurs, removal } = await removeFrom(place, options, signal);

@@ -70,6 +70,16 @@ why
   });
 
   test.each([
+    ['rules carry a pod', 'from=10.244.9.9', '10.96.0.11:80', /^ {2}sourceKept +the endpoint sees 10.244.9.9$/m],
+    ['also where it is said to be sent here', 'from=10.244.9.9&sent=here', '10.96.0.11:80', /^ {2}sourceKept /m],
+    ['a pod that no Service serves gets an ICMP error', 'from=10.244.9.9', '10.96.0.12:80', /ICMP error at once$/m],
+    ['a pod gets no answer from an unallocated cluster IP', 'from=10.244.9.9', '10.96.7.7:80', /gets no answer$/m],
+    ['sockets of the node are served', 'from=10.244.9.9&source=node', '10.96.0.11:80', /^ {2}sentBySocket /m],
+  ])("in the ebpf mode for the host's sockets alone, %s", async (_, who, to, expected) => {
+    expect((await explain(`?${who}&to=${to}`, { mode: 'ebpf', socketLb: 'host' })).body).toMatch(expected);
+  });
+
+  test.each([
     [
       'a VIP of policy Local, from outside',
       '?from=203.0.113.9&to=198.51.100.7:80',

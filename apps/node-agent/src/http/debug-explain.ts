@@ -73,17 +73,23 @@ function explainFlow(state: DebugState, table: ForwardingTable, query: ExplainQu
     protocol: query.protocol,
     destinationIsLocal: isOurs(query.to, addresses),
   };
-  const explanation = explain(table, flow, state.mode);
+  const served = { ...flow, isSentHere: isServedHere(state, flow) };
+  const explanation = explain(table, served, state.mode);
 
   const failed = state.status().families.get(table.ipFamily)?.failedServices;
   return {
     flow,
     sourceReason: source.reason,
     explanation,
-    isBySocket: isBySocket(flow, explanation, state.mode),
+    isBySocket: isBySocket(served, explanation, state.mode),
     failure: explanation.service === undefined ? undefined : failed?.get(explanation.service),
     summary: familySummary(state, table.ipFamily),
   };
+}
+
+/** Where only the host's sockets are served, what pods of this node send is for the rules, as what arrives from elsewhere. */
+function isServedHere({ socketLb }: DebugState, { from, isSentHere }: Flow): boolean | undefined {
+  return socketLb === 'host' && from !== 'node' ? false : isSentHere;
 }
 
 /** Of a cluster IP that nobody serves the socket is told, too. */

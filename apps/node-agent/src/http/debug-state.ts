@@ -13,6 +13,8 @@ export interface DebugState {
   readonly nodeName: NodeName;
   /** How the kernel is programmed: the modes answer some packets differently. */
   readonly mode: DataplaneMode;
+  /** Whose sockets the ebpf mode serves; see `EbpfConfig`. */
+  readonly socketLb: 'all' | 'host';
   /** Every family of this node, whether anything was applied to it or not. */
   readonly ipFamilies: readonly IpFamily[];
   /** What the kernel has, per family; see `Reconciler.tables`. */

@@ -76,6 +76,8 @@ export function tableOfFamily(ipFamily: IpFamily, more: Parameters<typeof tableO
 export interface DebugBenchOptions {
   /** Default: nftables. */
   readonly mode?: DataplaneMode;
+  /** Default: all. */
+  readonly socketLb?: 'all' | 'host';
   readonly tables?: ReadonlyMap<IpFamily, ForwardingTable>;
   readonly failed?: ReadonlyMap<ServicePortKey, Failure>;
   readonly family?: Partial<FamilyStatus>;
@@ -84,7 +86,12 @@ export interface DebugBenchOptions {
 
 /** A state of node n1 with both families applied. */
 export function debugState(options: DebugBenchOptions = {}): DebugState {
-  const { mode = 'nftables', failed = new Map(), dump = async () => '# IPv4: x\nfrontend x\n' } = options;
+  const {
+    mode = 'nftables',
+    socketLb = 'all',
+    failed = new Map(),
+    dump = async () => '# IPv4: x\nfrontend x\n',
+  } = options;
   const tables =
     options.tables ??
     new Map<IpFamily, ForwardingTable>([
@@ -104,6 +111,7 @@ export function debugState(options: DebugBenchOptions = {}): DebugState {
   return {
     nodeName: nodeName('n1'),
     mode,
+    socketLb,
     ipFamilies,
     tables: () => tables,
     status: () => ({
