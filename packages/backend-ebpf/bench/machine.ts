@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 import { type ForwardingTable, noopLogger, seconds, systemClock } from '@switchyard/core';
 import { findMount, mountBpffs } from '@switchyard/native';
 import { LinuxKernel } from '../src/kernel/linux-kernel.ts';
-import { defaultWireMarks } from '../src/wire/marks.ts';
 import { neededSizes } from '../src/maps/map-sizes.ts';
 import { ServiceWriter } from '../src/maps/service-writer.ts';
 import { Settings } from '../src/settings/settings.ts';
@@ -105,8 +104,6 @@ export async function loadSocketLb(
   const settings = new Settings({
     maps: () => maps,
     hostNetns: 0n, // sockets are pods'
-    serviceMark: defaultWireMarks.service,
-    rejectMark: defaultWireMarks.reject,
     udpSticky: seconds(60),
   });
   settings.apply(table);

@@ -40,7 +40,7 @@ export function assembleBackend(pieces: BackendPieces): EbpfBackend {
     kernel,
     maps,
     settings: [settings, addresses],
-    wire: () => (wire.isUsed() ? wire : undefined),
+    wire: async (signal) => ((await wire.isUsed(signal)) ? wire : undefined),
     clock,
     noteGone: (gone) => sockets.note(gone),
   });

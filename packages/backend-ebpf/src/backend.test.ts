@@ -6,12 +6,16 @@ import {
   type ForwardingTable,
   HostError,
   type IpFamily,
+  parseIp,
+  parsePort,
 } from '@switchyard/core';
 import { addressNumber, here, situation, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
+import type { MapSet } from './kernel/kernel.ts';
 import { dumpMaps } from './maps/dump.ts';
 import { openMemoryBackend } from './testing/memory-backend.ts';
 import { MemoryMachine } from './testing/memory-kernel.ts';
+import { pickOutcomes } from './testing/trace-packet.ts';
 
 const signal = new AbortController().signal;
 const vip = '198.51.100.7';
@@ -89,6 +93,24 @@ describe('what is written where', () => {
       await other.full(table);
       expect(await driven.backend.dump(signal)).toBe(await other.backend.dump(signal));
     }
+  });
+
+  test('a cluster IP outside of all service CIDRs, which comes by a difference, is guarded', async () => {
+    const elsewhere: Specs = { ...cart, far: { endpoints, clusterIps: ['10.200.0.10'] } };
+    const [before, after] = [cart, elsewhere].map((specs) => situation(specs, { serviceCidrs: ['10.96.0.0/16'] }));
+    const driven = await Driven.open('tc');
+    await driven.full(before as ForwardingTable);
+    const outcomes = () =>
+      pickOutcomes(driven.machine.mapsOf('IPv4') as MapSet, {
+        destination: parseIp('10.200.0.10'),
+        port: parsePort(81),
+        protocol: 'TCP',
+        from: 'pod',
+        client: { kind: 'networkNamespace', cookie: 2n },
+      });
+    expect(outcomes()).toEqual([{ kind: 'pass' }]);
+    await driven.next(after as ForwardingTable);
+    expect(outcomes()).toEqual([{ kind: 'reject' }]);
   });
 
   test('another instance finds all of it, and writes nothing', async () => {

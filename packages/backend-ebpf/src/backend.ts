@@ -27,8 +27,8 @@ import { RulesPart, type RulesShare } from './remainder/rules-part.ts';
 
 /** Who forwards what comes from outside. */
 export interface WireState extends AsyncDisposable {
-  /** Whether programs do. Asked anew for each full apply; throws `HostError` where that cannot be found out. */
-  isUsed(): boolean;
+  /** Whether programs do: found out when it is first asked. Rejects with `HostError` where it cannot be found out; then it is asked anew. */
+  isUsed(signal: AbortSignal): Promise<boolean>;
   /** Takes away what programs of the wire of any version left; in words. */
   remove(signal: AbortSignal): Promise<readonly string[]>;
 }
@@ -174,7 +174,7 @@ export class EbpfBackend implements DataplaneBackend {
     signal: AbortSignal,
   ): Promise<ApplyOutcome> {
     const { programs, kernel, wire } = this.#parts;
-    const share = wire.isUsed() ? 'remainder' : 'all';
+    const share = (await wire.isUsed(signal)) ? 'remainder' : 'all';
     const plan = known && this.#rules.knows(share) ? this.#rules.plan(table, diffTables(known, table)) : undefined;
     const early = await (plan ? this.#rules.before(plan, signal) : this.#addRules(table, share, signal));
     if (early?.status === 'failed') return early;

@@ -3,6 +3,7 @@ import type { DataplaneBackendFactory } from '@switchyard/core';
 import type { EbpfHost } from './host.ts';
 import { openEbpfBackend, ruleTableNames } from './open-backend.ts';
 import { probeMachine } from './probe.ts';
+import { wireFaults } from './wire-choice.ts';
 
 export * from './layouts.ts';
 export type { EbpfKernel, KernelFaults, MapSet, OpenedMaps } from './kernel/kernel.ts';
@@ -16,7 +17,12 @@ export type { EbpfHost, NorthSouth, SocketLb } from './host.ts';
 /** Sockets and uplinks served by BPF programs, the rest by rules of nftables. */
 export const ebpfBackend: DataplaneBackendFactory<EbpfHost> = {
   name: 'ebpf',
-  probe: async (host, signal) =>
-    probeMachine(host, await nftablesBackend.probe({ ...host, tableNames: ruleTableNames }, signal)),
+  probe: async (host, signal) => {
+    const [library, wire] = await Promise.all([
+      nftablesBackend.probe({ ...host, tableNames: ruleTableNames }, signal),
+      wireFaults(host, signal),
+    ]);
+    return probeMachine(host, { library, wire });
+  },
   open: (host, ipFamily, signal) => openEbpfBackend(host, ipFamily, signal),
 };

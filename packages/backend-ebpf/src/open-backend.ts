@@ -1,6 +1,6 @@
 import { nftablesBackend } from '@switchyard/backend-nftables';
 import { type Clock, type DataplaneBackend, type IpFamily, type Millis, seconds, systemClock } from '@switchyard/core';
-import { netnsCookie, probeBpf } from '@switchyard/native';
+import { netnsCookie } from '@switchyard/native';
 import { assembleBackend, type BackendPieces } from './assemble-backend.ts';
 import type { EbpfHost } from './host.ts';
 import { LinuxKernel } from './kernel/linux-kernel.ts';
@@ -8,11 +8,11 @@ import { PinFolders } from './kernel/pin-folders.ts';
 import { layoutVersion } from './layouts.ts';
 import { NodeAddresses } from './node-addresses/node-addresses.ts';
 import { OpenMapSet } from './open-map-set.ts';
-import { cgroupOf, chooseWire } from './probe.ts';
+import { cgroupOf } from './probe.ts';
 import type { SettingsPart } from './programs.ts';
 import { Settings } from './settings/settings.ts';
 import { StaleSockets } from './stale-sockets/stale-sockets.ts';
-import { defaultWireMarks } from './wire/marks.ts';
+import { chooseWire } from './wire-choice.ts';
 import { WireHolder } from './wire-holder.ts';
 
 /** Names of the nft table with what programs do not carry: beside those of the nftables mode, which may forward at the same time. */
@@ -61,11 +61,12 @@ interface Surroundings {
 function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHolder {
   const { logger, runner, interfaces, bpffs, netns } = host;
   let isUsed: boolean | undefined;
-  const choose = (): boolean => {
-    const choice = chooseWire(host, probeBpf());
-    logger.info('what comes from outside is forwarded', { ipFamily, by: choice });
-    if (choice.kind === 'tc') logger.info(unservedPods, { ipFamily, interfaces });
-    return choice.kind === 'tc';
+  const choose = async (signal: AbortSignal): Promise<boolean> => {
+    const { kind, why } = await chooseWire(host, signal);
+    const by = kind === 'tc' ? 'programs' : 'rules';
+    logger.info('what comes from outside is forwarded', { ipFamily, by, northSouth: host.northSouth, why });
+    if (kind === 'tc') logger.info(unservedPods, { ipFamily, interfaces });
+    return kind === 'tc';
   };
   return new WireHolder({
     ipFamily,
@@ -75,17 +76,15 @@ function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHo
     runner,
     interfaces,
     pinFolder: new PinFolders({ bpffs, ipFamily, version: layoutVersion }).links,
-    isUsed: () => (isUsed ??= choose()),
+    isUsed: async (signal) => (isUsed ??= await choose(signal)),
     ...(netns === undefined ? {} : { netns }),
   });
 }
 
 /** The cookie of the node's namespace is asked for when it is needed. */
 function settingsOf({ netns }: EbpfHost, maps: OpenMapSet): SettingsPart {
-  const { service: serviceMark, reject: rejectMark } = defaultWireMarks;
   let settings: Settings | undefined;
-  const get = (): Settings =>
-    (settings ??= new Settings({ maps: maps.get, hostNetns: netnsCookie(netns), serviceMark, rejectMark, udpSticky }));
+  const get = (): Settings => (settings ??= new Settings({ maps: maps.get, hostNetns: netnsCookie(netns), udpSticky }));
   return {
     apply: (table) => get().apply(table),
     applyServices: (upserted) => get().applyServices(upserted),

@@ -1,11 +1,12 @@
 import { existsSync, readFileSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BackendCapabilities, HostError, messageOf, millis, type ProbeResult } from '@switchyard/core';
-import { type BpfAbilityName, type BpfProbe, findMount, isBpffs, probeBpf } from '@switchyard/native';
+import { type BpfProbe, findMount, isBpffs, probeBpf } from '@switchyard/native';
 import type { EbpfHost } from './host.ts';
 import { findOtherPrograms, refusalText } from './kernel/other-load-balancers.ts';
 import { objectFile } from './kernel/object-files.ts';
 import { ourPrograms } from './kernel/our-programs.ts';
+import { missingAbilities, type Need } from './missing-abilities.ts';
 
 /** The machine, as far as a probe asks it; tests have their own. */
 export interface ProbedMachine {
@@ -24,40 +25,28 @@ export interface ProbedMachine {
 }
 
 /** What is needed, and what an operator can do about it where it is missing. */
-const needs: readonly (readonly [ability: BpfAbilityName, text: string])[] = [
+const needs: readonly Need[] = [
   ['mmap', 'memory-mapped BPF arrays (Linux 5.5)'],
   ['socketHooks', 'BPF programs at sockets (Linux 5.7 with CONFIG_CGROUP_BPF)'],
   ['getpeername', 'BPF programs at getpeername (Linux 5.8)'],
   ['netnsCookie', 'cookies of network namespaces (Linux 5.14)'],
 ];
-const wireNeeds: readonly (readonly [ability: BpfAbilityName, text: string])[] = [
-  ['tc', 'BPF programs at network interfaces (CONFIG_NET_CLS_BPF)'],
-  [
-    'conntrackNat',
-    'connection tracking for BPF programs (Linux 6.1.2, CONFIG_DEBUG_INFO_BTF and CONFIG_DEBUG_INFO_BTF_MODULES)',
-  ],
-];
 
-/** Whether programs forward what comes from outside, and if not, why not. */
-export type WireChoice = { readonly kind: 'tc' } | { readonly kind: 'nftables'; readonly why: string };
-
-/**
- * Who forwards what comes from outside, as the host asks for it and the kernel can. Where only the host's own sockets are served,
- * rules have to be there for all pods, and so they are for the outside as well.
- */
-export function chooseWire(
-  { northSouth, socketLb }: Pick<EbpfHost, 'northSouth' | 'socketLb'>,
-  probe: BpfProbe,
-): WireChoice {
-  if (northSouth === 'nftables') return { kind: 'nftables', why: 'as asked for' };
-  if (socketLb === 'host') return { kind: 'nftables', why: 'pods are served by rules' };
-  const [first] = northSouth === 'auto' ? missing(wireNeeds, probe) : [];
-  return first === undefined ? { kind: 'tc' } : { kind: 'nftables', why: first };
+/** What was found out elsewhere. */
+export interface ProbedParts {
+  /** What the nftables backend says of itself. */
+  readonly library: ProbeResult;
+  /** As `wireFaults`. */
+  readonly wire: readonly string[];
 }
 
-/** Whether this machine can run the backend: found out by trying. `library` is what the nftables backend says of itself. */
-export function probeMachine(host: EbpfHost, library: ProbeResult, machine: ProbedMachine = linux): ProbeResult {
-  const reasons = [...faultsOf(host, machine), ...(library.status === 'usable' ? [] : library.reasons)];
+/** Whether this machine can run the backend: found out by trying. */
+export function probeMachine(
+  host: EbpfHost,
+  { library, wire }: ProbedParts,
+  machine: ProbedMachine = linux,
+): ProbeResult {
+  const reasons = [...faultsOf(host, wire, machine), ...(library.status === 'usable' ? [] : library.reasons)];
   if (reasons.length > 0 || library.status === 'unusable') return { status: 'unusable', reasons };
   return { status: 'usable', capabilities: capabilitiesOf(library.capabilities) };
 }
@@ -67,7 +56,7 @@ export function capabilitiesOf(library: BackendCapabilities): BackendCapabilitie
   return { ...library, usesKernelConntrack: true, minSyncPeriod: millis(0) };
 }
 
-function faultsOf(host: EbpfHost, machine: ProbedMachine): readonly string[] {
+function faultsOf(host: EbpfHost, wire: readonly string[], machine: ProbedMachine): readonly string[] {
   let probe: BpfProbe;
   try {
     probe = machine.probe();
@@ -81,23 +70,7 @@ function faultsOf(host: EbpfHost, machine: ProbedMachine): readonly string[] {
       'this process may not use BPF: run it as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN stands for the last two)';
     return [`${who}; the kernel said: ${maps.reason}`];
   }
-  const asked = host.northSouth === 'tc' ? wireFaults(host, probe) : [];
-  return [...missing(needs, probe), ...asked, ...placeFaults(host, machine, probe), ...objectFaults(machine)];
-}
-
-function wireFaults({ socketLb }: EbpfHost, probe: BpfProbe): readonly string[] {
-  const instead = 'use --switchyard-ebpf-north-south=auto or nftables';
-  if (socketLb === 'host') {
-    return [`--switchyard-ebpf-socket-lb=host leaves pods to rules, which tc does not have: ${instead}`];
-  }
-  return missing(wireNeeds, probe).map((text) => `${text}: ${instead}`);
-}
-
-function missing(list: typeof needs, { abilities }: BpfProbe): readonly string[] {
-  return list.flatMap(([name, text]) => {
-    const ability = abilities[name];
-    return ability.status === 'usable' ? [] : [`the kernel lacks ${text} (${ability.reason})`];
-  });
+  return [...missingAbilities(needs, probe), ...wire, ...placeFaults(host, machine, probe), ...objectFaults(machine)];
 }
 
 function placeFaults(

@@ -36,8 +36,8 @@ export interface ProgramsOptions {
   readonly kernel: EbpfKernel;
   readonly maps: OpenMapSet;
   readonly settings: readonly SettingsPart[];
-  /** Undefined where rules forward what comes from outside. */
-  readonly wire: () => WirePart | undefined;
+  /** Undefined where rules forward what comes from outside. Rejects with `HostError` where that cannot be found out. */
+  readonly wire: (signal: AbortSignal) => Promise<WirePart | undefined>;
   readonly clock: Clock;
   /** Told of endpoints that no change names any more. */
   readonly noteGone: (gone: WriteResult['gone']) => void;
@@ -162,6 +162,7 @@ export class Programs {
   }
 
   async #ensureWire(signal: AbortSignal): Promise<number> {
-    return (await this.#options.wire()?.ensure(signal)) ?? 0;
+    const wire = await this.#options.wire(signal);
+    return (await wire?.ensure(signal)) ?? 0;
   }
 }

@@ -9,8 +9,8 @@ import { WirePath, type WirePathOptions } from './wire/wire-path.ts';
 export interface WireHolderOptions extends Omit<WirePathOptions, 'maps'> {
   readonly maps: OpenMapSet;
   readonly clock: Clock;
-  /** Throws `HostError` where it cannot be found out. */
-  readonly isUsed: () => boolean;
+  /** Rejects with `HostError` where it cannot be found out. */
+  readonly isUsed: (signal: AbortSignal) => Promise<boolean>;
 }
 
 /** The wire path over the maps that are open: made when it is first needed, taken along when maps grow. */
@@ -27,8 +27,8 @@ export class WireHolder implements Wire {
     this.#options = options;
   }
 
-  isUsed(): boolean {
-    return this.#options.isUsed();
+  isUsed(signal: AbortSignal): Promise<boolean> {
+    return this.#options.isUsed(signal);
   }
 
   /** As `WirePath.ensure`. */

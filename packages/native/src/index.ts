@@ -7,6 +7,7 @@ export * from './netlink/constants.ts';
 export * from './netlink/message-writer.ts';
 export * from './netlink/read-messages.ts';
 export { addressChanges, type AddressWatchOptions } from './addresses.ts';
+export { addressFamilies, type Device, type DeviceAddress, DeviceReader } from './device-reader.ts';
 export { localAddresses, type LocalAddressOptions } from './local-addresses.ts';
 export { trimMemory } from './trim-memory.ts';
 export {
@@ -41,4 +42,4 @@ export { type IteratorOptions, runIterator } from './bpf/iterators.ts';
 export { enableRunStats } from './bpf/run-statistics.ts';
 export { interfaceIndex, netnsCookie } from './bpf/namespaces.ts';
 export { findMount, isBpffs, mountBpffs } from './bpf/mounts.ts';
-export { type BpfAbility, type BpfAbilityName, type BpfProbe, probeBpf } from './bpf/probe.ts';
+export { type BpfAbility, type BpfAbilityName, type BpfProbe, hasSetRetval, probeBpf } from './bpf/probe.ts';

@@ -5,6 +5,8 @@ const roundTime = 800;
 /** But no more than this share of a CPU is spent: rounds that cost more take longer, up to a limit. */
 const maxShare = 0.02;
 const longestRound = 2500;
+/** What so many rounds cost is known. */
+const remembered = 8;
 /** Parts are done one after the other for so long: waking up costs as much as several of them. */
 const stint = 2;
 /** Between two stints others run. Short, because what is wrong may be known at the end of the round only. */
@@ -16,8 +18,8 @@ export class Pace {
   #roundBegan = 0;
   #stintBegan = 0;
   #spent = 0;
-  /** By the round before. */
-  #spentBefore = Infinity;
+  /** By the last rounds. */
+  readonly #recent: number[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -46,9 +48,10 @@ export class Pace {
   afterRound(): Millis {
     const now = this.#clock.monotonic();
     this.#spent += now - this.#stintBegan;
-    // On a busy machine a stint takes long because others run: the cheaper of two rounds says more about what they cost.
-    const cost = Math.min(this.#spent, this.#spentBefore);
-    this.#spentBefore = this.#spent;
+    // On a busy machine a stint takes long because others run: the cheapest of some rounds says most about what they cost.
+    this.#recent.push(this.#spent);
+    if (this.#recent.length > remembered) this.#recent.shift();
+    const cost = Math.min(...this.#recent);
     const rest = Math.min(Math.max(roundTime, cost / maxShare), longestRound) - (now - this.#roundBegan);
     return millis(Math.max(pause, rest));
   }

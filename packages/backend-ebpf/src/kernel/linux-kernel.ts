@@ -7,6 +7,7 @@ import {
   type BpfProgram,
   type CgroupHook,
   createMap,
+  hasSetRetval,
   isBpffs,
   loadBpfObject,
   mountBpffs,
@@ -207,7 +208,11 @@ export class LinuxKernel implements EbpfKernel {
     const hooks: readonly string[] = hooksOf[ipFamily];
     return loadBpfObject(object, {
       maps: new Map(Object.entries(maps)),
-      constants: { family: ipFamily === 'IPv4' ? 4 : 6, socket_scope: socketLb === 'host' ? 1 : 0 },
+      constants: {
+        family: ipFamily === 'IPv4' ? 4 : 6,
+        socket_scope: socketLb === 'host' ? 1 : 0,
+        has_set_retval: hasSetRetval() ? 1 : 0,
+      },
       skip: hooksOf.IPv4.filter((hook) => !hooks.includes(hook)),
     });
   }

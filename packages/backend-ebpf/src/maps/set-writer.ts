@@ -197,7 +197,7 @@ export class SetWriter {
     const places = this.#places[set];
     const { ids } = this.#finder;
     for (let index = 0; index < range.count; index++) {
-      slots.prepare(range.base + index, service, ids[places[index] ?? 0] ?? noId);
+      slots.set(range.base + index, service, ids[places[index] ?? 0] ?? noId);
     }
     this.#state.select(service, set, range);
   }

@@ -4,7 +4,7 @@ import { offsetOf } from '../layouts.ts';
 import { addressBytes } from './address-bytes.ts';
 import { encodeConfiguration, planWrites, wordCount } from './configuration.ts';
 
-const constants = { hostNetns: 77n, serviceMark: 0x10, rejectMark: 0x20, udpSticky: seconds(60) };
+const constants = { hostNetns: 77n, udpSticky: seconds(60) };
 
 function encode(
   cidrs: readonly string[],
@@ -45,10 +45,8 @@ describe('encodeConfiguration', () => {
     const at = (field: Parameters<typeof offsetOf<'configuration'>>[1]): number => offsetOf('configuration', field);
     expect({
       hostNetns: view.getBigUint64(at('host_netns'), true),
-      serviceMark: view.getUint32(at('service_mark'), true),
-      rejectMark: view.getUint32(at('reject_mark'), true),
       udpSticky: view.getUint32(at('udp_sticky_seconds'), true),
-    }).toEqual({ hostNetns: 77n, serviceMark: 0x10, rejectMark: 0x20, udpSticky: 60 });
+    }).toEqual({ hostNetns: 77n, udpSticky: 60 });
   });
 
   test.each([

@@ -6,10 +6,6 @@ import { guardSize, guardSlots, offGuard, placeGuards } from './guard-slots.ts';
 export interface ConfigurationConstants {
   /** Cookie of the host network namespace. */
   readonly hostNetns: bigint;
-  /** Mark of a packet that is for a service: one bit. */
-  readonly serviceMark: number;
-  /** Mark of a packet to be refused: another bit. */
-  readonly rejectMark: number;
   /** How long an unconnected UDP socket keeps its endpoint; whole seconds. */
   readonly udpSticky: Millis;
 }
@@ -44,8 +40,6 @@ export function encodeConfiguration(
   view.setUint8(at('pod_class'), settings.hasPodDetector ? sourceClassIndex.pod : sourceClassIndex.outside);
   view.setUint8(at('guards'), guards.count);
   view.setUint8(at('guard_all'), guards.isAnywhere || settings.hasClusterIpsElsewhere ? 1 : 0);
-  view.setUint32(at('service_mark'), constants.serviceMark, true);
-  view.setUint32(at('reject_mark'), constants.rejectMark, true);
   view.setUint32(at('udp_sticky_seconds'), Math.round(constants.udpSticky / 1000), true);
   bytes.set(guards.bytes, guardsAt);
   return words;

@@ -15,7 +15,6 @@ import { ruleTableNames, udpSticky } from '../open-backend.ts';
 import { OpenMapSet } from '../open-map-set.ts';
 import { Settings } from '../settings/settings.ts';
 import { StaleSockets } from '../stale-sockets/stale-sockets.ts';
-import { defaultWireMarks } from '../wire/marks.ts';
 import type { MemoryMachine } from './memory-kernel.ts';
 
 /** A machine without a kernel, as a backend sees it. */
@@ -46,7 +45,6 @@ export async function openMemoryBackend(
   const maps = new OpenMapSet();
   const users = { ipFamily, maps: maps.get, clock, logger };
   const nft = { runner, logger, transport: 'cli', clock, tableNames: ruleTableNames } as const;
-  const { service: serviceMark, reject: rejectMark } = defaultWireMarks;
   return assembleBackend({
     ipFamily,
     clock,
@@ -55,7 +53,7 @@ export async function openMemoryBackend(
     kernel: machine.openKernel(ipFamily),
     wire: { ...memoryWire(northSouth === 'tc'), ...wire },
     rules: await nftablesBackend.open(nft, ipFamily, signal),
-    settings: new Settings({ maps: maps.get, hostNetns: memoryHostNetns, serviceMark, rejectMark, udpSticky }),
+    settings: new Settings({ maps: maps.get, hostNetns: memoryHostNetns, udpSticky }),
     addresses: new NodeAddresses({ ...users, read: () => addresses.filter((ip) => ipFamilyOf(ip) === ipFamily) }),
     sockets: new StaleSockets({ ...users, namespaces: () => [] }),
   });
@@ -64,7 +62,7 @@ export async function openMemoryBackend(
 /** There are no devices to attach to; what matters is who carries what. */
 function memoryWire(isUsed: boolean): Wire {
   return {
-    isUsed: () => isUsed,
+    isUsed: async () => isUsed,
     ensure: async () => 0,
     findFaults: async () => [],
     follow: async () => undefined,

@@ -1,12 +1,13 @@
+import type { Device, DeviceAddress } from '@switchyard/native';
 import { describe, expect, test } from 'vitest';
 import { anyDevice, chooseUplinks, masqueradeAddresses, type Network } from './devices.ts';
-import type { Device, DeviceAddress } from './rtnetlink.ts';
 
 const device = (index: number, name: string, kind = '', more: Partial<Device> = {}): Device => ({
   index,
   name,
   kind,
   isLoopback: false,
+  isUp: true,
   master: 0,
   hardwareAddress: `02000000000${index}`,
   ...more,
@@ -16,7 +17,15 @@ const device = (index: number, name: string, kind = '', more: Partial<Device> = 
 function address(on: number, cidr: string, more: Partial<DeviceAddress> = {}): DeviceAddress {
   const [ip = '', length = ''] = cidr.split('/');
   const bytes = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...ip.split('.').map(Number));
-  return { device: on, address: bytes, prefixLength: Number(length), isGlobal: true, isSecondary: false, ...more };
+  return {
+    device: on,
+    address: bytes,
+    prefixLength: Number(length),
+    isGlobal: true,
+    isSecondary: false,
+    isInUse: true,
+    ...more,
+  };
 }
 
 const isPod = (bytes: Uint8Array): boolean => bytes[12] === 10 && bytes[13] === 244;

@@ -1,6 +1,5 @@
 import type { IpFamily } from '@switchyard/core';
-import { openNetlinkSocket } from '@switchyard/native';
-import { addressFamilies, type Device, type DeviceAddress, DeviceReader } from './rtnetlink.ts';
+import { addressFamilies, type Device, type DeviceAddress, DeviceReader, openNetlinkSocket } from '@switchyard/native';
 
 /** What of a network namespace decides where the program is attached and as whom packets are masqueraded. */
 export interface Network {

@@ -22,6 +22,7 @@ const network = (...addresses: readonly (readonly [device: number, address: Uint
     prefixLength: 24,
     isGlobal: true,
     isSecondary: false,
+    isInUse: true,
   })),
   defaultDevice: 2,
 });

@@ -2,9 +2,8 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type IpFamily, HostError, type Logger, seconds } from '@switchyard/core';
 import { type CommandRunner, isProgramMissing } from '@switchyard/host';
-import { detachClsact, NativeMissingError, openNetlinkSocket } from '@switchyard/native';
+import { DeviceReader, detachClsact, NativeMissingError, openNetlinkSocket } from '@switchyard/native';
 import { guardTable, isChainOf, removalScript } from './guard-rules.ts';
-import { DeviceReader } from './rtnetlink.ts';
 import { detachPinned, filterPriorities, pinPrefix } from './uplink-programs.ts';
 
 /** Where the wire path may have left something. */

@@ -2,6 +2,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { IpFamily, Logger } from '@switchyard/core';
 import {
+  type Device,
   attachTc,
   type BpfLink,
   type BpfProgram,
@@ -17,7 +18,6 @@ import {
   unpin,
 } from '@switchyard/native';
 import { isSameProgram } from '../kernel/same-program.ts';
-import type { Device } from './rtnetlink.ts';
 
 /** Where programs are attached, and where links are pinned. */
 export interface UplinkOptions {

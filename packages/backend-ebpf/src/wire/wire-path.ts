@@ -1,6 +1,6 @@
 import { type Clock, InvariantError, type IpFamily, millis, seconds, systemClock, untilBeat } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import { type BpfObject, type BpfProgram, loadBpfObject } from '@switchyard/native';
+import { type BpfObject, type BpfProgram, type Device, loadBpfObject } from '@switchyard/native';
 import type { MapSet } from '../kernel/kernel.ts';
 import { objectFile } from '../kernel/object-files.ts';
 import { DeviceEvents } from './device-events.ts';
@@ -9,7 +9,6 @@ import { GuardTable } from './guard-table.ts';
 import { checkMarks, defaultWireMarks, type WireMarks } from './marks.ts';
 import { masqueradeFaults, podAddresses, writeMasqueradeAddresses } from './map-content.ts';
 import { removeWire } from './remove-wire.ts';
-import type { Device } from './rtnetlink.ts';
 import { type UplinkOptions, UplinkPrograms } from './uplink-programs.ts';
 
 /** Where the wire path is, and over which maps. */

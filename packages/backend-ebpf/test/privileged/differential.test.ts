@@ -37,8 +37,6 @@ class Bench implements Disposable {
   readonly #settings = new Settings({
     maps: () => this.maps,
     hostNetns: 1n,
-    serviceMark: 1,
-    rejectMark: 2,
     udpSticky: millis(60_000),
   });
   readonly #written = new WrittenMaps(this.program.maps);

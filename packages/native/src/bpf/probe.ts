@@ -71,6 +71,11 @@ export function probeBpf(): BpfProbe {
   };
 }
 
+/** Whether a hook can answer with another error than EPERM (Linux 5.18): `setRetval` of `probeBpf` alone, in some milliseconds. */
+export function hasSetRetval(): boolean {
+  return attempt(() => tryProgram('hooks', 'set_retval')).status === 'usable';
+}
+
 const hash: BpfMapShape = {
   name: 'swy_probe',
   type: 'hash',

@@ -1,23 +1,24 @@
 import { HostError } from '@switchyard/core';
+import { NativeError } from './native-error.ts';
+import { NLM_F, NLMSG } from './netlink/constants.ts';
+import { MessageWriter } from './netlink/message-writer.ts';
 import {
-  MessageWriter,
-  NativeError,
   type NetlinkMessage,
-  type NetlinkSocket,
-  NLM_F,
-  NLMSG,
   readAttributes,
   readErrno,
   readMessages,
   readText,
   readUint32,
-} from '@switchyard/native';
+} from './netlink/read-messages.ts';
+import type { NetlinkSocket } from './netlink-socket.ts';
 
-/** A network device, as far as it matters here. */
+/** A network device. */
 export interface Device {
   readonly index: number;
   readonly name: string;
   readonly isLoopback: boolean;
+  /** With or without a carrier. */
+  readonly isUp: boolean;
   /** `veth`, `bridge`, `vlan`; empty for hardware. */
   readonly kind: string;
   /** Index of the bridge or bond that it is a port of; 0 where there is none. */
@@ -37,13 +38,15 @@ export interface DeviceAddress {
   readonly isGlobal: boolean;
   /** Not the first of its subnet (IPv4), not to be used for new connections or not yet (IPv6). */
   readonly isSecondary: boolean;
+  /** The kernel answers it: not an IPv6 one that is looked for among the neighbours yet, or was found there. */
+  readonly isInUse: boolean;
 }
 
 /** `AF_INET`, `AF_INET6`. */
 export const addressFamilies = { IPv4: 2, IPv6: 10 } as const;
 
 const requests = { getLink: 18, getAddress: 22, getRoute: 26 } as const;
-const flags = { loopback: 0x8 } as const;
+const flags = { up: 0x1, loopback: 0x8 } as const;
 const linkAttributes = { hardwareAddress: 1, name: 3, master: 10, info: 18, kind: 1, extendedMask: 29 } as const;
 const addressAttributes = { address: 1, local: 2, flags: 8 } as const;
 const routeAttributes = { destination: 1, device: 4 } as const;
@@ -86,8 +89,10 @@ export class DeviceReader {
           if (inner.type === linkAttributes.kind) kind = readText(bytes, inner.start, inner.end);
         }
       }
-      const isLoopback = (readUint32(bytes, start + 8) & flags.loopback) !== 0;
-      return { index: readUint32(bytes, start + 4), name, kind, isLoopback, master, hardwareAddress };
+      const bits = readUint32(bytes, start + 8);
+      const isLoopback = (bits & flags.loopback) !== 0;
+      const isUp = (bits & flags.up) !== 0;
+      return { index: readUint32(bytes, start + 4), name, kind, isLoopback, isUp, master, hardwareAddress };
     });
   }
 
@@ -107,6 +112,7 @@ export class DeviceReader {
         }
         if (type === addressAttributes.flags) more = readUint32(bytes, from);
       }
+      if (address.length === 0) return undefined; // a device of its own kind has none
       const unusable = addressFlags.failed | addressFlags.deprecated | addressFlags.tentative;
       const isSecondary = (more & (family === addressFamilies.IPv4 ? addressFlags.secondary : unusable)) !== 0;
       return {
@@ -115,6 +121,7 @@ export class DeviceReader {
         prefixLength: bytes[start + 1] ?? 0,
         isGlobal: bytes[start + 3] === 0,
         isSecondary,
+        isInUse: (more & (addressFlags.failed | addressFlags.tentative)) === 0,
       };
     });
   }
@@ -158,7 +165,7 @@ export class DeviceReader {
       if (isWhole) return found;
     }
     const text = `cannot list network devices: they changed during each of ${attempts} attempts; will be tried again`;
-    throw new HostError('ebpf.devices.busy', text);
+    throw new HostError('route.busy', text);
   }
 
   #ask(type: number, more: number, body: () => void): void {
@@ -175,7 +182,7 @@ export class DeviceReader {
       const length = this.#socket.receive(this.#buffer);
       if (length === undefined) {
         const text = 'cannot list network devices: the kernel ended an answer in the middle; will be tried again';
-        throw new HostError('ebpf.devices.noAnswer', text);
+        throw new HostError('route.unfinished', text);
       }
       const bytes = this.#buffer.subarray(0, length);
       for (const message of readMessages(bytes)) {
