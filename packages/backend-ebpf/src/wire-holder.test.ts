@@ -17,7 +17,7 @@ function unusedWire(clock: ManualClock): WireHolder {
     interfaces: [],
     pinFolder: '/nowhere',
   } as const;
-  return new WireHolder({ ...place, clock, maps, isUsed: () => false });
+  return new WireHolder({ ...place, clock, maps, isUsed: async () => false });
 }
 
 test('a wire that nobody uses wakes nobody, and is followed once it is there', async () => {
