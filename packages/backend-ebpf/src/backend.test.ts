@@ -290,4 +290,22 @@ describe('removal', () => {
     expect(driven.machine.isAttached('IPv4')).toBe(true);
     expect(driven.rules()).toEqual(['10.96.0.11 . sctp . 80']);
   });
+
+  test('of an unused wire goes on until there was nothing, and a clean-up looks all the same', async () => {
+    const found = [['a program'], [], ['what came later']];
+    let looks = 0;
+    const remove = async () => found[looks++] ?? [];
+    const host = {
+      machine: new MemoryMachine(),
+      runner: new FakeNft(),
+      northSouth: 'nftables',
+      addresses: [],
+    } as const;
+    const backend = await openMemoryBackend({ ...host, wire: { remove } }, 'IPv4', signal);
+    for (const expected of [1, 2, 2, 2]) {
+      await backend.apply({ table: situation(cart), scope: { kind: 'full' } }, signal);
+      expect(looks).toBe(expected);
+    }
+    expect(await backend.cleanup(signal)).toContain('what came later');
+  });
 });

@@ -69,6 +69,8 @@ export class EbpfBackend implements DataplaneBackend {
   readonly #rules: RulesPart;
   /** What the kernel has; undefined when that is not known. */
   #known: ForwardingTable | undefined;
+  /** The last look for programs of an unused wire found none. */
+  #isWireGone = false;
 
   constructor(parts: EbpfParts) {
     this.ipFamily = parts.ipFamily;
@@ -186,9 +188,21 @@ export class EbpfBackend implements DataplaneBackend {
     const outcome = mergeOutcomes(written, [early, late]);
     if (outcome.status === 'failed') return outcome;
     // Only now programs of the wire may go: rules forward what comes from outside, all of it.
-    const removed = share === 'all' ? (await wire.remove(signal)).length : 0;
+    const removed = share === 'all' ? await this.#removeWire(signal) : 0;
+    if (share !== 'all') this.#isWireGone = false;
     const writes = outcome.writes + removed + (await kernel.removeOtherVersions(signal));
     return { ...outcome, writes };
+  }
+
+  /**
+   * What another process left goes, such as an agent of another configuration. While something was found it is looked again: that
+   * process may still run for a moment, and heal what it believes to be its own. Returns how much went.
+   */
+  async #removeWire(signal: AbortSignal): Promise<number> {
+    if (this.#isWireGone) return 0;
+    const removed = await this.#parts.wire.remove(signal);
+    this.#isWireGone = removed.length === 0;
+    return removed.length;
   }
 
   /** Nobody remembers who carries what: where programs are about to leave something to rules, these have it first. */

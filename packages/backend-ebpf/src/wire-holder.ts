@@ -1,4 +1,4 @@
-import { type Clock, type Millis, millis } from '@switchyard/core';
+import type { Clock } from '@switchyard/core';
 import type { Wire } from './assemble-backend.ts';
 import type { MapSet } from './kernel/kernel.ts';
 import type { OpenMapSet } from './open-map-set.ts';
@@ -13,9 +13,6 @@ export interface WireHolderOptions extends Omit<WirePathOptions, 'maps'> {
   readonly isUsed: (signal: AbortSignal) => Promise<boolean>;
 }
 
-/** So often it is asked whether there is a wire path by now. */
-const idle: Millis = millis(100);
-
 /** The wire path over the maps that are open: made when it is first needed, taken along when maps grow. */
 export class WireHolder implements Wire {
   readonly #options: WireHolderOptions;
@@ -23,6 +20,8 @@ export class WireHolder implements Wire {
   #maps: MapSet | undefined;
   /** Of following the path there is now. */
   #end = new AbortController();
+  /** Who follows and waits for a path. */
+  readonly #waiting = new Set<() => void>();
 
   constructor(options: WireHolderOptions) {
     this.#options = options;
@@ -36,6 +35,7 @@ export class WireHolder implements Wire {
   async ensure(signal: AbortSignal): Promise<number> {
     const maps = this.#options.maps.get();
     const path = (this.#path ??= new WirePath({ ...this.#options, maps }));
+    for (const wake of this.#waiting) wake();
     const moved = this.#maps === undefined || this.#maps === maps ? 0 : await path.useMaps(maps, signal);
     this.#maps = maps;
     return moved + (await path.ensure(signal));
@@ -50,7 +50,7 @@ export class WireHolder implements Wire {
   async follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const path = this.#path;
-      if (path === undefined) await this.#options.clock.sleep(idle, signal).catch(() => undefined);
+      if (path === undefined) await this.#untilMade(signal);
       else await path.follow(AbortSignal.any([signal, this.#end.signal]));
     }
   }
@@ -66,6 +66,17 @@ export class WireHolder implements Wire {
     const path = this.#path;
     this.#forget();
     await path?.[Symbol.asyncDispose]();
+  }
+
+  /** Resolves when there is a path, or when aborted. */
+  async #untilMade(signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = (): void => resolve();
+    this.#waiting.add(wake);
+    signal.addEventListener('abort', wake, { once: true });
+    await promise;
+    signal.removeEventListener('abort', wake);
+    this.#waiting.delete(wake);
   }
 
   #forget(): void {

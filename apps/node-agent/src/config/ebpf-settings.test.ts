@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Config, loadConfig, parseConfig } from '../config.ts';
 import type { EbpfConfig } from './run-config.ts';
+import { configzDocument } from './documents.ts';
 import { ConfigFolder } from './testing/config-folder.ts';
 
 const defaults: EbpfConfig = {
@@ -29,12 +30,12 @@ test('each has a field in our own file, over which its flag wins', async () => {
   await using folder = await ConfigFolder.create();
   const text = `apiVersion: switchyard.dev/v1alpha1
 kind: SwitchyardConfiguration
-ebpf: { cgroup: /c, bpffs: /b, interfaces: [eth1], northSouth: tc, socketLB: host }
+ebpf: { cgroup: /c, bpffs: /b, interfaces: [eth1], northSouth: nftables, socketLB: host }
 `;
   const file = await folder.write('switchyard.yaml', text);
   const args = ['--kubeconfig=/k', '--proxy-mode=ebpf', `--switchyard-config=${file}`, '--switchyard-ebpf-bpffs=/d'];
   expect(await loadConfig(args, {})).toMatchObject({
-    ebpf: { cgroup: '/c', bpffs: '/d', interfaces: ['eth1'], northSouth: 'tc', socketLb: 'host' },
+    ebpf: { cgroup: '/c', bpffs: '/d', interfaces: ['eth1'], northSouth: 'nftables', socketLb: 'host' },
   });
 });
 
@@ -48,6 +49,21 @@ test.each([
 ] as const)('%s is refused, in any mode', (flag, message) => {
   expect(() => run(flag)).toThrow(message);
   expect(() => run(flag, '--proxy-mode=nftables')).toThrow(message);
+});
+
+test('sockets of the host alone and no rules for pods are refused, where the mode reads it', () => {
+  const args = ['--switchyard-ebpf-socket-lb=host', '--switchyard-ebpf-north-south=tc'];
+  expect(() => run(...args)).toThrow(/ebpf\.socketLB .*"host": leaves pods to rules, .* use auto or nftables there/);
+  expect(run(...args, '--proxy-mode=nftables')).toMatchObject({ mode: 'nftables' });
+  expect(run('--switchyard-ebpf-north-south=tc')).toMatchObject({ ebpf: { northSouth: 'tc' } });
+});
+
+test('the effective configuration tells all of them, given or not', () => {
+  const config = run('--switchyard-ebpf-interfaces=eth0,bond*', '--switchyard-ebpf-socket-lb=host');
+  if (config.kind !== 'run') throw new Error('not a run');
+  expect(configzDocument(config.settings)['switchyard.dev']).toMatchObject({
+    ebpf: { bpffs: '/sys/fs/bpf', cgroup: '', interfaces: ['eth0', 'bond*'], northSouth: 'auto', socketLB: 'host' },
+  });
 });
 
 test('in another mode they are told to have no effect', () => {

@@ -22,6 +22,7 @@ export function problemsOf({ kubeProxy, switchyard }: EffectiveSettings, purpose
     ...detectLocalProblems(kubeProxy),
     ...hostnameProblems(kubeProxy),
     ...sourceProblems(kubeProxy, switchyard),
+    ...(mode === 'ebpf' ? socketProblems(switchyard) : []),
   ];
 }
 
@@ -98,4 +99,12 @@ function sourceProblems(kubeProxy: Settings, switchyard: Settings): readonly Pro
   if (switchyard.text('manifests') === '' || kubeProxy.text('clientConnection.kubeconfig') === '') return [];
   const why = 'excludes a kubeconfig (clientConnection.kubeconfig, --kubeconfig); give one';
   return [problemAt(switchyard.schema, 'manifests', switchyard.at('manifests'), why)];
+}
+
+/** Programs of the wire serve the outside alone: pods that sockets do not serve need rules. */
+function socketProblems(switchyard: Settings): readonly Problem[] {
+  if (switchyard.text('ebpf.socketLB') !== 'host' || switchyard.text('ebpf.northSouth') !== 'tc') return [];
+  const why =
+    'leaves pods to rules, which ebpf.northSouth: tc (--switchyard-ebpf-north-south) does not have; use auto or nftables there';
+  return [problemAt(switchyard.schema, 'ebpf.socketLB', switchyard.at('ebpf.socketLB'), why)];
 }

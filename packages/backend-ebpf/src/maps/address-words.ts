@@ -3,6 +3,17 @@ import { type IpAddress, ipFromBytes, ipToBytes } from '@switchyard/core';
 // Maps are read and written as 32-bit words of a little-endian machine, the only kind this backend runs on: a word's lowest byte is
 // the first one in memory.
 
+/** The bytes as words: a view of them, or a copy where they do not lie as words must. Whole words alone. */
+export function wordsOf(bytes: Uint8Array): Uint32Array {
+  const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
+  return new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength >>> 2);
+}
+
+/** The words as bytes: a view of them. */
+export function bytesOf(words: Uint32Array): Uint8Array {
+  return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+}
+
 /** The third word of an IPv4 address: `::ffff:` before its last four bytes. */
 export const mappedWord = 0xffff0000;
 

@@ -6,7 +6,6 @@ import {
   type ServiceForwarding,
   type ServicePortKey,
 } from '@switchyard/core';
-import { NativeError } from '@switchyard/native';
 import { noId } from '../layouts.ts';
 import { isGuard } from './adopt.ts';
 import { addressAt, portBits } from './address-words.ts';
@@ -15,7 +14,7 @@ import type { FrontendWriter, Owner } from './frontend-writer.ts';
 import type { GuardCounts } from './guard-counts.ts';
 import type { MapState } from './map-state.ts';
 import { guardKey, type RenderedService, renderService } from './render-service.ts';
-import { type Leftovers, MapFullError, type SetWriter } from './set-writer.ts';
+import { isMapFull, type Leftovers, MapFullError, type SetWriter } from './set-writer.ts';
 
 /** An endpoint whose record is gone; nobody gets its id for a while. */
 export interface GoneEndpoint {
@@ -182,7 +181,7 @@ export class ApplyRun {
     try {
       this.#parts.state.sourceRanges.add(id, sourceRanges);
     } catch (error) {
-      throw isFull(error) ? new MapFullError('source_ranges', key, { cause: error }) : error;
+      throw isMapFull(error) ? new MapFullError('source_ranges', key, { cause: error }) : error;
     }
   }
 
@@ -266,8 +265,4 @@ export class ApplyRun {
 /** A Service that has nothing in the maps yet. */
 export function newlyPlaced({ key, protocol }: ServiceForwarding): Placed {
   return { key, isUdp: protocol === 'UDP', id: noId, guards: [] };
-}
-
-function isFull(error: unknown): boolean {
-  return error instanceof NativeError && ['E2BIG', 'ENOSPC', 'ENOMEM'].includes(error.errnoName);
 }

@@ -1,4 +1,5 @@
 import type { BpfEntries } from '@switchyard/native';
+import { bytesOf, wordsOf } from './address-words.ts';
 import { FrontendDigest } from './frontend-digest.ts';
 import { keyWords, noEntry } from './frontend-index.ts';
 import type { MapState } from './map-state.ts';
@@ -89,14 +90,4 @@ function missing({ frontends, maps }: MapState, found: Uint8Array, limit: number
     faults.push({ kind: 'deleted', entry });
   }
   return faults;
-}
-
-/** A copy where the bytes do not lie as numbers must. */
-function wordsOf(bytes: Uint8Array): Uint32Array {
-  const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
-  return new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength >>> 2);
-}
-
-function bytesOf(words: Uint32Array): Uint8Array {
-  return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
 }

@@ -1,9 +1,9 @@
 import { isExpected, type ServicePortKey } from '@switchyard/core';
-import { NativeError } from '@switchyard/native';
 import { noId } from '../layouts.ts';
+import { bytesOf } from './address-words.ts';
 import { keyWords, noEntry } from './frontend-index.ts';
 import type { MapState } from './map-state.ts';
-import { MapFullError } from './set-writer.ts';
+import { isMapFull, MapFullError } from './set-writer.ts';
 
 /** Entries per system call. */
 const batchLength = 1024;
@@ -89,8 +89,10 @@ export class FrontendWriter {
     } catch (error) {
       if (!isExpected(error)) throw error;
       const owner = this.#owners[index];
-      const isFull = error instanceof NativeError && ['E2BIG', 'ENOSPC', 'ENOMEM'].includes(error.errnoName);
-      this.refused(owner, isFull ? new MapFullError('frontends', owner ?? 'a guard', { cause: error }) : error);
+      this.refused(
+        owner,
+        isMapFull(error) ? new MapFullError('frontends', owner ?? 'a guard', { cause: error }) : error,
+      );
       return;
     }
     this.#note(index);
@@ -102,8 +104,4 @@ export class FrontendWriter {
     this.#state.frontends.set(this.#keys, service, rest, index * keyWords);
     this.writes++;
   }
-}
-
-function bytesOf(words: Uint32Array): Uint8Array {
-  return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '@switchyard/core';
 import type { MapSet } from '../kernel/kernel.ts';
+import { sizesOf } from '../kernel/map-sets.ts';
 import { type MapSizes, noId, offsetOf, sizeOf } from '../layouts.ts';
 import { type AfterStore, ArrayMap } from './array-map.ts';
 import { EndpointIndex } from './endpoint-index.ts';
@@ -61,13 +62,7 @@ export class MapState {
 
   /** The sizes of the maps as they are. */
   get sizes(): MapSizes {
-    return {
-      services: this.#maps.services.shape.maxEntries,
-      endpoints: this.#maps.endpoints.shape.maxEntries,
-      slots: this.#maps.slots.shape.maxEntries,
-      frontends: this.#maps.frontends.shape.maxEntries,
-      sourceRanges: this.#maps.source_ranges.shape.maxEntries,
-    };
+    return sizesOf(this.#maps);
   }
 
   /** From now on everything is in these maps, which hold the same and are larger. */

@@ -1,6 +1,7 @@
 import type { Protocol } from '@switchyard/core';
 import type { MapSet } from '../kernel/kernel.ts';
 import { frontendScopes, noId, packed } from '../layouts.ts';
+import { wordsOf } from './address-words.ts';
 import { keyWords } from './frontend-index.ts';
 import { endpointOwnerWord, endpointStateWord, endpointWords, serviceStateWord, serviceWords } from './map-state.ts';
 import { protocolNumbers } from './render-service.ts';
@@ -143,8 +144,4 @@ function frontendOf(key: Uint32Array, value: Uint32Array): FoundFrontend {
     actions: (rest >>> (actionsShift - 32)) & 0xffff,
     cookie: rest >>> (cookieShift - 32),
   };
-}
-
-function wordsOf(bytes: Uint8Array): Uint32Array {
-  return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >>> 2);
 }

@@ -1,4 +1,5 @@
 import { type Endpoint, HostError, type ServiceForwarding } from '@switchyard/core';
+import { NativeError } from '@switchyard/native';
 import { endpointFlags, noId } from '../layouts.ts';
 import { EndpointFinder } from './endpoint-finder.ts';
 import {
@@ -21,6 +22,11 @@ export class MapFullError extends HostError {
     super('ebpf.full', `cannot write ${what}: map ${map} is full; it is written again when the map has grown`, options);
     this.map = map;
   }
+}
+
+/** Whether the kernel refused an entry for want of room: the map's own, or memory for it. */
+export function isMapFull(error: unknown): boolean {
+  return error instanceof NativeError && ['E2BIG', 'ENOSPC', 'ENOMEM'].includes(error.errnoName);
 }
 
 /** One Service to be written. */

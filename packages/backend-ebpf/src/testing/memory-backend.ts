@@ -28,6 +28,8 @@ export interface MemoryHost {
   readonly addresses: readonly IpAddress[];
   /** Default: the machine's. */
   readonly clock?: Clock;
+  /** What the wire does otherwise than nothing. */
+  readonly wire?: Partial<Wire>;
 }
 
 /** Cookie of the host's network namespace on every such machine; sockets of others are pods'. */
@@ -35,7 +37,7 @@ export const memoryHostNetns = 1n;
 
 /** The backend over maps in memory, as a started agent opens it. */
 export async function openMemoryBackend(
-  { machine, runner, northSouth, addresses, clock = systemClock }: MemoryHost,
+  { machine, runner, northSouth, addresses, clock = systemClock, wire = {} }: MemoryHost,
   ipFamily: IpFamily,
   signal: AbortSignal,
 ): Promise<DataplaneBackend> {
@@ -49,7 +51,7 @@ export async function openMemoryBackend(
     logger,
     maps,
     kernel: machine.openKernel(ipFamily),
-    wire: memoryWire(northSouth === 'tc'),
+    wire: { ...memoryWire(northSouth === 'tc'), ...wire },
     rules: await nftablesBackend.open(nft, ipFamily, signal),
     settings: new Settings({ maps: maps.get, hostNetns: memoryHostNetns, udpSticky }),
     addresses: new NodeAddresses({ ...users, read: () => addresses.filter((ip) => ipFamilyOf(ip) === ipFamily) }),

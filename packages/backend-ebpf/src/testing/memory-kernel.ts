@@ -2,6 +2,7 @@ import { HostError, type IpFamily, parseIp, type Random } from '@switchyard/core
 import type { BpfMap } from '@switchyard/native';
 import { MemoryBpfMap } from '@switchyard/native/testing';
 import type { EbpfKernel, KernelFaults, MapSet, OpenedMaps } from '../kernel/kernel.ts';
+import { sizesOf } from '../kernel/map-sets.ts';
 import { type MapName, mapShapes, type MapSizes } from '../layouts.ts';
 import { putAddress } from '../maps/address-words.ts';
 import { isLarger, largerSizes } from '../maps/map-sizes.ts';
@@ -146,16 +147,6 @@ export function memoryMaps(sizes: MapSizes, faults: MapFaults = noFaults()): Map
     ([name, shape]) => [name, new FaultyMap(new MemoryBpfMap(shape), faults)] as const,
   );
   return Object.fromEntries(maps) as unknown as MapSet; // the names of the shapes
-}
-
-function sizesOf(maps: MapSet): MapSizes {
-  return {
-    services: maps.services.shape.maxEntries,
-    endpoints: maps.endpoints.shape.maxEntries,
-    slots: maps.slots.shape.maxEntries,
-    frontends: maps.frontends.shape.maxEntries,
-    sourceRanges: maps.source_ranges.shape.maxEntries,
-  };
 }
 
 function bytesOfAddress(address: string): Uint8Array {
