@@ -1,15 +1,6 @@
-import { HostError, mappedBytes } from '@switchyard/core';
-import { NativeError } from './native-error.ts';
-import { NLM_F, NLMSG } from './netlink/constants.ts';
-import { MessageWriter } from './netlink/message-writer.ts';
-import {
-  type NetlinkMessage,
-  readAttributes,
-  readErrno,
-  readMessages,
-  readText,
-  readUint32,
-} from './netlink/read-messages.ts';
+import { mappedBytes } from '@switchyard/core';
+import { type AskerTexts, NetlinkAsker, type WriteBody } from './netlink/netlink-asker.ts';
+import { readAttributes, readText, readUint32 } from './netlink/read-messages.ts';
 import type { NetlinkSocket } from './netlink-socket.ts';
 
 /** A network device. */
@@ -55,26 +46,24 @@ const withoutStatistics = 8;
 const addressFlags = { secondary: 0x01, failed: 0x08, deprecated: 0x20, tentative: 0x40 } as const;
 /** Lengths of ifinfomsg, ifaddrmsg and rtmsg. */
 const headerLengths = { link: 16, address: 8, route: 12 } as const;
-const attempts = 10;
+
+const texts: AskerTexts = { attempt: 'cannot list network devices', code: 'route' };
 
 /** Asks the kernel about devices over a socket that nobody else uses. Throws `NativeError` and `HostError`. */
 export class DeviceReader {
-  readonly #socket: NetlinkSocket;
-  readonly #writer = new MessageWriter();
-  readonly #buffer = new Uint8Array(1 << 16);
-  #sequence = 0;
+  readonly #asker: NetlinkAsker;
 
   constructor(socket: NetlinkSocket) {
-    this.#socket = socket;
+    this.#asker = new NetlinkAsker(socket, texts);
   }
 
   /** All devices of the network namespace. */
   devices(): readonly Device[] {
-    const body = (): void => {
-      this.#writer.raw(new Uint8Array(headerLengths.link));
-      this.#writer.attributeUint32(linkAttributes.extendedMask, withoutStatistics);
+    const body: WriteBody = (writer) => {
+      writer.raw(new Uint8Array(headerLengths.link));
+      writer.attributeUint32(linkAttributes.extendedMask, withoutStatistics);
     };
-    return this.#dump(requests.getLink, body, (bytes, { start, end }) => {
+    return this.#asker.dump(requests.getLink, body, (bytes, { start, end }) => {
       let name = '';
       let kind = '';
       let master = 0;
@@ -98,8 +87,8 @@ export class DeviceReader {
 
   /** All addresses of a family, in the kernel's order: the first of a device is its primary one. */
   addresses(family: number): readonly DeviceAddress[] {
-    const body = (): void => this.#writer.raw(Uint8Array.of(family, 0, 0, 0, 0, 0, 0, 0));
-    return this.#dump(requests.getAddress, body, (bytes, { start, end }) => {
+    const body: WriteBody = (writer) => writer.raw(Uint8Array.of(family, 0, 0, 0, 0, 0, 0, 0));
+    return this.#asker.dump(requests.getAddress, body, (bytes, { start, end }) => {
       if (bytes[start] !== family) return undefined;
       let address = new Uint8Array(0);
       let isLocalKnown = false;
@@ -129,65 +118,17 @@ export class DeviceReader {
   /** The device by which a destination is reached, of 4 or 16 bytes; undefined where there is no route. */
   deviceTo(destination: Uint8Array): number | undefined {
     const family = destination.length === 4 ? addressFamilies.IPv4 : addressFamilies.IPv6;
-    let device: number | undefined;
-    this.#ask(requests.getRoute, 0, () => {
-      this.#writer.raw(Uint8Array.of(family, destination.length * 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
-      this.#writer.attributeBytes(routeAttributes.destination, destination);
+    const body: WriteBody = (writer) => {
+      writer.raw(Uint8Array.of(family, destination.length * 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+      writer.attributeBytes(routeAttributes.destination, destination);
+    };
+    return this.#asker.get(requests.getRoute, body, {
+      isAbsent: (errno) => errno !== 0, // unreachable, in one of several ways
+      read: (bytes, { start, end }) => {
+        const attributes = [...readAttributes(bytes, start + headerLengths.route, end)];
+        const device = attributes.find(({ type }) => type === routeAttributes.device);
+        return device && readUint32(bytes, device.start);
+      },
     });
-    this.#answers((bytes, { type, start, end }) => {
-      if (type === NLMSG.ERROR) return true; // unreachable, in one of several ways
-      for (const attribute of readAttributes(bytes, start + headerLengths.route, end)) {
-        if (attribute.type === routeAttributes.device) device = readUint32(bytes, attribute.start);
-      }
-      return true;
-    });
-    return device;
-  }
-
-  #dump<T>(
-    type: number,
-    body: () => void,
-    read: (bytes: Uint8Array, message: NetlinkMessage) => T | undefined,
-  ): readonly T[] {
-    for (let attempt = 0; attempt < attempts; attempt++) {
-      const found: T[] = [];
-      let isWhole = true;
-      this.#ask(type, NLM_F.DUMP, body);
-      this.#answers((bytes, message) => {
-        if ((message.flags & NLM_F.DUMP_INTR) !== 0) isWhole = false;
-        if (message.type === NLMSG.DONE) return true;
-        const errno = message.type === NLMSG.ERROR ? readErrno(bytes, message.start) : 0;
-        if (errno !== 0) throw new NativeError('cannot list network devices', { errno, syscall: 'netlink dump' });
-        const item = read(bytes, message);
-        if (item !== undefined) found.push(item);
-        return false;
-      });
-      if (isWhole) return found;
-    }
-    const text = `cannot list network devices: they changed during each of ${attempts} attempts; will be tried again`;
-    throw new HostError('route.busy', text);
-  }
-
-  #ask(type: number, more: number, body: () => void): void {
-    const writer = this.#writer;
-    writer.clear();
-    writer.beginMessage({ type, flags: NLM_F.REQUEST | more, sequence: ++this.#sequence });
-    body();
-    writer.endMessage();
-    this.#socket.send(writer.bytes());
-  }
-
-  #answers(take: (bytes: Uint8Array, message: NetlinkMessage) => boolean): void {
-    for (;;) {
-      const length = this.#socket.receive(this.#buffer);
-      if (length === undefined) {
-        const text = 'cannot list network devices: the kernel ended an answer in the middle; will be tried again';
-        throw new HostError('route.unfinished', text);
-      }
-      const bytes = this.#buffer.subarray(0, length);
-      for (const message of readMessages(bytes)) {
-        if (message.sequence === this.#sequence && take(bytes, message)) return;
-      }
-    }
   }
 }

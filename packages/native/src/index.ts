@@ -43,3 +43,4 @@ export { enableRunStats } from './bpf/run-statistics.ts';
 export { interfaceIndex, netnsCookie } from './bpf/namespaces.ts';
 export { findMount, isBpffs, mountBpffs } from './bpf/mounts.ts';
 export { type BpfAbility, type BpfAbilityName, type BpfProbe, hasSetRetval, probeBpf } from './bpf/probe.ts';
+export { type AskerTexts, NetlinkAsker, type WriteBody } from './netlink/netlink-asker.ts';

@@ -1,18 +1,15 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:os';
-import { HostError } from '@switchyard/core';
 import {
-  MessageWriter,
-  NativeError,
+  type AskerTexts,
+  NetlinkAsker,
+  type NetlinkAttribute,
   type NetlinkMessage,
   type NetlinkSocket,
-  NLM_F,
-  NLMSG,
   readAttributes,
-  readErrno,
-  readMessages,
   readText,
   readUint32be,
+  type WriteBody,
 } from '@switchyard/native';
 
 /** The guard table as it is. */
@@ -41,32 +38,21 @@ const generationId = 1;
 const dormant = 1;
 /** Length of `struct nfgenmsg`. */
 const headerLength = 4;
-/** How often a list is asked for again because somebody changed rules meanwhile. */
-const attempts = 10;
+
+const texts: AskerTexts = { attempt: 'cannot read the rules of the kernel', code: 'ebpf.guard' };
 
 /** Reads what nftables holds over a socket that nobody else uses. Throws `HostError` and `NativeError`. */
 export class GuardReader {
-  readonly #socket: NetlinkSocket;
-  readonly #writer = new MessageWriter();
-  readonly #buffer = new Uint8Array(1 << 16);
-  #sequence = 0;
+  readonly #asker: NetlinkAsker;
 
   constructor(socket: NetlinkSocket) {
-    this.#socket = socket;
+    this.#asker = new NetlinkAsker(socket, texts);
   }
 
   /** A number that grows with every change of any table of the network namespace. */
   generation(): number {
-    let found = 0;
-    this.#ask(requests.getGeneration, 0, () => undefined);
-    this.#answers((bytes, message) => {
-      this.#refused(bytes, message);
-      for (const { type, start } of readAttributes(bytes, message.start + headerLength, message.end)) {
-        if (type === generationId) found = readUint32be(bytes, start);
-      }
-      return true;
-    });
-    return found;
+    const read = numberOf(generationId);
+    return this.#asker.get(requests.getGeneration, header, { read }) ?? 0;
   }
 
   /** Undefined when there is no such table. */
@@ -74,90 +60,60 @@ export class GuardReader {
     const flags = this.#tableFlags(table);
     if (flags === undefined) return undefined;
     const hashes = new Map<string, ReturnType<typeof createHash>>();
-    this.#dump(requests.getChain, table, (bytes, { start, end }) => {
+    for (const bytes of this.#dump(requests.getChain, table)) {
+      const attributes = [...readAttributes(bytes, headerLength, bytes.length)];
+      if (textOf(bytes, attributes, chainAttributes.table) !== table) continue;
       const hash = createHash('sha256');
-      let name = '';
-      for (const { type, start: from, end: to } of readAttributes(bytes, start + headerLength, end)) {
-        if (type === chainAttributes.table && readText(bytes, from, to) !== table) return;
-        if (type === chainAttributes.name) name = readText(bytes, from, to);
-        if (chainSettings.has(type)) hash.update(bytes.subarray(from, to));
+      for (const { type, start, end } of attributes) {
+        if (chainSettings.has(type)) hash.update(bytes.subarray(start, end));
       }
-      hashes.set(name, hash);
-    });
-    this.#dump(requests.getRule, table, (bytes, { start, end }) => {
-      let chain = '';
-      for (const { type, start: from, end: to } of readAttributes(bytes, start + headerLength, end)) {
-        if (type === ruleAttributes.table && readText(bytes, from, to) !== table) return;
-        if (type === ruleAttributes.chain) chain = readText(bytes, from, to);
-        if (type === ruleAttributes.expressions) hashes.get(chain)?.update(bytes.subarray(from, to));
+      hashes.set(textOf(bytes, attributes, chainAttributes.name), hash);
+    }
+    for (const bytes of this.#dump(requests.getRule, table)) {
+      const attributes = [...readAttributes(bytes, headerLength, bytes.length)];
+      if (textOf(bytes, attributes, ruleAttributes.table) !== table) continue;
+      const hash = hashes.get(textOf(bytes, attributes, ruleAttributes.chain));
+      for (const { type, start, end } of attributes) {
+        if (type === ruleAttributes.expressions) hash?.update(bytes.subarray(start, end));
       }
-    });
+    }
     const chains = [...hashes].map(([name, hash]) => ({ name, digest: hash.digest('hex') }));
     return { sleeps: (flags & dormant) !== 0, chains };
   }
 
   #tableFlags(table: string): number | undefined {
-    let flags: number | undefined;
-    this.#ask(requests.getTable, 0, () => this.#writer.attributeText(tableAttributes.name, table));
-    this.#answers((bytes, message) => {
-      if (message.type === NLMSG.ERROR && readErrno(bytes, message.start) === constants.errno.ENOENT) return true;
-      this.#refused(bytes, message);
-      for (const { type, start } of readAttributes(bytes, message.start + headerLength, message.end)) {
-        if (type === tableAttributes.flags) flags = readUint32be(bytes, start);
-      }
-      return true;
-    });
-    return flags;
+    const isAbsent = (errno: number): boolean => errno === constants.errno.ENOENT;
+    const read = numberOf(tableAttributes.flags);
+    return this.#asker.get(requests.getTable, named(tableAttributes.name, table), { read, isAbsent });
   }
 
-  /** Until nobody changed anything while it was read; `take` gets what was read before that once more. */
-  #dump(type: number, table: string, take: (bytes: Uint8Array, message: NetlinkMessage) => void): void {
-    for (let attempt = 0; attempt < attempts; attempt++) {
-      const found: { readonly bytes: Uint8Array; readonly message: NetlinkMessage }[] = [];
-      let isWhole = true;
-      this.#ask(type, NLM_F.DUMP, () => this.#writer.attributeText(chainAttributes.table, table));
-      this.#answers((bytes, message) => {
-        if ((message.flags & NLM_F.DUMP_INTR) !== 0) isWhole = false;
-        if (message.type === NLMSG.DONE) return true;
-        this.#refused(bytes, message);
-        const { start, end } = message;
-        found.push({ bytes: bytes.slice(start, end), message: { ...message, start: 0, end: end - start } });
-        return false;
-      });
-      if (!isWhole) continue;
-      for (const { bytes, message } of found) take(bytes, message);
-      return;
-    }
-    const text = `cannot read table inet ${table}: rules changed during each of ${attempts} attempts; will be tried again`;
-    throw new HostError('ebpf.guard.busy', text);
+  /** Each item without its message's header. */
+  #dump(type: number, table: string): readonly Uint8Array[] {
+    return this.#asker.dump(type, named(chainAttributes.table, table), (bytes, { start, end }) =>
+      bytes.slice(start, end),
+    );
   }
+}
 
-  #ask(type: number, flags: number, attributes: () => void): void {
-    const writer = this.#writer;
-    writer.clear();
-    writer.beginMessage({ type, flags: NLM_F.REQUEST | flags, sequence: ++this.#sequence });
-    writer.netfilterHeader(familyInet, 0);
-    attributes();
-    writer.endMessage();
-    this.#socket.send(writer.bytes());
-  }
+const header: WriteBody = (writer) => writer.netfilterHeader(familyInet, 0);
 
-  #answers(take: (bytes: Uint8Array, message: NetlinkMessage) => boolean): void {
-    for (;;) {
-      const length = this.#socket.receive(this.#buffer);
-      if (length === undefined) {
-        const text = 'cannot read the rules of the kernel: it ended an answer in the middle; will be tried again';
-        throw new HostError('ebpf.guard.noAnswer', text);
-      }
-      const bytes = this.#buffer.subarray(0, length);
-      for (const message of readMessages(bytes)) {
-        if (message.sequence === this.#sequence && take(bytes, message)) return;
-      }
-    }
-  }
+function named(attribute: number, name: string): WriteBody {
+  return (writer) => {
+    header(writer);
+    writer.attributeText(attribute, name);
+  };
+}
 
-  #refused(bytes: Uint8Array, message: NetlinkMessage): void {
-    const errno = message.type === NLMSG.ERROR ? readErrno(bytes, message.start) : 0;
-    if (errno !== 0) throw new NativeError('cannot read the rules of the kernel', { errno, syscall: 'netlink dump' });
-  }
+/** Reads a number; 0 where it is not told. */
+function numberOf(attribute: number): (bytes: Uint8Array, message: NetlinkMessage) => number {
+  return (bytes, { start, end }) => {
+    const found = [...readAttributes(bytes, start + headerLength, end)].find(({ type }) => type === attribute);
+    return found === undefined ? 0 : readUint32be(bytes, found.start);
+  };
+}
+
+/** Empty where it is not told. */
+function textOf(bytes: Uint8Array, attributes: readonly NetlinkAttribute[], wanted: number): string {
+  const found = attributes.find(({ type }) => type === wanted);
+  return found === undefined ? '' : readText(bytes, found.start, found.end);
 }

@@ -1,0 +1,116 @@
+import { HostError } from '@switchyard/core';
+import { NativeError } from '../native-error.ts';
+import type { NetlinkSocket } from '../netlink-socket.ts';
+import { NLM_F, NLMSG } from './constants.ts';
+import { MessageWriter } from './message-writer.ts';
+import { type NetlinkMessage, readErrno, readMessages } from './read-messages.ts';
+
+/** How it is told that something could not be asked. */
+export interface AskerTexts {
+  /** What is attempted, on what: "cannot list ...". */
+  readonly attempt: string;
+  /** Prefix of the codes of its errors. */
+  readonly code: string;
+}
+
+/** Writes what follows a message's header. */
+export type WriteBody = (writer: MessageWriter) => void;
+
+/** How often a list is asked for again because something changed meanwhile. */
+const attempts = 10;
+
+/** Questions and answers over a netlink socket that nobody else uses, one at a time. Throws `NativeError` and `HostError`. */
+export class NetlinkAsker {
+  readonly #socket: NetlinkSocket;
+  readonly #texts: AskerTexts;
+  readonly #writer = new MessageWriter();
+  readonly #buffer = new Uint8Array(1 << 16);
+  #sequence = 0;
+
+  constructor(socket: NetlinkSocket, texts: AskerTexts) {
+    this.#socket = socket;
+    this.#texts = texts;
+  }
+
+  /** What `read` makes of each item of a list, but for undefined; from a moment in which nobody changed it. */
+  dump<T>(
+    type: number,
+    body: WriteBody,
+    read: (bytes: Uint8Array, message: NetlinkMessage) => T | undefined,
+  ): readonly T[] {
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      const found: T[] = [];
+      let isWhole = true;
+      this.#send(type, NLM_F.DUMP, body);
+      this.#receive((bytes, message) => {
+        if ((message.flags & NLM_F.DUMP_INTR) !== 0) isWhole = false;
+        if (message.type === NLMSG.DONE) return true;
+        this.#check(errnoOf(bytes, message));
+        const item = read(bytes, message);
+        if (item !== undefined) found.push(item);
+        return false;
+      });
+      if (isWhole) return found;
+    }
+    const { attempt, code } = this.#texts;
+    const text = `${attempt}: something changed during each of ${attempts} attempts; will be tried again`;
+    throw new HostError(`${code}.busy`, text);
+  }
+
+  /** What `read` makes of the one answer; undefined where the kernel refuses with an errno that `isAbsent` accepts. */
+  get<T>(
+    type: number,
+    body: WriteBody,
+    {
+      read,
+      isAbsent = () => false,
+    }: {
+      readonly read: (bytes: Uint8Array, message: NetlinkMessage) => T;
+      readonly isAbsent?: (errno: number) => boolean;
+    },
+  ): T | undefined {
+    let found: T | undefined;
+    this.#send(type, 0, body);
+    this.#receive((bytes, message) => {
+      const errno = errnoOf(bytes, message);
+      if (isAbsent(errno)) return true;
+      this.#check(errno);
+      found = read(bytes, message);
+      return true;
+    });
+    return found;
+  }
+
+  #send(type: number, flags: number, body: WriteBody): void {
+    const writer = this.#writer;
+    writer.clear();
+    writer.beginMessage({ type, flags: NLM_F.REQUEST | flags, sequence: ++this.#sequence });
+    body(writer);
+    writer.endMessage();
+    this.#socket.send(writer.bytes());
+  }
+
+  /** Until `take` has enough. */
+  #receive(take: (bytes: Uint8Array, message: NetlinkMessage) => boolean): void {
+    for (;;) {
+      const length = this.#socket.receive(this.#buffer);
+      if (length === undefined) {
+        const { attempt, code } = this.#texts;
+        const text = `${attempt}: the kernel ended an answer in the middle; will be tried again`;
+        throw new HostError(`${code}.unfinished`, text);
+      }
+      const bytes = this.#buffer.subarray(0, length);
+      for (const message of readMessages(bytes)) {
+        if (message.sequence === this.#sequence && take(bytes, message)) return;
+      }
+    }
+  }
+
+  #check(errno: number): void {
+    if (errno !== 0) throw new NativeError(this.#texts.attempt, { errno, syscall: 'netlink' });
+  }
+}
+
+function errnoOf(bytes: Uint8Array, { type, start }: NetlinkMessage): number {
+  return type === NLMSG.ERROR ? readErrno(bytes, start) : 0;
+}
