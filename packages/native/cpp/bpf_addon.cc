@@ -4,6 +4,7 @@
 // returned as numbers (negative errno), so that the hot path makes no exceptions and no objects.
 #include <napi.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -23,12 +24,18 @@ void PointAt(const Napi::CallbackInfo& info, size_t first, uint8_t* attribute) {
   }
 }
 
-// bpf(command, attribute, [offset, buffer]...) -> result or -errno. The hottest function here: plain Node-API.
+// bpf(command, attribute, [offset, buffer]...) -> result or -errno; -E2BIG for more than six pairs. The hottest function here: plain
+// Node-API.
 napi_value Bpf(napi_env env, napi_callback_info info) {
   constexpr size_t kMost = 14;
   size_t count = kMost;
   napi_value arguments[kMost];
   napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr);
+  napi_value result;
+  if (count > kMost) {  // as many as were given; the array has the first of them
+    napi_create_int32(env, -E2BIG, &result);
+    return result;
+  }
   int32_t command = 0;
   napi_get_value_int32(env, arguments[0], &command);
   size_t length = 0;
@@ -42,7 +49,6 @@ napi_value Bpf(napi_env env, napi_callback_info info) {
     const uint64_t address = reinterpret_cast<uintptr_t>(data);
     memcpy(static_cast<uint8_t*>(attribute) + offset, &address, sizeof(address));
   }
-  napi_value result;
   napi_create_int32(env, switchyard::BpfCall(command, attribute, length), &result);
   return result;
 }

@@ -1,4 +1,4 @@
-import { HostError } from '@switchyard/core';
+import { HostError, mappedBytes } from '@switchyard/core';
 import { NativeError } from './native-error.ts';
 import { NLM_F, NLMSG } from './netlink/constants.ts';
 import { MessageWriter } from './netlink/message-writer.ts';
@@ -117,7 +117,7 @@ export class DeviceReader {
       const isSecondary = (more & (family === addressFamilies.IPv4 ? addressFlags.secondary : unusable)) !== 0;
       return {
         device: readUint32(bytes, start + 4),
-        address: mapped(address),
+        address: mappedBytes(address),
         prefixLength: bytes[start + 1] ?? 0,
         isGlobal: bytes[start + 3] === 0,
         isSecondary,
@@ -190,12 +190,4 @@ export class DeviceReader {
       }
     }
   }
-}
-
-function mapped(address: Uint8Array): Uint8Array {
-  if (address.length === 16) return address;
-  const bytes = new Uint8Array(16);
-  bytes.set([0xff, 0xff], 10);
-  bytes.set(address.subarray(0, 4), 12);
-  return bytes;
 }

@@ -1,16 +1,11 @@
-import { type Cidr, cidrFamilyOf, cidrLength, type IpAddress, ipToBytes } from '@switchyard/core';
+import { type Cidr, cidrFamilyOf, cidrLength, type IpAddress, ipToBytes, mappedBytes } from '@switchyard/core';
 
 /** Bits of `::ffff:0:0/96`, which an IPv4 prefix has more in maps. */
 const mappedBits = 96;
 
 /** An address as maps have it: 16 bytes, IPv4 as ::ffff:a.b.c.d. */
 export function addressBytes(ip: IpAddress): Uint8Array {
-  const bytes = ipToBytes(ip);
-  if (bytes.length === 16) return bytes;
-  const mapped = new Uint8Array(16);
-  mapped[10] = mapped[11] = 0xff;
-  mapped.set(bytes, 12);
-  return mapped;
+  return mappedBytes(ipToBytes(ip));
 }
 
 /** The first address of a CIDR, as maps have it. */

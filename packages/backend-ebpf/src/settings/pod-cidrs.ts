@@ -7,7 +7,10 @@ import { readEntries } from './read-entries.ts';
 /** Every key means: a pod. */
 const present = Uint8Array.of(1);
 
-/** The CIDRs whose addresses are pods'. Pods that are told by interface never come in by an uplink, so programs need not know. */
+/**
+ * The CIDRs whose addresses are pods'. Where pods are told by interface there is none: their devices are no uplinks unless
+ * an operator names them, and what comes in by those counts as from outside.
+ */
 export function podCidrsOf({ podDetector }: Pick<ForwardingTable, 'podDetector'>): readonly Cidr[] {
   return podDetector.kind === 'cidr' ? [podDetector.cidr] : [];
 }

@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { HostError, type IpFamily } from '@switchyard/core';
+import { HostError, type IpFamily, mappedBytes } from '@switchyard/core';
 import {
   MessageWriter,
   NativeError,
@@ -64,9 +64,8 @@ export function destinationOf({ id, family }: ConnectedSocket): {
   readonly port: number;
 } {
   const port = ((id[destinationPortAt] ?? 0) << 8) | (id[destinationPortAt + 1] ?? 0);
-  const address = id.slice(destinationAt, destinationAt + 16);
-  if (family !== inet) return { address, port };
-  return { address: Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...address.subarray(0, 4)), port };
+  const length = family === inet ? 4 : 16;
+  return { address: mappedBytes(id.slice(destinationAt, destinationAt + length)), port };
 }
 
 /**

@@ -106,9 +106,14 @@ export class UplinkPrograms implements Disposable {
     const known = this.#known(device);
     const link = known ?? this.#attach(program, device);
     let writes = known === undefined ? 1 : 0;
-    if (link.programId !== program.id && !isSameProgram(link.programId, program)) {
-      link.update(program);
-      writes++;
+    try {
+      if (link.programId !== program.id && !isSameProgram(link.programId, program)) {
+        link.update(program);
+        writes++;
+      }
+    } catch (error) {
+      if (this.#attached.get(device.index)?.link !== link) link[Symbol.dispose]();
+      throw error;
     }
     this.#attached.set(device.index, { device, link, programId: link.programId });
     return this.#pin(link, device) && known !== undefined ? writes + 1 : writes;

@@ -1,13 +1,22 @@
-import { renameSync, rmSync } from 'node:fs';
+import { readdirSync, readlinkSync, renameSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Clock, type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
+import { type Clock, type IpFamily, ipFamilies, millis, noopLogger, systemClock } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 import { connectWhile, sitePort } from '@switchyard/lab';
-import { createMap, findClsact, listPins, openPinnedLink, queryTcx } from '@switchyard/native';
+import {
+  createMap,
+  findClsact,
+  listPins,
+  loadBpfObject,
+  NativeError,
+  openPinnedLink,
+  queryTcx,
+} from '@switchyard/native';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { copyMap, mapSetOf } from '../../src/kernel/map-sets.ts';
+import { objectFile } from '../../src/kernel/object-files.ts';
 import { mapShapes, smallestSizes } from '../../src/layouts.ts';
-import { filterPriorities } from '../../src/wire/uplink-programs.ts';
+import { filterPriorities, UplinkPrograms } from '../../src/wire/uplink-programs.ts';
 import { probeWire } from '../../src/wire/probe-wire.ts';
 import type { WirePath } from '../../src/wire/wire-path.ts';
 import { mapped } from './wire-maps.ts';
@@ -85,6 +94,33 @@ test('another process finds all of it as it should be, and writes nothing', asyn
   }
   expect(programs('eth0')).toEqual(before);
 });
+
+test('a link that does not take a program keeps its own, and does not stay open', () => {
+  const before = programs('eth0');
+  const maps = new Map(Object.entries(wire.maps.IPv4.maps));
+  using sockets = loadBpfObject(objectFile('socket'), { maps, constants: { family: 4 } });
+  const [wrong] = sockets.programs.values();
+  const { uplinks } = paths.IPv4;
+  const place = { ipFamily: 'IPv4', netns: netnsOf(wire.node), pinFolder: wire.pinFolder('IPv4') } as const;
+  using other = new UplinkPrograms({ ...place, logger: noopLogger });
+  const open = openLinks();
+  expect(open).toBeGreaterThan(0);
+  expect(() => other.put(wrong!, uplinks, uplinks)).toThrow(NativeError);
+  expect(openLinks()).toBe(open);
+  expect(programs('eth0')).toEqual(before);
+});
+
+/** How many links this process has open. */
+function openLinks(): number {
+  const links = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return ''; // that of the folder itself
+    }
+  });
+  return links.filter((link) => link.includes('bpf_link') || link.includes('bpf-link')).length;
+}
 
 describe.each([
   ['the link is detached', (pin: string) => using(pin).detach()],

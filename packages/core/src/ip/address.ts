@@ -54,6 +54,15 @@ export function ipToBytes(ip: IpAddress): Uint8Array {
   return bytes;
 }
 
+/** 16 bytes of 4 or 16 in network byte order: IPv4 as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2), IPv6 as it is, the same array. */
+export function mappedBytes(address: Uint8Array): Uint8Array {
+  if (address.length === 16) return address;
+  const mapped = new Uint8Array(16);
+  mapped[10] = mapped[11] = 0xff;
+  mapped.set(address, 12);
+  return mapped;
+}
+
 /**
  * The address of 4 or 16 bytes in network byte order, the inverse of `ipToBytes`. An IPv4-mapped IPv6 address, which
  * no parser here accepts, comes out in its long form. Throws `UsageError` for another number of bytes.

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { NativeMissingError } from '../addon.ts';
@@ -44,4 +44,13 @@ test('of the libraries it needs, libbpf is the only one that Node does not bring
     );
   const brought = librariesOf(process.execPath);
   expect(librariesOf(built).filter((library) => !brought.includes(library))).toEqual(['libbpf.so.1']);
+});
+
+test.each([6, 7, 100])('%i buffers to point at: more than six are refused', (pairs) => {
+  const attribute = new Uint8Array(new ArrayBuffer(8));
+  const pointers = Array.from({ length: pairs }, () => [0, new Uint8Array(new ArrayBuffer(8))]).flat();
+  const noCommand = 0x7fff;
+  const result = loadBpfAddon().bpf(noCommand, attribute, ...pointers);
+  if (pairs > 6) expect(result).toBe(-constants.errno.E2BIG);
+  else expect([-constants.errno.EINVAL, -constants.errno.EPERM]).toContain(result);
 });

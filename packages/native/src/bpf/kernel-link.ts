@@ -4,6 +4,7 @@ import { UsageError } from '@switchyard/core';
 import { Attribute, callBpf, tryBpf, bpfError } from './call.ts';
 import { type BpfLinkInfo, readLinkInfo } from './info.ts';
 import { fdOf } from './kernel-program.ts';
+import { orClose } from './or-close.ts';
 import { openPin } from './open-map.ts';
 import type { BpfLink, BpfProgram } from './types.ts';
 
@@ -15,11 +16,11 @@ export class KernelLink implements BpfLink {
   readonly #what: string;
   #fd: number | undefined;
 
-  /** Takes the descriptor over. */
+  /** Takes the descriptor over, and closes it where the kernel does not tell what it is. Throws `NativeError`. */
   constructor(fd: number, what: string) {
     this.#what = what;
     this.#fd = fd;
-    this.id = readLinkInfo(fd, what).id;
+    this.id = orClose(fd, () => readLinkInfo(fd, what)).id;
   }
 
   /** Asks the kernel each time: others may update the link. */

@@ -4,6 +4,7 @@ import { UsageError } from '@switchyard/core';
 import { Attribute, bpfError, tryBpf } from './call.ts';
 import { type BpfProgramInfo, readProgramInfo } from './info.ts';
 import { openPin } from './open-map.ts';
+import { orClose } from './or-close.ts';
 import type { BpfProgram } from './types.ts';
 
 const { ENOENT } = constants.errno;
@@ -16,9 +17,12 @@ export class KernelProgram implements BpfProgram {
   readonly mapIds: readonly number[];
   #fd: number | undefined;
 
-  /** Takes the descriptor over. `name` is the one in the object file; the kernel keeps 15 characters of it. */
+  /**
+   * Takes the descriptor over, and closes it where the kernel does not tell what it is. `name` is the one in the object file; the
+   * kernel keeps 15 characters of it. Throws `NativeError`.
+   */
   constructor(fd: number, name?: string) {
-    const info = readProgramInfo(fd, `the BPF program ${name ?? ''}`);
+    const info = orClose(fd, () => readProgramInfo(fd, `the BPF program ${name ?? ''}`));
     this.name = name ?? info.name;
     this.id = info.id;
     this.tag = info.tag;

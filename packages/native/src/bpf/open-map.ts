@@ -1,9 +1,9 @@
-import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { HostError } from '@switchyard/core';
 import { Attribute, bpfError, callBpf, cString, tryBpf } from './call.ts';
 import { mapFlags, readMapInfo } from './info.ts';
 import { KernelMap } from './kernel-map.ts';
+import { orClose } from './or-close.ts';
 import { type BpfMap, type BpfMapShape, bpfMapTypes } from './types.ts';
 
 const { ENOENT } = constants.errno;
@@ -52,14 +52,11 @@ export function openPin(path: string): number | undefined {
 
 /** Takes the descriptor over. */
 export function asMap(fd: number, what: string): KernelMap {
-  try {
+  return orClose(fd, () => {
     const { id, shape } = readMapInfo(fd, what);
     if (shape !== undefined) return new KernelMap(fd, id, shape);
     throw new HostError('bpf.shape', `${what} is a map of a type that is not used here`);
-  } catch (error) {
-    closeSync(fd);
-    throw error;
-  }
+  });
 }
 
 /** Whether one can stand for the other, apart from name and number of elements. */
