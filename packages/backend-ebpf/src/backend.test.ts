@@ -308,4 +308,20 @@ describe('removal', () => {
     }
     expect(await backend.cleanup(signal)).toContain('what came later');
   });
+
+  test('of a wire that came up halfway is done when it is not used any more', async () => {
+    let [isUsed, looks] = [false, 0];
+    const wire = {
+      isUsed: async () => isUsed,
+      ensure: () => Promise.reject(new HostError('test.wire', 'not on all devices')),
+      remove: async () => (looks++, []),
+    };
+    const host = { machine: new MemoryMachine(), runner: new FakeNft(), northSouth: 'tc', addresses: [] } as const;
+    const backend = await openMemoryBackend({ ...host, wire }, 'IPv4', signal);
+    const status: string[] = [];
+    for (isUsed of [false, true, false]) {
+      status.push((await backend.apply({ table: situation(cart), scope: { kind: 'full' } }, signal)).status);
+    }
+    expect([status, looks]).toEqual([['applied', 'failed', 'applied'], 2]);
+  });
 });

@@ -175,6 +175,7 @@ export class EbpfBackend implements DataplaneBackend {
   ): Promise<ApplyOutcome> {
     const { programs, kernel, wire } = this.#parts;
     const share = (await wire.isUsed(signal)) ? 'remainder' : 'all';
+    if (share === 'remainder') this.#isWireGone = false; // also if this ends halfway
     const plan = known && this.#rules.knows(share) ? this.#rules.plan(table, diffTables(known, table)) : undefined;
     const early = await (plan ? this.#rules.before(plan, signal) : this.#addRules(table, share, signal));
     if (early?.status === 'failed') return early;
@@ -189,7 +190,6 @@ export class EbpfBackend implements DataplaneBackend {
     if (outcome.status === 'failed') return outcome;
     // Only now programs of the wire may go: rules forward what comes from outside, all of it.
     const removed = share === 'all' ? await this.#removeWire(signal) : 0;
-    if (share !== 'all') this.#isWireGone = false;
     const writes = outcome.writes + removed + (await kernel.removeOtherVersions(signal));
     return { ...outcome, writes };
   }
