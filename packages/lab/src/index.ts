@@ -44,4 +44,4 @@ export { type LabApiServer, type LabApiServerOptions, startLabApiServer } from '
 export { runnerIn } from './runner-in.ts';
 export { connectWhile, createSite, type Site, sitePort, type Traffic, type TrafficOptions } from './site.ts';
 export { probeSctp, type SctpRequest, startSctpServers } from './sctp.ts';
-export { findCgroup2Mount, findCgroupObstacle } from './cgroup.ts';
+export { findCgroup2Mount, findCgroupObstacle, tryKill } from './cgroup.ts';

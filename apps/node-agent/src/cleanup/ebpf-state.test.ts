@@ -1,32 +1,18 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { noopLogger, seconds } from '@switchyard/core';
 import type { CommandResult } from '@switchyard/host';
 import { expect, test } from 'vitest';
 import type { BackendHost } from '../backends.ts';
 import { mayEbpfStateBeThere, removeEbpfState } from './ebpf-state.ts';
+import { backendHost } from '../testing/backend-host.ts';
 
 const { signal } = new AbortController();
 const empty: CommandResult = { exitCode: 0, stdout: '', stderr: '' };
 const ours: CommandResult = { ...empty, stdout: 'table inet switchyard\ntable inet switchyard-ebpf\n' };
 
 function host(tables: CommandResult): BackendHost {
-  return {
-    runner: { run: async () => tables },
-    logger: noopLogger,
-    transport: 'cli',
-    variant: 'auto',
-    masqueradeBit: 14,
-    localhostNodePorts: false,
-    tcpBeLiberal: false,
-    syncPeriod: seconds(30),
-    cgroup: undefined,
-    bpffs: '/nowhere',
-    interfaces: [],
-    northSouth: 'auto',
-    socketLb: 'all',
-  };
+  return backendHost({ run: async () => tables });
 }
 
 /** On a machine without a bpffs there. */

@@ -1,9 +1,8 @@
-import { noopLogger, seconds } from '@switchyard/core';
 import type { CommandResult, CommandRunner } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
-import type { BackendHost } from '../backends.ts';
 import { cleanUp } from './clean-up.ts';
 import { type LeftRules, ourVariant, removeLeftRules } from './left-rules.ts';
+import { backendHost } from '../testing/backend-host.ts';
 
 const { signal } = new AbortController();
 const chains = '*nat\n:POSTROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A POSTROUTING -j KUBE-SERVICES\nCOMMIT\n';
@@ -31,21 +30,7 @@ function machine(saves: Readonly<Record<string, string>>, refused?: string, unre
       return done;
     },
   };
-  const host: BackendHost = {
-    runner,
-    logger: noopLogger,
-    transport: 'cli',
-    variant: 'auto',
-    masqueradeBit: 14,
-    localhostNodePorts: false,
-    tcpBeLiberal: false,
-    syncPeriod: seconds(30),
-    cgroup: undefined,
-    bpffs: '/nowhere',
-    interfaces: [],
-    northSouth: 'auto',
-    socketLb: 'all',
-  };
+  const host = backendHost(runner);
   const left = (kubeProxyRules: 'remove' | 'keep'): Promise<LeftRules> =>
     removeLeftRules(
       { mode: 'nftables', variant: undefined, kubeProxyRules, backendHost: host, ipFamilies: ['IPv4'] },

@@ -1,9 +1,9 @@
 import type { CommandResult, CommandRunner } from '@switchyard/host';
 import { CommandError, type IptablesPlace } from '@switchyard/host';
-import { noopLogger, seconds } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { cleanUp } from './clean-up.ts';
 import { refuseUnseenRules } from './without-iptables.ts';
+import { backendHost } from '../testing/backend-host.ts';
 
 const { signal } = new AbortController();
 const nft4: IptablesPlace = { ipFamily: 'IPv4', variant: 'nft' };
@@ -61,21 +61,7 @@ test.each([
 });
 
 test('a clean-up without iptables is not complete where the kernel has tables of it', async () => {
-  const host = {
-    runner: runnerOf(absent),
-    logger: noopLogger,
-    transport: 'cli',
-    variant: 'auto',
-    masqueradeBit: 14,
-    localhostNodePorts: false,
-    tcpBeLiberal: false,
-    syncPeriod: seconds(30),
-    cgroup: undefined,
-    bpffs: '/nowhere',
-    interfaces: [],
-    northSouth: 'auto',
-    socketLb: 'all',
-  } as const;
+  const host = backendHost(runnerOf(absent));
   const clean = (tables: Readonly<Record<string, string>>) =>
     cleanUp({ backendHost: host, files: filesOf(tables), kubeProxy: false }, signal);
   expect(await clean({})).toEqual({ removed: [], kept: [], skipped: [], failures: [] });

@@ -1,16 +1,10 @@
 import { seededRandom } from '@switchyard/core/testing';
 import { findCgroupObstacle } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  allScenarios,
-  backendContract,
-  type BackendHarness,
-  type BackendResult,
-  runOnBackend,
-  type Scenario,
-} from '../../src/index.ts';
+import { allScenarios, backendContract } from '../../src/index.ts';
 import { ebpfHarness } from '../unit/ebpf-harness.ts';
 import { ebpfKernel } from './ebpf-subject.ts';
+import { chosenScenarios, clauseFaults, runWithoutPackets } from './chosen-scenarios.ts';
 import { KernelHarness } from './kernel-harness.ts';
 
 const { signal } = new AbortController();
@@ -43,13 +37,13 @@ test.each([...new Set([...dumped, ...contractScenarios])])('the scenario %s, cho
   expect(all.filter((scenario) => scenario.id === id && scenario.altitudes.run.includes('rendered'))).not.toEqual([]);
 });
 
-test.for(chosen(dumped))(
+test.for(chosenScenarios(all, dumped))(
   'with failures, the kernel holds what the fake holds: $title',
   async ({ scenario }, { skip }) => {
     skip(obstacle !== undefined, obstacle);
     const random = seededRandom(`kernel ${scenario.id} ${scenario.ipFamily}`);
-    const real = await run(scenario, harness, { failureRate: 0.1, random });
-    const fake = await run(scenario, ebpfHarness('tc'), {});
+    const real = await runWithoutPackets(scenario, harness, { failureRate: 0.1, random }, signal);
+    const fake = await runWithoutPackets(scenario, ebpfHarness('tc'), {}, signal);
     expect(real.dumps.length).toBeGreaterThan(0);
     expect(real.dumps).toEqual(fake.dumps);
   },
@@ -58,28 +52,7 @@ test.for(chosen(dumped))(
 describe('contract over the real kernel: a backend (ebpf) …', () => {
   test.for(backendContract)('$promise', async ({ faults }, { skip }) => {
     skip(obstacle !== undefined, obstacle);
-    const broken: string[] = [];
-    for (const { scenario } of chosen(contractScenarios)) {
-      // The families differ in nothing that the contract is about.
-      if (scenario.ipFamily === 'IPv6') continue;
-      const found = await faults({ harness, scenario }, signal);
-      broken.push(...found.map((fault) => `${scenario.id} ${scenario.ipFamily}: ${fault}`));
-    }
-    expect(broken).toEqual([]);
+    const scenarios = all.filter(({ id }) => contractScenarios.includes(id));
+    expect(await clauseFaults({ faults }, harness, scenarios, signal)).toEqual([]);
   });
 });
-
-function chosen(ids: readonly string[]): readonly { readonly title: string; readonly scenario: Scenario }[] {
-  const found = all.filter(({ id }) => ids.includes(id));
-  return found.map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
-}
-
-/** Maps and rules only: what becomes of packets is altitude 3's business. */
-function run(
-  scenario: Scenario,
-  on: BackendHarness,
-  options: Parameters<typeof runOnBackend>[2],
-): Promise<BackendResult> {
-  const steps = scenario.steps.filter(({ kind }) => kind !== 'flow');
-  return runOnBackend({ ...scenario, steps }, on, options, signal);
-}

@@ -1,14 +1,8 @@
 import { seededRandom } from '@switchyard/core/testing';
 import { afterAll, describe, expect, test } from 'vitest';
-import {
-  allScenarios,
-  backendContract,
-  type BackendResult,
-  type BackendHarness,
-  runOnBackend,
-  type Scenario,
-} from '../../src/index.ts';
+import { allScenarios, backendContract } from '../../src/index.ts';
 import { iptablesHarness } from '../unit/iptables-harness.ts';
+import { chosenScenarios, clauseFaults, runWithoutPackets } from './chosen-scenarios.ts';
 import { KernelHarness } from './kernel-harness.ts';
 import { iptablesKernel } from './kernel-subjects.ts';
 
@@ -47,38 +41,20 @@ describe.each(['nft', 'legacy'] as const)('iptables-%s', (variant) => {
 
   afterAll(() => harness[Symbol.dispose]());
 
-  test.for(chosen(dumped))('with failures, the kernel holds what the fake holds: $title', async ({ scenario }) => {
-    const random = seededRandom(`kernel ${scenario.id} ${scenario.ipFamily}`);
-    const real = await run(scenario, harness, { failureRate: 0.1, random });
-    const hasAccounting = real.dumps.some((dump) => dump.includes('nfacct'));
-    const fake = await run(scenario, iptablesHarness({ variant, hasAccounting }), {});
-    expect(real.dumps.length).toBeGreaterThan(0);
-    expect(real.dumps).toEqual(fake.dumps);
-  });
+  test.for(chosenScenarios(all, dumped))(
+    'with failures, the kernel holds what the fake holds: $title',
+    async ({ scenario }) => {
+      const random = seededRandom(`kernel ${scenario.id} ${scenario.ipFamily}`);
+      const real = await runWithoutPackets(scenario, harness, { failureRate: 0.1, random }, signal);
+      const hasAccounting = real.dumps.some((dump) => dump.includes('nfacct'));
+      const fake = await runWithoutPackets(scenario, iptablesHarness({ variant, hasAccounting }), {}, signal);
+      expect(real.dumps.length).toBeGreaterThan(0);
+      expect(real.dumps).toEqual(fake.dumps);
+    },
+  );
 
   test.each(backendContract)('contract: a backend $promise', async ({ faults }) => {
-    const broken: string[] = [];
-    for (const { scenario } of chosen(contractScenarios)) {
-      // The families differ in nothing that the contract is about.
-      if (scenario.ipFamily === 'IPv6') continue;
-      const found = await faults({ harness, scenario }, signal);
-      broken.push(...found.map((fault) => `${scenario.id} ${scenario.ipFamily}: ${fault}`));
-    }
-    expect(broken).toEqual([]);
+    const scenarios = all.filter(({ id }) => contractScenarios.includes(id));
+    expect(await clauseFaults({ faults }, harness, scenarios, signal)).toEqual([]);
   });
 });
-
-function chosen(ids: readonly string[]): readonly { readonly title: string; readonly scenario: Scenario }[] {
-  const found = all.filter(({ id }) => ids.includes(id));
-  return found.map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
-}
-
-/** Rules only: what becomes of packets is altitude 3's business. */
-function run(
-  scenario: Scenario,
-  harness: BackendHarness,
-  options: Parameters<typeof runOnBackend>[2],
-): Promise<BackendResult> {
-  const steps = scenario.steps.filter(({ kind }) => kind !== 'flow');
-  return runOnBackend({ ...scenario, steps }, harness, options, signal);
-}

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apiResources, type LabProcess } from '@switchyard/lab';
+import { apiResources, type LabProcess, tryKill } from '@switchyard/lab';
 import { type E2eStage, logLines, nodePorts, setE2eStage } from './e2e-stage.ts';
 import {
   addressesIn,
@@ -176,7 +176,7 @@ describe('a load balancer keeps its address and comes back', () => {
     [
       'HAProxy is killed',
       async (): Promise<void> => {
-        for (const pid of await stage.engine.pidsOf(await containerOfWeb())) process.kill(pid, 'SIGKILL');
+        for (const pid of await stage.engine.pidsOf(await containerOfWeb())) tryKill(pid); // the first takes others along
       },
     ],
     [
