@@ -283,7 +283,7 @@ test('the ebpf mode takes over from kube-proxy, keeps forwarding without an agen
   process.stdout.write(done.stdout);
   expect(await pinned()).toBe(false);
   expect(await run('nft', ['list', 'tables'])).not.toContain('switchyard');
-  expect(queryCgroup(node.cgroupPath ?? '', 'connect4')).toEqual([]);
+  await expect.poll(() => queryCgroup(node.cgroupPath ?? '', 'connect4')).toEqual([]);
   const again = await agent('--cleanup', `--switchyard-ebpf-bpffs=${node.bpffsPath}`);
   expect(again).toMatchObject({ exitCode: 0, stdout: 'nothing to remove\n' });
 });
