@@ -1,7 +1,7 @@
-import { existsSync, readFileSync, statfsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BackendCapabilities, HostError, messageOf, millis, type ProbeResult } from '@switchyard/core';
-import { type BpfProbe, findMount, isBpffs, probeBpf } from '@switchyard/native';
+import { type BpfProbe, findMount, isBpffs, isCgroup2, probeBpf } from '@switchyard/native';
 import type { EbpfHost } from './host.ts';
 import { findOtherPrograms, refusalText } from './kernel/other-load-balancers.ts';
 import { objectFile } from './kernel/object-files.ts';
@@ -107,8 +107,6 @@ function objectFaults(machine: ProbedMachine): readonly string[] {
   }
 }
 
-/** Of linux/magic.h. */
-const cgroup2Magic = 0x6367_7270;
 /** CAP_SYS_ADMIN. */
 const mountCapability = 21n;
 
@@ -141,12 +139,4 @@ export function cgroupOf({ cgroup }: Pick<EbpfHost, 'cgroup'>): string {
   if (folder !== undefined && isCgroup2(folder)) return folder;
   const what = folder === undefined ? 'cgroup2 is not mounted' : `${folder} is not a folder of a cgroup2 mount`;
   throw new HostError('ebpf.cgroup', `cannot attach programs to sockets: ${what}; see --switchyard-ebpf-cgroup`);
-}
-
-function isCgroup2(path: string): boolean {
-  try {
-    return statfsSync(path).type === cgroup2Magic;
-  } catch {
-    return false;
-  }
 }

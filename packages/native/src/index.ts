@@ -41,6 +41,6 @@ export { testRun, type TestRunOptions, type TestRunResult } from './bpf/test-run
 export { type IteratorOptions, runIterator } from './bpf/iterators.ts';
 export { enableRunStats } from './bpf/run-statistics.ts';
 export { interfaceIndex, netnsCookie } from './bpf/namespaces.ts';
-export { findMount, isBpffs, mountBpffs } from './bpf/mounts.ts';
+export { findMount, isBpffs, isCgroup2, mountBpffs } from './bpf/mounts.ts';
 export { type BpfAbility, type BpfAbilityName, type BpfProbe, hasSetRetval, probeBpf } from './bpf/probe.ts';
 export { type AskerTexts, NetlinkAsker, type WriteBody } from './netlink/netlink-asker.ts';

@@ -1,6 +1,5 @@
 import { ipFamilies } from '@switchyard/core';
 import {
-  apiResources,
   createProber,
   type LabCluster,
   type LabCommandResult,
@@ -8,11 +7,11 @@ import {
   type Prober,
   proxyModeFlags,
   startCluster,
-  startEchoServer,
   waitForAgents,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readLog } from './agent-log.ts';
+import { addEchoService } from './echo-service.ts';
 import { askInside } from './http-client.ts';
 import { program, withRights } from './with-rights.ts';
 
@@ -30,25 +29,9 @@ let clusterIp: string;
 beforeAll(async () => {
   cluster = stack.use(await startCluster({ name: 'ebpfmode', nodes: 1, ipFamilies }, signal));
   [node] = cluster.lab.nodes as [LabNode];
-  const pod = await cluster.lab.addPod(node, 'echo');
-  startEchoServer(pod, { pod: 'echo', tcp: [8080] });
+  ({ clusterIp } = await addEchoService(cluster, { node, nodePort }, signal));
   inPod = stack.use(await createProber(await cluster.lab.addPod(node, 'caller'), signal));
   client = stack.use(await createProber(cluster.lab.client, signal));
-  const ports = [{ name: 'http', port: 80, nodePort, protocol: 'TCP' as const }];
-  const spec = { type: 'NodePort' as const, ipFamilyPolicy: 'PreferDualStack' as const, ports };
-  const metadata = { name: 'cart', namespace: 'default' };
-  const made = await cluster.api.create(apiResources.services, { metadata, spec }, signal);
-  clusterIp = made.spec?.clusterIP ?? '';
-  for (const addressType of ipFamilies) {
-    const labels = { 'kubernetes.io/service-name': 'cart' };
-    const slice = {
-      metadata: { name: addressType.toLowerCase(), namespace: 'default', labels },
-      addressType,
-      ports: [{ name: 'http', port: 8080, protocol: 'TCP' as const }],
-      endpoints: [{ addresses: [pod.addresses[addressType]!], nodeName: node.nodeName, conditions: { ready: true } }],
-    };
-    await cluster.api.create(apiResources.endpointSlices, slice, signal);
-  }
 }, 60_000);
 
 afterAll(() => stack.disposeAsync());

@@ -1,6 +1,5 @@
 import { ipFamilies } from '@switchyard/core';
 import {
-  apiResources,
   createProber,
   type LabCluster,
   type LabCommandResult,
@@ -8,11 +7,11 @@ import {
   type LabProcess,
   type Prober,
   startCluster,
-  startEchoServer,
   waitForAgents,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readLog, until } from './agent-log.ts';
+import { addEchoService } from './echo-service.ts';
 import { askInside } from './http-client.ts';
 import { kubeProxyTable } from './kube-proxy-table.ts';
 import { program, withRights } from './with-rights.ts';
@@ -30,25 +29,9 @@ let client: Prober;
 beforeAll(async () => {
   cluster = stack.use(await startCluster({ name: 'iptmode', nodes: 1, ipFamilies }, signal));
   [node] = cluster.lab.nodes as [LabNode];
-  const pod = await cluster.lab.addPod(node, 'echo');
-  startEchoServer(pod, { pod: 'echo', tcp: [8080] });
+  await addEchoService(cluster, { node, nodePort }, signal);
   self = stack.use(await createProber(node, signal));
   client = stack.use(await createProber(cluster.lab.client, signal));
-  const ports = [{ name: 'http', port: 80, nodePort, protocol: 'TCP' as const }];
-  const spec = { type: 'NodePort' as const, ipFamilyPolicy: 'PreferDualStack' as const, ports };
-  await cluster.api.create(apiResources.services, { metadata: { name: 'cart', namespace: 'default' }, spec }, signal);
-  for (const addressType of ipFamilies) {
-    const metadata = {
-      name: addressType.toLowerCase(),
-      namespace: 'default',
-      labels: { 'kubernetes.io/service-name': 'cart' },
-    };
-    const endpoints = [
-      { addresses: [pod.addresses[addressType]!], nodeName: node.nodeName, conditions: { ready: true } },
-    ];
-    const sliced = [{ name: 'http', port: 8080, protocol: 'TCP' as const }];
-    await cluster.api.create(apiResources.endpointSlices, { metadata, addressType, ports: sliced, endpoints }, signal);
-  }
 }, 60_000);
 
 afterAll(() => stack.disposeAsync());

@@ -1,12 +1,12 @@
-import { type Cidr, cidrFamilyOf, cidrLength, type IpAddress } from '@switchyard/core';
+import type { Cidr, IpAddress } from '@switchyard/core';
 import type { BpfMap } from '@switchyard/native';
 import { sizeOf } from '../layouts.ts';
+import { prefixBits } from '../settings/address-bytes.ts';
 import { putAddress } from './address-words.ts';
 
 /** Bytes of a key, and where the service stands in it. */
 const keySize = sizeOf('source_range_key');
 const serviceBits = 32;
-const mappedBits = 96;
 /** A range is there or not; its value says nothing. */
 const present = Uint8Array.of(1);
 
@@ -129,8 +129,7 @@ export class SourceRangeStore {
 function keysOf(service: number, cidrs: readonly Cidr[]): readonly Uint8Array[] {
   return cidrs.map((cidr) => {
     const words = new Uint32Array(keySize / 4);
-    const length = cidrLength(cidr) + (cidrFamilyOf(cidr) === 'IPv4' ? mappedBits : 0);
-    words[0] = serviceBits + length;
+    words[0] = serviceBits + prefixBits(cidr);
     words[1] = service;
     putAddress(words, 2, cidr.slice(0, cidr.indexOf('/')) as IpAddress); // a CIDR's address is canonical
     return new Uint8Array(words.buffer);

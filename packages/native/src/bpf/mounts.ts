@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { NativeError } from '../native-error.ts';
 import { loadBpfAddon } from './bpf-addon.ts';
 
-/** f_type of a bpffs, of linux/magic.h. */
-const bpffsMagic = 0xca_fe_4a_11;
+/** f_type of file systems, of linux/magic.h. */
+const magics = { bpffs: 0xca_fe_4a_11, cgroup2: 0x63_67_72_70 } as const;
 
 /** Mounts a bpffs there, unless one is. The folder is made. Whether it was mounted now. Throws `NativeError`. */
 export function mountBpffs(path: string): boolean {
@@ -38,8 +38,17 @@ function makeFolder(path: string): void {
 
 /** Whether a folder is in a bpffs; false for one that is not there. */
 export function isBpffs(path: string): boolean {
+  return isOn(path, magics.bpffs);
+}
+
+/** Whether a folder is in a cgroup2 mount; false for one that is not there. */
+export function isCgroup2(path: string): boolean {
+  return isOn(path, magics.cgroup2);
+}
+
+function isOn(path: string, magic: number): boolean {
   try {
-    return statfsSync(path).type === bpffsMagic;
+    return statfsSync(path).type === magic;
   } catch {
     return false;
   }
