@@ -14,17 +14,17 @@ export async function runTogether(
 ): Promise<void> {
   const stop = new AbortController();
   const both = AbortSignal.any([signal, stop.signal]);
+  let failure: { readonly error: unknown } | undefined;
   const run = async (task: (typeof tasks)[number]): Promise<void> => {
     try {
       await task(both);
     } catch (error) {
+      failure ??= { error }; // what others say when they are ended is none
       stop.abort();
-      throw error;
     }
   };
-  const ended = await Promise.allSettled(tasks.map(run));
-  const failure = ended.find((one) => one.status === 'rejected');
-  if (failure !== undefined && !signal.aborted) throw failure.reason;
+  await Promise.all(tasks.map(run));
+  if (failure !== undefined && !signal.aborted) throw failure.error;
 }
 
 const pause: Millis = seconds(1);

@@ -1,5 +1,6 @@
 import { type Clock, type Drift, type DriftKind, type Millis, millis, seconds, untilBeat } from '@switchyard/core';
 import { DriftTally } from '@switchyard/native';
+import { runTogether } from '../keep-running.ts';
 import { DriftGate } from './drift-gate.ts';
 import { Pace } from './pace.ts';
 
@@ -48,15 +49,10 @@ export class EbpfDrift {
 
   /** As `DataplaneBackend.watchDrift`. Rejects with the `HostError` of a look that failed. */
   async watch(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
-    const stop = new AbortController();
-    const both = AbortSignal.any([signal, stop.signal]);
-    try {
-      await Promise.all([this.#watchState(report, both), this.#watchContent(report, both)]);
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    } finally {
-      stop.abort();
-    }
+    await runTogether(
+      [(until) => this.#watchState(report, until), (until) => this.#watchContent(report, until)],
+      signal,
+    );
   }
 
   async #watchState(report: (drift: Drift) => void, signal: AbortSignal): Promise<never> {
