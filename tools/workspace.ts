@@ -26,7 +26,9 @@ interface Manifest {
 
 /** Every workspace package, sorted by folder. Another checkout than this one is for tests. */
 export function workspaces(checkout: string = root): readonly Workspace[] {
-  return globSync(['packages/*/package.json', 'apps/*/package.json'], { cwd: checkout })
+  return globSync(['packages/*/package.json', 'apps/*/package.json', 'e2e/package.json', 'examples/*/package.json'], {
+    cwd: checkout,
+  })
     .sort()
     .map((path) => readWorkspace(path, checkout));
 }

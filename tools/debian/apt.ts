@@ -1,4 +1,4 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runProgram, type Output } from './run-program.ts';
 
@@ -32,17 +32,21 @@ export interface AptOptions {
   readonly architecture: DebianArchitecture;
   /** Packages that count as installed, in a version that satisfies everybody. */
   readonly exclude: readonly string[];
+  /** A suite of Debian's own mirror, such as `trixie`, in the place of this machine's sources. */
+  readonly suite?: string;
 }
 
 /**
  * Prepares apt's private folder. One user at a time: the callers lock.
  */
-export async function openApt({ folder, architecture, exclude }: AptOptions): Promise<Apt> {
+export async function openApt({ folder, architecture, exclude, suite }: AptOptions): Promise<Apt> {
   await mkdir(join(folder, 'lists/partial'), { recursive: true });
   await mkdir(join(folder, 'cache/archives/partial'), { recursive: true });
   await writeFile(join(folder, 'status'), exclude.map((name) => installed(name, architecture)).join('\n'));
   const settings = join(folder, 'apt.conf');
-  await writeFile(settings, aptSettings(folder, architecture));
+  if (suite !== undefined)
+    await writeFile(join(folder, 'sources.list'), `deb [signed-by=${keyring}] ${await mirror()} ${suite} main\n`);
+  await writeFile(settings, aptSettings(folder, architecture) + (suite === undefined ? '' : suiteSettings(folder)));
   const apt = (args: readonly string[], signal: AbortSignal, cwd: string = folder): Promise<Output> =>
     runProgram('apt-get', ['-c', settings, '-q', '-y', ...args], { cwd, signal });
   return {
@@ -70,6 +74,32 @@ export function parseSimulation(text: string): readonly DebianPackage[] {
       architecture,
     }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** What Debian's own suites are signed with; a machine of the release before has the next one's keys. */
+const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
+
+/** The Debian mirror of this machine, which may reach no other one. */
+async function mirror(): Promise<string> {
+  const folder = '/etc/apt/sources.list.d';
+  const files = (await readdir(folder).catch(() => [])).map((name) => join(folder, name));
+  const texts = await Promise.all(
+    ['/etc/apt/sources.list', ...files].map((file) => readFile(file, 'utf8').catch(() => '')),
+  );
+  return mirrorIn(texts.join('\n')) ?? 'http://deb.debian.org/debian';
+}
+
+/** The first mirror of Debian itself that apt's sources name, in either of their forms. */
+export function mirrorIn(sources: string): string | undefined {
+  const uses = sources.split('\n').filter((line) => /^\s*(deb|URIs:)\s/.test(line));
+  return /(?:https?|file):\/\/\S+\/debian\/?(?=\s|$)/.exec(uses.join('\n'))?.[0];
+}
+
+/** Sources of one suite instead of the machine's. */
+function suiteSettings(folder: string): string {
+  return `Dir::Etc::SourceList "${folder}/sources.list";
+Dir::Etc::SourceParts "/dev/null";
+`;
 }
 
 /**

@@ -3,7 +3,7 @@ import { mkdtemp, open, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { parseSimulation } from './apt.ts';
+import { mirrorIn, parseSimulation } from './apt.ts';
 import { debianRoot, packageListFile } from './debian-root.ts';
 
 const signal = AbortSignal.timeout(600_000);
@@ -21,6 +21,20 @@ test('what apt would install is read from its simulation, upgrades and foreign a
     { name: 'libc6', version: '2.36-9+deb12u14', architecture: 'arm64' },
     { name: 'libfoo', version: '2:1.0', architecture: 'amd64' },
   ]);
+});
+
+test("this machine's mirror of Debian is read out of apt's sources", () => {
+  const deb822 =
+    'Types: deb\n# http://snapshot.debian.org/archive/debian/2025\nURIs: http://mirror.example/debian\nSuites: bookworm\n';
+  assert.equal(
+    mirrorIn(`deb https://deb.nodesource.com/node_20.x nodistro main\n${deb822}`),
+    'http://mirror.example/debian',
+  );
+  assert.equal(
+    mirrorIn('# deb http://old/debian x\ndeb [arch=amd64] https://new.example/debian/ bookworm main'),
+    'https://new.example/debian/',
+  );
+  assert.equal(mirrorIn('URIs: http://security.debian.org/debian-security\n'), undefined);
 });
 
 test('packages of another architecture are unpacked once for callers at the same time, without what was excluded', async () => {

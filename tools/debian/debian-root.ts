@@ -17,6 +17,8 @@ export interface DebianRootOptions {
   readonly exclude?: readonly string[];
   /** This machine's, if not given. */
   readonly architecture?: DebianArchitecture;
+  /** A suite of Debian's mirror, such as `trixie`, for what this machine's sources lack; its programs may want another C library. */
+  readonly suite?: string;
   /** Where the unpacked trees and apt's lists are kept; this checkout's `node_modules/.cache/switchyard-debian`, if not given. */
   readonly cache?: string;
   /** Told what is done, line by line; stderr, if not given. Silent when everything is there already. */
@@ -42,8 +44,9 @@ export async function debianRoot(options: DebianRootOptions): Promise<string> {
   const architecture = options.architecture ?? machineArchitecture();
   const packages = sorted(options.packages);
   const exclude = sorted(options.exclude ?? []);
+  const { suite } = options;
   const cache = options.cache ?? join(checkout, 'node_modules/.cache/switchyard-debian');
-  const folder = join(cache, requestKey({ packages, exclude, architecture }));
+  const folder = join(cache, requestKey({ packages, exclude, architecture, suite }));
   if (existsSync(folder)) return folder;
   await mkdir(cache, { recursive: true });
   await withFileLock(
@@ -52,7 +55,8 @@ export async function debianRoot(options: DebianRootOptions): Promise<string> {
       if (existsSync(folder)) return;
       const progress = options.progress ?? ((line) => void process.stderr.write(`${line}\n`));
       progress(`debian: fetching ${packages.join(' ')} for ${architecture}, and what they depend on`);
-      const apt = await openApt({ folder: join(cache, `apt-${architecture}`), architecture, exclude });
+      const state = join(cache, `apt-${architecture}${suite === undefined ? '' : `-${suite}`}`);
+      const apt = await openApt({ folder: state, architecture, exclude, ...(suite === undefined ? {} : { suite }) });
       await fetchAndUnpack({ apt, packages, folder, progress, signal: options.signal });
     },
     options.signal,
@@ -71,13 +75,15 @@ interface Request {
   readonly packages: readonly string[];
   readonly exclude: readonly string[];
   readonly architecture: DebianArchitecture;
+  readonly suite: string | undefined;
 }
 
 /** Another release of the distribution, after an upgrade of this machine, is another tree. */
 function requestKey(request: Request): string {
   const release = existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : '';
   const codename = /^VERSION_CODENAME=(.*)$/m.exec(release)?.[1] ?? '';
-  const text = JSON.stringify([format, codename, request.architecture, request.packages, request.exclude]);
+  const suite = request.suite === undefined ? [] : [request.suite];
+  const text = JSON.stringify([format, codename, request.architecture, request.packages, request.exclude, ...suite]);
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }
 

@@ -25,7 +25,7 @@ function linkFault(page: MarkdownPage, target: string): string | undefined {
   return anchorsOf(other).has(anchor) ? undefined : 'the page has no such heading';
 }
 
-const folders = /^(apps|packages|tools|deploy|images|docs)\/[\w./{},-]*[\w}/]$/;
+const folders = /^(apps|packages|tools|deploy|images|docs|e2e|examples)\/[\w./{},-]*[\w}/]$/;
 const sources = /^\w[\w./{},-]*\.(ts|cc)$/;
 
 /**
@@ -33,7 +33,7 @@ const sources = /^\w[\w./{},-]*\.(ts|cc)$/;
  * such as `netlink/watch.ts`, must be the end of some file's path, with or without its `src/`. Patterns with a star are not looked at.
  */
 export function pathFaults(pages: readonly MarkdownPage[] = markdownPages()): readonly string[] {
-  const files = globSync('{apps,packages,tools}/**/*.{ts,cc}', {
+  const files = globSync('{apps,packages,tools,e2e,examples}/**/*.{ts,cc}', {
     cwd: root,
     exclude: ['**/node_modules/**', '**/dist*/**', '**/build/**'],
   }).flatMap((file) => [file, file.replace('/src/', '/')]);
@@ -50,7 +50,7 @@ export function pathFaults(pages: readonly MarkdownPage[] = markdownPages()): re
 
 /** What a build leaves is not there in a fresh checkout. */
 function isMade(path: string): boolean {
-  return /\/(dist|dist-bundle|build)(\/|$)/.test(path);
+  return /\/(dist|dist-bundle|build|\.results|\.test-results)(\/|$)/.test(path);
 }
 
 function expandBraces(path: string): readonly string[] {

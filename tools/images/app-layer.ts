@@ -11,7 +11,7 @@ import type { Target } from './target.ts';
 export interface AppPlaces {
   /** Below `/usr/local/lib`: its bundle. The launcher knows it too (packages/native/cpp/image_launcher.cc). */
   readonly library: string;
-  /** In `/usr/local/bin`, with the launcher that each is a copy of. */
+  /** In `/usr/local/bin`, with the launcher that each is a copy of. Empty: Node is the entry point, and there is no native addon. */
   readonly programs: Readonly<Record<string, 'switchyard-launcher' | 'switchyard-lb-haproxy'>>;
   /** Further names of programs. */
   readonly aliases: Readonly<Record<string, string>>;
@@ -39,6 +39,13 @@ export const appPlaces: Readonly<Record<AppName, AppPlaces>> = {
     entryPoints: ['main.mjs', 'worker.mjs'],
     emptyFiles: [],
   },
+  conformance: {
+    library: 'switchyard-conformance',
+    programs: {},
+    aliases: {},
+    entryPoints: ['pod.mjs'],
+    emptyFiles: [],
+  },
 };
 
 /** Which app, for which machines. */
@@ -63,16 +70,21 @@ export async function addApp(layer: string, { app, target, signal }: AppLayerOpt
   await mkdir(programs, { recursive: true });
   await mkdir(licences, { recursive: true });
   await cp(bundle, library, { recursive: true, filter: (path) => !/\.(map|node|bpf\.o)$/.test(path) });
-  const native = await nativeBinaries(target, signal);
-  await copyFile(join(native, 'switchyard_native.node'), join(library, 'switchyard_native.node'));
-  for (const [name, launcher] of Object.entries(place.programs))
-    await copyFile(join(native, launcher), join(programs, name));
+  const isNative = Object.keys(place.programs).length > 0;
+  if (isNative) {
+    const native = await nativeBinaries(target, signal);
+    await copyFile(join(native, 'switchyard_native.node'), join(library, 'switchyard_native.node'));
+    for (const [name, launcher] of Object.entries(place.programs))
+      await copyFile(join(native, launcher), join(programs, name));
+  }
   for (const [name, program] of Object.entries(place.aliases)) await symlink(program, join(programs, name));
   for (const path of place.emptyFiles) {
     await mkdir(join(layer, path, '..'), { recursive: true });
     await writeFile(join(layer, path), '', { mode: 0o600 });
   }
   await copyFile(join(root, 'LICENSE'), join(licences, 'copyright'));
-  const compiledIn = ['node-addon-api', 'node-api-headers'].map((name) => join(root, 'node_modules', name));
+  const compiledIn = (isNative ? ['node-addon-api', 'node-api-headers'] : []).map((name) =>
+    join(root, 'node_modules', name),
+  );
   await copyNpmLicences([...(await bundledPackages(bundle)), ...compiledIn], join(licences, 'npm'));
 }

@@ -11,7 +11,7 @@ export interface DebianPrograms {
 export type LayerContent =
   | { readonly kind: 'debian'; readonly of: DebianPrograms }
   | { readonly kind: 'node' }
-  /** An app's bundle with the native addon and its launchers. */
+  /** An app's bundle, with the native addon and launchers if it has any. */
   | { readonly kind: 'app'; readonly app: AppName }
   /** What the agent's ebpf mode needs beside its bundle. */
   | { readonly kind: 'ebpf' }
@@ -21,7 +21,7 @@ export type LayerContent =
   | { readonly kind: 'empty' };
 
 /** Apps that are in an image. */
-export type AppName = 'node-agent' | 'kind-lb-controller';
+export type AppName = 'node-agent' | 'kind-lb-controller' | 'conformance';
 
 /** What an image is made of. */
 export interface ImageDefinition {
@@ -103,6 +103,12 @@ export const images = {
         },
       },
     },
+  },
+  conformance: {
+    dockerfile: 'conformance',
+    app: 'conformance',
+    args: {},
+    layers: { node, pod: { kind: 'app', app: 'conformance' } },
   },
 } as const satisfies Readonly<Record<string, ImageDefinition>>;
 

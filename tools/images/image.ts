@@ -10,7 +10,8 @@ const usage = `usage: ./dev image [IMAGE] [--backend ${agentBackends.join('|')}]
 
 Builds a container image with the Docker CLI of this machine and prints its size.
 
-  IMAGE              agent (the node agent, default), load-balancer (what the controller runs for a Service), kind-lb-controller
+  IMAGE              agent (the node agent, default), load-balancer (what the controller runs for a Service), kind-lb-controller,
+                     conformance (what pods of the conformance runner run on a cluster)
   --backend BACKEND  for which dataplane backend the agent's image is (nftables)
   --arch ARCH        the nodes' architecture (this machine's); both are built on either
   --tag NAME         name of the image (switchyard/IMAGE:VERSION, switchyard/agent-BACKEND:VERSION as in deploy/; with --arch :VERSION-ARCH)

@@ -9,6 +9,7 @@ import {
   containerFiles,
   containerRunDirectory,
 } from '../../apps/kind-lb-controller/src/worker/container-files.ts';
+import { defaultImage as conformanceImage } from '../../apps/conformance/src/cluster/cluster-options.ts';
 import { root } from '../workspace.ts';
 import { withBaseHint } from './base-hint.ts';
 import { appVersion, defaultTag } from './build-image.ts';
@@ -77,10 +78,12 @@ test('the manifests, the chart and the pages name what ./dev image builds by def
     const names = read(page).match(/switchyard\/agent-[\w.:-]*\w/g) ?? [];
     assert.deepEqual(new Set(names), new Set(tags), page);
   }
-  const everyTag = new Set(Object.keys(images).map((name) => defaultTag(name as ImageName)));
+  const names = Object.keys(images) as ImageName[];
+  const everyTag = new Set(names.filter((name) => name !== 'conformance').map((name) => defaultTag(name)));
   const inGuide = read('docs/kind.md').match(/switchyard\/[a-z-]+:\d+\.\d+\.\d+/g) ?? [];
   // One name there is of an image that is not there.
   assert.deepEqual(new Set(inGuide.filter((name) => name !== 'switchyard/load-balancer:9.9.9')), everyTag);
+  assert.equal(defaultTag('conformance'), conformanceImage);
   assert.equal(defaultTag('load-balancer'), `switchyard/load-balancer:${controllerVersion}`);
   assert.equal(defaultTag('agent-nftables', 'arm64'), `${defaultTag('agent-nftables')}-arm64`);
 });

@@ -13,12 +13,16 @@ const allow: Readonly<Record<string, readonly string[]>> = {
   lab: ['core', 'host'],
   experiment: ['core', 'host', 'lab'],
   app: ['core', 'host', 'native', 'backend'],
+  conformance: ['core', 'host', 'scenarios', 'lab', 'experiment'],
+  e2e: ['core', 'host', 'scenarios', 'conformance'],
+  example: ['core', 'scenarios', 'conformance', 'backend'],
 };
 const testAllow: Readonly<Record<string, readonly string[]>> = {
   scenarios: ['backend', 'host', 'lab'],
   native: ['lab', 'host'],
   backend: ['lab'],
   app: ['lab'],
+  e2e: ['lab'],
 };
 
 /** Beyond the layers: who uses which backend's public entry as a library. */
@@ -28,10 +32,14 @@ const libraries: Readonly<Record<string, readonly string[]>> = {
 
 /** External packages that have one owner: who may import them, by path prefix. */
 const owners: Readonly<Record<string, readonly string[]>> = {
-  '@kubernetes/client-node': ['packages/core/src/kubernetes/', 'apps/kind-lb-controller/src/'],
+  '@kubernetes/client-node': [
+    'packages/core/src/kubernetes/',
+    'apps/kind-lb-controller/src/',
+    'apps/conformance/src/cluster/',
+  ],
   execa: ['tools/', 'apps/kind-lb-controller/src/docker/'],
   pino: ['packages/host/src/'],
-  yaml: ['packages/core/src/manifests/', 'packages/scenarios/src/', 'packages/lab/src/'],
+  yaml: ['packages/core/src/manifests/', 'packages/scenarios/src/', 'packages/lab/src/', 'e2e/src/'],
 };
 
 /** Inside core, in dependency order: a folder may import itself and what stands before it. */

@@ -18,8 +18,10 @@ const edges = [
   'packages/core/src/time.ts',
   'apps/node-agent/src/main.ts',
   'apps/node-agent/src/config.ts',
+  'apps/conformance/src/config.ts',
   'apps/kind-lb-controller/src/main.ts',
   'apps/kind-lb-controller/src/config/',
+  'e2e/src/main.ts',
 ];
 
 const rules: readonly Rule[] = [

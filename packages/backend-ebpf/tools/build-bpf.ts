@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { globSync, mkdirSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { layoutsToC } from './layouts-to-c.ts';
 
 // Compiles bpf/*.bpf.c to build/*.bpf.o, with the header made from src/layouts.ts. One file serves all little-endian machines.
+// Two arguments are other folders for both.
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), '..');
-const build = join(folder, 'build');
+const [sources = join(folder, 'bpf'), build = join(folder, 'build')] = process.argv.slice(2);
 mkdirSync(build, { recursive: true });
 writeFileSync(join(build, 'layouts.gen.h'), layoutsToC());
 
@@ -22,13 +23,17 @@ const flags = [
   '-target',
   'bpfel',
   '-mcpu=v3',
+  // BTF names source files: the same on every machine.
+  `-ffile-prefix-map=${sources}=/switchyard/bpf`,
+  `-ffile-prefix-map=${build}=/switchyard/build`,
+  '-ffile-compilation-dir=/switchyard',
   `-I${build}`,
   `-I/usr/include/${machineHeaders}`,
 ];
 
-for (const source of globSync('bpf/*.bpf.c', { cwd: folder }).toSorted()) {
-  const object = join(build, basename(source).replace(/c$/, 'o'));
-  run('clang', [...flags, '-c', join(folder, source), '-o', object]);
+for (const source of globSync('*.bpf.c', { cwd: sources }).toSorted()) {
+  const object = join(build, source.replace(/c$/, 'o'));
+  run('clang', [...flags, '-c', join(sources, source), '-o', object]);
   run('llvm-strip', ['-g', object]); // BTF stays
 }
 

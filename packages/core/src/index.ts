@@ -63,3 +63,4 @@ export * from './loss/rollout-setting.ts';
 export * from './loss/predict-rollout.ts';
 export * from './loss/required-serving.ts';
 export * from './loss/known-checks.ts';
+export { abortable } from './abortable.ts';

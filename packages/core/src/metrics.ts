@@ -12,8 +12,11 @@ type Gauges = typeof kubeProxyMetrics.gauges & typeof ownMetrics.gauges;
 type Histograms = typeof kubeProxyMetrics.histograms & typeof ownMetrics.histograms;
 type Collected = typeof kubeProxyMetrics.collected & typeof ownMetrics.collected;
 
+/** A counter that is declared. */
 export type CounterName = keyof Counters;
+/** A gauge that is declared. */
 export type GaugeName = keyof Gauges;
+/** A histogram that is declared. */
 export type HistogramName = keyof Histograms;
 /** Worked out when it is asked for; not measured as it happens. */
 export type CollectedName = keyof Collected;

@@ -1,5 +1,6 @@
 import type {
   ApiObject,
+  DaemonSet,
   Deployment,
   EndpointSlice,
   EventObject,
@@ -34,6 +35,8 @@ export const apiResources: {
   readonly namespaces: ApiResource<Namespace>;
   readonly events: ApiResource<EventObject>;
   readonly deployments: ApiResource<Deployment>;
+  /** Served only where they are asked for: `ClusterOptions.hasDaemonSets`. */
+  readonly daemonSets: ApiResource<DaemonSet>;
   readonly replicaSets: ApiResource<ReplicaSet>;
   readonly serviceCidrs: ApiResource<ServiceCidr>;
 } = {
@@ -50,6 +53,7 @@ export const apiResources: {
   namespaces: { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', isNamespaced: false },
   events: { group: '', version: 'v1', plural: 'events', kind: 'Event', isNamespaced: true },
   deployments: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', isNamespaced: true },
+  daemonSets: { group: 'apps', version: 'v1', plural: 'daemonsets', kind: 'DaemonSet', isNamespaced: true },
   replicaSets: { group: 'apps', version: 'v1', plural: 'replicasets', kind: 'ReplicaSet', isNamespaced: true },
   serviceCidrs: {
     group: 'networking.k8s.io',

@@ -268,6 +268,29 @@ export interface Deployment extends ApiObject {
   };
 }
 
+/** apps/v1 DaemonSet. The server defaults RollingUpdate with maxUnavailable 1 and maxSurge 0. */
+export interface DaemonSet extends ApiObject {
+  readonly spec?: {
+    readonly minReadySeconds?: number;
+    readonly selector: LabelSelector;
+    readonly template: PodTemplate;
+    readonly updateStrategy?: {
+      readonly type?: 'RollingUpdate' | 'OnDelete';
+      readonly rollingUpdate?: { readonly maxSurge?: number | string; readonly maxUnavailable?: number | string };
+    };
+  };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly currentNumberScheduled: number;
+    readonly numberMisscheduled: number;
+    readonly desiredNumberScheduled: number;
+    readonly numberReady: number;
+    readonly updatedNumberScheduled?: number;
+    readonly numberAvailable?: number;
+    readonly numberUnavailable?: number;
+  };
+}
+
 /** apps/v1 ReplicaSet. */
 export interface ReplicaSet extends ApiObject {
   readonly spec?: {

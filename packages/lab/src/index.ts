@@ -10,6 +10,7 @@ export type {
   EchoAnswer,
   ProbeAnswer,
   ProbeConnection,
+  ProbeSocket,
   ProbeExchange,
   ProbeRequest,
   ProbeResult,
@@ -25,6 +26,12 @@ export type * from './workloads/workload-event.ts';
 export * from './apiserver/server.ts';
 export type { Fault, FaultMatch, FaultOptions, Faults } from './apiserver/http/faults.ts';
 export * from './apiserver/listen-in-namespace.ts';
+export {
+  type Connect,
+  type ConnectTarget,
+  connectorIn,
+  type NamespaceConnector,
+} from './apiserver/connect-in-namespace.ts';
 export { type ClusterOptions, type LabCluster, startCluster } from './lab-cluster.ts';
 export { type AgentOptions, proxyModeFlags, startAgent, waitForAgents } from './agent-program.ts';
 export type { ClusterRecord } from './cluster-record.ts';
@@ -42,6 +49,19 @@ export { emptyImage, machinePrograms } from './docker/empty-image.ts';
 export { type KindCluster, type KindClusterOptions, startKindCluster } from './docker/kind-cluster.ts';
 export { type LabApiServer, type LabApiServerOptions, startLabApiServer } from './lab-api-server.ts';
 export { runnerIn } from './runner-in.ts';
-export { connectWhile, createSite, type Site, sitePort, type Traffic, type TrafficOptions } from './site.ts';
+export { awaitEcho, connectWhile, createSite, type Site, sitePort, type Traffic, type TrafficOptions } from './site.ts';
 export { probeSctp, type SctpRequest, startSctpServers } from './sctp.ts';
 export { findCgroup2Mount, findCgroupObstacle, tryKill } from './cgroup.ts';
+export { directWrites, type DirectName, type DirectObject, type DirectWrites } from './apiserver/direct-writes.ts';
+export {
+  portTakenExitCode,
+  type TrafficCall,
+  type TrafficCalls,
+  trafficPodArguments,
+  trafficPodCommand,
+  type TrafficPodOptions,
+  type TrafficProbe,
+  trafficTokenHeader,
+} from './traffic-pod.ts';
+export type { EchoPorts } from './echo-ports.ts';
+export type { LoadMessage } from './load.ts';

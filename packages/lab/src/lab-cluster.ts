@@ -3,6 +3,7 @@ import { type Logger, parseCidr } from '@switchyard/core';
 import { serviceCidrs } from './address-plan.ts';
 import { type AgentOptions, checkAgent, startAgent, waitForAgents } from './agent-program.ts';
 import { type ApiClient, createApiClient } from './api-client.ts';
+import { connectorIn } from './apiserver/connect-in-namespace.ts';
 import { type ApiServer, startApiServer } from './apiserver/server.ts';
 import { type ClusterRecord, writeClusterRecord } from './cluster-record.ts';
 import { createLab } from './create-lab.ts';
@@ -22,6 +23,8 @@ export interface ClusterOptions extends LabOptions {
   readonly onProgress?: (text: string) => void;
   /** Also serves the kinds of an add-on's manifests, as `ApiServerOptions.hasAddOnKinds`. Default false. */
   readonly hasAddOnKinds?: boolean;
+  /** Also serves DaemonSets and runs their controller. Default false. */
+  readonly hasDaemonSets?: boolean;
   /** Where the controllers log. Default: `controllers.log` in the lab's log folder. */
   readonly log?: Logger;
 }
@@ -29,6 +32,8 @@ export interface ClusterOptions extends LabOptions {
 /** A lab with an API server, its Node objects and the controllers of a small cluster, all owned by this process. */
 export interface LabCluster extends ClusterRecord, AsyncDisposable {
   readonly lab: Lab;
+  /** Factor of all durations of the pods' manifests. */
+  readonly timeScale: number;
   /** For state, history and faults. */
   readonly server: ApiServer;
   /** A client of the server, over loopback. */
@@ -51,12 +56,19 @@ const insidePort = 6443;
 export async function startCluster(options: ClusterOptions, signal: AbortSignal): Promise<LabCluster> {
   const tell = options.onProgress ?? ((): void => undefined);
   await using stack = new AsyncDisposableStack();
+  const hasDaemonSets = options.hasDaemonSets === true;
   const lab = stack.use(await createLab(options, signal));
   for (const limitation of lab.limitations) tell(limitation);
   tell(`network of ${lab.nodes.length} nodes is up`);
   const cidrs = lab.ipFamilies.map((family) => parseCidr(serviceCidrs[family]));
+  const { connect } = stack.use(connectorIn(lab.apiServer.namespace));
   const server = stack.use(
-    await startApiServer({ serviceCidrs: cidrs, hasAddOnKinds: options.hasAddOnKinds === true }),
+    await startApiServer({
+      serviceCidrs: cidrs,
+      hasAddOnKinds: options.hasAddOnKinds === true,
+      hasDaemonSets,
+      connect,
+    }),
   );
   const record = await listen(lab, server, signal);
   tell(`API server listens at ${record.url}`);
@@ -69,6 +81,7 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
         lab,
         api,
         log,
+        hasDaemonSets,
         ...(timeScale === undefined ? {} : { timeScale }),
         ...(onWorkloadEvent === undefined ? {} : { onEvent: onWorkloadEvent }),
       },
@@ -82,6 +95,7 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
   return {
     ...record,
     lab,
+    timeScale: timeScale ?? 1,
     server,
     api,
     workloads,

@@ -2,7 +2,10 @@ import type { Millis } from '@switchyard/core';
 
 /** Open-loop load: request n is due at start + n / rate, however slow the answers are. */
 export interface LoadOptions {
-  /** HTTP address to GET; a new connection for each request. IPv6 in brackets. */
+  /**
+   * `http://`: an address to GET; a new connection for each request. `tcp://HOST:PORT`: a new connection to an echo server,
+   * answered when it has said who it is. IPv6 in brackets.
+   */
   readonly url: string;
   /** Requests per second, up to 5000. Default 20. */
   readonly rate?: number;
@@ -12,7 +15,7 @@ export interface LoadOptions {
   readonly duration: Millis;
 }
 
-/** How a request ended. `error`: an HTTP status other than 2xx. Only `answered` counts as served. */
+/** How a request ended. `error`: an HTTP status other than 2xx (never with `tcp://`). Only `answered` counts as served. */
 export type LoadOutcome = 'answered' | 'timeout' | 'dropped' | 'refused' | 'reset' | 'empty' | 'unreachable' | 'error';
 
 /** One request; times are wall-clock milliseconds with fractions. */

@@ -49,7 +49,7 @@ export function startLoad(host: LabHost, options: LoadOptions): LoadRun {
     );
   }
   const { url, duration, timeout = 500 } = options;
-  if (!url.startsWith('http://')) throw new UsageError('load.url', `not an http URL: ${url}`);
+  if (!/^(http|tcp):\/\//.test(url)) throw new UsageError('load.url', `neither an http nor a tcp URL: ${url}`);
   const argument = JSON.stringify({ url, rate, timeout, duration } satisfies LoadProgramOptions);
   const args = [...nodeProgram('load-generator'), argument];
   return new GeneratorRun(host.spawn(process.execPath, args, { ipc: true, logName: 'load' }));

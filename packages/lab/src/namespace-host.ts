@@ -54,9 +54,7 @@ export class NamespaceHost implements LabHost {
 
   spawn(file: string, args: readonly string[], options: LabSpawnOptions = {}): LabProcess {
     const [program, ...rest] = enterCommand({ namespace: this.namespace, cgroup: this.#cgroup }, file, args);
-    this.#logs += 1;
-    const logFile = `${this.#logFolder}/${this.name}-${this.#logs}-${options.logName ?? basename(file)}.log`;
-    const log = openSync(logFile, 'a');
+    const { logFile, log } = this.#newLog(options.logName ?? basename(file));
     try {
       const child = spawn(program, rest, {
         env: childEnvironment(options.env),
@@ -73,6 +71,19 @@ export class NamespaceHost implements LabHost {
   /** Kills all that was spawned here and still runs. */
   async stopAll(): Promise<void> {
     await Promise.all([...this.#running].map((running) => running.stop(millis(0))));
+  }
+
+  /** A file that nobody wrote to: a pod of this name may have been here before, and whoever reads must not take its words for ours. */
+  #newLog(name: string): { readonly logFile: string; readonly log: number } {
+    for (;;) {
+      this.#logs += 1;
+      const logFile = `${this.#logFolder}/${this.name}-${this.#logs}-${name}.log`;
+      try {
+        return { logFile, log: openSync(logFile, 'ax') };
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      }
+    }
   }
 
   #track(child: ChildProcess, logFile: string): LabProcess {

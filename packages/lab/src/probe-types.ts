@@ -19,6 +19,11 @@ export interface ProbeRequest {
   readonly sourcePort?: number;
   /** For `http`; default `/`. */
   readonly path?: string;
+  /**
+   * For sockets of `Prober.connectUdp`: they are not connected, but name the address with each datagram, as many resolvers do, and do
+   * not hear answers that come from elsewhere. Nobody tells them of ICMP errors. Default false.
+   */
+  readonly isUnconnected?: boolean;
 }
 
 /** Attempts are repeated until this pod answers. All in milliseconds. */
@@ -79,6 +84,13 @@ export interface ProbeExchange {
 export interface ProbeConnection {
   /** Sends one line and waits for its echo, by default 1500 ms. */
   exchange(text: string, timeout?: number): Promise<ProbeExchange>;
+  close(): Promise<void>;
+}
+
+/** A connected UDP socket that stays open, to see whom it reaches. */
+export interface ProbeSocket {
+  /** One datagram out, one back, by default within 1500 ms. A socket that was taken away by its kernel says so each time (`unreachable`). */
+  ask(timeout?: number): Promise<ProbeResult>;
   close(): Promise<void>;
 }
 

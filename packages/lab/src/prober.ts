@@ -1,7 +1,14 @@
 import { HostError, millis, UsageError } from '@switchyard/core';
 import type { LabHost, LabProcess } from './lab.ts';
 import type { ProbeCall, ProbeReply } from './prober-messages.ts';
-import type { AnswerWait, AwaitedAnswer, ProbeConnection, ProbeRequest, ProbeResult } from './probe-types.ts';
+import type {
+  AnswerWait,
+  AwaitedAnswer,
+  ProbeConnection,
+  ProbeRequest,
+  ProbeResult,
+  ProbeSocket,
+} from './probe-types.ts';
 import { nodeProgram } from './program-path.ts';
 
 /** A long-lived process in a namespace that makes connection attempts, many at once and many a second. */
@@ -17,6 +24,8 @@ export interface Prober extends AsyncDisposable {
   open(
     request: ProbeRequest,
   ): Promise<{ readonly result: ProbeResult; readonly connection: ProbeConnection | undefined }>;
+  /** Connects a UDP socket, which sends nothing yet, and keeps it. */
+  connectUdp(request: ProbeRequest): Promise<ProbeSocket>;
 }
 
 /** Starts a prober in `host`'s namespace and waits until it is ready (about 0.1 s). It ends with the lab. */
@@ -80,6 +89,20 @@ class AgentProber implements Prober {
     const { id, reply } = this.#call({ kind: 'open', request });
     const result = resultOf(await reply);
     return { result, connection: result.status === 'answered' ? this.#connection(id) : undefined };
+  }
+
+  async connectUdp(request: ProbeRequest): Promise<ProbeSocket> {
+    if (request.protocol !== 'udp')
+      throw new UsageError('lab.prober', 'only UDP sockets are connected without a packet');
+    const { id, reply } = this.#call({ kind: 'connect', request });
+    await reply;
+    return {
+      ask: async (timeout = exchangeTimeout) =>
+        resultOf(await this.#call({ kind: 'ask', connection: id, timeout }).reply),
+      close: async () => {
+        await this.#call({ kind: 'close', connection: id }).reply;
+      },
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -6,7 +6,7 @@
  *     send FAMILY SOURCE DEST PORT COUNT    makes COUNT attempts side by side; a line for each: the answer, "refused" or "timeout"
  */
 export const sctpProgram: string = String.raw`
-use strict; use warnings; use Socket; use Errno qw(ECONNREFUSED EINTR);
+use strict; use warnings; use Socket; use Errno qw(ECONNREFUSED EINTR EPERM);
 $| = 1;
 my ($mode, $family, @rest) = @ARGV;
 my $af = $family eq 'IPv6' ? AF_INET6 : AF_INET;
@@ -55,14 +55,16 @@ sub attempt { my ($index) = @_;
   connect $socket, address($dest) or die "connect: $!"; # ICMP errors come to connected sockets only
   my $own = 20000 + ($$ * 7 + $index) % 40000;
   my $init = pack('CCnNNnnN', 1, 0, 20, $$ + 1, 65535, 1, 1, 1);
-  send $socket, packet($own, $port, 0, $init), 0 or die "send: $!";
+  # What our own kernel takes away it says at once; if it refused it, the ICMP error follows.
+  defined send $socket, packet($own, $port, 0, $init), 0 or $! == EPERM or die "send: $!";
   my $until = time + 2;
   while ((my $left = $until - time) > 0) {
     my $ready = ''; vec($ready, fileno($socket), 1) = 1;
     next unless select $ready, undef, undef, $left;
     if (!defined recv $socket, my $data, 2000, 0) { print $! == ECONNREFUSED ? "refused\n" : "error $!\n"; return }
     else { my $got = parse(payload($data));
-      next unless $got->{type} == 6 && $got->{to} == $own;
+      # The tag is ours alone; until it is connected, a socket also gets what is meant for others, perhaps with the same port.
+      next unless $got->{type} == 6 && $got->{to} == $own && $got->{tag} == $$ + 1;
       print substr($got->{body}, 4), "\n"; return }
   }
   print "timeout\n" }

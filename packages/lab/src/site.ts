@@ -1,7 +1,7 @@
-import { type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
+import { ipFamilies, millis, systemClock } from '@switchyard/core';
 import { createLab } from './create-lab.ts';
 import { startEchoServer } from './echo-server.ts';
-import type { Lab, LabNode, LabPod } from './lab.ts';
+import type { Lab, LabHost, LabNode, LabPod } from './lab.ts';
 import type { ProbeRequest, ProbeResult } from './probe-types.ts';
 import { createProber, type Prober } from './prober.ts';
 
@@ -35,7 +35,7 @@ export async function createSite(name: string, signal: AbortSignal): Promise<Sit
       createProber(near, signal),
       createProber(node, signal),
     ]);
-    for (const one of [near, far]) for (const family of ipFamilies) await waitForEcho(self, one, family, signal);
+    for (const one of [near, far]) await awaitEcho(self, one, sitePort, signal);
     return { lab, node, near, far, client, pod, self, [Symbol.asyncDispose]: () => lab[Symbol.asyncDispose]() };
   } catch (error) {
     await lab[Symbol.asyncDispose]();
@@ -43,13 +43,17 @@ export async function createSite(name: string, signal: AbortSignal): Promise<Sit
   }
 }
 
-async function waitForEcho(prober: Prober, pod: LabPod, family: IpFamily, signal: AbortSignal): Promise<void> {
-  const request = { protocol: 'tcp', address: pod.addresses[family] ?? '', port: sitePort, timeout: 200 } as const;
-  for (let round = 0; round < 100; round++) {
-    if ((await prober.probe(request)).status === 'answered') return;
-    await systemClock.sleep(millis(20), signal); // it is starting
+/** Waits until the echo server of a host answers by TCP at all addresses, for at most 30 s each: a busy machine takes its time to start a process. */
+export async function awaitEcho(prober: Prober, host: LabHost, port: number, signal: AbortSignal): Promise<void> {
+  for (const address of Object.values(host.addresses)) {
+    const until = systemClock.monotonic() + 30_000;
+    while ((await prober.probe({ protocol: 'tcp', address, port, timeout: 200 })).status !== 'answered') {
+      if (systemClock.monotonic() > until) {
+        throw new Error(`the echo server of ${host.name} does not answer at ${address}`);
+      }
+      await systemClock.sleep(millis(20), signal);
+    }
   }
-  throw new Error(`the echo server of ${pod.name} does not answer on ${family}`);
 }
 
 /** New connections, and those that were not answered. */

@@ -46,7 +46,9 @@ set(PROBE_OBJECTS "")
 foreach(probe ${PROBES})
   set(object ${CMAKE_BINARY_DIR}/probe-${probe}.bpf.o)
   add_custom_command(OUTPUT ${object}
-    COMMAND ${CLANG} -O2 -g -Wall -Wextra -Werror -target bpfel -mcpu=v3 -idirafter /usr/include/${MACHINE_HEADERS}
+    # BTF names source files: the same on every machine.
+    COMMAND ${CLANG} -O2 -g -ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}=/switchyard
+      -ffile-compilation-dir=/switchyard -Wall -Wextra -Werror -target bpfel -mcpu=v3 -idirafter /usr/include/${MACHINE_HEADERS}
       -c ${CMAKE_CURRENT_SOURCE_DIR}/bpf/probe-${probe}.bpf.c -o ${object}
     COMMAND ${LLVM_STRIP} -g ${object}
     DEPENDS bpf/probe-${probe}.bpf.c)

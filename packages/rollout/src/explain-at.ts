@@ -23,13 +23,16 @@ export const labSettings: ExplainSettings = {
 };
 
 /**
- * What the old node's dataplane had to do with a connection from the load balancer: the oracle, asked about the
+ * What the node's dataplane had to do with a connection from outside (from the load balancer: the old node): the oracle, asked about the
  * table of the moment. The same policy code that the agent runs, fed with what a watch of our own saw.
  */
 export function explainFrom(settings: ExplainSettings): ExplainAt {
   return (run, at) => {
     const state = stateAt(run.states, at);
-    const node = run.oldPod.node;
+    const { path } = run;
+    // Where packets to a cluster IP come from is not said; a load balancer asks the old node.
+    if (path.kind === 'node' && path.frontend === 'clusterIP') return [];
+    const node = path.kind === 'node' ? path.node : run.moves[0].oldPod.node;
     const service = state?.service;
     const nodePort = service?.ports[0]?.nodePort;
     const destination = settings.nodeAddresses.get(node);

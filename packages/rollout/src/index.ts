@@ -1,2 +1,25 @@
-/** Placeholder until the first export lands. */
-export const packageName = '@switchyard/rollout';
+/**
+ * One rolling update under an open loop of requests, watched from all sides, and what it comes down to: what was lost, why, and what
+ * the loss model says of the times that were observed. Runs on a lab's cluster with any Service proxy.
+ */
+export type * from './run-record.ts';
+export type * from './run-summary.ts';
+export { type Profile, type ProfileChanges, profiles, healthCheckOf } from './profiles.ts';
+export { type Picked, rolloutTimes } from './rollout-times.ts';
+export { appliedAt, type Bounds, observationSlack, proxyDelay } from './sync-bounds.ts';
+export { type ExplainAt, summarise } from './summarise.ts';
+export { explainFrom, type ExplainSettings } from './explain-at.ts';
+export { timelineSvg } from './report/timeline-svg.ts';
+export { timelineStyle } from './report/style-sheet.ts';
+export { type App, type AppOptions, deployApp, removeApp, type Workload } from './rollout/app.ts';
+export { type Proxies, type Scene } from './rollout/scene.ts';
+export { servingPods } from './rollout/app-pods.ts';
+export { loadBalancerTarget, type LoadTarget, type SettledApp } from './rollout/settle.ts';
+export { nodePortTarget, rollOut, type RollOutWork } from './rollout/roll-out.ts';
+export { type RolloutProgress, silentProgress } from './rollout/progress.ts';
+export type { Stage } from './stage/stage.ts';
+export type { Frontend, LoadBalancer, LoadBalancerSettings, ServiceName } from './stage/load-balancer.ts';
+export { type LoadBalancerHost, prepareLoadBalancerHost } from './stage/load-balancer-host.ts';
+export { openLoop, type OpenLoop } from './open-loop.ts';
+export { awaitCondition } from './stage/await-condition.ts';
+export { causeText } from './report/result-table.ts';

@@ -1,4 +1,11 @@
-import type { CheckTiming, DataplaneMode, EndpointSliceRecord, Millis, ServiceRecord } from '@switchyard/core';
+import type {
+  CheckTiming,
+  DataplaneMode,
+  EndpointSliceRecord,
+  IpFamily,
+  Millis,
+  ServiceRecord,
+} from '@switchyard/core';
 import type { LoadResult } from '@switchyard/lab';
 
 /** How the load balancer finds out which nodes to use. Durations are the real ones, already scaled. */
@@ -27,8 +34,13 @@ export interface RunSettings {
   readonly timeScale: number;
 }
 
-/** One request of the load, in wall-clock milliseconds. Anything but `answered` is lost. */
-export type RequestRecord = Omit<LoadResult, 'httpStatus'>;
+/**
+ * One request of the load, in wall-clock milliseconds. Anything but `answered` is lost. `unsent`: it was due, and never sent; its
+ * other times are then that one.
+ */
+export type RequestRecord = Omit<LoadResult, 'httpStatus' | 'outcome'> & {
+  readonly outcome: LoadResult['outcome'] | 'unsent';
+};
 
 /** A step in a pod's life, seen from the kubelet's side. */
 export interface PodMoment {
@@ -45,7 +57,7 @@ export interface EndpointMoment {
   readonly state: 'none' | 'notReady' | 'ready' | 'servingTerminating' | 'terminating';
 }
 
-/** One apply of one node's agent. `at` is when it was finished. */
+/** One apply of one node's proxy. `at` is when it was finished. */
 export interface SyncMoment {
   readonly at: Millis;
   readonly node: string;
@@ -75,20 +87,50 @@ export interface StateMoment {
   readonly slices: readonly EndpointSliceRecord[];
 }
 
-/** Everything observed in one rolling update, on one clock, each list in order of time. */
+/** A pod and where it ran. */
+export interface PodPlace {
+  readonly name: string;
+  readonly node: string;
+}
+
+/** One pod made way for another. */
+export interface Move {
+  readonly oldPod: PodPlace;
+  readonly newPod: PodPlace;
+  /** When the old pod's deletionTimestamp was seen. */
+  readonly deletedAt: Millis;
+}
+
+/** How requests reached the app. */
+export type LoadPath = {
+  /** For people: `load balancer`, `outside to node1`. */
+  readonly name: string;
+  readonly ipFamily: IpFamily;
+} & (
+  | { readonly kind: 'loadBalancer' }
+  /** Straight to one node's dataplane. `endpoints`: which of them the traffic policy lets it use. */
+  | {
+      readonly kind: 'node';
+      readonly node: string;
+      readonly endpoints: 'own' | 'all';
+      readonly frontend: 'nodePort' | 'clusterIP';
+    }
+);
+
+/** Everything observed in one rolling update by one path, on one clock, each list in order of time. */
 export interface RunRecord {
   readonly settings: RunSettings;
+  readonly path: LoadPath;
   readonly startedAt: Millis;
   readonly endedAt: Millis;
   readonly nodes: readonly string[];
-  readonly oldPod: { readonly name: string; readonly node: string };
-  readonly newPod: { readonly name: string; readonly node: string };
-  /** When the old pod's deletionTimestamp was seen: zero of the timeline. */
-  readonly deletedAt: Millis;
+  /** In order of time. The first one's `deletedAt` is zero of the timeline. */
+  readonly moves: readonly [Move, ...Move[]];
   readonly requests: readonly RequestRecord[];
   readonly pods: readonly PodMoment[];
   readonly endpoints: readonly EndpointMoment[];
-  readonly syncs: readonly SyncMoment[];
+  /** Undefined: nobody can say when a node's proxy applied what. */
+  readonly syncs: readonly SyncMoment[] | undefined;
   readonly health: readonly HealthMoment[];
   readonly loadBalancer: readonly LoadBalancerMoment[];
   readonly states: readonly StateMoment[];

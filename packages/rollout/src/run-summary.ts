@@ -1,6 +1,6 @@
 import type { LossCause } from '@switchyard/core';
 
-/** One event time the model uses, in seconds after the old pod's deletionTimestamp; undefined if it never happened. */
+/** The event times that the model uses, of the first move, in seconds after the old pod's deletionTimestamp; undefined if it never happened. */
 export interface KeyTimes {
   /** The old node's agent had applied the table in which the old pod is terminating. */
   readonly oldNodeSynced: number | undefined;
@@ -21,8 +21,10 @@ export interface RunSummary {
   readonly lossWindow: { readonly from: number; readonly to: number } | undefined;
   /** Length of the loss window; 0 when nothing was lost. */
   readonly lossWindowSeconds: number;
-  /** What the loss model says, given the observed event times. */
+  /** What the loss model says, given the observed event times: the middle of `predicted`. */
   readonly predictedLost: number;
+  /** The same with what is not known of the proxies' applies; both are equal where those were observed. */
+  readonly predicted: { readonly least: number; readonly most: number };
   /** Lost requests by cause; causes without one are left out. */
   readonly lostByCause: Readonly<Partial<Record<LossCause, number>>>;
   /** Every lost request with its cause, in order of sending. */

@@ -1,10 +1,13 @@
-import { millis } from '@switchyard/core';
+import { millis, type RolloutTimes } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import type { RunRecord } from './run-record.ts';
-import { rolloutTimes, summarise } from './summarise.ts';
+import type { RunRecord, SyncMoment } from './run-record.ts';
+import { rolloutTimes } from './rollout-times.ts';
+import { summarise } from './summarise.ts';
 import { deletedAt, syntheticRun } from './testing/synthetic-run.ts';
 
 const explainAt = (): readonly string[] => ['because'];
+const timesOf = (run: RunRecord): RolloutTimes =>
+  rolloutTimes(run, run.moves[0], { going: 'latest', coming: 'latest' });
 
 describe('summarise', () => {
   test('without the fallback: the measured loss, its window, its causes, and a model within 3 requests', () => {
@@ -30,8 +33,10 @@ describe('summarise', () => {
   test('an agent that is faster than the observer of its slices is not taken for one that waits for the next change', () => {
     const run = syntheticRun({ terminatingFallback: false });
     const knewAt = run.endpoints.find(({ node, state }) => node === 'node1' && state !== 'ready')?.at ?? 0;
-    const syncs = run.syncs.map((sync) => (sync.at === rolloutTimes(run).oldNodeSynced ? before(sync, knewAt) : sync));
-    const times = rolloutTimes({ ...run, syncs });
+    const syncs = (run.syncs ?? []).map((sync) =>
+      sync.at === timesOf(run).oldNodeSynced ? before(sync, knewAt) : sync,
+    );
+    const times = timesOf({ ...run, syncs });
     expect(times.oldNodeSynced).toBe(knewAt - 3);
     expect(Math.abs(summarise({ ...run, syncs }, explainAt).predictedLost - 142)).toBeLessThanOrEqual(4);
   });
@@ -42,7 +47,9 @@ describe('summarise', () => {
     const endpoints = run.endpoints.map((moment) =>
       moment.node === 'node1' && moment.state === 'servingTerminating' ? { ...moment, at: millis(first + 3) } : moment,
     );
-    const syncs = run.syncs.map((sync) => (sync.at === rolloutTimes(run).oldNodeSynced ? before(sync, first) : sync));
+    const syncs = (run.syncs ?? []).map((sync) =>
+      sync.at === timesOf(run).oldNodeSynced ? before(sync, first) : sync,
+    );
     const asked: number[] = [];
     const note = (_: RunRecord, at: number): readonly string[] => [String(asked.push(at))];
     expect(summarise({ ...run, endpoints, syncs }, note).firstLoss?.cause).toBe('droppedByNodeAlone');
@@ -96,14 +103,14 @@ describe('summarise', () => {
 });
 
 test('rolloutTimes takes the first apply after the slice said terminating', () => {
-  const times = rolloutTimes(syntheticRun({ terminatingFallback: false }));
+  const times = timesOf(syntheticRun({ terminatingFallback: false }));
   const relative = (at: number | undefined): number => Math.round(((at ?? 0) - deletedAt) * 100) / 100_000;
   expect([times.oldNodeSynced, times.appEnded, times.newUp, times.oldDown].map(relative)).toEqual([
     0.05, 30.03, 2.93, 11.7,
   ]);
 });
 
-function before(sync: RunRecord['syncs'][number], at: number): RunRecord['syncs'][number] {
+function before(sync: SyncMoment, at: number): SyncMoment {
   return { ...sync, at: millis(at - 3) };
 }
 
@@ -115,7 +122,7 @@ describe('when the load balancer stopped using the old node', () => {
       moment.node === 'node1' && !moment.isUp && !fastDrain ? { ...moment, at: millis(deletedAt + 1000) } : moment,
     );
     const settings = { ...run.settings, fastDrain, healthCheck: { ...run.settings.healthCheck, ...healthCheck } };
-    return ((rolloutTimes({ ...run, settings, loadBalancer }).oldDown ?? 0) - deletedAt) / 1000;
+    return ((timesOf({ ...run, settings, loadBalancer }).oldDown ?? 0) - deletedAt) / 1000;
   }
 
   test.each([

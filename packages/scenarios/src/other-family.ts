@@ -36,6 +36,11 @@ export function ipv6TwinOf(address: string): IpAddress | undefined {
   return undefined;
 }
 
+/** An IPv4 address of the plan, or its twin. Throws for an address outside the plan. */
+export function inFamily(v4: string, ipFamily: IpFamily): IpAddress {
+  return ipFamily === 'IPv4' ? parseIp(v4) : (ipv6TwinOf(v4) ?? parseIp(`no twin of ${v4}`));
+}
+
 /** IPv6 for IPv4, and the other way round. */
 export function otherFamilyOf(ipFamily: IpFamily): IpFamily {
   return ipFamily === 'IPv4' ? 'IPv6' : 'IPv4';

@@ -3,7 +3,7 @@ import { nodeAddresses, secondNodeAddresses } from './cluster-objects.ts';
 import type { Scenario, ScenarioFlow } from './scenario.ts';
 
 /** The client outside the cluster, in the lab's plan. */
-export const outsideAddresses: Readonly<Record<IpFamily, IpAddress>> = {
+const outsideAddresses: Readonly<Record<IpFamily, IpAddress>> = {
   IPv4: parseIp('172.18.0.100'),
   IPv6: parseIp('fd00:172:18::100'),
 };
@@ -32,7 +32,7 @@ export function sourceOf(flow: ScenarioFlow): IpAddress {
 /** In the lab the pod that is nobody's endpoint is behind this bridge; the others have cables of their own. */
 export const clientPodBridge = 'cni0';
 /** How the node's ends of the pods' cables are called in the lab, with a number behind. */
-export const podInterfacePrefix = 'pod';
+const podInterfacePrefix = 'pod';
 
 /** The interface by which the node under test gets a flow; undefined for what it sends itself. */
 function incomingInterfaceOf({ from, fromEndpoint }: ScenarioFlow): string | undefined {

@@ -1,5 +1,4 @@
-import { cidrFamilyOf } from '@switchyard/core';
-import { abortable } from '../runtime/abortable.ts';
+import { abortable, cidrFamilyOf } from '@switchyard/core';
 import { inspectNetwork } from './address-source.ts';
 import type { InterfaceSettings } from './container-arguments.ts';
 import type { DockerCli } from './docker-cli.ts';

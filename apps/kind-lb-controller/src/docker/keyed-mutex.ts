@@ -1,4 +1,4 @@
-import { abortable } from '../runtime/abortable.ts';
+import { abortable } from '@switchyard/core';
 
 /** Runs work of one key one after another, in the order it came; work of different keys at the same time. */
 export class KeyedMutex {

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
+  abortable,
   type Clock,
   HostError,
   InvariantError,
@@ -25,7 +26,6 @@ import type { KernelForwarder } from '../kernel/kernel-forwarder.ts';
 import type { TargetRoutes } from '../kernel/target-routes.ts';
 import type { AddressSource } from '../plan/ip-pool.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
-import { abortable } from './abortable.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime, RuntimeListener } from './runtime.ts';
 import { routesDuring, routesOf } from './routes-during.ts';
 import { asSaved, readSpecs, removeSpecs, writeSpecs } from './saved-specs.ts';

@@ -107,11 +107,13 @@ describe.each(ipFamilies)('%s', (family) => {
   test('with ClientIP affinity all flows of a client go to one target, and to another one when that is DOWN', async () => {
     const spec = dns({ sessionAffinity: { kind: 'clientIP', timeout: seconds(60) } });
     await kernel.apply(spec);
-    const chosen = [...new Set(await answersOf(kernel.client, udp(family), 12))];
-    expect(chosen).toHaveLength(1);
+    // One first: of flows that begin in the same instant on two processors neither knows of the other, as with kube-proxy.
+    const chosen = [answerOf(await kernel.client.probe(udp(family)))];
+    expect(new Set(await answersOf(kernel.client, udp(family), 12))).toEqual(new Set(chosen));
     kernel.up = kernel.up.filter((name) => name !== chosen[0]);
     await kernel.apply(spec);
-    const other = new Set(await answersOf(kernel.client, udp(family), 12));
+    const next = answerOf(await kernel.client.probe(udp(family)));
+    const other = new Set([next, ...(await answersOf(kernel.client, udp(family), 12))]);
     expect([...other]).toEqual([...bothNodes].filter((name) => name !== chosen[0]));
     kernel.up = [...bothNodes];
   });

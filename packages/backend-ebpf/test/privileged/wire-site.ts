@@ -1,6 +1,6 @@
 import { type IpFamily, ipFamilies, noopLogger } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import { createSite, type LabHost, type LabNode, type Site, startEchoServer } from '@switchyard/lab';
+import { awaitEcho, createSite, type LabHost, type LabNode, type Site, startEchoServer } from '@switchyard/lab';
 import { interfaceIndex } from '@switchyard/native';
 import { expect } from 'vitest';
 import { WirePath, type WirePathOptions } from '../../src/wire/wire-path.ts';
@@ -30,11 +30,13 @@ export class WireSite implements AsyncDisposable {
 
   private constructor(site: Site) {
     this.site = site;
-    startEchoServer(site.node, { pod: 'host', tcp: [hostPort], udp: [hostPort] });
   }
 
   static async create(name: string): Promise<WireSite> {
-    return new WireSite(await createSite(name, signal));
+    const site = await createSite(name, signal);
+    startEchoServer(site.node, { pod: 'host', tcp: [hostPort], udp: [hostPort] });
+    await awaitEcho(site.self, site.node, hostPort, signal);
+    return new WireSite(site);
   }
 
   get node(): LabNode {

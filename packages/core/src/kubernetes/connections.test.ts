@@ -203,6 +203,27 @@ describe('kubeconfig', () => {
     expect(await answer).toBe('ok');
   });
 
+  const apiVersion = 'client.authentication.k8s.io/v1';
+  const credential = JSON.stringify({ apiVersion, kind: 'ExecCredential', status: { token: 'there' } });
+  test.each<[string, object]>([
+    ['with a token', { token: 'there' }],
+    ['with an exec plug-in', { exec: { apiVersion, command: 'echo', args: [credential] } }],
+  ])('another context than the current one can be named, %s', async (_, user) => {
+    const path = join(folder, 'config');
+    const content = {
+      'current-context': 'here',
+      contexts: [{ name: 'there', context: { cluster: 'c', user: 'u' } }],
+      clusters: [{ name: 'c', cluster: { server: 'https://there' } }],
+      users: [{ name: 'u', user }],
+    };
+    await writeFile(path, JSON.stringify(content));
+    const { url, credentials } = await kubeconfigConnection(path, clock, 'there');
+    expect([url.host, await credentials.authorization(never)]).toEqual(['there', 'Bearer there']);
+    const other = kubeconfigConnection(path, clock, 'nowhere');
+    await expect(other).rejects.toThrow(`kubeconfig ${path}: the context "nowhere" is not among its contexts`);
+    await expect(kubeconfigConnection(path, clock)).rejects.toThrow('its current-context "here" is not among');
+  });
+
   const cluster = 'clusters: [{ name: c, cluster: { server: "https://a" } }]\n';
   const context = 'current-context: x\ncontexts: [{ name: x, context: { cluster: c, user: u } }]\n';
   test.each([

@@ -5,23 +5,28 @@ import { ConfigError } from '../errors.ts';
 import { parseYaml } from '../manifests/parse-yaml.ts';
 import type { Clock } from '../time.ts';
 import type { ApiServerConnection, Credentials, TlsSettings } from './api-server-connection.ts';
+import { missingContext } from './plain-kubeconfig.ts';
 import { errorReason, readText, rereadCredentials, tokenFileCredentials } from './credentials.ts';
 
 /**
- * The connection of a kubeconfig file's current context: CA, client certificate, token, `tokenFile`,
+ * The connection of a kubeconfig file's current context, or of the one that is named: CA, client certificate, token, `tokenFile`,
  * user name and password, exec plug-ins. Files it names are relative to it. Rejects with `ConfigError`,
  * one line, for whatever is wrong with it; `proxy-url` and impersonation are refused, not ignored.
  *
  * This module loads the Kubernetes client library (20 MB of memory): import it dynamically.
  */
-export async function connectionFromKubeconfig(path: string, clock: Clock): Promise<ApiServerConnection> {
-  const context = await readContext(path);
+export async function connectionFromKubeconfig(
+  path: string,
+  clock: Clock,
+  name?: string,
+): Promise<ApiServerConnection> {
+  const context = await readContext(path, name);
   const url = serverUrl(path, context.cluster);
   const options = await requestOptions(path, context);
   return {
     url,
     tls: tlsSettings(options, context.cluster),
-    credentials: await credentialsOf(path, context, { clock, initial: authorizationOf(options) }),
+    credentials: await credentialsOf(path, context, { clock, initial: authorizationOf(options), name }),
   };
 }
 
@@ -34,14 +39,14 @@ interface KubeContext {
   readonly tokenFile: string | undefined;
 }
 
-async function readContext(path: string): Promise<KubeContext> {
+async function readContext(path: string, wanted: string | undefined): Promise<KubeContext> {
   const text = await readText(path, 'kubeconfig');
   const config = new KubeConfig();
   const raw = parseConfig(path, text, config);
-  const current = config.getCurrentContext() ?? '';
+  const current = wanted ?? config.getCurrentContext() ?? '';
   if (current === '') throw broken(path, 'it has no current-context');
   const context = config.getContextObject(current);
-  if (context === null) throw broken(path, `its current-context ${JSON.stringify(current)} is not among its contexts`);
+  if (context === null) throw broken(path, missingContext(current, wanted));
   const cluster = config.getCluster(context.cluster);
   if (cluster === null)
     throw broken(
@@ -126,15 +131,21 @@ function authorizationOf({ auth, headers }: RequestOptions): string | undefined 
 interface CredentialStart {
   readonly clock: Clock;
   readonly initial: string | undefined;
+  /** Of the context; undefined: the current one. */
+  readonly name: string | undefined;
 }
 
 /** A token in the file may be replaced while we run; an exec plug-in's is renewed by the library when it expires. */
-function credentialsOf(path: string, context: KubeContext, { clock, initial }: CredentialStart): Promise<Credentials> {
+function credentialsOf(
+  path: string,
+  context: KubeContext,
+  { clock, initial, name }: CredentialStart,
+): Promise<Credentials> {
   if (initial === undefined && context.tokenFile !== undefined) return tokenFileCredentials(context.tokenFile, clock);
   const isRenewedByLibrary = (context.user.exec ?? context.user.authProvider ?? undefined) !== undefined;
   let latest = context;
   const read = async (isRefused: boolean): Promise<string | undefined> => {
-    if (isRefused || !isRenewedByLibrary) latest = await readContext(path);
+    if (isRefused || !isRenewedByLibrary) latest = await readContext(path, name);
     return authorizationOf(await requestOptions(path, latest));
   };
   return Promise.resolve(rereadCredentials({ clock, initial, read }));

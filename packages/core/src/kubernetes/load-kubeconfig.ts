@@ -2,15 +2,15 @@ import type { Clock } from '../time.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 
 /**
- * The connection of a kubeconfig file's current context. The Kubernetes client library (20 MB of memory, 0.2 s) is
+ * The connection of a kubeconfig file's current context, or of the one that is named. The Kubernetes client library (20 MB of memory, 0.2 s) is
  * loaded only for users that it has to ask an exec plug-in or an auth provider for. Rejects with `ConfigError`.
  */
-export async function kubeconfigConnection(path: string, clock: Clock): Promise<ApiServerConnection> {
+export async function kubeconfigConnection(path: string, clock: Clock, context?: string): Promise<ApiServerConnection> {
   const { plainKubeconfigConnection } = await import('./plain-kubeconfig.ts');
-  const plain = await plainKubeconfigConnection(path, clock);
+  const plain = await plainKubeconfigConnection(path, clock, context);
   if (plain !== undefined) return plain;
   const { connectionFromKubeconfig } = await import('./kubeconfig.ts');
-  return connectionFromKubeconfig(path, clock);
+  return connectionFromKubeconfig(path, clock, context);
 }
 
 /**

@@ -11,8 +11,12 @@ import { readText, rereadCredentials, tokenFileCredentials } from './credentials
  * asked. Files it names are relative to it; data in it wins over a file, as for kubectl. Rejects with `ConfigError`, one
  * line, for whatever is wrong with it; `proxy-url` and impersonation are refused, not ignored.
  */
-export function plainKubeconfigConnection(path: string, clock: Clock): Promise<ApiServerConnection | undefined> {
-  return connectionOf({ path, read: () => readText(path, 'kubeconfig') }, clock);
+export function plainKubeconfigConnection(
+  path: string,
+  clock: Clock,
+  context?: string,
+): Promise<ApiServerConnection | undefined> {
+  return connectionOf({ path, read: () => readText(path, 'kubeconfig'), context }, clock);
 }
 
 /**
@@ -20,7 +24,7 @@ export function plainKubeconfigConnection(path: string, clock: Clock): Promise<A
  * Rejects with `ConfigError` where the user has an exec plug-in or an auth provider.
  */
 export async function kubeconfigTextConnection(text: string, name: string, clock: Clock): Promise<ApiServerConnection> {
-  const connection = await connectionOf({ path: name, read: () => Promise.resolve(text) }, clock);
+  const connection = await connectionOf({ path: name, read: () => Promise.resolve(text), context: undefined }, clock);
   if (connection === undefined) throw broken(name, 'its user needs a program to be run for credentials');
   return connection;
 }
@@ -30,6 +34,8 @@ interface KubeconfigPlace {
   /** For messages, and what files in it are relative to. */
   readonly path: string;
   readonly read: () => Promise<string>;
+  /** Undefined: the current one. */
+  readonly context: string | undefined;
 }
 
 async function connectionOf(place: KubeconfigPlace, clock: Clock): Promise<ApiServerConnection | undefined> {
@@ -59,12 +65,12 @@ interface KubeContext {
   readonly user: Fields;
 }
 
-async function readContext({ path, read }: KubeconfigPlace): Promise<KubeContext> {
+async function readContext({ path, read, context: wanted }: KubeconfigPlace): Promise<KubeContext> {
   const config = parseConfig(path, await read());
-  const current = text(config, 'current-context');
+  const current = wanted ?? text(config, 'current-context');
   if (current === undefined) throw broken(path, 'it has no current-context');
   const context = entry({ path, config, list: 'contexts', part: 'context' }, current);
-  if (context === undefined) throw broken(path, `its current-context "${current}" is not among its contexts`);
+  if (context === undefined) throw broken(path, missingContext(current, wanted));
   const clusterName = text(context, 'cluster') ?? '';
   const named = (kind: string, name: string): string =>
     `context ${current} names the ${kind} ${JSON.stringify(name)}, which it does not have`;
@@ -78,6 +84,12 @@ async function readContext({ path, read }: KubeconfigPlace): Promise<KubeContext
   }
   if (user['as'] !== undefined) throw broken(path, `user ${userName}: impersonation ("as") is not supported`);
   return { clusterName, cluster, user };
+}
+
+/** A context that is named is the caller's, the current one is the file's. */
+export function missingContext(name: string, wanted: string | undefined): string {
+  const which = wanted === undefined ? 'its current-context' : 'the context';
+  return `${which} ${JSON.stringify(name)} is not among its contexts`;
 }
 
 function parseConfig(path: string, content: string): Fields {

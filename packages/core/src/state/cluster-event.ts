@@ -11,6 +11,7 @@ export interface Records {
   readonly ServiceCIDR: ServiceCidrRecord;
 }
 
+/** API kind of a watched resource. */
 export type ResourceKind = keyof Records;
 
 /** All watched resources. A source is in sync after the first `replace` of each. */

@@ -25,8 +25,9 @@ export interface ResourceContext {
 /** The objects of another resource in other words. */
 export interface ResourceView {
   readonly of: ResourceDefinition;
-  /** The other resource's name of each top-level field that is called otherwise there. */
-  readonly fields: Readonly<Record<string, string>>;
+  /** An object of this resource as the other has it, and back. */
+  readonly toBase: (object: JsonObject) => JsonObject;
+  readonly fromBase: (object: JsonObject) => JsonObject;
 }
 
 /** One row of the resource table: everything the server knows about a kind. */

@@ -14,6 +14,8 @@ import {
 import { type Access, createAccess } from './access/access.ts';
 import { createAllocations } from './allocations.ts';
 import { createInitialObjects } from './bootstrap.ts';
+import type { Connect } from './connect-in-namespace.ts';
+import { connectHere } from './connect-here.ts';
 import type { ServerContext } from './http/context.ts';
 import { createDocuments } from './http/documents.ts';
 import { FaultList, type Faults } from './http/faults.ts';
@@ -22,7 +24,10 @@ import type { WatchSession } from './http/watch.ts';
 import { kubeconfigFor } from './kubeconfig.ts';
 import { Lifecycle } from './registry/lifecycle.ts';
 import { createRegistry, type Registry } from './registry/registry.ts';
+import type { ResourceDefinition } from './resource.ts';
 import { addOnResources } from './resources/add-ons.ts';
+import { betaEndpointSlices } from './resources/beta-endpoint-slices.ts';
+import { daemonSets } from './resources/daemon-sets.ts';
 import { namespaces } from './resources/namespaces.ts';
 import { nodes } from './resources/nodes.ts';
 import { resourceTable } from './resources/resource-table.ts';
@@ -43,8 +48,12 @@ export interface ApiServerOptions {
   readonly tls?: { readonly key: string; readonly cert: string };
   /** Plays the namespace controller and the garbage collector (owner references). Default true. */
   readonly hasLifecycle?: boolean;
+  /** How pods are reached, for `pods/proxy`. Default: from this process's own network namespace. */
+  readonly connect?: Connect;
   /** Also serves the kinds of an add-on's manifests: ConfigMap, ServiceAccount, DaemonSet, ClusterRole... Default false. */
   readonly hasAddOnKinds?: boolean;
+  /** Also serves DaemonSets, without the other kinds of an add-on. Default false. */
+  readonly hasDaemonSets?: boolean;
 }
 
 /** Where to listen: an address, or a listening socket, for example one received from another process. */
@@ -70,7 +79,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const clock = options.clock ?? systemClock;
   const random = options.random ?? Math.random;
   const cidrs = options.serviceCidrs ?? [parseCidr('10.96.0.0/12')];
-  const resources = options.hasAddOnKinds === true ? [...resourceTable, ...addOnResources] : resourceTable;
+  const resources = servedKinds(options);
   const allocations = createAllocations(cidrs, random);
   const store = createStore({ allocations, historyLimit: options.historyLimit ?? 100_000 });
   const registry = createRegistry({ store, allocations, clock, random, namespaces, nodes });
@@ -80,13 +89,15 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const context: ServerContext = {
     store,
     registry,
-    resources,
+    // Served to clients that ask for it by its path; discovery shows what a server of today has.
+    resources: [...resources, betaEndpointSlices],
     clock,
     bookmarkInterval: options.bookmarkInterval ?? millis(60_000),
     faults: new FaultList(),
     access: createAccess(),
     sessions: new Set(),
     documents: createDocuments(resources),
+    connect: options.connect ?? connectHere,
   };
   const listeners = new Listeners((request, response) => void handleRequest(context, request, response), options.tls);
   return {
@@ -184,4 +195,9 @@ function addressOf(server: Server): AddressInfo {
     throw new UsageError('apiserver.listen', `listening on ${String(address)}: the API server needs a TCP socket`);
   }
   return address;
+}
+
+function servedKinds({ hasAddOnKinds, hasDaemonSets }: ApiServerOptions): readonly ResourceDefinition[] {
+  if (hasAddOnKinds === true) return [...resourceTable, ...addOnResources];
+  return hasDaemonSets === true ? [...resourceTable, daemonSets] : resourceTable;
 }

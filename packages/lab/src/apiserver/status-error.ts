@@ -148,6 +148,11 @@ export function unsupportedMediaType(message: string): StatusError {
   return new StatusError({ code: 415, reason: 'UnsupportedMediaType', message, details: {} });
 }
 
+/** 503. */
+export function serviceUnavailable(message: string): StatusError {
+  return new StatusError({ code: 503, reason: 'ServiceUnavailable', message });
+}
+
 /** 500. */
 export function internalError(message: string): StatusError {
   return new StatusError({ code: 500, message });

@@ -7,11 +7,8 @@
  * HTTP: `/` answers the echo object, `/readyz` 200 or 503. TCP: the object and a newline at once, then echo. UDP: the
  * object for each datagram. SIGTERM: goes on serving for --delay-shutdown (default 0), then exits 0.
  */
-import { createSocket } from 'node:dgram';
-import { createServer as createHttpServer } from 'node:http';
-import { createServer as createTcpServer, type AddressInfo, isIPv6, type Socket } from 'node:net';
 import { parseArgs } from 'node:util';
-import type { EchoAnswer } from '../probe-types.ts';
+import { type EchoIdentity, serveHttp, serveTcp, serveUdp } from '../echo-listeners.ts';
 
 const { values } = parseArgs({
   options: {
@@ -25,75 +22,15 @@ const { values } = parseArgs({
     'delay-shutdown': { type: 'string', default: '0' },
   },
 });
-const pod = values.pod ?? 'unnamed';
+const identity: EchoIdentity = { pod: values.pod ?? 'unnamed', node: values.node, host: values.host };
 const readyAt = performance.now() + Number(values['ready-after']) * 1000;
+const isReady = (): boolean => performance.now() >= readyAt;
 
-for (const port of values.http) serveHttp(Number(port));
-for (const port of values.tcp) serveTcp(Number(port));
-for (const port of values.udp) serveUdp(Number(port));
 process.once('SIGTERM', () => setTimeout(() => process.exit(0), Number(values['delay-shutdown']) * 1000));
 process.once('SIGINT', () => process.exit(0));
-
-function serveHttp(port: number): void {
-  const server = createHttpServer((request, response) => {
-    const isReady = performance.now() >= readyAt;
-    response.setHeader('connection', 'close');
-    if (request.url === '/readyz') {
-      response.statusCode = isReady ? 200 : 503;
-      return response.end(isReady ? 'ok\n' : 'not ready\n');
-    }
-    response.setHeader('content-type', 'application/json');
-    response.end(describe('http', request.socket));
-  });
-  server.listen({ port, ...(values.host === undefined ? {} : { host: values.host }) });
-}
-
-function serveTcp(port: number): void {
-  const server = createTcpServer((socket) => {
-    socket.on('error', () => socket.destroy());
-    socket.write(describe('tcp', socket));
-    socket.pipe(socket);
-  });
-  server.listen({ port, ...(values.host === undefined ? {} : { host: values.host }) });
-}
-
-/** One socket per family: a kernel without one of them must not cost the other. */
-function serveUdp(port: number): void {
-  const host = values.host;
-  const types = host === undefined ? (['udp4', 'udp6'] as const) : ([isIPv6(host) ? 'udp6' : 'udp4'] as const);
-  for (const type of types) {
-    const socket = createSocket({ type, ipv6Only: type === 'udp6' });
-    socket.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EAFNOSUPPORT' && error.code !== 'EADDRNOTAVAIL') throw error;
-    });
-    socket.on('message', (_message, peer) => {
-      const { address } = socket.address();
-      const answer = { source: peer.address, sourcePort: peer.port, destination: address, destinationPort: port };
-      socket.send(
-        `${JSON.stringify({ pod, node: values.node, protocol: 'udp', ...answer } satisfies EchoAnswer)}\n`,
-        peer.port,
-        peer.address,
-      );
-    });
-    socket.bind({ port, ...(host === undefined ? {} : { address: host }) });
-  }
-}
-
-function describe(protocol: 'http' | 'tcp', socket: Socket): string {
-  const local = socket.address() as Partial<AddressInfo>;
-  const answer: EchoAnswer = {
-    pod,
-    node: values.node,
-    protocol,
-    source: plain(socket.remoteAddress),
-    sourcePort: socket.remotePort ?? 0,
-    destination: plain(local.address),
-    destinationPort: local.port ?? 0,
-  };
-  return `${JSON.stringify(answer)}\n`;
-}
-
-/** Without the prefix that a dual-stack socket gives IPv4 peers. */
-function plain(address: string | undefined): string {
-  return (address ?? '').replace(/^::ffff:/, '');
-}
+// A port that cannot be had ends the process: its log says which.
+await Promise.all([
+  ...values.http.map((port) => serveHttp(Number(port), identity, isReady)),
+  ...values.tcp.map((port) => serveTcp(Number(port), identity)),
+  ...values.udp.map((port) => serveUdp(Number(port), identity)),
+]);

@@ -2,12 +2,14 @@
  * Runs inside a lab host's namespace and makes connection attempts on request over Node's IPC channel. With
  * arguments instead (PROTOCOL ADDRESS PORT [COUNT]) it makes COUNT attempts, one after another, and prints a line for each.
  */
+import { type AskingSocket, openAskingSocket } from '../asking-socket.ts';
 import { type HeldConnection, openConnection } from '../held-connection.ts';
 import { awaitAnswer, probe } from '../probe.ts';
 import type { ProbeRequest, ProbeResult } from '../probe-types.ts';
 import type { ProbeCall, ProbeReply } from '../prober-messages.ts';
 
 const connections = new Map<number, HeldConnection>();
+const sockets = new Map<number, AskingSocket>();
 
 if (process.send === undefined) {
   const [protocol = 'http', address = '::1', port = '80', count = '1'] = process.argv.slice(2);
@@ -45,6 +47,15 @@ async function answer(call: ProbeCall): Promise<ProbeReply> {
       if (connection !== undefined) connections.set(id, connection);
       return { id, kind: 'result', result: { ...outcome, took: performance.now() - start } };
     }
+    case 'connect':
+      sockets.set(id, await openAskingSocket(call.request));
+      return { id, kind: 'connected' };
+    case 'ask': {
+      const start = performance.now();
+      const outcome = await sockets.get(call.connection)?.ask(call.timeout);
+      const took = performance.now() - start;
+      return { id, kind: 'result', result: { ...(outcome ?? { status: 'unreachable', code: 'EBADF' }), took } };
+    }
     case 'exchange': {
       const connection = connections.get(call.connection);
       const exchange = await connection?.exchange(call.text, call.timeout);
@@ -53,6 +64,8 @@ async function answer(call: ProbeCall): Promise<ProbeReply> {
     case 'close':
       connections.get(call.connection)?.close();
       connections.delete(call.connection);
+      sockets.get(call.connection)?.close();
+      sockets.delete(call.connection);
       return { id, kind: 'exchange', exchange: { status: 'closed' } };
   }
 }

@@ -1,10 +1,10 @@
-import type { Millis } from '@switchyard/core';
 import { apiResources } from '../api-client.ts';
 import type { OwnerReference, Pod } from '../api-types.ts';
 import type { ControllerContext } from './context.ts';
-import { reconcileDeployment, type ReadySince } from './deployment-reconcile.ts';
+import { reconcileDeployment } from './deployment-reconcile.ts';
 import { createKeyedRunner } from './keyed-runner.ts';
-import { controllerOf, isPodReady, objectKey, splitKey } from './pod-facts.ts';
+import { controllerOf, objectKey, splitKey } from './pod-facts.ts';
+import { followReadySince } from './ready-since.ts';
 
 /** What the deployment controller needs from the others. */
 export interface DeploymentControllerOptions {
@@ -21,8 +21,7 @@ export function startDeploymentController(
   options: DeploymentControllerOptions,
 ): AsyncDisposable {
   const { pods, deployments } = context.watches;
-  const readySinceByUid = new Map<string, Millis>();
-  const readySince: ReadySince = (pod) => readySinceByUid.get(pod.metadata.uid ?? '');
+  const readySince = followReadySince(pods, context.clock);
   const runner = createKeyedRunner({
     name: 'deployment',
     clock: context.clock,
@@ -47,7 +46,6 @@ export function startDeploymentController(
   pods.subscribe(({ before, after }) => {
     const pod = after ?? before;
     if (pod === undefined) return;
-    noteReadiness(before, after, readySinceByUid, context.clock.now());
     const owner = ownerDeployment(pod);
     if (owner !== undefined) runner.poke(`${pod.metadata.namespace ?? 'default'}/${owner.name}`);
   });
@@ -58,19 +56,4 @@ export function startDeploymentController(
 export function ownerDeployment(pod: Pod): OwnerReference | undefined {
   const owner = controllerOf(pod);
   return owner?.kind === 'Deployment' ? owner : undefined;
-}
-
-function noteReadiness(
-  before: Pod | undefined,
-  after: Pod | undefined,
-  readySinceByUid: Map<string, Millis>,
-  now: Millis,
-): void {
-  const uid = (after ?? before)?.metadata.uid ?? '';
-  if (after === undefined || !isPodReady(after)) {
-    readySinceByUid.delete(uid);
-    return;
-  }
-  // Only a change that was seen is dated here; for pods found ready the API's time has to do.
-  if (before !== undefined && !isPodReady(before)) readySinceByUid.set(uid, now);
 }

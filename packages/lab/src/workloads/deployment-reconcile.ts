@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ApiServerError, type Millis, millis } from '@switchyard/core';
+import { type Millis, millis } from '@switchyard/core';
 import { apiResources } from '../api-client.ts';
 import type { Deployment, Pod } from '../api-types.ts';
 import type { ControllerContext } from './context.ts';
@@ -10,17 +10,16 @@ import {
   newSetConditions,
   progressDeadline,
 } from './deployment-status.ts';
-import { isPodActive, isPodEnded, isPodReady, isPodTerminating, readyTransition } from './pod-facts.ts';
+import { deletePod, podFromTemplate } from './owned-pods.ts';
+import { isPodActive, isPodEnded, isPodReady, isPodTerminating } from './pod-facts.ts';
 import { inDeletionOrder } from './pod-order.ts';
+import { type ReadySince, untilAvailable } from './ready-since.ts';
 import { planRollout, type RolloutStep } from './rollout-plan.ts';
-import { nameSuffix, templateHash } from './template-hash.ts';
+import { templateHash } from './template-hash.ts';
 
 /** Label by which the pods of one template are told from those of another. */
 export const templateHashLabel = 'pod-template-hash';
 const revisionAnnotation = 'deployment.kubernetes.io/revision';
-
-/** When a pod became ready, as exactly as is known (the API keeps whole seconds only); undefined if nobody saw it. */
-export type ReadySince = (pod: Pod) => Millis | undefined;
 
 /** One reconcile's input: the Deployment and its own pods as listed just now. */
 export interface DeploymentWork {
@@ -79,10 +78,8 @@ function sortPods({ deployment, pods, context, readySince }: DeploymentWork, has
   const active = pods.filter(isPodActive);
   const minReady = context.scale.of(deployment.spec?.minReadySeconds ?? 0);
   const isNew = (pod: Pod): boolean => pod.metadata.labels?.[templateHashLabel] === hash;
-  const isAvailable = (pod: Pod): boolean => {
-    const since = readySince(pod) ?? readyTransition(pod);
-    return isPodReady(pod) && (minReady === 0 || (since !== undefined && context.clock.now() >= since + minReady));
-  };
+  const isAvailable = (pod: Pod): boolean =>
+    untilAvailable(pod, { readySince, minReady, now: context.clock.now() }) === 0;
   return { active, updated: active.filter(isNew), old: active.filter((pod) => !isNew(pod)), isAvailable };
 }
 
@@ -129,35 +126,18 @@ async function takeStep(
   // The new pods are in the slices as ready before an old one is marked terminating. Real controllers reach
   // this order because the way through the ReplicaSets takes longer; here it is made certain.
   await work.settleSlices([...updated, ...old]);
-  for (const pod of going) await deletePod(pod, context, signal);
-}
-
-/** Asks for graceful deletion once; a pod that is already going or gone is fine. */
-async function deletePod(pod: Pod, { api }: ControllerContext, signal: AbortSignal): Promise<void> {
-  if (isPodTerminating(pod)) return;
-  const { namespace, name = '' } = pod.metadata;
-  await api.delete(apiResources.pods, { namespace, name }, {}, signal).catch((error: unknown) => {
-    if (!(error instanceof ApiServerError && error.status === 404)) throw error;
-  });
+  for (const pod of going) await deletePod(pod, context.api, signal);
 }
 
 function newPod(deployment: Deployment, hash: string, { random }: ControllerContext): Pod {
-  const template = deployment.spec?.template;
-  const { name = '', namespace = 'default', uid = '' } = deployment.metadata;
-  const generateName = `${name}-${hash}-`;
-  return {
-    metadata: {
-      name: `${generateName}${nameSuffix(random)}`,
-      generateName,
-      namespace,
-      labels: { ...template?.metadata?.labels, [templateHashLabel]: hash },
-      ...(template?.metadata?.annotations === undefined ? {} : { annotations: template.metadata.annotations }),
-      ownerReferences: [
-        { apiVersion: 'apps/v1', kind: 'Deployment', name, uid, controller: true, blockOwnerDeletion: true },
-      ],
-    },
-    spec: template?.spec ?? { containers: [] },
-  };
+  const generateName = `${deployment.metadata.name ?? ''}-${hash}-`;
+  const owner = {
+    kind: 'Deployment',
+    object: deployment,
+    generateName,
+    labels: { [templateHashLabel]: hash },
+  } as const;
+  return podFromTemplate(owner, deployment.spec?.template, random);
 }
 
 function statusBefore(
@@ -180,14 +160,15 @@ function statusBefore(
 /** When the next pod becomes available, or the rollout will have stood still for too long. */
 function lookAgain(
   { context, readySince, deployment: { spec } }: DeploymentWork,
-  { active, isAvailable }: Sorted,
+  { active }: Sorted,
   deployment: Deployment,
 ): Millis | undefined {
   const now = context.clock.now();
   const minReady = context.scale.of(spec?.minReadySeconds ?? 0);
-  const waiting = active
-    .filter((pod) => isPodReady(pod) && !isAvailable(pod))
-    .map((pod) => (readySince(pod) ?? readyTransition(pod) ?? now) + minReady - now);
+  const waiting = active.flatMap((pod) => {
+    const wait = untilAvailable(pod, { readySince, minReady, now });
+    return wait === undefined || wait === 0 ? [] : [wait];
+  });
   const deadline = progressDeadline(deployment, context.scale);
   const times = deadline === undefined ? waiting : [...waiting, deadline - now];
   return times.length === 0 ? undefined : millis(Math.max(1, Math.min(...times) + 1));

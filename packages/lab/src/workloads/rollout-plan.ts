@@ -18,18 +18,19 @@ export interface RolloutLimits {
  */
 export function rolloutLimits(strategy: DeploymentStrategy | undefined, replicas: number): RolloutLimits {
   const rolling = strategy?.rollingUpdate;
-  const surge = resolve(rolling?.maxSurge ?? '25%', replicas, Math.ceil);
-  const unavailable = resolve(rolling?.maxUnavailable ?? '25%', replicas, Math.floor);
+  const surge = scaledCount(rolling?.maxSurge ?? '25%', replicas, Math.ceil);
+  const unavailable = scaledCount(rolling?.maxUnavailable ?? '25%', replicas, Math.floor);
   return { surge, unavailable: surge === 0 && unavailable === 0 ? 1 : unavailable };
 }
 
-function resolve(value: number | string, replicas: number, round: (value: number) => number): number {
+/** A number of pods, or a percentage of `all` of them. */
+export function scaledCount(value: number | string, all: number, round: (value: number) => number): number {
   if (typeof value === 'number') return value;
   const percent = /^(\d+)%$/.exec(value)?.[1];
   if (percent === undefined) {
     throw new UsageError('workloads.percent', `not a number of pods or a percentage: ${JSON.stringify(value)}`);
   }
-  return round((Number(percent) * replicas) / 100);
+  return round((Number(percent) * all) / 100);
 }
 
 /** What exists of a Deployment. `pods` are neither terminating nor ended. */

@@ -38,7 +38,9 @@ export function schedulePod(pod: Pod, input: ScheduleInput): ScheduleDecision {
 function refusal(pod: Pod, node: Node, placed: readonly Pod[], nodes: readonly Node[]): string | undefined {
   if (node.spec?.unschedulable === true) return 'node(s) were unschedulable';
   if (findCondition(node.status?.conditions, 'Ready')?.status === 'False') return 'node(s) were not ready';
-  const taint = node.spec?.taints?.find((one) => one.effect !== 'PreferNoSchedule' && !isTolerated(one, pod.spec));
+  const taint = node.spec?.taints?.find(
+    (one) => one.effect !== 'PreferNoSchedule' && !isTolerated(one, pod.spec?.tolerations),
+  );
   if (taint !== undefined) return `node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`;
   if (!matchesLabels(pod.spec?.nodeSelector ?? {}, node.metadata.labels)) {
     return "node(s) didn't match Pod's node affinity/selector";
@@ -66,8 +68,9 @@ function antiAffinity(pod: Pod): readonly PodAffinityTerm[] {
 
 type Taint = NonNullable<NonNullable<Node['spec']>['taints']>[number];
 
-function isTolerated(taint: Taint, spec: PodSpec | undefined): boolean {
-  return (spec?.tolerations ?? []).some((toleration) => {
+/** Whether one of `tolerations` matches the taint. */
+export function isTolerated(taint: Taint, tolerations: PodSpec['tolerations']): boolean {
+  return (tolerations ?? []).some((toleration) => {
     if (toleration.effect !== undefined && toleration.effect !== taint.effect) return false;
     if (toleration.key !== undefined && toleration.key !== taint.key) return false;
     return toleration.operator === 'Exists' || (toleration.value ?? '') === (taint.value ?? '');

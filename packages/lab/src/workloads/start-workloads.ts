@@ -1,7 +1,10 @@
 import { type Clock, type Logger, noopLogger, type Random, systemClock } from '@switchyard/core';
-import type { ApiClient } from '../api-client.ts';
+import { type ApiClient, apiResources } from '../api-client.ts';
+import type { Pod } from '../api-types.ts';
 import type { Lab } from '../lab.ts';
+import { createResourceWatch } from './cluster-watch.ts';
 import { createClusterWatches, type ControllerContext } from './context.ts';
+import { startDaemonSetController } from './daemon-set-controller.ts';
 import { startDeploymentController } from './deployment-controller.ts';
 import { startEndpointSliceController } from './endpointslice-controller.ts';
 import { createEventFeed } from './event-feed.ts';
@@ -22,6 +25,8 @@ export interface WorkloadsOptions {
   readonly clock?: Clock;
   readonly random?: Random;
   readonly log?: Logger;
+  /** Also runs a DaemonSet controller; the server has to serve the kind. Default false. */
+  readonly hasDaemonSets?: boolean;
 }
 
 /**
@@ -41,6 +46,8 @@ export interface Workloads extends AsyncDisposable {
 export async function startWorkloads(options: WorkloadsOptions, signal: AbortSignal): Promise<Workloads> {
   const { lab, api, clock = systemClock, log = noopLogger, random = Math.random } = options;
   const watches = createClusterWatches(api);
+  const daemonSets = options.hasDaemonSets === true ? createResourceWatch(api, apiResources.daemonSets) : undefined;
+  const all = [...Object.values(watches), ...(daemonSets === undefined ? [] : [daemonSets])];
   const context: ControllerContext = { api, watches, clock, log, random, scale: timeScale(options.timeScale ?? 1) };
   for (const node of lab.nodes) await registerNode(api, node, apiTime(clock.now()), signal);
   const feed = createEventFeed(options.onEvent);
@@ -50,13 +57,16 @@ export async function startWorkloads(options: WorkloadsOptions, signal: AbortSig
     for (const event of podEvents(before, after, clock.now())) feed.emit(event);
   });
   const slices = stack.use(startEndpointSliceController(context));
-  const settleSlices = async (pods: Parameters<typeof slices.settle>[0][]): Promise<void> => {
-    await Promise.all(pods.map((pod) => slices.settle(pod)));
+  const order = {
+    settleSlices: async (pods: readonly Pod[]): Promise<void> => {
+      await Promise.all(pods.map((pod) => slices.settle(pod)));
+    },
   };
-  stack.use(startDeploymentController(context, { settleSlices: (pods) => settleSlices([...pods]) }));
+  stack.use(startDeploymentController(context, order));
+  if (daemonSets !== undefined) stack.use(startDaemonSetController(context, { daemonSets, ...order }));
   stack.use(startScheduler(context));
   for (const node of lab.nodes) stack.use(startKubelet(context, { lab, node, emit: feed.emit }));
-  const following = Promise.all(Object.values(watches).map((watch) => watch.run(stop.signal)));
+  const following = Promise.all(all.map((watch) => watch.run(stop.signal)));
   following.catch((error: unknown) => log.error('the workloads no longer follow the cluster', { error }));
   stack.defer(async () => {
     stop.abort();
@@ -64,7 +74,7 @@ export async function startWorkloads(options: WorkloadsOptions, signal: AbortSig
   });
   const abort = (): void => stop.abort();
   signal.addEventListener('abort', abort, { once: true });
-  await Promise.all(Object.values(watches).map(({ listed }) => listed));
+  await Promise.all(all.map(({ listed }) => listed));
   signal.removeEventListener('abort', abort);
   const owned = stack.move();
   return {

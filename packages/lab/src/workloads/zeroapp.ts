@@ -1,4 +1,5 @@
-import type { Deployment, Service } from '../api-types.ts';
+import type { IpFamily } from '@switchyard/core';
+import type { DaemonSet, Deployment, PodTemplate, Service } from '../api-types.ts';
 
 /** What may differ from the measured example. */
 export interface ZeroappOptions {
@@ -21,11 +22,16 @@ export interface ZeroappOptions {
   readonly port?: number;
   /** Seconds that kubelet waits before it asks for the first time whether the app is ready. Default 0. */
   readonly readyAfter?: number;
+  /** A TCP port, of pods and Service, whose connections stay open: it says who it is, then echoes lines. Default: none. */
+  readonly echoPort?: number;
+  /** Families of the Service. Default: the cluster's first. */
+  readonly ipFamilies?: readonly IpFamily[];
 }
 
-/** The two objects of the example, ready to be created. */
+/** The objects of the example, ready to be created. The DaemonSet is in place of the Deployment: a pod on every node. */
 export interface Zeroapp {
   readonly deployment: Deployment;
+  readonly daemonSet: DaemonSet;
   readonly service: Service;
 }
 
@@ -35,59 +41,79 @@ export interface Zeroapp {
  * real time; the workloads' time scale shrinks them.
  */
 export function zeroapp(options: ZeroappOptions = {}): Zeroapp {
-  const { namespace = 'default', name = 'zeroapp', port = 8080 } = options;
+  const { namespace = 'default', name = 'zeroapp', maxSurge, maxUnavailable } = options;
   const labels = { app: name };
-  const deployment: Deployment = {
-    metadata: { name, namespace, labels },
-    spec: {
-      replicas: options.replicas ?? 1,
-      selector: { matchLabels: labels },
-      strategy: {
-        type: 'RollingUpdate',
-        rollingUpdate: { maxSurge: options.maxSurge ?? '25%', maxUnavailable: options.maxUnavailable ?? '25%' },
+  const metadata = { name, namespace, labels };
+  const selector = { matchLabels: labels };
+  const template = podTemplate(options, labels);
+  const { affinity: _, ...spec } = template.spec;
+  const rollingUpdate = { maxSurge: maxSurge ?? '25%', maxUnavailable: maxUnavailable ?? '25%' };
+  const daemonUpdate = { maxSurge: maxSurge ?? 0, maxUnavailable: maxUnavailable ?? 1 };
+  return {
+    deployment: {
+      metadata,
+      spec: { replicas: options.replicas ?? 1, selector, strategy: { type: 'RollingUpdate', rollingUpdate }, template },
+    },
+    daemonSet: {
+      metadata,
+      spec: {
+        selector,
+        template: { ...template, spec },
+        updateStrategy: { type: 'RollingUpdate', rollingUpdate: daemonUpdate },
       },
-      template: { metadata: { labels }, spec: podSpec(options, labels, port) },
     },
+    service: { metadata, spec: serviceSpec(options, labels) },
   };
-  const service: Service = {
-    metadata: { name, namespace, labels },
-    spec: {
-      type: 'LoadBalancer',
-      externalTrafficPolicy: options.externalTrafficPolicy ?? 'Local',
-      selector: labels,
-      ports: [{ name: 'http', protocol: 'TCP', port: 80, targetPort: 'http' }],
-    },
-  };
-  return { deployment, service };
 }
 
-type PodSpec = NonNullable<Deployment['spec']>['template']['spec'];
-
-function podSpec(options: ZeroappOptions, labels: Readonly<Record<string, string>>, port: number): PodSpec {
-  const delay = options.delayShutdown ?? 30;
-  const preStop = options.preStopSleep;
+function serviceSpec(
+  options: ZeroappOptions,
+  selector: Readonly<Record<string, string>>,
+): NonNullable<Service['spec']> {
+  const { externalTrafficPolicy = 'Local', echoPort, ipFamilies } = options;
+  const echo =
+    echoPort === undefined ? [] : [{ name: 'echo', protocol: 'TCP', port: echoPort, targetPort: 'echo' } as const];
+  const families: Pick<NonNullable<Service['spec']>, 'ipFamilies' | 'ipFamilyPolicy'> = ipFamilies === undefined
+    ? {}
+    : { ipFamilies, ipFamilyPolicy: ipFamilies.length > 1 ? 'RequireDualStack' : 'SingleStack' };
   return {
-    terminationGracePeriodSeconds: options.terminationGracePeriod ?? 30,
-    affinity: {
-      podAntiAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: [
-          { labelSelector: { matchLabels: labels }, topologyKey: 'kubernetes.io/hostname' },
-        ],
-      },
-    },
-    containers: [
-      {
-        name: 'app',
-        image: 'agnhost:2.59',
-        args: ['netexec', `--http-port=${port}`, '--udp-port=-1', `--delay-shutdown=${delay}`],
-        ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
-        readinessProbe: {
-          httpGet: { path: '/healthz', port: 'http' },
-          periodSeconds: 1,
-          ...(options.readyAfter === undefined ? {} : { initialDelaySeconds: options.readyAfter }),
+    type: 'LoadBalancer',
+    externalTrafficPolicy,
+    ...families,
+    selector,
+    ports: [{ name: 'http', protocol: 'TCP', port: 80, targetPort: 'http' }, ...echo],
+  };
+}
+
+function podTemplate(options: ZeroappOptions, labels: Readonly<Record<string, string>>): PodTemplate {
+  const { port = 8080, echoPort, delayShutdown = 30, preStopSleep } = options;
+  const echoFlag = echoPort === undefined ? [] : [`--echo-port=${echoPort}`];
+  const echo = echoPort === undefined ? [] : [{ name: 'echo', containerPort: echoPort, protocol: 'TCP' } as const];
+  return {
+    metadata: { labels },
+    spec: {
+      terminationGracePeriodSeconds: options.terminationGracePeriod ?? 30,
+      affinity: {
+        podAntiAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: [
+            { labelSelector: { matchLabels: labels }, topologyKey: 'kubernetes.io/hostname' },
+          ],
         },
-        ...(preStop === undefined ? {} : { lifecycle: { preStop: { sleep: { seconds: preStop } } } }),
       },
-    ],
+      containers: [
+        {
+          name: 'app',
+          image: 'agnhost:2.59',
+          args: ['netexec', `--http-port=${port}`, '--udp-port=-1', `--delay-shutdown=${delayShutdown}`, ...echoFlag],
+          ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }, ...echo],
+          readinessProbe: {
+            httpGet: { path: '/healthz', port: 'http' },
+            periodSeconds: 1,
+            ...(options.readyAfter === undefined ? {} : { initialDelaySeconds: options.readyAfter }),
+          },
+          ...(preStopSleep === undefined ? {} : { lifecycle: { preStop: { sleep: { seconds: preStopSleep } } } }),
+        },
+      ],
+    },
   };
 }

@@ -1,7 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { ipFamilies } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { apiResources, createApiClient, createProber, startCluster, zeroapp } from '../../src/index.ts';
+import {
+  apiResources,
+  createApiClient,
+  createProber,
+  type LabCluster,
+  type LabNode,
+  startCluster,
+  zeroapp,
+} from '../../src/index.ts';
 import { labTraces } from './lab-traces.ts';
 
 const signal = AbortSignal.timeout(100_000);
@@ -37,6 +45,9 @@ test.each([
     const answer = await prober.probe({ protocol: 'http', address: pod!.status!.podIP!, port: 8080 });
     expect(answer).toMatchObject({ status: 'answered', by: pod!.metadata.name, node: pod!.spec!.nodeName });
 
+    const proxied = await fetch(`${cluster.url}/api/v1/namespaces/default/pods/${pod!.metadata.name}:8080/proxy/`);
+    expect(await proxied.json()).toMatchObject({ pod: pod!.metadata.name, source: apiHostAddress(cluster) });
+
     const { hostname, port } = new URL(cluster.insideUrl);
     const address = hostname.replace(/[[\]]/g, '');
     for (const host of [cluster.lab.client, ...cluster.lab.nodes]) {
@@ -47,6 +58,27 @@ test.each([
   }
   expect(steps).toContain('controllers are running');
   expect(await labTraces('labclu')).toEqual([]);
+});
+
+test('a pod on the host network has its node and its addresses, and takes only its process along', async () => {
+  await using cluster = await startCluster({ name: 'labhostn', nodes: 2, ipFamilies }, signal);
+  const [node1, node2] = cluster.lab.nodes as [LabNode, LabNode];
+  const container = { name: 'c', image: 'echo', ports: [{ containerPort: 8888 }] };
+  const spec = { nodeName: node1.nodeName, hostNetwork: true, containers: [container] };
+  await cluster.api.create(apiResources.pods, { metadata: { name: 'host' }, spec }, signal);
+  const answer = (): Promise<Response> =>
+    fetch(`${cluster.url}/api/v1/namespaces/default/pods/host:8888/proxy/`, { signal });
+  await expect.poll(async () => (await answer()).status, { timeout: 10_000 }).toBe(200);
+  expect(await (await answer()).json()).toMatchObject({ destination: node1.addresses.IPv4 });
+  const pod = await cluster.api.get(apiResources.pods, { name: 'host' }, signal);
+  expect(pod.status?.podIPs).toEqual(pod.status?.hostIPs);
+  expect(pod.status?.podIPs).toEqual(Object.values(node1.addresses).map((ip) => ({ ip })));
+
+  await cluster.api.delete(apiResources.pods, { name: 'host' }, { gracePeriodSeconds: 1 }, signal);
+  await expect.poll(async () => (await answer()).status, { timeout: 10_000 }).toBe(404);
+  await using prober = await createProber(node2, signal);
+  const after = await prober.probe({ protocol: 'tcp', address: node1.addresses.IPv4!, port: 8888 });
+  expect(after.status).toBe('refused');
 });
 
 test('with agents on all nodes a NodePort answers on each of them', async () => {
@@ -79,3 +111,8 @@ test('a start that is aborted half-way leaves nothing behind', async () => {
   await expect(starting).rejects.toThrow('enough');
   expect(await labTraces('labhalf')).toEqual([]);
 });
+
+/** The pod sees the API server's host, and not the machine. */
+function apiHostAddress({ lab }: LabCluster): string | undefined {
+  return lab.apiServer.addresses.IPv4 ?? lab.apiServer.addresses.IPv6;
+}

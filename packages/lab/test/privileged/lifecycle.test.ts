@@ -108,6 +108,19 @@ test.each([
   await program.stop();
 });
 
+test('a pod that has the name of one before it does not go on with its log files', async () => {
+  await using lab = await make('lablog');
+  const logOf = async (text: string): Promise<string> => {
+    const pod = await lab.addPod(lab.nodes[0]!, 'again');
+    const program = pod.spawn('echo', [text], { logName: 'words' });
+    await program.ended;
+    const log = readFileSync(program.logFile, 'utf8');
+    await lab.removePod(pod);
+    return log;
+  };
+  expect([await logOf('first'), await logOf('second')]).toEqual(['first\n', 'second\n']);
+});
+
 test('run returns output and exit code, gives standard input, and ends at its timeout with all children', async () => {
   await using lab = await make('labrun');
   const result = await lab.client.run('sh', ['-c', 'cat; echo "$GREETING" >&2; exit 3'], {

@@ -157,6 +157,24 @@ test('a kept connection echoes, survives other probes, and tells timeout, reset 
   expect(await prober.open(toServer)).toMatchObject({ result: { status: 'refused' }, connection: undefined });
 });
 
+test('a connected UDP socket asks from one port, outlives a refusal and a silence, and is refused where nobody listens', async () => {
+  const prober = probers.get('client')!;
+  const socket = await prober.connectUdp({ protocol: 'udp', ...target('node1', 'IPv6', udpPort), sourcePort: 4343 });
+  const answer = { status: 'answered', by: 'node1', seenSourcePort: 4343 };
+  expect(await socket.ask()).toMatchObject(answer);
+  expect(await socket.ask()).toMatchObject(answer);
+  await lab.nodes[0]!.run('ip', ['-6', 'route', 'add', 'blackhole', 'fd00:172:18::100/128']);
+  expect(await socket.ask(200)).toMatchObject({ status: 'timeout' });
+  await lab.nodes[0]!.run('ip', ['-6', 'route', 'del', 'blackhole', 'fd00:172:18::100/128']);
+  expect(await socket.ask()).toMatchObject(answer);
+  await socket.close();
+  expect(await socket.ask()).toMatchObject({ status: 'unreachable', code: 'EBADF' });
+  const nobody = await prober.connectUdp({ protocol: 'udp', ...target('node1', 'IPv4', 1) });
+  expect(await nobody.ask()).toMatchObject({ status: 'refused' });
+  expect(await nobody.ask()).toMatchObject({ status: 'refused' });
+  await nobody.close();
+});
+
 test('a prober makes 200 attempts at once within 2 s', async () => {
   const request: ProbeRequest = { protocol: 'tcp', ...target('node1', 'IPv4', tcpPort) };
   const started = performance.now();

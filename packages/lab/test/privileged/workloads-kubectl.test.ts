@@ -10,7 +10,7 @@ let cluster: LabCluster;
 let kubeconfig: string;
 
 beforeAll(async () => {
-  cluster = await startLabCluster({ name: 'wkctl', nodes: 3, timeScale: 0.02 }, signal);
+  cluster = await startLabCluster({ name: 'wkctl', nodes: 3, timeScale: 0.02, hasDaemonSets: true }, signal);
   kubeconfig = `${cluster.lab.folder}/kubeconfig`;
   writeFileSync(kubeconfig, cluster.server.kubeconfig(cluster.url));
 });
@@ -76,6 +76,25 @@ test('kubectl drain moves the pods of a node elsewhere', async ({ skip }) => {
   expect((await cluster.pods()).map(({ spec }) => spec?.nodeName)).not.toContain(node);
   await kubectl(['uncordon', node]);
   await kubectl(['delete', 'deploy/zeroapp']);
+});
+test('kubectl rollout restart and status of a DaemonSet that surges', async ({ skip }) => {
+  needKubectl(skip);
+  const { daemonSet } = zeroapp({
+    name: 'everywhere',
+    terminationGracePeriod: 5,
+    delayShutdown: 5,
+    maxSurge: 1,
+    maxUnavailable: 0,
+  });
+  await kubectl(['apply', '-f', '-'], JSON.stringify({ apiVersion: 'apps/v1', kind: 'DaemonSet', ...daemonSet }));
+  await kubectl(['rollout', 'status', 'ds/everywhere', '--timeout=30s']);
+  const before = await podNames();
+  await kubectl(['rollout', 'restart', 'ds/everywhere']);
+  expect(await kubectl(['rollout', 'status', 'ds/everywhere', '--timeout=30s'])).toContain('successfully rolled out');
+  const after = await podNames();
+  expect([before.length, after.length, after.filter((name) => before.includes(name))]).toEqual([3, 3, []]);
+  expect(await kubectl(['get', 'ds', 'everywhere', '--no-headers'])).toMatch(/everywhere\s+3\s+3\s+3\s+3\s+3\s/);
+  await kubectl(['delete', 'ds/everywhere']);
 });
 
 function needKubectl(skip: TestContext['skip']): void {

@@ -1,12 +1,15 @@
 import { type Logger, noopLogger } from '@switchyard/core';
 import { type ManualClock, settle } from '@switchyard/core/testing';
+import { apiResources } from '../../src/api-client.ts';
+import { createResourceWatch } from '../../src/workloads/cluster-watch.ts';
 import { createClusterWatches, type ControllerContext } from '../../src/workloads/context.ts';
+import { startDaemonSetController } from '../../src/workloads/daemon-set-controller.ts';
 import { startDeploymentController } from '../../src/workloads/deployment-controller.ts';
 import { startEndpointSliceController } from '../../src/workloads/endpointslice-controller.ts';
 import { timeScale } from '../../src/workloads/time-scale.ts';
 import { createMemoryApi, type MemoryApi } from './memory-api.ts';
 
-/** Deployment and EndpointSlice controllers on an API in memory; the test plays scheduler and kubelet. */
+/** Deployment, DaemonSet and EndpointSlice controllers on an API in memory; the test plays scheduler and kubelet. */
 export interface TestCluster extends AsyncDisposable {
   readonly api: MemoryApi;
   /** Lets the controllers do all that they can without time passing. */
@@ -20,6 +23,8 @@ export async function startTestCluster(
 ): Promise<TestCluster> {
   const api = options.api ?? createMemoryApi(clock);
   const watches = createClusterWatches(api);
+  const daemonSets = createResourceWatch(api, apiResources.daemonSets);
+  const all = [...Object.values(watches), daemonSets];
   let seed = 1;
   const random = (): number => {
     seed = (seed * 48_271) % 0x7fffffff;
@@ -32,9 +37,10 @@ export async function startTestCluster(
     await Promise.all(pods.map((pod) => slices.settle(pod)));
   };
   const deployments = startDeploymentController(context, { settleSlices });
+  const daemons = startDaemonSetController(context, { daemonSets, settleSlices });
   const stop = new AbortController();
-  const following = Promise.all(Object.values(watches).map((watch) => watch.run(stop.signal)));
-  await Promise.all(Object.values(watches).map(({ listed }) => listed));
+  const following = Promise.all(all.map((watch) => watch.run(stop.signal)));
+  await Promise.all(all.map(({ listed }) => listed));
   const cluster: TestCluster = {
     api,
     settle: async () => {
@@ -48,6 +54,7 @@ export async function startTestCluster(
       stop.abort();
       await following;
       await deployments[Symbol.asyncDispose]();
+      await daemons[Symbol.asyncDispose]();
       await slices[Symbol.asyncDispose]();
     },
   };

@@ -37,15 +37,16 @@ export interface LabClusterOptions {
   readonly nodes: number;
   readonly timeScale: number;
   readonly ipFamilies?: readonly IpFamily[];
+  readonly hasDaemonSets?: boolean;
 }
 
 /** Builds it; dispose removes everything. */
 export async function startLabCluster(options: LabClusterOptions, signal: AbortSignal): Promise<LabCluster> {
-  const { name, nodes, timeScale, ipFamilies = ['IPv4', 'IPv6'] } = options;
+  const { name, nodes, timeScale, ipFamilies = ['IPv4', 'IPv6'], hasDaemonSets = false } = options;
   await using stack = new AsyncDisposableStack();
   const lab = stack.use(await createLab({ name, nodes, ipFamilies }, signal));
   const cidrs = ipFamilies.map((family) => parseCidr(serviceCidrs[family]));
-  const server = stack.use(await startApiServer({ serviceCidrs: cidrs }));
+  const server = stack.use(await startApiServer({ serviceCidrs: cidrs, hasDaemonSets }));
   const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
   const api = stack.use(createApiClient({ url, name: 'workloads-test' }));
   const events: WorkloadEvent[] = [];
@@ -54,7 +55,7 @@ export async function startLabCluster(options: LabClusterOptions, signal: AbortS
   const quiet = (): void => undefined;
   const log: Logger = { error: complain, warn: complain, info: quiet, debug: quiet, trace: quiet };
   const onEvent = (event: WorkloadEvent): void => void events.push(event);
-  const start = (): Promise<Workloads> => startWorkloads({ lab, api, timeScale, onEvent, log }, signal);
+  const start = (): Promise<Workloads> => startWorkloads({ lab, api, timeScale, onEvent, log, hasDaemonSets }, signal);
   const workloads = stack.use(await start());
   const owned = stack.move();
   return {

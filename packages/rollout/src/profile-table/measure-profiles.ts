@@ -4,6 +4,7 @@ import { deployApp } from '../rollout/app.ts';
 import type { RolloutProgress } from '../rollout/progress.ts';
 import { silentProgress } from '../rollout/progress.ts';
 import { rollOut } from '../rollout/roll-out.ts';
+import { loadBalancerTarget } from '../rollout/settle.ts';
 import type { App } from '../rollout/app.ts';
 import type { Scene } from '../rollout/scene.ts';
 import type { RunRecord, RunSettings } from '../run-record.ts';
@@ -79,13 +80,16 @@ async function* measureProfile(options: OneProfile, signal: AbortSignal): AsyncG
   const settings = settingsOf(options);
   await using loadBalancer = options.host.start(settings);
   for (let round = 0; round < options.rounds; round++) {
-    yield await Promise.all(
+    const measured = await Promise.all(
       options.apps.map(async (app) => {
         const delayShutdown = millis(app.drain * 1000 * options.timeScale);
-        const scene: Scene = { stage, agents, loadBalancer, settings: { ...settings, delayShutdown } };
-        return { profile, drain: app.drain, run: await rollOut(scene, app, silentProgress, signal) };
+        const scene: Scene = { stage, proxies: agents, loadBalancer, settings: { ...settings, delayShutdown } };
+        const targets = [await loadBalancerTarget(scene, app, 'IPv4', signal)];
+        const runs = await rollOut(scene, { app, targets }, silentProgress, signal);
+        return runs.map((run) => ({ profile, drain: app.drain, run }));
       }),
     );
+    yield measured.flat();
   }
 }
 

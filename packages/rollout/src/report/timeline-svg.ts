@@ -21,8 +21,9 @@ interface Row {
 }
 
 /**
- * The timeline of one run as one SVG element: pods, endpoint conditions, agent applies, health checks, what HAProxy
- * thinks, and every request, on one clock whose zero is the old pod's deletionTimestamp. Styles come from the page.
+ * The timeline of one run as one SVG element: pods, endpoint conditions, applies, health checks, what HAProxy thinks (of these what was
+ * observed), and every request, on one clock whose zero is the first old pod's deletionTimestamp. Shapes, text and class names only: its
+ * styles come from the page (`timelineStyle`).
  */
 export function timelineSvg(run: RunRecord, summary: RunSummary): string {
   const scale = scaleOf(run);
@@ -37,8 +38,10 @@ export function timelineSvg(run: RunRecord, summary: RunSummary): string {
     return rule + label + element('g', { transform: `translate(0 ${top})` }, row.marks);
   });
   const body = axis(scale, height) + lossBand(summary, scale, height) + drawn.join('') + zeroLine(scale, height);
-  const name = `Timeline of the run with the terminating fallback ${summary.terminatingFallback ? 'on' : 'off'}`;
-  return element('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': name }, body);
+  const fallback = `the terminating fallback ${summary.terminatingFallback ? 'on' : 'off'}`;
+  const name = `Timeline of the run with ${fallback}, by ${run.path.name}`;
+  const attributes = { class: 'rollout-timeline', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': name };
+  return element('svg', attributes, body);
 }
 
 function rowHeight(row: Row): number {
@@ -47,7 +50,7 @@ function rowHeight(row: Row): number {
 
 function scaleOf(run: RunRecord): Scale {
   const first = run.requests[0]?.sentAt ?? run.startedAt;
-  const second = (at: number): number => (at - run.deletedAt) / 1000;
+  const second = (at: number): number => (at - run.moves[0].deletedAt) / 1000;
   return {
     from: Math.max(second(first), -5 * run.settings.timeScale),
     to: second(run.endedAt),
@@ -57,7 +60,7 @@ function scaleOf(run: RunRecord): Scale {
 }
 
 function rowsOf(run: RunRecord, summary: RunSummary, scale: Scale): readonly Row[] {
-  const window = { from: (run.deletedAt + scale.from * 1000) as Millis, to: run.endedAt };
+  const window = { from: (run.moves[0].deletedAt + scale.from * 1000) as Millis, to: run.endedAt };
   const bars = (spans: readonly Span<{ readonly style: string; readonly label: string }>[]): string =>
     spans.map((span) => bar(run, scale, span)).join('');
   const nodeRows = <M extends { readonly at: Millis; readonly node: string }>(
@@ -65,7 +68,7 @@ function rowsOf(run: RunRecord, summary: RunSummary, scale: Scale): readonly Row
     moments: readonly M[],
     styleOf: (moment: M) => { readonly style: string; readonly label: string },
   ): Row[] =>
-    run.nodes.map((node, index) => {
+    (moments.length === 0 ? [] : run.nodes).map((node, index) => {
       const styles = new Map<string, { readonly style: string; readonly label: string }>();
       const own = moments
         .filter((moment) => moment.node === node)
@@ -85,7 +88,7 @@ function rowsOf(run: RunRecord, summary: RunSummary, scale: Scale): readonly Row
   return [
     ...podRows(run, window, bars),
     ...nodeRows('endpoint on', run.endpoints, (moment) => endpointStyles[moment.state]),
-    ...run.nodes.map((node, index) => syncRow(run, scale, node, index === 0)),
+    ...(run.syncs === undefined ? [] : run.nodes.map((node, index) => syncRow(run, scale, node, index === 0))),
     ...nodeRows('health check', run.health, (moment) =>
       moment.status === 200
         ? { style: 'good', label: '200' }
@@ -126,23 +129,26 @@ function podRows(
   bars: (spans: readonly Span<{ readonly style: string; readonly label: string }>[]) => string,
 ): Row[] {
   const styles = new Map(Object.values(podStyles).map((style) => [style.label, style]));
-  return (['oldPod', 'newPod'] as const).map((which) => {
-    const pod = run[which];
+  const pods = run.moves.flatMap(({ oldPod, newPod }) => [
+    { ...oldPod, age: 'old' },
+    { ...newPod, age: 'new' },
+  ]);
+  return pods.map((pod) => {
     const moments = run.pods
       .filter((moment) => moment.pod === pod.name)
       .map((moment) => ({
         at: moment.at,
         value: styles.get(podStyles[moment.phase].label) ?? podStyles[moment.phase],
       }));
-    const label = `${which === 'oldPod' ? 'old' : 'new'} pod, ${pod.node}`;
+    const label = `${pod.age} pod, ${pod.node}`;
     return { label, height: barHeight, marks: bars(spansOf(moments, window)) };
   });
 }
 
 function bar(run: RunRecord, scale: Scale, span: Span<{ readonly style: string; readonly label: string }>): string {
   if (span.value.style === 'none') return '';
-  const from = (span.from - run.deletedAt) / 1000;
-  const to = (span.to - run.deletedAt) / 1000;
+  const from = (span.from - run.moves[0].deletedAt) / 1000;
+  const to = (span.to - run.moves[0].deletedAt) / 1000;
   const x = pixelOf(scale, from);
   const length = Math.max(1.5, pixelOf(scale, to) - x);
   const title = `${span.value.label}: ${seconds(from)} to ${seconds(to)}`;
@@ -157,10 +163,10 @@ function bar(run: RunRecord, scale: Scale, span: Span<{ readonly style: string; 
 }
 
 function syncRow(run: RunRecord, scale: Scale, node: string, isFirstOfGroup: boolean): Row {
-  const marks = run.syncs
+  const marks = (run.syncs ?? [])
     .filter((sync) => sync.node === node)
     .map((sync) => {
-      const at = (sync.at - run.deletedAt) / 1000;
+      const at = (sync.at - run.moves[0].deletedAt) / 1000;
       if (at < scale.from || at > scale.to) return '';
       const x = pixelOf(scale, at);
       const title = `${node} applied ${sync.writes} write(s) in ${sync.duration.toFixed(1)} ms at ${seconds(at)}`;
@@ -173,11 +179,12 @@ function syncRow(run: RunRecord, scale: Scale, node: string, isFirstOfGroup: boo
 function requestRow(run: RunRecord, summary: RunSummary, scale: Scale): Row {
   const causes = new Map(summary.losses.map((loss) => [loss.sequence, causeText(loss.cause)]));
   const lanes = ['old pod', 'new pod', 'lost'] as const;
+  const oldPods = new Set(run.moves.map(({ oldPod }) => oldPod.name));
   const laneOf = (request: RequestRecord): number =>
-    request.outcome !== 'answered' ? 2 : request.answeredBy === run.oldPod.name ? 0 : 1;
+    request.outcome !== 'answered' ? 2 : oldPods.has(request.answeredBy ?? '') ? 0 : 1;
   const styles = ['old', 'new', 'lost'];
   const marks = run.requests.flatMap((request) => {
-    const at = (request.sentAt - run.deletedAt) / 1000;
+    const at = (request.sentAt - run.moves[0].deletedAt) / 1000;
     if (at < scale.from) return [];
     const lane = laneOf(request);
     const x = pixelOf(scale, at);

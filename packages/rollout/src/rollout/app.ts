@@ -1,21 +1,36 @@
-import { HostError, type Millis, systemClock } from '@switchyard/core';
-import { apiResources, zeroapp } from '@switchyard/lab';
+import { HostError, type IpFamily, type Millis, systemClock } from '@switchyard/core';
+import { type ApiObject, type ApiResource, apiResources, zeroapp, type ZeroappOptions } from '@switchyard/lab';
 import type { ServiceName } from '../stage/load-balancer.ts';
 import type { Stage } from '../stage/stage.ts';
 
-/** A Deployment with one replica, and its LoadBalancer Service of the same name. */
+/** A workload and its LoadBalancer Service of the same name. */
 export interface App extends ServiceName {
+  readonly workload: Workload;
   /** Of the Service. */
   readonly port: number;
+  /** Of the Service, in its order. */
+  readonly ipFamilies: readonly IpFamily[];
 }
 
+/** A Deployment with one replica, or a pod on every node. */
+export type Workload = 'deployment' | 'daemonset';
+
 /** What to deploy. */
-export interface AppOptions {
+export interface AppOptions extends Pick<
+  ZeroappOptions,
+  'externalTrafficPolicy' | 'maxSurge' | 'maxUnavailable' | 'echoPort' | 'namespace'
+> {
   readonly name: string;
+  /** Default `deployment`. */
+  readonly workload?: Workload;
   /** Port of the Service; different ones where load balancers share an address. */
   readonly port: number;
   /** How long the app goes on serving after SIGTERM, in real time, already scaled. */
   readonly delayShutdown: Millis;
+  /** Between deletion and SIGKILL, in real time. Default: 30 s scaled, or `delayShutdown` if that is longer. */
+  readonly gracePeriod?: Millis;
+  /** Default: the lab's first. */
+  readonly ipFamilies?: readonly IpFamily[];
 }
 
 /** Creates both objects. `timeScale` is the stage's: manifests say unscaled seconds. */
@@ -25,29 +40,40 @@ export async function deployApp(
   timeScale: number,
   signal: AbortSignal,
 ): Promise<App> {
-  const { name, port } = options;
-  const delayShutdown = options.delayShutdown / 1000 / timeScale;
-  const objects = zeroapp({ name, delayShutdown, terminationGracePeriod: Math.max(30, delayShutdown) });
+  const { name, port, workload = 'deployment', ipFamilies = stage.lab.ipFamilies.slice(0, 1), gracePeriod } = options;
+  const unscaled = (time: Millis): number => time / 1000 / timeScale;
+  const delayShutdown = unscaled(options.delayShutdown);
+  const terminationGracePeriod = gracePeriod === undefined ? Math.max(30, delayShutdown) : unscaled(gracePeriod);
+  const objects = zeroapp({ ...options, port: 8080, ipFamilies, delayShutdown, terminationGracePeriod });
   const { spec } = objects.service;
-  const service = { ...objects.service, spec: { ...spec, ports: spec?.ports?.map((one) => ({ ...one, port })) ?? [] } };
-  await stage.api.create(apiResources.deployments, objects.deployment, signal);
-  await stage.api.create(apiResources.services, service, signal);
-  return { namespace: 'default', name, port };
+  const ports = spec?.ports?.map((one) => (one.name === 'http' ? { ...one, port } : one)) ?? [];
+  if (workload === 'deployment') await stage.api.create(apiResources.deployments, objects.deployment, signal);
+  else await stage.api.create(apiResources.daemonSets, objects.daemonSet, signal);
+  await stage.api.create(apiResources.services, { ...objects.service, spec: { ...spec, ports } }, signal);
+  return { namespace: options.namespace ?? 'default', name, workload, port, ipFamilies };
 }
 
-/** The port at which nodes answer for the health of this Service. */
-export async function healthCheckNodePort(stage: Stage, app: App, signal: AbortSignal): Promise<number> {
-  const found = await stage.api.get(apiResources.services, app, signal);
-  const port = found.spec?.healthCheckNodePort;
-  if (port === undefined) {
-    throw new HostError('rollout.service', `Service ${app.name} was given no healthCheckNodePort`);
-  }
-  return port;
+/** Deletes both objects; their pods end in their own time. */
+export async function removeApp(stage: Stage, app: App, signal: AbortSignal): Promise<void> {
+  await stage.api.delete(resourceOf(app), app, {}, signal);
+  await stage.api.delete(apiResources.services, app, {}, signal);
+}
+
+/** The port at which nodes answer for the health of this Service; undefined for `externalTrafficPolicy: Cluster`. */
+export async function healthCheckNodePort(stage: Stage, app: App, signal: AbortSignal): Promise<number | undefined> {
+  const { spec } = await stage.api.get(apiResources.services, app, signal);
+  if (spec?.externalTrafficPolicy !== 'Local') return undefined;
+  if (spec.healthCheckNodePort !== undefined) return spec.healthCheckNodePort;
+  throw new HostError('rollout.service', `Service ${app.name} was given no healthCheckNodePort`);
 }
 
 /** The patch that `kubectl rollout restart` sends. */
 export async function restart(stage: Stage, app: App, signal: AbortSignal): Promise<void> {
   const annotations = { 'kubectl.kubernetes.io/restartedAt': new Date(systemClock.now()).toISOString() };
   const body = { spec: { template: { metadata: { annotations } } } };
-  await stage.api.patch(apiResources.deployments, app, { kind: 'strategic', body }, signal);
+  await stage.api.patch(resourceOf(app), app, { kind: 'strategic', body }, signal);
+}
+
+function resourceOf({ workload }: App): ApiResource<ApiObject> {
+  return workload === 'deployment' ? apiResources.deployments : apiResources.daemonSets;
 }

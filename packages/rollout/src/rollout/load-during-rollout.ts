@@ -1,71 +1,85 @@
-import { type Millis, millis, systemClock } from '@switchyard/core';
-import { type LoadResult, startLoad } from '@switchyard/lab';
+import { addressAndPort, type Millis, millis, systemClock } from '@switchyard/core';
+import { type LoadResult, type LoadRun, startLoad } from '@switchyard/lab';
 import type { RequestRecord } from '../run-record.ts';
 import { awaitCondition } from '../stage/await-condition.ts';
 import { restart } from './app.ts';
-import { podMoments } from './pod-moments.ts';
+import { servingPods } from './app-pods.ts';
+import { openLoop } from '../open-loop.ts';
 import type { RolloutProgress } from './progress.ts';
 import { programsOf, type Scene } from './scene.ts';
-import type { SettledApp } from './settle.ts';
+import { awaitPlaced, type LoadTarget, type SettledApp } from './settle.ts';
 
-/** Seconds of load before the rollout, and after the old pod is gone; scaled like everything else. */
+/** Seconds of load before the rollout, and after the old pods are gone; scaled like everything else. */
 const leadSeconds = 4;
 const tailSeconds = 2.5;
 
-/** Open-loop load before, during and after `kubectl rollout restart`, until the old pod is gone. */
-export async function loadDuringRollout(
-  scene: Scene,
-  app: SettledApp,
-  progress: RolloutProgress,
-  signal: AbortSignal,
-): Promise<readonly RequestRecord[]> {
-  const { stage, settings } = scene;
-  const scaled = (seconds: number): Millis => millis(seconds * 1000 * settings.timeScale);
-  const longest = longestRollout(scene);
-  await using load = startLoad(stage.lab.client, {
-    url: `http://${app.address}:${app.port}/`,
-    rate: settings.rate,
-    timeout: settings.requestTimeout,
-    duration: longest,
-  });
-  progress.loadStarted(systemClock.now(), app.pod);
-  const showing = show(load, progress);
-  showing.catch(() => undefined); // awaited below; when this ends early, the load is killed and nobody asks
-  await systemClock.sleep(scaled(leadSeconds), signal);
-  progress.step(`kubectl rollout restart deployment/${app.name}`);
-  await restart(stage, app, signal);
-  await awaitMove(scene, app, longest, signal);
-  await systemClock.sleep(scaled(tailSeconds), signal);
-  const results = await load.stop();
-  await showing;
-  progress.loadEnded();
-  return results.map(requestOf);
+/** Requests by one path. */
+export interface PathRequests {
+  readonly target: LoadTarget;
+  readonly requests: readonly RequestRecord[];
 }
 
-function longestRollout({ settings }: Scene): Millis {
+/** Open-loop load by each path before, during and after `kubectl rollout restart`, until the old pods are gone. Progress tells of the first path. */
+export async function loadDuringRollout(
+  scene: Scene,
+  work: { readonly app: SettledApp; readonly targets: readonly LoadTarget[] },
+  progress: RolloutProgress,
+  signal: AbortSignal,
+): Promise<readonly PathRequests[]> {
+  const { app } = work;
+  const scaled = (seconds: number): Millis => millis(seconds * 1000 * scene.settings.timeScale);
+  const longest = longestRollout(scene, app.pods.length);
+  await using stack = new AsyncDisposableStack();
+  const loads = work.targets.map((target) => ({ target, load: stack.use(start(target, scene, longest)) }));
+  progress.loadStarted(systemClock.now(), app.pods[0]?.name ?? '');
+  const showing = loads[0] === undefined ? Promise.resolve() : show(loads[0].load, progress);
+  showing.catch(() => undefined); // awaited below; when this ends early, the load is killed and nobody asks
+  await Promise.all(loads.map(({ load }) => firstResult(load))); // a busy machine takes its time to start them
+  await systemClock.sleep(scaled(leadSeconds), signal);
+  progress.step(`kubectl rollout restart ${app.workload}/${app.name}`);
+  await restart(scene.stage, app, signal);
+  await awaitMove(scene, app, longest, signal);
+  await systemClock.sleep(scaled(tailSeconds), signal);
+  const schedule = { rate: scene.settings.rate, until: systemClock.now() };
+  const done = await Promise.all(
+    loads.map(async ({ target, load }) => ({
+      target,
+      requests: openLoop((await load.stop()).map(requestOf), schedule),
+    })),
+  );
+  await showing;
+  progress.loadEnded();
+  return done;
+}
+
+function start({ from, address, port }: LoadTarget, { settings }: Scene, duration: Millis): LoadRun {
+  const { rate, requestTimeout: timeout } = settings;
+  return startLoad(from, { url: `http://${addressAndPort(address, port)}/`, rate, timeout, duration });
+}
+
+async function firstResult(load: LoadRun): Promise<void> {
+  for await (const _ of load) return;
+}
+
+function longestRollout({ settings }: Scene, pods: number): Millis {
   const { interval, fall, rise } = settings.healthCheck;
-  return millis(settings.delayShutdown * 2 + (fall + rise) * interval * 2 + 60_000);
+  return millis(settings.delayShutdown * 2 * pods + (fall + rise) * interval * 2 + 60_000);
 }
 
 async function awaitMove(scene: Scene, app: SettledApp, timeout: Millis, signal: AbortSignal): Promise<void> {
-  const { stage, loadBalancer } = scene;
+  const { stage } = scene;
   const options = { timeout, programs: programsOf(scene), signal };
   await awaitCondition(
-    'the old pod to be gone',
-    async () =>
-      stage.workloadEvents.some((event) => event.kind === 'objectGone' && event.pod === app.pod) ? true : undefined,
-    options,
-  );
-  const oldNode = podMoments(stage.workloadEvents, app.name).find((moment) => moment.pod === app.pod)?.node ?? '';
-  // An app that stops early is gone long before HAProxy notices, and requests are lost until it does.
-  await awaitCondition(
-    'HAProxy to use the new node only',
+    'the old pods to be gone and new ones ready',
     async () => {
-      const servers = loadBalancer.judgedOf(app);
-      return servers.get(oldNode) === false && [...servers.values()].includes(true) ? true : undefined;
+      const gone = new Set(stage.workloadEvents.flatMap(({ kind, pod }) => (kind === 'objectGone' ? [pod] : [])));
+      const isMoved = app.pods.every(({ name }) => gone.has(name));
+      return isMoved && servingPods(stage.workloadEvents, app.name).length >= app.pods.length ? true : undefined;
     },
     options,
   );
+  // An app that stops early is gone long before HAProxy notices, and requests are lost until it does.
+  await awaitPlaced(scene, app, { ...options, what: 'HAProxy to use the nodes with new pods only' });
 }
 
 async function show(load: AsyncIterable<LoadResult>, progress: RolloutProgress): Promise<void> {

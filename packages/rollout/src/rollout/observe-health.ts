@@ -1,4 +1,4 @@
-import { millis, type Millis, systemClock } from '@switchyard/core';
+import { type IpFamily, millis, type Millis, systemClock } from '@switchyard/core';
 import type { LabNode, Prober } from '@switchyard/lab';
 import type { HealthMoment } from '../run-record.ts';
 
@@ -7,23 +7,24 @@ export interface HealthObserver extends AsyncDisposable {
   readonly moments: readonly HealthMoment[];
 }
 
-/** Asks every node every `period`, as an outsider, until disposed. A failing prober ends the experiment. */
+/** Asks every node every `period`, as an outsider, until disposed; `port` undefined: nobody. A failing prober ends the experiment. */
 export function observeHealth(options: {
   readonly prober: Prober;
   readonly nodes: readonly LabNode[];
-  readonly port: number;
+  readonly port: number | undefined;
+  readonly ipFamily: IpFamily;
   readonly period: Millis;
 }): HealthObserver {
   const stop = new AbortController();
   const moments: HealthMoment[] = [];
   const last = new Map<string, number>();
-  const ask = async (node: LabNode): Promise<void> => {
-    const address = node.addresses.IPv4 ?? node.addresses.IPv6 ?? '';
+  const ask = async (node: LabNode, port: number): Promise<void> => {
+    const address = node.addresses[options.ipFamily] ?? '';
     const at = systemClock.now();
     const result = await options.prober.probe({
       protocol: 'http',
       address,
-      port: options.port,
+      port,
       path: '/',
       timeout: 1000,
     });
@@ -33,9 +34,11 @@ export function observeHealth(options: {
     moments.push({ at, node: node.name, status });
   };
   const run = async (): Promise<void> => {
+    const { port } = options;
+    if (port === undefined) return;
     while (!stop.signal.aborted) {
       const sleep = systemClock.sleep(millis(options.period), stop.signal).catch(() => undefined);
-      await Promise.all(options.nodes.map(ask));
+      await Promise.all(options.nodes.map((node) => ask(node, port)));
       await sleep;
     }
   };

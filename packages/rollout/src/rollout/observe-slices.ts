@@ -1,4 +1,10 @@
-import { type EndpointSliceRecord, type Millis, type ServiceRecord, systemClock } from '@switchyard/core';
+import {
+  type EndpointSliceRecord,
+  type IpFamily,
+  type Millis,
+  type ServiceRecord,
+  systemClock,
+} from '@switchyard/core';
 import { recordFromEndpointSlice, recordFromService } from '@switchyard/core/kubernetes';
 import { type ApiClient, apiResources } from '@switchyard/lab';
 import type { EndpointMoment, StateMoment } from '../run-record.ts';
@@ -60,12 +66,16 @@ export async function observeSlices(
   };
 }
 
-/** The endpoint conditions of each node over time, from the observed states. */
-export function endpointMoments(states: readonly StateMoment[], nodes: readonly string[]): readonly EndpointMoment[] {
+/** The endpoint conditions of each node over time in one family, from the observed states. */
+export function endpointMoments(
+  states: readonly StateMoment[],
+  nodes: readonly string[],
+  ipFamily: IpFamily,
+): readonly EndpointMoment[] {
   return nodes.flatMap((node) => {
     const moments: EndpointMoment[] = [];
     for (const state of states) {
-      const next = { at: state.at, node, state: endpointState(state.slices, node) };
+      const next = { at: state.at, node, state: endpointState(state.slices, node, ipFamily) };
       if (moments.at(-1)?.state !== next.state) moments.push(next);
     }
     return moments;
@@ -73,8 +83,13 @@ export function endpointMoments(states: readonly StateMoment[], nodes: readonly 
 }
 
 /** The best endpoint of a node decides: that is the one a dataplane would use. */
-function endpointState(slices: readonly EndpointSliceRecord[], node: string): EndpointMoment['state'] {
-  const own = slices.flatMap((slice) => slice.endpoints).filter((endpoint) => endpoint.nodeName === node);
+function endpointState(
+  slices: readonly EndpointSliceRecord[],
+  node: string,
+  ipFamily: IpFamily,
+): EndpointMoment['state'] {
+  const ofFamily = slices.filter((slice) => slice.ipFamily === ipFamily);
+  const own = ofFamily.flatMap((slice) => slice.endpoints).filter((endpoint) => endpoint.nodeName === node);
   if (own.some((endpoint) => endpoint.ready)) return 'ready';
   if (own.some((endpoint) => endpoint.serving && endpoint.terminating)) return 'servingTerminating';
   if (own.some((endpoint) => endpoint.terminating)) return 'terminating';

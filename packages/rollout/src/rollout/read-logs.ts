@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { HostError, type Millis, millis } from '@switchyard/core';
+import { HostError, type IpFamily, type Millis, millis } from '@switchyard/core';
 import type { LoadBalancerMoment, SyncMoment } from '../run-record.ts';
 
 interface AppliedLine {
@@ -27,17 +27,28 @@ interface ServerEventLine {
   readonly service: string;
   readonly node: string;
   readonly reason?: string;
+  readonly port?: number;
+  readonly ipFamily?: string;
 }
 
-/** HAProxy's server states for one Service. It holds every server UP when it starts, until the first check says no. */
+/** Which of a Service's frontends. */
+export interface FrontendName {
+  /** `namespace/name`. */
+  readonly service: string;
+  readonly port: number;
+  readonly ipFamily: IpFamily;
+}
+
+/** HAProxy's server states for one frontend. It holds every server UP when it starts, until the first check says no. */
 export function readLoadBalancer(
   text: string,
-  service: string,
+  { service, port, ipFamily }: FrontendName,
   start: { readonly at: Millis; readonly nodes: readonly string[] },
 ): readonly LoadBalancerMoment[] {
   const initial = start.nodes.map((node) => ({ at: start.at, node, isUp: true, reason: 'HAProxy started' }));
   const events = jsonLines<ServerEventLine>(text, "the load balancer's event log")
-    .filter((line) => line.service === service && (line.kind === 'server-up' || line.kind === 'server-down'))
+    .filter((line) => line.service === service && line.port === port && line.ipFamily === ipFamily)
+    .filter((line) => line.kind === 'server-up' || line.kind === 'server-down')
     .map((line) => ({
       at: millis(line.time),
       node: line.node,

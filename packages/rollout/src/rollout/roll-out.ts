@@ -1,43 +1,57 @@
-import { HostError, type Millis, millis, systemClock } from '@switchyard/core';
-import { createProber } from '@switchyard/lab';
-import type { HealthMoment, PodMoment, RequestRecord, RunRecord } from '../run-record.ts';
+import { type IpFamily, type Millis, millis, systemClock } from '@switchyard/core';
+import { createProber, type LabNode } from '@switchyard/lab';
+import type { HealthMoment, RunRecord } from '../run-record.ts';
 import { type App, healthCheckNodePort } from './app.ts';
-import { loadDuringRollout } from './load-during-rollout.ts';
+import { loadDuringRollout, type PathRequests } from './load-during-rollout.ts';
+import { movesOf } from './moves.ts';
 import { observeHealth } from './observe-health.ts';
 import { endpointMoments, observeSlices, type SliceObserver } from './observe-slices.ts';
 import { podMoments } from './pod-moments.ts';
 import type { RolloutProgress } from './progress.ts';
-import { readLogFile, readSyncs } from './read-logs.ts';
 import type { Scene } from './scene.ts';
-import { awaitSettled } from './settle.ts';
+import { awaitSettled, type LoadTarget, type SettledApp } from './settle.ts';
+
+/** What to roll, and by which paths requests go. At least one. */
+export interface RollOutWork {
+  readonly app: App;
+  readonly targets: readonly LoadTarget[];
+  /** How long the app may take to answer by every path before it is rolled. Default 60 s. */
+  readonly settleTimeout?: Millis;
+  /** Called when it has; the rollout begins when it resolves. */
+  readonly onSettled?: (app: SettledApp) => Promise<void>;
+}
 
 /**
- * Rolls an app once, observed from all sides; it may have been rolled before, and others may roll beside it. Rejects when a part of
- * the experiment itself failed.
+ * Rolls an app once, with an open loop of requests by each path, observed from all sides: one record per path, in their order. The app may
+ * have been rolled before, and others may roll beside it. Rejects when a part of the experiment itself failed.
  */
 export async function rollOut(
   scene: Scene,
-  app: App,
+  work: RollOutWork,
   progress: RolloutProgress,
   signal: AbortSignal,
-): Promise<RunRecord> {
+): Promise<readonly RunRecord[]> {
   const { stage, settings } = scene;
-  const settled = await awaitSettled(scene, app, signal);
-  progress.step(`${settled.pod} answers through HAProxy; waiting a moment, so that the health checks' phase is random`);
+  const { app, targets } = work;
+  const settled = await awaitSettled(scene, work, signal);
+  await work.onSettled?.(settled);
+  const names = settled.pods.map(({ name }) => name).join(' and ');
+  progress.step(`${names} answers; waiting a moment, so that the health checks' phase is random`);
   await systemClock.sleep(randomPhase(scene), signal);
-  const nodePort = await healthCheckNodePort(stage, app, signal);
+  const healthPort = await healthCheckNodePort(stage, app, signal);
   await using slices = await observeSlices(stage.api, app, signal);
   await using prober = await createProber(stage.lab.client, signal);
   const health = observeHealth({
     prober,
     nodes: stage.lab.nodes,
-    port: nodePort,
+    port: healthPort,
+    ipFamily: targets[0]?.path.ipFamily ?? 'IPv4',
     period: millis(100 * Math.max(0.2, settings.timeScale)),
   });
   const startedAt = systemClock.now();
-  const requests = await loadDuringRollout(scene, settled, progress, signal);
+  const loads = await loadDuringRollout(scene, { app: settled, targets }, progress, signal);
   await health[Symbol.asyncDispose]();
-  return assemble(scene, { app, oldPod: settled.pod, startedAt, requests, health: health.moments, slices });
+  return loads.map((load) => recordOf(scene, { app: settled, startedAt, load, health: health.moments, slices }));
 }
 
 /** At least an interval of the health checks, so that every phase is as likely. */
@@ -46,47 +60,53 @@ function randomPhase({ settings }: Scene): Millis {
   return millis(1000 * settings.timeScale + spread * Math.random());
 }
 
+/** The NodePort of a node from outside. `endpoints`: what the external traffic policy lets it use. */
+export function nodePortTarget(
+  { stage }: Pick<Scene, 'stage'>,
+  to: { readonly node: LabNode; readonly ipFamily: IpFamily; readonly endpoints: 'own' | 'all'; readonly port: number },
+): LoadTarget {
+  const { node, ipFamily, endpoints, port } = to;
+  const path = {
+    kind: 'node',
+    name: `outside to ${node.name}`,
+    ipFamily,
+    node: node.name,
+    endpoints,
+    frontend: 'nodePort',
+  } as const;
+  return { path, from: stage.lab.client, address: node.addresses[ipFamily] ?? '', port };
+}
+
 interface Observed {
-  readonly app: App;
-  readonly oldPod: string;
+  readonly app: SettledApp;
   readonly startedAt: Millis;
-  readonly requests: readonly RequestRecord[];
+  readonly load: PathRequests;
   readonly health: readonly HealthMoment[];
   readonly slices: SliceObserver;
 }
 
-function assemble({ stage, agents, loadBalancer, settings }: Scene, observed: Observed): RunRecord {
-  const { app, startedAt, requests, health } = observed;
+function recordOf({ stage, proxies, loadBalancer, settings }: Scene, observed: Observed): RunRecord {
+  const { app, startedAt, health, load } = observed;
+  const { path } = load.target;
   const { states } = observed.slices;
   const nodes = stage.lab.nodes.map((node) => node.name);
-  const pods = podMoments(stage.workloadEvents, app.name);
-  const [oldPod, newPod] = bothPods(pods, observed.oldPod);
-  const deletedAt = pods.find((moment) => moment.pod === oldPod.name && moment.phase === 'deleting')?.at;
-  if (deletedAt === undefined) throw new HostError('rollout.events', `no event says that ${oldPod.name} was deleted`);
-  const syncs = [...agents.byNode].flatMap(([node, agent]) => readSyncs(readLogFile(agent.logFile), node));
+  const all = podMoments(stage.workloadEvents, app.name);
+  const moves = movesOf(all, app.pods, app.workload);
+  const involved = new Set(moves.flatMap(({ oldPod, newPod }) => [oldPod.name, newPod.name]));
+  const isThrough = path.kind === 'loadBalancer' && loadBalancer !== undefined;
   return {
     settings,
+    path,
     startedAt,
     endedAt: systemClock.now(),
     nodes,
-    oldPod,
-    newPod,
-    deletedAt,
-    requests,
-    pods: pods.filter((moment) => [oldPod.name, newPod.name].includes(moment.pod)),
-    endpoints: endpointMoments(states, nodes),
-    syncs: syncs.sort((a, b) => a.at - b.at),
+    moves,
+    requests: load.requests,
+    pods: all.filter(({ pod }) => involved.has(pod)),
+    endpoints: endpointMoments(states, nodes, path.ipFamily),
+    syncs: proxies.syncs(),
     health,
-    loadBalancer: loadBalancer.momentsOf(app),
+    loadBalancer: isThrough ? loadBalancer.momentsOf({ ...app, ipFamily: path.ipFamily }) : [],
     states,
   };
-}
-
-type PodPlace = RunRecord['oldPod'];
-
-function bothPods(pods: readonly PodMoment[], oldName: string): readonly [PodPlace, PodPlace] {
-  const place = (name: string): PodPlace => ({ name, node: pods.find((moment) => moment.pod === name)?.node ?? '' });
-  const newName = pods.findLast((moment) => moment.pod !== oldName && moment.phase === 'ready')?.pod;
-  if (newName === undefined) throw new HostError('rollout.events', 'the rollout made no new pod that became ready');
-  return [place(oldName), place(newName)];
 }

@@ -1,3 +1,4 @@
+import { InvariantError } from '@switchyard/core';
 import type { RunRecord, RunSettings } from '../run-record.ts';
 import { startAgents } from '../stage/agents.ts';
 import { setStage } from '../stage/stage.ts';
@@ -5,6 +6,7 @@ import { prepareLoadBalancerHost } from '../stage/load-balancer-host.ts';
 import { deployApp } from './app.ts';
 import type { RolloutProgress } from './progress.ts';
 import { rollOut } from './roll-out.ts';
+import { loadBalancerTarget } from './settle.ts';
 
 /** One rolling update in a fresh lab, observed from all sides. Rejects when a part of the experiment itself failed. */
 export async function runRollout(
@@ -21,5 +23,9 @@ export async function runRollout(
   await using host = await prepareLoadBalancerHost(stage, { runtime, tell: (text) => progress.step(text) }, signal);
   await using loadBalancer = host.start(settings);
   const app = await deployApp(stage, { name: 'zeroapp', port: 80, delayShutdown }, timeScale, signal);
-  return await rollOut({ stage, agents, loadBalancer, settings }, app, progress, signal);
+  const scene = { stage, proxies: agents, loadBalancer, settings };
+  const targets = [await loadBalancerTarget(scene, app, 'IPv4', signal)];
+  const [run] = await rollOut(scene, { app, targets }, progress, signal);
+  if (run === undefined) throw new InvariantError('a rollout with one path has no record');
+  return run;
 }

@@ -1,37 +1,88 @@
-import { millis } from '@switchyard/core';
-import { createProber } from '@switchyard/lab';
+import { HostError, type IpFamily, millis, type Millis } from '@switchyard/core';
+import { createProber, type LabHost } from '@switchyard/lab';
+import type { LoadPath, PodPlace } from '../run-record.ts';
 import { awaitCondition } from '../stage/await-condition.ts';
 import type { App } from './app.ts';
+import { servingPods } from './app-pods.ts';
 import { programsOf, type Scene } from './scene.ts';
+
+/** A path and how to send by it. */
+export interface LoadTarget {
+  readonly path: LoadPath;
+  readonly from: LabHost;
+  readonly address: string;
+  readonly port: number;
+}
 
 /** An app that answers, and nothing changes any more. */
 export interface SettledApp extends App {
-  /** Where clients reach it. */
-  readonly address: string;
-  /** Name of the pod that answers. */
-  readonly pod: string;
+  /** The pods that answer. */
+  readonly pods: readonly PodPlace[];
 }
 
-const settleTimeout = millis(60_000);
+const settleTimeout: Millis = millis(60_000);
 
-/** Waits until the app answers through the load balancer and HAProxy has dropped the node without a pod. */
-export async function awaitSettled(scene: Scene, app: App, signal: AbortSignal): Promise<SettledApp> {
-  const { stage, loadBalancer } = scene;
-  const options = { timeout: settleTimeout, programs: programsOf(scene), signal };
-  const address = await loadBalancer.addressOf(app, signal);
-  await using prober = await createProber(stage.lab.client, signal);
-  const pod = await awaitCondition(
-    'the first answer through the load balancer',
+/** The path through the load balancer, from the client outside; waits for its address. */
+export async function loadBalancerTarget(
+  scene: Scene,
+  app: App,
+  ipFamily: IpFamily,
+  signal: AbortSignal,
+): Promise<LoadTarget> {
+  const { loadBalancer, stage } = scene;
+  if (loadBalancer === undefined) throw new HostError('rollout.path', `no load balancer serves ${app.name}`);
+  const address = await loadBalancer.addressOf({ ...app, ipFamily }, signal);
+  const path = { kind: 'loadBalancer', name: 'load balancer', ipFamily } as const;
+  return { path, from: stage.lab.client, address, port: app.port };
+}
+
+/** Waits until the app answers by each path, and the load balancer uses the nodes that have a pod and no others. */
+export async function awaitSettled(
+  scene: Scene,
+  work: { readonly app: App; readonly targets: readonly LoadTarget[]; readonly settleTimeout?: Millis },
+  signal: AbortSignal,
+): Promise<SettledApp> {
+  const { app, targets } = work;
+  const options = { timeout: work.settleTimeout ?? settleTimeout, programs: programsOf(scene), signal };
+  await Promise.all(targets.map((target) => answers(target, options)));
+  await awaitPlaced(scene, app, { ...options, what: 'HAProxy to find out which node has no pod' });
+  return { ...app, pods: servingPods(scene.stage.workloadEvents, app.name) };
+}
+
+type WaitOptions = Parameters<typeof awaitCondition>[2];
+
+async function answers({ path, from, address, port }: LoadTarget, options: WaitOptions): Promise<void> {
+  await using prober = await createProber(from, options.signal);
+  await awaitCondition(
+    `the first answer by ${path.name}`,
     async () => {
-      const result = await prober.probe({ protocol: 'http', address, port: app.port, timeout: 500 });
-      return result.status === 'answered' ? result.by : undefined;
+      const result = await prober.probe({ protocol: 'http', address, port, timeout: 500 });
+      return result.status === 'answered' ? true : undefined;
     },
     options,
   );
+}
+
+/** Waits until the load balancer holds the nodes with a serving pod UP, as far as it has judged them, and all others DOWN. */
+export async function awaitPlaced(
+  { stage, loadBalancer }: Scene,
+  app: App,
+  options: WaitOptions & { readonly what: string },
+): Promise<void> {
+  if (loadBalancer === undefined) return;
   await awaitCondition(
-    'HAProxy to find out which node has no pod',
-    async () => ([...loadBalancer.judgedOf(app).values()].includes(false) ? true : undefined),
+    options.what,
+    async () => {
+      const hosts = new Set(servingPods(stage.workloadEvents, app.name).map(({ node }) => node));
+      return app.ipFamilies.every((ipFamily) => {
+        const judged = loadBalancer.judgedOf({ ...app, ipFamily });
+        return stage.lab.nodes.every(({ name }) =>
+          hosts.has(name) ? judged.get(name) !== false : judged.get(name) === false,
+        );
+      }) && hosts.size > 0
+        ? true
+        : undefined;
+    },
     options,
   );
-  return { ...app, address, pod };
 }

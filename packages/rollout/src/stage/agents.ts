@@ -1,12 +1,11 @@
-import type { LabProcess } from '@switchyard/lab';
+import { readLogFile, readSyncs } from '../rollout/read-logs.ts';
+import type { Proxies } from '../rollout/scene.ts';
 import type { RunSettings } from '../run-record.ts';
 import { programPath } from './programs.ts';
 import type { Stage } from './stage.ts';
 
 /** The node agents, one per node. Disposing stops them; what they programmed stays until the next ones take it over. */
-export interface Agents extends AsyncDisposable {
-  readonly byNode: ReadonlyMap<string, LabProcess>;
-}
+export interface Agents extends Proxies, AsyncDisposable {}
 
 /** Starts an agent on every node and waits until all are healthy. */
 export async function startAgents(
@@ -26,7 +25,11 @@ export async function startAgents(
     signal,
   );
   return {
-    byNode: new Map(started.map((agent, index) => [stage.lab.nodes[index]?.name ?? '', agent])),
+    programs: started,
+    syncs: () =>
+      started
+        .flatMap(({ logFile }, index) => readSyncs(readLogFile(logFile), stage.lab.nodes[index]?.name ?? ''))
+        .sort((a, b) => a.at - b.at),
     [Symbol.asyncDispose]: async () => {
       await Promise.all(started.map((agent) => agent.stop()));
     },

@@ -1,3 +1,4 @@
+import { systemClock } from '@switchyard/core';
 import type { RunSettings } from '../run-record.ts';
 import { startDockerHost } from './docker-host.ts';
 import { type LoadBalancer, type LoadBalancerSettings, runLoadBalancer, settingArgs } from './load-balancer.ts';
@@ -15,13 +16,12 @@ export async function prepareLoadBalancerHost(
   signal: AbortSignal,
 ): Promise<LoadBalancerHost> {
   if (options.runtime === 'docker') return startDockerHost(stage, options.tell, signal);
-  let started = 0;
   return {
     start: (settings) => {
-      started += 1;
       const { lab } = stage;
       // A folder of its own: with an earlier one's it would go on with what that held of the nodes, and tell nobody.
-      const place = [`--address=${lab.loadBalancer.addresses.IPv4}`, `--run-directory=${lab.folder}/lb${started}`];
+      const place = lab.ipFamilies.map((family) => `--address=${lab.loadBalancer.addresses[family]}`);
+      place.push(`--run-directory=${lab.folder}/lb${Math.round(systemClock.now())}`);
       return runLoadBalancer(stage, { args: ['--runtime=process', ...place, ...settingArgs(settings)], env: {} });
     },
     [Symbol.asyncDispose]: () => Promise.resolve(),

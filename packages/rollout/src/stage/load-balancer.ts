@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Millis, millis, systemClock } from '@switchyard/core';
+import { type IpFamily, millis, systemClock } from '@switchyard/core';
 import { apiResources, type LabProcess } from '@switchyard/lab';
 import { healthCheckFlags } from '../profiles.ts';
 import { readLoadBalancer, readLogFile } from '../rollout/read-logs.ts';
@@ -15,15 +15,22 @@ export interface ServiceName {
   readonly name: string;
 }
 
+/** One of a Service's frontends. */
+export interface Frontend extends ServiceName {
+  /** Of the Service. */
+  readonly port: number;
+  readonly ipFamily: IpFamily;
+}
+
 /** The load-balancer controller with its HAProxy. Disposing stops it. */
 export interface LoadBalancer extends AsyncDisposable {
   readonly program: LabProcess;
-  /** What HAProxy holds of a Service's nodes, in order of time; every node is UP when it starts. */
-  momentsOf(service: ServiceName): readonly LoadBalancerMoment[];
-  /** Which nodes HAProxy holds UP for a Service now; those that it has not judged yet are left out. */
-  judgedOf(service: ServiceName): ReadonlyMap<string, boolean>;
-  /** Waits for the address in the Service's status. */
-  addressOf(service: ServiceName, signal: AbortSignal): Promise<string>;
+  /** What HAProxy holds of a frontend's nodes, in order of time; every node is UP when it starts. */
+  momentsOf(frontend: Frontend): readonly LoadBalancerMoment[];
+  /** Which nodes HAProxy holds UP for a frontend now; those that it has not judged yet are left out. */
+  judgedOf(frontend: Frontend): ReadonlyMap<string, boolean>;
+  /** Waits for the address of this family in the Service's status. */
+  addressOf(frontend: Pick<Frontend, 'namespace' | 'name' | 'ipFamily'>, signal: AbortSignal): Promise<string>;
 }
 
 /** What a load balancer is started from. */
@@ -50,23 +57,28 @@ export function runLoadBalancer(
     logName: 'load-balancer',
     env: options.env,
   });
-  const momentsSince = (service: ServiceName, nodes: readonly string[], at: Millis): readonly LoadBalancerMoment[] =>
-    readLoadBalancer(readLogFile(eventLog), `${service.namespace}/${service.name}`, { at, nodes });
+  const momentsSince = (
+    { namespace, name, port, ipFamily }: Frontend,
+    nodes: readonly string[],
+  ): readonly LoadBalancerMoment[] => {
+    const frontend = { service: `${namespace}/${name}`, port, ipFamily };
+    return readLoadBalancer(readLogFile(eventLog), frontend, { at: startedAt, nodes });
+  };
   return {
     program,
-    momentsOf: (service) =>
+    momentsOf: (frontend) =>
       momentsSince(
-        service,
+        frontend,
         lab.nodes.map((node) => node.name),
-        startedAt,
       ),
-    judgedOf: (service) => new Map(momentsSince(service, [], startedAt).map((moment) => [moment.node, moment.isUp])),
-    addressOf: (service, signal) =>
+    judgedOf: (frontend) => new Map(momentsSince(frontend, []).map((moment) => [moment.node, moment.isUp])),
+    addressOf: ({ namespace, name, ipFamily }, signal) =>
       awaitCondition(
-        `an address in the status of Service ${service.namespace}/${service.name}`,
+        `an ${ipFamily} address in the status of Service ${namespace}/${name}`,
         async () => {
-          const { status } = await api.get(apiResources.services, service, signal);
-          return status?.loadBalancer?.ingress?.[0]?.ip;
+          const { status } = await api.get(apiResources.services, { namespace, name }, signal);
+          const all = (status?.loadBalancer?.ingress ?? []).flatMap(({ ip }) => ip ?? []);
+          return all.find((ip) => ip.includes(':') === (ipFamily === 'IPv6'));
         },
         { timeout: statusTimeout, programs: [program], signal },
       ),

@@ -1,8 +1,9 @@
+import type { IpFamily } from '@switchyard/core';
 import { type Lab, type LabCluster, startCluster, type WorkloadEvent } from '@switchyard/lab';
 import type { ApiClient } from '@switchyard/lab';
 
 /** What all programs of an experiment play in: a lab of two nodes and its cluster's brain. Rollouts may follow each other on it. */
-export interface Stage extends AsyncDisposable {
+export interface Stage {
   readonly lab: Lab;
   readonly api: ApiClient;
   readonly cluster: LabCluster;
@@ -10,22 +11,28 @@ export interface Stage extends AsyncDisposable {
   readonly workloadEvents: readonly WorkloadEvent[];
 }
 
+/** A stage with a lab of its own. */
+export interface OwnedStage extends Stage, AsyncDisposable {}
+
 /** How to set the stage. */
 export interface StageOptions {
   /** Name of the lab. */
   readonly name: string;
   /** Factor of all durations of pods; 1 is real time. */
   readonly timeScale: number;
+  /** Default IPv4. */
+  readonly ipFamilies?: readonly IpFamily[];
 }
 
 /** Builds a lab of two nodes with an API server and controllers, without agents and load balancer. */
-export async function setStage(options: StageOptions, signal: AbortSignal): Promise<Stage> {
+export async function setStage(options: StageOptions, signal: AbortSignal): Promise<OwnedStage> {
   const workloadEvents: WorkloadEvent[] = [];
   const cluster = await startCluster(
     {
       name: options.name,
       nodes: 2,
-      ipFamilies: ['IPv4'],
+      ipFamilies: options.ipFamilies ?? ['IPv4'],
+      hasDaemonSets: true,
       timeScale: options.timeScale,
       onWorkloadEvent: (event) => void workloadEvents.push(event),
     },

@@ -42,9 +42,8 @@ export function syntheticRun(options: { readonly terminatingFallback: boolean })
     startedAt: at(-5),
     endedAt: at(32),
     nodes: ['node1', 'node2'],
-    oldPod,
-    newPod,
-    deletedAt,
+    path: { name: 'load balancer', kind: 'loadBalancer', ipFamily: 'IPv4' },
+    moves: [{ oldPod, newPod, deletedAt }],
     requests: requests(terminatingFallback),
     pods: [
       { at: at(-60), pod: oldPod.name, node: oldPod.node, phase: 'ready' },

@@ -28,7 +28,7 @@ test('behind our profile, one failure every 2 s, rollouts lose nothing: nobody i
     const { losses, keyTimes } = summarise(run, () => []);
     expect(losses, JSON.stringify(keyTimes)).toEqual([]);
     expect(new Set(run.requests.map(({ answeredBy }) => answeredBy))).toEqual(
-      new Set([run.oldPod.name, run.newPod.name]),
+      new Set([run.moves[0].oldPod.name, run.moves[0].newPod.name]),
     );
   }
 });

@@ -64,8 +64,8 @@ function expectPredictedLoss(record: RunRecord): void {
   expect(Math.abs(summary.lost - summary.predictedLost)).toBeLessThanOrEqual(6);
   expect(summary.lostByCause.unexplained ?? 0).toBeLessThanOrEqual(1);
   expect(summary.firstLoss?.cause).toMatch(/^droppedByNode/);
-  expect(summary.firstLoss?.explanation.at(-1)).toBe(`verdict on ${record.oldPod.node}: drop`);
-  expect(record.oldPod.node).not.toBe(record.newPod.node);
+  expect(summary.firstLoss?.explanation.at(-1)).toBe(`verdict on ${record.moves[0].oldPod.node}: drop`);
+  expect(record.moves[0].oldPod.node).not.toBe(record.moves[0].newPod.node);
 }
 
 function expectNoLoss(record: RunRecord): void {
@@ -73,5 +73,5 @@ function expectNoLoss(record: RunRecord): void {
   expect(lost).toEqual([]);
   expect(record.requests.length).toBeGreaterThan(100);
   const answeredBy = new Set(record.requests.map((request) => request.answeredBy));
-  expect([...answeredBy].sort()).toEqual([record.oldPod.name, record.newPod.name].sort());
+  expect([...answeredBy].sort()).toEqual([record.moves[0].oldPod.name, record.moves[0].newPod.name].sort());
 }

@@ -126,7 +126,7 @@ test('the agent starts there and tells its version', async () => {
 });
 
 test.each(['switchyard_native', 'switchyard_bpf'])('the addon %s loads there', async (addon) => {
-  const load = `console.log(Object.keys(require("/usr/local/lib/switchyard/${addon}.node")).length)`;
+  const load = `process.stdout.write(String(Object.keys(require("/usr/local/lib/switchyard/${addon}.node")).length))`;
   const loaded = await emulate('/usr/local/bin/node', '--eval', load);
   expect(loaded).toMatchObject({ exitCode: 0, stderr: '' });
   expect(Number(loaded.stdout)).toBeGreaterThan(0);

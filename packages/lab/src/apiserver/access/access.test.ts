@@ -23,6 +23,7 @@ describe('what a request asks for', () => {
     ['PUT', '/api/v1/namespaces/a/services/b/status', 'update services/status in a of b'],
     ['DELETE', '/api/v1/namespaces/a/services/b', 'delete services in a of b'],
     ['DELETE', '/api/v1/namespaces/a/services', 'deletecollection services in a of '],
+    ['POST', '/api/v1/namespaces/a/pods/b:80/proxy/c/d', 'create pods/proxy in a of b:80'],
     ['GET', '/version', 'get /version'],
     ['GET', '/apis/apps/v1', 'get /apis/apps/v1'],
   ])('%s %s', (method, target, expected) => {

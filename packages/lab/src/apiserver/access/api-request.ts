@@ -45,13 +45,14 @@ export function apiRequest(method: string, url: URL): ApiRequest {
   if (isWatchPath) rest.shift();
   const isInNamespace = rest[0] === 'namespaces' && rest.length >= 3 && !['status', 'finalize'].includes(rest[2] ?? '');
   const namespace = isInNamespace ? (rest[1] ?? '') : '';
-  const [plural = '', name = '', ...subresource] = isInNamespace ? rest.slice(2) : rest;
+  // What follows a subresource, as behind pods/proxy, is no part of what is granted.
+  const [plural = '', name = '', subresource] = isInNamespace ? rest.slice(2) : rest;
   const isWatch = isWatchPath || ['1', 'true'].includes(url.searchParams.get('watch') ?? '');
   return {
     kind: 'resource',
     verb: verbOf(method, { isCollection: name === '', isWatch }),
     group: isCore ? '' : (segments[1] ?? ''),
-    resource: [plural, ...subresource].join('/'),
+    resource: subresource === undefined ? plural : `${plural}/${subresource}`,
     namespace,
     name: name || namedBySelector(url),
   };

@@ -1,5 +1,6 @@
 import type { Clock, Millis } from '@switchyard/core';
 import type { AccessCheck } from '../access/access.ts';
+import type { Connect } from '../connect-in-namespace.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { ResourceDefinition } from '../resource.ts';
 import type { Store } from '../store/store.ts';
@@ -19,4 +20,6 @@ export interface ServerContext {
   /** Open watches. */
   readonly sessions: Set<WatchSession>;
   readonly documents: Documents;
+  /** How pods are reached, for `pods/proxy`. */
+  readonly connect: Connect;
 }

@@ -6,6 +6,7 @@ import type { Fault } from './faults.ts';
 import { parseListOptions } from './list-options.ts';
 import { listObjects } from './list.ts';
 import { negotiate } from './negotiate.ts';
+import { parseProxyPath, proxyToPod } from './pod-proxy.ts';
 import { type RenderOptions, renderList, renderObject } from './representation.ts';
 import { parseResourcePath, type RequestInfo } from './request-info.ts';
 import { type Answer, answerForError, jsonAnswer, sendAnswer, textAnswer } from './respond.ts';
@@ -39,6 +40,10 @@ export async function handleRequest(
     const fault = context.faults.take({ method, target, isWatch, authorization: headers.authorization ?? '' });
     if (fault !== undefined && !(await passes(fault, context, { request, response, signal: aborted.signal }))) return;
     context.access.check(request.method ?? 'GET', url, request.headers.authorization);
+    const proxied = parseProxyPath(url.pathname);
+    if (proxied !== undefined) {
+      return await proxyToPod(context, proxied, { url, request, response, signal: aborted.signal });
+    }
     const answer = await answerRequest(context, { url, request, response, signal: aborted.signal });
     if (answer !== undefined) sendAnswer(request, response, answer);
   } catch (error) {

@@ -1,3 +1,4 @@
+import { type FieldError, invalidField, requiredField } from '../field-error.ts';
 import { type JsonObject, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { controllerRevisionSchema, daemonSetSchema } from '../schema/add-ons.ts';
@@ -7,7 +8,7 @@ import { setTemplateDefaults, validateTemplateOwner } from './deployments.ts';
 const count = (name: string, field: string): ReturnType<typeof numberColumn> =>
   numberColumn(name, (object) => numberAt(object, 'status', field) ?? 0);
 
-/** apps/v1 DaemonSet. The lab has no controller for it: tests write its status. */
+/** apps/v1 DaemonSet. Its pods and status are the workloads' work, where they were asked for; otherwise tests write its status. */
 export const daemonSets: ResourceDefinition = defineResource({
   group: 'apps',
   version: 'v1',
@@ -21,7 +22,7 @@ export const daemonSets: ResourceDefinition = defineResource({
   hasGeneration: true,
   schema: daemonSetSchema,
   setDefaults,
-  validate: validateTemplateOwner,
+  validate: (object, previous) => [...validateTemplateOwner(object, previous), ...validateStrategy(object)],
   initialStatus: () => ({
     currentNumberScheduled: 0,
     numberMisscheduled: 0,
@@ -71,4 +72,16 @@ function setDefaults(object: JsonObject): JsonObject {
     },
     status: objectAt(object, 'status'),
   };
+}
+
+/** One of the two limits, and only one, may be above 0. */
+function validateStrategy(object: JsonObject): readonly FieldError[] {
+  const strategy = objectAt(object, 'spec', 'updateStrategy');
+  if (stringAt(strategy, 'type') !== 'RollingUpdate') return [];
+  const { maxUnavailable = 0, maxSurge = 0 } = objectAt(strategy, 'rollingUpdate');
+  const field = 'spec.updateStrategy.rollingUpdate';
+  const isZero = (value: unknown): boolean => value === 0 || value === '0%';
+  if (isZero(maxUnavailable) && isZero(maxSurge)) return [requiredField(`${field}.maxUnavailable`)];
+  if (isZero(maxUnavailable) || isZero(maxSurge)) return [];
+  return [invalidField(`${field}.maxSurge`, maxSurge, 'may not be set when maxUnavailable is non-zero')];
 }

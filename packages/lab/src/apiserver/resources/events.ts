@@ -42,6 +42,18 @@ export const events: ResourceDefinition = defineResource({
   ],
 });
 
+/** What v1 calls the fields of events.k8s.io/v1. */
+const oldNames: Readonly<Record<string, string>> = {
+  regarding: 'involvedObject',
+  note: 'message',
+  reportingController: 'reportingComponent',
+  deprecatedSource: 'source',
+  deprecatedFirstTimestamp: 'firstTimestamp',
+  deprecatedLastTimestamp: 'lastTimestamp',
+  deprecatedCount: 'count',
+};
+const newNames = Object.fromEntries(Object.entries(oldNames).map(([ours, theirs]) => [theirs, ours]));
+
 /** events.k8s.io/v1 Event: the same objects as v1 has. */
 export const newEvents: ResourceDefinition = defineResource({
   group: 'events.k8s.io',
@@ -53,18 +65,7 @@ export const newEvents: ResourceDefinition = defineResource({
   isNamespaced: true,
   schema: newEventSchema,
   nameRule: 'any',
-  view: {
-    of: events,
-    fields: {
-      regarding: 'involvedObject',
-      note: 'message',
-      reportingController: 'reportingComponent',
-      deprecatedSource: 'source',
-      deprecatedFirstTimestamp: 'firstTimestamp',
-      deprecatedLastTimestamp: 'lastTimestamp',
-      deprecatedCount: 'count',
-    },
-  },
+  view: { of: events, toBase: (object) => renamed(object, oldNames), fromBase: (object) => renamed(object, newNames) },
   validate: validateNewEvent,
   fieldSelectors: {
     reason: (object) => stringAt(object, 'reason'),
@@ -80,6 +81,10 @@ export const newEvents: ResourceDefinition = defineResource({
     { ...nameColumn, priority: 1 },
   ],
 });
+
+function renamed(object: JsonObject, names: Readonly<Record<string, string>>): JsonObject {
+  return Object.fromEntries(Object.entries(object).map(([field, value]) => [names[field] ?? field, value]));
+}
 
 function validateEvent(object: JsonObject): readonly FieldError[] {
   return namespaceErrors(object, 'involvedObject');

@@ -68,33 +68,38 @@ export const serviceSchema: ObjectSchema = topLevel('Service', {
 
 const namedHint = (type: string): ObjectSchema => object(type, { name: text });
 
+const endpointPort = object('EndpointPort', {
+  name: textPointer,
+  protocol: textPointer,
+  port: intPointer,
+  appProtocol: textPointer,
+});
+
+const endpointFields = {
+  addresses: textList,
+  conditions: object('EndpointConditions', {
+    ready: flagPointer,
+    serving: flagPointer,
+    terminating: flagPointer,
+  }),
+  hostname: textPointer,
+  targetRef: objectReference,
+  nodeName: textPointer,
+  hints: object('EndpointHints', { forZones: list(namedHint('ForZone')), forNodes: list(namedHint('ForNode')) }),
+};
+
 /** discovery.k8s.io/v1 EndpointSlice. */
 export const endpointSliceSchema: ObjectSchema = topLevel('EndpointSlice', {
   addressType: text,
-  endpoints: nullableList(
-    object('Endpoint', {
-      addresses: textList,
-      conditions: object('EndpointConditions', {
-        ready: flagPointer,
-        serving: flagPointer,
-        terminating: flagPointer,
-      }),
-      hostname: textPointer,
-      targetRef: objectReference,
-      deprecatedTopology: textMap,
-      nodeName: textPointer,
-      zone: textPointer,
-      hints: object('EndpointHints', { forZones: list(namedHint('ForZone')), forNodes: list(namedHint('ForNode')) }),
-    }),
-  ),
-  ports: nullableList(
-    object('EndpointPort', {
-      name: textPointer,
-      protocol: textPointer,
-      port: intPointer,
-      appProtocol: textPointer,
-    }),
-  ),
+  endpoints: nullableList(object('Endpoint', { ...endpointFields, deprecatedTopology: textMap, zone: textPointer })),
+  ports: nullableList(endpointPort),
+});
+
+/** discovery.k8s.io/v1beta1 EndpointSlice. */
+export const betaEndpointSliceSchema: ObjectSchema = topLevel('EndpointSlice', {
+  addressType: text,
+  endpoints: nullableList(object('Endpoint', { ...endpointFields, topology: textMap })),
+  ports: nullableList(endpointPort),
 });
 
 /** networking.k8s.io/v1 ServiceCIDR. */

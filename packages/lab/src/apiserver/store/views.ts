@@ -1,11 +1,10 @@
-import { type JsonObject, type MutableJsonObject } from '../json.ts';
 import type { ResourceDefinition, ResourceView } from '../resource.ts';
 import { type StoredObject, StoredObject as Stored } from './stored-object.ts';
 import type { Snapshot, Store, StoreEvent } from './store.ts';
 
 /**
- * The store as it looks through resources that are another one's objects in other words, as the two groups of Events:
- * what is written by one group is seen in both, under one version.
+ * The store as it looks through resources that are another one's objects in other words, as the two groups of Events
+ * or two versions of a kind: what is written by one is seen in both, under one resource version.
  */
 export function withViews(store: Store): Store {
   return {
@@ -24,12 +23,12 @@ export function withViews(store: Store): Store {
     put: (resource, object) => {
       const view = resource.view;
       if (view === undefined) return store.put(resource, object);
-      return as(resource, view, store.put(view.of, renamed(object, view.fields)));
+      return as(resource, view, store.put(view.of, view.toBase(object)));
     },
     remove: (resource, current) => {
       const view = resource.view;
       if (view === undefined) return store.remove(resource, current);
-      const stored = new Stored(view.of, renamed(current.value, view.fields), current.resourceVersion);
+      const stored = new Stored(view.of, view.toBase(current.value), current.resourceVersion);
       return as(resource, view, store.remove(view.of, stored));
     },
     eventsAfter: (resource, version) =>
@@ -49,11 +48,10 @@ function baseOf(resource: ResourceDefinition): ResourceDefinition {
 /** One view of an object is made once, so that lists and watches share its texts. */
 const views = new WeakMap<StoredObject, StoredObject>();
 
-function as(resource: ResourceDefinition, { fields }: ResourceView, object: StoredObject): StoredObject {
+function as(resource: ResourceDefinition, { fromBase }: ResourceView, object: StoredObject): StoredObject {
   const known = views.get(object);
   if (known?.resource === resource) return known;
-  const back = Object.fromEntries(Object.entries(fields).map(([ours, theirs]) => [theirs, ours]));
-  const view = new Stored(resource, renamed(object.value, back), object.resourceVersion);
+  const view = new Stored(resource, fromBase(object.value), object.resourceVersion);
   views.set(object, view);
   return view;
 }
@@ -77,10 +75,4 @@ function eventAs(resource: ResourceDefinition, event: StoreEvent): StoreEvent {
     next: seenAs(resource, next),
     deleted: seenAs(resource, deleted),
   };
-}
-
-function renamed(object: JsonObject, names: Readonly<Record<string, string>>): JsonObject {
-  const result: MutableJsonObject = {};
-  for (const [field, value] of Object.entries(object)) result[names[field] ?? field] = value;
-  return result;
 }

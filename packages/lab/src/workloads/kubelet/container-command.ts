@@ -17,8 +17,8 @@ const netexecPorts = { http: 8080, udp: 8081 };
 /**
  * What runs for a container, since the lab has no images. `command` runs as it is on this machine, in the pod's
  * network namespace. Everything else is the echo server: with `agnhost netexec` arguments (`--http-port`, `--udp-port`,
- * `--delay-shutdown`; others are ignored) it takes its ports from them, otherwise from the container's
- * `ports`, or 8080/TCP. Only the echo server's `--delay-shutdown` follows the time scale.
+ * `--delay-shutdown`; and `--echo-port`, which agnhost has not, for TCP connections that stay open; others are ignored) it
+ * takes its ports from them, otherwise from the container's `ports`, or 8080/TCP. Only the echo server's `--delay-shutdown` follows the time scale.
  */
 export function containerCommand(pod: Pod, container: Container, scale: TimeScale): ContainerCommand {
   const env = Object.fromEntries((container.env ?? []).map(({ name, value }) => [name, value ?? '']));
@@ -35,6 +35,7 @@ export function containerCommand(pod: Pod, container: Container, scale: TimeScal
     node: pod.spec?.nodeName ?? '',
     http: numberFlag(flags, 'http-port', ports.http),
     udp: numberFlag(flags, 'udp-port', ports.udp),
+    tcp: numberFlag(flags, 'echo-port', []),
     delayShutdown: scale.of(Number(flags.get('delay-shutdown') ?? 0)) / 1000,
   });
   return { ...echo, env, isEchoServer: true };

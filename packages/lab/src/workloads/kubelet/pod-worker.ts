@@ -7,6 +7,7 @@ import type { WorkloadEvent } from '../workload-event.ts';
 import { ContainerRunner } from './container-runner.ts';
 import { createDeadline, type Deadline } from './deadline.ts';
 import type { ContainerView, PodView } from './pod-status.ts';
+import { hostNetworkPod, type PodPlace, podPlace } from './pod-place.ts';
 import type { NodeProbes } from './run-probe.ts';
 
 /** What a pod needs from its kubelet. */
@@ -36,7 +37,7 @@ export class PodWorker {
   readonly #terminating = Promise.withResolvers<Deadline>();
   #deadline: Deadline | undefined;
   #pod: Pod;
-  #host: LabPod | undefined;
+  #place: PodPlace | undefined;
   #runners: readonly ContainerRunner[] = [];
   #isOver = false;
 
@@ -80,7 +81,7 @@ export class PodWorker {
     const containers = this.#pod.spec?.containers ?? [];
     return {
       containers: this.#runners.length === 0 ? containers.map(waiting) : this.#runners.map(({ view }) => view),
-      podIps: addressList(this.#host?.addresses),
+      podIps: addressList(this.#place?.host.addresses),
       hostIps: addressList(node.addresses),
       isOver: this.#isOver,
       now: clock.now(),
@@ -92,11 +93,11 @@ export class PodWorker {
     // Found terminating without a process of ours: the kubelet before us has ended it.
     if (this.#deadline !== undefined) return this.#options.removeObject();
     try {
-      this.#host = await this.#makeNamespace(signal);
-      await this.#runUntilEnd(this.#host, signal);
+      this.#place = await this.#makePlace(signal);
+      await this.#runUntilEnd(this.#place.host, signal);
     } finally {
       await Promise.all(this.#runners.map((runner) => runner.kill()));
-      if (this.#host !== undefined) await this.#options.lab.removePod(this.#host);
+      await this.#place?.remove();
     }
     if (signal.aborted) return;
     this.#isOver = true;
@@ -146,12 +147,13 @@ export class PodWorker {
     return known === undefined ? 0 : known.restartCount + (known.state?.['waiting'] === undefined ? 1 : 0);
   }
 
-  async #makeNamespace(signal: AbortSignal): Promise<LabPod> {
+  async #makePlace(signal: AbortSignal): Promise<PodPlace> {
     const { lab, node, clock, log, scale } = this.#options;
+    if (this.#pod.spec?.hostNetwork === true) return hostNetworkPod(node, this.#name);
     for (let seconds = 1; ; seconds = Math.min(60, seconds * 2)) {
       signal.throwIfAborted();
       try {
-        return await lab.addPod(node, this.#name, knownAddresses(this.#pod));
+        return podPlace(lab, await lab.addPod(node, this.#name, knownAddresses(this.#pod)));
       } catch (error) {
         log.warn('cannot make the namespace of a pod, will retry', { pod: this.#name, error });
         await clock.sleep(scale.of(seconds), signal);

@@ -1,0 +1,23 @@
+import type { CaseInfo, CatalogueOptions, ConformanceCase, FamilyCell } from '../model/case.ts';
+import { matrixCases } from './matrix-cases.ts';
+import { straySegments } from './packets/stray-segments.ts';
+import { rolloutCases } from './rollouts/index.ts';
+import { scenarioCases } from './scenario-cases.ts';
+import { sequenceCases } from './sequences/index.ts';
+
+/**
+ * Every case there is for a dataplane in a cluster with these families, also those that are not for this dataplane (they
+ * say why). Scenario files first, then the matrix, sequences and rolling updates; ids are unique.
+ */
+export function catalogue(options: CatalogueOptions): readonly ConformanceCase[] {
+  const all = [scenarioCases, matrixCases, sequenceCases, straySegments, rolloutCases].flatMap<ConformanceCase>(
+    (cases) => cases(options),
+  );
+  return all.filter(({ families }) => isInCell(families, options.cell));
+}
+
+/** Whether a cluster with these families has what a case needs. */
+export function isInCell(families: CaseInfo['families'], cell: FamilyCell): boolean {
+  if (cell === 'dual') return true;
+  return families === (cell === 'ipv4' ? 'IPv4' : 'IPv6');
+}

@@ -1,0 +1,72 @@
+import type { DataplaneMode, IpFamily } from '@switchyard/core';
+import {
+  expectationText,
+  flowText,
+  healthStepText,
+  healthText,
+  nothingChanges,
+  restartText,
+  type ScenarioStep,
+} from '@switchyard/scenarios';
+import type { Ability, ConformanceCase } from '../model/case.ts';
+import { checkIdOf } from './check-id.ts';
+
+/** How `list` shows cases. */
+export interface ListOptions {
+  readonly format: 'text' | 'json';
+  /** Whose cases they are. */
+  readonly dataplane: DataplaneMode;
+}
+
+/** What `list --json` prints. Readers refuse another schema. */
+export interface CaseList {
+  readonly schema: 'switchyard-conformance-cases/1';
+  readonly dataplane: DataplaneMode;
+  readonly cases: readonly ListedCase[];
+}
+
+/** One case, without running it. */
+export interface ListedCase {
+  readonly id: string;
+  readonly title: string;
+  readonly why: string;
+  readonly tags: readonly string[];
+  readonly families: IpFamily | 'dual';
+  readonly needs: readonly Ability[];
+  /** Why it is skipped with this dataplane; left out where it is not. */
+  readonly notFor?: string;
+  /** What a scenario looks at; of a sequence only its run can tell, and the list is empty. */
+  readonly checks: readonly { readonly id: string; readonly what: string; readonly expected: string }[];
+}
+
+/** Cases as a text with a line each and a line that counts them, or as JSON with all that is known of them. Ends with a newline. */
+export function listCases(cases: readonly ConformanceCase[], { format, dataplane }: ListOptions): string {
+  if (format === 'text') return textOf(cases, dataplane);
+  const list: CaseList = { schema: 'switchyard-conformance-cases/1', dataplane, cases: cases.map(listedCase) };
+  return `${JSON.stringify(list, undefined, 2)}\n`;
+}
+
+function textOf(cases: readonly ConformanceCase[], dataplane: DataplaneMode): string {
+  const width = Math.max(0, ...cases.map(({ id }) => id.length));
+  const lines = cases.map(
+    ({ id, title, notFor }) => `${id.padEnd(width)}  ${title}${notFor === undefined ? '' : ` (skipped: ${notFor})`}`,
+  );
+  const skipped = cases.filter(({ notFor }) => notFor !== undefined).length;
+  const count = `${cases.length} ${cases.length === 1 ? 'case' : 'cases'}`;
+  const end = skipped === 0 ? count : `${count}, of which ${skipped} not for ${dataplane}`;
+  return `${[...lines, end].join('\n')}\n`;
+}
+
+function listedCase(one: ConformanceCase): ListedCase {
+  const { id, title, why, tags, families, needs, notFor } = one;
+  const checks = one.kind === 'sequence' ? [] : one.scenario.steps.flatMap((step) => listedCheck(one.scenario, step));
+  return { id, title, why, tags, families, needs, ...(notFor === undefined ? {} : { notFor }), checks };
+}
+
+function listedCheck(scenario: Parameters<typeof checkIdOf>[0], step: ScenarioStep): ListedCase['checks'] {
+  const id = checkIdOf(scenario, step);
+  if (id === undefined) return [];
+  if (step.kind === 'flow') return [{ id, what: flowText(step.flow), expected: expectationText(step.flow.expect) }];
+  if (step.kind === 'healthCheck') return [{ id, what: healthStepText(step.check), expected: healthText(step.check) }];
+  return [{ id, what: restartText, expected: nothingChanges }];
+}

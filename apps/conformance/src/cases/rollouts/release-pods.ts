@@ -1,0 +1,84 @@
+import { ApiServerError, type Millis, millis, systemClock } from '@switchyard/core';
+import { apiResources } from '@switchyard/lab';
+import { type App, type PodPlace, type Scene, servingPods } from '@switchyard/rollout';
+
+/** Lets old pods end when nobody needs them any more. Disposing lets go of what is left to it. */
+export interface PodRelease extends AsyncDisposable {
+  /** When each old pod's grace period was cut short, by its name. It served until then, and a moment longer. */
+  readonly releasedAt: ReadonlyMap<string, Millis>;
+}
+
+/** Long enough to see that a terminating pod is used. */
+const leastTerminating = 1200;
+/** From when a pod is not needed until it is let go: for what is on its way. */
+const margin = 700;
+/** A pod that is still needed then is let go all the same: a load balancer that never leaves it is to be seen as losses. */
+const longestTerminating = 12_000;
+/** In the manifest's seconds: SIGKILL comes a tenth of a second later. */
+const lastGrace = 1;
+const period = millis(50);
+/** For the API server to answer. */
+const patience = 10_000;
+
+/**
+ * Plays applications that drain as they should, however busy the machine is: an old pod serves until the load balancer has left its
+ * node, or another pod is ready where there is none, and then ends. Grace periods in seconds would be too long on a quick machine, and
+ * too short on a slow one, where a pod may take seconds to start.
+ */
+export function releasePods(scene: Scene, app: App, oldPods: readonly PodPlace[]): PodRelease {
+  const stop = new AbortController();
+  const releasedAt = new Map<string, Millis>();
+  const notNeededSince = new Map<string, Millis>();
+  const look = async (pod: PodPlace): Promise<void> => {
+    const now = systemClock.now();
+    const going = deletedAt(scene, pod);
+    if (going === undefined || releasedAt.has(pod.name)) return;
+    if (isNeeded(scene, app, { pod, oldPods })) notNeededSince.delete(pod.name);
+    else if (!notNeededSince.has(pod.name)) notNeededSince.set(pod.name, now);
+    const since = notNeededSince.get(pod.name);
+    const isDone = since !== undefined && now - since >= margin && now - going >= leastTerminating;
+    if (!isDone && now - going < longestTerminating) return;
+    releasedAt.set(pod.name, now);
+    await letGo(scene, { ...app, name: pod.name });
+  };
+  const run = async (): Promise<void> => {
+    while (!stop.signal.aborted) {
+      await Promise.all(oldPods.map(look));
+      await systemClock.sleep(period, stop.signal).catch(() => undefined);
+    }
+  };
+  const running = run();
+  running.catch(() => undefined); // told when disposed
+  return {
+    releasedAt,
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await running;
+    },
+  };
+}
+
+function deletedAt({ stage }: Scene, pod: PodPlace): Millis | undefined {
+  return stage.workloadEvents.find((event) => event.kind === 'deletionTimestampSet' && event.pod === pod.name)?.at;
+}
+
+/** Behind a load balancer until that has left the pod's node for another; else until another pod of the app is ready. */
+function isNeeded(
+  { stage, loadBalancer }: Scene,
+  app: App,
+  { pod, oldPods }: { readonly pod: PodPlace; readonly oldPods: readonly PodPlace[] },
+): boolean {
+  const others = servingPods(stage.workloadEvents, app.name);
+  if (loadBalancer === undefined) return others.length === 0;
+  const hasMoved = oldPods.length > 1 || others.length > 0;
+  return (
+    !hasMoved || app.ipFamilies.some((ipFamily) => loadBalancer.judgedOf({ ...app, ipFamily }).get(pod.node) !== false)
+  );
+}
+
+async function letGo({ stage }: Scene, pod: { readonly namespace: string; readonly name: string }): Promise<void> {
+  const options = { gracePeriodSeconds: lastGrace };
+  await stage.api.delete(apiResources.pods, pod, options, AbortSignal.timeout(patience)).catch((error: unknown) => {
+    if (!(error instanceof ApiServerError && error.status === 404)) throw error;
+  });
+}

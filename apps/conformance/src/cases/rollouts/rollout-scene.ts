@@ -1,0 +1,273 @@
+import {
+  clusterCidrs,
+  type ApiClient,
+  apiResources,
+  type Lab,
+  type LabCluster,
+  type WorkloadEvent,
+} from '@switchyard/lab';
+import {
+  ApiServerError,
+  type DataplaneMode,
+  HostError,
+  InvariantError,
+  type IpFamily,
+  millis,
+  parseIp,
+} from '@switchyard/core';
+import {
+  type App,
+  awaitCondition,
+  deployApp,
+  type ExplainAt,
+  explainFrom,
+  healthCheckOf,
+  loadBalancerTarget,
+  type LoadTarget,
+  nodePortTarget,
+  type PodPlace,
+  prepareLoadBalancerHost,
+  profiles,
+  removeApp,
+  type Scene,
+  servingPods,
+  type Stage,
+} from '@switchyard/rollout';
+import type { Bed } from '../../model/bed.ts';
+import type { HoldTarget } from './hold-connections.ts';
+import type { RolloutKind } from './rollout-kind.ts';
+
+/** What a rollout case is of. */
+export interface RolloutCase {
+  readonly kind: RolloutKind;
+  readonly family: IpFamily;
+  readonly dataplane: DataplaneMode;
+}
+
+/** A deployed app and the ways to it. Disposing removes the app and stops what was started for it. */
+export interface RolloutScene extends AsyncDisposable {
+  readonly scene: Scene;
+  readonly app: App;
+  readonly targets: readonly LoadTarget[];
+  readonly holdTargets: readonly HoldTarget[];
+  readonly explainAt: ExplainAt;
+}
+
+/** Seconds in the manifests, of which the lab makes tenths: more than any pod needs, for old ones are let go before (`releasePods`). */
+const gracePeriod = 300;
+const rate = 40;
+/** Less than the second after which a SYN is sent again: a request whose first packet was dropped is lost. */
+const requestTimeout = millis(900);
+/** For pods to become ready, and for all to be gone. */
+const readyTimeout = millis(30_000);
+const port = 80;
+const echoPort = 7000;
+
+/** The load balancer whose health checks leave no hole: docs/health-check-profiles.md. */
+const profile = 'switchyard';
+
+/** Starts all that a rollout plays in, on a bed whose proxy runs on its first node. */
+export async function setScene(
+  what: RolloutCase,
+  bed: Pick<Bed, 'lab' | 'cluster' | 'proxy'>,
+  tell: (text: string) => void,
+  signal: AbortSignal,
+): Promise<RolloutScene> {
+  const { kind, family } = what;
+  const { lab, cluster, proxy } = bed;
+  if (lab === undefined || cluster === undefined || proxy === undefined) {
+    throw new HostError('conformance.rollout', 'rollouts need a lab with its cluster and a proxy to control');
+  }
+  await using stack = new AsyncDisposableStack();
+  const stage = stack.use(followWorkloads(lab, cluster));
+  stack.use(await proxy.onOtherNodes());
+  const { timeScale } = cluster;
+  const settings = settingsOf(what, timeScale);
+  const isLocal = kind.policy === 'Local';
+  const host = isLocal
+    ? stack.use(await prepareLoadBalancerHost(stage, { runtime: 'process', tell }, signal))
+    : undefined;
+  const loadBalancer = host === undefined ? undefined : stack.use(host.start(settings));
+  const scene: Scene = { stage, proxies: { programs: [], syncs: () => undefined }, loadBalancer, settings };
+  const app = await deployApp(
+    stage,
+    {
+      name: `${kind.workload}-${kind.policy}-${family}`.toLowerCase(),
+      workload: kind.workload,
+      ...kind.strategy,
+      externalTrafficPolicy: kind.policy,
+      port,
+      echoPort,
+      ipFamilies: [family],
+      delayShutdown: settings.delayShutdown,
+      gracePeriod: settings.delayShutdown,
+    },
+    timeScale,
+    signal,
+  );
+  stack.defer(() => leaveNothing(stage, app));
+  const targets = isLocal ? await localTargets(scene, app, signal) : await clusterTargets(scene, app, stack, signal);
+  const owned = stack.move();
+  return {
+    scene,
+    app,
+    ...targets,
+    explainAt: explainFrom({
+      nodeAddresses: new Map(lab.nodes.map(({ name, addresses }) => [name, parseIp(addresses[family] ?? '')])),
+      loadBalancer: parseIp(lab.loadBalancer.addresses[family] ?? ''),
+      clusterCidr: clusterCidrs[family],
+    }),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+function settingsOf({ dataplane }: RolloutCase, timeScale: number): Scene['settings'] {
+  const ours = profiles.find(({ name }) => name === profile);
+  if (ours === undefined) throw new InvariantError(`there is no health-check profile ${profile}`);
+  return {
+    terminatingFallback: true,
+    proxyMode: dataplane,
+    rate,
+    requestTimeout,
+    // How slow a busy machine answers does not scale.
+    healthCheck: { ...healthCheckOf(ours, {}, timeScale), timeout: ours.timeout ?? ours.interval },
+    runtime: 'process',
+    fastDrain: false,
+    delayShutdown: millis(gracePeriod * 1000 * timeScale),
+    timeScale,
+  };
+}
+
+/** The lab and what happens to its pods from now on. */
+function followWorkloads(lab: Lab, cluster: LabCluster): Stage & AsyncDisposable {
+  const stop = new AbortController();
+  const workloadEvents: WorkloadEvent[] = [];
+  const follow = async (): Promise<void> => {
+    for await (const event of cluster.workloads.events(stop.signal)) workloadEvents.push(event);
+  };
+  const following = follow();
+  following.catch(() => undefined); // told when disposed
+  return {
+    lab,
+    cluster,
+    api: cluster.api,
+    workloadEvents,
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await following;
+    },
+  };
+}
+
+interface Targets {
+  readonly targets: readonly LoadTarget[];
+  readonly holdTargets: readonly HoldTarget[];
+}
+
+/** Through the load balancer, and straight to the node that has the pod which goes first. */
+async function localTargets(scene: Scene, app: App, signal: AbortSignal): Promise<Targets> {
+  const { stage } = scene;
+  const [ipFamily = 'IPv4'] = app.ipFamilies;
+  const balanced = await loadBalancerTarget(scene, app, ipFamily, signal);
+  const pods = await whenReady(stage, app, signal);
+  const node = stage.lab.nodes.find(({ name }) => pods.some((pod) => pod.node === name));
+  if (node === undefined) throw new HostError('conformance.rollout', `no pod of ${app.name} is on a node of the lab`);
+  const { nodePorts } = await portsOf(stage, app, signal);
+  const direct = nodePortTarget(scene, { node, ipFamily, endpoints: 'own', port: nodePorts.http });
+  const name = 'outside to the node of the first pod';
+  const targets = [balanced, { ...direct, path: { ...direct.path, name } }];
+  return {
+    targets,
+    holdTargets: targets.map((target) => hold(target, target === balanced ? echoPort : nodePorts.echo)),
+  };
+}
+
+/** Straight to each node from outside, and to the cluster IP from a pod and from a node. */
+async function clusterTargets(
+  scene: Scene,
+  app: App,
+  stack: AsyncDisposableStack,
+  signal: AbortSignal,
+): Promise<Targets> {
+  const { stage } = scene;
+  const { lab } = stage;
+  const [ipFamily = 'IPv4'] = app.ipFamilies;
+  await whenReady(stage, app, signal);
+  const { nodePorts, clusterIp } = await portsOf(stage, app, signal);
+  const fromOutside = lab.nodes.map((node) =>
+    nodePortTarget(scene, { node, ipFamily, endpoints: 'all', port: nodePorts.http }),
+  );
+  const [first, last] = [lab.nodes[0], lab.nodes.at(-1)];
+  if (first === undefined || last === undefined) throw new InvariantError('a lab without nodes');
+  const client = await lab.addPod(first, `client-of-${app.name}`);
+  stack.defer(() => lab.removePod(client));
+  const inside = (
+    [
+      ['pod to the cluster IP', client, first],
+      ['node to the cluster IP', last, last],
+    ] as const
+  ).map(([name, from, node]): LoadTarget => {
+    const path = { kind: 'node', name, ipFamily, node: node.name, endpoints: 'all', frontend: 'clusterIP' } as const;
+    return { path, from, address: clusterIp, port };
+  });
+  return {
+    targets: [...fromOutside, ...inside],
+    holdTargets: [
+      ...fromOutside.map((target) => hold(target, nodePorts.echo)),
+      ...inside.map((target) => hold(target, echoPort)),
+    ],
+  };
+}
+
+function hold({ path, from, address }: LoadTarget, echo: number): HoldTarget {
+  return { path: path.name, from, address, port: echo };
+}
+
+/** Waits until every pod of the app is ready. */
+async function whenReady(stage: Stage, app: App, signal: AbortSignal): Promise<readonly PodPlace[]> {
+  const wanted = app.workload === 'deployment' ? 1 : stage.lab.nodes.length;
+  return awaitCondition(
+    `${wanted} ready pods of ${app.name}`,
+    async () => {
+      const pods = servingPods(stage.workloadEvents, app.name);
+      return pods.length >= wanted ? pods : undefined;
+    },
+    { timeout: readyTimeout, programs: [], signal },
+  );
+}
+
+async function portsOf(
+  { api }: Stage,
+  app: App,
+  signal: AbortSignal,
+): Promise<{ readonly nodePorts: { readonly http: number; readonly echo: number }; readonly clusterIp: string }> {
+  const { spec } = await api.get(apiResources.services, app, signal);
+  const nodePort = (name: string): number => spec?.ports?.find((one) => one.name === name)?.nodePort ?? 0;
+  return { nodePorts: { http: nodePort('http'), echo: nodePort('echo') }, clusterIp: spec?.clusterIP ?? '' };
+}
+
+/** The app's objects and processes are gone when it resolves. What is left of its pods' time is not waited for. */
+async function leaveNothing(stage: Stage, app: App): Promise<void> {
+  const { api } = stage;
+  const signal = AbortSignal.timeout(readyTimeout);
+  await removeApp(stage, app, signal);
+  const isGone = async (): Promise<true | undefined> => {
+    const [service, pods] = await Promise.all([
+      api.find(apiResources.services, app, signal),
+      api.list(apiResources.pods, { namespace: app.namespace, labelSelector: `app=${app.name}` }, signal),
+    ]);
+    for (const { metadata } of pods.items) await deleteNow(api, { ...app, name: metadata.name ?? '' }, signal);
+    return service === undefined && pods.items.length === 0 ? true : undefined;
+  };
+  await awaitCondition(`${app.name} to be gone`, isGone, { timeout: readyTimeout, programs: [], signal });
+}
+
+async function deleteNow(
+  api: ApiClient,
+  pod: { readonly namespace: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<void> {
+  await api.delete(apiResources.pods, pod, { gracePeriodSeconds: 0 }, signal).catch((error: unknown) => {
+    if (!(error instanceof ApiServerError && error.status === 404)) throw error;
+  });
+}

@@ -1,0 +1,103 @@
+import { DataplaneError, millis } from '@switchyard/core';
+import { rollOut, type RunRecord, type SettledApp, silentProgress, timelineSvg } from '@switchyard/rollout';
+import type { ScenarioAgent } from '@switchyard/scenarios';
+import type { Bed } from '../../model/bed.ts';
+import type { CaseRecorder } from '../../model/recorder.ts';
+import { type HeldConnection, type HeldConnections, holdConnections, holdVerdict } from './hold-connections.ts';
+import { type PodRelease, releasePods } from './release-pods.ts';
+import { type RolloutCase, type RolloutScene, setScene } from './rollout-scene.ts';
+import { judge, type PathVerdict, type ReleasedAt, timelineOf } from './rollout-verdict.ts';
+
+/** As most clusters run their proxy: nothing but defaults, which the oldest one knows too. */
+const agent: ScenarioAgent = {
+  detectLocal: { kind: 'clusterCIDR' },
+  masqueradeAll: false,
+  terminatingFallback: 'on',
+  nodePortAddresses: 'default',
+  localhostNodePorts: true,
+};
+
+/** A proxy that does not answer by then never will. */
+const settleTimeout = millis(20_000);
+const heldPerPath = 3;
+
+/** Rolls the app of a case once under load, and records what was lost by each path, why, and how open connections fared. */
+export async function runRolloutCase(
+  what: RolloutCase,
+  { bed, record }: { readonly bed: Bed; readonly record: CaseRecorder },
+  signal: AbortSignal,
+): Promise<void> {
+  const tell = (text: string): void => record.progress(text);
+  await bed.reset(agent, signal);
+  tell('starting the proxy on all nodes, the app and what leads to it');
+  await using scene = await setScene(what, bed, tell, signal);
+  const seen = await rollOnce(scene, { record, tell }, signal);
+  if (seen === undefined) return;
+  for (const run of seen.runs) recordPath(judge(run, scene.explainAt, seen.releasedAt), scene, record);
+  recordHeld(seen, record);
+}
+
+interface Seen {
+  readonly runs: readonly RunRecord[];
+  readonly held: readonly HeldConnection[];
+  readonly releasedAt: ReleasedAt;
+}
+
+/** Undefined: it did not get to its end, which is recorded. */
+async function rollOnce(
+  { scene, app, targets, holdTargets }: RolloutScene,
+  { record, tell }: { readonly record: CaseRecorder; readonly tell: (text: string) => void },
+  signal: AbortSignal,
+): Promise<Seen | undefined> {
+  await using stack = new AsyncDisposableStack();
+  let held: HeldConnections | undefined;
+  let release: PodRelease | undefined;
+  const onSettled = async (settled: SettledApp): Promise<void> => {
+    held = stack.use(await holdConnections(holdTargets, heldPerPath, signal));
+    release = stack.use(releasePods(scene, app, settled.pods));
+  };
+  const check = { id: 'the rollout', what: `rolling update of ${app.workload} ${app.name} under load`, because: [] };
+  try {
+    const work = { app, targets, settleTimeout, onSettled };
+    const runs = await rollOut(scene, work, { ...silentProgress, step: tell }, signal);
+    record.check({ ...check, expected: 'done', observed: 'done' });
+    return { runs, held: (await held?.finish()) ?? [], releasedAt: release?.releasedAt ?? new Map() };
+  } catch (error) {
+    signal.throwIfAborted();
+    // Somebody was waited for who never answered: the proxy's fault, as everything else was seen to work before.
+    if (!(error instanceof DataplaneError && error.code === 'rollout.timeout')) throw error;
+    record.check({ ...check, expected: 'done', observed: 'stuck', because: [error.message] });
+    return undefined;
+  }
+}
+
+function recordPath(verdict: PathVerdict, { scene }: RolloutScene, record: CaseRecorder): void {
+  const { name } = verdict.run.path;
+  const { requests } = verdict.summary;
+  const what = `${requests} requests, ${scene.settings.rate}/s in an open loop, by ${name}`;
+  record.check({ id: `${name}: requests`, what, expected: '0 lost', observed: verdict.lost, because: verdict.because });
+  record.check({
+    id: `${name}: prediction`,
+    what: 'losses against what the loss model says of the observed event times',
+    expected: 'inside the prediction',
+    observed: verdict.beside ?? 'inside the prediction',
+    because: [],
+  });
+  record.rollout(timelineOf(verdict, timelineSvg(verdict.run, verdict.summary)));
+}
+
+/** Connections live as long as their pods serve: a rollout takes new ones away from them, and nothing else. */
+function recordHeld({ held, releasedAt }: Seen, record: CaseRecorder): void {
+  for (const [path, connections] of Map.groupBy(held, (one) => one.path)) {
+    const verdicts = connections.map((one) => holdVerdict(one, releasedAt.get(one.pod ?? '')));
+    record.check({
+      id: `${path}: open connections`,
+      what: `${connections.length} connections opened before the rollout, a line to and fro every 0.1 s, by ${path}`,
+      expected: 'held until the pod ended',
+      observed: verdicts.every((verdict) => verdict === 'held')
+        ? 'held until the pod ended'
+        : [...new Set(verdicts)].sort().join('; '),
+      because: [],
+    });
+  }
+}

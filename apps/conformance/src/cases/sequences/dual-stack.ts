@@ -1,0 +1,43 @@
+import { underLoad } from './support/load.ts';
+import type { Sequence } from './support/sequence.ts';
+
+/** Endpoints of one family come and go while the other one serves. */
+export const dualStack: Sequence = {
+  name: 'dual-stack',
+  title: 'the two families of a Service change independently: one is refused while the other loses nothing',
+  why: 'KEP-563 (dual-stack); kube-proxy fact 27: two families never influence each other',
+  tags: ['dual-stack', 'load', 'node-port'],
+  needs: ['load', 'sendFromOutside'],
+  families: 'dual',
+  async run(play) {
+    const { cast } = play;
+    const service = cast.service({ type: 'NodePort' });
+    const own = { cast, inOtherFamily: false, name: cast.ipFamily } as const;
+    const other = { cast: cast.other, inOtherFamily: true, name: cast.other.ipFamily } as const;
+    const all = [own, other].flatMap((one) => one.cast.endpoints(service, 'near', 'far'));
+    await play.begin({ services: [service], endpoints: all });
+    for (const [changing, still] of [
+      [own, other],
+      [other, own],
+    ] as const) {
+      const kept = still.cast.endpoints(service, 'near', 'far');
+      const inside = { service, by: 'clusterIP', from: 'pod' } as const;
+      const outside = { service, by: 'nodePort', from: 'outside' } as const;
+      const stillCalls = [inside, outside].map((call) => ({ ...call, inOtherFamily: still.inOtherFamily }));
+      const during = `while the endpoints of ${changing.name} change`;
+      await underLoad(play, { id: `${still.name} meanwhile`, during, calls: stillCalls }, async () => {
+        for (const pods of [['far2'], [], ['near', 'far']] as const) {
+          await play.put({ endpoints: [...kept, ...changing.cast.endpoints(service, ...pods)] });
+          const id = `${changing.name} with ${pods.length === 0 ? 'none' : pods.join(' and ')}`;
+          const expect = (how: 'direct' | 'masqueraded') =>
+            pods.length === 0 ? ({ kind: 'reject' } as const) : changing.cast.forward(pods, how);
+          const { inOtherFamily } = changing;
+          await play.see(
+            { id: `${id}/clusterIP`, call: { ...inside, inOtherFamily }, expect: expect('direct') },
+            { id: `${id}/nodePort`, call: { ...outside, inOtherFamily }, expect: expect('masqueraded') },
+          );
+        }
+      });
+    }
+  },
+};

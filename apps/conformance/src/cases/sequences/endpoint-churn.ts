@@ -1,0 +1,48 @@
+import type { ScenarioEndpoint } from '@switchyard/scenarios';
+import { underLoad } from './support/load.ts';
+import type { Sequence } from './support/sequence.ts';
+
+const changes = 50;
+/** Between two changes, in milliseconds: faster than some proxies follow, so they meet many at once. */
+const interval = 30;
+const others = ['near2', 'far', 'far2'] as const;
+const conditions = ['ready', 'serving-terminating', undefined] as const;
+
+/** Endpoints come, end and go without pause; one stays. */
+export const endpointChurn: Sequence = {
+  name: 'endpoint-churn',
+  title: 'fifty changes of an endpoint set in a row lose no connection, and the last one counts',
+  why: 'discovery.k8s.io/v1 EndpointSlice: a change of a Service takes effect whole; kube-proxy fact 42: changes coalesce',
+  tags: ['load', 'terminating', 'node-port'],
+  needs: ['load', 'sendFromOutside'],
+  async run(play) {
+    const { cast } = play;
+    const service = cast.service({ type: 'NodePort' });
+    /** Each of the others is in one of three conditions, as the digits of the number to base 3 say. */
+    const at = (change: number): readonly ScenarioEndpoint[] => [
+      cast.endpoint(service, 'near'),
+      ...others.flatMap((pod, index) => {
+        const condition = conditions[Math.floor((change * 7) / 3 ** index) % 3];
+        return condition === undefined ? [] : [cast.endpoint(service, pod, condition)];
+      }),
+    ];
+    await play.begin({ services: [service], endpoints: at(0) });
+    const inside = { service, by: 'clusterIP', from: 'pod' } as const;
+    const outside = { service, by: 'nodePort', from: 'outside' } as const;
+    await underLoad(
+      play,
+      { id: 'churn', during: 'while endpoints come and go', calls: [inside, outside] },
+      async () => {
+        for (let change = 1; change < changes; change++) {
+          await play.write({ endpoints: at(change) });
+          await play.sleep(interval);
+        }
+        await play.put({ endpoints: cast.endpoints(service, 'near', 'far2') });
+      },
+    );
+    await play.see(
+      { id: 'the last set/clusterIP', call: inside, expect: cast.forward(['near', 'far2']) },
+      { id: 'the last set/nodePort', call: outside, expect: cast.forward(['near', 'far2'], 'masqueraded') },
+    );
+  },
+};

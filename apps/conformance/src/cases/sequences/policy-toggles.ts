@@ -1,0 +1,65 @@
+import { underLoad } from './support/load.ts';
+import type { Sequence } from './support/sequence.ts';
+
+/** Cluster to Local and back, twice, and once more: the last one stays. */
+const policies = ['Local', 'Cluster', 'Local', 'Cluster', 'Local'] as const;
+
+/** The external policy changes back and forth while packets come in. */
+export const etpToggleUnderLoad: Sequence = {
+  name: 'etp-toggle-under-load',
+  title: 'externalTrafficPolicy changes back and forth and loses no connection where this node has an endpoint',
+  why: 'API: externalTrafficPolicy is mutable; Local keeps to this node and to the client address, Cluster to neither (kube-proxy-facts A1 row 17)',
+  tags: ['etp-local', 'load', 'node-port', 'load-balancer'],
+  needs: ['load', 'sendFromOutside'],
+  async run(play) {
+    const { cast } = play;
+    const withPolicy = (externalTrafficPolicy: 'Cluster' | 'Local') =>
+      cast.service({ type: 'LoadBalancer', externalTrafficPolicy });
+    const service = withPolicy('Cluster');
+    await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near', 'far') });
+    const calls = [
+      { service, by: 'nodePort', from: 'outside' },
+      { service, by: 'loadBalancerIP', from: 'outside' },
+    ] as const;
+    await underLoad(play, { id: 'toggled', during: 'while the policy changes five times', calls }, async () => {
+      for (const [index, policy] of policies.entries()) {
+        await play.put({ services: [withPolicy(policy)] });
+        const expect = policy === 'Local' ? cast.forward(['near']) : cast.forward(['near', 'far'], 'masqueraded');
+        await play.see(...calls.map((call) => ({ id: `change ${index + 1} to ${policy}/${call.by}`, call, expect })));
+      }
+    });
+  },
+};
+
+/** The internal policy changes back and forth while pods connect. */
+export const itpToggleUnderLoad: Sequence = {
+  name: 'itp-toggle-under-load',
+  title: 'internalTrafficPolicy changes back and forth and loses no connection where this node has an endpoint',
+  why: 'KEP-2086, API: internalTrafficPolicy is mutable; it is for the cluster IP, not for external frontends (kube-proxy-facts A1 row 16)',
+  tags: ['itp-local', 'load', 'node-port'],
+  needs: ['load', 'sendFromOutside'],
+  async run(play) {
+    const { cast } = play;
+    const withPolicy = (internalTrafficPolicy: 'Cluster' | 'Local') =>
+      cast.service({ type: 'NodePort', internalTrafficPolicy });
+    const service = withPolicy('Cluster');
+    await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near', 'far') });
+    const inside = { service, by: 'clusterIP', from: 'pod' } as const;
+    const outside = { service, by: 'nodePort', from: 'outside' } as const;
+    const during = 'while the policy changes five times';
+    await underLoad(play, { id: 'toggled', during, calls: [inside, outside] }, async () => {
+      for (const [index, policy] of policies.entries()) {
+        await play.put({ services: [withPolicy(policy)] });
+        const id = `change ${index + 1} to ${policy}`;
+        await play.see(
+          {
+            id: `${id}/clusterIP`,
+            call: inside,
+            expect: cast.forward(policy === 'Local' ? ['near'] : ['near', 'far']),
+          },
+          { id: `${id}/nodePort`, call: outside, expect: cast.forward(['near', 'far'], 'masqueraded') },
+        );
+      }
+    });
+  },
+};

@@ -1,0 +1,75 @@
+import { type DataplaneMode, millis } from '@switchyard/core';
+import { describe, expect, test } from 'vitest';
+import type { SequenceCase } from '../../model/case.ts';
+import { LeapingClock } from '../../testing/leaping-clock.ts';
+import { MemoryRecorder } from '../../testing/memory-recorder.ts';
+import { ScriptedBed } from '../../testing/scripted-bed.ts';
+import type { ScriptedProxy } from '../../testing/scripted-proxy.ts';
+import { wrongProxies } from '../../testing/wrong-proxies.ts';
+import { sequenceCases, sequences } from './index.ts';
+
+const dataplanes: readonly DataplaneMode[] = ['nftables', 'iptables', 'ebpf'];
+const signal = new AbortController().signal;
+
+interface Trial {
+  readonly dataplane: DataplaneMode;
+  readonly proxy: Partial<ScriptedProxy>;
+  readonly command?: string;
+}
+
+async function run(id: string, { dataplane, proxy, command }: Trial): Promise<MemoryRecorder> {
+  const clock = new LeapingClock();
+  const found = sequenceCases({ dataplane, cell: 'dual' }, clock).find((one) => one.id === id);
+  if (found === undefined) throw new Error(`no sequence is called ${id}`);
+  const record = new MemoryRecorder();
+  await using bed = new ScriptedBed({ clock, about: { name: 'scripted', dataplane, command }, proxy });
+  await found.run(bed, record, signal);
+  return record;
+}
+
+const ids = sequenceCases({ dataplane: 'nftables', cell: 'dual' }).map((one: SequenceCase) => one.id);
+
+describe.each(dataplanes)('a proxy that does everything right, as %s', (dataplane) => {
+  test.each(ids)('passes %s', async (id) => {
+    const { checks, failed } = await run(id, { dataplane, proxy: {} });
+    expect(failed).toEqual([]);
+    expect(checks.length).toBeGreaterThan(2);
+    const names = checks.map((check) => check.id);
+    expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
+  });
+});
+
+test('a sequence says the same twice', async () => {
+  for (const id of ids) {
+    const [first, second] = [
+      await run(id, { dataplane: 'ebpf', proxy: {} }),
+      await run(id, { dataplane: 'ebpf', proxy: {} }),
+    ];
+    const texts = (record: MemoryRecorder) =>
+      record.checks.map((check) => `${check.id} ${check.what} ${check.observed}`);
+    expect(texts(second)).toEqual(texts(first));
+  }
+});
+
+describe('a proxy that does something wrong fails', () => {
+  test.each(wrongProxies)('$sequence when it $wrong', async ({ sequence, proxy, check }) => {
+    for (const dataplane of dataplanes) {
+      const id = `sequence/${sequence}/${sequence === 'dual-stack' ? 'dual' : 'ipv6'}`;
+      const { failed } = await run(id, { dataplane, proxy });
+      expect(failed.filter((one) => check.test(one))).not.toEqual([]);
+    }
+  });
+
+  test('for every sequence there is one', () => {
+    const proven = new Set(wrongProxies.map(({ sequence }) => sequence));
+    expect(sequences.map(({ name }) => name).filter((name) => !proven.has(name))).toEqual([]);
+  });
+});
+
+test('a foreign proxy has the time that kube-proxy was measured with, and half of it more', async () => {
+  const about = { dataplane: 'nftables', command: 'kube-proxy' } as const;
+  const quick = await run('sequence/agent-down/ipv4', { ...about, proxy: { startsWithin: millis(670) } });
+  expect(quick.failed).toEqual([]);
+  const slow = await run('sequence/agent-down/ipv4', { ...about, proxy: { startsWithin: millis(1010) } });
+  expect(slow.failed).toEqual(['first answer after the start']);
+});

@@ -1,0 +1,47 @@
+import type { IpAddress } from '@switchyard/core';
+import type { ProbeConnection } from '@switchyard/lab';
+import { flowText } from '@switchyard/scenarios';
+import { type Call, callName } from './cast.ts';
+import { seenText } from './look.ts';
+import type { Play } from './play.ts';
+
+/** What an established connection must do whatever happens around it. */
+export const goesOn = 'the connection goes on';
+
+/** An open TCP connection by a Service. */
+export interface Held {
+  /** For check ids: `pod by clusterIP`. */
+  readonly name: string;
+  readonly what: string;
+  readonly endpoint: IpAddress | undefined;
+  readonly connection: ProbeConnection | undefined;
+}
+
+/** Opens a connection; whether somebody answered is a check. */
+export async function hold(play: Play, call: Call, name: string = callName(call)): Promise<Held> {
+  const { flow } = play.flowAt(call, { kind: 'pass' });
+  const { seen, connection } = await (await play.dial(call)).hold();
+  const what = `a connection kept open, ${flowText(flow)}`;
+  const isOpen = seen.kind === 'endpoint' && connection !== undefined;
+  const observed = isOpen ? 'open' : seenText(seen);
+  play.record.check({ id: `${name}/opened`, what, expected: 'open', observed, because: [seenText(seen)] });
+  return { name, what, endpoint: seen.kind === 'endpoint' ? seen.address : undefined, connection };
+}
+
+/** Sends a line over each connection, side by side, and records for each whether it came back. */
+export async function exchange(play: Play, moment: string, all: readonly Held[]): Promise<void> {
+  const texts = await Promise.all(
+    all.map(async ({ connection }) => (await connection?.exchange(moment))?.status ?? 'never opened'),
+  );
+  for (const [index, held] of all.entries()) {
+    const status = texts[index];
+    const observed = status === 'echoed' ? goesOn : (status ?? '');
+    const id = `${held.name}/${moment}`;
+    play.record.check({ id, what: `${held.what}: ${moment}`, expected: goesOn, observed, because: [] });
+  }
+}
+
+/** Ends connections; those that never were open, too. */
+export async function release(all: readonly Held[]): Promise<void> {
+  await Promise.all(all.map(({ connection }) => connection?.close()));
+}

@@ -1,0 +1,86 @@
+import { HostError, millis } from '@switchyard/core';
+import type { LoadResult, LoadRun } from '@switchyard/lab';
+import { flowText } from '@switchyard/scenarios';
+import { type Call, callName } from './cast.ts';
+import type { Play } from './play.ts';
+
+/** Nothing but this is what a load must show. */
+export const nothingLost = 'no request lost';
+
+/** Packets that flow while something happens. */
+export interface LoadSpec {
+  /** Begins the ids of the checks, one for each call. */
+  readonly id: string;
+  /** What happens meanwhile: `while the proxy is restarted`. */
+  readonly during: string;
+  readonly calls: readonly Call[];
+}
+
+/** Requests per second, of each call. */
+const rate = 100;
+/**
+ * For a request in all, in milliseconds. Shorter than the second after which a client sends its SYN again, so a packet that was
+ * dropped is a request that is lost.
+ */
+const timeout = millis(900);
+/** Longer than any sequence: loads are stopped. */
+const longest = millis(120_000);
+/** How long a generator may take to begin, in milliseconds. */
+const patience = 10_000;
+/** Requests go on for so long after what happened, in milliseconds. */
+const afterwards = 100;
+
+/** Does something while new connections are made at a steady rate, and records a check for each call that none was lost. */
+export async function underLoad<T>(play: Play, { id, during, calls }: LoadSpec, work: () => Promise<T>): Promise<T> {
+  await using runs = new AsyncDisposableStack();
+  const loads: { readonly call: Call; readonly run: LoadRun }[] = [];
+  for (const call of calls) {
+    const run = runs.use((await play.dial(call)).load({ rate, timeout, duration: longest }));
+    loads.push({ call, run });
+  }
+  await Promise.all(loads.map(({ run }) => hasBegun(play, run)));
+  const result = await work();
+  await play.sleep(afterwards);
+  const all = await Promise.all(loads.map(({ run }) => run.stop()));
+  for (const [index, { call }] of loads.entries()) {
+    const what = `${rate} requests/s, ${flowText(play.flowAt(call, { kind: 'pass' }).flow)}, ${during}`;
+    const { observed, because } = lossText(all[index] ?? []);
+    play.record.check({ id: `${id}/${callName(call)}`, what, expected: nothingLost, observed, because });
+  }
+  return result;
+}
+
+/** Whatever came of the first request: from then on the schedule runs. */
+async function hasBegun(play: Play, run: LoadRun): Promise<void> {
+  const done = new AbortController();
+  const first = async (): Promise<void> => {
+    for await (const _ of run) return;
+  };
+  const late = async (): Promise<never> => {
+    await play.clock.sleep(millis(patience), AbortSignal.any([play.signal, done.signal]));
+    throw new HostError('sequence.load', `the load generator sent nothing for ${patience} ms; see ${run.logFile}`);
+  };
+  try {
+    await Promise.race([first(), late()]);
+  } finally {
+    done.abort();
+  }
+}
+
+function lossText(results: readonly LoadResult[]): { readonly observed: string; readonly because: readonly string[] } {
+  const lost = results.filter(({ outcome }) => outcome !== 'answered');
+  const because = [`${results.length} sent, ${lost.length} lost`];
+  if (results.length === 0) return { observed: 'no request was sent', because };
+  const [first] = results;
+  if (lost.length === 0 || first === undefined) return { observed: nothingLost, because };
+  const kinds = Map.groupBy(lost, ({ outcome }) => outcome);
+  const times = lost.map(({ scheduledAt }) => (scheduledAt - first.scheduledAt) / 1000);
+  return {
+    observed: 'requests lost',
+    because: [
+      ...because,
+      [...kinds].map(([outcome, same]) => `${same.length} ${outcome}`).join(', '),
+      `from ${Math.min(...times).toFixed(2)} s to ${Math.max(...times).toFixed(2)} s after the first request`,
+    ],
+  };
+}

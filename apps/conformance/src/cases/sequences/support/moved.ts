@@ -1,0 +1,61 @@
+import { millis } from '@switchyard/core';
+import { flowText } from '@switchyard/scenarios';
+import type { Dial, Seen } from '../../../model/bed.ts';
+import type { PodName } from '../../sequence-pods.ts';
+import type { Call } from './cast.ts';
+import { countText, seenText } from './look.ts';
+import type { Play } from './play.ts';
+
+/** A client that keeps its port, and where it must be led to. */
+export interface Move {
+  readonly id: string;
+  readonly call: Call;
+  /** `refused`: there is nobody, and the client is told. */
+  readonly to: PodName | 'refused';
+  /** Who sends; undefined: a socket of its own for each datagram, from the same port. */
+  readonly client?: Pick<Dial, 'attempts'>;
+}
+
+/**
+ * How long a client may be led astray after a change. Far more than any proxy takes on a machine that is its own: whoever looks for
+ * sockets visits every network namespace, and where labs stand side by side there are hundreds.
+ */
+const patience = millis(10_000);
+/** Between two datagrams. */
+const interval = millis(20);
+/** How many datagrams must meet the same once the first has. */
+const more = 3;
+
+/**
+ * A flow that goes on follows a change a moment later, for its entry in the kernel is looked for and removed: a wrong answer
+ * counts when it stays. Once moved it stays moved. Side by side, and a check for each.
+ */
+export async function seeMoved(play: Play, ...moves: readonly Move[]): Promise<void> {
+  const answers = await Promise.all(moves.map((move) => untilMoved(play, move)));
+  for (const [index, { id, call, to }] of moves.entries()) {
+    const seen = answers[index] ?? [];
+    const what = `${flowText(play.flowAt(call, { kind: 'pass' }).flow)}, of a client that keeps its port`;
+    const observed = [...new Set(seen.map(whoText))].toSorted().join(' and ');
+    play.record.check({ id, what, expected: wantedOf(play, to), observed, because: [countText(seen)] });
+  }
+}
+
+async function untilMoved(play: Play, { call, to, client }: Move): Promise<readonly Seen[]> {
+  const dial = client ?? (await play.dial(call));
+  const wanted = wantedOf(play, to);
+  const until = play.clock.monotonic() + patience;
+  let seen = await dial.attempts(1);
+  while (seen.some((one) => whoText(one) !== wanted) && play.clock.monotonic() < until) {
+    await play.clock.sleep(interval, play.signal);
+    seen = await dial.attempts(1);
+  }
+  return [...seen, ...(await dial.attempts(more))];
+}
+
+function wantedOf(play: Play, to: Move['to']): string {
+  return to === 'refused' ? to : play.cast.pod(to);
+}
+
+function whoText(seen: Seen): string {
+  return seen.kind === 'endpoint' ? seen.address : seenText(seen);
+}

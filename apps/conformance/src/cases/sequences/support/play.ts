@@ -1,0 +1,191 @@
+import { type Clock, type DataplaneMode, InvariantError, type IpFamily, type Millis, millis } from '@switchyard/core';
+import {
+  type Expectation,
+  expectationText,
+  flowText,
+  healthStepText,
+  healthText,
+  type Scenario,
+  type ScenarioAgent,
+  type ScenarioEndpoint,
+  type ScenarioHealthCheck,
+  type ScenarioService,
+  type ScenarioState,
+} from '@switchyard/scenarios';
+import type { Bed, Dial, ProxyControl } from '../../../model/bed.ts';
+import type { CaseRecorder, FlowAt } from '../../../model/recorder.ts';
+import { type Call, Cast, momentScenario, plainAgent } from './cast.ts';
+import { lookAt } from './look.ts';
+
+/** What a sequence is about; of its case, and of the scenarios by which it speaks to the bed. */
+export interface About {
+  readonly id: string;
+  readonly title: string;
+  readonly why: string;
+  /** The family whose addresses the cast has first. */
+  readonly ipFamily: IpFamily;
+  readonly isDualStack: boolean;
+  readonly dataplane: DataplaneMode;
+}
+
+/** What a sequence runs on. */
+export interface PlayOptions {
+  readonly about: About;
+  readonly bed: Bed;
+  readonly record: CaseRecorder;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** What the cluster is to hold; what is left out stays. */
+export interface Change {
+  /** Puts these; others stay. */
+  readonly services?: readonly ScenarioService[];
+  /** Of a Service that goes, endpoints go, too. */
+  readonly without?: readonly ScenarioService[];
+  /** All endpoints there are from now on, of all Services. */
+  readonly endpoints?: readonly ScenarioEndpoint[];
+  /** What node1's Node object says; IPv4 of the plan. */
+  readonly nodeAddress?: string;
+}
+
+/** What a call must meet. `id` names the check. */
+export interface Sight {
+  readonly id: string;
+  readonly call: Call;
+  readonly expect: Expectation;
+}
+
+const nothing: ScenarioState = { services: new Map(), endpoints: [], nodeAddress: undefined };
+const healthPatience = millis(1500);
+const healthInterval = millis(20);
+
+/** A sequence on its way: the cluster as it is to be, and what was seen of it. */
+export class Play {
+  readonly cast: Cast;
+  readonly bed: Bed;
+  readonly record: CaseRecorder;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly #about: About;
+  #agent = plainAgent;
+  #state = nothing;
+
+  constructor({ about, bed, record, clock, signal }: PlayOptions) {
+    this.#about = about;
+    this.bed = bed;
+    this.record = record;
+    this.clock = clock;
+    this.signal = signal;
+    this.cast = new Cast(about.ipFamily, about.dataplane, about.isDualStack);
+  }
+
+  /** The proxy, which only cases with the need `controlProxy` touch. */
+  get proxy(): ProxyControl {
+    const { proxy } = this.bed;
+    if (proxy === undefined) {
+      throw new InvariantError(`${this.#about.id} controls the proxy and does not say that it needs to`);
+    }
+    return proxy;
+  }
+
+  /** Empties the cluster, and puts the first state. */
+  async begin(change: Change, agent: ScenarioAgent = plainAgent): Promise<void> {
+    this.#agent = agent;
+    this.#state = nothing;
+    await this.bed.reset(agent, this.signal);
+    await this.put(change);
+  }
+
+  /** Changes the cluster, and waits until the proxy has it. */
+  async put(change: Change): Promise<void> {
+    await this.#deliver(change, true);
+  }
+
+  /** Changes the cluster, whatever the proxy does. */
+  async write(change: Change): Promise<void> {
+    await this.#deliver(change, false);
+  }
+
+  async sleep(duration: number): Promise<void> {
+    await this.clock.sleep(millis(duration), this.signal);
+  }
+
+  /** Starts the proxy and waits until it has what the cluster holds. */
+  async startProxy(): Promise<Millis> {
+    const at = await this.proxy.start();
+    await this.proxy.settled(this.signal);
+    return at;
+  }
+
+  /** Looks at these, side by side, and records a check for each. */
+  async see(...sights: readonly Sight[]): Promise<void> {
+    const seen = await Promise.all(
+      sights.map(async ({ call, expect }) => {
+        const at = this.flowAt(call, expect);
+        return { at, look: await lookAt(at.flow, await this.dial(call)) };
+      }),
+    );
+    for (const [index, { at, look }] of seen.entries()) {
+      const sight = sights[index];
+      if (sight === undefined) continue;
+      const { observed, because } = look;
+      const expected = expectationText(sight.expect);
+      this.record.check({ id: sight.id, what: flowText(at.flow), expected, observed, because }, at);
+    }
+  }
+
+  /** What a health check answers; a wrong answer counts when it stays for a moment: the server follows the kernel. */
+  async seeHealth(
+    id: string,
+    service: ScenarioService,
+    answer: Pick<ScenarioHealthCheck, 'status' | 'localEndpoints'>,
+  ): Promise<void> {
+    const check: ScenarioHealthCheck = { service: service.name, ipFamily: this.cast.ipFamily, ...answer };
+    const expected = healthText(check);
+    const scenario = this.scenarioWith([service]);
+    const until = this.clock.monotonic() + healthPatience;
+    let observed = await this.bed.health(scenario, check, this.signal);
+    while (observed !== expected && this.clock.monotonic() < until) {
+      await this.clock.sleep(healthInterval, this.signal);
+      observed = await this.bed.health(scenario, check, this.signal);
+    }
+    this.record.check({ id, what: healthStepText(check), expected, observed, because: [] });
+  }
+
+  dial(call: Call): Promise<Dial> {
+    const { scenario, flow } = this.flowAt(call, { kind: 'pass' });
+    return this.bed.dial(scenario, flow, this.signal);
+  }
+
+  /** A call as a flow of a scenario that begins with what the cluster holds. */
+  flowAt(call: Call, expect: Expectation): FlowAt {
+    return {
+      scenario: this.scenario,
+      flow: (call.inOtherFamily === true ? this.cast.other : this.cast).flow(call, expect),
+    };
+  }
+
+  get scenario(): Scenario {
+    return this.scenarioWith([]);
+  }
+
+  /** With these Services, also if the cluster has them no longer or otherwise. */
+  scenarioWith(others: readonly ScenarioService[]): Scenario {
+    const services = new Map([...this.#state.services, ...others.map((one) => [one.name, one] as const)]);
+    const { endpoints } = this.#state;
+    return { ...momentScenario(this.cast, this.#about, this.#agent), services: [...services.values()], endpoints };
+  }
+
+  async #deliver({ services = [], without = [], endpoints, nodeAddress }: Change, wait: boolean): Promise<void> {
+    const gone = new Set(without.map(({ name }) => name));
+    const before = this.#state;
+    const kept = [...before.services].filter(([name]) => !gone.has(name));
+    this.#state = {
+      services: new Map([...kept, ...services.map((one) => [one.name, one] as const)]),
+      endpoints: (endpoints ?? before.endpoints).filter(({ service }) => !gone.has(service)),
+      nodeAddress: nodeAddress === undefined ? before.nodeAddress : this.cast.address(nodeAddress),
+    };
+    await this.bed.put([{ scenario: this.scenario, state: this.#state }], { wait }, this.signal);
+  }
+}

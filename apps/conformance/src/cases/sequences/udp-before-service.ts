@@ -1,0 +1,26 @@
+import { type Call, callName } from './support/cast.ts';
+import { seeMoved } from './support/moved.ts';
+import type { Sequence } from './support/sequence.ts';
+
+/** The kernel remembers that nobody translated the first datagram, and would translate none after it. */
+export const udpBeforeService: Sequence = {
+  name: 'udp-before-service',
+  title: 'a UDP client that began before there was a Service, and keeps its port, is answered once there is one',
+  why: 'kube-proxy-facts A1 row 32: stale UDP flows are cleaned up; a flow that was never translated is one, for connection tracking decides about a flow once',
+  tags: ['udp', 'node-port'],
+  needs: ['sendFromOutside'],
+  async run(play) {
+    const { cast } = play;
+    const service = cast.service({ type: 'NodePort', protocol: 'UDP' });
+    await play.begin({ services: [], endpoints: [] });
+    const calls: readonly Call[] = [
+      { service, by: 'clusterIP', from: 'pod', sourcePort: 9141 },
+      { service, by: 'clusterIP', from: 'node', sourcePort: 9142 },
+      { service, by: 'nodePort', from: 'outside', sourcePort: 9143 },
+    ];
+    // What becomes of these is the network's own business.
+    await Promise.all(calls.map(async (call) => (await play.dial(call)).attempts(1)));
+    await play.put({ services: [service], endpoints: cast.endpoints(service, 'near') });
+    await seeMoved(play, ...calls.map((call) => ({ id: callName(call), call, to: 'near' as const })));
+  },
+};

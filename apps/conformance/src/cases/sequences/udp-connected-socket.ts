@@ -1,0 +1,53 @@
+import { type Call, callName } from './support/cast.ts';
+import { type Move, seeMoved } from './support/moved.ts';
+import type { Sequence } from './support/sequence.ts';
+import type { Play } from './support/play.ts';
+import { openUdpClient, type UdpSocketKind } from './support/udp-client.ts';
+
+/** A socket that was led to an endpoint when it was connected, where nothing looks at its datagrams any more. */
+export const udpConnectedSocket: Sequence = {
+  name: 'udp-connected-socket',
+  title:
+    'a client with a connected UDP socket stays at its endpoint while that serves, and gets another one after that',
+  why: 'kube-proxy-facts A1 row 32: stale UDP flows are cleaned up; a dataplane that translates at connect must end sockets instead; fact 65: flows to an endpoint that serves are kept',
+  tags: ['udp', 'hold-open', 'node-port'],
+  needs: ['holdSockets', 'sendFromOutside'],
+  run: (play) => follow(play, 'connected', 9121),
+};
+
+/** A socket that is led to an endpoint with each datagram, and must not see that the answers come from there. */
+export const udpUnconnectedSocket: Sequence = {
+  name: 'udp-unconnected-socket',
+  title:
+    'a client whose UDP socket is not connected hears the Service it asked, stays at its endpoint while that serves, and gets another one after that',
+  why: 'kube-proxy-facts A1 row 32: stale UDP flows are cleaned up; sendmsg and recvmsg: an answer comes from the address that was asked, however it was translated',
+  tags: ['udp', 'hold-open', 'node-port'],
+  needs: ['holdSockets', 'sendFromOutside'],
+  run: (play) => follow(play, 'unconnected', 9131),
+};
+
+async function follow(play: Play, kind: UdpSocketKind, firstPort: number): Promise<void> {
+  const { cast } = play;
+  const service = cast.service({ type: 'NodePort', protocol: 'UDP' });
+  await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near') });
+  const calls: readonly Call[] = [
+    { service, by: 'clusterIP', from: 'pod', sourcePort: firstPort },
+    { service, by: 'clusterIP', from: 'node', sourcePort: firstPort + 1 },
+    { service, by: 'nodePort', from: 'outside', sourcePort: firstPort + 2 },
+  ];
+  const clients = await Promise.all(
+    calls.map(async (call) => ({ call, client: await openUdpClient(play, call, kind), name: callName(call) })),
+  );
+  const see = (moment: string, to: Move['to']): Promise<void> =>
+    seeMoved(play, ...clients.map(({ name, call, client }) => ({ id: `${moment}/${name}`, call, client, to })));
+  await see('first', 'near');
+  await play.put({ endpoints: cast.endpoints(service, 'far') });
+  await see('replaced', 'far');
+  const ending = cast.endpoint(service, 'far', 'serving-terminating');
+  await play.put({ endpoints: [ending, ...cast.endpoints(service, 'near')] });
+  await see('it ends, but serves', 'far');
+  await play.put({ endpoints: [] });
+  await play.put({ endpoints: cast.endpoints(service, 'near2') });
+  await see('replaced with nobody in between', 'near2');
+  await Promise.all(clients.map(({ client }) => client.close()));
+}

@@ -1,0 +1,140 @@
+import type { V1EndpointSlice, V1Service } from '@kubernetes/client-node';
+import { type Clock, HostError, type IpAddress, type IpFamily, parseIp } from '@switchyard/core';
+import { runLabel } from './cluster-options.ts';
+import { realPort } from './echo-pool.ts';
+import type { TrafficPod } from './start-pods.ts';
+import { callPod, type Caller } from './traffic-caller.ts';
+
+/** Where markers are put and looked for. */
+export interface MarkerPlace {
+  readonly caller: Caller;
+  readonly run: string;
+  readonly clock: Clock;
+  /** Sends to the marker; on the node under test. */
+  readonly client: TrafficPod;
+  /** Answers for it. */
+  readonly endpoint: TrafficPod;
+  /** Of the cluster. */
+  readonly families: readonly IpFamily[];
+  readonly onProgress: (text: string) => void;
+}
+
+/** Where the marker's endpoint listens. */
+export const markerPort: number = realPort(9_100);
+
+/** One call takes no longer, because proxies in front of API servers cut long ones off. */
+const patience = 5_000;
+const pause = 20;
+/** One attempt. A lost first packet comes again after a second. */
+const attemptTimeout = 300;
+/** A proxy that has not got so far by then never will. */
+const longest = 60_000;
+const quietTime = 10_000;
+
+/**
+ * Services by which packets show that the proxy has all that was written before. Each is new, in name, cluster IP and port: it answers
+ * only for a proxy that has seen the Service and the slices, and so, as each watch is in order, everything before.
+ */
+export class Markers {
+  readonly #place: MarkerPlace;
+  #count = 0;
+
+  constructor(place: MarkerPlace) {
+    this.#place = place;
+  }
+
+  /** Writes one, waits until it answers in every family, and removes it. Rejects with `HostError` when it never does. */
+  async pass(signal: AbortSignal): Promise<void> {
+    const { caller, clock, families, onProgress } = this.#place;
+    this.#count += 1;
+    const start = clock.monotonic();
+    const service = await this.#write(signal);
+    const addresses = (service.spec?.clusterIPs ?? []).map((ip) => parseIp(ip));
+    const port = service.spec?.ports?.[0]?.port ?? 0;
+    if (addresses.length < families.length) {
+      const got = addresses.join(', ') || 'no cluster IP';
+      throw new HostError('cluster.marker', `the API server gave a Service of ${families.join(' and ')} ${got}`);
+    }
+    let isTold = false;
+    for (let waiting: readonly IpAddress[] = addresses; ;) {
+      const answered = await Promise.all(waiting.map((address) => this.#answers(address, port, signal)));
+      waiting = waiting.filter((_, index) => answered[index] !== true);
+      if (waiting.length === 0) break;
+      const waited = clock.monotonic() - start;
+      if (waited > longest) {
+        throw new HostError(
+          'cluster.marker',
+          `the proxy on the node under test does not serve a new Service (${waiting.join(', ')} port ${port}, ${families.join(' and ')}) ` +
+            `within ${longest / 1000} s; does it run, and does the cluster have its addresses?`,
+        );
+      }
+      if (waited > quietTime && !isTold) onProgress('waiting until the proxy serves a new Service');
+      isTold ||= waited > quietTime;
+    }
+    await caller.api.remove(`/api/v1/namespaces/${caller.namespace}/services/${this.#name}`, signal);
+    await Promise.all(
+      families.map((family) => caller.api.remove(`${this.#slices}/${this.#sliceName(family)}`, signal)),
+    );
+  }
+
+  async #answers(address: IpAddress, port: number, signal: AbortSignal): Promise<boolean> {
+    const { caller, client, endpoint } = this.#place;
+    const probe = { protocol: 'tcp', address, port, timeout: attemptTimeout } as const;
+    const argument = { probe, until: { by: endpoint.name, interval: pause, timeout: patience } };
+    const { result } = await callPod(caller, client, { name: 'await', argument }, signal);
+    return result.status === 'answered' && result.by === endpoint.name;
+  }
+
+  /** The Service first: the proxy has it only when it has the slices as well. */
+  async #write(signal: AbortSignal): Promise<V1Service> {
+    const { caller, run, families } = this.#place;
+    const metadata = { name: this.#name, namespace: caller.namespace, labels: { [runLabel]: run } };
+    const service = await caller.api.create<V1Service>(
+      `/api/v1/namespaces/${caller.namespace}/services`,
+      {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata,
+        spec: {
+          type: 'ClusterIP',
+          ipFamilies: [...families],
+          ipFamilyPolicy: families.length > 1 ? 'RequireDualStack' : 'SingleStack',
+          ports: [{ name: 'marker', port: 10_000 + (this.#count % 10_000), protocol: 'TCP' }],
+        },
+      },
+      signal,
+    );
+    await Promise.all(families.map((family) => caller.api.create(this.#slices, this.#slice(family), signal)));
+    return service;
+  }
+
+  #slice(family: IpFamily): V1EndpointSlice {
+    const { caller, run, endpoint } = this.#place;
+    const address = endpoint.addresses[family];
+    return {
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: {
+        name: this.#sliceName(family),
+        namespace: caller.namespace,
+        labels: { [runLabel]: run, 'kubernetes.io/service-name': this.#name },
+      },
+      addressType: family,
+      ports: [{ name: 'marker', protocol: 'TCP', port: markerPort }],
+      endpoints:
+        address === undefined ? [] : [{ addresses: [address], conditions: { ready: true }, nodeName: endpoint.node }],
+    };
+  }
+
+  get #name(): string {
+    return `marker-${this.#count}`;
+  }
+
+  #sliceName(family: IpFamily): string {
+    return `${this.#name}-${family.toLowerCase()}`;
+  }
+
+  get #slices(): string {
+    return `/apis/discovery.k8s.io/v1/namespaces/${this.#place.caller.namespace}/endpointslices`;
+  }
+}

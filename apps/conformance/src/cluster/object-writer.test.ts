@@ -1,0 +1,145 @@
+import type { V1Service } from '@kubernetes/client-node';
+import { parseIp, parsePort, systemClock } from '@switchyard/core';
+import { anonymousConnection } from '@switchyard/core/kubernetes';
+import { type ApiServer, startApiServer } from '@switchyard/lab';
+import type { ScenarioService } from '@switchyard/scenarios';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { AddressBook } from './address-book.ts';
+import type { NodePair } from './choose-nodes.ts';
+import { createKubeApi, type KubeApi } from './kube-api.ts';
+import { ObjectWriter } from './object-writer.ts';
+import { realServices, type Translation, type WantedService } from './real-objects.ts';
+
+const signal = AbortSignal.timeout(30_000);
+const real = { addresses: { IPv4: parseIp('192.0.2.1') }, zone: undefined, kernel: '' };
+const nodes: NodePair = { node1: { ...real, name: 'a' }, node2: { ...real, name: 'b' } };
+const path = '/api/v1/namespaces/default/services';
+const clusterIP = parseIp('10.96.0.10');
+let server: ApiServer;
+let api: KubeApi;
+let book: AddressBook;
+let writer: ObjectWriter;
+
+beforeEach(async () => {
+  server = await startApiServer();
+  const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
+  api = createKubeApi({ connection: anonymousConnection(new URL(url)), clock: systemClock });
+  book = new AddressBook(nodes);
+  writer = new ObjectWriter({ api, namespace: 'default', book });
+});
+
+afterEach(async () => {
+  await api[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
+});
+
+const cart: ScenarioService = {
+  name: 'shop/cart',
+  type: 'ClusterIP',
+  clusterIP,
+  otherClusterIP: undefined,
+  ports: [{ name: 'http', port: parsePort(80), protocol: 'TCP', nodePort: undefined }],
+  externalTrafficPolicy: 'Cluster',
+  internalTrafficPolicy: 'Cluster',
+  externalIPs: [],
+  loadBalancerIPs: [],
+  loadBalancerSourceRanges: [],
+  healthCheckNodePort: undefined,
+  sessionAffinityTimeoutSeconds: undefined,
+  labels: {},
+};
+const nodePort = (number: number): ScenarioService => ({
+  ...cart,
+  type: 'NodePort',
+  ports: [{ name: 'http', port: parsePort(80), protocol: 'TCP', nodePort: parsePort(number) }],
+});
+const balanced: ScenarioService = {
+  ...nodePort(30_080),
+  type: 'LoadBalancer',
+  externalTrafficPolicy: 'Local',
+  loadBalancerIPs: [{ ip: parseIp('198.51.100.7'), ipMode: undefined }],
+  healthCheckNodePort: parsePort(32_080),
+};
+
+function wanted(...services: readonly ScenarioService[]): readonly WantedService[] {
+  const how = { book, nodes, namespace: 'default', run: 'r', client: { addresses: {} } } as unknown as Translation; // of Services
+  const scenario = { ipFamily: 'IPv4', isDualStack: false } as never; // all that is asked of it
+  const state = { services: new Map(services.map((one) => [one.name, one])), endpoints: [], nodeAddress: undefined };
+  return realServices({ scenario, state }, how);
+}
+
+const put = (...services: readonly ScenarioService[]): Promise<void> =>
+  writer.writeServices(wanted(...services), signal);
+const stored = (): Promise<V1Service> => api.get<V1Service>(`${path}/shop-cart`, signal);
+
+test('the API server chooses the cluster IP, and the book knows it afterwards', async () => {
+  await put(cart);
+  const { spec } = await stored();
+  expect(spec?.clusterIP).not.toBe('');
+  expect(book.destination(clusterIP, 80, 'TCP')).toEqual({ address: spec?.clusterIP, port: 80 });
+});
+
+test('a Service that comes back has its address again; one that moves has another', async () => {
+  await put(cart);
+  const first = book.clusterIp(clusterIP);
+  await put();
+  await put(cart);
+  expect(book.clusterIp(clusterIP)).toBe(first);
+  const other = parseIp('10.96.0.11');
+  await put({ ...cart, clusterIP: other });
+  expect(book.clusterIp(other)).not.toBe(first);
+  expect((await stored()).spec?.clusterIP).toBe(book.clusterIp(other));
+});
+
+test('a NodePort is the own number where it is free, and another one where it is not', async () => {
+  const ports = [{ port: 80, nodePort: 30_080 }];
+  await api.create(path, { metadata: { name: 'other' }, spec: { type: 'NodePort', ports } } as V1Service, signal);
+  await put(nodePort(30_081));
+  expect(book.nodePort(30_081, 'TCP')).toBe(30_081);
+  await put(nodePort(30_080));
+  const number = book.nodePort(30_080, 'TCP');
+  expect(number).not.toBe(30_080);
+  expect((await stored()).spec?.ports?.[0]?.nodePort).toBe(number);
+});
+
+test('the status has the addresses of the load balancer, the class keeps controllers away, and the health check port is known', async () => {
+  await put(balanced);
+  const { spec, status } = await stored();
+  expect(spec?.loadBalancerClass).toBe('switchyard.dev/conformance');
+  expect(status?.loadBalancer?.ingress).toEqual([{ ip: '198.51.100.7', ipMode: 'VIP' }]);
+  expect(book.healthPort(32_080)).toBe(spec?.healthCheckNodePort);
+  await put({ ...balanced, loadBalancerIPs: [] });
+  expect((await stored()).status?.loadBalancer?.ingress ?? []).toEqual([]);
+  await put(cart);
+  expect((await stored()).spec).toMatchObject({ type: 'ClusterIP', clusterIP: spec?.clusterIP });
+});
+
+test('what is as it was is not written again, and what somebody else has changed meanwhile is overwritten', async () => {
+  await put(cart);
+  const { metadata } = await stored();
+  await put(cart);
+  expect((await stored()).metadata?.resourceVersion).toBe(metadata?.resourceVersion);
+  await api.patch(`${path}/shop-cart`, { metadata: { annotations: { by: 'a controller' } } }, signal);
+  await put({ ...cart, sessionAffinityTimeoutSeconds: 60 });
+  expect((await stored()).spec?.sessionAffinity).toBe('ClientIP');
+});
+
+test('of several Services one is refused: the others are there, and the next put removes them', async () => {
+  const other = { ...cart, name: 'shop/other', clusterIP: parseIp('10.96.0.12') };
+  const bad = { ...cart, name: 'shop/Not_A_Name' };
+  await expect(put(bad, cart, { ...other, loadBalancerIPs: [] })).rejects.toThrow(/422/);
+  expect((await api.list<V1Service>(path, signal)).map(({ metadata }) => metadata?.name)).toContain('shop-other');
+  await put();
+  const left = await api.list<V1Service>(path, signal);
+  expect(left.map(({ metadata }) => metadata?.name).filter((name) => name?.startsWith('shop-'))).toEqual([]);
+});
+
+test('a refusal says what was asked, what came back and what to do', async () => {
+  server.access.addUser({ name: 'nobody', token: 't', rules: [] });
+  const connection = { ...anonymousConnection(new URL((await server.listen({ host: '127.0.0.1', port: 0 })).url)) };
+  const credentials = { authorization: () => Promise.resolve('Bearer t'), forget: () => undefined };
+  await using limited = createKubeApi({ connection: { ...connection, credentials }, clock: systemClock });
+  await expect(limited.list(path, signal)).rejects.toThrow(
+    /GET .*services: the API server answered 403: .*cannot list.*; deploy\/conformance\/rbac\.yaml has all the rights/,
+  );
+});

@@ -1,0 +1,148 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { ipFamilies, type Random } from '@switchyard/core';
+import { AddressBook } from './address-book.ts';
+import type { NodePair } from './choose-nodes.ts';
+import { ClusterBed } from './cluster-bed.ts';
+import type { Senders } from './cluster-dial.ts';
+import { type ClusterBedOptions, defaultImage } from './cluster-options.ts';
+import { EchoPool } from './echo-pool.ts';
+import { createKubeApi, type KubeApi } from './kube-api.ts';
+import { Markers, markerPort } from './marker.ts';
+import { ObjectWriter } from './object-writer.ts';
+import { preflight } from './preflight.ts';
+import { askProxyMode } from './proxy-mode.ts';
+import type { Translation } from './real-objects.ts';
+import { acceptsExternalIps, serviceFamilies } from './service-traits.ts';
+import { createRunNamespace, removeAllRuns, removeNamespace } from './run-namespace.ts';
+import { type PodStarter, startPods, type TrafficPod } from './start-pods.ts';
+import { callPod } from './traffic-caller.ts';
+
+/** After ^C the cluster is still cleaned up, but not for ever. */
+const removalTimeout = 200_000;
+
+/**
+ * A bed on a cluster: a namespace of its own, probe pods on two nodes, and echo pods as cases need them. Everything is removed when it is
+ * disposed, or when the start fails or `signal` aborts, unless it is to be kept. Rejects with `ConfigError` when the cluster is not one
+ * to run on.
+ */
+export async function openClusterBed(options: ClusterBedOptions, signal: AbortSignal): Promise<ClusterBed> {
+  const { clock, random, isKept = false, onProgress = () => undefined } = options;
+  await using stack = new AsyncDisposableStack();
+  const api = stack.use(createKubeApi(options));
+  const { nodes, otherRuns } = await preflight(api, options, signal);
+  if (otherRuns.length > 0)
+    onProgress(`there are ${otherRuns.join(', ')} of other runs; --cleanup removes what they left`);
+  const run = randomName(random);
+  const namespace = await createRunNamespace(api, run, signal);
+  onProgress(`namespace ${namespace}; node under test ${nodes.node1.name}, outside ${nodes.node2.name}`);
+  stack.defer(async () => {
+    if (isKept) return onProgress(`kept: kubectl delete namespace ${namespace} removes everything`);
+    onProgress(`removing namespace ${namespace}`);
+    await removeNamespace(namespace, { api, clock, onProgress }, AbortSignal.timeout(removalTimeout));
+  });
+  const token = randomBytes(32).toString('hex'); // a secret, so not by the injected chance
+  const starter: PodStarter = {
+    caller: { api, namespace, token },
+    settings: {
+      run,
+      namespace,
+      image: options.image ?? defaultImage,
+      command: options.podCommand,
+      tokenDigest: createHash('sha256').update(token).digest('hex'),
+    },
+    clock,
+    hostPort: () => 20_000 + Math.floor(random() * 9_000),
+    onProgress,
+  };
+  onProgress('starting the pods');
+  const cast = await startCast(starter, nodes, signal);
+  const bed = await bedOf({ options, api, nodes, run, starter, cast }, signal);
+  const owned = stack.move();
+  return new ClusterBed({ ...bed, dispose: () => owned.disposeAsync() });
+}
+
+/** Removes what all earlier runs left in a cluster; names of the namespaces that are gone now. Also ends a run that goes on. */
+export async function cleanUpCluster(
+  options: Pick<ClusterBedOptions, 'connection' | 'clock' | 'onProgress'>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  await using api = createKubeApi(options);
+  const { clock, onProgress = () => undefined } = options;
+  return removeAllRuns({ api, clock, onProgress }, signal);
+}
+
+/** The pods that every run has. */
+interface Cast {
+  readonly senders: Senders;
+  /** Answers for markers. */
+  readonly marker: TrafficPod;
+}
+
+async function startCast(starter: PodStarter, { node1, node2 }: NodePair, signal: AbortSignal): Promise<Cast> {
+  const plans = [
+    { name: 'client', node: node1.name, isOnHostNetwork: false },
+    { name: 'node', node: node1.name, isOnHostNetwork: true },
+    { name: 'outside', node: node2.name, isOnHostNetwork: true },
+    { name: 'marker', node: node2.name, isOnHostNetwork: false },
+  ];
+  const [pod, node, outside, marker] = (await startPods(starter, plans, signal)) as [
+    TrafficPod,
+    TrafficPod,
+    TrafficPod,
+    TrafficPod,
+  ];
+  const argument = { http: [], tcp: [markerPort], udp: [] };
+  await callPod(starter.caller, marker, { name: 'listen', argument }, signal);
+  return { senders: { pod, node, outside }, marker };
+}
+
+interface BedPlace {
+  readonly options: ClusterBedOptions;
+  readonly api: KubeApi;
+  readonly nodes: NodePair;
+  readonly run: string;
+  readonly starter: PodStarter;
+  readonly cast: Cast;
+}
+
+async function bedOf(
+  { options, api, nodes, run, starter, cast }: BedPlace,
+  signal: AbortSignal,
+): Promise<Omit<ConstructorParameters<typeof ClusterBed>[0], 'dispose'>> {
+  const { caller, clock, onProgress } = starter;
+  const { senders, marker } = cast;
+  const { namespace } = caller;
+  const dataplane = options.dataplane ?? (await askProxyMode(caller, senders.node, signal));
+  const families = ipFamilies.filter((family) =>
+    [senders.pod, senders.node, senders.outside].every(({ addresses }) => addresses[family] !== undefined),
+  );
+  const ofServices = await serviceFamilies(caller, families, signal);
+  const book = new AddressBook(nodes);
+  const pool = new EchoPool(starter, nodes);
+  const { addresses } = await callPod(caller, senders.node, { name: 'addresses', argument: {} }, signal);
+  const translation: Translation = { book, pool, nodes, namespace, run, client: senders.pod };
+  return {
+    proxyUnderTest: { name: options.proxyName ?? `cluster-${dataplane}`, dataplane, command: undefined },
+    ipFamilies: ofServices,
+    nodes,
+    traits: { hasZones: nodes.node1.zone !== undefined, hasExternalIps: await acceptsExternalIps(caller, signal) },
+    place: { caller, senders, book, pool, nodeAddresses: addresses },
+    translation,
+    writer: new ObjectWriter({ api, namespace, book }),
+    markers: new Markers({
+      caller,
+      run,
+      clock,
+      client: senders.pod,
+      endpoint: marker,
+      families: ofServices,
+      onProgress,
+    }),
+  };
+}
+
+const letters = 'bcdfghjklmnpqrstvwxz0123456789';
+
+function randomName(random: Random): string {
+  return Array.from({ length: 6 }, () => letters[Math.floor(random() * letters.length)]).join('');
+}

@@ -1,0 +1,51 @@
+import { type IpAddress, type IpFamily, ipFamilyOf } from '@switchyard/core';
+import type { ProbeResult } from '@switchyard/lab';
+import type { Expectation, ScenarioFlow } from '@switchyard/scenarios';
+import type { Seen } from '../model/bed.ts';
+import { seenOfSilence } from '../lab/answers.ts';
+import { scenarioPort } from './echo-pool.ts';
+
+/** Who sent, and who may have answered. */
+export interface AnswerContext {
+  readonly flow: ScenarioFlow;
+  /** The address the packet left with. */
+  readonly source: string;
+  /** All that node1 has, of any interface: what masquerading can mean. */
+  readonly nodeAddresses: readonly string[];
+  /** The endpoint of this family that a pod plays; undefined: none. */
+  readonly playedBy: (pod: string, ipFamily: IpFamily) => IpAddress | undefined;
+}
+
+/** A probe's result in the terms of a scenario. */
+export function seenOf(result: ProbeResult, context: AnswerContext): Seen {
+  const { flow, source, playedBy } = context;
+  if (result.status !== 'answered') return seenOfSilence(result);
+  const { by, seenSource = '' } = result;
+  if (by === undefined) return { kind: 'other', text: 'answered by a stranger' };
+  const address = playedBy(by, ipFamilyOf(flow.to));
+  if (address === undefined) return { kind: 'other', text: `answered by ${by}` };
+  const isSender = address === flow.fromEndpoint;
+  const isMasqueraded = masqueradeOf(seenSource, context, isSender);
+  if (isMasqueraded === undefined)
+    return { kind: 'other', text: `${address} saw the source ${seenSource}, not ${source}` };
+  const { destinationPort } = JSON.parse(result.body) as { readonly destinationPort: number };
+  return { kind: 'endpoint', address, port: scenarioPort(destinationPort), isMasqueraded, isSender };
+}
+
+/**
+ * Whether the source is another one than the sender's, and the node's. What the node itself sends has one of its addresses in any
+ * case: where that is the one it sent from, the packet cannot tell, and counts as expected.
+ */
+function masqueradeOf(
+  seen: string,
+  { flow, source, nodeAddresses }: AnswerContext,
+  isSender: boolean,
+): boolean | undefined {
+  if (seen === source) return nodeAddresses.includes(source) ? expectedMasquerade(flow.expect, isSender) : false;
+  return nodeAddresses.includes(seen) ? true : undefined;
+}
+
+function expectedMasquerade(expect: Expectation, isSender: boolean): boolean {
+  if (expect.kind !== 'forward') return false;
+  return isSender ? expect.isHairpinMasqueraded : expect.masquerade;
+}

@@ -1,0 +1,145 @@
+import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
+import {
+  type Clock,
+  HostError,
+  type IpAddress,
+  type IpFamily,
+  ipFamilyOf,
+  millis,
+  seconds,
+  tryParseIp,
+} from '@switchyard/core';
+import { portTakenExitCode } from '@switchyard/lab';
+import { type KubeApi, refusal } from './kube-api.ts';
+import { podManifest, type PodPlan, type PodSettings } from './pod-manifest.ts';
+import { podStanding } from './pod-trouble.ts';
+import { type CalledPod, type Caller, tryCallPod } from './traffic-caller.ts';
+
+/** A pod that runs and takes orders. */
+export interface TrafficPod extends CalledPod {
+  readonly node: string;
+  readonly addresses: Readonly<Partial<Record<IpFamily, IpAddress>>>;
+}
+
+/** With what pods are started. */
+export interface PodStarter {
+  readonly caller: Caller;
+  readonly settings: PodSettings;
+  readonly clock: Clock;
+  /** A port for a pod on the host's network; another one for each call. */
+  readonly hostPort: () => number;
+  readonly onProgress: (text: string) => void;
+}
+
+/** An image may have to be pulled. */
+const longestStart = seconds(300);
+const lookPause = millis(250);
+const longestAccount = seconds(20);
+/** Who has the port of a pod that is about to end may never answer. */
+const longestHello = millis(2_000);
+/** Waiting shorter than this is not worth a line. */
+const quietTime = 4_000;
+/** So many ports of a node can be taken by chance, and no more. */
+const portAttempts = 5;
+
+/** Where pods that are not on the host's network take orders: no port of a scenario. */
+export const podPort = 21_080;
+
+/** Starts pods side by side and waits until all of them take orders. Rejects with `HostError` that says why one does not. */
+export function startPods(
+  starter: PodStarter,
+  plans: readonly Omit<PodPlan, 'port'>[],
+  signal: AbortSignal,
+): Promise<readonly TrafficPod[]> {
+  return Promise.all(plans.map((plan) => startPod(starter, plan, signal)));
+}
+
+async function startPod(starter: PodStarter, plan: Omit<PodPlan, 'port'>, signal: AbortSignal): Promise<TrafficPod> {
+  const { caller, settings, hostPort, onProgress } = starter;
+  const pods = `/api/v1/namespaces/${caller.namespace}/pods`;
+  for (let left = portAttempts; ; left--) {
+    const port = plan.isOnHostNetwork ? hostPort() : podPort;
+    await createPod(starter, podManifest({ ...plan, port }, settings), signal);
+    const started = await untilStarted(starter, { ...plan, port }, signal);
+    if (started !== 'portTaken') return started;
+    if (left <= 1) throw new HostError('cluster.port', `no free port on node ${plan.node}: ${portAttempts} were tried`);
+    onProgress(`port ${port} of node ${plan.node} is taken; trying another one`);
+    await caller.api.remove(`${pods}/${plan.name}`, signal);
+    while ((await caller.api.find(`${pods}/${plan.name}`, signal)) !== undefined)
+      await starter.clock.sleep(lookPause, signal);
+  }
+}
+
+/** Into a new namespace no pod is let in before a controller has made its service account, a moment later. */
+async function createPod({ caller, clock }: PodStarter, body: V1Pod, signal: AbortSignal): Promise<void> {
+  const request = { method: 'POST', path: `/api/v1/namespaces/${caller.namespace}/pods`, body } as const;
+  const until = clock.monotonic() + longestAccount;
+  for (;;) {
+    const answer = await caller.api.send(request, signal);
+    if (answer.status < 300) return;
+    const isEarly = answer.status === 403 && /service ?account/i.test(answer.text);
+    if (!isEarly || clock.monotonic() > until) throw refusal(request, answer);
+    await clock.sleep(lookPause, signal);
+  }
+}
+
+async function untilStarted(
+  { caller, clock, onProgress }: PodStarter,
+  plan: PodPlan,
+  signal: AbortSignal,
+): Promise<TrafficPod | 'portTaken'> {
+  const { api, namespace } = caller;
+  const start = clock.monotonic();
+  let told = '';
+  for (let why = ''; ; await clock.sleep(lookPause, signal)) {
+    const waited = clock.monotonic() - start;
+    const pod = await api.get<V1Pod>(`/api/v1/namespaces/${namespace}/pods/${plan.name}`, signal);
+    let standing = podStanding(pod);
+    const isTold = waited > quietTime;
+    if (standing.kind === 'pending' && isTold)
+      standing = podStanding(pod, await eventsOf(api, namespace, plan, signal));
+    if (standing.kind === 'ended') {
+      if (standing.exitCode === portTakenExitCode && plan.isOnHostNetwork) return 'portTaken';
+      throw new HostError('cluster.pod', `pod ${plan.name} on node ${plan.node} has ended: ${standing.why}`);
+    }
+    if (standing.kind === 'running') {
+      const hello = await tryCallPod(caller, plan, { name: 'hello', argument: {}, timeout: longestHello }, signal);
+      if (hello.status === 'done' && hello.result.pod === plan.name) return { ...plan, addresses: addressesOf(pod) };
+      why = `it runs, but its port ${plan.port} ${hello.status === 'failed' ? hello.why : "is somebody else's"}`;
+    } else why = standing.why;
+    if (waited > longestStart || (standing.kind === 'pending' && standing.isHopeless)) {
+      throw new HostError(
+        'cluster.pod',
+        `pod ${plan.name} does not start on node ${plan.node}: ${why}; is the image there, or can it be pulled? (--image)`,
+      );
+    }
+    if (isTold && why !== told) onProgress(`waiting for pod ${plan.name} on ${plan.node}: ${why}`);
+    if (isTold) told = why;
+  }
+}
+
+/** The newest last. */
+async function eventsOf(
+  api: KubeApi,
+  namespace: string,
+  { name }: PodPlan,
+  signal: AbortSignal,
+): Promise<readonly CoreV1Event[]> {
+  const query = new URLSearchParams({ fieldSelector: `involvedObject.name=${name}` });
+  // Events are for words only; who may not read them goes without.
+  const events = await api
+    .list<CoreV1Event>(`/api/v1/namespaces/${namespace}/events?${query.toString()}`, signal)
+    .catch(() => []);
+  const time = ({ lastTimestamp, metadata }: CoreV1Event): string =>
+    String(lastTimestamp ?? metadata.creationTimestamp ?? '');
+  return events.toSorted((a, b) => time(a).localeCompare(time(b)));
+}
+
+function addressesOf({ status }: V1Pod): TrafficPod['addresses'] {
+  const addresses: Partial<Record<IpFamily, IpAddress>> = {};
+  for (const { ip } of status?.podIPs ?? []) {
+    const address = tryParseIp(ip ?? '');
+    if (address !== undefined) addresses[ipFamilyOf(address)] ??= address;
+  }
+  return addresses;
+}

@@ -1,0 +1,126 @@
+import { type IpAddress, ipFamilyOf } from '@switchyard/core';
+import {
+  nodeAddresses,
+  type Scenario,
+  type ScenarioFlow,
+  type ScenarioService,
+  type ScenarioStep,
+} from '@switchyard/scenarios';
+
+/** Why a cluster cannot do a step of a scenario; undefined: it can. */
+export function stepObstacleOnCluster(scenario: Scenario, step: ScenarioStep): string | undefined {
+  switch (step.kind) {
+    case 'flow':
+      return flowObstacle(scenario, step.flow) ?? affinityObstacle(scenario, step.flow);
+    case 'restartAgent':
+      return "the cluster's proxy is not the runner's to restart";
+    default:
+      return undefined;
+  }
+}
+
+/** What clusters differ in. */
+export interface ClusterTraits {
+  /** The node under test has a zone. */
+  readonly hasZones: boolean;
+  /** No admission plug-in refuses `spec.externalIPs`. */
+  readonly hasExternalIps: boolean;
+}
+
+/** Why a cluster cannot run a scenario at all, whatever its steps; undefined: it can. */
+export function scenarioObstacle(scenario: Scenario, cluster: ClusterTraits): string | undefined {
+  const services = servicesOf(scenario);
+  const endpoints = endpointsOf(scenario);
+  if (scenario.objects.length > 0) return 'its EndpointSlices are written for the addresses of the lab';
+  if (endpoints.some(({ ip }) => isNodeAddress(ip))) return "it has endpoints on the nodes' own addresses and ports";
+  const external = services.flatMap((one) => [...one.externalIPs, ...one.loadBalancerIPs.map(({ ip }) => ip)]);
+  if (external.some(isNodeAddress)) return 'it makes an address of the node an external one';
+  if (services.some(({ externalIPs }) => externalIPs.length > 0) && !cluster.hasExternalIps) {
+    return 'the API server refuses external IPs';
+  }
+  if (services.some(isRefused)) return 'the API server refuses such a Service; the lab writes it past the rules';
+  if (endpoints.some(({ zoneHints }) => zoneHints.length > 0) && !cluster.hasZones) {
+    return 'the node under test has no label topology.kubernetes.io/zone';
+  }
+  const perNode = Map.groupBy(new Set(endpoints.map(({ ip, node }) => `${node} ${ip}`)), (key) => key.split(' ')[0]);
+  const most = Math.max(0, ...[...perNode.values()].map((all) => all.length));
+  return most > mostPods ? `it needs ${most} pods on one node; ${mostPods} are the limit` : undefined;
+}
+
+/** Pods are made as scenarios need them, and kept until the end of the run. */
+const mostPods = 12;
+
+function flowObstacle(scenario: Scenario, flow: ScenarioFlow): string | undefined {
+  const { from, to, port, protocol, isFromItself } = flow;
+  const { node1 } = nodeAddresses[ipFamilyOf(to)];
+  if (protocol === 'SCTP') return 'pods without rights cannot send SCTP';
+  if (isFromItself) return 'the node would need the address';
+  if (to === '127.0.0.1' || to === '::1') return "what answers on loopback depends on the proxy's flags";
+  if (from === 'outside' && to !== node1) return "from outside only the node's own address can be reached";
+  if (to === node1) {
+    const isKnown = servicesOf(scenario).some(({ ports }) => ports.some(({ nodePort }) => nodePort === port));
+    return isKnown ? undefined : `whose port ${port} of the node is cannot be known`;
+  }
+  if (isNodeAddress(to)) return "only the first address of the node under test is known to be its proxy's";
+  // The API server has handed it out by now, or it is somebody else's.
+  const had = servicesBefore(scenario, flow).flatMap(addressesOf);
+  return isClusterIp(to) && !had.includes(to) ? 'whose cluster IP that is cannot be known' : undefined;
+}
+
+/** A client that is expected where it was before must have been there. */
+function affinityObstacle(scenario: Scenario, flow: ScenarioFlow): string | undefined {
+  if (flow.kept === undefined) return undefined;
+  const isSame = ({ from, fromEndpoint }: ScenarioFlow): boolean =>
+    from === flow.from && fromEndpoint === flow.fromEndpoint;
+  const flows = scenario.steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : []));
+  const before = flows.slice(0, flows.indexOf(flow)).filter(isSame);
+  const isLost = before.some((one) => flowObstacle(scenario, one) !== undefined);
+  return isLost ? 'its client would have become known by a step that cannot be done' : undefined;
+}
+
+/** Addresses on which a Service can be asked for in a cluster. */
+function addressesOf(service: ScenarioService): readonly IpAddress[] {
+  const { type, clusterIP, otherClusterIP, externalIPs, loadBalancerIPs } = service;
+  const own = type === 'ExternalName' || clusterIP === 'None' ? [] : [clusterIP];
+  return [
+    ...own,
+    ...(otherClusterIP === undefined ? [] : [otherClusterIP]),
+    ...externalIPs,
+    ...loadBalancerIPs.map(({ ip }) => ip),
+  ];
+}
+
+/** A policy, or addresses of a status, that are left from another type. */
+function isRefused({
+  type,
+  externalIPs,
+  externalTrafficPolicy,
+  loadBalancerIPs,
+  healthCheckNodePort,
+}: ScenarioService): boolean {
+  const isExternal = type === 'NodePort' || type === 'LoadBalancer';
+  if (externalTrafficPolicy === 'Local' && !isExternal && externalIPs.length === 0) return true;
+  return type !== 'LoadBalancer' && (loadBalancerIPs.length > 0 || healthCheckNodePort !== undefined);
+}
+
+function isNodeAddress(address: IpAddress): boolean {
+  return /^172\.18\.0\.\d+$|^fd00:172:18::/.test(address);
+}
+
+function isClusterIp(address: IpAddress): boolean {
+  return /^10\.96\.|^fd00:10:96::/.test(address);
+}
+
+function servicesBefore({ services, steps }: Scenario, flow: ScenarioFlow): readonly ScenarioService[] {
+  const end = steps.findIndex((step) => step.kind === 'flow' && step.flow === flow);
+  const put = steps.slice(0, end).flatMap((step) => (step.kind === 'putService' ? [step.service] : []));
+  return [...services, ...put];
+}
+
+function servicesOf({ services, steps }: Scenario): readonly ScenarioService[] {
+  return [...services, ...steps.flatMap((step) => (step.kind === 'putService' ? [step.service] : []))];
+}
+
+function endpointsOf({ endpoints, steps }: Scenario): Scenario['endpoints'] {
+  return [...endpoints, ...steps.flatMap((step) => (step.kind === 'putEndpoint' ? [step.endpoint] : []))];
+}

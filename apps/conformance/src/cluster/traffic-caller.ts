@@ -1,0 +1,80 @@
+import { HostError, type Millis, seconds } from '@switchyard/core';
+import { statusMessage } from '@switchyard/core/kubernetes';
+import { type TrafficCall, type TrafficCalls, trafficTokenHeader } from '@switchyard/lab';
+import type { KubeApi, KubeRequest } from './kube-api.ts';
+
+/** Who calls the pods of a run. */
+export interface Caller {
+  readonly api: KubeApi;
+  readonly namespace: string;
+  readonly token: string;
+}
+
+/** The pod that is called. */
+export interface CalledPod {
+  readonly name: string;
+  readonly port: number;
+}
+
+/** What a pod is asked. */
+export interface PodCall<K extends TrafficCall> {
+  readonly name: K;
+  readonly argument: TrafficCalls[K]['argument'];
+  /** Default: long enough for any call. */
+  readonly timeout?: Millis;
+}
+
+/** Attempts of a flow that is dropped take their time, one after the other. */
+const longestCall = seconds(150);
+
+/** What became of a call that need not succeed. */
+export type CallOutcome<T> =
+  | { readonly status: 'done'; readonly result: T }
+  | { readonly status: 'failed'; readonly why: string };
+
+/** Calls a pod through the API server (`pods/proxy`). Rejects with `HostError` when the pod does not answer as it should. */
+export async function callPod<K extends TrafficCall>(
+  caller: Caller,
+  pod: CalledPod,
+  call: PodCall<K>,
+  signal: AbortSignal,
+): Promise<TrafficCalls[K]['result']> {
+  const outcome = await tryCallPod(caller, pod, call, signal);
+  if (outcome.status === 'done') return outcome.result;
+  throw new HostError('cluster.pod', `${call.name} asked of pod ${caller.namespace}/${pod.name}: ${outcome.why}`);
+}
+
+/** The same; a failure is a result. Still rejects when the API server is away. */
+export async function tryCallPod<K extends TrafficCall>(
+  { api, namespace, token }: Caller,
+  { name: pod, port }: CalledPod,
+  { name, argument, timeout = longestCall }: PodCall<K>,
+  signal: AbortSignal,
+): Promise<CallOutcome<TrafficCalls[K]['result']>> {
+  const request: KubeRequest = {
+    method: 'POST',
+    path: `/api/v1/namespaces/${namespace}/pods/${pod}:${port}/proxy/${name}`,
+    body: argument,
+    headers: { [trafficTokenHeader]: token },
+  };
+  const late = AbortSignal.timeout(timeout);
+  try {
+    const { status, text } = await api.send(request, AbortSignal.any([signal, late]));
+    if (status !== 200) return { status: 'failed', why: `answered ${status}: ${statusMessage(text)}` };
+    const result = tryParse<TrafficCalls[K]['result']>(text);
+    return result === undefined ? { status: 'failed', why: 'answered what is no JSON' } : { status: 'done', result };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!late.aborted) throw error;
+    return { status: 'failed', why: `no answer within ${timeout / 1000} s` };
+  }
+}
+
+/** Our own program's answer, unless somebody else has its port. */
+function tryParse<T>(text: string): T | undefined {
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    return undefined;
+  }
+}

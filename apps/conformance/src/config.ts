@@ -1,0 +1,300 @@
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { ConfigError, type DataplaneMode } from '@switchyard/core';
+import { type BackendName, backendNames } from './lab/proxy-program.ts';
+import type { FamilyCell } from './model/case.ts';
+import type { Target } from './model/report-file.ts';
+import { wantsColours } from './report/painter.ts';
+
+/** What the command line asks for. */
+export type Config =
+  | { readonly kind: 'help' }
+  | RunConfig
+  | ListConfig
+  /** These read their arguments by themselves. */
+  | { readonly kind: 'diff' | 'report'; readonly args: readonly string[] };
+
+/** Where results go; undefined: not written. */
+export interface OutputConfig {
+  readonly json: string | undefined;
+  readonly junit: string | undefined;
+  readonly html: string | undefined;
+}
+
+/** Which cases. */
+export interface ChoiceConfig {
+  readonly globs: readonly string[];
+  readonly tags: readonly string[];
+  /** Undefined: both families, or those that the cluster has. */
+  readonly cell: FamilyCell | undefined;
+}
+
+/** Which proxy. */
+export type ProxyConfig =
+  | { readonly kind: 'own'; readonly backends: readonly BackendName[] }
+  | {
+      readonly kind: 'foreign';
+      readonly command: string;
+      readonly name: string | undefined;
+      readonly dataplane: DataplaneMode;
+    }
+  | ClusterConfig;
+
+/** The one that a cluster has; an undefined mode is asked of it. */
+export interface ClusterConfig {
+  readonly kind: 'cluster';
+  readonly name: string | undefined;
+  readonly dataplane: DataplaneMode | undefined;
+}
+
+/** Of `--target cluster`. */
+export interface ClusterFlags {
+  /** Undefined: KUBECONFIG, or ~/.kube/config. */
+  readonly kubeconfig: string | undefined;
+  /** Of a pod that no kubeconfig was given: it has a service account. Undefined: use the kubeconfig. */
+  readonly podEnvironment: Readonly<Record<string, string | undefined>> | undefined;
+  readonly context: string | undefined;
+  readonly image: string | undefined;
+  /** In the place of the image's own program. */
+  readonly podCommand: readonly string[] | undefined;
+  readonly nodes: readonly [string, string] | undefined;
+  readonly mayHaveOtherLoadBalancers: boolean;
+  readonly isKept: boolean;
+  /** Removes what earlier runs left, and runs nothing. */
+  readonly isCleanUp: boolean;
+}
+
+/** `run`. */
+export interface RunConfig extends ChoiceConfig {
+  readonly kind: 'run';
+  readonly target: Target;
+  readonly proxy: ProxyConfig;
+  readonly cluster: ClusterFlags;
+  /** Of the lab names. */
+  readonly labName: string;
+  readonly seed: number;
+  readonly rounds: number;
+  /** Labs side by side. */
+  readonly jobs: number;
+  readonly isFailFast: boolean;
+  readonly isVerbose: boolean;
+  readonly output: OutputConfig;
+}
+
+/** `list`. */
+export interface ListConfig extends ChoiceConfig {
+  readonly kind: 'list';
+  readonly dataplane: DataplaneMode;
+  readonly format: 'text' | 'json';
+}
+
+const options = {
+  target: { type: 'string', default: 'lab' },
+  backend: { type: 'string' },
+  'proxy-cmd': { type: 'string' },
+  'proxy-name': { type: 'string' },
+  mode: { type: 'string' },
+  'ip-family': { type: 'string' },
+  case: { type: 'string', multiple: true },
+  tag: { type: 'string', multiple: true },
+  seed: { type: 'string', default: '1' },
+  repeat: { type: 'string', default: '1' },
+  jobs: { type: 'string', default: '1' },
+  'lab-name': { type: 'string', default: 'conf' },
+  kubeconfig: { type: 'string' },
+  context: { type: 'string' },
+  image: { type: 'string' },
+  'pod-command': { type: 'string' },
+  nodes: { type: 'string' },
+  'allow-other-load-balancers': { type: 'boolean', default: false },
+  keep: { type: 'boolean', default: false },
+  cleanup: { type: 'boolean', default: false },
+  json: { type: 'string' },
+  junit: { type: 'string' },
+  html: { type: 'string' },
+  'fail-fast': { type: 'boolean', default: false },
+  verbose: { type: 'boolean', short: 'v', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+const listOptions = {
+  mode: options.mode,
+  'ip-family': options['ip-family'],
+  case: options.case,
+  tag: options.tag,
+  json: { type: 'boolean', default: false },
+  help: options.help,
+} as const;
+
+/** What `--help` prints. */
+export const usage: string = `usage: switchyard-conformance [run|list|diff|report] [FLAGS]
+
+  run (default)      sends packets through a Service proxy and says what it does wrong
+  list               the cases, with what each checks
+  diff A.json B.json the differences between two runs, for example of two proxies
+  report A.json...   makes --html, --junit or --text from runs done before
+  (list --json: as data; list --mode iptables|ebpf: whose cases)
+
+which proxy (in a lab of network namespaces, which needs root):
+  --backend NAME[,NAME...]|all   Switchyard's own: ${backendNames.join(', ')}; default nftables
+  --proxy-cmd CMD                any other, run by a shell on node1; {kubeconfig} {config} {flags} {node} {mode} are
+                                 filled in; {config} is a KubeProxyConfiguration file, {flags} the same as flags
+  --proxy-name NAME              what it is called in reports; default: its program
+  --mode nftables|iptables|ebpf  whose answers are expected where kube-proxy's modes differ; default iptables, or what
+                                 the cluster's proxy says of itself
+  --target cluster               the proxy of a cluster instead: --kubeconfig FILE, --context NAME; --image IMAGE of the
+                                 pods (and its --pod-command CMD), --nodes TESTED,OUTSIDE, --keep, --cleanup,
+                                 --allow-other-load-balancers
+
+which cases:
+  --case GLOB        ids, as list prints them; * stops at a slash, ** does not; may be repeated
+  --tag TAG          for example smoke, udp, '!slow'; may be repeated
+  --ip-family F      families of the lab's cluster: ipv4, ipv6, dual (default, has all cases)
+
+how:
+  --seed N           order of the cases, default 1      --repeat N    rounds, default 1: verdicts that differ are named
+  --jobs N           labs side by side, default 1       --fail-fast   stops at the first failure
+  --lab-name NAME    prefix of lab names, default conf  -v            a line per case
+
+results: --json FILE  --junit FILE  --html FILE
+exit status: 0 all passed or skipped with a reason, 1 a case failed, 2 wrong usage, 3 the lab or cluster failed`;
+
+/** Whether this stream is a terminal whose user has nothing against colours. */
+export function hasColours(stream: { readonly isTTY?: boolean }): boolean {
+  return wantsColours(stream, process.env['NO_COLOR']);
+}
+
+/** Reads the command line. Throws `ConfigError` that says what is wrong. */
+export function readConfig(args: readonly string[]): Config {
+  const [first = 'run', ...rest] = args;
+  switch (first.startsWith('-') ? 'run' : first) {
+    case 'help':
+      return { kind: 'help' };
+    case 'run':
+      return runConfig(parse(first === 'run' ? rest : args, options));
+    case 'list':
+      return listConfig(parse(rest, listOptions));
+    case 'diff':
+    case 'report':
+      return { kind: first === 'diff' ? 'diff' : 'report', args: rest };
+    default:
+      throw wrong(`there is no command ${first}; there are run, list, diff and report`);
+  }
+}
+
+function parse<T extends NonNullable<ParseArgsConfig['options']>>(args: readonly string[], known: T) {
+  try {
+    return parseArgs({ args: [...args], options: known, allowPositionals: false }).values;
+  } catch (cause) {
+    throw wrong((cause as Error).message.split('. To specify')[0] ?? '', cause);
+  }
+}
+
+type Values = ReturnType<typeof parse<typeof options>>;
+type ListValues = ReturnType<typeof parse<typeof listOptions>>;
+
+function listConfig(values: ListValues): Config {
+  if (values.help) return { kind: 'help' };
+  const dataplane = oneOf('mode', values.mode ?? 'nftables', dataplanes);
+  return { kind: 'list', dataplane, format: values.json ? 'json' : 'text', ...choice(values) };
+}
+
+const dataplanes: readonly DataplaneMode[] = ['nftables', 'iptables', 'ebpf'];
+
+function runConfig(values: Values): Config {
+  if (values.help) return { kind: 'help' };
+  const target = oneOf('target', values.target, ['lab', 'cluster']);
+  const labName = values['lab-name'];
+  if (!/^[a-z0-9]{1,6}$/.test(labName)) throw wrong(`--lab-name is 1 to 6 of a-z and 0-9, not ${labName}`);
+  return {
+    kind: 'run',
+    target,
+    proxy: proxyConfig(values, target),
+    cluster: clusterFlags(values, target),
+    labName,
+    seed: whole('seed', values.seed, 0),
+    rounds: whole('repeat', values.repeat, 1),
+    jobs: whole('jobs', values.jobs, 1),
+    isFailFast: values['fail-fast'],
+    isVerbose: values.verbose,
+    output: output(values),
+    ...choice(values),
+  };
+}
+
+function proxyConfig(values: Values, target: Target): ProxyConfig {
+  const { backend, mode, 'proxy-cmd': command, 'proxy-name': name } = values;
+  const given = mode === undefined ? undefined : oneOf('mode', mode, dataplanes);
+  if (target === 'cluster') {
+    if (backend !== undefined || command !== undefined) {
+      throw wrong('--target cluster tests the proxy that the cluster has; without --backend and --proxy-cmd');
+    }
+    return { kind: 'cluster', name, dataplane: given };
+  }
+  if (command !== undefined) {
+    if (backend !== undefined) throw wrong('--backend and --proxy-cmd both say which proxy; give one');
+    return { kind: 'foreign', command, name, dataplane: given ?? 'iptables' };
+  }
+  if (mode !== undefined || name !== undefined)
+    throw wrong('--mode and --proxy-name belong to --proxy-cmd or --target cluster');
+  const names = (backend ?? 'nftables').split(',');
+  if (names.includes('all')) return { kind: 'own', backends: backendNames };
+  return { kind: 'own', backends: [...new Set(names.map((one) => oneOf('backend', one, backendNames)))] };
+}
+
+function choice(values: Pick<Values, 'case' | 'tag' | 'ip-family'>): ChoiceConfig {
+  const family = values['ip-family'];
+  const cell = family === undefined ? undefined : oneOf('ip-family', family, ['dual', 'ipv4', 'ipv6']);
+  return { globs: values.case ?? [], tags: values.tag ?? [], cell };
+}
+
+function clusterFlags(values: Values, target: Target): ClusterFlags {
+  const { kubeconfig, context, image, nodes, keep, cleanup, 'allow-other-load-balancers': mayHaveOthers } = values;
+  const podCommand = values['pod-command'];
+  const isAsked =
+    [kubeconfig, context, image, nodes, podCommand].some((value) => value !== undefined) ||
+    keep ||
+    cleanup ||
+    mayHaveOthers;
+  if (target !== 'cluster' && isAsked) {
+    throw wrong(
+      '--kubeconfig, --context, --image, --pod-command, --nodes, --keep, --cleanup and --allow-other-load-balancers belong to --target cluster',
+    );
+  }
+  const file = kubeconfig ?? process.env['KUBECONFIG'];
+  const isInPod = context === undefined && process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
+  const [first, second, ...more] = nodes?.split(',') ?? [];
+  if (nodes !== undefined && (first === undefined || second === undefined || more.length > 0)) {
+    throw wrong(`--nodes is two names, the node under test and one that plays the outside, not ${nodes}`);
+  }
+  return {
+    kubeconfig: file,
+    podEnvironment: file === undefined && isInPod ? process.env : undefined,
+    context,
+    image,
+    podCommand: podCommand?.split(' ').filter((word) => word !== ''),
+    nodes: first === undefined || second === undefined ? undefined : [first, second],
+    mayHaveOtherLoadBalancers: mayHaveOthers,
+    isKept: keep,
+    isCleanUp: cleanup,
+  };
+}
+
+function output({ json, junit, html }: Values): OutputConfig {
+  return { json, junit, html };
+}
+
+function oneOf<T extends string>(flag: string, value: string, allowed: readonly T[]): T {
+  const found = allowed.find((one) => one === value);
+  if (found === undefined) throw wrong(`--${flag} is one of ${allowed.join(', ')}, not ${value}`);
+  return found;
+}
+
+function whole(flag: string, text: string, least: number): number {
+  const value = Number(text);
+  if (text !== '' && Number.isSafeInteger(value) && value >= least) return value;
+  throw wrong(`--${flag} is a whole number from ${least} on, not ${text}`);
+}
+
+function wrong(what: string, cause?: unknown): ConfigError {
+  return new ConfigError('conformance.usage', `${what}\nsee switchyard-conformance --help`, { cause });
+}

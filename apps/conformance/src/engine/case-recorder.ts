@@ -1,0 +1,86 @@
+import { messageOf } from '@switchyard/core';
+import { flowText, runOnTable } from '@switchyard/scenarios';
+import type { Bed } from '../model/bed.ts';
+import type { CaseRecorder, FlowAt } from '../model/recorder.ts';
+import type { CheckResult, PathAltitude, RolloutTimeline } from '../model/report-file.ts';
+
+/** More failures of one case are not followed through the kernel: they look alike, and each takes its time. */
+const mostTraced = 3;
+const notTraced = `not followed: it is after the ${mostTraced} failures of this case that were`;
+
+/** What one case showed. A failed flow is followed at once, while the cluster is as it was. */
+export class Recording implements CaseRecorder {
+  readonly #bed: Bed;
+  readonly #signal: AbortSignal;
+  readonly #onProgress: (text: string) => void;
+  readonly #checks: { readonly check: CheckResult; readonly path: Promise<readonly PathAltitude[]> }[] = [];
+  readonly #rollouts: RolloutTimeline[] = [];
+  #traced = 0;
+
+  constructor(bed: Bed, onProgress: (text: string) => void, signal: AbortSignal) {
+    this.#bed = bed;
+    this.#onProgress = onProgress;
+    this.#signal = signal;
+  }
+
+  check(given: Parameters<CaseRecorder['check']>[0], at?: FlowAt): void {
+    const isAsExpected = given.isAsExpected ?? given.expected === given.observed;
+    const path = isAsExpected || at === undefined ? Promise.resolve([]) : this.#pathOf(at);
+    path.catch(() => undefined); // told by `checks`
+    this.#checks.push({ check: { ...given, isAsExpected, path: [] }, path });
+  }
+
+  rollout(timeline: RolloutTimeline): void {
+    this.#rollouts.push(timeline);
+  }
+
+  progress(text: string): void {
+    this.#onProgress(text);
+  }
+
+  get rollouts(): readonly RolloutTimeline[] {
+    return this.#rollouts;
+  }
+
+  /** All checks so far, when their packets have been followed. */
+  async checks(): Promise<readonly CheckResult[]> {
+    return Promise.all(this.#checks.map(async ({ check, path }) => ({ ...check, path: await path })));
+  }
+
+  async #pathOf(at: FlowAt): Promise<readonly PathAltitude[]> {
+    this.#traced += 1;
+    const isTraced = this.#traced <= mostTraced;
+    const lab = isTraced ? await traced(this.#bed, at, this.#signal) : [notTraced];
+    return [
+      { altitude: 'table', lines: explained(at) },
+      { altitude: 'lab', lines: lab },
+    ];
+  }
+}
+
+/** What the oracle says of the flow; what it cannot say is no reason to lose the check. */
+function explained(at: FlowAt): readonly string[] {
+  try {
+    return onTable(at);
+  } catch (error) {
+    return [`the oracle fails: ${messageOf(error)}`];
+  }
+}
+
+function onTable({ scenario, flow }: FlowAt): readonly string[] {
+  const found = scenario.steps.find((step) => step.kind === 'flow' && step.flow === flow);
+  const line = found?.line ?? 1;
+  const asked = found === undefined ? { ...scenario, steps: [{ kind: 'flow', flow, line } as const] } : scenario;
+  const result = runOnTable(asked).steps.find((step) => step.line === line);
+  return result === undefined ? [] : [`${flowText(flow)}: ${result.observed}`, ...result.because];
+}
+
+/** A packet that cannot be followed is no reason to lose the check. */
+async function traced(bed: Bed, { scenario, flow }: FlowAt, signal: AbortSignal): Promise<readonly string[]> {
+  try {
+    return await bed.trace(scenario, flow, signal);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return [`could not be followed: ${messageOf(error)}`];
+  }
+}

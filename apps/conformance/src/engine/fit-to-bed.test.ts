@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { scenarioCases } from '../cases/scenario-cases.ts';
+import type { Bed } from '../model/bed.ts';
+import type { Ability, ScenarioCase } from '../model/case.ts';
+import { fitToBed } from './fit-to-bed.ts';
+
+const cases = scenarioCases({ dataplane: 'nftables' });
+
+function named(id: string): ScenarioCase {
+  const one = cases.find((candidate) => candidate.id === id);
+  if (one === undefined) throw new Error(`no case ${id}`);
+  return one;
+}
+
+function bed(parts: {
+  readonly can?: readonly Ability[];
+  readonly step?: Bed['stepObstacle'];
+  readonly whole?: string;
+}): Bed {
+  const { can = [], step = () => undefined, whole } = parts;
+  // What fitting asks a bed.
+  return { target: 'cluster', can: new Set(can), stepObstacle: step, obstacle: () => whole } as unknown as Bed;
+}
+
+const restart = named('scenario/restart/ipv4');
+const noRestart: Bed['stepObstacle'] = (_, { kind }) => (kind === 'restartAgent' ? 'no restarts here' : undefined);
+
+test('a case that a bed can do is as it was', () => {
+  const fit = fitToBed(restart, bed({ can: ['controlProxy', 'sendFromOutside'] }));
+  expect(fit).toEqual({ status: 'fits', case: restart, skippedSteps: [] });
+});
+
+test('a bed that lacks an ability skips the case with its name', () => {
+  expect(fitToBed(restart, bed({ can: ['sendFromOutside'] }))).toEqual({
+    status: 'skipped',
+    because: 'needs what this cluster cannot: controlProxy',
+  });
+});
+
+test('a step that a bed cannot do is left out with its reason, and the case needs no more what only it needed', () => {
+  const fit = fitToBed(restart, bed({ can: ['sendFromOutside'], step: noRestart }));
+  if (fit.status !== 'fits' || fit.case.kind !== 'scenario') throw new Error('it must fit');
+  expect(fit.case.needs).not.toContain('controlProxy');
+  expect(fit.case.scenario.steps.some(({ kind }) => kind === 'restartAgent')).toBe(false);
+  expect(new Set(fit.skippedSteps.map(({ because }) => because))).toEqual(new Set(['no restarts here']));
+  expect(fit.skippedSteps[0]?.id).toMatch(/^line \d+$/);
+});
+
+test('a case with nothing left to look at is skipped with the first reason', () => {
+  const nothing = bed({
+    can: [],
+    step: (_, { kind }) => (kind === 'flow' || kind === 'restartAgent' ? `no ${kind}` : undefined),
+  });
+  expect(fitToBed(restart, nothing)).toEqual({ status: 'skipped', because: 'no flow' });
+});
+
+test('what is against the whole case comes with its reason', () => {
+  const able: readonly Ability[] = ['controlProxy', 'sendFromOutside'];
+  expect(fitToBed(restart, bed({ can: able, whole: 'no zone' }))).toEqual({ status: 'skipped', because: 'no zone' });
+});

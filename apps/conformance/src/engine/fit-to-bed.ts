@@ -1,0 +1,53 @@
+import type { Scenario, ScenarioStep } from '@switchyard/scenarios';
+import { checkIdOf } from '../cases/check-id.ts';
+import { scenarioNeeds } from '../cases/scenario-cases.ts';
+import type { Bed } from '../model/bed.ts';
+import type { ConformanceCase, ScenarioCase } from '../model/case.ts';
+import type { SkippedStep } from '../model/report-file.ts';
+
+/** A case as a bed can run it. */
+export type FittedCase =
+  | { readonly status: 'fits'; readonly case: ConformanceCase; readonly skippedSteps: readonly SkippedStep[] }
+  | { readonly status: 'skipped'; readonly because: string };
+
+/** What a bed can do of a case: all, all but some steps of its scenario, or nothing. */
+export function fitToBed(one: ConformanceCase, bed: Bed): FittedCase {
+  if (one.notFor !== undefined) return { status: 'skipped', because: one.notFor };
+  const fitted = one.kind === 'scenario' ? withoutObstacles(one, bed) : { case: one, skippedSteps: [] };
+  const [first] = fitted.skippedSteps;
+  if (first !== undefined && one.kind === 'scenario' && !looks(fitted.case as ScenarioCase)) {
+    return { status: 'skipped', because: first.because };
+  }
+  const missing = fitted.case.needs.filter((ability) => !bed.can.has(ability));
+  if (missing.length > 0) {
+    return { status: 'skipped', because: `needs what this ${bed.target} cannot: ${missing.join(', ')}` };
+  }
+  const because = bed.obstacle(fitted.case);
+  return because === undefined ? { status: 'fits', ...fitted } : { status: 'skipped', because };
+}
+
+interface Narrowed {
+  readonly case: ConformanceCase;
+  readonly skippedSteps: readonly SkippedStep[];
+}
+
+function withoutObstacles(one: ScenarioCase, bed: Bed): Narrowed {
+  const { scenario } = one;
+  const obstacles = new Map<ScenarioStep, string>();
+  for (const step of scenario.steps) {
+    const because = bed.stepObstacle(scenario, step);
+    if (because !== undefined) obstacles.set(step, because);
+  }
+  if (obstacles.size === 0) return { case: one, skippedSteps: [] };
+  const narrowed: Scenario = { ...scenario, steps: scenario.steps.filter((step) => !obstacles.has(step)) };
+  const skippedSteps = [...obstacles].map(([step, because]) => ({ id: stepId(scenario, step), because }));
+  return { case: { ...one, scenario: narrowed, needs: scenarioNeeds(narrowed) }, skippedSteps };
+}
+
+function looks({ scenario }: ScenarioCase): boolean {
+  return scenario.steps.some((step) => checkIdOf(scenario, step) !== undefined);
+}
+
+function stepId(scenario: Scenario, step: ScenarioStep): string {
+  return checkIdOf(scenario, step) ?? `line ${step.line}`;
+}

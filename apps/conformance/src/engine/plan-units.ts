@@ -1,0 +1,72 @@
+import type { Random } from '@switchyard/core';
+import type { ConformanceCase, ScenarioCase } from '../model/case.ts';
+import { isOnlyLooking } from './run-scenario.ts';
+
+/** What is run in one go. */
+export type Unit =
+  | { readonly kind: 'single'; readonly settings: string; readonly cases: readonly [ConformanceCase] }
+  /** Put into the cluster together and looked at together. */
+  | { readonly kind: 'batch'; readonly settings: string; readonly cases: readonly ScenarioCase[] };
+
+/** More at once make a cluster that no proxy is written for, and a failure that is hard to see through. */
+const largestBatch = 250;
+
+/**
+ * The order of a round: cases of a batch together, and units with the same proxy settings behind each other, for other settings
+ * are another start of the proxy. Which settings come first, and which unit of them, is chance; the same for the same seed.
+ */
+export function planUnits(cases: readonly ConformanceCase[], random: Random): readonly Unit[] {
+  const units = [...Map.groupBy(cases, batchKey)].flatMap(([key, members]) =>
+    key === undefined ? members.map(single) : batches(members as readonly ScenarioCase[]),
+  );
+  const bySettings = Map.groupBy(units, ({ settings }) => settings);
+  return shuffled([...bySettings.values()], random).flatMap((group) => shuffled(group, random));
+}
+
+function batchKey(one: ConformanceCase): string | undefined {
+  if (one.kind !== 'scenario' || one.batch === undefined || !isOnlyLooking(one.scenario)) return undefined;
+  return `${one.batch} ${one.scenario.zone} ${settingsOf(one)}`;
+}
+
+function batches(members: readonly ScenarioCase[]): readonly Unit[] {
+  const units: Unit[] = [];
+  for (let start = 0; start < members.length; start += largestBatch) {
+    const cases = members.slice(start, start + largestBatch);
+    const [first] = cases;
+    if (first !== undefined) units.push({ kind: 'batch', settings: settingsOf(first), cases });
+  }
+  return units;
+}
+
+function single(one: ConformanceCase): Unit {
+  return { kind: 'single', settings: settingsOf(one), cases: [one] };
+}
+
+/** Sequences choose their settings by themselves. */
+function settingsOf(one: ConformanceCase): string {
+  return one.kind === 'scenario' ? JSON.stringify(one.scenario.agent) : '';
+}
+
+function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
+  const result = [...items];
+  for (let index = result.length - 1; index > 0; index--) {
+    const other = Math.floor(random() * (index + 1));
+    [result[index], result[other]] = [result[other] as T, result[index] as T];
+  }
+  return result;
+}
+
+/** Units that wait, for several beds. */
+export class UnitQueue {
+  readonly #waiting: Unit[];
+
+  constructor(units: readonly Unit[]) {
+    this.#waiting = [...units];
+  }
+
+  /** The next one, if possible with these settings; undefined when there is none. */
+  take(settings: string | undefined): Unit | undefined {
+    const same = this.#waiting.findIndex((unit) => unit.settings === settings);
+    return this.#waiting.splice(Math.max(0, same), 1)[0];
+  }
+}

@@ -1,0 +1,80 @@
+import { release } from 'node:os';
+import { millis, systemClock } from '@switchyard/core';
+import type { Bed } from '../model/bed.ts';
+import type { ConformanceCase, FamilyCell } from '../model/case.ts';
+import type { OnProgress, PlannedRun, RunName } from '../model/progress.ts';
+import type { CaseResult, ProxyUnderTest, RunReport, Target } from '../model/report-file.ts';
+import type { Gate } from './gate.ts';
+import { notRun, runRound } from './run-round.ts';
+import { seededRandom } from './seeded-random.ts';
+
+/** All rounds of one proxy in one cell. */
+export interface ProxyRun {
+  readonly target: Target;
+  readonly proxy: ProxyUnderTest;
+  readonly cell: FamilyCell;
+  readonly cases: readonly ConformanceCase[];
+  /** Builds a bed of its own for each name; as many as there may be side by side. At least one. */
+  readonly laneNames: readonly string[];
+  readonly openBed: (name: string, signal: AbortSignal) => Promise<Bed>;
+  readonly seed: number;
+  readonly rounds: number;
+  readonly onProgress: OnProgress;
+  /** These three as `RoundOptions` has them. */
+  readonly measuring?: Gate;
+  readonly onFailure?: () => void;
+  readonly isOver?: () => boolean;
+}
+
+/** What these runs will come to: each, in every round. */
+export function plannedRuns(
+  runs: readonly Pick<ProxyRun, 'proxy' | 'cell' | 'cases'>[],
+  rounds: number,
+): readonly PlannedRun[] {
+  return runs.flatMap(({ proxy, cell, cases }) => {
+    const caseIds = cases.map(({ id }) => id);
+    return Array.from({ length: rounds }, (_, index) => ({
+      run: { proxy: proxy.name, cell, round: index + 1 },
+      caseIds,
+    }));
+  });
+}
+
+/** Runs all rounds on the same beds, which are taken down afterwards. A bed that cannot be built is an error of all cases. */
+export async function runProxy(options: ProxyRun, signal: AbortSignal): Promise<readonly RunReport[]> {
+  const { laneNames, openBed, rounds, proxy, cell, onProgress, seed } = options;
+  await using stack = new AsyncDisposableStack();
+  const opened = await Promise.allSettled(laneNames.map((name) => openBed(name, signal)));
+  for (const one of opened) if (one.status === 'fulfilled') stack.use(one.value);
+  signal.throwIfAborted();
+  const broken = opened.find((one) => one.status === 'rejected');
+  const lanes = opened.flatMap((one, index) =>
+    one.status === 'fulfilled' ? [{ name: laneNames[index] ?? '', bed: one.value }] : [],
+  );
+  const reports: RunReport[] = [];
+  for (let round = 1; round <= rounds; round++) {
+    const startedAt = new Date(systemClock.now()).toISOString();
+    const start = systemClock.monotonic();
+    const run = { proxy: proxy.name, cell, round };
+    const results =
+      broken === undefined
+        ? await runRound({ ...options, lanes, run, random: seededRandom(seed) }, signal)
+        : withoutBed(options, run, broken.reason as Error);
+    const duration = millis(systemClock.monotonic() - start);
+    const about = { target: options.target, proxy, cell, kernel: release(), seed, round };
+    reports.push({ ...about, startedAt, duration, cases: results });
+    if (broken !== undefined) break;
+  }
+  for (const { name } of lanes) onProgress({ kind: 'lane', lane: name, text: 'taking the bed down' });
+  return reports;
+}
+
+/** Nothing is known of the proxy. */
+function withoutBed({ cases, laneNames, onProgress }: ProxyRun, run: RunName, reason: Error): readonly CaseResult[] {
+  const lane = laneNames[0] ?? '';
+  const results = cases.map((one) => notRun(one, 'error', `no bed to run on: ${reason.message}`));
+  onProgress({ kind: 'runStarted', run, caseIds: cases.map(({ id }) => id) });
+  for (const result of results) onProgress({ kind: 'caseEnded', run, lane, result });
+  onProgress({ kind: 'runEnded', run });
+  return results;
+}

@@ -1,0 +1,130 @@
+import { millis, type Random, systemClock, UsageError } from '@switchyard/core';
+import type { Bed } from '../model/bed.ts';
+import type { ConformanceCase } from '../model/case.ts';
+import type { OnProgress, RunName } from '../model/progress.ts';
+import type { CaseResult, SkippedStep } from '../model/report-file.ts';
+import { fitToBed } from './fit-to-bed.ts';
+import type { Gate } from './gate.ts';
+import { planUnits, type Unit, UnitQueue } from './plan-units.ts';
+import { runUnit } from './run-unit.ts';
+
+/** A bed and what it is called in the progress. */
+export interface Lane {
+  readonly name: string;
+  readonly bed: Bed;
+}
+
+/** One round of cases against one proxy. */
+export interface RoundOptions {
+  /** Beds that are alike; they share the cases. At least one. */
+  readonly lanes: readonly Lane[];
+  readonly cases: readonly ConformanceCase[];
+  readonly run: RunName;
+  /** Decides the order. */
+  readonly random: Random;
+  readonly onProgress: OnProgress;
+  /** Through which cases that measure go, of this round and of others. Default: nothing holds them up. */
+  readonly measuring?: Gate;
+  /** Called when a case fails. */
+  readonly onFailure?: () => void;
+  /** Asked before each unit; true: the rest is skipped. */
+  readonly isOver?: () => boolean;
+}
+
+/** After so many units in a row of which nothing is known of the proxy, the bed is taken for broken. */
+const patience = 3;
+
+/** Runs all cases once; results in the order of `cases`, also for those that were skipped or not reached. */
+export async function runRound(options: RoundOptions, signal: AbortSignal): Promise<readonly CaseResult[]> {
+  const { cases, lanes, run, onProgress } = options;
+  const [first] = lanes;
+  if (first === undefined) throw new UsageError('conformance.round', 'a round needs a bed');
+  onProgress({ kind: 'runStarted', run, caseIds: cases.map(({ id }) => id) });
+  const results = new Map<string, CaseResult>();
+  const skippedSteps = new Map<string, readonly SkippedStep[]>();
+  const add = (lane: string, done: CaseResult): void => {
+    const steps = skippedSteps.get(done.id);
+    const result = steps === undefined ? done : { ...done, skippedSteps: steps };
+    results.set(result.id, result);
+    onProgress({ kind: 'caseEnded', run, lane, result });
+  };
+  const due: ConformanceCase[] = [];
+  for (const one of cases) {
+    const fit = fitToBed(one, first.bed);
+    if (fit.status === 'skipped') add(first.name, notRun(one, 'skipped', fit.because));
+    else {
+      due.push(fit.case);
+      if (fit.skippedSteps.length > 0) skippedSteps.set(one.id, fit.skippedSteps);
+    }
+  }
+  const queue = new UnitQueue(planUnits(due, options.random));
+  try {
+    // All are waited for, also when one is aborted: who takes a bed down finds nobody working on it.
+    const ended = await Promise.allSettled(lanes.map((lane) => work(lane, queue, { ...options, add }, signal)));
+    for (const one of ended) if (one.status === 'rejected') throw one.reason;
+    for (const one of cases) if (!results.has(one.id)) add(first.name, notReached(one, options.isOver?.() === true));
+  } finally {
+    onProgress({ kind: 'runEnded', run });
+  }
+  return cases.flatMap(({ id }) => results.get(id) ?? []);
+}
+
+function notReached(one: ConformanceCase, isOver: boolean): CaseResult {
+  return isOver
+    ? notRun(one, 'skipped', 'not run: a case failed before, and that was to be the end')
+    : notRun(one, 'error', 'not run: the lab or cluster failed several times in a row before');
+}
+
+async function work(
+  { name, bed }: Lane,
+  queue: UnitQueue,
+  {
+    run,
+    onProgress,
+    measuring,
+    onFailure,
+    isOver,
+    add,
+  }: RoundOptions & { readonly add: (lane: string, result: CaseResult) => void },
+  signal: AbortSignal,
+): Promise<void> {
+  const events = {
+    started: (id: string) => onProgress({ kind: 'caseStarted', run, lane: name, id }),
+    progress: (id: string, text: string) => onProgress({ kind: 'caseProgress', run, lane: name, id, text }),
+  };
+  let errors = 0;
+  let settings: string | undefined;
+  for (;;) {
+    signal.throwIfAborted();
+    if (errors >= patience || isOver?.() === true) return;
+    const unit = queue.take(settings);
+    if (unit === undefined) return;
+    settings = unit.settings;
+    const go = (): ReturnType<typeof runUnit> => runUnit(unit, { bed, events }, signal);
+    const places = placesFor(unit);
+    const results = await (measuring === undefined || places === 0 ? go() : measuring.run(places, go, signal));
+    for (const result of results) add(name, result);
+    errors = results.every(({ status }) => status === 'error') ? errors + 1 : 0;
+    if (results.some(({ status }) => status === 'failed')) onFailure?.();
+  }
+}
+
+/** Of all labs of a process: two cases that measure at once, or four rolling updates. */
+export const placesForMeasuring = 4;
+
+/**
+ * Those written as programs look at times, and at what is lost under load. A rolling update waits most of its time, and its limits are
+ * those of pods, not of a busy machine.
+ */
+function placesFor({ cases }: Unit): number {
+  if (!cases.some(({ kind }) => kind === 'sequence')) return 0;
+  return cases.every(({ tags }) => tags.includes('rollout')) ? 1 : 2;
+}
+
+/** The result of a case that was not run. */
+export function notRun(one: ConformanceCase, status: 'skipped' | 'error', because: string): CaseResult {
+  const { id, title, why, tags, families } = one;
+  const startedAt = new Date(systemClock.now()).toISOString();
+  const about = { id, title, why, tags, families, status, because };
+  return { ...about, startedAt, duration: millis(0), checks: [], rollouts: [] };
+}

@@ -1,0 +1,211 @@
+import { abortable, millis, systemClock, UsageError } from '@switchyard/core';
+import {
+  expectationText,
+  firstState,
+  flowText,
+  healthStepText,
+  healthText,
+  keptExpectation,
+  nextState,
+  nothingChanges,
+  observationText,
+  restartText,
+  type Scenario,
+  type ScenarioFlow,
+  type ScenarioStep,
+} from '@switchyard/scenarios';
+import { checkIdOf } from '../cases/check-id.ts';
+import type { Bed, Dial } from '../model/bed.ts';
+import type { CaseRecorder } from '../model/recorder.ts';
+import type { Gate } from './gate.ts';
+import { isExpected, probeFlow } from './probe-flow.ts';
+
+type FlowStep = Extract<ScenarioStep, { readonly kind: 'flow' }>;
+type HealthStep = Extract<ScenarioStep, { readonly kind: 'healthCheck' }>;
+type LookStep = FlowStep | HealthStep;
+
+/** Where a scenario runs, and who takes down what it shows. */
+export interface ScenarioRun {
+  readonly bed: Bed;
+  readonly record: CaseRecorder;
+  /** How many looks may go on side by side. */
+  readonly gate: Gate;
+  /** Resolves when failed flows have been followed; the cluster stays as it is until then. */
+  readonly traced: () => Promise<unknown>;
+}
+
+/** For a wrong answer that a moment later is right, where a proxy may follow its own rules a moment later. */
+const settleTime = 1000;
+
+/** Whether a scenario only looks: no step changes anything. */
+export function isOnlyLooking({ steps }: Scenario): boolean {
+  return steps.every(({ kind }) => kind === 'flow' || kind === 'healthCheck');
+}
+
+/**
+ * Altitude 3: real packets through a real proxy's kernel, one check for each step that looks. The bed has been reset to the
+ * scenario's agent settings. Steps that only look run side by side; what changes the cluster waits for them.
+ */
+export async function runScenario(scenario: Scenario, run: ScenarioRun, signal: AbortSignal): Promise<void> {
+  const { bed } = run;
+  let state = firstState(scenario);
+  await bed.put([{ scenario, state }], { wait: true }, signal);
+  let looks: LookStep[] = [];
+  for (const [index, step] of scenario.steps.entries()) {
+    if (step.kind === 'flow' || step.kind === 'healthCheck') {
+      looks.push(step);
+      continue;
+    }
+    await lookAt(scenario, looks, run, signal);
+    looks = [];
+    const next = nextState(state, step);
+    if (next !== state) await bed.put([{ scenario, state: next }], { wait: true }, signal);
+    state = next;
+    if (step.kind === 'restartAgent') await restart(scenario, { index, step }, run, signal);
+  }
+  await lookAt(scenario, looks, run, signal);
+}
+
+/** All of these steps side by side, recorded in their order. The cluster must hold the state they are about. */
+export async function lookAt(
+  scenario: Scenario,
+  looks: readonly LookStep[],
+  { bed, record, gate, traced }: ScenarioRun,
+  signal: AbortSignal,
+): Promise<void> {
+  const checks = await Promise.all(
+    looks.map((step) =>
+      step.kind === 'flow'
+        ? flowCheck(scenario, step, { bed, gate }, signal)
+        : healthCheck(scenario, step, bed, signal),
+    ),
+  );
+  for (const { check, flow } of checks) record.check(check, flow === undefined ? undefined : { scenario, flow });
+  await traced();
+}
+
+type Check = Parameters<CaseRecorder['check']>[0];
+
+interface Looked {
+  readonly check: Check;
+  readonly flow: ScenarioFlow | undefined;
+}
+
+async function flowCheck(
+  scenario: Scenario,
+  step: FlowStep,
+  { bed, gate }: Pick<ScenarioRun, 'bed' | 'gate'>,
+  signal: AbortSignal,
+): Promise<Looked> {
+  const { flow } = step;
+  const narrowed = keptExpectation(flow);
+  const dial = await bed.dial(scenario, flow, signal);
+  const gated = { attempts: (count: number) => gate.run(count, () => abortable(dial.attempts(count), signal), signal) };
+  if (flow.sourcePort !== undefined) await untilMoved(flow, gated, signal);
+  const seen = await probeFlow(narrowed, gated.attempts);
+  const expected = expectationText(flow.expect);
+  const text = seen.status === 'observed' ? observationText(seen.observation, flow) : seen.text;
+  // A client at its endpoint, and at no other, is what every altitude means by the whole set.
+  const isKept = flow.kept !== undefined && text === expectationText(narrowed);
+  const observed = isKept ? expected : flow.kept === undefined ? text : `${text}, not kept at ${flow.kept}`;
+  const because = [`${seen.attempts} attempts showed this${isKept ? `, all at ${flow.kept}` : ''}`];
+  return { check: { id: idOf(scenario, step), what: flowText(flow), expected, observed, because }, flow };
+}
+
+/** Every step that looks has one. */
+function idOf(scenario: Scenario, step: ScenarioStep): string {
+  return checkIdOf(scenario, step) ?? `line ${step.line}`;
+}
+
+/** A flow that goes on follows a change a moment later: a wrong answer counts when it stays. */
+async function untilMoved(
+  { expect }: ScenarioFlow,
+  { attempts }: Pick<Dial, 'attempts'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const until = systemClock.monotonic() + settleTime;
+  while (systemClock.monotonic() < until) {
+    if ((await attempts(1)).every((one) => isExpected(one, expect))) return;
+    await systemClock.sleep(millis(20), signal);
+  }
+}
+
+/** The server follows the kernel, a moment later: a wrong answer counts when it stays. */
+async function healthCheck(scenario: Scenario, step: HealthStep, bed: Bed, signal: AbortSignal): Promise<Looked> {
+  const { check } = step;
+  const expected = healthText(check);
+  const until = systemClock.monotonic() + settleTime;
+  for (;;) {
+    const observed = await bed.health(scenario, check, signal);
+    if (observed === expected || systemClock.monotonic() > until) {
+      return {
+        check: { id: idOf(scenario, step), what: healthStepText(check), expected, observed, because: [] },
+        flow: undefined,
+      };
+    }
+    await systemClock.sleep(millis(20), signal);
+  }
+}
+
+/** Kills the proxy and starts it again while a flow that must not notice goes on. */
+async function restart(
+  scenario: Scenario,
+  { index, step }: { readonly index: number; readonly step: ScenarioStep },
+  { bed, record }: ScenarioRun,
+  signal: AbortSignal,
+): Promise<void> {
+  const { proxy } = bed;
+  if (proxy === undefined)
+    throw new UsageError('conformance.restart', `${scenario.id} restarts the proxy, which this bed cannot`);
+  const flow = flowBeside(scenario, index);
+  const stopping = new AbortController();
+  const probing = probeUntil(stopping.signal, scenario, { flow, bed }, signal);
+  probing.catch(() => undefined); // told below, when the proxy has started
+  try {
+    await proxy.kill();
+    await proxy.start();
+    await proxy.settled(signal);
+  } finally {
+    stopping.abort();
+    await probing.catch(() => undefined);
+  }
+  const { attempts, wrong } = await probing;
+  const observed =
+    attempts === 0 ? 'no flow to look at' : wrong === 0 ? nothingChanges : `${wrong} of ${attempts} attempts failed`;
+  const because = [`${attempts} attempts meanwhile`];
+  const id = idOf(scenario, step);
+  record.check({ id, what: restartText, expected: nothingChanges, observed, because });
+}
+
+/** Tries a flow every few milliseconds until stopped. */
+async function probeUntil(
+  stopped: AbortSignal,
+  scenario: Scenario,
+  { flow, bed }: { readonly flow: ScenarioFlow | undefined; readonly bed: Bed },
+  signal: AbortSignal,
+): Promise<{ readonly attempts: number; readonly wrong: number }> {
+  let [attempts, wrong] = [0, 0];
+  if (flow === undefined) return { attempts, wrong };
+  const dial = await bed.dial(scenario, flow, signal);
+  while (!stopped.aborted) {
+    const seen = await dial.attempts(1);
+    wrong += seen.filter((one) => !isExpected(one, flow.expect)).length;
+    attempts += seen.length;
+    await systemClock.sleep(millis(5), signal);
+  }
+  return { attempts, wrong };
+}
+
+/** A flow that is forwarded both before and after the step: the nearest that no change separates from it. */
+function flowBeside(scenario: Scenario, index: number): ScenarioFlow | undefined {
+  const isForwarded = (step: ScenarioStep): step is FlowStep =>
+    step.kind === 'flow' && step.flow.expect.kind === 'forward';
+  const isLooking = (step: ScenarioStep): boolean => ['flow', 'healthCheck', 'restartAgent'].includes(step.kind);
+  const reach = (steps: readonly ScenarioStep[]): readonly ScenarioStep[] => {
+    const end = steps.findIndex((step) => !isLooking(step));
+    return end < 0 ? steps : steps.slice(0, end);
+  };
+  const before = reach(scenario.steps.slice(0, index).reverse());
+  const after = reach(scenario.steps.slice(index + 1));
+  return [...after, ...before].find(isForwarded)?.flow;
+}

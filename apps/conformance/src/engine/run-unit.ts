@@ -1,0 +1,189 @@
+import {
+  ApiServerError,
+  HostError,
+  InvariantError,
+  messageOf,
+  type Millis,
+  millis,
+  systemClock,
+} from '@switchyard/core';
+import { firstState, runOnTable, type Scenario } from '@switchyard/scenarios';
+import type { Bed, OwnEnd } from '../model/bed.ts';
+import type { ConformanceCase } from '../model/case.ts';
+import type { CaseResult, CaseStatus } from '../model/report-file.ts';
+import { Recording } from './case-recorder.ts';
+import { Gate } from './gate.ts';
+import type { Unit } from './plan-units.ts';
+import { lookAt, runScenario } from './run-scenario.ts';
+
+/** Packets under way at a time, from all cases of a bed. */
+const packetsAtOnce = 160;
+/** A case that takes longer has got stuck. */
+const longest = 15 * 60_000;
+
+/** What a unit tells while it runs. */
+export interface UnitEvents {
+  started(id: string): void;
+  progress(id: string, text: string): void;
+}
+
+/** Runs a unit on a bed that has nothing else to do. Never rejects for what a case or the bed did, only for `signal`. */
+export async function runUnit(
+  unit: Unit,
+  { bed, events }: { readonly bed: Bed; readonly events: UnitEvents },
+  signal: AbortSignal,
+): Promise<readonly CaseResult[]> {
+  signal.throwIfAborted();
+  const attempts = unit.cases.map((one) => new Attempt(one, bed, events, signal));
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(longest)]);
+  try {
+    if (unit.kind === 'batch') await runBatch(attempts, bed, limited);
+    else {
+      await attempts[0]?.runAlone(limited);
+      await noteOwnEnd(attempts, bed);
+    }
+  } catch (caught) {
+    signal.throwIfAborted();
+    const late = `it was not done after ${longest / 60_000} minutes, and was given up`;
+    const error = limited.aborted ? new HostError('conformance.stuck', late, { cause: caught }) : caught;
+    const left = attempts.filter(({ isOver }) => !isOver);
+    for (const attempt of left) attempt.fail(error);
+    await noteOwnEnd(left, bed);
+  }
+  return Promise.all(attempts.map((attempt) => attempt.result()));
+}
+
+/** A proxy that ended by itself is at fault, whatever the packets showed, also when it ended after the last of them. */
+async function noteOwnEnd(attempts: readonly Attempt[], bed: Bed): Promise<void> {
+  const end = await bed.proxy?.ownEnd();
+  if (end !== undefined) for (const attempt of attempts) attempt.noteOwnEnd(end);
+}
+
+/** All together; what cannot be put into the cluster together by halves. Rejects when nothing can be said of those that are not over. */
+async function runBatch(attempts: readonly Attempt[], bed: Bed, signal: AbortSignal): Promise<void> {
+  const scenarios = attempts.flatMap(({ scenario }) => scenario ?? []);
+  const [first] = scenarios;
+  if (first === undefined) return;
+  await bed.reset(first.agent, signal);
+  try {
+    const moments = scenarios.map((scenario) => ({ scenario, state: firstState(scenario) }));
+    await bed.put(moments, { wait: true }, signal);
+  } catch (error) {
+    if (!isRefusal(error) && (await bed.proxy?.ownEnd()) === undefined) throw error;
+    if (attempts.length === 1) {
+      attempts[0]?.fail(error);
+      return noteOwnEnd(attempts, bed);
+    }
+    // The API server does not take all of them, or the proxy cannot bear one: which, smaller batches show.
+    const half = Math.ceil(attempts.length / 2);
+    await runBatch(attempts.slice(0, half), bed, signal);
+    return runBatch(attempts.slice(half), bed, signal);
+  }
+  const gate = new Gate(packetsAtOnce);
+  await Promise.all(attempts.map((attempt) => attempt.lookInBatch(gate, signal)));
+  signal.throwIfAborted();
+  await noteOwnEnd(attempts, bed);
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof ApiServerError && error.status !== undefined && error.status >= 400 && error.status < 500;
+}
+
+/** One case being run once. */
+class Attempt {
+  readonly #case: ConformanceCase;
+  readonly #bed: Bed;
+  readonly #recording: Recording;
+  readonly #startedAt = new Date(systemClock.now()).toISOString();
+  readonly #start = systemClock.monotonic();
+  #end: Millis | undefined;
+  #error: unknown;
+
+  constructor(one: ConformanceCase, bed: Bed, events: UnitEvents, signal: AbortSignal) {
+    this.#case = one;
+    this.#bed = bed;
+    this.#recording = new Recording(bed, (text) => events.progress(one.id, text), signal);
+    events.started(one.id);
+  }
+
+  /** Undefined for a case that is written as a program. */
+  get scenario(): Scenario | undefined {
+    return this.#case.kind === 'scenario' ? this.#case.scenario : undefined;
+  }
+
+  /** It has been run to its end, or cannot be. */
+  get isOver(): boolean {
+    return this.#end !== undefined || this.#error !== undefined;
+  }
+
+  /** It cannot be run to its end. */
+  fail(error: unknown): void {
+    this.#error = error;
+  }
+
+  /** The proxy did not live through it: that is known of the proxy, whatever else could not be seen. */
+  noteOwnEnd({ observed, log }: OwnEnd): void {
+    this.#end ??= systemClock.monotonic();
+    const what = 'the proxy runs until it is stopped';
+    this.#recording.check({ id: 'the proxy', what, expected: 'runs', observed, because: log });
+  }
+
+  async runAlone(signal: AbortSignal): Promise<void> {
+    const [one, bed, record] = [this.#case, this.#bed, this.#recording];
+    if (one.kind === 'sequence') await one.run(bed, record, signal);
+    else {
+      checkOracle(one.scenario);
+      await bed.reset(one.scenario.agent, signal);
+      await runScenario(
+        one.scenario,
+        { bed, record, gate: new Gate(packetsAtOnce), traced: () => record.checks() },
+        signal,
+      );
+    }
+    this.#end = systemClock.monotonic();
+  }
+
+  /** What goes wrong with one case is nothing to the others. */
+  async lookInBatch(gate: Gate, signal: AbortSignal): Promise<void> {
+    const { scenario } = this;
+    if (scenario === undefined) return;
+    try {
+      checkOracle(scenario);
+      const looks = scenario.steps.filter((step) => step.kind === 'flow' || step.kind === 'healthCheck');
+      const [bed, record] = [this.#bed, this.#recording];
+      await lookAt(scenario, looks, { bed, record, gate, traced: () => record.checks() }, signal);
+      this.#end = systemClock.monotonic();
+    } catch (caught) {
+      this.#error = caught;
+    }
+  }
+
+  async result(): Promise<CaseResult> {
+    const { id, title, why, tags, families } = this.#case;
+    const checks = await this.#recording.checks();
+    const { rollouts } = this.#recording;
+    const isDone = this.#end !== undefined;
+    const hasFailed = checks.some(({ isAsExpected }) => !isAsExpected);
+    const looked = checks.length + rollouts.length > 0;
+    const status: CaseStatus = !isDone || !looked ? 'error' : hasFailed ? 'failed' : 'passed';
+    const because = status === 'error' ? this.#whyNot(isDone) : undefined;
+    const duration = millis((this.#end ?? systemClock.monotonic()) - this.#start);
+    const about = { id, title, why, tags, families, status, because };
+    return { ...about, startedAt: this.#startedAt, duration, checks, rollouts };
+  }
+
+  #whyNot(isDone: boolean): string {
+    if (isDone) return 'it looked at nothing';
+    return this.#error === undefined ? 'it was not run to its end' : messageOf(this.#error);
+  }
+}
+
+/** A scenario that the oracle reads otherwise than its file says is a fault of ours, and nothing is known of the proxy. */
+function checkOracle(scenario: Scenario): void {
+  const wrong = runOnTable(scenario).steps.find(({ isAsExpected }) => !isAsExpected);
+  if (wrong === undefined) return;
+  const { line, step, expected, observed } = wrong;
+  throw new InvariantError(
+    `${scenario.id} line ${line} (${step}) expects "${expected}", but Switchyard's own table says "${observed}": one of them is wrong`,
+  );
+}

@@ -1,0 +1,82 @@
+import { type IpAddress, UsageError } from '@switchyard/core';
+import type { ProbeResult } from '@switchyard/lab';
+import { healthText, type Scenario, type ScenarioHealthCheck } from '@switchyard/scenarios';
+import type { Seen } from '../model/bed.ts';
+
+/** Who answered, and what it saw of the sender. */
+export interface AnswerContext {
+  readonly addressesByEcho: ReadonlyMap<string, readonly IpAddress[]>;
+  /** Same family as the flow. */
+  readonly isOfFamily: (address: IpAddress) => boolean;
+  readonly source: string;
+  readonly sender: IpAddress | undefined;
+  /** node1's own address: what masquerading means. */
+  readonly masqueradeAddress: string;
+}
+
+/** A probe's result in the terms of a scenario. */
+export function seenOf(result: ProbeResult, context: AnswerContext): Seen {
+  if (result.status !== 'answered') return seenOfSilence(result);
+  const address = context.addressesByEcho.get(result.by ?? '')?.find(context.isOfFamily);
+  if (address === undefined) return { kind: 'other', text: `answered by ${result.by ?? 'a stranger'}` };
+  const { destinationPort: port } = JSON.parse(result.body) as { readonly destinationPort: number };
+  const { seenSource } = result;
+  if (seenSource !== context.source && seenSource !== context.masqueradeAddress) {
+    return { kind: 'other', text: `${address} saw the source ${seenSource}` };
+  }
+  const isMasqueraded = seenSource === context.masqueradeAddress;
+  return { kind: 'endpoint', address, port, isMasqueraded, isSender: address === context.sender };
+}
+
+/** What it means that no endpoint answered. */
+export function seenOfSilence(result: Exclude<ProbeResult, { readonly status: 'answered' }>): Seen {
+  switch (result.status) {
+    case 'refused':
+    case 'timeout':
+      return { kind: result.status };
+    // What a socket's own kernel drops it cannot be silent about.
+    case 'dropped':
+      return { kind: 'timeout' };
+    case 'unreachable':
+      return { kind: 'other', text: `unreachable (${result.code})` };
+    default:
+      return { kind: 'other', text: result.status };
+  }
+}
+
+/** A Service's health check port, also after the Service is gone. */
+export function healthPortOf(scenario: Scenario, name: string): number {
+  const put = scenario.steps.flatMap((step) => (step.kind === 'putService' ? [step.service] : []));
+  const all = [...scenario.services, ...put].filter((service) => service.name === name);
+  const port = all.find(({ healthCheckNodePort }) => healthCheckNodePort !== undefined)?.healthCheckNodePort;
+  if (port === undefined)
+    throw new UsageError('conformance.health', `${scenario.id}: ${name} never has a healthCheckNodePort`);
+  return port;
+}
+
+/** What a health check's HTTP answer means, as `healthText` says it. */
+export function healthSeen(result: ProbeResult, check: ScenarioHealthCheck): string {
+  if (result.status === 'refused') return healthText({ status: 'closed', localEndpoints: undefined });
+  if (result.status !== 'answered') return result.status;
+  const { httpStatus: status, body } = result;
+  if (status !== 200 && status !== 503) return `status ${status}`;
+  const answer = tryParse(body);
+  if (answer === undefined) return `status ${status} with a body that is no health check's`;
+  const key = `${answer.service.namespace}/${answer.service.name}`;
+  if (key !== check.service) return `an answer for ${key}`;
+  return healthText({ status, localEndpoints: check.localEndpoints === undefined ? undefined : answer.localEndpoints });
+}
+
+interface HealthAnswer {
+  readonly service: { readonly namespace: string; readonly name: string };
+  readonly localEndpoints: number;
+}
+
+function tryParse(body: string): HealthAnswer | undefined {
+  try {
+    const value = JSON.parse(body) as Partial<HealthAnswer>;
+    return value.service === undefined ? undefined : (value as HealthAnswer);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,46 @@
+import { ipFamilies, parseIp } from '@switchyard/core';
+import { expect, test } from 'vitest';
+import { catalogue } from '../cases/catalogue.ts';
+import { scenarioCase, sequenceCase } from '../testing/cases.ts';
+import { castOf, needsRoute } from './cast.ts';
+
+test('a case has its endpoints in every family of the lab, on the ports it uses', () => {
+  expect(castOf([scenarioCase('a')], ipFamilies)).toEqual({
+    players: [
+      {
+        name: 'echo-2-5',
+        node: 'node2',
+        addresses: { IPv4: '10.244.2.5', IPv6: 'fd00:10:244:2::5' },
+        ports: new Set([8080]),
+        hasSctp: false,
+      },
+    ],
+    ownAddresses: new Set(),
+  });
+});
+
+test('a program has four endpoints, with SCTP too', () => {
+  const { players } = castOf([sequenceCase('a', () => Promise.resolve())], ['IPv6']);
+  expect(players.map(({ addresses, node }) => `${addresses.IPv6} ${node}`)).toEqual([
+    'fd00:10:244:1::5 node1',
+    'fd00:10:244:1::6 node1',
+    'fd00:10:244:2::5 node2',
+    'fd00:10:244:2::6 node2',
+  ]);
+  expect(players.every(({ ports, hasSctp }) => hasSctp && ports.has(8080) && ports.has(8081))).toBe(true);
+});
+
+test('all cases together have each address once', () => {
+  const { players } = castOf(catalogue({ dataplane: 'iptables', cell: 'dual' }), ipFamilies);
+  expect(new Set(players.map(({ addresses }) => addresses.IPv4)).size).toBe(players.length);
+  expect(players.length).toBeGreaterThan(40);
+});
+
+test.each([
+  { address: '198.51.100.7', needs: true },
+  { address: '10.96.0.10', needs: true },
+  { address: '172.18.0.11', needs: false },
+  { address: 'fd00:172:18::200', needs: false },
+])('the client outside needs a route to $address: $needs', ({ address, needs }) => {
+  expect(needsRoute(parseIp(address))).toBe(needs);
+});

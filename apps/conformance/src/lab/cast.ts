@@ -1,0 +1,107 @@
+import { type IpAddress, type IpFamily, ipFamilyOf, parseIp, UsageError } from '@switchyard/core';
+import { endpointPods, nodeAddresses, type Scenario, secondNodeAddresses } from '@switchyard/scenarios';
+import { sequencePods } from '../cases/sequence-pods.ts';
+import type { ConformanceCase } from '../model/case.ts';
+
+/** A pod, or a node, that plays an endpoint: an echo server on every port any case wants of it. */
+export interface Player {
+  /** As its echo server says it. */
+  readonly name: string;
+  /** `node1` or `node2`. */
+  readonly node: string;
+  /** In each family of the lab; the IPv6 one shows the digits of the IPv4 one. */
+  readonly addresses: Readonly<Partial<Record<IpFamily, IpAddress>>>;
+  readonly ports: ReadonlySet<number>;
+  /** Also answers SCTP, on all ports. */
+  readonly hasSctp: boolean;
+}
+
+/** Who must be there for some cases. */
+export interface Cast {
+  readonly players: readonly Player[];
+  /** Addresses of Services that are to be node1's own as well. */
+  readonly ownAddresses: ReadonlySet<IpAddress>;
+}
+
+/** Of `sequencePods`, for TCP, UDP and SCTP. */
+const sequencePorts = [8080, 8081];
+
+interface Place {
+  readonly node: string;
+  readonly ports: Set<number>;
+  hasSctp: boolean;
+}
+
+/** The endpoints of all scenarios among these cases; `sequencePods` if any is written as a program. */
+export function castOf(cases: readonly ConformanceCase[], families: readonly IpFamily[]): Cast {
+  const scenarios = cases.flatMap((one) => (one.kind === 'scenario' ? [one.scenario] : []));
+  const places = new Map<string, Place>();
+  const place = (key: string, node: string): Place => {
+    const found = places.get(key) ?? { node, ports: new Set<number>(), hasSctp: false };
+    places.set(key, found);
+    return found;
+  };
+  for (const scenario of scenarios) {
+    const isSctp = usesSctp(scenario);
+    for (const [address, { node, ports }] of endpointPods(scenario)) {
+      const at = place(hostPartOf(address), node);
+      for (const port of ports) at.ports.add(port);
+      at.hasSctp ||= isSctp;
+    }
+  }
+  if (cases.some(({ kind }) => kind === 'sequence')) {
+    for (const address of Object.values(sequencePods)) {
+      const at = place(hostPartOf(address), address.startsWith('10.244.1.') ? 'node1' : 'node2');
+      for (const port of sequencePorts) at.ports.add(port);
+      at.hasSctp = true;
+    }
+  }
+  const players = [...places].map(([key, { node, ports, hasSctp }]) => ({
+    name: `echo-${key}`,
+    node,
+    ports,
+    hasSctp,
+    addresses: Object.fromEntries(families.map((family) => [family, addressOf(key, family)])),
+  }));
+  return { players, ownAddresses: calledByItself(scenarios) };
+}
+
+/** The two numbers that an address of the plan shows in both families: `1-5` of 10.244.1.5 and fd00:10:244:1::5; `n-11` of a node. */
+function hostPartOf(address: IpAddress): string {
+  const isV4 = ipFamilyOf(address) === 'IPv4';
+  const pod = (isV4 ? /^10\.244\.(\d+)\.(\d+)$/ : /^fd00:10:244:(\d+)::(\d+)$/).exec(address);
+  if (pod !== null) return `${pod[1]}-${pod[2]}`;
+  const node = (isV4 ? /^172\.18\.0\.(\d+)$/ : /^fd00:172:18::(\d+)$/).exec(address);
+  if (node !== null) return `n-${node[1]}`;
+  throw new UsageError(
+    'conformance.cast',
+    `${address} cannot be an endpoint in the lab: it is in no pod or node network of the plan`,
+  );
+}
+
+function addressOf(key: string, family: IpFamily): IpAddress {
+  const [net = '', host = ''] = key.split('-');
+  const isV4 = family === 'IPv4';
+  if (net === 'n') return parseIp(isV4 ? `172.18.0.${host}` : `fd00:172:18::${host}`);
+  return parseIp(isV4 ? `10.244.${net}.${host}` : `fd00:10:244:${net}::${host}`);
+}
+
+function usesSctp({ services, steps }: Scenario): boolean {
+  const put = steps.flatMap((step) => (step.kind === 'putService' ? [step.service] : []));
+  return [...services, ...put].some(({ ports }) => ports.some(({ protocol }) => protocol === 'SCTP'));
+}
+
+function calledByItself(scenarios: readonly Scenario[]): ReadonlySet<IpAddress> {
+  const flows = scenarios.flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : [])));
+  return new Set(flows.filter(({ isFromItself }) => isFromItself).map(({ to }) => to));
+}
+
+const nodeOwned: ReadonlySet<string> = new Set([
+  ...Object.values(nodeAddresses).flatMap((byName) => Object.values(byName)),
+  ...Object.values(secondNodeAddresses),
+]);
+
+/** Whether the client outside needs a route by node1 to reach it: anything but what is in the nodes' network. */
+export function needsRoute(address: IpAddress): boolean {
+  return !nodeOwned.has(address);
+}

@@ -1,0 +1,204 @@
+import { InvariantError, type IpFamily, ipFamilyOf, parseIp, tryParseIp } from '@switchyard/core';
+import { type Lab, type LabCluster, type LabNode, startCluster } from '@switchyard/lab';
+import { nodeAddresses, type Scenario, type ScenarioAgent, type ScenarioFlow } from '@switchyard/scenarios';
+import { familiesOfCell } from '../cases/families-of-cell.ts';
+import type { Bed, Dial, ScenarioMoment } from '../model/bed.ts';
+import { traceFlow } from '../trace/trace-flow.ts';
+import type { Ability, ConformanceCase, FamilyCell } from '../model/case.ts';
+import { healthPortOf, healthSeen } from './answers.ts';
+import { type Cast, castOf, type Player } from './cast.ts';
+import { ClusterFeed } from './cluster-feed.ts';
+import { dialInLab } from './lab-dial.ts';
+import { LabProxy } from './lab-proxy.ts';
+import { Marker, markerPort } from './marker.ts';
+import type { ProxyProgram } from './proxy-program.ts';
+import { Stage } from './stage.ts';
+
+/** What to build, and for what. */
+export interface LabBedOptions {
+  /** Of the lab: [a-z0-9]{1,8}, and nobody else's. */
+  readonly name: string;
+  readonly cell: FamilyCell;
+  readonly program: ProxyProgram;
+  /** The cases that are going to run: the lab gets the endpoints they need. */
+  readonly cases: readonly ConformanceCase[];
+  /** One line at each step of the start. */
+  readonly onProgress?: (text: string) => void;
+}
+
+/** Pods of workloads live ten times as fast as their manifests say. */
+const workloadTimeScale = 0.1;
+
+const abilities: readonly Ability[] = [
+  'controlProxy',
+  'configureProxy',
+  'sendFromOutside',
+  'changeNodes',
+  'holdConnections',
+  'holdSockets',
+  'load',
+  'workloads',
+  'loadBalancer',
+  'sctp',
+  'rawPackets',
+];
+
+/** Who answers the marker. */
+const markerPlayer: Player = {
+  name: 'marker',
+  node: 'node2',
+  addresses: { IPv4: parseIp('10.244.2.251'), IPv6: parseIp('fd00:10:244:2::251') },
+  ports: new Set([markerPort]),
+  hasSctp: false,
+};
+
+/**
+ * Builds a lab with an API server and controllers, the endpoints and senders that the cases need, and no proxy yet: `reset` starts
+ * it. What was built is taken down again when a step fails or `signal` aborts; later `signal` has no meaning.
+ */
+export async function openLabBed(options: LabBedOptions, signal: AbortSignal): Promise<Bed> {
+  const families = familiesOfCell(options.cell);
+  const { onProgress } = options;
+  await using stack = new AsyncDisposableStack();
+  const cluster = stack.use(
+    await startCluster(
+      {
+        name: options.name,
+        nodes: 2,
+        ipFamilies: families,
+        timeScale: workloadTimeScale,
+        hasDaemonSets: true,
+        ...(onProgress === undefined ? {} : { onProgress }),
+      },
+      signal,
+    ),
+  );
+  const { lab } = cluster;
+  const cast = castWithMarker(castOf(options.cases, families), families);
+  const stage = await Stage.build(lab, cast, signal);
+  onProgress?.(`${cast.players.length} endpoints answer`);
+  const bed = new LabBed({ options, families, cluster, stage });
+  stack.use(bed.proxy);
+  return Object.assign(bed, { owned: stack.move() });
+}
+
+function castWithMarker(cast: Cast, families: readonly IpFamily[]): Cast {
+  const addresses = Object.fromEntries(families.map((family) => [family, markerPlayer.addresses[family]]));
+  return { ...cast, players: [...cast.players, { ...markerPlayer, addresses: addresses as Player['addresses'] }] };
+}
+
+interface Parts {
+  readonly options: LabBedOptions;
+  readonly families: readonly IpFamily[];
+  readonly cluster: LabCluster;
+  readonly stage: Stage;
+}
+
+class LabBed implements Bed {
+  readonly target = 'lab';
+  readonly ipFamilies: readonly IpFamily[];
+  readonly proxyUnderTest: Bed['proxyUnderTest'];
+  readonly can: ReadonlySet<Ability> = new Set(abilities);
+  readonly proxy: LabProxy;
+  readonly lab: Lab;
+  readonly cluster: LabCluster;
+  /** Everything, in the order of construction; set by whoever built it. */
+  owned: AsyncDisposableStack | undefined;
+  readonly #program: ProxyProgram;
+  readonly #stage: Stage;
+  readonly #feed: ClusterFeed;
+
+  constructor({ options, families, cluster, stage }: Parts) {
+    const { lab } = cluster;
+    const [node] = lab.nodes;
+    if (node === undefined) throw new InvariantError('a lab of two nodes has none');
+    this.ipFamilies = families;
+    this.#program = options.program;
+    this.proxyUnderTest = options.program.about;
+    this.lab = lab;
+    this.cluster = cluster;
+    this.#stage = stage;
+    this.#feed = new ClusterFeed(cluster.server, families);
+    const place = { stage, feed: this.#feed, families, endpoint: markerPlayer.addresses };
+    const marker = new Marker(place);
+    const proxyOn = (one: LabNode, others: readonly LabProxy[]): LabProxy =>
+      new LabProxy({
+        program: options.program,
+        node: one,
+        marker,
+        folder: `${lab.folder}/proxy-${one.name}`,
+        settings: {
+          mode: options.program.about.dataplane,
+          families,
+          kubeconfig: cluster.insideKubeconfig,
+          node: one.nodeName,
+        },
+        others,
+      });
+    this.proxy = proxyOn(
+      node,
+      lab.nodes.slice(1).map((one) => proxyOn(one, [])),
+    );
+  }
+
+  stepObstacle(): undefined {
+    return undefined;
+  }
+
+  obstacle(one: ConformanceCase): string | undefined {
+    const machine = this.#program.obstacle(this.lab);
+    if (machine !== undefined) return machine;
+    if (one.families === 'dual' ? this.ipFamilies.length < 2 : !this.ipFamilies.includes(one.families)) {
+      return `the lab's cluster has only ${this.ipFamilies.join()}`;
+    }
+    if (one.kind !== 'scenario') return undefined;
+    const { agent, altitudes } = one.scenario;
+    if (!altitudes.run.includes('lab')) return altitudes.because ?? 'not for real packets';
+    return this.#program.lacks(agent);
+  }
+
+  async reset(agent: ScenarioAgent, signal: AbortSignal): Promise<void> {
+    await this.#feed.put([], signal);
+    await this.proxy.runWith(agent);
+    await this.proxy.settled(signal);
+  }
+
+  async put(
+    moments: readonly ScenarioMoment[],
+    { wait }: { readonly wait: boolean },
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.#stage.routeFromOutside(moments.flatMap(({ scenario }) => outsideAddressesOf(scenario)));
+    await this.#feed.put(moments, signal);
+    if (wait) await this.proxy.settled(signal);
+  }
+
+  async dial(_scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<Dial> {
+    return dialInLab(flow, this.#stage, signal);
+  }
+
+  async health(scenario: Scenario, check: Parameters<Bed['health']>[1], signal: AbortSignal): Promise<string> {
+    const prober = await this.#stage.proberIn(this.lab.client, signal);
+    const address = nodeAddresses[check.ipFamily]['node1'] ?? '';
+    const result = await prober.probe({ protocol: 'http', address, port: healthPortOf(scenario, check.service) });
+    return healthSeen(result, check);
+  }
+
+  async trace(scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<readonly string[]> {
+    const [node] = this.lab.nodes;
+    if (node === undefined) return [];
+    const dial = await this.dial(scenario, flow, signal);
+    const { source } = this.#stage.senderOf(flow);
+    const { to: address, port, protocol } = flow;
+    const packet = { family: ipFamilyOf(address), protocol, source: tryParseIp(source), address, port };
+    return traceFlow(node, packet, () => dial.attempts(1), signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.owned?.disposeAsync();
+  }
+}
+
+function outsideAddressesOf({ steps }: Scenario): readonly ScenarioFlow['to'][] {
+  return steps.flatMap((step) => (step.kind === 'flow' && step.flow.from === 'outside' ? [step.flow.to] : []));
+}

@@ -1,0 +1,86 @@
+import { addressAndPort, ipFamilyOf, millis, UsageError } from '@switchyard/core';
+import { type LabHost, type Prober, probeSctp, startLoad } from '@switchyard/lab';
+import { nodeAddresses, type ScenarioFlow } from '@switchyard/scenarios';
+import type { AskingSocket, Dial, Seen } from '../model/bed.ts';
+import { type AnswerContext, seenOf } from './answers.ts';
+import type { Stage } from './stage.ts';
+
+/** Attempts that are awaited follow each other so fast that none may take its time. */
+const awaitedTimeout = 100;
+
+/** A flow that is ready to be sent in a lab. */
+export async function dialInLab(flow: ScenarioFlow, stage: Stage, signal: AbortSignal): Promise<Dial> {
+  const { host, source } = stage.senderOf(flow);
+  if (flow.from === 'outside') await stage.routeFromOutside([flow.to]);
+  const prober = await stage.proberIn(host, signal);
+  const family = ipFamilyOf(flow.to);
+  const context: AnswerContext = {
+    addressesByEcho: stage.addressesByEcho,
+    isOfFamily: (address) => ipFamilyOf(address) === family,
+    source,
+    sender: flow.fromEndpoint,
+    masqueradeAddress: nodeAddresses[family]['node1'] ?? '',
+  };
+  return dialOf({ flow, host, source, prober, context, stage });
+}
+
+interface DialPlace {
+  readonly flow: ScenarioFlow;
+  readonly host: LabHost;
+  readonly source: string;
+  readonly prober: Prober;
+  readonly context: AnswerContext;
+  readonly stage: Stage;
+}
+
+function dialOf({ flow, host, source, prober, context, stage }: DialPlace): Dial {
+  const request = { address: flow.to, port: flow.port, source };
+  const protocol = flow.protocol === 'UDP' ? 'udp' : 'tcp';
+  const attempt = async (): Promise<Seen> => {
+    const sourcePort = flow.sourcePort ?? stage.freshPort(host);
+    return seenOf(await prober.probe({ protocol, ...request, sourcePort }), context);
+  };
+  const askingSocket = async (isUnconnected: boolean): Promise<AskingSocket> => {
+    if (flow.protocol !== 'UDP') {
+      throw new UsageError('conformance.dial', 'only a UDP socket can ask again and again');
+    }
+    const sourcePort = flow.sourcePort ?? stage.freshPort(host);
+    const socket = await prober.connectUdp({ protocol: 'udp', ...request, sourcePort, isUnconnected });
+    return { ask: async () => seenOf(await socket.ask(), context), close: () => socket.close() };
+  };
+  const needTcp = (what: string): void => {
+    if (flow.protocol === 'TCP') return;
+    throw new UsageError('conformance.dial', `cannot ${what} over ${flow.protocol}: only over TCP`);
+  };
+  return {
+    attempts: async (count) => {
+      if (flow.protocol === 'SCTP') {
+        const results = await stage.alone(`${host.name} ${flow.to}`, () => probeSctp(host, request, count));
+        return results.map((result) => seenOf(result, context));
+      }
+      if (flow.sourcePort === undefined) return Promise.all(Array.from({ length: count }, attempt));
+      const seen: Seen[] = [];
+      for (let left = count; left > 0; left--) seen.push(await attempt());
+      return seen;
+    },
+    hold: async () => {
+      needTcp('keep a connection open');
+      const sourcePort = flow.sourcePort ?? stage.freshPort(host);
+      const { result, connection } = await prober.open({ protocol: 'tcp', ...request, sourcePort });
+      return { seen: seenOf(result, context), connection };
+    },
+    connected: () => askingSocket(false),
+    unconnected: () => askingSocket(true),
+    load: (options) => {
+      needTcp('run a load');
+      return startLoad(host, { ...options, url: `tcp://${addressAndPort(flow.to, flow.port)}` });
+    },
+    firstAnswer: async (by, { interval, timeout }) => {
+      if (flow.protocol === 'SCTP') throw new UsageError('conformance.dial', 'cannot wait for an answer over SCTP');
+      const until = { by: stage.echoAt(by), interval, timeout };
+      const last = await prober.awaitAnswer({ protocol, ...request, timeout: awaitedTimeout }, until);
+      const seen = seenOf(last.result, context);
+      return { at: seen.kind === 'endpoint' && seen.address === by ? millis(last.at) : undefined, last: seen };
+    },
+  };
+}

@@ -1,0 +1,167 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { HostError, messageOf, millis, type Millis } from '@switchyard/core';
+import type { LabNode, LabProcess } from '@switchyard/lab';
+import { markerRounds } from '../engine/marker-rounds.ts';
+import type { ScenarioAgent } from '@switchyard/scenarios';
+import type { OwnEnd, ProxyControl, StartOptions } from '../model/bed.ts';
+import { goFirst } from './go-first.ts';
+import type { Marker } from './marker.ts';
+import type { ProxyProgram } from './proxy-program.ts';
+import { proxyConfigFile, proxyFlags, type ProxySettings } from './proxy-settings.ts';
+
+/** How long a proxy may take until it has what was written. kube-proxy's own start takes about a second. */
+const patience = 30_000;
+
+/** What the proxy of a lab node is run with. */
+export interface LabProxyOptions {
+  readonly program: ProxyProgram;
+  readonly node: LabNode;
+  readonly marker: Marker;
+  /** For its configuration file. */
+  readonly folder: string;
+  readonly settings: Omit<ProxySettings, 'agent'>;
+  /** The same program on the lab's other nodes, for cases that need it there. */
+  readonly others: readonly LabProxy[];
+}
+
+/** The proxy under test, on a lab node. */
+export class LabProxy implements ProxyControl, AsyncDisposable {
+  readonly #options: LabProxyOptions;
+  #process: LabProcess | undefined;
+  #agent: ScenarioAgent | undefined;
+  #end: number | string | undefined;
+  #hasSettled = false;
+  starts = 0;
+
+  constructor(options: LabProxyOptions) {
+    this.#options = options;
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== undefined && this.#end === undefined;
+  }
+
+  /** Makes it run with these settings; one that does already goes on. Does not wait until it has settled. */
+  async runWith(agent: ScenarioAgent): Promise<void> {
+    const isSame = JSON.stringify(agent) === JSON.stringify(this.#agent);
+    if (isSame && this.isRunning) return;
+    await this.stop();
+    this.#agent = agent;
+    await this.start();
+  }
+
+  async kill(): Promise<void> {
+    await this.#process?.stop(millis(0));
+    this.#process = undefined;
+  }
+
+  async stop(): Promise<void> {
+    await this.#process?.stop(millis(5000));
+    this.#process = undefined;
+  }
+
+  async start({ isTimed = false }: StartOptions = {}): Promise<Millis> {
+    const { program, node, folder, settings } = this.#options;
+    const agent = this.#agent;
+    if (agent === undefined) throw new HostError('conformance.proxy', 'the proxy was started before any `reset`');
+    if (this.isRunning) throw new HostError('conformance.proxy', `${program.about.name} was started while it runs`);
+    const all = { ...settings, agent };
+    await mkdir(folder, { recursive: true });
+    const config = `${folder}/kube-proxy-config.json`;
+    await writeFile(config, proxyConfigFile(all));
+    const [file, ...args] = program.command(
+      { node, config, kubeconfig: settings.kubeconfig, flags: proxyFlags(all) },
+      agent,
+    );
+    this.starts += 1;
+    this.#end = undefined;
+    const at = Number(process.hrtime.bigint()) / 1e6; // the clock that probers tell, unlike the process's own
+    const started = node.spawn(file, args, {
+      logName: 'proxy',
+      env: { XTABLES_LOCKFILE: `${folder}/.xtables.lock` }, // others on this machine are not waited for
+    });
+    if (isTimed) goFirst(started.pid);
+    this.#process = started;
+    void started.ended.then((status) => {
+      if (this.#process === started) this.#end = status;
+    });
+    return millis(at);
+  }
+
+  /** A marker that is written now and answers shows that all before has been seen. */
+  async settled(signal: AbortSignal): Promise<void> {
+    const { program, marker } = this.#options;
+    const rounds = markerRounds(program.about.dataplane);
+    for (let round = 0; round < rounds; round++) {
+      marker.write();
+      await this.#answered(signal);
+    }
+    this.#hasSettled = true;
+  }
+
+  async onOtherNodes(): Promise<AsyncDisposable> {
+    const { others } = this.#options;
+    const agent = this.#agent;
+    if (agent === undefined) throw new HostError('conformance.proxy', 'the proxy was started before any `reset`');
+    for (const other of others) await other.runWith(agent);
+    return {
+      [Symbol.asyncDispose]: async () => {
+        await Promise.all(others.map((other) => other.stop()));
+      },
+    };
+  }
+
+  async ownEnd(): Promise<OwnEnd | undefined> {
+    if (!this.#hasSettled || this.#process === undefined || this.#end === undefined) return undefined;
+    return { observed: `has ended with ${this.#end}`, log: (await this.#whyText()).split('\n') };
+  }
+
+  async logTail(lines: number): Promise<string> {
+    const file = this.#process?.logFile;
+    if (file === undefined) return '(it is not running)';
+    const text = await readFile(file, 'utf8').catch((error: unknown) => `(cannot be read: ${messageOf(error)})`);
+    return text.trim().split('\n').slice(-lines).join('\n');
+  }
+
+  /** A program in Go writes pages of stacks after the line that says why it ends. */
+  async #whyText(): Promise<string> {
+    const lines = (await this.logTail(2000)).split('\n');
+    const fatal = lines.findLastIndex((line) => /^(F\d{4} |panic: |fatal error: |Error: |error: )/.test(line));
+    if (fatal < 0) return lines.slice(-15).join('\n');
+    const told = lines.slice(fatal, fatal + 8);
+    const stacks = told.findIndex((line) => line.startsWith('goroutine '));
+    return told.slice(0, stacks < 0 ? told.length : stacks).join('\n');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #answered(signal: AbortSignal): Promise<void> {
+    const running = this.#process;
+    const { name } = this.#options.program.about;
+    if (running === undefined) throw new HostError('conformance.proxy', `${name} does not run, so nothing can settle`);
+    const over = new AbortController();
+    const timeout = AbortSignal.timeout(patience);
+    void running.ended.then((status) => {
+      if (!over.signal.aborted) over.abort(new Error(`has ended with ${status}`));
+    });
+    try {
+      await this.#options.marker.answered(AbortSignal.any([signal, over.signal, timeout]));
+    } catch (cause) {
+      if (signal.aborted) throw signal.reason;
+      if (!over.signal.aborted && !timeout.aborted) throw cause; // who asks for the marker has ended
+      const what = over.signal.aborted
+        ? messageOf(over.signal.reason)
+        : `does not show by packets, within ${patience / 1000} s, that it has what was written`;
+      const tail = await this.#whyText();
+      throw new HostError(
+        'conformance.proxy',
+        `${name} ${what}; its log ${tail.trim() === '' ? 'is empty' : `says:\n${tail}`}`,
+        { cause },
+      );
+    } finally {
+      over.abort();
+    }
+  }
+}

@@ -1,0 +1,121 @@
+import { access, constants } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ConfigError, type DataplaneMode } from '@switchyard/core';
+import { type Lab, type LabNode, proxyModeFlags } from '@switchyard/lab';
+import type { ScenarioAgent } from '@switchyard/scenarios';
+import type { ProxyUnderTest } from '../model/report-file.ts';
+
+/** What a proxy's command line is made from. */
+export interface ProxyPlace {
+  readonly node: LabNode;
+  readonly kubeconfig: string;
+  /** A KubeProxyConfiguration file. */
+  readonly config: string;
+  /** The same as flags. */
+  readonly flags: readonly string[];
+}
+
+/** A proxy that can be started in a lab node. */
+export interface ProxyProgram {
+  readonly about: ProxyUnderTest;
+  /** Why it cannot run with these settings; undefined: it can. */
+  lacks(agent: ScenarioAgent): string | undefined;
+  /** Why it cannot run in this lab, in words; undefined: it can. */
+  obstacle(lab: Lab): string | undefined;
+  command(place: ProxyPlace, agent: ScenarioAgent): readonly [string, ...string[]];
+}
+
+/** Names of our own backends, as `--backend` takes them. */
+export const backendNames = ['nftables', 'iptables-nft', 'iptables-legacy', 'ebpf-tc', 'ebpf-nftables'] as const;
+/** One of our own. */
+export type BackendName = (typeof backendNames)[number];
+
+const ownProgram = fileURLToPath(new URL('../../../node-agent/bin/switchyard-agent', import.meta.url));
+
+interface OwnBackend {
+  readonly dataplane: DataplaneMode;
+  readonly flags: readonly string[];
+}
+
+const backends: Readonly<Record<BackendName, OwnBackend>> = {
+  nftables: { dataplane: 'nftables', flags: [] },
+  'iptables-nft': { dataplane: 'iptables', flags: ['--switchyard-iptables-variant=nft'] },
+  'iptables-legacy': { dataplane: 'iptables', flags: ['--switchyard-iptables-variant=legacy'] },
+  'ebpf-tc': { dataplane: 'ebpf', flags: ['--switchyard-ebpf-north-south=tc'] },
+  'ebpf-nftables': { dataplane: 'ebpf', flags: ['--switchyard-ebpf-north-south=nftables'] },
+};
+
+/** Our own agent in one of its modes. Rejects with `ConfigError` unless it is built. */
+export async function ownProxy(name: BackendName): Promise<ProxyProgram> {
+  const isThere = await access(ownProgram, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  if (!isThere) throw new ConfigError('conformance.agent', `there is no agent at ${ownProgram}; build it: ./dev build`);
+  const { dataplane, flags: own } = backends[name];
+  return {
+    about: { name, dataplane, command: undefined },
+    lacks: () => undefined,
+    obstacle: ({ nodes, limitations }) =>
+      dataplane !== 'ebpf' ||
+      nodes.every(({ cgroupPath, bpffsPath }) => cgroupPath !== undefined && bpffsPath !== undefined)
+        ? undefined
+        : limitations.join('; ') || 'the lab has no cgroup v2 or BPF file system of its own',
+    command: ({ node, flags }, agent) => [
+      ownProgram,
+      ...flags,
+      ...proxyModeFlags(node, dataplane),
+      ...own,
+      '--logging-format=json',
+      `--switchyard-terminating-fallback=${agent.terminatingFallback}`,
+      '-v=4',
+    ],
+  };
+}
+
+/** What `--proxy-cmd` and its companions say. */
+export interface ForeignOptions {
+  readonly command: string;
+  /** Undefined: the base name of the command's program. */
+  readonly name: string | undefined;
+  readonly dataplane: DataplaneMode;
+}
+
+/** What `--proxy-cmd` may have in braces. */
+const placeholders = ['kubeconfig', 'config', 'flags', 'node', 'mode'] as const;
+type Placeholder = (typeof placeholders)[number];
+/** A word in braces; what is `${word}` is the shell's. */
+const bracedWord = /(?<!\$)\{(\w+)\}/g;
+
+/** Any other proxy, run by a shell that becomes it. Throws `ConfigError` for a command that is empty or has unknown words in braces. */
+export function foreignProxy({ command, name, dataplane }: ForeignOptions): ProxyProgram {
+  if (command.trim() === '')
+    throw new ConfigError('conformance.proxy-cmd', '--proxy-cmd is empty: say how to run the proxy');
+  const unknown = [...command.matchAll(bracedWord)].find(([, word]) => !placeholders.some((one) => one === word));
+  if (unknown !== undefined) {
+    const known = placeholders.map((word) => `{${word}}`).join(' ');
+    throw new ConfigError('conformance.proxy-cmd', `--proxy-cmd has ${unknown[0]}, and only ${known} are filled in`);
+  }
+  const first = command.trim().split(/\s+/)[0] ?? '';
+  return {
+    about: { name: name ?? basename(first), dataplane, command },
+    lacks: ({ terminatingFallback }) =>
+      terminatingFallback === 'off' ? 'only Switchyard can switch the terminating fallback off' : undefined,
+    obstacle: () => undefined,
+    command: ({ node, kubeconfig, config, flags }) => {
+      const values: Readonly<Record<Placeholder, string>> = {
+        kubeconfig: quoted(kubeconfig),
+        config: quoted(config),
+        flags: flags.map(quoted).join(' '),
+        node: quoted(node.nodeName),
+        mode: dataplane,
+      };
+      return ['sh', '-c', `exec ${command.replace(bracedWord, (_, word: Placeholder) => values[word])}`];
+    },
+  };
+}
+
+function quoted(text: string): string {
+  return /^[\w@%+=:,./[\]-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

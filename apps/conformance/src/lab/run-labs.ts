@@ -1,0 +1,97 @@
+import type { ConformanceCase, FamilyCell } from '../model/case.ts';
+import type { OnProgress } from '../model/progress.ts';
+import type { RunReport } from '../model/report-file.ts';
+import { Gate } from '../engine/gate.ts';
+import { plannedRuns, runProxy } from '../engine/run-proxy.ts';
+import { placesForMeasuring } from '../engine/run-round.ts';
+import { openLabBed } from './lab-bed.ts';
+import type { ProxyProgram } from './proxy-program.ts';
+
+/** One proxy in labs with these families. */
+export interface LabRun {
+  readonly program: ProxyProgram;
+  readonly cell: FamilyCell;
+  readonly cases: readonly ConformanceCase[];
+  /** That share the cases. */
+  readonly labs: number;
+}
+
+/** What to run, and how much side by side. */
+export interface LabRunsOptions {
+  readonly runs: readonly LabRun[];
+  /** Of lab names; two letters follow. At most six of a-z and 0-9. */
+  readonly labName: string;
+  /** Labs that stand at the same time. */
+  readonly jobs: number;
+  readonly seed: number;
+  readonly rounds: number;
+  /** No further case is begun after the first that fails. */
+  readonly isFailFast: boolean;
+  readonly onProgress: OnProgress;
+}
+
+const letters = 'abcdefghijklmnopqrstuvwxyz';
+
+/** Runs everything in labs of its own, which are gone when this resolves or rejects. Reports in the order of `runs`, then of rounds. */
+export async function runLabs(options: LabRunsOptions, signal: AbortSignal): Promise<readonly RunReport[]> {
+  const { runs, jobs, rounds, onProgress } = options;
+  const about = runs.map(({ program, cell, cases }) => ({ proxy: program.about, cell, cases }));
+  onProgress({ kind: 'planned', runs: plannedRuns(about, rounds) });
+  const labs = new Gate(jobs);
+  const measuring = new Gate(placesForMeasuring);
+  const broken = new AbortController();
+  const either = AbortSignal.any([signal, broken.signal]);
+  let hasFailed = false;
+  const shared = {
+    ...options,
+    measuring,
+    onFailure: () => (hasFailed = true),
+    isOver: () => options.isFailFast && hasFailed,
+  };
+  const ended = await Promise.allSettled(
+    runs.map((run, index) =>
+      labs.run(
+        run.labs,
+        async () => {
+          return runLab(run, { ...shared, index }, either).catch((error: unknown) => {
+            broken.abort(error);
+            throw error;
+          });
+        },
+        either,
+      ),
+    ),
+  );
+  return ended.flatMap((one) => {
+    if (one.status === 'rejected') throw one.reason;
+    return one.value;
+  });
+}
+
+interface Shared extends LabRunsOptions {
+  readonly index: number;
+  readonly measuring: Gate;
+  readonly onFailure: () => void;
+  readonly isOver: () => boolean;
+}
+
+async function runLab(run: LabRun, shared: Shared, signal: AbortSignal): Promise<readonly RunReport[]> {
+  const { program, cell, cases } = run;
+  const { labName, index, onProgress } = shared;
+  const labs = Math.max(1, Math.min(run.labs, shared.jobs, cases.length, letters.length));
+  return runProxy(
+    {
+      ...shared,
+      target: 'lab',
+      proxy: program.about,
+      cell,
+      cases,
+      laneNames: Array.from({ length: labs }, (_, lane) => `${labName}${letters[index % 26]}${letters[lane]}`),
+      openBed: (name, inner) => {
+        const tell = (text: string): void => onProgress({ kind: 'lane', lane: name, text });
+        return openLabBed({ name, cell, program, cases, onProgress: tell }, inner);
+      },
+    },
+    signal,
+  );
+}

@@ -1,0 +1,216 @@
+import {
+  HostError,
+  type IpAddress,
+  type IpFamily,
+  ipFamilies,
+  ipFamilyOf,
+  millis,
+  systemClock,
+} from '@switchyard/core';
+import {
+  createProber,
+  type Lab,
+  type LabHost,
+  type LabNode,
+  type LabPod,
+  type Prober,
+  startEchoServer,
+  startSctpServers,
+} from '@switchyard/lab';
+import { clientPodAddresses, clientPodBridge, type ScenarioFlow, secondNodeAddresses } from '@switchyard/scenarios';
+import { type Cast, needsRoute, type Player } from './cast.ts';
+
+/** Below the kernel's own choice, and where nobody listens. */
+const [firstPort, lastPort] = [12_000, 29_999];
+
+/**
+ * Who sends and who answers in a lab: an echo server at every address that is an endpoint of any case, on all its ports, and
+ * probers where flows come from: the client outside, node1, a pod of node1 that is nobody's endpoint, and endpoints.
+ */
+export class Stage {
+  readonly #lab: Lab;
+  readonly #node1: LabNode;
+  /** Addresses of each echo server by the name it gives. */
+  readonly addressesByEcho: Map<string, readonly IpAddress[]> = new Map();
+  readonly #hostsByAddress = new Map<IpAddress, LabHost>();
+  readonly #probers = new Map<LabHost, Promise<Prober>>();
+  readonly #nextPorts = new Map<LabHost, number>();
+  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #routed = new Set<IpAddress>();
+  #clientPod: LabPod | undefined;
+
+  private constructor(lab: Lab) {
+    this.#lab = lab;
+    const [node1] = lab.nodes;
+    if (node1 === undefined) throw new HostError('conformance.lab', `lab ${lab.name} has no node`);
+    this.#node1 = node1;
+  }
+
+  /** Adds everything to a lab that has nothing of it yet. */
+  static async build(lab: Lab, cast: Cast, signal: AbortSignal): Promise<Stage> {
+    const stage = new Stage(lab);
+    for (const player of cast.players) await stage.#addPlayer(player, signal);
+    await stage.#addSenders(cast.ownAddresses, signal);
+    await stage.#playersAnswer(cast.players, signal);
+    return stage;
+  }
+
+  /** The pod of node1 that is nobody's endpoint. */
+  get clientPod(): LabPod {
+    if (this.#clientPod === undefined) throw new HostError('conformance.lab', 'the lab has no client pod yet');
+    return this.#clientPod;
+  }
+
+  /** Where a flow starts, and the address it is sent from. */
+  senderOf(flow: ScenarioFlow): { readonly host: LabHost; readonly source: string } {
+    const family = ipFamilyOf(flow.to);
+    const host = this.#senderHost(flow);
+    if (flow.isFromItself || flow.to === '127.0.0.1' || flow.to === '::1') return { host, source: flow.to };
+    // What leaves from node1's second address shows whether it was masqueraded, because that means the first.
+    return { host, source: flow.from === 'node' ? secondNodeAddresses[family] : (host.addresses[family] ?? '') };
+  }
+
+  /** The name that the echo server at this address gives. */
+  echoAt(address: IpAddress): string {
+    const found = [...this.addressesByEcho].find(([, addresses]) => addresses.includes(address));
+    if (found === undefined) throw new HostError('conformance.cast', `nobody in the lab answers at ${address}`);
+    return found[0];
+  }
+
+  /**
+   * A port that no attempt from this host has had. The kernel's choice would, now and then, repeat one, and the packet would
+   * follow the connection tracking entry of an earlier state.
+   */
+  freshPort(host: LabHost): number {
+    const port = this.#nextPorts.get(host) ?? firstPort;
+    this.#nextPorts.set(host, port < lastPort ? port + 1 : firstPort);
+    return port;
+  }
+
+  /**
+   * One at a time for each key. SCTP senders are raw sockets, which get the ICMP errors of all others with the same two addresses,
+   * whatever the port.
+   */
+  async alone<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#turns.get(key) ?? Promise.resolve();
+    const mine = before.then(work, work);
+    this.#turns.set(key, mine);
+    return mine;
+  }
+
+  async proberIn(host: LabHost, signal: AbortSignal): Promise<Prober> {
+    const known = this.#probers.get(host);
+    if (known !== undefined) return known;
+    const prober = createProber(host, signal);
+    this.#probers.set(host, prober);
+    prober.catch(() => this.#probers.delete(host)); // told to whoever asked; the next may be luckier
+    return prober;
+  }
+
+  /** Makes the client outside send packets for these addresses to node1, as a load balancer would. */
+  async routeFromOutside(addresses: readonly IpAddress[]): Promise<void> {
+    const missing = addresses.filter((address) => needsRoute(address) && !this.#routed.has(address));
+    if (missing.length === 0) return;
+    for (const address of missing) this.#routed.add(address);
+    await this.#lab.routeToNode(missing, this.#node1);
+  }
+
+  #senderHost(flow: ScenarioFlow): LabHost {
+    if (flow.fromEndpoint === undefined) {
+      return { outside: this.#lab.client, node: this.#node1, pod: this.clientPod }[flow.from];
+    }
+    const host = this.#hostsByAddress.get(flow.fromEndpoint);
+    if (host === undefined) {
+      throw new HostError('conformance.cast', `nobody in the lab can send from ${flow.fromEndpoint}`);
+    }
+    return host;
+  }
+
+  async #addPlayer(player: Player, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted(); // there may be fifty
+    const { name, addresses, ports } = player;
+    const node = this.#lab.nodes.find((one) => one.name === player.node);
+    if (node === undefined) throw new HostError('conformance.cast', `the lab has no ${player.node} for ${name}`);
+    const [first] = this.#lab.ipFamilies;
+    const onNode = this.#lab.nodes.find((one) => first !== undefined && one.addresses[first] === addresses[first]);
+    const host = onNode ?? (await this.#lab.addPod(node, name, addresses));
+    startEchoServer(host, { pod: name, node: node.name, tcp: [...ports], udp: [...ports] });
+    if (player.hasSctp) await startSctpServers(host, name, signal);
+    const all = Object.values(addresses);
+    this.addressesByEcho.set(name, all);
+    for (const one of all) this.#hostsByAddress.set(one, host);
+  }
+
+  async #addSenders(ownAddresses: ReadonlySet<IpAddress>, signal: AbortSignal): Promise<void> {
+    const { ipFamilies: families } = this.#lab;
+    const own = [...families.map((family) => secondNodeAddresses[family]), ...ownAddresses];
+    for (const address of own) {
+      signal.throwIfAborted();
+      await addBehindOthers(this.#node1, address);
+    }
+    const addresses = Object.fromEntries(families.map((family) => [family, clientPodAddresses[family]]));
+    this.#clientPod = await this.#lab.addPod(this.#node1, 'client-pod', addresses);
+    await putBehindBridge(this.#clientPod);
+    const hosts: readonly LabHost[] = [this.#lab.client, this.#node1, this.#clientPod];
+    await Promise.all(hosts.map((host) => this.proberIn(host, signal)));
+  }
+
+  /** Servers start at their own pace. */
+  async #playersAnswer(players: readonly Player[], signal: AbortSignal): Promise<void> {
+    const prober = await this.proberIn(this.clientPod, signal);
+    const until = systemClock.monotonic() + 30_000;
+    for (const { addresses, ports, name } of players) {
+      const [address = ''] = Object.values(addresses);
+      for (const protocol of ['tcp', 'udp'] as const) {
+        for (;;) {
+          const result = await prober.probe({ protocol, address, port: Math.max(...ports), timeout: 500 });
+          if (result.status === 'answered') break;
+          if (systemClock.monotonic() > until) {
+            throw new HostError(
+              'conformance.cast',
+              `the echo server ${name} at ${address} does not answer ${protocol}`,
+            );
+          }
+          await systemClock.sleep(millis(50), signal);
+        }
+      }
+    }
+  }
+}
+
+/** An address of a node that is never the one to masquerade with: not the first on its interface. */
+async function addBehindOthers(node: LabNode, address: string): Promise<void> {
+  const lengthAndFlags = address.includes(':') ? '/128 nodad preferred_lft 0' : '/32';
+  const added = await node.run('sh', ['-c', `ip addr add ${address}${lengthAndFlags} dev eth0`]);
+  if (added.exitCode === 0) return;
+  throw new HostError('conformance.lab', `cannot add ${address} to ${node.name}: ${added.stderr.trim()}`);
+}
+
+/** As with a bridge plug-in: what the pod sends comes in by the bridge, not by the pod's own cable. */
+async function putBehindBridge({ node, addresses }: LabPod): Promise<void> {
+  const families = ipFamilies.filter((family) => addresses[family] !== undefined);
+  const [first] = families;
+  const hasV6 = families.includes('IPv6');
+  const known = first === 'IPv4' ? `-4 route show ${addresses.IPv4}/32` : `-6 route show ${addresses.IPv6}/128`;
+  const script = [
+    'set -e',
+    `cable=$(ip ${known} | sed 's/.* dev \\([^ ]*\\).*/\\1/')`,
+    `ip link add dev ${clientPodBridge} type bridge stp_state 0 forward_delay 0 mcast_snooping 0`,
+    ...(hasV6 ? [`ip -6 addr add fe80::1/64 dev ${clientPodBridge} nodad`] : []),
+    `ip link set ${clientPodBridge} up`,
+    ...(hasV6 ? ['ip -6 addr del fe80::1/64 dev "$cable"'] : []),
+    `ip link set dev "$cable" master ${clientPodBridge}`,
+    ...families.map((family) => moveRoute(family, addresses[family] ?? '', node.addresses[family] ?? '')),
+  ];
+  const done = await node.run('sh', ['-c', script.join('\n')]);
+  if (done.exitCode === 0) return;
+  throw new HostError('conformance.lab', `cannot put the client pod behind ${clientPodBridge}: ${done.stderr.trim()}`);
+}
+
+function moveRoute(family: IpFamily, address: string, source: string): string {
+  if (family === 'IPv4') return `ip -4 route replace ${address}/32 dev ${clientPodBridge} src ${source}`;
+  return [
+    `ip -6 route del ${address}/128 dev "$cable"`,
+    `ip -6 route add ${address}/128 dev ${clientPodBridge} src ${source}`,
+  ].join('\n');
+}

@@ -1,0 +1,110 @@
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { assertNever, ConfigError, DataplaneError, messageOf, systemClock, UsageError } from '@switchyard/core';
+import { catalogue } from './cases/catalogue.ts';
+import { type Config, hasColours, readConfig, type RunConfig, usage } from './config.ts';
+import { listCases } from './cases/list.ts';
+import { chooseCases } from './engine/choose-cases.ts';
+import { diffCommand, failuresDetailed, reportCommand, type ReportIo, writeReports } from './report/commands.ts';
+import { exitStatusOf } from './report/exit-status.ts';
+import { ProgressView } from './report/progress-view.ts';
+import { textSummary } from './report/text-summary.ts';
+import { cleanUp } from './run-cluster.ts';
+import { runCommand } from './run-command.ts';
+
+const colours = hasColours(process.stdout);
+const io: ReportIo = {
+  readText: (file) => readFile(file, 'utf8'),
+  writeText: (file, text) => writeFile(file, text),
+  print: (text) => process.stdout.write(text),
+  colours,
+};
+
+async function run(config: RunConfig, signal: AbortSignal): Promise<void> {
+  if (config.target === 'lab' && process.getuid?.() !== 0) {
+    throw new ConfigError('conformance.root', 'the lab makes network namespaces and needs root; run this with sudo');
+  }
+  for (const file of Object.values(config.output)) if (file !== undefined) checkWritable(file);
+  const view = new ProgressView({
+    write: (text) => process.stderr.write(text),
+    width: () => (process.stderr.isTTY ? process.stderr.columns : undefined),
+    isVerbose: config.isVerbose,
+    colours: hasColours(process.stderr),
+    clock: systemClock,
+  });
+  let report;
+  try {
+    if (config.cluster.isCleanUp) {
+      const gone = await cleanUp(config, view.onEvent, signal);
+      return io.print(`${gone.length === 0 ? 'nothing was left' : `removed ${gone.join(', ')}`}\n`);
+    }
+    report = await runCommand(config, view.onEvent, signal);
+  } finally {
+    await view[Symbol.asyncDispose]();
+  }
+  io.print(textSummary(report, { colours, detailed: failuresDetailed }));
+  await writeReports(report, config.output, io);
+  process.exitCode = exitStatusOf(report);
+}
+
+/** A whole run is too long to learn that its results cannot be written. */
+function checkWritable(file: string): void {
+  const isNew = !existsSync(file);
+  try {
+    closeSync(openSync(file, 'a'));
+    if (isNew) rmSync(file);
+  } catch (cause) {
+    throw new ConfigError('conformance.output', `cannot write ${resolve(file)}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+async function execute(config: Config, signal: AbortSignal): Promise<void> {
+  switch (config.kind) {
+    case 'help':
+      return console.log(usage);
+    case 'run':
+      return run(config, signal);
+    case 'list':
+      return io.print(listCases(chooseCases(catalogue({ ...config, cell: config.cell ?? 'dual' }), config), config));
+    case 'diff':
+      process.exitCode = await diffCommand(config.args, io);
+      return;
+    case 'report':
+      process.exitCode = await reportCommand(config.args, io);
+      return;
+    default:
+      return assertNever(config);
+  }
+}
+
+/** An error, or all that came together when something could not be taken down after another error; the first of them first. */
+function apart(error: unknown): readonly unknown[] {
+  if (!(error instanceof SuppressedError)) return [error];
+  const { suppressed, error: later } = error as { readonly suppressed: unknown; readonly error: unknown };
+  return [...apart(suppressed), ...apart(later)];
+}
+
+function wordsOf(error: unknown): string {
+  const isOurs = error instanceof DataplaneError || error === stop.signal.reason;
+  return isOurs || !(error instanceof Error) ? messageOf(error) : (error.stack ?? error.message);
+}
+
+const stop = new AbortController();
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(name, () => {
+    console.error(`switchyard-conformance: ${name}: cleaning up, which takes a moment`);
+    stop.abort(new Error(`stopped by ${name}`));
+  });
+}
+// Whoever reads has enough, as head(1) does, or the terminal is gone: no crash, for labs are to be taken down.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (cause) => stop.abort(new Error(`nobody reads the output any more: ${cause.message}`, { cause })));
+}
+try {
+  await execute(readConfig(process.argv.slice(2)), stop.signal);
+} catch (error) {
+  for (const one of apart(error)) console.error(`switchyard-conformance: ${wordsOf(one)}`);
+  const isUsage = error instanceof ConfigError || error instanceof UsageError;
+  process.exitCode = isUsage ? 2 : 3;
+}

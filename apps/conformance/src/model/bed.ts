@@ -1,0 +1,147 @@
+import type { IpAddress, IpFamily, Millis } from '@switchyard/core';
+import type { Lab, LabCluster, LoadOptions, LoadRun, ProbeConnection } from '@switchyard/lab';
+import type {
+  Scenario,
+  ScenarioAgent,
+  ScenarioFlow,
+  ScenarioHealthCheck,
+  ScenarioState,
+  ScenarioStep,
+} from '@switchyard/scenarios';
+import type { Ability, ConformanceCase } from './case.ts';
+import type { ProxyUnderTest, Target } from './report-file.ts';
+
+/** A state of one scenario, to be put into the cluster. */
+export interface ScenarioMoment {
+  readonly scenario: Scenario;
+  readonly state: ScenarioState;
+}
+
+/** One answer to one packet, in the addresses of the scenario. */
+export type Seen =
+  | {
+      readonly kind: 'endpoint';
+      readonly address: IpAddress;
+      readonly port: number;
+      readonly isMasqueraded: boolean;
+      /** The endpoint that answered is the one that sent (hairpin). */
+      readonly isSender: boolean;
+    }
+  /** RST or ICMP port unreachable. */
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'timeout' }
+  /** What fits no expectation, in words. */
+  | { readonly kind: 'other'; readonly text: string };
+
+/** How an endpoint's first answer was waited for. Times are CLOCK_MONOTONIC, shared by all processes of a machine. */
+export interface FirstAnswer {
+  /** Undefined: it never answered in time. */
+  readonly at: Millis | undefined;
+  /** The last thing seen. */
+  readonly last: Seen;
+}
+
+/** A UDP socket of a sender, which asks again and again. */
+export interface AskingSocket {
+  ask(): Promise<Seen>;
+  close(): Promise<void>;
+}
+
+/** A flow of a scenario, ready to be sent: from where, to which real address. */
+export interface Dial {
+  /** Attempts side by side, each from a fresh source port, unless the flow names one: then one after the other. */
+  attempts(count: number): Promise<readonly Seen[]>;
+  /** Opens a TCP connection and keeps it. Needs `holdConnections`; TCP only. `connection` is undefined unless an endpoint answered. */
+  hold(): Promise<{ readonly seen: Seen; readonly connection: ProbeConnection | undefined }>;
+  /**
+   * A UDP socket that is connected once and asks again and again. Needs `holdSockets`, and is undefined on a bed that cannot; UDP
+   * only. One that its kernel took away says so each time.
+   */
+  readonly connected?: () => Promise<AskingSocket>;
+  /** The same with a socket that names the address with each datagram, and hears nobody else: a refusal may be silence to it. */
+  readonly unconnected?: () => Promise<AskingSocket>;
+  /** Open loop: a new connection and an HTTP GET per request. Needs `load`; TCP only. */
+  load(options: Omit<LoadOptions, 'url'>): LoadRun;
+  /** Attempts every `interval` until this endpoint answers; timed where the packets are sent. TCP and UDP. */
+  firstAnswer(by: IpAddress, wait: { readonly interval: Millis; readonly timeout: Millis }): Promise<FirstAnswer>;
+}
+
+/** How to start a proxy. */
+export interface StartOptions {
+  /**
+   * Its start is measured: as long as it runs it goes before whatever else wants the machine's processors, so that the time is its own
+   * and a busy machine gives the same verdict as an idle one. Default false.
+   */
+  readonly isTimed?: boolean;
+}
+
+/** A proxy's end that nobody had asked for. */
+export interface OwnEnd {
+  /** `has ended with 2`. */
+  readonly observed: string;
+  /** The lines of its log that say why. */
+  readonly log: readonly string[];
+}
+
+/** The proxy under test on the node under test. Needs `controlProxy`. */
+export interface ProxyControl {
+  /** How often it was started in this bed. */
+  readonly starts: number;
+  readonly isRunning: boolean;
+  /** SIGKILL; resolves when it is gone. What it left in the kernel stays. */
+  kill(): Promise<void>;
+  /** SIGTERM, SIGKILL after five seconds; resolves when it is gone. */
+  stop(): Promise<void>;
+  /** Starts it with the settings of the last `reset`. Resolves at once, with the CLOCK_MONOTONIC time of its exec. */
+  start(options?: StartOptions): Promise<Millis>;
+  /** Resolves when packets show that it has all that was put. Rejects with the end of its log when it ends or is too slow. */
+  settled(signal: AbortSignal): Promise<void>;
+  /**
+   * Runs it on all other nodes of the lab too, with the settings of the last `reset`; resolves when they are started. Disposing
+   * stops those, and leaves in their kernels what they wrote.
+   */
+  onOtherNodes(): Promise<AsyncDisposable>;
+  /** Undefined: it runs, was stopped or killed, or has never settled in this bed, which is not known to be its fault. */
+  ownEnd(): Promise<OwnEnd | undefined>;
+  /** The end of its log. */
+  logTail(lines: number): Promise<string>;
+}
+
+/**
+ * Where cases run: a cluster whose node1 has the proxy under test, echo servers that play endpoints, and senders of
+ * every source class. One case (or batch) at a time.
+ */
+export interface Bed extends AsyncDisposable {
+  readonly target: Target;
+  readonly ipFamilies: readonly IpFamily[];
+  readonly proxyUnderTest: ProxyUnderTest;
+  readonly can: ReadonlySet<Ability>;
+  /** Undefined unless the bed `can` control it. */
+  readonly proxy: ProxyControl | undefined;
+  /** The lab beneath, for sequences that look at it directly; undefined on a cluster. */
+  readonly lab: Lab | undefined;
+  /** The lab's API server and controllers; undefined on a cluster. */
+  readonly cluster: LabCluster | undefined;
+  /** Why this bed cannot run a case, beyond what the case's `needs` say; undefined: it can. */
+  obstacle(one: ConformanceCase): string | undefined;
+  /**
+   * Why this bed cannot do one step of a scenario; undefined: it can. Such steps are left out and told with the result; what the others
+   * need is then asked of `can`.
+   */
+  stepObstacle(scenario: Scenario, step: ScenarioStep): string | undefined;
+  /** An empty cluster, and a proxy with these settings that has noticed. */
+  reset(agent: ScenarioAgent, signal: AbortSignal): Promise<void>;
+  /**
+   * Makes the cluster hold exactly this, by the difference to what it holds, and waits until packets show that the proxy has it;
+   * `wait: false` (for a proxy that does not run) only writes.
+   */
+  put(moments: readonly ScenarioMoment[], options: { readonly wait: boolean }, signal: AbortSignal): Promise<void>;
+  dial(scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<Dial>;
+  /** What a healthCheckNodePort answers now, as `healthText` says it. */
+  health(scenario: Scenario, check: ScenarioHealthCheck, signal: AbortSignal): Promise<string>;
+  /**
+   * Sends this flow once more with its packet followed through the kernel; one line per station (hook, rule, verdict, conntrack).
+   * One line that says why where the bed cannot.
+   */
+  trace(scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<readonly string[]>;
+}

@@ -1,0 +1,79 @@
+import type { DataplaneMode, IpFamily } from '@switchyard/core';
+import type { Scenario } from '@switchyard/scenarios';
+import type { Bed } from './bed.ts';
+import type { CaseRecorder } from './recorder.ts';
+
+/** Which families the cluster under test has: one, or both (then Services of one family and of both are tried). */
+export type FamilyCell = 'ipv4' | 'ipv6' | 'dual';
+
+/** What a case needs of the bed beyond putting objects and sending packets. A bed says what it `can`. */
+export type Ability =
+  /** Kill, stop and start the proxy under test. */
+  | 'controlProxy'
+  /** Start the proxy with other flags or another configuration file. */
+  | 'configureProxy'
+  /** Send from outside the cluster to any address, as through a load balancer. */
+  | 'sendFromOutside'
+  /** Change the addresses that a Node object names. */
+  | 'changeNodes'
+  /** Keep a TCP connection open. */
+  | 'holdConnections'
+  /** Keep a connected UDP socket. */
+  | 'holdSockets'
+  /** An open loop of requests at a steady rate. */
+  | 'load'
+  /** Deployments and DaemonSets whose pods start, become ready and end. */
+  | 'workloads'
+  /** A load balancer controller serves Services of type LoadBalancer, or a case can start one in the lab. */
+  | 'loadBalancer'
+  | 'sctp'
+  /** Pods of the case's own, which send packets made by hand. */
+  | 'rawPackets';
+
+/** What is known of a case before it runs. */
+export interface CaseInfo {
+  /**
+   * Stable: `scenario/etp-local/ipv4`, `matrix/nodePort/Local/ready-remote-only/ipv6`, `sequence/agent-down/ipv4`,
+   * `rollout/deployment/Local/ipv4`. Lower case but for words of the API; `--case` globs match it, `*` stops at a slash, `**` does not.
+   */
+  readonly id: string;
+  /** One sentence: what must be so. */
+  readonly title: string;
+  /** The KEP, API field or kube-proxy behaviour it checks, in words with a number or a name. */
+  readonly why: string;
+  /** For example `scenario`, `matrix`, `sequence`, `rollout`, `smoke`, `slow`, `udp`, `terminating`. The first is the kind. */
+  readonly tags: readonly string[];
+  /** In which clusters it can run: those that have this family, or both. */
+  readonly families: IpFamily | 'dual';
+  readonly needs: readonly Ability[];
+  /** Why it is not for this dataplane, in words; undefined: it is. A skip with this reason. */
+  readonly notFor: string | undefined;
+}
+
+/** A case that is a scenario file, or generated as one: the same runner for all. */
+export interface ScenarioCase extends CaseInfo {
+  readonly kind: 'scenario';
+  readonly scenario: Scenario;
+  /**
+   * Cases with the same batch and the same agent settings change nothing while they run, and share no address, port or
+   * name: they may be put into the cluster together and looked at together.
+   */
+  readonly batch: string | undefined;
+}
+
+/** A case written as a program over the bed. */
+export interface SequenceCase extends CaseInfo {
+  readonly kind: 'sequence';
+  /** Records checks. Rejects when the bed failed (a lab error), not when the proxy did. */
+  run(bed: Bed, record: CaseRecorder, signal: AbortSignal): Promise<void>;
+}
+
+/** Something to check of a Service proxy. */
+export type ConformanceCase = ScenarioCase | SequenceCase;
+
+/** What decides which cases there are. */
+export interface CatalogueOptions {
+  /** Whose answers are expected where kube-proxy's modes differ. */
+  readonly dataplane: DataplaneMode;
+  readonly cell: FamilyCell;
+}

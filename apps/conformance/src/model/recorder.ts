@@ -1,0 +1,18 @@
+import type { Scenario, ScenarioFlow } from '@switchyard/scenarios';
+import type { CheckResult, RolloutTimeline } from './report-file.ts';
+
+/** Where a flow stands, so that a failure can be explained at altitude 1 (the oracle) and 3 (the kernel). */
+export interface FlowAt {
+  readonly scenario: Scenario;
+  readonly flow: ScenarioFlow;
+}
+
+/** Takes down what a case saw, in order. */
+export interface CaseRecorder {
+  /** The verdict is `expected === observed`, unless `isAsExpected` is given (limits: "under 0.61 s"). */
+  check(check: Omit<CheckResult, 'isAsExpected' | 'path'> & { readonly isAsExpected?: boolean }, at?: FlowAt): void;
+  /** A rolling update's picture and figures. */
+  rollout(timeline: RolloutTimeline): void;
+  /** One line of live progress. */
+  progress(text: string): void;
+}

@@ -1,0 +1,102 @@
+import type { DataplaneMode, IpFamily, LossCause, Millis } from '@switchyard/core';
+import type { FamilyCell } from './case.ts';
+
+/** Where packets were sent. */
+export type Target = 'lab' | 'cluster';
+
+/** What ran on the node under test. */
+export interface ProxyUnderTest {
+  /** `nftables`, `iptables-nft`, `ebpf-tc`, ... for ours; `--proxy-name` or the program's base name for others. Column head of the matrix. */
+  readonly name: string;
+  /** Whose answers are expected where kube-proxy's modes differ. */
+  readonly dataplane: DataplaneMode;
+  /** As `--proxy-cmd` gave it, placeholders unfilled; undefined for a cluster's own. */
+  readonly command: string | undefined;
+}
+
+/** What one look showed. */
+export interface CheckResult {
+  /** Stable within its case: `outside/tcp`, `line 23`, `first answer after the start`. `diff` compares checks of equal case and id. */
+  readonly id: string;
+  /** What was done: `outside to 198.51.100.7:80/TCP`. */
+  readonly what: string;
+  readonly expected: string;
+  /** Also recorded when it is as expected: `diff` compares proxies by it. */
+  readonly observed: string;
+  readonly isAsExpected: boolean;
+  readonly because: readonly string[];
+  /** Only of failures. */
+  readonly path: readonly PathAltitude[];
+}
+
+/** The packet's path at one altitude: 1 by the oracle, 3 by the kernel. One line that says why where it was not followed; empty: nothing is known of it. */
+export interface PathAltitude {
+  readonly altitude: 'table' | 'lab';
+  readonly lines: readonly string[];
+}
+
+/** What became of a case. `error`: the lab or cluster failed, nothing is known of the proxy. */
+export type CaseStatus = 'passed' | 'failed' | 'skipped' | 'error';
+
+/** A case's result. */
+export interface CaseResult {
+  readonly id: string;
+  readonly title: string;
+  readonly why: string;
+  readonly tags: readonly string[];
+  readonly families: IpFamily | 'dual';
+  readonly status: CaseStatus;
+  /** Of a skip or an error; undefined otherwise. */
+  readonly because: string | undefined;
+  readonly startedAt: string;
+  readonly duration: Millis;
+  readonly checks: readonly CheckResult[];
+  readonly rollouts: readonly RolloutTimeline[];
+  /** Steps that the target cannot do; the case was run without them. Absent: none. */
+  readonly skippedSteps?: readonly SkippedStep[];
+}
+
+/** A step of a scenario that was left out. */
+export interface SkippedStep {
+  /** As a check's: `outside/tcp`, `line 23`. */
+  readonly id: string;
+  readonly because: string;
+}
+
+/** One rolling update: what was lost and why, against what core predicts; times in ms from `startedAt`. */
+export interface RolloutTimeline {
+  readonly title: string;
+  readonly requests: number;
+  readonly lost: number;
+  readonly predictedLost: { readonly least: number; readonly most: number };
+  readonly lostByCause: Partial<Readonly<Record<LossCause, number>>>;
+  /** Requests as `[scheduledAt, outcome]`, in order. */
+  readonly outcomes: readonly (readonly [number, string])[];
+  /** What happened meanwhile: pods, slices, syncs, health checks. */
+  readonly events: readonly { readonly at: number; readonly lane: string; readonly text: string }[];
+  /** The experiment's own drawing; undefined: the report draws from the above. */
+  readonly svg: string | undefined;
+}
+
+/** One run of cases against one proxy in one cell. */
+export interface RunReport {
+  readonly target: Target;
+  readonly proxy: ProxyUnderTest;
+  readonly cell: FamilyCell;
+  readonly kernel: string;
+  readonly seed: number;
+  /** Which of `--repeat` runs, from 1. */
+  readonly round: number;
+  /** ISO 8601. */
+  readonly startedAt: string;
+  readonly duration: Millis;
+  readonly cases: readonly CaseResult[];
+}
+
+/** What `--json` writes. Readers refuse another schema. */
+export interface ReportFile {
+  readonly schema: 'switchyard-conformance/1';
+  /** Version of the tool. */
+  readonly version: string;
+  readonly runs: readonly RunReport[];
+}

@@ -1,0 +1,103 @@
+import { randomInt } from 'node:crypto';
+import { homedir } from 'node:os';
+import { ConfigError, type Random, systemClock } from '@switchyard/core';
+import { type ApiServerConnection, inClusterConnection, kubeconfigConnection } from '@switchyard/core/kubernetes';
+import { catalogue } from './cases/catalogue.ts';
+import { cleanUpCluster, openClusterBed } from './cluster/index.ts';
+import type { ClusterConfig, RunConfig } from './config.ts';
+import { chooseCases } from './engine/choose-cases.ts';
+import { Gate } from './engine/gate.ts';
+import { plannedRuns, runProxy } from './engine/run-proxy.ts';
+import type { FamilyCell } from './model/case.ts';
+import type { OnProgress } from './model/progress.ts';
+import type { RunReport } from './model/report-file.ts';
+
+const lane = 'cluster';
+
+/** For names that no other run on the cluster has. */
+const random: Random = () => randomInt(2 ** 32) / 2 ** 32;
+
+/** Runs the cases on a cluster, in one namespace that is gone when this resolves or rejects. */
+export async function runOnCluster(
+  config: RunConfig & { readonly proxy: ClusterConfig },
+  onProgress: OnProgress,
+  signal: AbortSignal,
+): Promise<readonly RunReport[]> {
+  const { proxy, cluster, seed, rounds, isFailFast } = config;
+  const tell = (text: string): void => onProgress({ kind: 'lane', lane, text });
+  const connection = await connectionOf(config);
+  await using bed = await openClusterBed(
+    {
+      connection,
+      clock: systemClock,
+      random,
+      onProgress: tell,
+      ...(cluster.image === undefined ? {} : { image: cluster.image }),
+      ...(cluster.podCommand === undefined ? {} : { podCommand: cluster.podCommand }),
+      ...(cluster.nodes === undefined ? {} : { nodes: cluster.nodes }),
+      ...(proxy.name === undefined ? {} : { proxyName: proxy.name }),
+      ...(proxy.dataplane === undefined ? {} : { dataplane: proxy.dataplane }),
+      mayHaveOtherLoadBalancers: cluster.mayHaveOtherLoadBalancers,
+      isKept: cluster.isKept,
+    },
+    signal,
+  );
+  const cell = config.cell ?? cellOf(bed.ipFamilies);
+  const { proxyUnderTest } = bed;
+  const cases = chooseCases(catalogue({ dataplane: proxyUnderTest.dataplane, cell }), config);
+  onProgress({ kind: 'planned', runs: plannedRuns([{ proxy: proxyUnderTest, cell, cases }], rounds) });
+  let hasFailed = false;
+  const reports = await runProxy(
+    {
+      target: 'cluster',
+      proxy: proxyUnderTest,
+      cell,
+      seed,
+      rounds,
+      onProgress,
+      cases,
+      laneNames: [lane],
+      openBed: () => Promise.resolve(bed),
+      measuring: new Gate(1),
+      onFailure: () => (hasFailed = true),
+      isOver: () => isFailFast && hasFailed,
+    },
+    signal,
+  );
+  const { kernel } = bed.nodes.node1; // not this machine's
+  return reports.map((report) => ({ ...report, kernel }));
+}
+
+/** Removes what earlier runs left in a cluster; the namespaces that are gone now. */
+export async function cleanUp(
+  config: RunConfig,
+  onProgress: OnProgress,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const tell = (text: string): void => onProgress({ kind: 'lane', lane, text });
+  const connection = await connectionOf(config);
+  return cleanUpCluster({ connection, clock: systemClock, onProgress: tell }, signal);
+}
+
+async function connectionOf({ cluster }: RunConfig): Promise<ApiServerConnection> {
+  const file = cluster.kubeconfig ?? `${homedir()}/.kube/config`;
+  try {
+    if (cluster.podEnvironment !== undefined) {
+      return await inClusterConnection({ env: cluster.podEnvironment, clock: systemClock });
+    }
+    return await kubeconfigConnection(file, systemClock, cluster.context);
+  } catch (cause) {
+    throw new ConfigError(
+      'conformance.kubeconfig',
+      `which cluster? ${(cause as Error).message}; say --kubeconfig FILE`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+function cellOf(families: readonly string[]): FamilyCell {
+  if (families.length > 1) return 'dual';
+  return families[0] === 'IPv6' ? 'ipv6' : 'ipv4';
+}

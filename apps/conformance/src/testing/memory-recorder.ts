@@ -1,0 +1,25 @@
+import type { CaseRecorder } from '../model/recorder.ts';
+import type { CheckResult, RolloutTimeline } from '../model/report-file.ts';
+
+/** Keeps what a case records. */
+export class MemoryRecorder implements CaseRecorder {
+  readonly checks: CheckResult[] = [];
+  readonly rollouts: RolloutTimeline[] = [];
+
+  check(given: Parameters<CaseRecorder['check']>[0]): void {
+    this.checks.push({ ...given, isAsExpected: given.isAsExpected ?? given.expected === given.observed, path: [] });
+  }
+
+  rollout(timeline: RolloutTimeline): void {
+    this.rollouts.push(timeline);
+  }
+
+  progress(): void {
+    // nobody watches
+  }
+
+  /** Ids of what was not as expected. */
+  get failed(): readonly string[] {
+    return this.checks.filter(({ isAsExpected }) => !isAsExpected).map(({ id }) => id);
+  }
+}

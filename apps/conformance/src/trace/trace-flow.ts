@@ -1,0 +1,163 @@
+import { messageOf, millis, systemClock } from '@switchyard/core';
+import type { LabNode } from '@switchyard/lab';
+import { explainByAgent } from './agent-explain.ts';
+import { readConntrack } from './conntrack-entries.ts';
+import { RuleCounters } from './rule-counters.ts';
+import { type PacketPath, readTrace } from './read-trace.ts';
+import { TraceMonitor } from './trace-monitor.ts';
+import type { TracedPacket } from './traced-packet.ts';
+
+/** For making ready, and again for the packet itself. */
+const patience = millis(2_000);
+/** After the packet was answered: until the kernel has told all. */
+const quiet = millis(60);
+
+/** The trace of a node that was asked for last: there is one table, so they go one after the other. */
+const latest = new WeakMap<LabNode, Promise<unknown>>();
+
+/**
+ * Sends one packet of a flow again and follows it through `node`'s kernel, whichever proxy programmed it: one line per
+ * station (where it came in, changed addresses, left), per rule of nftables or iptables-nft that it matched, per counter of
+ * iptables-legacy that rose; then its conntrack entry, its route, and what our own agent says about it where that runs.
+ *
+ * Makes an nft table and a monitor of its own in the node's namespace and removes both. Never rejects but for `signal`: what
+ * could not be had is a line. Takes `send`, at most 2 s of it, and some 0.3 s; 5 s and a little at the worst; traces
+ * of one node wait for each other.
+ */
+export async function traceFlow(
+  node: LabNode,
+  packet: TracedPacket,
+  send: () => Promise<unknown>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const before = latest.get(node) ?? Promise.resolve();
+  const mine = before.then(() => {
+    signal.throwIfAborted(); // hundreds may wait behind each other
+    return followed(node, packet, send, signal);
+  });
+  latest.set(
+    node,
+    mine.catch(() => undefined),
+  );
+  try {
+    return await mine;
+  } catch (error) {
+    signal.throwIfAborted();
+    return [`the packet could not be followed on ${node.name}: ${messageOf(error)}`];
+  }
+}
+
+async function followed(
+  node: LabNode,
+  packet: TracedPacket,
+  send: () => Promise<unknown>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const counters = await RuleCounters.read(node, packet.family);
+  const sending: string[] = [];
+  const text = await (async () => {
+    await using monitor = await TraceMonitor.start(node, packet, { patience, signal });
+    sending.push(...(await sent(send, signal)));
+    return await monitor.settled(quiet, signal); // before it is disposed
+  })();
+  const { request, lines } = story(packet, readTrace(text));
+  const [counted, flows, route, agent] = await Promise.all([
+    orLine('counters', () => counters.rises()),
+    orLine('conntrack', () => conntrackLines(node, packet, request)),
+    orLine('route', () => routeLines(node, packet, request)),
+    orLine('agent', () => explainByAgent(node, packet, signal)),
+  ]);
+  return [...sending, ...lines, ...counted, ...flows, ...route, ...agent];
+}
+
+/** What went wrong with sending; nothing where it ended in time, however the flow was answered. */
+async function sent(send: () => Promise<unknown>, signal: AbortSignal): Promise<readonly string[]> {
+  const done = send().then(
+    () => [],
+    (error: unknown) => [`sending failed: ${messageOf(error)}`],
+  );
+  const ended = new AbortController();
+  const late = systemClock.sleep(patience, AbortSignal.any([signal, ended.signal])).then(
+    () => ['it had no end within 2 s'],
+    () => [],
+  );
+  const lines = await Promise.race([done, late]);
+  ended.abort();
+  signal.throwIfAborted();
+  return lines;
+}
+
+interface Story {
+  /** The path of the flow's first packet, if one was seen. */
+  readonly request: PacketPath | undefined;
+  readonly lines: readonly string[];
+}
+
+/** The first packet to the flow's address and the first answer; without one, what the sender began instead. */
+function story(packet: TracedPacket, paths: readonly PacketPath[]): Story {
+  const isRequest = ({ head }: PacketPath): boolean =>
+    head.destination === packet.address && head.destinationPort === packet.port;
+  const isOther = ({ head }: PacketPath): boolean => packet.source === undefined || head.source === packet.source;
+  const exact = paths.filter(isRequest);
+  const request = exact[0] ?? paths.find(isOther);
+  const here = `${packet.address} port ${packet.port}/${packet.protocol}`;
+  const missing = `no packet to ${here} came through nftables' hooks here`;
+  if (request === undefined) return { request, lines: [`${missing}, nor another of this sender`] };
+  const reply = paths.find((path) => path !== request && isReplyOf(path, request));
+  const lines = [
+    ...(exact.length > 0 ? [] : [`${missing}; its socket, or a BPF program before them, led it elsewhere:`]),
+    ...request.lines,
+    ...(request.end === 'gone' ? ['it went no further'] : []),
+    ...(exact.length > 1 ? [`${exact.length - 1} more like it`] : []),
+    ...(reply === undefined ? ['no answer passed'] : ['answer:', ...reply.lines]),
+  ];
+  return { request, lines };
+}
+
+/** By what the request looked like when it was last seen, or first: an ICMP error has no ports. */
+function isReplyOf({ head }: PacketPath, request: PacketPath): boolean {
+  const both = [request.head, request.tail];
+  const isBack = both.some(
+    ({ source, sourcePort }) => head.destination === source && [sourcePort, 0].includes(head.destinationPort),
+  );
+  return isBack && (head.sourcePort === 0 || both.some(({ destinationPort }) => head.sourcePort === destinationPort));
+}
+
+async function conntrackLines(
+  node: LabNode,
+  packet: TracedPacket,
+  request: PacketPath | undefined,
+): Promise<readonly string[]> {
+  const { exitCode, stdout, stderr } = await node.run('cat', ['/proc/net/nf_conntrack'], { timeout: patience });
+  if (exitCode !== 0) return [`conntrack: cannot read /proc/net/nf_conntrack: ${stderr.trim()}`];
+  const head = request?.head;
+  const found = readConntrack(stdout).filter(
+    ({ protocol, source, sourcePort, destination, destinationPort }) =>
+      protocol === packet.protocol.toLowerCase() &&
+      (head === undefined
+        ? destination === packet.address && destinationPort === packet.port
+        : source === head.source && sourcePort === head.sourcePort && destination === head.destination),
+  );
+  if (found.length === 0) return ['conntrack: no entry'];
+  return found.slice(0, 3).map(({ text }) => `conntrack: ${text}`);
+}
+
+/** Where a packet to its last seen destination goes. */
+async function routeLines(
+  node: LabNode,
+  packet: TracedPacket,
+  request: PacketPath | undefined,
+): Promise<readonly string[]> {
+  const destination = request?.tail.destination ?? packet.address;
+  const { stdout, stderr } = await node.run('ip', ['route', 'get', destination], { timeout: patience });
+  const answer = stdout.trim() || stderr.trim();
+  return [`route: ${answer.split('\n')[0]?.replaceAll(/\s+/g, ' ').trim() ?? ''}`];
+}
+
+async function orLine(what: string, work: () => Promise<readonly string[]>): Promise<readonly string[]> {
+  try {
+    return await work();
+  } catch (error) {
+    return [`${what}: ${messageOf(error)}`];
+  }
+}

@@ -1,0 +1,176 @@
+import { type Mutant, mutantsOf } from '../mutant.ts';
+
+const of = (file: string, rows: Parameters<typeof mutantsOf>[2]): readonly Mutant[] =>
+  mutantsOf('nftables', `packages/backend-nftables/src/${file}`, rows);
+
+/** The nftables backend: its constant rules and its elements. */
+export const nftablesMutants: readonly Mutant[] = [
+  ...of('skeleton.ts', [
+    [
+      'cluster-ip-not-masqueraded',
+      'senders that are no pods keep their address at cluster IPs',
+      'nftables',
+      "`    goto masq-cluster${suffix}`,\n    '  }',",
+      "`    goto set-cluster${suffix}`,\n    '  }',",
+    ],
+    [
+      'node-port-anywhere',
+      'NodePorts answer on all local addresses, whatever was selected',
+      'nftables',
+      '`${ip} daddr @nodeport-ips${suffix} ${ip} daddr != ${loopback[suffix]} fib daddr type local ` +',
+      '`${ip} daddr != ${loopback[suffix]} fib daddr type local ` +',
+    ],
+    [
+      'node-port-in-transit',
+      'NodePorts of other nodes are answered by this one',
+      'nftables',
+      '${ip} daddr != ${loopback[suffix]} fib daddr type local ` +',
+      '${ip} daddr != ${loopback[suffix]} ` +',
+    ],
+    [
+      'unknown-port-silent',
+      'ports that a cluster IP does not have are silent instead of refused',
+      'nftables',
+      '...perFamily(({ suffix, ip }) => `${ip} daddr @cluster-ips${suffix} goto reject-chain`),',
+      '',
+    ],
+    [
+      'service-cidr-open',
+      'unallocated addresses of the service CIDR are routed on',
+      'nftables',
+      '...perFamily(({ suffix, ip }) => `${ip} daddr @service-cidrs${suffix} drop`),',
+      '',
+    ],
+    [
+      'pod-interface-ignored',
+      'pods that are told by their interface are taken for others',
+      'nftables',
+      '`    iifname @pod-interfaces${suffix} goto set-cluster${suffix}`,',
+      '',
+    ],
+    [
+      'node-is-outside',
+      'what the node sends is decided as if it came from outside',
+      'nftables',
+      '`    ${isAsked(nodeBits)} fib saddr type local ${keep(nodeBits)}`,',
+      '',
+    ],
+    [
+      'address-after-node-port',
+      "a NodePort beats an address of the node that is a Service's",
+      'nftables',
+      '    ...perFamily(({ suffix, ip }) => `meta priority set ${tuple(ip)} map @frontends${suffix} goto dispatch${suffix}`),\n    ...perFamily(\n      ({ suffix, ip }) =>\n        `${ip} daddr @nodeport-ips${suffix} ${ip} daddr != ${loopback[suffix]} fib daddr type local ` +\n        `meta priority set meta l4proto . th dport map @nodeports${suffix} goto dispatch${suffix}`,\n    ),',
+      '    ...perFamily(\n      ({ suffix, ip }) =>\n        `${ip} daddr @nodeport-ips${suffix} ${ip} daddr != ${loopback[suffix]} fib daddr type local ` +\n        `meta priority set meta l4proto . th dport map @nodeports${suffix} goto dispatch${suffix}`,\n    ),\n    ...perFamily(({ suffix, ip }) => `meta priority set ${tuple(ip)} map @frontends${suffix} goto dispatch${suffix}`),',
+    ],
+  ]),
+  ...of('handles.ts', [
+    [
+      'wrong-verdict-class',
+      'Services without endpoints get the verdict of those without local ones',
+      'nftables',
+      "{ code: codes.reject, chain: 'no-endpoints?' },",
+      "{ code: codes.reject, chain: 'no-local?' },",
+    ],
+    [
+      'local-leads-to-cluster',
+      'what goes to local endpoints is led to those of all nodes',
+      'ebpf-nftables',
+      "{ code: codes.local, chain: 'set-local?' },",
+      "{ code: codes.local, chain: 'set-cluster?' },",
+    ],
+    [
+      'restriction-lost',
+      'frontends with source ranges are not marked as restricted',
+      'ebpf-tc',
+      "(allowedSources === 'any' ? 0 : restrictedClass)",
+      "(allowedSources === 'any' ? 0 : 0)",
+    ],
+  ]),
+  ...of('render-service.ts', [
+    [
+      'last-slot-missing',
+      'the last endpoint of a set is never picked',
+      'nftables',
+      "? { kind: 'lb', slots: count }",
+      "? { kind: 'lb', slots: Math.max(1, count - 1) }",
+    ],
+    [
+      'hairpin-not-masqueraded',
+      'an endpoint that reaches itself by its Service sees its own address',
+      'nftables',
+      "for (const id of ids ?? []) elements.push(add(id, ''));",
+      '',
+    ],
+    [
+      'map-element-missing',
+      'the last frontend of a Service is not written',
+      'nftables',
+      'for (const frontend of service.frontends) {',
+      'for (const frontend of service.frontends.length > 1 ? service.frontends.slice(0, -1) : service.frontends) {',
+    ],
+  ]),
+  ...of('diff-service.ts', [
+    [
+      'stale-slots',
+      'slots keep the endpoints that they had when a set changes without growing',
+      'nftables',
+      'if (isSamePlace(old, now)) continue;',
+      'if (old !== undefined && now !== undefined) continue;',
+    ],
+    [
+      'removed-elements-stay',
+      'elements that a Service no longer has stay',
+      'nftables',
+      "for (const id of had.keys()) changes.push({ kind: 'delete', id });",
+      '',
+    ],
+  ]),
+  ...of('netlink/affinity-rules.ts', [
+    [
+      'affinity-not-kept',
+      'session affinity lasts a millisecond',
+      'nftables',
+      'const timeout = this.#which.timeoutSeconds * 1000;',
+      'const timeout = 1;',
+    ],
+    [
+      'affinity-never-expires',
+      'session affinity lasts a thousand times as long',
+      'nftables',
+      'const timeout = this.#which.timeoutSeconds * 1000;',
+      'const timeout = this.#which.timeoutSeconds * 1_000_000;',
+    ],
+  ]),
+  ...of('netlink/expressions.ts', [
+    [
+      'affinity-by-destination',
+      'all clients of a Service share one session',
+      'nftables',
+      'writer.attributeUint32be(3, isIpv6 ? 8 : 12); // from byte',
+      'writer.attributeUint32be(3, isIpv6 ? 24 : 16);',
+    ],
+  ]),
+  ...of('backend.ts', [
+    [
+      'restart-flushes',
+      'a start removes all rules before it writes them again',
+      'nftables',
+      'const { table: name, others, isNew } = await ensureTable(this.#ground, signal);',
+      'await this.cleanup(signal);\n    const { table: name, others, isNew } = await ensureTable(this.#ground, signal);',
+    ],
+    [
+      'restart-forgets',
+      'Services that went while the agent was down stay',
+      'nftables',
+      'const leftovers = leftoversStay ? [] : found;',
+      'const leftovers = leftoversStay ? [] : found.slice(0, 0);',
+    ],
+    [
+      'cleanup-at-exit',
+      'the agent takes its rules away when it ends',
+      'nftables',
+      'await this.#transport[Symbol.asyncDispose](); // forwarding stays',
+      'await this.cleanup(AbortSignal.timeout(2000)).catch(() => undefined);\n    await this.#transport[Symbol.asyncDispose]();',
+    ],
+  ]),
+];

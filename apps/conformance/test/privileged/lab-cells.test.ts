@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest';
+import { catalogue } from '../../src/cases/catalogue.ts';
+import { type BackendName, backendNames, ownProxy } from '../../src/lab/proxy-program.ts';
+import { type LabRun, runLabs } from '../../src/lab/run-labs.ts';
+import type { ConformanceCase, FamilyCell } from '../../src/model/case.ts';
+import type { ProgressEvent } from '../../src/model/progress.ts';
+import type { CaseResult } from '../../src/model/report-file.ts';
+import { failureText } from '../../src/report/failure-text.ts';
+import { failedChecks } from '../../src/report/failures.ts';
+import { painter } from '../../src/report/painter.ts';
+
+const dataplanes = {
+  nftables: 'nftables',
+  'iptables-nft': 'iptables',
+  'iptables-legacy': 'iptables',
+  'ebpf-tc': 'ebpf',
+  'ebpf-nftables': 'ebpf',
+} as const satisfies Record<BackendName, ConformanceDataplane>;
+type ConformanceDataplane = Parameters<typeof catalogue>[0]['dataplane'];
+
+/** One backend in a cluster with these families. */
+interface Cell {
+  readonly name: string;
+  readonly backend: BackendName;
+  readonly cell: FamilyCell;
+  readonly cases: readonly ConformanceCase[];
+}
+
+const known = new Map<string, readonly ConformanceCase[]>();
+
+/** Reading all scenarios takes its time. */
+function chosen(dataplane: ConformanceDataplane, cell: FamilyCell): readonly ConformanceCase[] {
+  const key = `${dataplane} ${cell}`;
+  const cases = known.get(key) ?? catalogue({ dataplane, cell });
+  known.set(key, cases);
+  return cases;
+}
+
+// Slow are rolling updates, which have a test of their own. A cluster of one family has nothing that one of both has not, but for how the proxy comes up.
+const cells = (['dual', 'ipv4', 'ipv6'] as const).flatMap((cell) =>
+  backendNames.map((backend): Cell => {
+    const all = chosen(dataplanes[backend], cell);
+    const cases = all.filter(({ tags }) => (cell === 'dual' ? !tags.includes('slow') : tags.includes('smoke')));
+    return { name: `${backend} in a cluster with ${cell === 'dual' ? 'both families' : cell}`, backend, cell, cases };
+  }),
+);
+
+const stop = new AbortController();
+const results = new Map<string, PromiseWithResolvers<CaseResult>>();
+let running: Promise<unknown> | undefined;
+
+// oxlint-disable-next-line no-empty-pattern -- vitest takes nothing but a pattern there
+beforeAll(async ({}, file) => {
+  const runs: LabRun[] = [];
+  for (const { name, backend, cell, cases } of cells) {
+    // Those that were asked for by name, if any were.
+    const suite = file.tasks.find((one) => one.type === 'suite' && one.name === name);
+    const asked = new Set(suite?.type === 'suite' ? suite.tasks.filter(isAsked).map((one) => one.name) : []);
+    const wanted = cases.filter((one) => asked.has(titleOf(one)));
+    if (wanted.length > 0) runs.push({ program: await ownProxy(backend), cell, cases: wanted, labs: 1 });
+    for (const { id } of wanted) {
+      const due = Promise.withResolvers<CaseResult>();
+      due.promise.catch(() => undefined); // told to the test
+      results.set(keyOf(backend, cell, id), due);
+    }
+  }
+  const options = { labName: 'cell', jobs: 6, seed: 1, rounds: 1, isFailFast: false } as const;
+  running = runLabs({ ...options, runs, onProgress: take }, stop.signal).catch((error: unknown) => {
+    for (const due of results.values()) due.reject(error);
+  });
+});
+
+afterAll(async () => {
+  stop.abort(new Error('the tests are over'));
+  await running;
+});
+
+// In loops, because names in `each` are shortened, and it is names that tell what was asked for.
+for (const { name, backend, cell, cases } of cells) {
+  describe(name, () => {
+    for (const one of cases) {
+      test(titleOf(one), { timeout: 900_000 }, (context) => checked(keyOf(backend, cell, one.id), context));
+    }
+  });
+}
+
+async function checked(key: string, { skip }: TestContext): Promise<void> {
+  const result = await results.get(key)?.promise;
+  expect(result, 'a case that was not run').toBeDefined();
+  if (result === undefined) return;
+  skip(result.status === 'skipped' && (result.because ?? '') !== '', result.because);
+  expect(result.status === 'passed' ? '' : failureText(result, failedChecks([result]), painter(false))).toBe('');
+}
+
+function take(event: ProgressEvent): void {
+  if (event.kind !== 'caseEnded') return;
+  const { proxy, cell } = event.run;
+  results.get(keyOf(proxy, cell, event.result.id))?.resolve(event.result);
+}
+
+function keyOf(proxy: string, cell: FamilyCell, id: string): string {
+  return `${proxy} ${cell} ${id}`;
+}
+
+function titleOf({ id, title }: ConformanceCase): string {
+  return `${id}: ${title}`;
+}
+
+function isAsked({ mode }: { readonly mode: string }): boolean {
+  return mode === 'run' || mode === 'queued';
+}

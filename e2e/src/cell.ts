@@ -1,0 +1,26 @@
+import type { DataplaneMode } from '@switchyard/core';
+
+/** One point of the e2e matrix: a kind cluster to be built. */
+export interface Cell {
+  /** `nftables-dual-1.36-switchyard`: the part after `e2e:` of its nx target. */
+  readonly id: string;
+  readonly backend: DataplaneMode;
+  /** kind's `networking.ipFamily`. */
+  readonly ipFamily: CellFamily;
+  /** Of Kubernetes, as `1.36`. */
+  readonly kubernetes: string;
+  /** Who serves Services of type LoadBalancer. */
+  readonly loadBalancer: CellLoadBalancer;
+}
+
+/** IP families of a cluster, as kind names them. */
+export type CellFamily = (typeof cellFamilies)[number];
+
+/** All of `CellFamily`. */
+export const cellFamilies = ['ipv4', 'ipv6', 'dual'] as const;
+
+/** Who serves Services of type LoadBalancer: our controller for kind, or nobody. */
+export type CellLoadBalancer = (typeof cellLoadBalancers)[number];
+
+/** All of `CellLoadBalancer`. */
+export const cellLoadBalancers = ['switchyard', 'none'] as const;

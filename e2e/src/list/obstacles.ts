@@ -1,0 +1,119 @@
+import { type Millis, messageOf, seconds } from '@switchyard/core';
+import type { Cell } from '../cell.ts';
+import { type KubernetesRelease, type Matrix, nodeImageOf, upstreamImageOf } from '../matrix/matrix.ts';
+import type { CellCommand, Shell } from '../run/shell.ts';
+
+/** Why cells cannot run on this machine. */
+export interface Obstacles {
+  /** For every kind cell. */
+  readonly common: readonly string[];
+  /** For the cells of one Kubernetes version. */
+  readonly byVersion: ReadonlyMap<string, readonly string[]>;
+  /** For every lab cell. */
+  readonly lab: readonly string[];
+}
+
+/** What this machine is, as far as a program cannot be asked. */
+export interface MachineFacts {
+  readonly platform: string;
+  readonly isRoot: boolean;
+}
+
+const quick: Millis = seconds(30);
+
+/** Looks once for all cells. Images are only asked for where there is an engine to pull them. */
+export async function findObstacles(
+  { matrix, shell, machine }: { readonly matrix: Matrix; readonly shell: Shell; readonly machine: MachineFacts },
+  signal: AbortSignal,
+): Promise<Obstacles> {
+  const [engine, kind, kubectl] = await Promise.all([
+    engineObstacles(shell, signal),
+    kindObstacles(shell, matrix.kind, signal),
+    programObstacle(shell, { file: 'kubectl', args: ['version', '--client'] }, signal),
+  ]);
+  const byVersion = new Map<string, readonly string[]>();
+  for (const release of matrix.kubernetes) {
+    byVersion.set(release.version, engine.length > 0 ? [] : await imageObstacles(shell, release, signal));
+  }
+  return { common: [...engine, ...kind, ...kubectl], byVersion, lab: labObstacles(machine) };
+}
+
+/** Why this cell cannot run here; empty: it can. */
+export function obstaclesOf(cell: Cell, { common, byVersion }: Obstacles): readonly string[] {
+  return [...common, ...(byVersion.get(cell.kubernetes) ?? [])];
+}
+
+function labObstacles({ platform, isRoot }: MachineFacts): readonly string[] {
+  if (platform !== 'linux') return [`a lab is made of Linux network namespaces, and this is ${platform}`];
+  return isRoot ? [] : ['a lab needs root: sudo ./dev e2e'];
+}
+
+async function engineObstacles(shell: Shell, signal: AbortSignal): Promise<readonly string[]> {
+  const format = '{{.ServerVersion}} {{.CgroupVersion}}';
+  const result = await ask(shell, { file: 'docker', args: ['info', '--format', format] }, signal);
+  if (typeof result === 'string') return [result];
+  const [version = '', cgroup = ''] = result.stdout.trim().split(' ');
+  // The CLI says with exit code 0 that there is no engine, in the place of its version.
+  if (result.exitCode !== 0 || !/^\d/.test(version)) {
+    const said = result.stderr.trim().split('\n').at(-1) ?? '';
+    return [`no container engine answers docker info: ${said === '' ? 'it says nothing' : said}`];
+  }
+  return cgroup === '2' ? [] : [`the engine uses cgroup v${cgroup || '1'}; kubelets from 1.35 on want v2`];
+}
+
+async function kindObstacles(shell: Shell, oldest: string, signal: AbortSignal): Promise<readonly string[]> {
+  const result = await ask(shell, { file: 'kind', args: ['version', '--quiet'] }, signal);
+  if (typeof result === 'string')
+    return [`${result} (release ${oldest}: https://kind.sigs.k8s.io/docs/user/quick-start/)`];
+  const [version] = /\d+\.\d+\.\d+/.exec(result.stdout) ?? [];
+  if (version === undefined) return [`kind version says ${JSON.stringify(result.stdout.trim())}, which is no version`];
+  const isOld = version.localeCompare(oldest, 'en', { numeric: true }) < 0;
+  return isOld ? [`kind is ${version}, and the node images were made for ${oldest}: install that release`] : [];
+}
+
+async function programObstacle(
+  shell: Shell,
+  command: Omit<CellCommand, 'timeout'>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const result = await ask(shell, command, signal);
+  if (typeof result === 'string') return [result];
+  return result.exitCode === 0 ? [] : [`${command.file} ends with ${result.exitCode}: ${result.stderr.trim()}`];
+}
+
+async function imageObstacles(
+  shell: Shell,
+  release: KubernetesRelease,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const images = [nodeImageOf(release), upstreamImageOf(release)];
+  const found = await Promise.all(images.map((image) => imageObstacle(shell, image, signal)));
+  return found.flat();
+}
+
+/** Either the engine has it, or a registry does. */
+async function imageObstacle(shell: Shell, image: string, signal: AbortSignal): Promise<readonly string[]> {
+  const local = await ask(shell, { file: 'docker', args: ['image', 'inspect', '--format', '{{.Id}}', image] }, signal);
+  if (typeof local !== 'string' && local.exitCode === 0) return [];
+  const remote = await ask(shell, { file: 'docker', args: ['manifest', 'inspect', image] }, signal);
+  if (typeof remote === 'string') return [remote];
+  return remote.exitCode === 0 ? [] : [`${image} is not here and cannot be pulled: ${lastLine(remote.stderr)}`];
+}
+
+function lastLine(text: string): string {
+  return text.trim().split('\n').at(-1) ?? '';
+}
+
+/** The result, or why the program could not be run. */
+async function ask(
+  shell: Shell,
+  command: Omit<CellCommand, 'timeout'>,
+  signal: AbortSignal,
+): Promise<Awaited<ReturnType<Shell['run']>> | string> {
+  try {
+    return await shell.run({ ...command, timeout: quick }, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    return messageOf(error);
+  }
+}

@@ -1,0 +1,44 @@
+import type { DataplaneMode } from '@switchyard/core';
+import type { CellFamily, CellLoadBalancer } from '../cell.ts';
+import type { CellSelector } from './selector.ts';
+
+/** A version of Kubernetes that cells are made with. */
+export interface KubernetesRelease {
+  /** As `1.36`. */
+  readonly version: string;
+  /** As `1.36.4`: what the node image holds, and the release whose e2e tests run against it. */
+  readonly release: string;
+  /** kind's image of a node, without digest. */
+  readonly nodeImage: string;
+  /** `sha256:...`; undefined: whatever the registry has under that name, which may be another image tomorrow. */
+  readonly digest: string | undefined;
+}
+
+/** Cells that are not to be had. */
+export interface Exclusion extends CellSelector {
+  readonly reason: string;
+}
+
+/** `e2e/matrix.json`. */
+export interface Matrix {
+  readonly backends: readonly DataplaneMode[];
+  readonly ipFamilies: readonly CellFamily[];
+  readonly loadBalancers: readonly CellLoadBalancer[];
+  /** The oldest first. */
+  readonly kubernetes: readonly KubernetesRelease[];
+  /** The kind release that the node images were made with; an older kind is refused. */
+  readonly kind: string;
+  readonly exclude: readonly Exclusion[];
+  /** Beginnings of the names of upstream's e2e tests that run in each cell. */
+  readonly upstreamFocus: readonly string[];
+}
+
+/** The image as kind is to be told. */
+export function nodeImageOf({ nodeImage, digest }: KubernetesRelease): string {
+  return digest === undefined ? nodeImage : `${nodeImage}@${digest}`;
+}
+
+/** The image with `e2e.test` and `ginkgo` of a release. */
+export function upstreamImageOf({ release }: KubernetesRelease): string {
+  return `registry.k8s.io/conformance:v${release}`;
+}

@@ -1,0 +1,60 @@
+import { type Clock, ConfigError, isExpected, messageOf } from '@switchyard/core';
+import type { CommandRunner } from '@switchyard/host';
+import { clean } from './clean.ts';
+import { listJson, listText } from './list/cell-list.ts';
+import type { MachineFacts } from './list/obstacles.ts';
+import { parseOptions, usage } from './options.ts';
+import { exitStatus, summaryLines } from './run/outcome.ts';
+import { runCells } from './run/run-cells.ts';
+import { listedCells, openSession } from './session.ts';
+
+/** What the program is given of its surroundings. */
+export interface E2eSurroundings {
+  /** Absolute path of the checkout. */
+  readonly checkout: string;
+  /** The folder that relative paths of arguments mean. */
+  readonly cwd: string;
+  readonly runner: CommandRunner;
+  readonly clock: Clock;
+  readonly machine: MachineFacts;
+  /** For notes on who has which cluster: a folder that all checkouts of this machine share. */
+  readonly stateFolder: string;
+  /** Docker's network of kind's nodes. */
+  readonly network: string;
+  readonly dockerSocket: string;
+  /** Lines for the person, or the program, that asked. */
+  readonly print: (line: string) => void;
+}
+
+/** Runs a command line. Resolves with the exit status; rejects only with the signal's reason, or for a fault of ours. */
+export async function runProgram(
+  args: readonly string[],
+  surroundings: E2eSurroundings,
+  signal: AbortSignal,
+): Promise<0 | 1 | 2 | 3> {
+  try {
+    const options = parseOptions(args);
+    if (options.kind === 'help') {
+      surroundings.print(usage);
+      return 0;
+    }
+    const session = await openSession(options, surroundings);
+    if (options.kind === 'clean') {
+      await clean(session, signal);
+      return 0;
+    }
+    const listed = await listedCells(session, signal);
+    if (options.kind === 'list') {
+      surroundings.print((options.isJson ? listJson : listText)(listed, session.expanded));
+      return 0;
+    }
+    const outcomes = await runCells(session, listed, signal);
+    if (!options.isDry) for (const line of summaryLines(outcomes)) surroundings.print(line);
+    return exitStatus(outcomes);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!isExpected(error)) throw error;
+    surroundings.print(`e2e: ${messageOf(error)}`);
+    return error instanceof ConfigError ? 2 : 3;
+  }
+}

@@ -1,0 +1,71 @@
+import { HostError, messageOf, seconds } from '@switchyard/core';
+import type { CellContext } from '../steps/cell-context.ts';
+import { cellSteps } from '../steps/cell-steps.ts';
+import { writeDiagnostics } from '../steps/diagnostics.ts';
+import type { Findings } from '../steps/findings.ts';
+import { tearDown } from '../steps/tear-down.ts';
+import type { CellOutcome } from './outcome.ts';
+import { runSteps } from './run-steps.ts';
+
+/**
+ * Runs one cell: its steps, diagnostics unless all went well, and the tear-down, whatever happened. Rejects with the signal's reason
+ * when it is aborted, after the tear-down; diagnostics are left out then.
+ */
+export async function runCell(context: CellContext, signal: AbortSignal): Promise<CellOutcome> {
+  const { cell, owners, cluster, shell } = context;
+  const other = shell.isDry ? undefined : await owners.claim(cluster);
+  if (other !== undefined) {
+    const because = [`process ${other.pid} runs this cell already, in the cluster ${cluster}: wait for it, or stop it`];
+    return { id: cell.id, status: 'error', because, notes: [] };
+  }
+  const findings: Findings = { failures: [], notes: [] };
+  const problem = await attempt(() => runSteps(cellSteps(context, findings), context, signal));
+  if (!signal.aborted && !shell.isDry && (problem !== undefined || findings.failures.length > 0)) {
+    context.print('  something went wrong: writing diagnostics');
+    context.print(`  diagnostics are in ${await writeDiagnostics(context, signal)}`);
+  }
+  const left = await attempt(() => endCell(context, signal));
+  signal.throwIfAborted();
+  const problems = [problem, left].filter((one) => one !== undefined);
+  return {
+    id: cell.id,
+    status: problems.length > 0 ? 'error' : findings.failures.length > 0 ? 'failed' : 'passed',
+    because: [...problems, ...findings.failures],
+    notes: findings.notes,
+  };
+}
+
+/** What the work rejected with, as text. */
+async function attempt(work: () => Promise<void>): Promise<string | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+/** After an abort too, for which it has a signal of its own. */
+async function endCell(context: CellContext, signal: AbortSignal): Promise<void> {
+  const { cluster, owners, shell, print, isKept, clock } = context;
+  if (isKept && !signal.aborted) {
+    if (!shell.isDry) await owners.keep(cluster);
+    print(`  the cluster ${cluster} stays; KUBECONFIG=${context.folder}/kubeconfig; ./dev e2e --clean removes it`);
+    return;
+  }
+  const limit = new AbortController();
+  const done = new AbortController();
+  const expire = clock
+    .sleep(seconds(300), done.signal)
+    .then(() =>
+      limit.abort(new HostError('e2e.tear-down', `it did not end within 300 s: kind delete cluster --name ${cluster}`)),
+    )
+    .catch(() => undefined);
+  print(`  removing the cluster ${cluster} and what belongs to it`);
+  try {
+    await tearDown(shell, { cluster, owners }, limit.signal);
+  } finally {
+    done.abort();
+    await expire;
+  }
+}

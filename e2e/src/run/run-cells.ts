@@ -1,0 +1,111 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ConfigError, InvariantError } from '@switchyard/core';
+import { clusterName } from '../cluster-name.ts';
+import type { ListedCell } from '../list/cell-list.ts';
+import { isSelected } from '../matrix/selector.ts';
+import type { Session } from '../session.ts';
+import { readSkipFolder } from '../skips/read-skips.ts';
+import type { SkipEntry } from '../skips/skip-entry.ts';
+import type { CellSettings } from '../steps/cell-context.ts';
+import { runLabCell } from '../steps/lab-cell.ts';
+import type { CellOutcome } from './outcome.ts';
+import { runCell } from './run-cell.ts';
+import { dryShell, loggingShell } from './shell.ts';
+
+/**
+ * Runs cells one after the other. A cell that cannot run here is skipped with the reason; where it was named in full, or none at all could
+ * run, that is an error: somebody expected it to run.
+ */
+export async function runCells(
+  session: Session,
+  listed: readonly ListedCell[],
+  signal: AbortSignal,
+): Promise<readonly CellOutcome[]> {
+  const settings = await cellSettings(session);
+  const isAnyRunnable = listed.some(({ obstacles }) => obstacles.length === 0);
+  const outcomes: CellOutcome[] = [];
+  for (const one of listed) {
+    signal.throwIfAborted();
+    const { id } = one.cell;
+    const isExpected = !isAnyRunnable || session.options.cells.includes(id);
+    outcomes.push(
+      one.obstacles.length > 0
+        ? { id, status: isExpected ? 'error' : 'skipped', because: one.obstacles, notes: [] }
+        : await runOne(one, { session, settings }, signal),
+    );
+  }
+  return outcomes;
+}
+
+async function cellSettings(session: Session): Promise<CellSettings> {
+  const { options, surroundings, matrix, owners } = session;
+  const { checkout, network, dockerSocket, clock, print } = surroundings;
+  return {
+    checkout,
+    network,
+    dockerSocket,
+    clock,
+    print,
+    matrix,
+    owners,
+    isLocalBase: options.isLocalBase,
+    isBuilt: options.isBuilt,
+    isKept: options.isKept,
+    hasUpstream: options.hasUpstream,
+    upstreamJobs: options.jobs,
+    skips: await readSkips(session),
+    built: new Set(),
+  };
+}
+
+/** Throws `ConfigError` for an entry that is for no cell at all: nobody would ever notice that it is unused. A matrix of one's own may have less. */
+async function readSkips({ options, surroundings, expanded }: Session): Promise<readonly SkipEntry[]> {
+  const skips = await readSkipFolder(join(surroundings.checkout, 'e2e/upstream-skips'));
+  if (options.matrix !== undefined) return skips;
+  const idle = skips.find((entry) => !expanded.cells.some((cell) => isSelected(entry, cell)));
+  if (idle !== undefined)
+    throw new ConfigError('e2e.skips', `${idle.place}: no cell of the matrix is one of its cells`);
+  return skips;
+}
+
+async function runOne(
+  { cell }: ListedCell,
+  { session, settings }: { readonly session: Session; readonly settings: CellSettings },
+  signal: AbortSignal,
+): Promise<CellOutcome> {
+  const { options, surroundings, results } = session;
+  const { clock, print, runner, checkout } = surroundings;
+  const folder = join(results, cell.id);
+  if (!options.isDry) {
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder, { recursive: true });
+  }
+  print(`${cell.id}: results in ${folder}`);
+  const began = clock.monotonic();
+  const shell = options.isDry ? dryShell(print) : loggingShell(runner, { file: join(folder, 'commands.log'), clock });
+  const outcome =
+    cell.kind === 'lab'
+      ? await runLabCell(cell, { checkout, folder, shell, clock, print }, signal)
+      : await runCell(
+          {
+            ...settings,
+            cell,
+            release: releaseOf(session, cell.kubernetes),
+            cluster: clusterName(cell),
+            folder,
+            shell,
+          },
+          signal,
+        );
+  if (options.isDry) return outcome;
+  await writeFile(join(folder, 'outcome.json'), `${JSON.stringify(outcome, null, 2)}\n`);
+  print(`${cell.id}: ${outcome.status} after ${((clock.monotonic() - began) / 1000).toFixed(0)} s`);
+  return outcome;
+}
+
+function releaseOf({ matrix }: Session, version: string): Session['matrix']['kubernetes'][number] {
+  const release = matrix.kubernetes.find((one) => one.version === version);
+  if (release === undefined) throw new InvariantError(`a cell has Kubernetes ${version}, and the matrix does not`);
+  return release;
+}

@@ -1,0 +1,90 @@
+import { type Clock, HostError, messageOf, type Millis, millis } from '@switchyard/core';
+import type { Shell } from './shell.ts';
+
+/** One step of a cell. */
+export interface Step {
+  /** What is done, as `create the cluster`. */
+  readonly name: string;
+  /** It is aborted after this. */
+  readonly timeout: Millis;
+  /** What a person may do when it failed; a sentence without its full stop. */
+  readonly advice: string;
+  /** Rejects when the step failed. What it returns is shown behind the step's name when it is done. */
+  run(signal: AbortSignal): Promise<string | void>;
+}
+
+/** What steps are run with. */
+export interface StepRunner {
+  readonly shell: Shell;
+  readonly clock: Clock;
+  readonly print: (line: string) => void;
+}
+
+/** A step that takes longer says so once in this time. */
+const reportInterval: Millis = millis(30_000);
+
+/**
+ * Runs steps one after the other, and tells of each that it begins, that it still runs, and how it ended and after how long. Rejects with
+ * the first failure, whose message has the step, the time it took, what came back, and what to do.
+ */
+export async function runSteps(steps: readonly Step[], runner: StepRunner, signal: AbortSignal): Promise<void> {
+  for (const [index, step] of steps.entries()) {
+    signal.throwIfAborted();
+    await runStep(step, `[${index + 1}/${steps.length}]`, { ...runner, signal });
+  }
+}
+
+async function runStep(
+  step: Step,
+  number: string,
+  { shell, clock, print, signal }: StepRunner & { readonly signal: AbortSignal },
+): Promise<void> {
+  const started = clock.monotonic();
+  const elapsed = (): string => `${((clock.monotonic() - started) / 1000).toFixed(1)} s`;
+  print(`${number} ${step.name}`);
+  if (shell.isDry) return void (await step.run(signal));
+  const done = new AbortController();
+  const limit = new AbortController();
+  const waits = [
+    expire(step, clock, limit, done.signal),
+    report(
+      clock,
+      () => print(`${number} ${step.name}: still at it after ${elapsed()}: ${shell.said || shell.last}`),
+      done.signal,
+    ),
+  ];
+  try {
+    const note = await step.run(AbortSignal.any([signal, limit.signal]));
+    print(`${number} ${step.name}: done after ${elapsed()}${typeof note === 'string' ? `, ${note}` : ''}`);
+  } catch (error) {
+    signal.throwIfAborted();
+    print(`${number} ${step.name}: FAILED after ${elapsed()}`);
+    const cause = limit.signal.aborted ? limit.signal.reason : error;
+    const last = limit.signal.aborted ? `; the last command was: ${shell.last}` : '';
+    const message = `cannot ${step.name}: ${messageOf(cause)}${last}; after ${elapsed()}. What to do: ${step.advice}`;
+    throw new HostError('e2e.step', message, { cause });
+  } finally {
+    done.abort();
+    await Promise.all(waits);
+  }
+}
+
+async function expire(step: Step, clock: Clock, limit: AbortController, done: AbortSignal): Promise<void> {
+  try {
+    await clock.sleep(step.timeout, done);
+    limit.abort(new HostError('e2e.timeout', `it did not end within ${step.timeout / 1000} s`));
+  } catch {
+    // the step ended first
+  }
+}
+
+async function report(clock: Clock, tell: () => void, done: AbortSignal): Promise<void> {
+  try {
+    for (;;) {
+      await clock.sleep(reportInterval, done);
+      tell();
+    }
+  } catch {
+    // the step ended
+  }
+}

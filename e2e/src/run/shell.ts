@@ -1,0 +1,141 @@
+import { appendFile } from 'node:fs/promises';
+import { type Clock, type Millis, systemClock } from '@switchyard/core';
+import { commandFailed, type CommandResult, type CommandRunner } from '@switchyard/host';
+
+/** A program to be run for a cell. */
+export interface CellCommand {
+  readonly file: string;
+  readonly args: readonly string[];
+  /** Added to this process's. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin?: string;
+  readonly timeout: Millis;
+}
+
+/** Runs a cell's programs. */
+export interface Shell {
+  /** Nothing is run; commands are printed, and have succeeded without a word. */
+  readonly isDry: boolean;
+  /** A non-zero exit is a result. Rejects when the program cannot start, is too slow or is aborted. */
+  run(command: CellCommand, signal: AbortSignal): Promise<CommandResult>;
+  /** The last command that was begun, as one would type it; empty before the first. */
+  readonly last: string;
+  /** The last line of its standard output until now; empty when there is none. */
+  readonly said: string;
+}
+
+/** Where commands and what they said are written down. */
+export interface ShellLog {
+  readonly file: string;
+  readonly clock?: Clock;
+}
+
+/** Runs programs by `runner`, and writes nothing down. */
+export function plainShell(runner: CommandRunner): Shell {
+  let last = '';
+  let said = '';
+  return {
+    isDry: false,
+    get last() {
+      return last;
+    },
+    get said() {
+      return said;
+    },
+    run: (command, signal) => {
+      last = commandText(command);
+      said = '';
+      return runWith(runner, command, { signal, onLine: (line) => (said = line) });
+    },
+  };
+}
+
+/** Runs programs by `runner`, and appends each with its output and duration to the log. */
+export function loggingShell(runner: CommandRunner, { file, clock = systemClock }: ShellLog): Shell {
+  const shell = plainShell(runner);
+  return {
+    isDry: false,
+    get last() {
+      return shell.last;
+    },
+    get said() {
+      return shell.said;
+    },
+    run: async (command, signal) => {
+      const started = clock.monotonic();
+      const note = (how: string): Promise<void> => {
+        const took = ((clock.monotonic() - started) / 1000).toFixed(1);
+        return appendFile(file, `$ ${commandText(command)}\n# ${how}, ${took} s\n\n`);
+      };
+      try {
+        const result = await shell.run(command, signal);
+        await note(`exit ${result.exitCode}${indented(result.stdout)}${indented(result.stderr)}\n# end`);
+        return result;
+      } catch (error) {
+        await note(error instanceof Error ? error.message : String(error));
+        throw error;
+      }
+    },
+  };
+}
+
+/** Collects standard output by itself, to tell its lines as they come. */
+async function runWith(
+  runner: CommandRunner,
+  { file, args, timeout, env, stdin }: CellCommand,
+  { signal, onLine }: { readonly signal: AbortSignal; readonly onLine: (line: string) => void },
+): Promise<CommandResult> {
+  const extras = { ...(env === undefined ? {} : { env }), ...(stdin === undefined ? {} : { stdin }) };
+  const pieces: string[] = [];
+  const onStdout = (piece: string): void => {
+    pieces.push(piece);
+    const line = piece.trimEnd().split('\n').at(-1)?.trim();
+    if (line !== undefined && line !== '') onLine(line);
+  };
+  const result = await runner.run(file, args, { timeout, signal, onStdout, ...extras });
+  return { ...result, stdout: pieces.join('') };
+}
+
+/** Prints commands instead of running them. */
+export function dryShell(print: (line: string) => void): Shell {
+  let last = '';
+  return {
+    isDry: true,
+    get last() {
+      return last;
+    },
+    said: '',
+    run: async (command) => {
+      last = commandText(command);
+      print(`  ${last}${command.stdin === undefined ? '' : " <<'STDIN'\n" + command.stdin.trimEnd() + '\nSTDIN'}`);
+      return { exitCode: 0, stdout: '', stderr: '' };
+    },
+  };
+}
+
+/** Runs a program to whom only the exit code 0 is success; `attempt` says what was tried. Returns its standard output. */
+export async function mustRun(
+  shell: Shell,
+  command: CellCommand,
+  attempt: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const result = await shell.run(command, signal);
+  if (result.exitCode !== 0) throw commandFailed(attempt, command, result);
+  return result.stdout;
+}
+
+/** A command as one would type it into a POSIX shell. */
+export function commandText({ file, args, env = {} }: Pick<CellCommand, 'file' | 'args' | 'env'>): string {
+  const settings = Object.entries(env).map(([name, value]) => `${name}=${quoted(value)}`);
+  return [...settings, ...[file, ...args].map(quoted)].join(' ');
+}
+
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+function indented(text: string): string {
+  const trimmed = text.trimEnd();
+  return trimmed === '' ? '' : `\n${trimmed.replaceAll(/^/gm, '    ')}`;
+}

@@ -1,0 +1,55 @@
+/** What became of one test in a JUnit report of ginkgo. */
+export interface JunitCase {
+  /** Without the `[It] ` that ginkgo puts before it. */
+  readonly name: string;
+  /** `skipped`: not chosen, or the test found by itself that it cannot run here. */
+  readonly status: 'passed' | 'failed' | 'skipped';
+  /** Of a failure or a skip: the report's words, not more than a few lines. Empty when there are none. */
+  readonly message: string;
+  /** Whether it is a test: before and after all tests ginkgo reports what it does there in the same form. */
+  readonly isTest: boolean;
+}
+
+/** Reads the test cases of a JUnit report. What is no report has none. */
+export function parseJunit(xml: string): readonly JunitCase[] {
+  return [...xml.matchAll(/<testcase\b([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)].map(([, head = '', body = '']) => {
+    const attributes = attributesOf(head);
+    const name = attributes['name'] ?? '';
+    return {
+      name: name.replace(/^\[It\] /, ''),
+      status: statusOf(attributes['status'], body),
+      message: messageIn(body),
+      isTest: name.startsWith('[It] '),
+    };
+  });
+}
+
+function statusOf(status: string | undefined, body: string): JunitCase['status'] {
+  if (/<(failure|error)\b/.test(body)) return 'failed';
+  if (status === 'skipped' || status === 'pending' || /<skipped\b/.test(body)) return 'skipped';
+  return status === undefined || status === 'passed' ? 'passed' : 'failed'; // ginkgo: panicked, timedout, interrupted, aborted
+}
+
+function messageIn(body: string): string {
+  const [, head = '', text = ''] = /<(?:failure|error|skipped)\b([^>]*?)(?:\/>|>([\s\S]*?)<\/)/.exec(body) ?? [];
+  const message = attributesOf(head)['message'] ?? '';
+  return [message, unescaped(text).trim().split('\n').slice(0, 5).join('\n')].filter(Boolean).join('\n');
+}
+
+function attributesOf(head: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    [...head.matchAll(/([\w-]+)="([^"]*)"/g)].map(([, key = '', value = '']) => [key, unescaped(value)]),
+  );
+}
+
+const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' };
+
+function unescaped(text: string): string {
+  return text
+    .replaceAll(/<!\[CDATA\[([\s\S]*?)\]\]>/g, '$1')
+    .replaceAll(/&(?:#(\d+)|#x([\da-f]+)|(\w+));/gi, (whole, decimal?: string, hex?: string, name?: string) => {
+      if (decimal !== undefined) return String.fromCodePoint(Number(decimal));
+      if (hex !== undefined) return String.fromCodePoint(Number.parseInt(hex, 16));
+      return entities[name ?? ''] ?? whole;
+    });
+}

@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createCommandRunner } from '@switchyard/host';
+import { seconds } from '@switchyard/core';
+import { describe, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import type { Cell } from '../../src/cell.ts';
+import { labCells } from '../../src/lab-cell.ts';
+import { expandMatrix } from '../../src/matrix/expand-matrix.ts';
+import { readMatrix } from '../../src/matrix/read-matrix.ts';
+import { writeManifests } from '../../src/steps/install-agent.ts';
+import { kindConfig, podSubnets } from '../../src/steps/kind-config.ts';
+import { projectJson } from '../../src/targets/project-json.ts';
+import { checkout } from '../scripted/scripted-machine.ts';
+
+const { cells } = expandMatrix(readMatrix('m', readFileSync(`${checkout}/e2e/matrix.json`, 'utf8')));
+
+test('e2e/project.json has the targets of the matrix; nx generate e2e writes it', () => {
+  const found: unknown = JSON.parse(readFileSync(`${checkout}/e2e/project.json`, 'utf8'));
+  expect(found).toEqual(JSON.parse(projectJson([...cells, ...labCells])));
+});
+
+/** The parts of rendered objects that are looked at. */
+interface Rendered {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly spec?: {
+    readonly template: { readonly spec: { readonly containers: readonly { readonly image: string }[] } };
+  };
+}
+
+async function render(cell: Cell): Promise<readonly Rendered[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'swy-e2e-manifests-'));
+  try {
+    await writeManifests({ cell, cluster: 'swy-e2e-a', folder, checkout });
+    const options = { timeout: seconds(20), signal: AbortSignal.timeout(20_000) };
+    const { stdout } = await createCommandRunner().run('kubectl', ['kustomize', join(folder, 'manifests')], options);
+    return parseAllDocuments(stdout).map((document) => document.toJS() as Rendered);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+describe('the manifests of a cell', () => {
+  test.each(cells.filter(({ id }) => id.endsWith('1.37-switchyard')))('$id', { timeout: 30_000 }, async (cell) => {
+    const objects = await render(cell);
+    const configMap = objects.find(({ kind }) => kind === 'ConfigMap');
+    expect(configMap?.metadata).toMatchObject({ name: 'kube-proxy', namespace: 'kube-system' });
+    expect(configMap?.data?.['config.conf']).toContain(`\nmode: ${cell.backend}\n`);
+    expect(configMap?.data?.['config.conf']).toContain(`\nclusterCIDR: ${podSubnets[cell.ipFamily]}\n`);
+    expect(configMap?.data?.['kubeconfig.conf']).toContain('server: https://swy-e2e-a-control-plane:6443\n');
+    const daemonSet = objects.find(({ kind }) => kind === 'DaemonSet');
+    expect(daemonSet?.spec?.template.spec.containers[0]?.image).toMatch(
+      new RegExp(`^switchyard/agent-${cell.backend}:`),
+    );
+    expect(objects.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['ServiceAccount', 'ClusterRoleBinding']));
+  });
+});
+
+test.each(['ipv4', 'ipv6', 'dual'] as const)(
+  "kind's configuration for %s has no kube-proxy, three nodes and our ranges",
+  (ipFamily) => {
+    const [config] = parseAllDocuments(kindConfig(ipFamily)).map((document) => document.toJS() as object);
+    expect(config).toMatchObject({
+      networking: { kubeProxyMode: 'none', ipFamily, podSubnet: podSubnets[ipFamily] },
+      nodes: [{ role: 'control-plane' }, { role: 'worker' }, { role: 'worker' }],
+    });
+  },
+);

@@ -1,0 +1,102 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { HostError } from '@switchyard/core';
+
+/** Whom to connect to. */
+export interface ConnectTarget {
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * Opens TCP connections. Rejects with an error whose `code` is the errno name (`ECONNREFUSED`), and with `signal.reason` when
+ * aborted first.
+ */
+export type Connect = (target: ConnectTarget, signal: AbortSignal) => Promise<Socket>;
+
+/** Connections out of a network namespace, through a helper process that lives as long as this. */
+export interface NamespaceConnector extends AsyncDisposable {
+  readonly connect: Connect;
+}
+
+/** From the owner to the helper. */
+export interface ConnectCall extends ConnectTarget {
+  readonly id: number;
+}
+
+/** From the helper to its owner, with the socket unless it failed. */
+export interface ConnectReply {
+  readonly id: number;
+  /** Errno name, or what else there is to say; undefined: connected. */
+  readonly failure: string | undefined;
+}
+
+/** Starts the helper in a namespace under /run/netns. Sockets stay in the namespace they were opened in. Needs root. */
+export function connectorIn(namespace: string): NamespaceConnector {
+  const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  const helper = fileURLToPath(new URL(`./connect-helper.${suffix}`, import.meta.url));
+  const child = spawn('nsenter', [`--net=/run/netns/${namespace}`, process.execPath, helper], {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    serialization: 'advanced', // unlike JSON it keeps fields that are undefined
+  });
+  return new HelperConnector(child, namespace);
+}
+
+class HelperConnector implements NamespaceConnector {
+  readonly #child: ChildProcess;
+  readonly #namespace: string;
+  readonly #waiting = new Map<number, PromiseWithResolvers<Socket>>();
+  readonly #ended: Promise<void>;
+  #calls = 0;
+  #isGone = false;
+
+  constructor(child: ChildProcess, namespace: string) {
+    this.#child = child;
+    this.#namespace = namespace;
+    child.on('message', (message, handle) => this.#take(message as ConnectReply, handle as Socket | undefined));
+    this.#ended = new Promise((resolve) => {
+      const end = (): void => {
+        this.#fail();
+        resolve();
+      };
+      child.once('exit', end).once('error', end);
+    });
+  }
+
+  readonly connect: Connect = async (target, signal) => {
+    signal.throwIfAborted();
+    if (this.#isGone) throw this.#gone();
+    const id = ++this.#calls;
+    const waiting = Promise.withResolvers<Socket>();
+    this.#waiting.set(id, waiting);
+    const onAbort = (): void => waiting.reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    this.#child.send({ id, ...target } satisfies ConnectCall);
+    return waiting.promise.finally(() => {
+      this.#waiting.delete(id);
+      signal.removeEventListener('abort', onAbort);
+    });
+  };
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#ended;
+  }
+
+  #take({ id, failure }: ConnectReply, socket: Socket | undefined): void {
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined) socket?.destroy(); // nobody waits any more
+    else if (failure === undefined && socket !== undefined) waiting.resolve(socket);
+    else waiting.reject(Object.assign(new Error(failure ?? 'no socket came'), { code: failure }));
+  }
+
+  #fail(): void {
+    this.#isGone = true;
+    for (const { reject } of this.#waiting.values()) reject(this.#gone());
+  }
+
+  #gone(): HostError {
+    return new HostError('apiserver.connect', `the helper that connects from ${this.#namespace} has ended`);
+  }
+}

@@ -1,0 +1,91 @@
+import { createSocket } from 'node:dgram';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer as createTcpServer, type AddressInfo, isIPv6, type Socket } from 'node:net';
+import type { EchoAnswer } from './probe-types.ts';
+
+/** Who answers, and where. */
+export interface EchoIdentity {
+  readonly pod: string;
+  readonly node: string;
+  /** Listen on this address only; undefined: on all, both families. */
+  readonly host: string | undefined;
+}
+
+/** HTTP: `/` answers the echo object, `/readyz` 200 or, while it is not ready, 503. Resolves when it listens. */
+export function serveHttp(port: number, identity: EchoIdentity, isReady: () => boolean = () => true): Promise<void> {
+  const server = createHttpServer((request, response) => {
+    response.setHeader('connection', 'close');
+    if (request.url === '/readyz') {
+      const ready = isReady();
+      response.statusCode = ready ? 200 : 503;
+      return response.end(ready ? 'ok\n' : 'not ready\n');
+    }
+    response.setHeader('content-type', 'application/json');
+    response.end(describe('http', request.socket, identity));
+  });
+  return listening(server, () => server.listen({ port, ...hostOf(identity) }));
+}
+
+/** TCP: the echo object and a newline at once, then whatever comes. Resolves when it listens. */
+export function serveTcp(port: number, identity: EchoIdentity): Promise<void> {
+  const server = createTcpServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.write(describe('tcp', socket, identity));
+    socket.pipe(socket);
+  });
+  return listening(server, () => server.listen({ port, ...hostOf(identity) }));
+}
+
+/** UDP: the echo object for each datagram. One socket per family: a kernel without one of them must not cost the other. */
+export async function serveUdp(port: number, identity: EchoIdentity): Promise<void> {
+  const { pod, node, host } = identity;
+  const types = host === undefined ? (['udp4', 'udp6'] as const) : ([isIPv6(host) ? 'udp6' : 'udp4'] as const);
+  const bind = (type: 'udp4' | 'udp6'): Promise<void> => {
+    const socket = createSocket({ type, ipv6Only: type === 'udp6' });
+    socket.on('message', (_message, peer) => {
+      const { address } = socket.address();
+      const answer = { source: peer.address, sourcePort: peer.port, destination: address, destinationPort: port };
+      const text = `${JSON.stringify({ pod, node, protocol: 'udp', ...answer } satisfies EchoAnswer)}\n`;
+      socket.send(text, peer.port, peer.address);
+    });
+    return new Promise((resolve, reject) => {
+      socket.on('error', (error: NodeJS.ErrnoException) => {
+        if (error.code === 'EAFNOSUPPORT' || error.code === 'EADDRNOTAVAIL') resolve();
+        else reject(error);
+      });
+      socket.bind({ port, ...hostOf(identity) }, resolve);
+    });
+  };
+  await Promise.all(types.map(bind));
+}
+
+function hostOf({ host }: EchoIdentity): { readonly host?: string; readonly address?: string } {
+  return host === undefined ? {} : { host, address: host };
+}
+
+function listening(server: ReturnType<typeof createTcpServer>, listen: () => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('listening', resolve);
+    server.once('error', reject);
+    listen();
+  });
+}
+
+function describe(protocol: 'http' | 'tcp', socket: Socket, { pod, node }: EchoIdentity): string {
+  const local = socket.address() as Partial<AddressInfo>;
+  const answer: EchoAnswer = {
+    pod,
+    node,
+    protocol,
+    source: plain(socket.remoteAddress),
+    sourcePort: socket.remotePort ?? 0,
+    destination: plain(local.address),
+    destinationPort: local.port ?? 0,
+  };
+  return `${JSON.stringify(answer)}\n`;
+}
+
+/** Without the prefix that a dual-stack socket gives IPv4 peers. */
+function plain(address: string | undefined): string {
+  return (address ?? '').replace(/^::ffff:/, '');
+}

@@ -1,0 +1,82 @@
+import { dueAt, dueCount, loadSchedule } from './load-schedule.ts';
+import type { LoadOutcome } from './load-types.ts';
+import type { LoadMessage, LoadProgramOptions } from './load.ts';
+import { probe } from './probe.ts';
+import type { ProbeRequest, ProbeResult } from './probe-types.ts';
+
+/** An open loop that runs in this process. */
+export interface LoadLoop {
+  /** Resolves when the last request is done. Never rejects. */
+  readonly finished: Promise<void>;
+  /** Sends what is due by now, and no more; those in flight are still finished. */
+  stop(): void;
+}
+
+/** Starts an open loop of HTTP requests, or of TCP greetings (`tcp://`), from this process's network namespace, and tells each one's end. */
+export function startLoadLoop(options: LoadProgramOptions, tell: (message: LoadMessage) => void): LoadLoop {
+  const request = requestOf(options);
+  const schedule = loadSchedule(performance.now(), options.rate, options.duration);
+  const inFlight = new Set<Promise<void>>();
+  const finished = Promise.withResolvers<void>();
+  let sent = 0;
+  let isStopped = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  const send = async (sequence: number): Promise<void> => {
+    const sentAt = wall(performance.now());
+    const result = await probe(request);
+    tell({
+      sequence,
+      scheduledAt: wall(dueAt(schedule, sequence)),
+      sentAt,
+      doneAt: wall(performance.now()),
+      outcome: outcomeOf(result, request),
+      ...(result.status === 'answered' ? { answeredBy: result.by, httpStatus: result.httpStatus } : {}),
+    });
+  };
+  const finish = (): void => void Promise.all(inFlight).then(() => finished.resolve());
+  /** Sends all that is due, late ones too, then sleeps until the next is. */
+  const tick = (): void => {
+    const due = dueCount(schedule, performance.now());
+    for (; sent < due; sent++) {
+      const running = send(sent).finally(() => inFlight.delete(running));
+      inFlight.add(running);
+    }
+    if (isStopped) return;
+    if (sent < schedule.count) timer = setTimeout(tick, Math.max(0, dueAt(schedule, sent) - performance.now()));
+    else finish();
+  };
+  tick();
+  return {
+    finished: finished.promise,
+    stop: () => {
+      if (isStopped) return;
+      isStopped = true;
+      clearTimeout(timer);
+      tick(); // what fell due while this process had no CPU time is sent too: it would be counted as never sent
+      finish();
+    },
+  };
+}
+
+function requestOf({ url, timeout }: LoadProgramOptions): ProbeRequest {
+  const { protocol, hostname, port, pathname, search } = new URL(url);
+  return {
+    protocol: protocol === 'tcp:' ? 'tcp' : 'http',
+    address: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: port === '' ? 80 : Number(port),
+    path: `${pathname}${search}`,
+    timeout,
+  };
+}
+
+function outcomeOf(result: ProbeResult, { protocol }: ProbeRequest): LoadOutcome {
+  if (result.status !== 'answered') return result.status;
+  if (protocol === 'tcp') return 'answered';
+  const status = result.httpStatus ?? 0;
+  return status >= 200 && status < 300 ? 'answered' : 'error';
+}
+
+function wall(monotonic: number): number {
+  return performance.timeOrigin + monotonic;
+}

@@ -1,0 +1,150 @@
+import { networkInterfaces } from 'node:os';
+import type { EchoIdentity } from './echo-listeners.ts';
+import { serveHttp, serveTcp, serveUdp } from './echo-listeners.ts';
+import { type HeldConnection, openConnection } from './held-connection.ts';
+import { type LoadLoop, startLoadLoop } from './load-loop.ts';
+import type { LoadMessage } from './load.ts';
+import { awaitAnswer, probe } from './probe.ts';
+import type { ProbeRequest, ProbeResult } from './probe-types.ts';
+import type { TrafficCall, TrafficCalls, TrafficProbe } from './traffic-pod.ts';
+
+/** What a call does. */
+export type TrafficHandlers = {
+  readonly [K in TrafficCall]: (argument: TrafficCalls[K]['argument']) => Promise<TrafficCalls[K]['result']>;
+};
+
+/** Below the kernel's own choice, and where nobody listens. */
+const [firstPort, lastPort] = [12_000, 29_999];
+/** Other programs on the host's network may have some of them. */
+const portAttempts = 20;
+
+/** The handlers of one pod, with its echo servers, connections and loads. */
+export function createTrafficHandlers(identity: EchoIdentity): TrafficHandlers {
+  const freshPort = portSequence();
+  const connections = new Map<number, HeldConnection>();
+  let opened = 0;
+  return {
+    hello: async () => ({ pod: identity.pod }),
+    addresses: async () => ({
+      addresses: Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)),
+    }),
+    listen: createListening(identity),
+    probe: async ({ probes, isOneByOne = false }) => {
+      const one = (asked: TrafficProbe): Promise<ProbeResult> => fromFreePort(asked, freshPort, probe);
+      if (!isOneByOne) return { results: await Promise.all(probes.map(one)) };
+      const results: ProbeResult[] = [];
+      for (const asked of probes) results.push(await one(asked));
+      return { results };
+    },
+    await: async ({ probe: asked, until }) => awaitAnswer(asked, until),
+    open: async (asked) => {
+      const start = performance.now();
+      const { outcome, connection } = await openConnection(asked);
+      const result = { ...outcome, took: performance.now() - start } as ProbeResult; // an outcome and its duration
+      if (connection === undefined) return { result };
+      opened += 1;
+      connections.set(opened, connection);
+      return { result, connection: opened };
+    },
+    exchange: async ({ connection, text, timeout }) =>
+      (await connections.get(connection)?.exchange(text, timeout)) ?? { status: 'closed' },
+    close: async ({ connection }) => {
+      connections.get(connection)?.close();
+      connections.delete(connection);
+      return {};
+    },
+    ...createLoads(),
+  };
+}
+
+/** Goes round, from anywhere: the kernel would now and then repeat a port, and find the connection tracking entry of an earlier state. */
+function portSequence(): () => number {
+  let next = firstPort + Math.floor(Math.random() * (lastPort - firstPort));
+  return () => {
+    next = next < lastPort ? next + 1 : firstPort;
+    return next;
+  };
+}
+
+async function fromFreePort(
+  asked: TrafficProbe,
+  freshPort: () => number,
+  attempt: (request: ProbeRequest) => Promise<ProbeResult>,
+): Promise<ProbeResult> {
+  if (asked.isFromFreshPort !== true) return attempt(asked);
+  for (let left = portAttempts; ; left--) {
+    const result = await attempt({ ...asked, sourcePort: freshPort() });
+    if (result.status !== 'unreachable' || result.code !== 'EADDRINUSE' || left === 0) return result;
+  }
+}
+
+function createListening(identity: EchoIdentity): TrafficHandlers['listen'] {
+  const servers = { http: serveHttp, tcp: serveTcp, udp: serveUdp } as const;
+  const open = new Map<string, Promise<void>>();
+  return async (ports) => {
+    const failed: string[] = [];
+    const listen = async (protocol: keyof typeof servers, port: number): Promise<void> => {
+      const key = `${port}/${protocol}`;
+      const opening = open.get(key) ?? servers[protocol](port, identity);
+      open.set(key, opening);
+      await opening.catch((error: NodeJS.ErrnoException) => {
+        open.delete(key);
+        failed.push(`${key}: ${error.code ?? error.message}`);
+      });
+    };
+    const wanted = (['http', 'tcp', 'udp'] as const).flatMap((protocol) =>
+      ports[protocol].map((port) => listen(protocol, port)),
+    );
+    await Promise.all(wanted);
+    return { failed };
+  };
+}
+
+interface Load {
+  readonly loop: LoadLoop;
+  readonly messages: LoadMessage[];
+  isFinished: boolean;
+  change: PromiseWithResolvers<void>;
+}
+
+const longestWait = 1000;
+
+function createLoads(): Pick<TrafficHandlers, 'load' | 'loaded' | 'unload'> {
+  const loads = new Map<number, Load>();
+  const announce = (load: Load): void => {
+    load.change.resolve();
+    load.change = Promise.withResolvers();
+  };
+  return {
+    load: async (options) => {
+      const messages: LoadMessage[] = [];
+      const loop = startLoadLoop(options, (message) => {
+        messages.push(message);
+        announce(load);
+      });
+      const load: Load = { loop, messages, isFinished: false, change: Promise.withResolvers() };
+      loads.set(loads.size + 1, load);
+      void loop.finished.then(() => {
+        load.isFinished = true;
+        announce(load);
+      });
+      return { load: loads.size };
+    },
+    loaded: async ({ load: id, from }) => {
+      const load = loads.get(id);
+      if (load === undefined) return { messages: [], isFinished: true };
+      if (load.messages.length <= from && !load.isFinished) {
+        let timer: NodeJS.Timeout | undefined;
+        const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, longestWait)));
+        await Promise.race([load.change.promise, late]);
+        clearTimeout(timer);
+      }
+      const { messages, isFinished } = load;
+      return { messages: messages.slice(from), isFinished };
+    },
+    unload: async ({ load }) => {
+      loads.get(load)?.loop.stop();
+      return {};
+    },
+  };
+}

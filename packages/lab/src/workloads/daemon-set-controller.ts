@@ -1,0 +1,64 @@
+import { apiResources } from '../api-client.ts';
+import type { DaemonSet, OwnerReference, Pod } from '../api-types.ts';
+import type { ResourceWatch } from './cluster-watch.ts';
+import type { ControllerContext } from './context.ts';
+import { reconcileDaemonSet } from './daemon-set-reconcile.ts';
+import { createKeyedRunner } from './keyed-runner.ts';
+import { controllerOf, objectKey, splitKey } from './pod-facts.ts';
+import { followReadySince } from './ready-since.ts';
+
+/** What the DaemonSet controller needs from the others. */
+export interface DaemonSetControllerOptions {
+  /** Run by the caller. */
+  readonly daemonSets: ResourceWatch<DaemonSet>;
+  /** Resolves when the EndpointSlices show `pods` as the API has them now. */
+  readonly settleSlices: (pods: readonly Pod[]) => Promise<void>;
+}
+
+/**
+ * Starts the DaemonSet controller: a pod on every node that its template fits, rolling updates by `maxUnavailable` or `maxSurge`.
+ * There are no ControllerRevisions; the `controller-revision-hash` label takes their place.
+ */
+export function startDaemonSetController(
+  context: ControllerContext,
+  { daemonSets, settleSlices }: DaemonSetControllerOptions,
+): AsyncDisposable {
+  const { pods, nodes } = context.watches;
+  const readySince = followReadySince(pods, context.clock);
+  const runner = createKeyedRunner({
+    name: 'daemonset',
+    clock: context.clock,
+    log: context.log,
+    run: async (key, signal) => {
+      const { namespace, name } = splitKey(key);
+      const [daemonSet, listed, listedNodes] = await Promise.all([
+        context.api.find(apiResources.daemonSets, { namespace, name }, signal),
+        context.api.list(apiResources.pods, { namespace }, signal),
+        context.api.list(apiResources.nodes, {}, signal),
+      ]);
+      // What a deleted DaemonSet leaves is the API server's garbage collection's work.
+      if (daemonSet === undefined || daemonSet.metadata.deletionTimestamp !== undefined) return undefined;
+      const isOwn = (pod: Pod): boolean => ownerDaemonSet(pod)?.uid === daemonSet.metadata.uid;
+      const own = { pods: listed.items.filter(isOwn), nodes: listedNodes.items };
+      return reconcileDaemonSet({ daemonSet, ...own, context, readySince, settleSlices }, signal);
+    },
+  });
+  daemonSets.subscribe(({ before, after }) => {
+    const daemonSet = after ?? before;
+    if (daemonSet !== undefined) runner.poke(objectKey(daemonSet));
+  });
+  pods.subscribe(({ before, after }) => {
+    const pod = after ?? before;
+    const owner = pod === undefined ? undefined : ownerDaemonSet(pod);
+    if (owner !== undefined) runner.poke(`${pod?.metadata.namespace ?? 'default'}/${owner.name}`);
+  });
+  nodes.subscribe(() => {
+    for (const daemonSet of daemonSets.values()) runner.poke(objectKey(daemonSet));
+  });
+  return runner;
+}
+
+function ownerDaemonSet(pod: Pod): OwnerReference | undefined {
+  const owner = controllerOf(pod);
+  return owner?.kind === 'DaemonSet' ? owner : undefined;
+}

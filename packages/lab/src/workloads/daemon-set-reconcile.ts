@@ -1,0 +1,154 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Millis, millis } from '@switchyard/core';
+import { apiResources } from '../api-client.ts';
+import type { DaemonSet, Node, Pod, PodSpec } from '../api-types.ts';
+import type { ControllerContext } from './context.ts';
+import { daemonLimits, type DaemonNode, type DaemonStep, planDaemonSet } from './daemon-set-plan.ts';
+import { matchesLabels } from './labels.ts';
+import { deletePod, podFromTemplate } from './owned-pods.ts';
+import { isPodEnded, isPodReady, isPodTerminating } from './pod-facts.ts';
+import { type ReadySince, untilAvailable } from './ready-since.ts';
+import { isTolerated } from './schedule-pod.ts';
+import { templateHash } from './template-hash.ts';
+
+/** Label by which the pods of one template are told from those of another. */
+export const revisionHashLabel = 'controller-revision-hash';
+
+/** Taints that never keep a DaemonSet away: the controller gives its pods these tolerations. */
+const automatic: NonNullable<PodSpec['tolerations']> = [
+  ...['not-ready', 'unreachable'].map((name) => ({ ...toleration(name), effect: 'NoExecute' })),
+  ...['disk-pressure', 'memory-pressure', 'pid-pressure', 'unschedulable'].map((name) => ({
+    ...toleration(name),
+    effect: 'NoSchedule',
+  })),
+];
+
+/** One reconcile's input: the DaemonSet, the nodes, and its own pods, as listed just now. */
+export interface DaemonSetWork {
+  readonly daemonSet: DaemonSet;
+  readonly nodes: readonly Node[];
+  readonly pods: readonly Pod[];
+  readonly context: ControllerContext;
+  readonly readySince: ReadySince;
+  readonly settleSlices: (pods: readonly Pod[]) => Promise<void>;
+}
+
+/**
+ * One step: takes what is due and writes the status as it was before it. Its effect comes back as pod events, which lead to the
+ * next reconcile. Resolves with when to look again.
+ */
+export async function reconcileDaemonSet(work: DaemonSetWork, signal: AbortSignal): Promise<Millis | undefined> {
+  const { daemonSet, context, readySince } = work;
+  const hash = templateHash(daemonSet.spec?.template ?? { spec: { containers: [] } });
+  const minReady = context.scale.of(daemonSet.spec?.minReadySeconds ?? 0);
+  const available = { readySince, minReady, now: context.clock.now() };
+  const nodes = daemonNodes(work, hash, (pod) => untilAvailable(pod, available) === 0);
+  const wanted = nodes.filter(({ isWanted }) => isWanted).length;
+  const isRolling = daemonSet.spec?.updateStrategy?.type !== 'OnDelete';
+  await takeStep(planDaemonSet(nodes, daemonLimits(daemonSet, wanted), isRolling), { ...work, hash }, signal);
+  const status = statusOf(daemonSet, nodes);
+  if (!isDeepStrictEqual(status, daemonSet.status)) {
+    await context.api.updateStatus(apiResources.daemonSets, { ...daemonSet, status }, signal);
+  }
+  const waits = work.pods.map((pod) => untilAvailable(pod, available) ?? 0).filter((wait) => wait > 0);
+  return waits.length === 0 ? undefined : millis(Math.min(...waits) + 1);
+}
+
+function daemonNodes(
+  { daemonSet, nodes, pods }: DaemonSetWork,
+  hash: string,
+  isAvailable: (pod: Pod) => boolean,
+): readonly DaemonNode[] {
+  const isUpdated = (pod: Pod): boolean => pod.metadata.labels?.[revisionHashLabel] === hash;
+  // Creation times are whole seconds, which is long on a small time scale: then the old template decides.
+  const byAge = pods.toSorted(
+    (a, b) => ageOf(a) - ageOf(b) || Number(isUpdated(a)) - Number(isUpdated(b)) || nameOf(a).localeCompare(nameOf(b)),
+  );
+  return nodes
+    .toSorted((a, b) => nameOf(a).localeCompare(nameOf(b), 'en', { numeric: true }))
+    .map((node) => ({
+      name: nameOf(node),
+      isWanted: isWantedOn(node, daemonSet.spec?.template.spec),
+      pods: byAge
+        .filter(({ spec }) => spec?.nodeName === nameOf(node))
+        .map((pod) => ({
+          name: nameOf(pod),
+          isUpdated: isUpdated(pod),
+          isTerminating: isPodTerminating(pod),
+          isEnded: isPodEnded(pod),
+          isReady: isPodReady(pod),
+          isAvailable: isAvailable(pod),
+        })),
+    }));
+}
+
+/** A cordoned node is wanted too: a DaemonSet does not ask whether others may be scheduled there. */
+function isWantedOn(node: Node, spec: PodSpec | undefined): boolean {
+  if (!matchesLabels(spec?.nodeSelector ?? {}, node.metadata.labels)) return false;
+  const tolerations = [...(spec?.tolerations ?? []), ...automatic];
+  const keepsAway = (taint: Parameters<typeof isTolerated>[0]): boolean =>
+    taint.effect !== 'PreferNoSchedule' && !isTolerated(taint, tolerations);
+  return !(node.spec?.taints ?? []).some(keepsAway);
+}
+
+async function takeStep(
+  step: DaemonStep,
+  work: DaemonSetWork & { readonly hash: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const { context, pods } = work;
+  for (const node of step.createOn) {
+    await context.api.create(apiResources.pods, newPod(work, node), signal);
+  }
+  if (step.remove.length === 0) return;
+  // What takes a pod's place is in the slices as ready before it is marked terminating.
+  await work.settleSlices(pods.filter((pod) => !isPodTerminating(pod)));
+  for (const pod of pods) if (step.remove.includes(nameOf(pod))) await deletePod(pod, context.api, signal);
+}
+
+/** Bound to its node at once, where Kubernetes leaves that to the scheduler and a node affinity. */
+function newPod({ daemonSet, hash, context }: DaemonSetWork & { readonly hash: string }, nodeName: string): Pod {
+  const generateName = `${nameOf(daemonSet)}-`;
+  const owner = { kind: 'DaemonSet', object: daemonSet, generateName, labels: { [revisionHashLabel]: hash } } as const;
+  const pod = podFromTemplate(owner, daemonSet.spec?.template, context.random);
+  const { containers = [], tolerations = [], ...spec } = pod.spec ?? {};
+  return { ...pod, spec: { ...spec, containers, nodeName, tolerations: [...tolerations, ...automatic] } };
+}
+
+/** What a node has is told of its oldest pod, terminating ones too: a rollout is complete when the old pods are gone. */
+function statusOf(daemonSet: DaemonSet, nodes: readonly DaemonNode[]): NonNullable<DaemonSet['status']> {
+  const wanted = nodes.filter(({ isWanted }) => isWanted);
+  const oldest = wanted.flatMap(({ pods }) => pods.slice(0, 1));
+  const counts = {
+    wanted: wanted.length,
+    current: oldest.length,
+    misplaced: nodes.filter(({ isWanted, pods }) => !isWanted && pods.length > 0).length,
+    ready: oldest.filter(({ isReady }) => isReady).length,
+    available: oldest.filter(({ isAvailable }) => isAvailable).length,
+    updated: oldest.filter(({ isUpdated }) => isUpdated).length,
+  };
+  const unlessZero = <K extends string>(key: K, value: number): Partial<Record<K, number>> =>
+    value === 0 ? {} : ({ [key]: value } as Partial<Record<K, number>>);
+  return {
+    currentNumberScheduled: counts.current,
+    numberMisscheduled: counts.misplaced,
+    desiredNumberScheduled: counts.wanted,
+    numberReady: counts.ready,
+    observedGeneration: daemonSet.metadata.generation ?? 0,
+    ...unlessZero('updatedNumberScheduled', counts.updated),
+    ...unlessZero('numberAvailable', counts.available),
+    ...unlessZero('numberUnavailable', counts.wanted - counts.available),
+  };
+}
+
+function toleration(name: string): { readonly key: string; readonly operator: string } {
+  return { key: `node.kubernetes.io/${name}`, operator: 'Exists' };
+}
+
+function nameOf(object: { readonly metadata: { readonly name?: string } }): string {
+  return object.metadata.name ?? '';
+}
+
+function ageOf(pod: Pod): number {
+  return Date.parse(pod.metadata.creationTimestamp ?? '1970-01-01T00:00:00Z');
+}

@@ -1,0 +1,143 @@
+import { type Millis, millis, type RolloutTimes } from '@switchyard/core';
+import type { EndpointMoment, Move, RunRecord } from './run-record.ts';
+import { spansOf } from './spans.ts';
+import { appliedAt, type Bounds } from './sync-bounds.ts';
+
+/** Which end of what is not known exactly: for the old endpoint's going, and for the new one's coming. */
+export interface Picked {
+  readonly going: keyof Bounds;
+  readonly coming: keyof Bounds;
+}
+
+/** The model's input for one move, picked from everything that was observed. What was observed exactly has no ends to pick. */
+export function rolloutTimes(run: RunRecord, move: Move, picked: Picked): RolloutTimes {
+  return run.path.kind === 'node' && run.path.endpoints === 'all'
+    ? timesOfAll(run, move, picked)
+    : timesOfOwn(run, move, picked);
+}
+
+/** A path that ends at endpoints of the node it comes to: through a load balancer, or straight to the old node. */
+function timesOfOwn(run: RunRecord, move: Move, picked: Picked): RolloutTimes {
+  const { path } = run;
+  const oldNode = path.kind === 'node' ? path.node : move.oldPod.node;
+  const common = { terminatingFallback: run.settings.terminatingFallback, until: run.endedAt };
+  const never = { oldNodeSynced: undefined, appEnded: undefined, newUp: run.startedAt, oldDown: run.startedAt };
+  if (oldNode !== move.oldPod.node) return { ...common, ...never };
+  const own = run.endpoints.filter(({ node }) => node === oldNode);
+  const knewAt = own.find(({ state, at }) => state !== 'ready' && at >= since(run, move))?.at;
+  // A successor on the same node was ready before: the node never lacked a ready endpoint.
+  if (knewAt === undefined && move.newPod.node === oldNode) return { ...common, ...never };
+  const backAt = knewAt === undefined ? undefined : own.find(({ state, at }) => state === 'ready' && at > knewAt)?.at;
+  const back = backAt === undefined ? undefined : appliedAt(run, oldNode, backAt, move)?.[picked.coming];
+  return {
+    ...common,
+    oldNodeSynced: knewAt === undefined ? undefined : appliedAt(run, oldNode, knewAt, move)?.[picked.going],
+    appEnded: endOf(run, move),
+    ...(path.kind === 'node' ? { newUp: back, oldDown: back } : usedFromTo(run, { move, knewAt, back })),
+  };
+}
+
+/** A path whose node may use every endpoint: what counts is whether any is ready, and when this node knew. */
+function timesOfAll(run: RunRecord, move: Move, picked: Picked): RolloutTimes {
+  const node = run.path.kind === 'node' ? run.path.node : '';
+  const common = { until: run.endedAt, appEnded: endOf(run, move) };
+  const changes = anyReady(run);
+  const goneAt = changes.find(({ isReady, at }) => !isReady && at >= since(run, move))?.at;
+  const isOurs = goneAt !== undefined && goneAt <= (common.appEnded ?? run.endedAt);
+  if (!isOurs) {
+    // Others are ready: the old endpoint is lost only from its end until the node knows that it is going.
+    const left = run.endpoints.find(
+      (moment) => moment.node === move.oldPod.node && moment.state !== 'ready' && moment.at >= since(run, move),
+    )?.at;
+    const knew = left === undefined ? undefined : appliedAt(run, node, left, move)?.[opposite(picked.going)];
+    return {
+      ...common,
+      terminatingFallback: true,
+      oldNodeSynced: knew,
+      newUp: run.startedAt,
+      oldDown: knew ?? run.startedAt,
+    };
+  }
+  const freshAt = changes.find(({ isReady, at }) => isReady && at > goneAt)?.at;
+  const fresh = freshAt === undefined ? undefined : appliedAt(run, node, freshAt, move)?.[picked.coming];
+  const knew = appliedAt(run, node, goneAt, move)?.[picked.going];
+  const { terminatingFallback } = run.settings;
+  return { ...common, terminatingFallback, oldNodeSynced: knew, newUp: fresh, oldDown: fresh };
+}
+
+function opposite(end: keyof Bounds): keyof Bounds {
+  return end === 'earliest' ? 'latest' : 'earliest';
+}
+
+/** From when on a change of endpoints can be this move's. The first move's observers may be ahead of who saw the deletion. */
+function since(run: RunRecord, move: Move): Millis {
+  return move === run.moves[0] ? run.startedAt : millis(move.deletedAt - 100);
+}
+
+function endOf(run: RunRecord, { oldPod }: Move): Millis | undefined {
+  return run.pods.find((moment) => moment.pod === oldPod.name && moment.phase === 'ended')?.at;
+}
+
+/** Whether any endpoint was ready, whenever that changed. */
+function anyReady(run: RunRecord): readonly { readonly at: Millis; readonly isReady: boolean }[] {
+  const states = new Map<string, EndpointMoment['state']>();
+  return run.endpoints
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ at, node, state }) => {
+      states.set(node, state);
+      return { at, isReady: [...states.values()].includes('ready') };
+    });
+}
+
+interface Seen {
+  readonly move: Move;
+  readonly knewAt: Millis | undefined;
+  /** The old node has a ready endpoint again. */
+  readonly back: Millis | undefined;
+}
+
+/**
+ * From when on the load balancer used another node, and until when the old one. One that uses all nodes while none is UP does both at
+ * once between the old node's end and the new one's coming.
+ */
+function usedFromTo(run: RunRecord, seen: Seen): Pick<RolloutTimes, 'newUp' | 'oldDown'> {
+  const newUp = othersUpFrom(run, seen.move);
+  const oldDown = leftAt(run, seen, newUp);
+  const isOpen = run.settings.healthCheck.whenNoneUp === 'all';
+  if (!isOpen || oldDown === undefined || (newUp !== undefined && newUp <= oldDown)) return { newUp, oldDown };
+  return { newUp: oldDown, oldDown: newUp };
+}
+
+/** Since when a node other than the old one has been UP that was so at the deletion or came after it. */
+function othersUpFrom(run: RunRecord, { oldPod, deletedAt }: Move): Millis | undefined {
+  const window = { from: run.startedAt, to: run.endedAt };
+  const spans = run.nodes
+    .filter((node) => node !== oldPod.node)
+    .flatMap((node) => {
+      const own = run.loadBalancer.filter((moment) => moment.node === node);
+      return spansOf(
+        own.map(({ at, isUp }) => ({ at, value: isUp })),
+        window,
+      );
+    });
+  const useful = spans.filter(({ value, to }) => value && to > deletedAt).map(({ from }) => from);
+  return useful.length === 0 ? undefined : millis(Math.min(...useful));
+}
+
+/**
+ * When the load balancer stopped using the old node, or the node had an endpoint again before that. With fast drain that is when EndpointSlices
+ * say that its pod terminates, but not before another node is UP. Where nodes that were UP stand in for nobody, it went on using the old
+ * one until then too.
+ */
+function leftAt(run: RunRecord, { move, knewAt, back }: Seen, newUp: Millis | undefined): Millis | undefined {
+  const { settings } = run;
+  const { whenNoneUp, lastUpFor } = settings.healthCheck;
+  const downAt = run.loadBalancer.find(
+    (moment) => moment.node === move.oldPod.node && !moment.isUp && moment.at >= move.deletedAt,
+  )?.at;
+  const drained = settings.fastDrain && knewAt !== undefined ? Math.max(knewAt, newUp ?? Infinity) : Infinity;
+  const left = Math.min(drained, downAt ?? Infinity, back ?? Infinity);
+  if (left === Infinity) return undefined;
+  const stoodInUntil = whenNoneUp === 'lastUp' ? Math.min(left + lastUpFor, newUp ?? Infinity) : left;
+  return millis(Math.max(left, stoodInUntil));
+}

@@ -1,0 +1,168 @@
+import { type DataplaneMode, type IpFamily, type IpAddress, ipFamilies, parsePort } from '@switchyard/core';
+import { inFamily } from '../other-family.ts';
+import {
+  altitudes,
+  type Scenario,
+  type ScenarioEndpoint,
+  type ScenarioService,
+  type ScenarioStep,
+} from '../scenario.ts';
+import { type Condition, endpointAt } from './endpoint-states.ts';
+import { answerOf, healthAnswerOf, type MatrixQuestion } from './matrix-rules.ts';
+import { expectationOf, usualAgent } from './matrix-scenarios.ts';
+
+/** What an endpoint goes through when its pod is deleted; after the last it is gone. */
+const ending: readonly Condition[] = ['ready', 'terminating', 'stopped'];
+/** Where the endpoint whose turn it is stands. */
+type Turn = 'h' | 'e';
+
+/**
+ * In which orders an endpoint here (`h`) and one elsewhere (`e`) can take the three steps from ready to gone: all twenty, each as
+ * a word of six letters.
+ */
+export const endingOrders: readonly string[] = interleavings(ending.length, ending.length);
+
+/**
+ * The fewest of them that take every step from every pair of conditions, all 24. More show nothing new of a proxy, and in the lab every
+ * change of the cluster takes its time.
+ */
+export const everyEndingStep: readonly string[] = ['hhheee', 'eeehhh', 'hhehee', 'eehehh', 'hehehe', 'eheheh'];
+
+function interleavings(here: number, elsewhere: number): readonly string[] {
+  if (here === 0 && elsewhere === 0) return [''];
+  return [
+    ...(here > 0 ? interleavings(here - 1, elsewhere).map((rest) => `h${rest}`) : []),
+    ...(elsewhere > 0 ? interleavings(here, elsewhere - 1).map((rest) => `e${rest}`) : []),
+  ];
+}
+
+/**
+ * A Service for each of some orders, all in one cluster: each round moves one endpoint of every Service a step on, and then each is looked
+ * at from outside (policy Local), from a pod (policy Cluster), and by its health check. Judged by `matrix-rules.ts`.
+ */
+export function endingScenarios(
+  dataplane: DataplaneMode,
+  orders: readonly string[] = everyEndingStep,
+): readonly Scenario[] {
+  return ipFamilies.map((ipFamily) => endingScenario(ipFamily, dataplane, orders));
+}
+
+function endingScenario(ipFamily: IpFamily, dataplane: DataplaneMode, orders: readonly string[]): Scenario {
+  const plays = orders.map((order, index) => ({ order, service: serviceOf(order, index, ipFamily) }));
+  const rounds = Array.from({ length: 2 * ending.length + 1 }, (_, round) => round);
+  const steps: readonly UnnumberedStep[] = rounds.flatMap((round) => [
+    ...plays.flatMap((play) => (round === 0 ? [] : [changeOf(play, round)])),
+    ...plays.flatMap((play) => looksAt(play, round, dataplane)),
+  ]);
+  return {
+    id: 'matrix-ending-orders',
+    name: 'in whatever order an endpoint here and one elsewhere end, each moment has the traffic and the health that its endpoints say',
+    why: 'KEP-1669: serving-terminating endpoints are the fallback, for the Cluster set and for the Local set on its own',
+    ipFamily,
+    isDualStack: false,
+    dataplane,
+    altitudes: { run: altitudes, because: undefined },
+    agent: usualAgent,
+    zone: 'zone-a',
+    services: plays.map(({ service }) => service),
+    endpoints: plays.flatMap((play) => endpointsAt(play, 0)),
+    objects: [],
+    steps: steps.map((step, index) => ({ ...step, line: index + 1 })),
+  };
+}
+
+type UnnumberedStep = ScenarioStep extends infer Step
+  ? Step extends ScenarioStep
+    ? Omit<Step, 'line'>
+    : never
+  : never;
+
+/** One Service, and the order in which its endpoints end. */
+interface Play {
+  readonly order: string;
+  readonly service: ScenarioService;
+}
+
+/** How far the endpoint of a side is after so many rounds; undefined: gone. */
+function conditionAt({ order }: Play, turn: Turn, round: number): Condition | undefined {
+  return ending[order.slice(0, round).split(turn).length - 1];
+}
+
+function endpointsAt(play: Play, round: number): readonly ScenarioEndpoint[] {
+  return (['h', 'e'] as const).flatMap((turn) => {
+    const is = conditionAt(play, turn, round);
+    return is === undefined ? [] : [endpointOf(play, turn, is)];
+  });
+}
+
+/** It keeps its address, whatever becomes of it. */
+function endpointOf({ service }: Play, turn: Turn, is: Condition): ScenarioEndpoint {
+  return endpointAt(inFamily(turn === 'h' ? '10.244.1.5' : '10.244.2.5', familyOf(service)), {
+    service: service.name,
+    node: turn === 'h' ? 'node1' : 'node2',
+    is,
+  });
+}
+
+function changeOf(play: Play, round: number): UnnumberedStep {
+  const turn: Turn = play.order[round - 1] === 'h' ? 'h' : 'e';
+  const is = conditionAt(play, turn, round);
+  if (is !== undefined) return { kind: 'putEndpoint', endpoint: endpointOf(play, turn, is) };
+  const { service, ip } = endpointOf(play, turn, 'stopped');
+  return { kind: 'removeEndpoint', service, ip };
+}
+
+function looksAt(play: Play, round: number, dataplane: DataplaneMode): readonly UnnumberedStep[] {
+  const { service } = play;
+  const endpoints = endpointsAt(play, round);
+  const { status, localEndpoints } = healthAnswerOf(endpoints);
+  const common = { endpoints, protocol: 'TCP', dataplane } as const;
+  const flow = (question: MatrixQuestion, to: IpAddress): UnnumberedStep => ({
+    kind: 'flow',
+    flow: {
+      from: question.from,
+      fromEndpoint: undefined,
+      isFromItself: false,
+      sourcePort: undefined,
+      to,
+      port: parsePort(80),
+      protocol: 'TCP',
+      expect: expectationOf(question, answerOf(question)),
+      kept: undefined,
+    },
+  });
+  const clusterIp = service.clusterIP === 'None' ? [] : [service.clusterIP];
+  return [
+    ...service.loadBalancerIPs.map(({ ip }) =>
+      flow({ ...common, frontend: 'loadBalancerIP', policy: 'Local', from: 'outside' }, ip),
+    ),
+    ...clusterIp.map((ip) => flow({ ...common, frontend: 'clusterIP', policy: 'Cluster', from: 'pod' }, ip)),
+    {
+      kind: 'healthCheck',
+      check: { service: service.name, ipFamily: familyOf(service), status, localEndpoints },
+    },
+  ];
+}
+
+function familyOf({ clusterIP }: ScenarioService): IpFamily {
+  return clusterIP.includes(':') ? 'IPv6' : 'IPv4';
+}
+
+function serviceOf(order: string, index: number, ipFamily: IpFamily): ScenarioService {
+  const block = ipFamily === 'IPv4' ? 0 : 50;
+  return {
+    name: `matrix/ending-${order}-${ipFamily.slice(-2).toLowerCase()}`,
+    type: 'LoadBalancer',
+    clusterIP: inFamily(`10.96.30.${index + 1}`, ipFamily),
+    otherClusterIP: undefined,
+    ports: [{ name: 'http', port: parsePort(80), protocol: 'TCP', nodePort: parsePort(30_500 + block + index) }],
+    externalTrafficPolicy: 'Local',
+    internalTrafficPolicy: 'Cluster',
+    externalIPs: [],
+    loadBalancerIPs: [{ ip: inFamily(`198.51.100.${160 + index}`, ipFamily), ipMode: undefined }],
+    loadBalancerSourceRanges: [],
+    healthCheckNodePort: parsePort(32_500 + block + index),
+    sessionAffinityTimeoutSeconds: undefined,
+    labels: {},
+  };
+}

@@ -1,0 +1,153 @@
+import { type DataplaneMode, ipFamilies, type Protocol, type SourceClass } from '@switchyard/core';
+import { altitudes, type Expectation, type Scenario, type ScenarioFlow, type ScenarioStep } from '../scenario.ts';
+import { type EndpointState, endpointsOf, endpointStates } from './endpoint-states.ts';
+import {
+  type MatrixFrontend,
+  answerOf,
+  healthAnswerOf,
+  type MatrixAnswer,
+  type MatrixQuestion,
+} from './matrix-rules.ts';
+import { outcomesInWords } from './outcome-words.ts';
+import { matrixFrontends, matrixPolicies, type MatrixPlace, serviceOf, targetOf } from './matrix-places.ts';
+
+/** One Service of the matrix, and what must become of packets to it. */
+export interface MatrixScenario extends MatrixPlace {
+  /** A flow for each source class and protocol, and a health check where there is one; no step changes anything. */
+  readonly scenario: Scenario;
+  /** Ids of the rules by which it is judged, each once, in the order of their first use. */
+  readonly rules: readonly string[];
+}
+
+/**
+ * Policy by endpoint state by frontend kind by family: Services that share no name, address or NodePort, so that all can be in
+ * one cluster together. Each has a flow of every source class and protocol, and its health
+ * check where the API has one. Their expectations are `matrix-rules.ts`.
+ */
+export function matrixScenarios(dataplane: DataplaneMode): readonly MatrixScenario[] {
+  return ipFamilies.flatMap((ipFamily) =>
+    matrixFrontends.flatMap((frontend) =>
+      matrixPolicies.flatMap((policy) =>
+        endpointStates.map((state) =>
+          matrixScenario({ frontend, policy, state: state.id, ipFamily }, state, dataplane),
+        ),
+      ),
+    ),
+  );
+}
+
+const idPrefix = 'matrix-';
+
+/** Whether a scenario is one of these, and not a file: its steps are named by what they look at, not by line. */
+export function isOfMatrix({ id }: Pick<Scenario, 'id'>): boolean {
+  return id.startsWith(idPrefix);
+}
+
+const sources: readonly SourceClass[] = ['pod', 'node', 'outside'];
+const protocols: readonly Protocol[] = ['TCP', 'UDP', 'SCTP'];
+
+function matrixScenario(place: MatrixPlace, state: EndpointState, dataplane: DataplaneMode): MatrixScenario {
+  const service = serviceOf(place);
+  const endpoints = endpointsOf(state, service.name, place.ipFamily);
+  const answered = sources.flatMap((from) =>
+    protocols.map((protocol) => {
+      const question: MatrixQuestion = { ...place, endpoints, from, protocol, dataplane };
+      const answer = answerOf(question);
+      return { from, answer, flow: flowOf(place, question, answer) };
+    }),
+  );
+  // Protocols differ in masquerading alone.
+  const outcomes = outcomesInWords(new Map(answered.map(({ from, answer }) => [from, answer.outcome])));
+  const health = service.healthCheckNodePort === undefined ? undefined : healthAnswerOf(endpoints);
+  const rules = [...answered.flatMap(({ answer }) => answer.rules), ...(health === undefined ? [] : [health.rule])];
+  return {
+    ...place,
+    rules: [...new Set(rules)],
+    scenario: {
+      id: `${idPrefix}${place.frontend}-${place.policy}-${place.state}`,
+      name: `${frontendWords[place.frontend]} with ${policyWords(place)}, where ${state.words}: ${outcomes}`,
+      why: whyOf(place),
+      ipFamily: place.ipFamily,
+      isDualStack: false,
+      dataplane,
+      altitudes: { run: altitudes, because: undefined },
+      agent: usualAgent,
+      zone: 'zone-a',
+      services: [service],
+      endpoints,
+      objects: [],
+      steps: [
+        ...answered.map(({ flow }, index) => ({ kind: 'flow', flow, line: index + 1 }) as const),
+        ...(health === undefined ? [] : [healthStep(place, service.name, health)]),
+      ],
+    },
+  };
+}
+
+/** Agent settings of the whole matrix. */
+export const usualAgent: Scenario['agent'] = {
+  detectLocal: { kind: 'clusterCIDR' },
+  masqueradeAll: false,
+  terminatingFallback: 'on',
+  nodePortAddresses: [],
+  localhostNodePorts: true,
+};
+
+const frontendWords: Readonly<Record<MatrixFrontend, string>> = {
+  clusterIP: 'a cluster IP',
+  externalIP: 'an external IP',
+  loadBalancerIP: 'a load-balancer IP',
+  nodePort: 'a NodePort',
+};
+
+function policyWords({ frontend, policy }: MatrixPlace): string {
+  return `${frontend === 'clusterIP' ? 'internalTrafficPolicy' : 'externalTrafficPolicy'} ${policy}`;
+}
+
+function whyOf({ frontend, policy, state }: MatrixPlace): string {
+  const field =
+    frontend === 'clusterIP'
+      ? `KEP-2086: internalTrafficPolicy ${policy} of a cluster IP`
+      : `API: externalTrafficPolicy ${policy} of ${frontendWords[frontend]}`;
+  const conditions = /terminating|stopped/.test(state)
+    ? 'KEP-1669: serving-terminating endpoints are the fallback where no ready one is in reach'
+    : 'EndpointSlice condition ready';
+  return `${field}; ${conditions}`;
+}
+
+function flowOf(place: MatrixPlace, question: MatrixQuestion, answer: MatrixAnswer): ScenarioFlow {
+  const { from, protocol } = question;
+  return {
+    from,
+    fromEndpoint: undefined,
+    isFromItself: false,
+    sourcePort: undefined,
+    ...targetOf(place),
+    protocol,
+    expect: expectationOf(question, answer),
+    kept: undefined,
+  };
+}
+
+function healthStep(
+  { ipFamily }: MatrixPlace,
+  service: string,
+  { status, localEndpoints }: ReturnType<typeof healthAnswerOf>,
+): ScenarioStep {
+  const line = sources.length * protocols.length + 1;
+  return { kind: 'healthCheck', check: { service, ipFamily, status, localEndpoints }, line };
+}
+
+/** A rule's answer as a scenario's expectation. */
+export function expectationOf(
+  { dataplane, protocol }: MatrixQuestion,
+  { outcome, masquerade }: MatrixAnswer,
+): Expectation {
+  if (outcome.kind !== 'forward') return outcome;
+  return {
+    kind: 'forward',
+    to: outcome.to.map(({ ip }) => ({ address: ip, port: undefined })),
+    masquerade,
+    isHairpinMasqueraded: dataplane !== 'ebpf' || protocol === 'SCTP',
+  };
+}

@@ -1,0 +1,88 @@
+import { mkdir } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';
+import { root } from '../workspace.ts';
+import { publicPackages } from './pack.ts';
+
+// `node --conditions=@switchyard/source tools/packages/api-report.ts` writes docs/generated/api: every exported name of every entry point,
+// with its type. Made of what `tsc -b` has built. A test fails when the pages are not what this would write.
+
+/** One entry point of a package. */
+export interface EntryPoint {
+  /** `core`, `core-kubernetes`: name of the page. */
+  readonly page: string;
+  /** Folder of the package. */
+  readonly folder: string;
+  /** Its declarations, below the folder. */
+  readonly types: string;
+}
+
+/** What others may build on: all entry points but those for tests. */
+export function entryPoints(): readonly EntryPoint[] {
+  return publicPackages().flatMap(({ folder, name }) => {
+    const { exports } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as {
+      readonly exports: Readonly<Record<string, { readonly types: string }>>;
+    };
+    return Object.entries(exports)
+      .filter(([path]) => path !== './testing')
+      .map(([path, { types }]) => ({
+        page: `${name.replace('@switchyard/', '')}${path.slice(1).replace('/', '-')}`,
+        folder,
+        types,
+      }));
+  });
+}
+
+/** Writes a page, or compares it with what is there; true when it is as it should be. */
+export function apiReport({ page, folder, types }: EntryPoint, mode: 'write' | 'compare', temporary: string): boolean {
+  const project = join(root, folder);
+  const config = ExtractorConfig.prepare({
+    packageJsonFullPath: join(project, 'package.json'),
+    configObjectFullPath: undefined,
+    configObject: {
+      projectFolder: project,
+      mainEntryPointFilePath: join(project, types),
+      compiler: { overrideTsconfig: { compilerOptions: compilerOptions } },
+      apiReport: {
+        enabled: true,
+        reportFileName: `${page}.api.md`,
+        reportFolder: join(root, 'docs/generated/api'),
+        reportTempFolder: temporary,
+      },
+      docModel: { enabled: false },
+      dtsRollup: { enabled: false },
+      tsdocMetadata: { enabled: false },
+      messages: {
+        compilerMessageReporting: { default: { logLevel: 'none' as never } },
+        extractorMessageReporting: { default: { logLevel: 'none' as never } },
+        tsdocMessageReporting: { default: { logLevel: 'none' as never } },
+      },
+    },
+  });
+  const result = Extractor.invoke(config, {
+    localBuild: mode === 'write',
+    messageCallback: (message) => {
+      message.handled = message.category !== 'console' || !message.text.includes('rror');
+    },
+  });
+  return mode === 'write' ? result.succeeded : !result.apiReportChanged;
+}
+
+const compilerOptions = {
+  target: 'es2023',
+  lib: ['ESNext'],
+  module: 'nodenext',
+  moduleResolution: 'nodenext',
+  types: ['node'],
+  skipLibCheck: true,
+  strict: true,
+};
+
+if (process.argv[1] === import.meta.filename) {
+  await mkdir(join(root, 'docs/generated/api'), { recursive: true });
+  for (const entry of entryPoints()) {
+    if (!apiReport(entry, 'write', join(root, 'node_modules/.cache/switchyard-api'))) process.exitCode = 1;
+    console.log(`docs/generated/api/${entry.page}.api.md`);
+  }
+}
