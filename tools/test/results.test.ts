@@ -16,7 +16,10 @@ function reportOf(content: string): ReturnType<typeof readVitestReport> {
   }
 }
 
-const file = (tests: readonly { fullName: string; status: string }[], status = 'passed'): unknown => ({
+const file = (
+  tests: readonly { fullName: string; status: string; failureMessages?: string[] }[],
+  status = 'passed',
+): unknown => ({
   name: 'x.test.ts',
   status,
   message: 'import failed',
@@ -42,6 +45,16 @@ test('a report that is missing, broken, empty or failed outside its tests is a f
   assert.equal(reportOf(JSON.stringify({ success: false, testResults: [file([], 'failed')] })).failed, 1);
   const passedOnly = [file([{ fullName: 'a', status: 'passed' }])];
   assert.equal(reportOf(JSON.stringify({ success: false, testResults: passedOnly })).failed, 1);
+});
+
+test('a failure is told with the beginning of what it said', () => {
+  const lines = Array.from({ length: 40 }, (_, index) => `line ${index}`);
+  const message = `\u001B[31mexpected 1\u001B[39m\n\n${lines.join('\n')}`;
+  const tests = [{ fullName: 'b', status: 'failed', failureMessages: [message] }];
+  const [failure = ''] = reportOf(JSON.stringify({ success: false, testResults: [file(tests, 'failed')] })).failures;
+  const told = failure.split('\n');
+  assert.deepEqual(told.slice(0, 3), ['b', '    expected 1', '    line 0']);
+  assert.equal(told.length, 25);
 });
 
 test('the closing line adds up all runners', () => {

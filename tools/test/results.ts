@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { stripVTControlCharacters } from 'node:util';
 
 /** Outcome of one runner (a check, or one vitest project). */
 export interface RunnerResult {
@@ -7,6 +8,7 @@ export interface RunnerResult {
   readonly failed: number;
   /** Full test names; the reason is part of what the test printed or of its name. */
   readonly skipped: readonly string[];
+  /** Full test names, each with the beginning of what it said. */
   readonly failures: readonly string[];
   readonly seconds: number;
 }
@@ -19,9 +21,16 @@ interface VitestReport {
     readonly message?: string;
     readonly startTime: number;
     readonly endTime: number;
-    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
+    readonly assertionResults: readonly {
+      readonly fullName: string;
+      readonly status: string;
+      readonly failureMessages?: readonly string[];
+    }[];
   }[];
 }
+
+/** Of what a failed test said, in lines: enough to know what went wrong when there is nothing but the end of the output. */
+const shownLines = 25;
 
 /**
  * Reads vitest's JSON report. A missing or unreadable report, a file that failed outside its tests, and a
@@ -44,7 +53,7 @@ export function readVitestReport(name: string, path: string): RunnerResult {
     return broken(`${name} wrote a broken report: ${String(error)}`);
   }
   const tests = report.testResults.flatMap((file) => file.assertionResults);
-  const failures = tests.filter((test) => test.status === 'failed').map((test) => test.fullName);
+  const failures = tests.filter((test) => test.status === 'failed').map(failureOf);
   for (const file of report.testResults) {
     if (file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed')) {
       failures.push(`${file.name}: ${file.message ?? 'failed outside its tests'}`);
@@ -57,6 +66,17 @@ export function readVitestReport(name: string, path: string): RunnerResult {
     .filter((test) => test.status !== 'passed' && test.status !== 'failed')
     .map((test) => test.fullName);
   return { name, passed, failed: failures.length, skipped, failures, seconds: span(report) };
+}
+
+function failureOf({
+  fullName,
+  failureMessages = [],
+}: {
+  fullName: string;
+  failureMessages?: readonly string[];
+}): string {
+  const said = stripVTControlCharacters(failureMessages.join('\n')).split('\n').slice(0, shownLines);
+  return [fullName, ...said.filter((line) => line.trim() !== '').map((line) => `    ${line.slice(0, 240)}`)].join('\n');
 }
 
 function span(report: VitestReport): number {

@@ -2,7 +2,7 @@
 /*
  * Socket load balancing: a socket that is about to talk to a frontend is told an endpoint instead, before there is a packet.
  * connect and sendmsg replace the destination; recvmsg and getpeername show the frontend, so that programs notice nothing.
- * TCP and UDP; whatever else a socket speaks goes on untouched.
+ * TCP and UDP; whatever else a socket speaks goes on untouched, and so do answers to whom a frontend's address and port was given.
  */
 #include "select.h"
 
@@ -83,7 +83,7 @@ static __always_inline void sy_name_flow(struct bpf_sock_addr *context, __u8 kin
   key->port = port;
   key->protocol = context->protocol;
   key->kind = kind;
-  key->reserved = 0;
+  key->local_port = 0;
 }
 
 /* What a flow's entry says. `to` is what its kind asks for: the frontend, or the endpoint. */
@@ -125,18 +125,25 @@ static __always_inline int sy_introduce(struct bpf_sock_addr *context, struct sy
   return 1;
 }
 
+/* Nanoseconds since it was last used. Another CPU may have written it meanwhile. */
+static __always_inline __u64 sy_age(const struct sy_flow_value *flow)
+{
+  __u64 now = bpf_ktime_get_ns();
+  __u64 used = SY_LOAD64(flow, last_used);
+  return now > used ? now - used : 0;
+}
+
 /* Looks for the endpoint that this socket's datagrams to the frontend went to before; young and alive, it is kept. */
 static __always_inline void sy_recall(const struct sy_flow_key *key, struct sy_request *request)
 {
   struct sy_flow_value *flow = bpf_map_lookup_elem(&flows, key);
   const struct sy_configuration *settings = sy_settings();
   if (!flow || !settings) return;
-  __u64 now = bpf_ktime_get_ns();
-  __u64 used = SY_LOAD64(flow, last_used);
-  if (now > used && now - used > settings->udp_sticky_seconds * SY_SECOND) return;
+  __u64 age = sy_age(flow);
+  if (age > settings->udp_sticky_seconds * SY_SECOND) return;
   request->kept_endpoint = SY_LOAD32(flow, endpoint);
   request->kept_generation = SY_LOAD32(flow, generation);
-  if (now > used && now - used > SY_SECOND) SY_STORE64(flow, last_used, now);
+  if (age > SY_SECOND) SY_STORE64(flow, last_used, bpf_ktime_get_ns());
 }
 
 /* Answers to an unconnected socket come from the endpoint; its entry is written when it is not there or is another frontend's. */
@@ -146,6 +153,49 @@ static __always_inline void sy_remember_reverse(const struct sy_flow_key *key, c
   const struct sy_flow_value *known = bpf_map_lookup_elem(&flows, key);
   if (known && known->port == frontend->port && sy_is_same(&known->address, &frontend->address)) return;
   sy_write_flow(key, &frontend->address, frontend->port, choice);
+}
+
+/*
+ * Where a frontend's address and port is also a client's: masquerading gives a client this node's address and any port, which may be a
+ * NodePort. Connection tracking knows an answer from a question by the packet; a socket must have seen the question. Not by the
+ * socket, but by its port: servers that give each client a socket of its own connect another one. Returns 0 if there is no port yet.
+ */
+static __always_inline int sy_name_caller(struct bpf_sock_addr *context, const struct sy_peer *caller, struct sy_flow_key *key)
+{
+  struct bpf_sock *socket = context->sk;
+  if (!socket || context->protocol != IPPROTO_UDP) return 0;
+  key->socket = bpf_get_netns_cookie(context);
+  key->address = caller->address;
+  key->port = caller->port;
+  key->protocol = IPPROTO_UDP;
+  key->kind = SY_FLOW_CALLER;
+  key->local_port = socket->src_port;
+  return key->local_port != 0;
+}
+
+/* A datagram came that the socket did not ask for by a service: if its sender looks like a frontend, it is a caller. */
+static __always_inline void sy_note_caller(struct bpf_sock_addr *context, const struct sy_peer *sender)
+{
+  struct bpf_sock *socket = context->sk;
+  if (context->protocol != IPPROTO_UDP || !socket || socket->state == SY_CONNECTED) return;
+  struct sy_request request = { .destination = sender->address, .port = sender->port, .protocol = IPPROTO_UDP };
+  struct sy_frontend frontend;
+  struct sy_flow_key key;
+  if (sy_find(&request, &frontend) != SY_FOUND || !sy_name_caller(context, sender, &key)) return;
+  const struct sy_flow_value *known = bpf_map_lookup_elem(&flows, &key);
+  if (known && sy_age(known) < SY_SECOND) return;
+  struct sy_flow_value flow = { .last_used = bpf_ktime_get_ns() };
+  bpf_map_update_elem(&flows, &key, &flow, BPF_ANY);
+}
+
+/* Whether a destination that is a frontend has called this socket's port lately: then what goes there is the answer. */
+static __always_inline int sy_is_caller(struct bpf_sock_addr *context, const struct sy_peer *to)
+{
+  struct sy_flow_key key;
+  if (!sy_name_caller(context, to, &key)) return 0;
+  const struct sy_flow_value *flow = bpf_map_lookup_elem(&flows, &key);
+  const struct sy_configuration *settings = sy_settings();
+  return flow && settings && sy_age(flow) <= settings->udp_sticky_seconds * SY_SECOND;
 }
 
 /*
@@ -189,6 +239,7 @@ static __always_inline int sy_send(struct bpf_sock_addr *context, int hook, int 
   int verdict = sy_find(&request, &frontend);
   /* Nothing can be sent to port 0: who connects there asks which source address would be used. */
   if (verdict != SY_FOUND && is_connect && peer.port == 0 && context->protocol == IPPROTO_UDP) verdict = SY_PASS;
+  if (verdict == SY_FOUND && sy_is_caller(context, &peer)) verdict = SY_PASS;
   if (verdict != SY_PASS && !sy_introduce(context, &request)) verdict = SY_PASS;
   if (verdict == SY_FOUND) {
     if (!is_connect) {
@@ -217,7 +268,7 @@ static __always_inline int sy_send(struct bpf_sock_addr *context, int hook, int 
 }
 
 /* The other way round: an endpoint is shown as the frontend by which this socket came to it. */
-static __always_inline int sy_show(struct bpf_sock_addr *context, int hook)
+static __always_inline int sy_show(struct bpf_sock_addr *context, int hook, int is_receive)
 {
   struct sy_peer peer;
   sy_read_peer(context, hook, &peer);
@@ -225,7 +276,10 @@ static __always_inline int sy_show(struct bpf_sock_addr *context, int hook)
   struct sy_flow_key key;
   sy_name_flow(context, SY_FLOW_REVERSE, &peer.address, peer.port, &key);
   const struct sy_flow_value *flow = bpf_map_lookup_elem(&flows, &key);
-  if (!flow) return SY_ALLOW;
+  if (!flow) {
+    if (is_receive) sy_note_caller(context, &peer);
+    return SY_ALLOW;
+  }
   struct sy_address address = flow->address;
   sy_write_peer(context, hook, &address, flow->port);
   return SY_ALLOW;
@@ -258,23 +312,23 @@ int sendmsg6(struct bpf_sock_addr *context)
 SEC("cgroup/recvmsg4")
 int recvmsg4(struct bpf_sock_addr *context)
 {
-  return sy_show(context, 4);
+  return sy_show(context, 4, 1);
 }
 
 SEC("cgroup/recvmsg6")
 int recvmsg6(struct bpf_sock_addr *context)
 {
-  return sy_show(context, 6);
+  return sy_show(context, 6, 1);
 }
 
 SEC("cgroup/getpeername4")
 int getpeername4(struct bpf_sock_addr *context)
 {
-  return sy_show(context, 4);
+  return sy_show(context, 4, 0);
 }
 
 SEC("cgroup/getpeername6")
 int getpeername6(struct bpf_sock_addr *context)
 {
-  return sy_show(context, 6);
+  return sy_show(context, 6, 0);
 }

@@ -57,12 +57,12 @@ export const layouts = {
     ['address', 'bytes16', ''],
   ],
   flow_key: [
-    ['socket', 'u64', 'socket cookie'],
-    ['address', 'bytes16', 'kind reverse: of the endpoint; kind sticky: of the frontend'],
+    ['socket', 'u64', 'socket cookie; kind caller: cookie of the network namespace'],
+    ['address', 'bytes16', 'kind reverse: of the endpoint; kind sticky: of the frontend; kind caller: of the client'],
     ['port', 'be16', ''],
     ['protocol', 'u8', ''],
     ['kind', 'u8', 'flowKinds'],
-    ['reserved', 'u32', 'zero'],
+    ['local_port', 'u32', 'kind caller: of the socket, in host byte order; else zero'],
   ],
   flow_value: [
     ['address', 'bytes16', 'kind reverse: of the frontend, for getpeername and recvmsg; kind sticky: of the endpoint'],
@@ -161,8 +161,11 @@ export const frontendFlags = {
 export const endpointFlags = { inCluster: 1, inLocal: 2, alive: 4 } as const;
 /** By what a client is known. */
 export const affinityKinds = { address: 0, networkNamespace: 1 } as const;
-/** What a flow entry is for: to show the frontend instead of the endpoint, or to find the same endpoint again. */
-export const flowKinds = { reverse: 0, sticky: 1 } as const;
+/**
+ * What a flow entry is for: to show the frontend instead of the endpoint, to find the same endpoint again, or to know that what looks
+ * like a frontend has asked this socket.
+ */
+export const flowKinds = { reverse: 0, sticky: 1, caller: 2 } as const;
 /** Flags of a local address. */
 export const nodeAddressFlags = { nodePort: 1 } as const;
 

@@ -2,6 +2,7 @@ import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 import { answered, failure, type Outcome } from './probe.ts';
 import type { ProbeRequest } from './probe-types.ts';
+import { afterSilence } from './silence.ts';
 
 /** A UDP socket that is connected once, or never, and asks again and again. */
 export interface AskingSocket {
@@ -42,13 +43,13 @@ export async function openAskingSocket(request: ProbeRequest): Promise<AskingSoc
       if (broken !== undefined) return failure(broken);
       const { promise, resolve } = Promise.withResolvers<Outcome>();
       tell = resolve;
-      const timer = setTimeout(() => resolve({ status: 'timeout' }), timeout);
+      const stopWaiting = afterSilence(timeout, () => resolve({ status: 'timeout' }));
       const sent = (error: NodeJS.ErrnoException | null): void => {
         if (error !== null && error.code !== 'EPERM') resolve(failure(error));
       };
       if (isUnconnected) socket.send('who', port, address, sent);
       else socket.send('who', sent);
-      return promise.finally(() => clearTimeout(timer));
+      return promise.finally(stopWaiting);
     },
     close: () => {
       if (isOpen) socket.close();

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { answered, connectTcp, failure, type Outcome } from './probe.ts';
 import type { ProbeExchange, ProbeRequest } from './probe-types.ts';
+import { afterSilence } from './silence.ts';
 
 /** A TCP connection to an echo server that stays open between exchanges. */
 export interface HeldConnection {
@@ -77,24 +78,25 @@ class LineReader {
   }
 
   async next(timeout: number): Promise<Line> {
-    const until = performance.now() + timeout;
-    for (;;) {
-      const end = this.#text.indexOf('\n');
-      if (end >= 0) {
-        const line = this.#text.slice(0, end);
-        this.#text = this.#text.slice(end + 1);
-        return { status: 'line', line };
+    let isSilent = false;
+    const stopWaiting = afterSilence(timeout, () => {
+      isSilent = true;
+      this.#wake();
+    });
+    try {
+      for (;;) {
+        const end = this.#text.indexOf('\n');
+        if (end >= 0) {
+          const line = this.#text.slice(0, end);
+          this.#text = this.#text.slice(end + 1);
+          return { status: 'line', line };
+        }
+        if (this.#end !== undefined) return this.#end;
+        if (isSilent) return { status: 'timeout' };
+        await new Promise<void>((resolve) => (this.#wake = resolve));
       }
-      if (this.#end !== undefined) return this.#end;
-      const left = until - performance.now();
-      if (left <= 0) return { status: 'timeout' };
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, left);
-        this.#wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
+    } finally {
+      stopWaiting();
     }
   }
 

@@ -8,7 +8,7 @@ export interface ProbeRequest {
   readonly address: string;
   readonly port: number;
   /**
-   * Milliseconds for everything, from the first packet to the last byte of the answer. Default 1500: over veth an
+   * Milliseconds for everything, from the first packet to the last byte of the answer, pauses of the prober not counted. Default 1500: over veth an
    * ICMP error may arrive while `connect` still holds the socket; the kernel then ignores it (LockDroppedIcmps)
    * and the next one comes with the second SYN, a second later. A shorter timeout can take a reject for a drop.
    */

@@ -2,6 +2,7 @@ import { createSocket } from 'node:dgram';
 import { request as httpRequest } from 'node:http';
 import { connect, isIPv6, type Socket } from 'node:net';
 import type { AnswerWait, AwaitedAnswer, EchoAnswer, ProbeAnswer, ProbeRequest, ProbeResult } from './probe-types.ts';
+import { afterSilence } from './silence.ts';
 
 /** A `ProbeResult` before its duration is known. */
 export type Outcome = ProbeResult extends infer R ? (R extends unknown ? Omit<R, 'took'> : never) : never;
@@ -17,10 +18,10 @@ export async function probe(request: ProbeRequest): Promise<ProbeResult> {
   const start = performance.now();
   const { promise, resolve } = Promise.withResolvers<Outcome>();
   const close = attempts[request.protocol](request, resolve);
-  const timer = setTimeout(() => resolve({ status: 'timeout' }), request.timeout ?? defaultTimeout);
+  const stopWaiting = afterSilence(request.timeout ?? defaultTimeout, () => resolve({ status: 'timeout' }));
   const outcome = await promise;
   const took = performance.now() - start;
-  clearTimeout(timer);
+  stopWaiting();
   close();
   return { ...outcome, took } as ProbeResult;
 }

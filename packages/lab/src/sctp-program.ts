@@ -57,10 +57,10 @@ sub attempt { my ($index) = @_;
   my $init = pack('CCnNNnnN', 1, 0, 20, $$ + 1, 65535, 1, 1, 1);
   # What our own kernel takes away it says at once; if it refused it, the ICMP error follows.
   defined send $socket, packet($own, $port, 0, $init), 0 or $! == EPERM or die "send: $!";
-  my $until = time + 2;
-  while ((my $left = $until - time) > 0) {
+  my $quarters = 8; # of a second without anything; of a pause of the whole process one counts
+  while ($quarters > 0) {
     my $ready = ''; vec($ready, fileno($socket), 1) = 1;
-    next unless select $ready, undef, undef, $left;
+    if (!select $ready, undef, undef, 0.25) { $quarters--; next }
     if (!defined recv $socket, my $data, 2000, 0) { print $! == ECONNREFUSED ? "refused\n" : "error $!\n"; return }
     else { my $got = parse(payload($data));
       # The tag is ours alone; until it is connected, a socket also gets what is meant for others, perhaps with the same port.

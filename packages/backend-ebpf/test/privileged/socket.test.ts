@@ -1,6 +1,6 @@
 import type { IpFamily } from '@switchyard/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SocketSite } from './socket-site.ts';
+import { configurationOf, SocketSite } from './socket-site.ts';
 import { actions } from '../../src/layouts.ts';
 import { actionsFor, ports, udp, unallocated, vips, writeWorld } from './socket-world.ts';
 import type { WrittenMaps } from './written-maps.ts';
@@ -40,6 +40,8 @@ async function open(protocol: 'tcp' | 'udp', way: Way, place: 'pod' | 'node' | '
   const ask = (command: string, rest = ''): Promise<string> =>
     driver.ask(`${command} ${id}${rest === '' ? '' : ` ${rest}`}`);
   return {
+    bind: (address: string, port: number) => ask('bind', `${way.text(address)} ${port}`),
+    close: () => ask('close'),
     connect: (address: string, port: number) => ask('connect', `${way.text(address)} ${port}`),
     sendTo: (address: string, port: number) => ask('sendto', `${way.text(address)} ${port} who`),
     send: () => ask('send', 'more'),
@@ -114,6 +116,42 @@ describe.each(ways)('$name', (way) => {
     }
     const elsewhere = await open('tcp', way);
     expect(await elsewhere.connect(addressOf('a', way), ports.nodePort)).toBe('ECONNREFUSED');
+  });
+
+  test('answers a client whose port is a NodePort, also by another socket at its own port, and still uses the NodePort itself', async () => {
+    const node = site.node.addresses[way.family] ?? '';
+    const server = await open('udp', way, 'insideA');
+    expect(await server.bind(addressOf('a', way), 8085)).toBe('ok');
+    const client = await open('udp', way, 'node');
+    expect(await client.bind(node, ports.nodePort)).toBe('ok');
+    expect(await client.sendTo(addressOf('a', way), 8085)).toBe('ok');
+    expect(await server.receive()).toBe(`who from ${way.text(node)} ${ports.nodePort}`);
+    expect(await server.sendTo(node, ports.nodePort)).toBe('ok');
+    expect(await client.receive()).toBe(`who from ${way.text(addressOf('a', way))} 8085`);
+    expect(await (await open('udp', way, 'insideA')).answerer(node, ports.nodePort)).toBe('b');
+
+    await server.close();
+    const ofThisClient = await open('udp', way, 'insideA');
+    expect(await ofThisClient.bind(addressOf('a', way), 8085)).toBe('ok');
+    expect(await ofThisClient.connect(node, ports.nodePort)).toBe('ok');
+    expect(await ofThisClient.send()).toBe('ok');
+    expect(await client.receive()).toBe(`more from ${way.text(addressOf('a', way))} 8085`);
+    await Promise.all([ofThisClient.close(), client.close()]);
+  });
+
+  test('does not take a NodePort for a client that called long ago', async () => {
+    const node = site.node.addresses[way.family] ?? '';
+    const server = await open('udp', way, 'insideA');
+    expect(await server.bind(addressOf('a', way), 8086)).toBe('ok');
+    const client = await open('udp', way, 'node');
+    expect(await client.bind(node, ports.nodePort)).toBe('ok');
+    expect(await client.sendTo(addressOf('a', way), 8086)).toBe('ok');
+    expect(await server.receive()).toMatch(/^who /);
+    await client.close();
+    mapsOf(way).configure({ ...configurationOf(site.node, way.family), udp_sticky_seconds: 0 });
+    expect(await server.answerer(node, ports.nodePort)).toBe('b');
+    mapsOf(way).configure(configurationOf(site.node, way.family));
+    await server.close();
   });
 
   test('gets what its class gets: the node something else than a pod', async () => {

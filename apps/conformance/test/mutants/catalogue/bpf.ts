@@ -106,6 +106,13 @@ export const bpfMutants: readonly Mutant[] = [
       'struct sy_address address = flow->address;\n  sy_write_peer(context, hook, &address, flow->port);',
       '',
     ],
+    [
+      'answers-to-callers-led-on',
+      'what a UDP server answers to a client whose port is a NodePort goes to the Service of that NodePort',
+      'ebpf-nftables',
+      'return flow && settings && sy_age(flow) <= settings->udp_sticky_seconds * SY_SECOND;',
+      'return flow && settings && sy_age(flow) > settings->udp_sticky_seconds * SY_SECOND;',
+    ],
   ]),
   ...of('wire.bpf.c', [
     [
