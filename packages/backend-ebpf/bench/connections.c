@@ -6,6 +6,7 @@
 //   connections tcp ADDRESS PORT COUNT          connects COUNT times; nanoseconds of one call: median, 99th percentile
 //   connections udp ADDRESS PORT COUNT          the same of connect() of a UDP socket
 //   connections send ADDRESS PORT COUNT         the same of sendto() of an unconnected UDP socket
+//   connections receive ADDRESS PORT COUNT      the same of recvfrom() of a socket there, which another one sends to
 //   connections watch ADDRESS FIRST LAST ...    connects a UDP socket to port 80 of each ADDRESS in turn, until standard
 //                                               input ends; the port that the socket then has must be of FIRST to LAST
 #include <arpa/inet.h>
@@ -93,6 +94,20 @@ static void send_udp(struct sockaddr_in address, int count, uint32_t *times) {
   }
 }
 
+static void receive_udp(struct sockaddr_in address, int count, uint32_t *times) {
+  const int fd = socket(AF_INET, SOCK_DGRAM, 0), client = socket(AF_INET, SOCK_DGRAM, 0);
+  if (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0) fail("bind");
+  for (int index = 0; index < count; index++) {
+    char byte;
+    struct sockaddr_in sender;
+    socklen_t length = sizeof(sender);
+    if (sendto(client, "x", 1, 0, (struct sockaddr *)&address, sizeof(address)) < 0) fail("sendto");
+    const uint64_t start = now();
+    if (recvfrom(fd, &byte, 1, 0, (struct sockaddr *)&sender, &length) < 0) fail("recvfrom");
+    times[index] = (uint32_t)(now() - start);
+  }
+}
+
 struct watched {
   struct sockaddr_in address;
   int first;
@@ -143,6 +158,7 @@ int main(int count, char **arguments) {
   if (strcmp(what, "tcp") == 0) connect_tcp(address, rounds, times);
   if (strcmp(what, "udp") == 0) connect_udp(address, rounds, times);
   if (strcmp(what, "send") == 0) send_udp(address, rounds, times);
+  if (strcmp(what, "receive") == 0) receive_udp(address, rounds, times);
   report(times, rounds);
   return 0;
 }

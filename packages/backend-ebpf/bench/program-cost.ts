@@ -30,6 +30,7 @@ export async function measurePrograms(
     { what: 'connect4, cluster IP', hook: 'connect4', args: ['udp', clusterIp(services >> 1), String(servicePort)] },
     { what: 'sendmsg4, no Service', hook: 'sendmsg4', args: ['send', '127.0.0.1', '9'] },
     { what: 'sendmsg4, cluster IP', hook: 'sendmsg4', args: ['send', clusterIp(services >> 1), String(servicePort)] },
+    { what: 'recvmsg4, a stranger', hook: 'recvmsg4', args: ['receive', '127.0.0.1', '9091'] },
   ];
   const costs: ProgramCost[] = [];
   using _ = enableRunStats();
