@@ -15,7 +15,7 @@ export interface ProbeRequest {
   readonly timeout?: number;
   /** Local address to send from; it must exist in the namespace. Default: the kernel's choice. */
   readonly source?: string;
-  /** Local port to send from, to repeat the same flow. Default: a fresh one. */
+  /** Local port to send from, to repeat the same flow. Default: a fresh one; of UDP probes one that none of this program has had. */
   readonly sourcePort?: number;
   /** For `http`; default `/`. */
   readonly path?: string;

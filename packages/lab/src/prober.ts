@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { HostError, millis, UsageError } from '@switchyard/core';
 import type { LabHost, LabProcess } from './lab.ts';
 import type { ProbeCall, ProbeReply } from './prober-messages.ts';
@@ -41,6 +42,21 @@ export async function createProber(host: LabHost, signal: AbortSignal): Promise<
   }
 }
 
+/** Below what kernels give out by themselves, and below NodePorts. */
+const [firstPort, lastPort] = [12_000, 29_999];
+/** Another program's probers may stand in the same namespaces. */
+let nextPort = randomInt(firstPort, lastPort);
+
+/**
+ * A port that no probe's datagram has come from lately. The kernel chooses by chance, and what comes from a port that it gave out a minute ago
+ * belongs, for connection tracking, to the earlier probe's flow, and is led where that one was.
+ */
+function freshPort(): number {
+  const port = nextPort;
+  nextPort = port < lastPort ? port + 1 : firstPort;
+  return port;
+}
+
 type CallBody = ProbeCall extends infer C ? (C extends unknown ? Omit<C, 'id'> : never) : never;
 
 const exchangeTimeout = 1500;
@@ -76,7 +92,8 @@ class AgentProber implements Prober {
   }
 
   async probe(request: ProbeRequest): Promise<ProbeResult> {
-    return resultOf(await this.#call({ kind: 'probe', request }).reply);
+    const fresh = request.protocol === 'udp' ? { sourcePort: freshPort() } : {};
+    return resultOf(await this.#call({ kind: 'probe', request: { ...fresh, ...request } }).reply);
   }
 
   async awaitAnswer(request: ProbeRequest, until: AnswerWait): Promise<AwaitedAnswer> {
