@@ -3,6 +3,7 @@ export { clusterCidrs, nodeNetworks, perFamily, podCidrs, serviceCidrs } from '.
 export { createLab } from './create-lab.ts';
 export { destroyLab } from './destroy-lab.ts';
 export { listLabs, type LabListing } from './list-labs.ts';
+export { freshPort } from './fresh-port.ts';
 export { createProber, type Prober } from './prober.ts';
 export type {
   AnswerWait,

@@ -1,5 +1,5 @@
-import { randomInt } from 'node:crypto';
 import { HostError, millis, UsageError } from '@switchyard/core';
+import { freshPort } from './fresh-port.ts';
 import type { LabHost, LabProcess } from './lab.ts';
 import type { ProbeCall, ProbeReply } from './prober-messages.ts';
 import type {
@@ -42,21 +42,6 @@ export async function createProber(host: LabHost, signal: AbortSignal): Promise<
   }
 }
 
-/** Below what kernels give out by themselves, and below NodePorts. */
-const [firstPort, lastPort] = [12_000, 29_999];
-/** Another program's probers may stand in the same namespaces. */
-let nextPort = randomInt(firstPort, lastPort);
-
-/**
- * A port that no probe's datagram has come from lately. The kernel chooses by chance, and what comes from a port that it gave out a minute ago
- * belongs, for connection tracking, to the earlier probe's flow, and is led where that one was.
- */
-function freshPort(): number {
-  const port = nextPort;
-  nextPort = port < lastPort ? port + 1 : firstPort;
-  return port;
-}
-
 type CallBody = ProbeCall extends infer C ? (C extends unknown ? Omit<C, 'id'> : never) : never;
 
 const exchangeTimeout = 1500;
@@ -92,7 +77,7 @@ class AgentProber implements Prober {
   }
 
   async probe(request: ProbeRequest): Promise<ProbeResult> {
-    const fresh = request.protocol === 'udp' ? { sourcePort: freshPort() } : {};
+    const fresh = request.protocol === 'udp' ? { sourcePort: freshPort(this.#host) } : {};
     return resultOf(await this.#call({ kind: 'probe', request: { ...fresh, ...request } }).reply);
   }
 

@@ -1,5 +1,5 @@
 import { addressAndPort, ipFamilyOf, millis, UsageError } from '@switchyard/core';
-import { type LabHost, type Prober, probeSctp, startLoad } from '@switchyard/lab';
+import { freshPort, type LabHost, type Prober, probeSctp, startLoad } from '@switchyard/lab';
 import { nodeAddresses, type ScenarioFlow } from '@switchyard/scenarios';
 import type { AskingSocket, Dial, Seen } from '../model/bed.ts';
 import { type AnswerContext, seenOf } from './answers.ts';
@@ -37,14 +37,14 @@ function dialOf({ flow, host, source, prober, context, stage }: DialPlace): Dial
   const request = { address: flow.to, port: flow.port, source };
   const protocol = flow.protocol === 'UDP' ? 'udp' : 'tcp';
   const attempt = async (): Promise<Seen> => {
-    const sourcePort = flow.sourcePort ?? stage.freshPort(host);
+    const sourcePort = flow.sourcePort ?? freshPort(host);
     return seenOf(await prober.probe({ protocol, ...request, sourcePort }), context);
   };
   const askingSocket = async (isUnconnected: boolean): Promise<AskingSocket> => {
     if (flow.protocol !== 'UDP') {
       throw new UsageError('conformance.dial', 'only a UDP socket can ask again and again');
     }
-    const sourcePort = flow.sourcePort ?? stage.freshPort(host);
+    const sourcePort = flow.sourcePort ?? freshPort(host);
     const socket = await prober.connectUdp({ protocol: 'udp', ...request, sourcePort, isUnconnected });
     return { ask: async () => seenOf(await socket.ask(), context), close: () => socket.close() };
   };
@@ -65,7 +65,7 @@ function dialOf({ flow, host, source, prober, context, stage }: DialPlace): Dial
     },
     hold: async () => {
       needTcp('keep a connection open');
-      const sourcePort = flow.sourcePort ?? stage.freshPort(host);
+      const sourcePort = flow.sourcePort ?? freshPort(host);
       const { result, connection } = await prober.open({ protocol: 'tcp', ...request, sourcePort });
       return { seen: seenOf(result, context), connection };
     },

@@ -1,4 +1,5 @@
 import { type IpAddress, type IpFamily, millis, parseIp, systemClock } from '@switchyard/core';
+import { freshPort } from '@switchyard/lab';
 import type { ClusterObject } from '@switchyard/scenarios';
 import type { ClusterFeed } from './cluster-feed.ts';
 import type { Stage } from './stage.ts';
@@ -60,7 +61,7 @@ export class Marker {
     const either = AbortSignal.any([signal, answer.signal]);
     let broken: unknown;
     const attempt = async (): Promise<void> => {
-      const sourcePort = stage.freshPort(stage.clientPod);
+      const sourcePort = freshPort(stage.clientPod);
       const result = await prober.probe({ protocol: 'tcp', address: addresses[family], port, sourcePort });
       if (result.status === 'answered') answer.abort();
     };

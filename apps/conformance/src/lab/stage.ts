@@ -20,9 +20,6 @@ import {
 import { clientPodAddresses, clientPodBridge, type ScenarioFlow, secondNodeAddresses } from '@switchyard/scenarios';
 import { type Cast, needsRoute, type Player } from './cast.ts';
 
-/** Below the kernel's own choice, and where nobody listens. */
-const [firstPort, lastPort] = [12_000, 29_999];
-
 /**
  * Who sends and who answers in a lab: an echo server at every address that is an endpoint of any case, on all its ports, and
  * probers where flows come from: the client outside, node1, a pod of node1 that is nobody's endpoint, and endpoints.
@@ -34,7 +31,6 @@ export class Stage {
   readonly addressesByEcho: Map<string, readonly IpAddress[]> = new Map();
   readonly #hostsByAddress = new Map<IpAddress, LabHost>();
   readonly #probers = new Map<LabHost, Promise<Prober>>();
-  readonly #nextPorts = new Map<LabHost, number>();
   readonly #turns = new Map<string, Promise<unknown>>();
   readonly #routed = new Set<IpAddress>();
   #clientPod: LabPod | undefined;
@@ -75,16 +71,6 @@ export class Stage {
     const found = [...this.addressesByEcho].find(([, addresses]) => addresses.includes(address));
     if (found === undefined) throw new HostError('conformance.cast', `nobody in the lab answers at ${address}`);
     return found[0];
-  }
-
-  /**
-   * A port that no attempt from this host has had. The kernel's choice would, now and then, repeat one, and the packet would
-   * follow the connection tracking entry of an earlier state.
-   */
-  freshPort(host: LabHost): number {
-    const port = this.#nextPorts.get(host) ?? firstPort;
-    this.#nextPorts.set(host, port < lastPort ? port + 1 : firstPort);
-    return port;
   }
 
   /**
