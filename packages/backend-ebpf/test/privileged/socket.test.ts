@@ -59,6 +59,18 @@ async function open(protocol: 'tcp' | 'udp', way: Way, place: 'pod' | 'node' | '
 const mapsOf = ({ family }: Way): WrittenMaps => site.instances[family].maps;
 const addressOf = (pod: 'a' | 'b', { family }: Way): string => site.address(pod, family);
 
+/** A UDP server at this port in pod a that was asked by a client on the node whose own port is a NodePort. */
+async function callFromNodePort(way: Way, port: number) {
+  const node = site.node.addresses[way.family] ?? '';
+  const server = await open('udp', way, 'insideA');
+  expect(await server.bind(addressOf('a', way), port)).toBe('ok');
+  const client = await open('udp', way, 'node');
+  expect(await client.bind(node, ports.nodePort)).toBe('ok');
+  expect(await client.sendTo(addressOf('a', way), port)).toBe('ok');
+  expect(await server.receive()).toBe(`who from ${way.text(node)} ${ports.nodePort}`);
+  return { server, client };
+}
+
 describe.each(ways)('$name', (way) => {
   const vip = vips[way.family];
 
@@ -120,12 +132,7 @@ describe.each(ways)('$name', (way) => {
 
   test('answers a client whose port is a NodePort, also by another socket at its own port, and still uses the NodePort itself', async () => {
     const node = site.node.addresses[way.family] ?? '';
-    const server = await open('udp', way, 'insideA');
-    expect(await server.bind(addressOf('a', way), 8085)).toBe('ok');
-    const client = await open('udp', way, 'node');
-    expect(await client.bind(node, ports.nodePort)).toBe('ok');
-    expect(await client.sendTo(addressOf('a', way), 8085)).toBe('ok');
-    expect(await server.receive()).toBe(`who from ${way.text(node)} ${ports.nodePort}`);
+    const { server, client } = await callFromNodePort(way, 8085);
     expect(await server.sendTo(node, ports.nodePort)).toBe('ok');
     expect(await client.receive()).toBe(`who from ${way.text(addressOf('a', way))} 8085`);
     expect(await (await open('udp', way, 'insideA')).answerer(node, ports.nodePort)).toBe('b');
@@ -141,12 +148,7 @@ describe.each(ways)('$name', (way) => {
 
   test('does not take a NodePort for a client that called long ago', async () => {
     const node = site.node.addresses[way.family] ?? '';
-    const server = await open('udp', way, 'insideA');
-    expect(await server.bind(addressOf('a', way), 8086)).toBe('ok');
-    const client = await open('udp', way, 'node');
-    expect(await client.bind(node, ports.nodePort)).toBe('ok');
-    expect(await client.sendTo(addressOf('a', way), 8086)).toBe('ok');
-    expect(await server.receive()).toMatch(/^who /);
+    const { server, client } = await callFromNodePort(way, 8086);
     await client.close();
     mapsOf(way).configure({ ...configurationOf(site.node, way.family), udp_sticky_seconds: 0 });
     expect(await server.answerer(node, ports.nodePort)).toBe('b');
