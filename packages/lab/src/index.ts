@@ -17,7 +17,8 @@ export type {
   ProbeResult,
 } from './probe-types.ts';
 export { type LoadRun, startLoad } from './load.ts';
-export type { LoadOptions, LoadOutcome, LoadResult } from './load-types.ts';
+export { LoadResults } from './load-results.ts';
+export type { LoadMessage, LoadOptions, LoadOutcome, LoadResult } from './load-types.ts';
 export { echoServerCommand, type EchoServerOptions, startEchoServer } from './echo-server.ts';
 export type * from './api-types.ts';
 export * from './api-client.ts';
@@ -65,4 +66,3 @@ export {
   trafficTokenHeader,
 } from './traffic-pod.ts';
 export type { EchoPorts } from './echo-ports.ts';
-export type { LoadMessage } from './load.ts';

@@ -1,6 +1,7 @@
 import { HostError, millis, UsageError } from '@switchyard/core';
 import type { LabHost, LabProcess } from './lab.ts';
-import type { LoadOptions, LoadOutcome, LoadResult } from './load-types.ts';
+import { LoadResults } from './load-results.ts';
+import type { LoadMessage, LoadOptions, LoadResult } from './load-types.ts';
 import { nodeProgram } from './program-path.ts';
 
 /** A running load. Iterating yields every result in the order of completion, from the first on, to any number of readers. */
@@ -21,17 +22,6 @@ export interface LoadProgramOptions {
   readonly rate: number;
   readonly timeout: number;
   readonly duration: number;
-}
-
-/** What the program reports; absent fields are undefined ones. */
-export interface LoadMessage {
-  readonly sequence: number;
-  readonly scheduledAt: number;
-  readonly sentAt: number;
-  readonly doneAt: number;
-  readonly outcome: LoadOutcome;
-  readonly answeredBy?: string | undefined;
-  readonly httpStatus?: number | undefined;
 }
 
 const maxRate = 5000;
@@ -60,42 +50,24 @@ class GeneratorRun implements LoadRun {
   readonly pid: number;
   readonly logFile: string;
   readonly #generator: LabProcess;
-  readonly #results: LoadResult[] = [];
-  /** Resolved, and replaced, on every change; readers wait for it. */
-  #change = Promise.withResolvers<void>();
-  #isFinished = false;
+  readonly #results = new LoadResults();
 
   constructor(generator: LabProcess) {
     this.#generator = generator;
     this.pid = generator.pid;
     this.logFile = generator.logFile;
-    generator.child.on('message', (message) => {
-      this.#results.push(toResult(message as LoadMessage));
-      this.#announce();
-    });
+    generator.child.on('message', (message) => this.#results.add([message as LoadMessage]));
     this.finished = this.#finish();
     this.finished.catch(() => undefined); // told to whoever awaits it
   }
 
   async stop(): Promise<readonly LoadResult[]> {
-    if (!this.#isFinished) this.#generator.child.kill('SIGTERM');
+    if (!this.#results.isFinished) this.#generator.child.kill('SIGTERM');
     return this.finished;
   }
 
-  async *[Symbol.asyncIterator](): AsyncIterator<LoadResult> {
-    for (let next = 0; ;) {
-      const change = this.#change.promise;
-      const result = this.#results[next];
-      if (result !== undefined) {
-        next += 1;
-        yield result;
-      } else if (this.#isFinished) {
-        await this.finished; // throws when the generator died
-        return;
-      } else {
-        await change;
-      }
-    }
+  [Symbol.asyncIterator](): AsyncIterator<LoadResult> {
+    return this.#results.read(this.finished);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -108,26 +80,8 @@ class GeneratorRun implements LoadRun {
     // The channel closes after the last message was received; the exit may be seen before that.
     const closed = new Promise<void>((resolve) => child.once('disconnect', resolve));
     const [status] = await Promise.all([ended, closed]);
-    this.#isFinished = true;
-    this.#announce();
+    this.#results.finish();
     if (status !== 0) throw new HostError('load.died', `the load generator ended with ${status}; see ${logFile}`);
-    return this.#results.toSorted((a, b) => a.sequence - b.sequence);
+    return this.#results.inOrder();
   }
-
-  #announce(): void {
-    this.#change.resolve();
-    this.#change = Promise.withResolvers();
-  }
-}
-
-function toResult(message: LoadMessage): LoadResult {
-  return {
-    sequence: message.sequence,
-    scheduledAt: millis(message.scheduledAt),
-    sentAt: millis(message.sentAt),
-    doneAt: millis(message.doneAt),
-    outcome: message.outcome,
-    answeredBy: message.answeredBy,
-    httpStatus: message.httpStatus,
-  };
 }

@@ -3,7 +3,7 @@ import type { EchoIdentity } from './echo-listeners.ts';
 import { serveHttp, serveTcp, serveUdp } from './echo-listeners.ts';
 import { type HeldConnection, openConnection } from './held-connection.ts';
 import { type LoadLoop, startLoadLoop } from './load-loop.ts';
-import type { LoadMessage } from './load.ts';
+import type { LoadMessage } from './load-types.ts';
 import { awaitAnswer, probe } from './probe.ts';
 import type { ProbeRequest, ProbeResult } from './probe-types.ts';
 import type { TrafficCall, TrafficCalls, TrafficProbe } from './traffic-pod.ts';

@@ -1,5 +1,5 @@
 import type { EchoPorts } from './echo-ports.ts';
-import type { LoadMessage } from './load.ts';
+import type { LoadMessage } from './load-types.ts';
 import type { AnswerWait, ProbeExchange, ProbeRequest, ProbeResult } from './probe-types.ts';
 import { nodeProgram } from './program-path.ts';
 

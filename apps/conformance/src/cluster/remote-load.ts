@@ -1,5 +1,5 @@
-import { asError, millis } from '@switchyard/core';
-import type { LoadMessage, LoadOptions, LoadResult, LoadRun } from '@switchyard/lab';
+import { asError } from '@switchyard/core';
+import { type LoadOptions, type LoadResult, LoadResults, type LoadRun } from '@switchyard/lab';
 import { callPod, type CalledPod, type Caller } from './traffic-caller.ts';
 
 /** Who sends a load, and where to. */
@@ -28,10 +28,8 @@ class RemoteLoad implements LoadRun {
   readonly logFile = '';
   readonly #place: RemoteLoadPlace;
   readonly #signal: AbortSignal;
-  readonly #results: LoadResult[] = [];
+  readonly #results = new LoadResults();
   readonly #load: Promise<number>;
-  #change = Promise.withResolvers<void>();
-  #isFinished = false;
 
   constructor(place: RemoteLoadPlace, options: Omit<LoadOptions, 'url'>, signal: AbortSignal) {
     this.#place = place;
@@ -47,39 +45,27 @@ class RemoteLoad implements LoadRun {
     return this.finished;
   }
 
-  async *[Symbol.asyncIterator](): AsyncIterator<LoadResult> {
-    for (let next = 0; ;) {
-      const change = this.#change.promise;
-      const result = this.#results[next];
-      if (result !== undefined) {
-        next += 1;
-        yield result;
-      } else if (this.#isFinished) {
-        await this.finished; // throws when the pod was lost
-        return;
-      } else await change;
-    }
+  [Symbol.asyncIterator](): AsyncIterator<LoadResult> {
+    return this.#results.read(this.finished);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#isFinished && !this.#signal.aborted) await this.stop().catch(() => undefined);
+    if (!this.#results.isFinished && !this.#signal.aborted) await this.stop().catch(() => undefined);
   }
 
   async #follow(): Promise<readonly LoadResult[]> {
     try {
       const load = await this.#load;
       for (let isFinished = false; !isFinished;) {
-        const answer = await this.#call('loaded', { load, from: this.#results.length });
-        this.#results.push(...answer.messages.map(resultOf));
+        const answer = await this.#call('loaded', { load, from: this.#results.count });
+        this.#results.add(answer.messages);
         isFinished = answer.isFinished && answer.messages.length === 0;
-        this.#announce();
       }
-      return this.#results.toSorted((a, b) => a.sequence - b.sequence);
+      return this.#results.inOrder();
     } catch (error) {
       throw asError(error);
     } finally {
-      this.#isFinished = true;
-      this.#announce();
+      this.#results.finish();
     }
   }
 
@@ -90,23 +76,4 @@ class RemoteLoad implements LoadRun {
     const { caller, pod } = this.#place;
     return callPod(caller, pod, { name, argument }, this.#signal);
   }
-
-  #announce(): void {
-    this.#change.resolve();
-    this.#change = Promise.withResolvers();
-  }
-}
-
-function resultOf(message: LoadMessage): LoadResult {
-  const { sequence, outcome, answeredBy, httpStatus } = message;
-  const { scheduledAt, sentAt, doneAt } = message;
-  return {
-    sequence,
-    outcome,
-    answeredBy,
-    httpStatus,
-    scheduledAt: millis(scheduledAt),
-    sentAt: millis(sentAt),
-    doneAt: millis(doneAt),
-  };
 }
