@@ -1,7 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import { ApiServerError, type Clock, messageOf, seconds } from '@switchyard/core';
-import { type ApiServerConnection, statusMessage } from '@switchyard/core/kubernetes';
+import { type ApiServerConnection, newApiAgent, statusMessage } from '@switchyard/core/kubernetes';
 
 /** One request. */
 export interface KubeRequest {
@@ -51,7 +51,7 @@ const retryPause = seconds(1);
 /** A client; nothing is connected yet. */
 export function createKubeApi(options: KubeApiOptions): KubeApi {
   const { connection, clock } = options;
-  const agent = agentOf(connection);
+  const agent = newApiAgent(connection, { keepAlive: true, maxSockets: connectionsAtOnce });
   const send: KubeApi['send'] = async (request, signal) => {
     for (let left = mostRetries; ; left--) {
       const { answer, isStale } = await sendOnce({ connection, agent, request }, signal);
@@ -94,19 +94,6 @@ export function createKubeApi(options: KubeApiOptions): KubeApi {
       return Promise.resolve();
     },
   };
-}
-
-function agentOf({ url, tls }: ApiServerConnection): http.Agent {
-  const settings = { keepAlive: true, maxSockets: connectionsAtOnce };
-  if (url.protocol !== 'https:') return new http.Agent(settings);
-  return new https.Agent({
-    ...settings,
-    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
-    ...(tls.cert === undefined ? {} : { cert: tls.cert }),
-    ...(tls.key === undefined ? {} : { key: tls.key }),
-    ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
-    rejectUnauthorized: !tls.insecureSkipVerify,
-  });
 }
 
 interface Sending {

@@ -1,6 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import { type Clock, type Millis, seconds } from '../time.ts';
+import { newApiAgent } from './api-agent.ts';
 import { brokenOff, cutOff, failureFrom, fellSilent } from './api-failure.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 import { type RequestMeasure, RequestMetrics } from './request-metrics.ts';
@@ -58,20 +59,9 @@ const maxRefusalBytes = 16_384;
  * watch is silent. No compression is asked for: watches never have it, and a page is parsed faster than unzipped.
  */
 export function newApiClient(connection: ApiServerConnection, options: ApiClientOptions): ApiClient {
-  const { url, tls } = connection;
+  const { url } = connection;
   const { connectLimit = defaultTimings.connect } = options;
-  const settings: https.AgentOptions = { keepAlive: true, keepAliveMsecs: 30_000 };
-  const agent =
-    url.protocol === 'https:'
-      ? new https.Agent({
-          ...settings,
-          ...(tls.ca === undefined ? {} : { ca: tls.ca }),
-          ...(tls.cert === undefined ? {} : { cert: tls.cert }),
-          ...(tls.key === undefined ? {} : { key: tls.key }),
-          ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
-          rejectUnauthorized: !tls.insecureSkipVerify,
-        })
-      : new http.Agent(settings);
+  const agent = newApiAgent(connection, { keepAlive: true, keepAliveMsecs: 30_000 });
   const measured = new RequestMetrics(url, options);
   return {
     async get(request, use, signal) {

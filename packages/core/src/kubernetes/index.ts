@@ -11,6 +11,7 @@ export * from './reflector.ts';
 export type { ResourceQuery } from './resources.ts';
 export * from './source-metrics.ts';
 export * from './send-json.ts';
+export { newApiAgent } from './api-agent.ts';
 export { statusMessage } from './api-failure.ts';
 export * from './leader-election/run-as-leader.ts';
 export { ApiEventRecorder, type ApiEventsOptions } from './events/api-events.ts';

@@ -1,6 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import { type Clock, type Millis, seconds } from '../time.ts';
+import { tlsOptionsOf } from './api-agent.ts';
 import { brokenOff, parseRetryAfter } from './api-failure.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 import type { Metrics } from '../metrics.ts';
@@ -81,10 +82,11 @@ interface Headers {
 }
 
 function open(
-  { url, tls }: ApiServerConnection,
+  connection: ApiServerConnection,
   request: JsonRequest,
   { authorization, userAgent, stop }: Headers,
 ): http.ClientRequest {
+  const { url } = connection;
   const type = request.method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
   const options: https.RequestOptions = {
     protocol: url.protocol,
@@ -102,14 +104,7 @@ function open(
     },
   };
   if (url.protocol !== 'https:') return http.request(options);
-  return https.request({
-    ...options,
-    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
-    ...(tls.cert === undefined ? {} : { cert: tls.cert }),
-    ...(tls.key === undefined ? {} : { key: tls.key }),
-    ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
-    rejectUnauthorized: !tls.insecureSkipVerify,
-  });
+  return https.request({ ...options, ...tlsOptionsOf(connection) });
 }
 
 function answerOf(request: http.ClientRequest, body: unknown): Promise<http.IncomingMessage> {
