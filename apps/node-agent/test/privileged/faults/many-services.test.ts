@@ -49,8 +49,13 @@ async function answers(address: string): Promise<boolean> {
   return result.status === 'answered' && result.by === 'd';
 }
 
+/**
+ * The ruleset of a node, without the sets in which rules themselves count refusals: a Service that was asked before its
+ * slice had arrived has refused, and its count stays.
+ */
 async function ruleset(node: LabNode): Promise<string> {
-  return (await node.run('nft', ['list', 'ruleset'])).stdout;
+  const { stdout } = await node.run('nft', ['list', 'ruleset']);
+  return stdout.replaceAll(/^\tset drops-.*\n(?:\t\t.*\n)*\t\}\n/gm, '');
 }
 
 async function rss(pid: number): Promise<number> {
