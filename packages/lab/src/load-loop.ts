@@ -1,7 +1,6 @@
 import { dueAt, dueCount, loadSchedule } from './load-schedule.ts';
-import type { LoadOutcome } from './load-types.ts';
+import type { LoadMessage, LoadOutcome } from './load-types.ts';
 import type { LoadProgramOptions } from './load.ts';
-import type { LoadMessage } from './load-types.ts';
 import { probe } from './probe.ts';
 import type { ProbeRequest, ProbeResult } from './probe-types.ts';
 

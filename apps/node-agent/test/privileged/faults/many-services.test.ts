@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { apiResources, type LabNode } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../agent-log.ts';
+import { rulesetOf } from '../ruleset.ts';
 import { type FaultLab, startFaultLab } from './fault-lab.ts';
 
 const { signal } = new AbortController();
@@ -50,12 +51,11 @@ async function answers(address: string): Promise<boolean> {
 }
 
 /**
- * The ruleset of a node, without the sets in which rules themselves count refusals: a Service that was asked before its
+ * The ruleset of a node, also without the sets in which rules themselves count refusals: a Service that was asked before its
  * slice had arrived has refused, and its count stays.
  */
 async function ruleset(node: LabNode): Promise<string> {
-  const { stdout } = await node.run('nft', ['list', 'ruleset']);
-  return stdout.replaceAll(/^\tset drops-.*\n(?:\t\t.*\n)*\t\}\n/gm, '');
+  return (await rulesetOf(node)).replaceAll(/^\tset drops-.*\n(?:\t\t.*\n)*\t\}\n/gm, '');
 }
 
 async function rss(pid: number): Promise<number> {
