@@ -66,22 +66,35 @@ export async function runScenario(scenario: Scenario, run: ScenarioRun, signal: 
   await lookAt(scenario, looks, run, signal);
 }
 
-/** All of these steps side by side, recorded in their order. The cluster must hold the state they are about. */
+/**
+ * All of these steps, recorded in their order: side by side, unless the scenario says where a client is kept. Then one after
+ * another, because each flow may move the client. The cluster must hold the state they are about.
+ */
 export async function lookAt(
   scenario: Scenario,
   looks: readonly LookStep[],
   { bed, record, gate, traced }: ScenarioRun,
   signal: AbortSignal,
 ): Promise<void> {
-  const checks = await Promise.all(
-    looks.map((step) =>
-      step.kind === 'flow'
-        ? flowCheck(scenario, step, { bed, gate }, signal)
-        : healthCheck(scenario, step, bed, signal),
-    ),
-  );
+  const look = (step: LookStep): Promise<Looked> =>
+    step.kind === 'flow' ? flowCheck(scenario, step, { bed, gate }, signal) : healthCheck(scenario, step, bed, signal);
+  const checks = keepsClients(scenario) ? await inTurn(looks, look) : await Promise.all(looks.map(look));
   for (const { check, flow } of checks) record.check(check, flow === undefined ? undefined : { scenario, flow });
   await traced();
+}
+
+/**
+ * Whether the order of flows decides where a client is. Without the steps that a cluster cannot do, flows stand side by side that
+ * are apart in the lab.
+ */
+function keepsClients({ steps }: Scenario): boolean {
+  return steps.some((step) => step.kind === 'flow' && step.flow.kept !== undefined);
+}
+
+async function inTurn(looks: readonly LookStep[], look: (step: LookStep) => Promise<Looked>): Promise<Looked[]> {
+  const checks: Looked[] = [];
+  for (const step of looks) checks.push(await look(step));
+  return checks;
 }
 
 type Check = Parameters<CaseRecorder['check']>[0];

@@ -1,0 +1,79 @@
+import { ipFamilyOf, type IpAddress } from '@switchyard/core';
+import { setImmediate } from 'node:timers/promises';
+import type { ScenarioFlow, ScenarioStep } from '@switchyard/scenarios';
+import { expect, test } from 'vitest';
+import { scenarioCases } from '../cases/scenario-cases.ts';
+import type { Bed, Dial, Seen } from '../model/bed.ts';
+import { MemoryRecorder } from '../testing/memory-recorder.ts';
+import { Gate } from './gate.ts';
+import { runScenario } from './run-scenario.ts';
+
+const { signal } = new AbortController();
+
+/** Turns of the event loop until a flow is sent: calls to pods through an API server arrive in any order. */
+type Delay = (flow: ScenarioFlow, index: number) => number;
+
+/**
+ * A cluster whose proxy remembers one endpoint per client, the last one, as the eBPF mode does. Nobody can restart the proxy. An external
+ * address uses all endpoints, a cluster IP those of node1.
+ */
+class RememberingBed {
+  readonly #delay: Delay;
+  #local: readonly IpAddress[] = [];
+  #all: readonly IpAddress[] = [];
+  #client: IpAddress | undefined;
+  #dials = 0;
+
+  constructor(delay: Delay) {
+    this.#delay = delay;
+  }
+
+  async put([moment]: Parameters<Bed['put']>[0]): Promise<void> {
+    const endpoints = [...(moment?.state.endpoints.values() ?? [])].flat();
+    this.#all = endpoints.map(({ ip }) => ip);
+    this.#local = endpoints.filter(({ node }) => node === 'node1').map(({ ip }) => ip);
+  }
+
+  async dial(_scenario: unknown, flow: ScenarioFlow): Promise<Pick<Dial, 'attempts'>> {
+    const turns = this.#delay(flow, this.#dials++);
+    return {
+      attempts: async (count) => {
+        for (let turn = 0; turn < turns; turn++) await setImmediate();
+        return Array.from({ length: count }, () => this.#send(flow));
+      },
+    };
+  }
+
+  #send({ to, expect: wanted }: ScenarioFlow): Seen {
+    const isClusterIp = /^10\.96\.|^fd00:10:96:/.test(to);
+    const usable = isClusterIp ? this.#local : this.#all;
+    if (this.#client === undefined || !usable.includes(this.#client)) this.#client = usable[0];
+    if (this.#client === undefined) return { kind: 'refused' };
+    const isMasqueraded = wanted.kind === 'forward' && wanted.masquerade;
+    return { kind: 'endpoint', address: this.#client, port: 8080, isMasqueraded, isSender: false };
+  }
+}
+
+const cases = scenarioCases({ dataplane: 'ebpf' }).filter(({ id }) =>
+  id.startsWith('scenario/affinity-both-policies-inside/'),
+);
+const isRestart = ({ kind }: ScenarioStep): boolean => kind === 'restartAgent';
+
+test.each<[string, Delay]>([
+  ['the first flow is the slowest', (_, index) => 20 - 2 * index],
+  ['the last flow is the slowest', (_, index) => 2 * index],
+])(
+  'flows of a client that is remembered are sent in their order, without a restart between them: %s',
+  async (_, delay) => {
+    expect(cases.map(({ scenario }) => ipFamilyOf(scenario.endpoints[0]!.ip)).toSorted()).toEqual(['IPv4', 'IPv6']);
+    for (const { scenario } of cases) {
+      const record = new MemoryRecorder();
+      const bed = new RememberingBed(delay) as unknown as Bed; // what a scenario without restarts asks of one
+      const steps = scenario.steps.filter((step) => !isRestart(step));
+      const run = { bed, record, gate: new Gate(160), traced: () => Promise.resolve() };
+      await runScenario({ ...scenario, steps }, run, signal);
+      expect(record.checks.filter(({ isAsExpected }) => !isAsExpected)).toEqual([]);
+      expect(record.checks).toHaveLength(4);
+    }
+  },
+);
