@@ -1,13 +1,5 @@
 import { cpus } from 'node:os';
-import {
-  HostError,
-  httpListener,
-  type IpFamily,
-  type Metrics,
-  noopEvents,
-  seconds,
-  systemClock,
-} from '@switchyard/core';
+import { HostError, httpListener, type IpFamily, messageOf, noopEvents, seconds, systemClock } from '@switchyard/core';
 import {
   collectGarbage,
   createCommandRunner,
@@ -36,12 +28,13 @@ import { configzDocument, flagzValues } from './config/documents.ts';
 import { helpText } from './config/flags/help.ts';
 import { logNotes } from './config/notes.ts';
 import type { ProxyMode } from './config/proxy-mode.ts';
+import { modeRefusedEvent } from './events/agent-events.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
 import { createMetricsPage, type MetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
 import { isTcpLiberal } from './host/conntrack-settings.ts';
 import { dumpModes } from './host/dump-text.ts';
-import { mountNodeBpffs } from './host/node-bpffs.ts';
+import { mountBpffsForLater, mountNodeBpffs } from './host/node-bpffs.ts';
 import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
 import { setUpAfterChange, setUpHost } from './host/set-up-host.ts';
 import { openSource } from './open-source.ts';
@@ -137,7 +130,7 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   const prepare = (): Promise<void> => prepareBpffs(config, logger);
   const opening = openBackends({ mode: config.mode, host: backendHost, ipFamilies, prepare }, running);
   const source = readAhead(opened.source, running);
-  const follower = followConfig(config, logger, metrics);
+  const follower = followConfig(run, { metrics, events });
   let changed: unknown;
   const following = follower.run(running).catch((error: unknown) => {
     changed = error;
@@ -170,11 +163,31 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** What the mode keeps in the kernel is kept there. */
-async function prepareBpffs({ mode, ebpf }: DataplaneConfig, logger: LeveledLogger): Promise<void> {
-  if (mode !== 'ebpf') return;
+/** Mounts bpffs for the pins of the ebpf mode. The set-up does it for every mode, since a later change of the mode starts no set-up. */
+async function prepareBpffs({ mode, ebpf, purpose }: RunConfig, logger: LeveledLogger): Promise<void> {
+  if (mode !== 'ebpf' && purpose !== 'set-up') return;
   const { isBpffs, mountBpffs } = await native();
-  mountNodeBpffs(ebpf.bpffs, { files: kernelFiles(), pid: process.pid, isBpffs, mount: mountBpffs, logger });
+  const machine = { files: kernelFiles(), pid: process.pid, isBpffs, mount: mountBpffs, logger };
+  if (mode === 'ebpf') mountNodeBpffs(ebpf.bpffs, machine);
+  else mountBpffsForLater(ebpf.bpffs, machine);
+}
+
+/** Why this node cannot run the mode of a changed configuration; undefined: it can, or it is the mode it runs. */
+async function modeObstacle(
+  { config, ipFamilies, logger }: Run,
+  next: RunConfig,
+  signal: AbortSignal,
+): Promise<Error | undefined> {
+  const { mode } = next;
+  if (mode === config.mode) return undefined;
+  try {
+    await checkBackend({ mode, host: backendHostOf(next, logger), ipFamilies }, signal);
+    await prepareBpffs(next, logger);
+    return undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    return error instanceof Error ? error : new HostError('host.unusable', messageOf(error));
+  }
 }
 
 function hostOf(
@@ -221,9 +234,17 @@ function viewsOf({ config, logger }: Run, follower: ConfigWatch): EndpointViews 
 }
 
 /** What is taken over here; the rest is the agent's. */
-function followConfig(config: RunConfig, logger: LeveledLogger, metrics: Metrics): ConfigWatch {
-  const load = (): Promise<Config> => loadConfig(process.argv.slice(2));
-  const follower = new ConfigWatch({ config, load, clock: systemClock, logger, metrics });
+function followConfig(run: Run, { metrics, events }: Pick<AgentHost, 'metrics' | 'events'>): ConfigWatch {
+  const { config, logger } = run;
+  const follower = new ConfigWatch({
+    config,
+    load: () => loadConfig(process.argv.slice(2)),
+    clock: systemClock,
+    logger,
+    metrics,
+    restartObstacle: (next, signal) => modeObstacle(run, next, signal),
+    noteObstacle: (error) => events.record(modeRefusedEvent(config.nodeName, error)),
+  });
   let { logLevel } = config;
   follower.onChange(() => {
     if (follower.current().logLevel === logLevel) return; // somebody may have set another meanwhile, over HTTP

@@ -68,7 +68,7 @@ test.each<[string, Delay]>([
     expect(cases.map(({ scenario }) => ipFamilyOf(scenario.endpoints[0]!.ip)).toSorted()).toEqual(['IPv4', 'IPv6']);
     for (const { scenario } of cases) {
       const record = new MemoryRecorder();
-      const bed = new RememberingBed(delay) as unknown as Bed; // what a scenario without restarts asks of one
+      const bed = new RememberingBed(delay) as unknown as Bed; // the part that a scenario without restarts uses
       const steps = scenario.steps.filter((step) => !isRestart(step));
       const run = { bed, record, gate: new Gate(160), traced: () => Promise.resolve() };
       await runScenario({ ...scenario, steps }, run, signal);

@@ -1,10 +1,10 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type LogFields, noopLogger, noopMetrics, seconds } from '@switchyard/core';
+import { HostError, type LogFields, noopLogger, noopMetrics, seconds } from '@switchyard/core';
 import { ManualClock } from '@switchyard/core/testing';
 import { describe, expect, test, vi } from 'vitest';
 import { loadConfig } from '../config.ts';
-import { ConfigWatch } from './config-follower.ts';
+import { ConfigWatch, type ConfigWatchOptions } from './config-follower.ts';
 import { ConfigFolder } from './testing/config-folder.ts';
 
 const head = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\n';
@@ -29,7 +29,11 @@ class WatchBench implements AsyncDisposable {
     });
   }
 
-  static async of(...args: readonly string[]): Promise<WatchBench> {
+  static of(...args: readonly string[]): Promise<WatchBench> {
+    return WatchBench.with({}, ...args);
+  }
+
+  static async with(more: Partial<ConfigWatchOptions>, ...args: readonly string[]): Promise<WatchBench> {
     const config = await loadConfig(args, {});
     if (config.kind !== 'run') throw new Error('not a run');
     return new WatchBench(({ clock, lines, counted }) => {
@@ -43,6 +47,7 @@ class WatchBench implements AsyncDisposable {
           ...noopMetrics,
           add: (name, labels) => void counted.push(`${name} ${Object.values(labels).join()}`),
         },
+        ...more,
       });
     });
   }
@@ -149,6 +154,57 @@ describe('a changed file', () => {
     expect(bench.failure).toMatchObject({
       message: expect.stringContaining('featureGates: {} -> {"AllowServiceExternalIPs":false}'),
     });
+  });
+});
+
+describe('a mode that this node cannot run', () => {
+  const nowEbpf = head.replace('mode: nftables', 'mode: ebpf');
+  const obstacle = new HostError('host.bpffs', 'no bpffs is at /run/switchyard/bpf');
+
+  test('leaves the old one in force, said, counted and noted once, and taken when the node can run it', async () => {
+    await using folder = await ConfigFolder.create();
+    const file = await folder.write('config.conf', head);
+    const noted: Error[] = [];
+    const asked: string[] = [];
+    let found: Error | undefined = obstacle;
+    const restartObstacle: ConfigWatchOptions['restartObstacle'] = async ({ mode }) => {
+      asked.push(mode);
+      return found;
+    };
+    const options = { restartObstacle, noteObstacle: (error: Error) => void noted.push(error) };
+    await using bench = await WatchBench.with(options, `--config=${file}`);
+    await writeFile(file, nowEbpf);
+    await bench.look(10);
+    expect([bench.failure, bench.watch.current().mode, asked]).toEqual([undefined, 'nftables', ['ebpf']]);
+    await bench.look(10);
+    expect([bench.failure, asked]).toEqual([undefined, ['ebpf', 'ebpf']]);
+    expect(bench.lines).toEqual([
+      [
+        'this node cannot run the changed configuration, the old one stays in force',
+        { settings: ['mode: "nftables" -> "ebpf"'], error: obstacle },
+      ],
+    ]);
+    expect([noted, bench.counted]).toEqual([[obstacle], ['switchyard_config_reloads_total rejected']]);
+    found = undefined;
+    await bench.look(15);
+    expect(bench.failure).toMatchObject({ message: expect.stringContaining('mode: "nftables" -> "ebpf"') });
+  });
+
+  test('that is taken back is not probed again', async () => {
+    await using folder = await ConfigFolder.create();
+    const file = await folder.write('config.conf', head);
+    let asked = 0;
+    const restartObstacle = async (): Promise<Error> => {
+      asked += 1;
+      return obstacle;
+    };
+    await using bench = await WatchBench.with({ restartObstacle }, `--config=${file}`);
+    await writeFile(file, nowEbpf);
+    await bench.look(2);
+    await writeFile(file, head);
+    await bench.look(40);
+    expect([bench.failure, asked]).toEqual([undefined, 1]);
+    expect(bench.lines.at(-1)?.[0]).toBe('the configuration file is in order again, and says what is in force');
   });
 });
 

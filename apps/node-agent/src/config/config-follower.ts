@@ -1,4 +1,4 @@
-import { type Clock, ConfigError, type Logger, type Metrics, seconds } from '@switchyard/core';
+import { type Clock, ConfigError, type Logger, type Metrics, type Millis, millis, seconds } from '@switchyard/core';
 import { settingChanges, type SettingChange } from './config-changes.ts';
 import { logNotes } from './notes.ts';
 import { readConfigFile } from './read-files.ts';
@@ -25,7 +25,17 @@ export interface ConfigWatchOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /**
+   * Why a new process could not run with that configuration on this machine; undefined: it can. Then this process goes on with the
+   * configuration it has. Default: it always can.
+   */
+  readonly restartObstacle?: (next: RunConfig, signal: AbortSignal) => Promise<Error | undefined>;
+  /** Called once for each change that has an obstacle. */
+  readonly noteObstacle?: (error: Error) => void;
 }
+
+/** Pause between two probes of a configuration that this machine could not run. */
+const obstaclePause = seconds(30);
 
 /** How often the files are looked at. They are small, and looking at their contents misses no way of changing them. */
 const interval = seconds(2);
@@ -45,6 +55,8 @@ export class ConfigWatch implements ConfigFollower {
   #handled: string;
   /** The files are worse than what is in force. */
   #isBroken = false;
+  /** Time of the next probe; undefined while the files have no obstacle. */
+  #probeAt: Millis | undefined;
 
   constructor(options: ConfigWatchOptions) {
     this.#options = options;
@@ -63,7 +75,7 @@ export class ConfigWatch implements ConfigFollower {
 
   /**
    * Follows until aborted. A broken file is logged and counted, and the configuration stays. Rejects with `ConfigError`
-   * when a setting changed that only a new process can take over.
+   * when a setting changed that only a new process can take over, and a new process can run here.
    */
   async run(signal: AbortSignal): Promise<void> {
     if (this.#current.files.size === 0) return;
@@ -72,20 +84,23 @@ export class ConfigWatch implements ConfigFollower {
         () => true,
         () => false,
       );
-      if (isWoken) await this.#look();
+      if (isWoken) await this.#look(signal);
     }
   }
 
-  async #look(): Promise<void> {
+  async #look(signal: AbortSignal): Promise<void> {
     const files = [...this.#current.files.keys()];
     const texts = await Promise.all(files.map((file) => readConfigFile(file, file).catch((error: unknown) => error)));
     const text = textOf(texts);
     const isSettled = text === this.#seen;
     this.#seen = text;
-    if (!isSettled || text === this.#handled) return;
+    const isNew = text !== this.#handled;
+    const isDue = this.#probeAt !== undefined && this.#options.clock.monotonic() >= this.#probeAt;
+    if (!isSettled || !(isNew || isDue)) return;
     this.#handled = text;
+    this.#probeAt = undefined;
     const next = await this.#load();
-    if (next !== undefined) this.#take(next);
+    if (next !== undefined) await this.#take(next, isNew, signal);
   }
 
   async #load(): Promise<RunConfig | undefined> {
@@ -103,11 +118,13 @@ export class ConfigWatch implements ConfigFollower {
     }
   }
 
-  #take(next: RunConfig): void {
+  async #take(next: RunConfig, isNew: boolean, signal: AbortSignal): Promise<void> {
     const { clock, logger, metrics } = this.#options;
     const changes = settingChanges(this.#current.settings, next.settings);
     const restarts = changes.filter(({ change }) => change === 'restart');
     if (restarts.length > 0) {
+      const obstacle = await this.#options.restartObstacle?.(next, signal);
+      if (obstacle !== undefined) return this.#stay(obstacle, restarts, isNew);
       this.#count('restart');
       throw restartNeeded([...next.files.keys()], restarts);
     }
@@ -126,6 +143,18 @@ export class ConfigWatch implements ConfigFollower {
       logger,
     );
     if (changes.some(({ change }) => change === 'live')) for (const listener of this.#listeners) listener();
+  }
+
+  /** Ending would only stop what works. */
+  #stay(error: Error, changes: readonly SettingChange[], isNew: boolean): void {
+    const { clock, logger, noteObstacle } = this.#options;
+    this.#probeAt = millis(clock.monotonic() + obstaclePause);
+    this.#isBroken = true;
+    if (!isNew) return; // said already
+    const settings = changes.map(changeText);
+    logger.error('this node cannot run the changed configuration, the old one stays in force', { settings, error });
+    this.#count('rejected');
+    noteObstacle?.(error);
   }
 
   #count(result: 'applied' | 'rejected' | 'restart'): void {

@@ -14,3 +14,15 @@ export function failedServerEvent(
   const note = messageOf(error);
   return { type: 'Warning', reason, action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note };
 }
+
+/** This node cannot run the mode of the changed configuration. */
+export function modeRefusedEvent(nodeName: NodeName, error: unknown): RecordedEvent {
+  const note = `the changed mode cannot run here, the old one stays in force: ${messageOf(error)}`;
+  return {
+    type: 'Warning',
+    reason: 'FailedToChangeMode',
+    action: 'ChangeMode',
+    regarding: nodeSubject(nodeName),
+    note,
+  };
+}

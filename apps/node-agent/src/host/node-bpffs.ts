@@ -32,6 +32,21 @@ export function mountNodeBpffs(path: string, machine: BpffsMachine): void {
   logger.info('mounted bpffs', { path });
 }
 
+/**
+ * Mounts the node's bpffs for a later change of the mode, from a container whose mount reaches the node: after the change only the
+ * agent's own container starts again, which may not mount. Does nothing elsewhere. A failure is a warning, since the mode runs without.
+ */
+export function mountBpffsForLater(path: string, machine: BpffsMachine): void {
+  const { files, pid, logger } = machine;
+  if (pid !== 1 || !isShared(files.read('/proc/self/mountinfo') ?? '', path)) return;
+  try {
+    mountNodeBpffs(path, machine);
+  } catch (error) {
+    if (!(error instanceof HostError)) throw error;
+    logger.warn('cannot mount bpffs; a change to the ebpf mode needs it', { path, error });
+  }
+}
+
 /** Whether what is mounted there is seen by others: the mount that holds the path is shared. */
 function isShared(mountInfo: string, path: string): boolean {
   const holding = mountInfo
