@@ -56,6 +56,53 @@ describe('the skip list', () => {
   });
 });
 
+/**
+ * Tests of Kubernetes 1.36.2 that the matrix and the skip list name: one for each focus, one for each entry. Each run checks them against
+ * the binary's own list; this record shows a stale entry where no binary is at hand.
+ */
+const testsOf136 = [
+  '[sig-network] Services should work after restarting apiserver [Disruptive]',
+  '[sig-network] Services should work after restarting kube-proxy [Disruptive]',
+  '[sig-network] LoadBalancers [Feature:LoadBalancer] should handle load balancer cleanup finalizer for service [Slow]',
+  '[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should work for type=LoadBalancer',
+  '[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should only target nodes with endpoints',
+  '[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should target all nodes with endpoints',
+  '[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should work from pods',
+  '[sig-network] Networking Granular Checks: Services should function for pod-Service: sctp [Feature:SCTPConnectivity]',
+  '[sig-network] Conntrack proxy implementation should not be vulnerable to the invalid conntrack state bug [Privileged]',
+  '[sig-network] KubeProxy should update metric for tracking accepted packets destined for localhost nodeports [Feature:KubeProxyNFAcct]',
+  '[sig-network] Traffic Distribution should route traffic to an endpoint in the same zone when using PreferClose',
+];
+
+describe('the tests of Kubernetes 1.36', () => {
+  const file = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+  const matrix = readMatrix('e2e/matrix.json', readFileSync(file('matrix.json'), 'utf8'));
+  const chosen = async (ipFamily: Cell['ipFamily'], loadBalancer: Cell['loadBalancer']) => {
+    const skips = await readSkipFolder(file('upstream-skips'));
+    const one: Cell = { id: 'x', backend: 'nftables', ipFamily, kubernetes: '1.36', loadBalancer };
+    return chooseTests(testsOf136, { focus: matrix.upstreamFocus, skips, cell: one });
+  };
+
+  test.each([
+    ['ipv4', 'switchyard'],
+    ['ipv6', 'switchyard'],
+    ['dual', 'switchyard'],
+    ['dual', 'none'],
+  ] as const)('have every name that cells of %s with load balancer %s use', async (ipFamily, loadBalancer) => {
+    const { unused, unusedFocus } = await chosen(ipFamily, loadBalancer);
+    expect(unused.map(({ place, test: parts }) => `${place} ${parts.join(' ... ')}`)).toEqual([]);
+    expect(unusedFocus).toEqual([]);
+  });
+
+  test('that asks health checks of the other family is skipped in dual-stack cells only', async () => {
+    const name = testsOf136.find((one) => one.includes('should only target nodes with endpoints')) ?? '';
+    expect((await chosen('dual', 'switchyard')).skipped.find((one) => one.name === name)?.entry.reason).toContain(
+      'it fails with kube-proxy too',
+    );
+    expect((await chosen('ipv4', 'switchyard')).run).toContain(name);
+  });
+});
+
 describe('tests of upstream', () => {
   const names = [
     '[sig-network] Services should work [Conformance]',
