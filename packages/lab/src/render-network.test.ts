@@ -52,6 +52,13 @@ test.each([
   );
 });
 
+test.each(['node1', 'switch', 'client'])('%s limits ICMP errors as Linux does by default, as a real node', (host) => {
+  const lines = inside(renderNetwork(plan), `swy-x-${host}`);
+  expect(lines).toContain('echo 1000 > /proc/sys/net/ipv4/icmp_ratelimit');
+  expect(lines).toContain('echo 50 > /proc/sys/net/ipv4/icmp_msgs_burst');
+  expect(lines).toContain('echo 1000 > /proc/sys/net/ipv6/icmp/ratelimit');
+});
+
 test.each([
   { host: 'node1', forwards: true },
   { host: 'switch', forwards: true },

@@ -169,9 +169,13 @@ function hostSysctls(families: readonly IpFamily[], role: 'router' | 'host', dev
       ...values(`ipv4/conf/${scope}`, { rp_filter: 0, accept_redirects: 0, send_redirects: 0, arp_ignore: 0 }),
       ...values(`ipv6/conf/${scope}`, v6, !hasV6),
     ]),
-    // Probes by the hundred would run into the limits on ICMP errors and take a reject for a drop.
-    ...values('ipv4', { icmp_ratelimit: 0, icmp_msgs_per_sec: 1_000_000, icmp_msgs_burst: 1_000_000 }, true),
-    ...values('ipv6/icmp', { ratelimit: 0 }, true),
+    // A real node's limits on ICMP errors, which are Linux' defaults. Programs that provoke many rejects must expect silence.
+    ...values(
+      'ipv4',
+      { icmp_ratelimit: 1000, icmp_ratemask: 6168, icmp_msgs_per_sec: 1000, icmp_msgs_burst: 50 },
+      true,
+    ),
+    ...values('ipv6/icmp', { ratelimit: 1000 }, true),
   ];
 }
 

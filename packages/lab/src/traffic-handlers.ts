@@ -1,7 +1,9 @@
+import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import type { EchoIdentity } from './echo-listeners.ts';
 import { serveHttp, serveTcp, serveUdp } from './echo-listeners.ts';
 import { type HeldConnection, openConnection } from './held-connection.ts';
+import { icmpCounterFiles, icmpErrorsHeldBack } from './icmp-limits.ts';
 import { type LoadLoop, startLoadLoop } from './load-loop.ts';
 import type { LoadMessage } from './load-types.ts';
 import { awaitAnswer, probe } from './probe.ts';
@@ -28,6 +30,11 @@ export function createTrafficHandlers(identity: EchoIdentity): TrafficHandlers {
     addresses: async () => ({
       addresses: Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)),
     }),
+    icmpErrors: async () => {
+      const texts = await Promise.all(icmpCounterFiles.map((file) => readFile(file, 'utf8').catch(() => '')));
+      const heldBack = icmpErrorsHeldBack(texts.join('\n'));
+      return heldBack === undefined ? {} : { heldBack };
+    },
     listen: createListening(identity),
     probe: async ({ probes, isOneByOne = false }) => {
       const one = (asked: TrafficProbe): Promise<ProbeResult> => fromFreePort(asked, freshPort, probe);

@@ -48,6 +48,11 @@ export interface TrafficCalls {
     readonly argument: Record<string, never>;
     readonly result: { readonly addresses: readonly string[] };
   };
+  /** ICMP errors that the rate limits of its network namespace have held back; absent where the kernel does not count them. */
+  readonly icmpErrors: {
+    readonly argument: Record<string, never>;
+    readonly result: { readonly heldBack?: number };
+  };
   /** Opens echo servers that are not open yet, and says which could not be. */
   readonly listen: { readonly argument: EchoPorts; readonly result: { readonly failed: readonly string[] } };
   /** Attempts, side by side unless told. */

@@ -18,7 +18,7 @@ import type { Markers } from './marker.ts';
 import type { ObjectWriter } from './object-writer.ts';
 import { realName, realServices, realSlices, type Translation } from './real-objects.ts';
 import { type ClusterTraits, scenarioObstacle, stepObstacleOnCluster } from './step-obstacles.ts';
-import { callPod } from './traffic-caller.ts';
+import { callPod, tryCallPod } from './traffic-caller.ts';
 
 /** What a cluster bed is put together from. */
 export interface ClusterBedParts {
@@ -112,6 +112,13 @@ export class ClusterBed implements Bed {
     const [result] = results;
     const real = { ...check, service: `${caller.namespace}/${realName(check.service)}` };
     return result === undefined ? 'no result' : healthSeen(result, real);
+  }
+
+  /** Reads the counters by the pod on the node's own network. An image of an older version does not know the call. */
+  async icmpErrorsHeldBack(signal: AbortSignal): Promise<number | undefined> {
+    const { caller, senders } = this.#parts.place;
+    const outcome = await tryCallPod(caller, senders.node, { name: 'icmpErrors', argument: {} }, signal);
+    return outcome.status === 'done' ? outcome.result.heldBack : undefined;
   }
 
   trace(): Promise<readonly string[]> {

@@ -2,7 +2,7 @@ import { messageOf } from '@switchyard/core';
 import { flowText, runOnTable } from '@switchyard/scenarios';
 import type { Bed } from '../model/bed.ts';
 import type { CaseRecorder, FlowAt } from '../model/recorder.ts';
-import type { CheckResult, PathAltitude, RolloutTimeline } from '../model/report-file.ts';
+import type { CheckResult, InconclusiveCheck, PathAltitude, RolloutTimeline } from '../model/report-file.ts';
 
 /** More failures of one case are not followed through the kernel: they look alike, and each takes its time. */
 const mostTraced = 3;
@@ -15,6 +15,7 @@ export class Recording implements CaseRecorder {
   readonly #onProgress: (text: string) => void;
   readonly #checks: { readonly check: CheckResult; readonly path: Promise<readonly PathAltitude[]> }[] = [];
   readonly #rollouts: RolloutTimeline[] = [];
+  readonly #inconclusive: InconclusiveCheck[] = [];
   #traced = 0;
 
   constructor(bed: Bed, onProgress: (text: string) => void, signal: AbortSignal) {
@@ -30,12 +31,21 @@ export class Recording implements CaseRecorder {
     this.#checks.push({ check: { ...given, isAsExpected, path: [] }, path });
   }
 
+  inconclusive(check: InconclusiveCheck): void {
+    this.#inconclusive.push(check);
+  }
+
   rollout(timeline: RolloutTimeline): void {
     this.#rollouts.push(timeline);
   }
 
   progress(text: string): void {
     this.#onProgress(text);
+  }
+
+  /** Checks without a verdict so far. */
+  get withoutVerdict(): readonly InconclusiveCheck[] {
+    return this.#inconclusive;
   }
 
   get rollouts(): readonly RolloutTimeline[] {

@@ -2,7 +2,7 @@ import { parseIp, parsePort } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import type { Expectation } from '@switchyard/scenarios';
 import type { Seen } from '../model/bed.ts';
-import { probeFlow } from './probe-flow.ts';
+import { type ErrorLimits, mostPaced, probeFlow } from './probe-flow.ts';
 
 function answer(address: string, more: Partial<Extract<Seen, { readonly kind: 'endpoint' }>> = {}): Seen {
   return { kind: 'endpoint', address: parseIp(address), port: 8080, isMasqueraded: false, isSender: false, ...more };
@@ -25,8 +25,141 @@ async function look(
   const seen = await probeFlow(expectation, async (count) =>
     Array.from({ length: count }, () => answers[made++ % answers.length] ?? timeout),
   );
-  return { attempts: seen.attempts, seen: seen.status === 'mixed' ? seen.text : seen.observation };
+  return { attempts: seen.attempts, seen: shown(seen) };
 }
+
+function shown(seen: Awaited<ReturnType<typeof probeFlow>>): unknown {
+  if (seen.status === 'inconclusive') return seen.because;
+  return seen.status === 'mixed' ? seen.text : seen.observation;
+}
+
+/** One attempt's answer, and how many errors the node's limits hold back meanwhile. */
+type Met = readonly [answer: Seen, heldBack: number];
+
+/** Probes that meet these, one after the other, on a node that counts what it holds back, or does not. */
+async function lookLimited(
+  expectation: Expectation,
+  meets: readonly Met[],
+  isCounted = true,
+): Promise<{ readonly attempts: number; readonly seen: unknown; readonly paced: number }> {
+  let [made, held, paced] = [0, 0, 0];
+  const limits: ErrorLimits = {
+    heldBack: async () => (isCounted ? held : undefined),
+    paced: (work) => {
+      paced += 1;
+      return work();
+    },
+  };
+  const attempt = async (count: number): Promise<readonly Seen[]> =>
+    Array.from({ length: count }, () => {
+      const [answer, more] = meets[Math.min(made++, meets.length - 1)] ?? [timeout, 0];
+      held += more;
+      return answer;
+    });
+  const seen = await probeFlow(expectation, attempt, limits);
+  return { attempts: seen.attempts, seen: shown(seen), paced };
+}
+
+describe('where the node limits its ICMP errors', () => {
+  const [reject, drop]: readonly Expectation[] = [{ kind: 'reject' }, { kind: 'drop' }];
+  const swallowed: Met = [timeout, 1];
+  const silent: Met = [timeout, 0];
+
+  test.each<{
+    readonly title: string;
+    readonly expected: Expectation | undefined;
+    readonly meets: readonly Met[];
+    readonly isCounted?: boolean;
+    readonly seen: unknown;
+    readonly attempts: number;
+    readonly paced: number;
+  }>([
+    {
+      title: 'a reject that was held back is looked at again, when an error is allowed',
+      expected: reject,
+      meets: [swallowed, swallowed, swallowed, [refused, 0]],
+      seen: { kind: 'reject' },
+      attempts: 4,
+      paced: 2,
+    },
+    {
+      title: 'of two rejects one that came speaks for one that was held back',
+      expected: reject,
+      meets: [[refused, 0], swallowed],
+      seen: { kind: 'reject' },
+      attempts: 2,
+      paced: 0,
+    },
+    {
+      title: 'silence in which nothing was held back is a drop, at once',
+      expected: reject,
+      meets: [silent],
+      seen: { kind: 'drop' },
+      attempts: 2,
+      paced: 0,
+    },
+    {
+      title: 'silence while errors of others were held back is a drop, when it stays without them',
+      expected: reject,
+      meets: [swallowed, silent],
+      seen: { kind: 'drop' },
+      attempts: 3,
+      paced: 1,
+    },
+    {
+      title: 'a reject where silence is expected shows itself when an error is allowed',
+      expected: drop,
+      meets: [swallowed, swallowed, swallowed, [refused, 0]],
+      seen: { kind: 'reject' },
+      attempts: 4,
+      paced: 1,
+    },
+    {
+      title: 'an endpoint that answers is no reject',
+      expected: reject,
+      meets: [swallowed, swallowed, [answer('10.244.1.5'), 0]],
+      seen: '2 x timeout, 1 x 10.244.1.5 port 8080',
+      attempts: 3,
+      paced: 1,
+    },
+    {
+      title: 'a node that does not count is judged by attempts at the pace that it allows',
+      expected: reject,
+      meets: [silent],
+      isCounted: false,
+      seen: { kind: 'drop' },
+      attempts: 2 + mostPaced,
+      paced: mostPaced,
+    },
+    {
+      title: 'such a node answers then, where it rejects',
+      expected: reject,
+      meets: [silent, silent, [refused, 0]],
+      isCounted: false,
+      seen: { kind: 'reject' },
+      attempts: 3,
+      paced: 1,
+    },
+    {
+      title: 'such a node is silent where silence is expected, as ever',
+      expected: drop,
+      meets: [silent],
+      isCounted: false,
+      seen: { kind: 'drop' },
+      attempts: 3,
+      paced: 0,
+    },
+  ])('$title', async ({ expected, meets, isCounted, seen, attempts, paced }) => {
+    const outcome = await lookLimited(expected ?? { kind: 'pass' }, meets, isCounted);
+    expect(outcome).toEqual({ seen, attempts, paced });
+  });
+
+  test('errors that are held back to the end leave it undecided, with the reason, in a bounded number of attempts', async () => {
+    const { attempts, seen, paced } = await lookLimited({ kind: 'reject' }, [swallowed]);
+    expect(seen).toMatch(/^rate limited: 7 attempts were silent, 5 of them one by one, .*icmp_ratelimit/);
+    expect([attempts, paced]).toEqual([2 + mostPaced, mostPaced]);
+  });
+});
 
 describe('probeFlow', () => {
   test('stops when each endpoint has answered, after enough attempts to notice another', async () => {

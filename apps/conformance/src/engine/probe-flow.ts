@@ -4,20 +4,30 @@ import type { Expectation, Observation } from '@switchyard/scenarios';
 /** What many attempts showed: an observation, or a text when they do not fit into one. */
 export type FlowSeen =
   | { readonly status: 'observed'; readonly observation: Observation; readonly attempts: number }
-  | { readonly status: 'mixed'; readonly text: string; readonly attempts: number };
+  | { readonly status: 'mixed'; readonly text: string; readonly attempts: number }
+  | { readonly status: 'inconclusive'; readonly because: string; readonly attempts: number };
 
 /** Makes some attempts of a flow side by side. */
 export type Attempts = (count: number) => Promise<readonly Seen[]>;
 
+/** The node's rate limits on ICMP errors, which can turn a reject into silence. */
+export interface ErrorLimits {
+  /** How many errors they have held back until now; undefined where the node does not say. */
+  heldBack(): Promise<number | undefined>;
+  /** Does the work when the limits again allow an error to this flow's sender, and nothing else of that sender meanwhile. */
+  paced<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** More paced attempts at one flow are not made: the errors of others use up the limits. */
+export const mostPaced = 5;
+
 /**
  * Makes as many attempts as it takes to tell whether exactly the expected thing happens: for a set of n endpoints 4n + 4 at
  * least, so that a wrong one hardly escapes, and until all were seen, but 12n + 20 at most. The first wrong answer ends it.
+ * Silence while `limits` held errors back may be a drop or a reject, and is looked at again.
  */
-export async function probeFlow(expect: Expectation, attempt: Attempts): Promise<FlowSeen> {
-  if (expect.kind !== 'forward') {
-    const seen = await attempt(expect.kind === 'drop' ? 3 : 2);
-    return conclude(seen, expect);
-  }
+export async function probeFlow(expect: Expectation, attempt: Attempts, limits?: ErrorLimits): Promise<FlowSeen> {
+  if (expect.kind !== 'forward') return probeRefusal(expect, attempt, limits);
   const count = expect.to.length;
   const seen: Seen[] = [...(await attempt(4 * count + 4))];
   while (seen.every((one) => isExpected(one, expect)) && seen.length < 12 * count + 20) {
@@ -43,6 +53,84 @@ export function isExpected(seen: Seen, expect: Expectation): boolean {
     case 'pass':
       return seen.kind !== 'endpoint';
   }
+}
+
+/** Probes a flow whose expectation is a reject, a drop or a pass. */
+async function probeRefusal(
+  expect: Exclude<Expectation, { readonly kind: 'forward' }>,
+  attempt: Attempts,
+  limits: ErrorLimits | undefined,
+): Promise<FlowSeen> {
+  const before = await limits?.heldBack();
+  const seen = await attempt(expect.kind === 'drop' ? 3 : 2);
+  if (limits === undefined || expect.kind === 'pass' || !isSilenceOrRefusal(seen)) return conclude(seen, expect);
+  const after = await limits.heldBack();
+  const isLimited = before === undefined || after === undefined ? 'unknown' : after > before;
+  if (isLimited === false || (isLimited === 'unknown' && expect.kind === 'drop')) return conclude(seen, expect);
+  const refused = seen.filter(({ kind }) => kind === 'refused');
+  // Errors were held back, and those that came say what the others would have said.
+  if (isLimited === true && refused.length > 0) return { ...conclude(refused, expect), attempts: seen.length };
+  return probePaced(expect, seen, { attempt, limits });
+}
+
+/** One attempt at a time, each when the limits allow its sender an error. */
+async function probePaced(
+  expect: Expectation,
+  first: readonly Seen[],
+  { attempt, limits }: { readonly attempt: Attempts; readonly limits: ErrorLimits },
+): Promise<FlowSeen> {
+  const seen = [...first];
+  let heldBack: number | undefined;
+  for (let left = mostPaced; left > 0; left--) {
+    const { answer: one, held } = await pacedAttempt(attempt, limits);
+    if (one === undefined) break;
+    seen.push(one);
+    if (one.kind === 'refused') return { ...conclude([one], expect), attempts: seen.length };
+    if (one.kind !== 'timeout' || held === 0) return conclude(seen, expect);
+    heldBack = held;
+  }
+  // A node that does not count is judged by the pace: at it the limits allow every attempt its error.
+  if (heldBack === undefined) return conclude(seen, expect);
+  return { status: 'inconclusive', because: limitedText(seen.length), attempts: seen.length };
+}
+
+interface PacedAttempt {
+  readonly answer: Seen | undefined;
+  /** Errors that were held back meanwhile; undefined where the node does not say. */
+  readonly held: number | undefined;
+}
+
+function pacedAttempt(attempt: Attempts, limits: ErrorLimits): Promise<PacedAttempt> {
+  return limits.paced(async () => {
+    const before = await limits.heldBack();
+    const [answer] = await attempt(1);
+    const after = await limits.heldBack();
+    return { answer, held: before === undefined || after === undefined ? undefined : after - before };
+  });
+}
+
+/** One answer that the node's limits have not made: at the pace that they allow, and again when they held an error back. Undefined: there was none. */
+export async function answerAtPace(attempt: Attempts, limits: ErrorLimits): Promise<Seen | undefined> {
+  for (let left = mostPaced; left > 0; left--) {
+    const { answer, held } = await pacedAttempt(attempt, limits);
+    if (answer?.kind !== 'timeout' || held === undefined || held === 0) return answer;
+  }
+  return undefined;
+}
+
+/** The reason of a check whose silence may be a reject. */
+export function limitedText(attempts: number): string {
+  return (
+    `rate limited: ${attempts} attempts were silent, ${mostPaced} of them one by one, and during each the node's limits on ICMP ` +
+    'errors held some back (net.ipv4.icmp_ratelimit, net.ipv6.icmp.ratelimit): it may be a reject or a drop'
+  );
+}
+
+/** Silence that may be refusals; other answers decide by themselves. */
+function isSilenceOrRefusal(seen: readonly Seen[]): boolean {
+  return (
+    seen.some(({ kind }) => kind === 'timeout') && seen.every(({ kind }) => kind === 'timeout' || kind === 'refused')
+  );
 }
 
 function conclude(seen: readonly Seen[], expect: Expectation): FlowSeen {

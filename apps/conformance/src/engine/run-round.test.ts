@@ -42,6 +42,7 @@ function bedWith(seen: Seen, more: Partial<Bed> = {}): Bed {
         firstAnswer: never,
       }),
     health: never,
+    icmpErrorsHeldBack: () => Promise.resolve(0),
     trace: () => Promise.resolve(['a station']),
     [Symbol.asyncDispose]: () => Promise.resolve(),
     ...more,
@@ -123,6 +124,23 @@ describe('runRound', () => {
       one: sequenceCase('a', async (_bed, record) =>
         record.check({ id: 'x', what: 'x', expected: 'y', observed: 'y', because: [] }),
       ),
+      expected: 'a passed',
+    },
+    {
+      title: 'a program that could not decide anything is a skip',
+      bed: bedWith(right),
+      one: sequenceCase('a', async (_bed, record) =>
+        record.inconclusive({ id: 'x', what: 'x', because: 'rate limited: too many' }),
+      ),
+      expected: 'a skipped: inconclusive: rate limited: too many',
+    },
+    {
+      title: 'a program that could not decide one of its checks has passed the other',
+      bed: bedWith(right),
+      one: sequenceCase('a', async (_bed, record) => {
+        record.inconclusive({ id: 'x', what: 'x', because: 'rate limited: too many' });
+        record.check({ id: 'y', what: 'y', expected: 'y', observed: 'y', because: [] });
+      }),
       expected: 'a passed',
     },
   ])('$title: $expected', async ({ bed, one, expected }) => {

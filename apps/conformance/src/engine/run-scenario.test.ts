@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { scenarioCases } from '../cases/scenario-cases.ts';
 import type { Bed, Dial, Seen } from '../model/bed.ts';
 import { MemoryRecorder } from '../testing/memory-recorder.ts';
+import { ErrorPace } from './error-pace.ts';
 import { Gate } from './gate.ts';
 import { runScenario } from './run-scenario.ts';
 
@@ -70,7 +71,13 @@ test.each<[string, Delay]>([
       const record = new MemoryRecorder();
       const bed = new RememberingBed(delay) as unknown as Bed; // the part that a scenario without restarts uses
       const steps = scenario.steps.filter((step) => !isRestart(step));
-      const run = { bed, record, gate: new Gate(160), traced: () => Promise.resolve() };
+      const run = {
+        bed,
+        record,
+        gate: new Gate(160),
+        pace: new ErrorPace(bed, signal),
+        traced: () => Promise.resolve(),
+      };
       await runScenario({ ...scenario, steps }, run, signal);
       expect(record.checks.filter(({ isAsExpected }) => !isAsExpected)).toEqual([]);
       expect(record.checks).toHaveLength(4);

@@ -17,6 +17,8 @@ import {
 import { checkIdOf } from '../cases/check-id.ts';
 import type { Bed, Dial } from '../model/bed.ts';
 import type { CaseRecorder } from '../model/recorder.ts';
+import type { InconclusiveCheck } from '../model/report-file.ts';
+import type { ErrorPace } from './error-pace.ts';
 import type { Gate } from './gate.ts';
 import { isExpected, probeFlow } from './probe-flow.ts';
 
@@ -30,6 +32,8 @@ export interface ScenarioRun {
   readonly record: CaseRecorder;
   /** How many looks may go on side by side. */
   readonly gate: Gate;
+  /** Shared by all that goes on in the bed. */
+  readonly pace: ErrorPace;
   /** Resolves when failed flows have been followed; the cluster stays as it is until then. */
   readonly traced: () => Promise<unknown>;
 }
@@ -73,13 +77,18 @@ export async function runScenario(scenario: Scenario, run: ScenarioRun, signal: 
 export async function lookAt(
   scenario: Scenario,
   looks: readonly LookStep[],
-  { bed, record, gate, traced }: ScenarioRun,
+  { bed, record, gate, pace, traced }: ScenarioRun,
   signal: AbortSignal,
 ): Promise<void> {
   const look = (step: LookStep): Promise<Looked> =>
-    step.kind === 'flow' ? flowCheck(scenario, step, { bed, gate }, signal) : healthCheck(scenario, step, bed, signal);
+    step.kind === 'flow'
+      ? flowCheck(scenario, step, { bed, gate, pace }, signal)
+      : healthCheck(scenario, step, bed, signal);
   const checks = keepsClients(scenario) ? await inTurn(looks, look) : await Promise.all(looks.map(look));
-  for (const { check, flow } of checks) record.check(check, flow === undefined ? undefined : { scenario, flow });
+  for (const { check, flow } of checks) {
+    if ('observed' in check) record.check(check, flow === undefined ? undefined : { scenario, flow });
+    else record.inconclusive(check);
+  }
   await traced();
 }
 
@@ -100,14 +109,36 @@ async function inTurn(looks: readonly LookStep[], look: (step: LookStep) => Prom
 type Check = Parameters<CaseRecorder['check']>[0];
 
 interface Looked {
-  readonly check: Check;
+  readonly check: Check | InconclusiveCheck;
   readonly flow: ScenarioFlow | undefined;
 }
 
-async function flowCheck(
+/** Flows that expect silence come before those that may provoke ICMP errors: an error that is held back would leave silence in doubt. */
+function flowCheck(
   scenario: Scenario,
   step: FlowStep,
-  { bed, gate }: Pick<ScenarioRun, 'bed' | 'gate'>,
+  run: Pick<ScenarioRun, 'bed' | 'gate' | 'pace'>,
+  signal: AbortSignal,
+): Promise<Looked> {
+  const { pace } = run;
+  const look = (): Promise<Looked> => flowLook(scenario, step, run, signal);
+  switch (step.flow.expect.kind) {
+    case 'forward':
+      return look();
+    case 'drop': {
+      const looked = look();
+      pace.noteSilent(looked);
+      return looked;
+    }
+    default:
+      return pace.afterSilence().then(look);
+  }
+}
+
+async function flowLook(
+  scenario: Scenario,
+  step: FlowStep,
+  { bed, gate, pace }: Pick<ScenarioRun, 'bed' | 'gate' | 'pace'>,
   signal: AbortSignal,
 ): Promise<Looked> {
   const { flow } = step;
@@ -115,14 +146,16 @@ async function flowCheck(
   const dial = await bed.dial(scenario, flow, signal);
   const gated = { attempts: (count: number) => gate.run(count, () => abortable(dial.attempts(count), signal), signal) };
   if (flow.sourcePort !== undefined) await untilMoved(flow, gated, signal);
-  const seen = await probeFlow(narrowed, gated.attempts);
+  const seen = await probeFlow(narrowed, gated.attempts, pace.limitsFor(flow));
+  const about = { id: idOf(scenario, step), what: flowText(flow) };
+  if (seen.status === 'inconclusive') return { check: { ...about, because: seen.because }, flow };
   const expected = expectationText(flow.expect);
   const text = seen.status === 'observed' ? observationText(seen.observation, flow) : seen.text;
   // A client at its endpoint, and at no other, is what every altitude means by the whole set.
   const isKept = flow.kept !== undefined && text === expectationText(narrowed);
   const observed = isKept ? expected : flow.kept === undefined ? text : `${text}, not kept at ${flow.kept}`;
   const because = [`${seen.attempts} attempts showed this${isKept ? `, all at ${flow.kept}` : ''}`];
-  return { check: { id: idOf(scenario, step), what: flowText(flow), expected, observed, because }, flow };
+  return { check: { ...about, expected, observed, because }, flow };
 }
 
 /** Every step that looks has one. */

@@ -12,9 +12,10 @@ import type { Bed, OwnEnd } from '../model/bed.ts';
 import type { ConformanceCase } from '../model/case.ts';
 import type { CaseResult, CaseStatus } from '../model/report-file.ts';
 import { Recording } from './case-recorder.ts';
+import { ErrorPace } from './error-pace.ts';
 import { Gate } from './gate.ts';
 import type { Unit } from './plan-units.ts';
-import { lookAt, runScenario } from './run-scenario.ts';
+import { lookAt, runScenario, type ScenarioRun } from './run-scenario.ts';
 
 /** Packets under way at a time, from all cases of a bed. */
 const packetsAtOnce = 160;
@@ -79,8 +80,8 @@ async function runBatch(attempts: readonly Attempt[], bed: Bed, signal: AbortSig
     await runBatch(attempts.slice(0, half), bed, signal);
     return runBatch(attempts.slice(half), bed, signal);
   }
-  const gate = new Gate(packetsAtOnce);
-  await Promise.all(attempts.map((attempt) => attempt.lookInBatch(gate, signal)));
+  const shared = { gate: new Gate(packetsAtOnce), pace: new ErrorPace(bed, signal) };
+  await Promise.all(attempts.map((attempt) => attempt.lookInBatch(shared, signal)));
   signal.throwIfAborted();
   await noteOwnEnd(attempts, bed);
 }
@@ -136,7 +137,7 @@ class Attempt {
       await bed.reset(one.scenario.agent, signal);
       await runScenario(
         one.scenario,
-        { bed, record, gate: new Gate(packetsAtOnce), traced: () => record.checks() },
+        { bed, record, gate: new Gate(packetsAtOnce), pace: new ErrorPace(bed, signal), traced: () => record.checks() },
         signal,
       );
     }
@@ -144,14 +145,14 @@ class Attempt {
   }
 
   /** What goes wrong with one case is nothing to the others. */
-  async lookInBatch(gate: Gate, signal: AbortSignal): Promise<void> {
+  async lookInBatch(shared: Pick<ScenarioRun, 'gate' | 'pace'>, signal: AbortSignal): Promise<void> {
     const { scenario } = this;
     if (scenario === undefined) return;
     try {
       checkOracle(scenario);
       const looks = scenario.steps.filter((step) => step.kind === 'flow' || step.kind === 'healthCheck');
       const [bed, record] = [this.#bed, this.#recording];
-      await lookAt(scenario, looks, { bed, record, gate, traced: () => record.checks() }, signal);
+      await lookAt(scenario, looks, { bed, record, ...shared, traced: () => record.checks() }, signal);
       this.#end = systemClock.monotonic();
     } catch (caught) {
       this.#error = caught;
@@ -161,15 +162,28 @@ class Attempt {
   async result(): Promise<CaseResult> {
     const { id, title, why, tags, families } = this.#case;
     const checks = await this.#recording.checks();
-    const { rollouts } = this.#recording;
+    const { rollouts, withoutVerdict } = this.#recording;
     const isDone = this.#end !== undefined;
     const hasFailed = checks.some(({ isAsExpected }) => !isAsExpected);
-    const looked = checks.length + rollouts.length > 0;
-    const status: CaseStatus = !isDone || !looked ? 'error' : hasFailed ? 'failed' : 'passed';
-    const because = status === 'error' ? this.#whyNot(isDone) : undefined;
+    const hasVerdict = checks.length + rollouts.length > 0;
+    const [open] = withoutVerdict;
+    const isUndecided = isDone && !hasVerdict && open !== undefined;
+    const status: CaseStatus = isUndecided
+      ? 'skipped'
+      : !isDone || !hasVerdict
+        ? 'error'
+        : hasFailed
+          ? 'failed'
+          : 'passed';
+    const because = isUndecided
+      ? `inconclusive: ${open.because}`
+      : status === 'error'
+        ? this.#whyNot(isDone)
+        : undefined;
+    const undecided = withoutVerdict.length === 0 ? {} : { inconclusive: withoutVerdict };
     const duration = millis((this.#end ?? systemClock.monotonic()) - this.#start);
     const about = { id, title, why, tags, families, status, because };
-    return { ...about, startedAt: this.#startedAt, duration, checks, rollouts };
+    return { ...about, startedAt: this.#startedAt, duration, checks, rollouts, ...undecided };
   }
 
   #whyNot(isDone: boolean): string {

@@ -1,5 +1,12 @@
 import { InvariantError, type IpFamily, ipFamilyOf, parseIp, tryParseIp } from '@switchyard/core';
-import { type Lab, type LabCluster, type LabNode, startCluster } from '@switchyard/lab';
+import {
+  icmpCounterFiles,
+  icmpErrorsHeldBack,
+  type Lab,
+  type LabCluster,
+  type LabNode,
+  startCluster,
+} from '@switchyard/lab';
 import { nodeAddresses, type Scenario, type ScenarioAgent, type ScenarioFlow } from '@switchyard/scenarios';
 import { familiesOfCell } from '../cases/families-of-cell.ts';
 import type { Bed, Dial, ScenarioMoment } from '../model/bed.ts';
@@ -182,6 +189,13 @@ class LabBed implements Bed {
     const address = nodeAddresses[check.ipFamily]['node1'] ?? '';
     const result = await prober.probe({ protocol: 'http', address, port: healthPortOf(scenario, check.service) });
     return healthSeen(result, check);
+  }
+
+  async icmpErrorsHeldBack(): Promise<number | undefined> {
+    const [node] = this.lab.nodes;
+    // A family that the lab lacks has no file.
+    const result = await node?.run('cat', icmpCounterFiles);
+    return icmpErrorsHeldBack(result?.stdout ?? '');
   }
 
   async trace(scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<readonly string[]> {

@@ -137,6 +137,11 @@ export interface Bed extends AsyncDisposable {
    */
   put(moments: readonly ScenarioMoment[], options: { readonly wait: boolean }, signal: AbortSignal): Promise<void>;
   dial(scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<Dial>;
+  /**
+   * How many ICMP errors the rate limits of the node under test have held back until now, of both families; undefined where the node
+   * does not say. A reject that is held back looks like a drop.
+   */
+  icmpErrorsHeldBack(signal: AbortSignal): Promise<number | undefined>;
   /** What a healthCheckNodePort answers now, as `healthText` says it. */
   health(scenario: Scenario, check: ScenarioHealthCheck, signal: AbortSignal): Promise<string>;
   /**

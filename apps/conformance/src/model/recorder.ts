@@ -1,5 +1,5 @@
 import type { Scenario, ScenarioFlow } from '@switchyard/scenarios';
-import type { CheckResult, RolloutTimeline } from './report-file.ts';
+import type { CheckResult, InconclusiveCheck, RolloutTimeline } from './report-file.ts';
 
 /** Where a flow stands, so that a failure can be explained at altitude 1 (the oracle) and 3 (the kernel). */
 export interface FlowAt {
@@ -11,6 +11,8 @@ export interface FlowAt {
 export interface CaseRecorder {
   /** The verdict is `expected === observed`, unless `isAsExpected` is given (limits: "under 0.61 s"). */
   check(check: Omit<CheckResult, 'isAsExpected' | 'path'> & { readonly isAsExpected?: boolean }, at?: FlowAt): void;
+  /** A check without a verdict: the reason says what kept it from one. It counts neither as passed nor as failed. */
+  inconclusive(check: InconclusiveCheck): void;
   /** A rolling update's picture and figures. */
   rollout(timeline: RolloutTimeline): void;
   /** One line of live progress. */

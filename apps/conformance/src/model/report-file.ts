@@ -54,6 +54,18 @@ export interface CaseResult {
   readonly rollouts: readonly RolloutTimeline[];
   /** Steps that the target cannot do; the case was run without them. Absent: none. */
   readonly skippedSteps?: readonly SkippedStep[];
+  /** Checks without a verdict. A case that has nothing else is a skip. Absent: none. */
+  readonly inconclusive?: readonly InconclusiveCheck[];
+}
+
+/** A check that could not be decided: what was seen fits both a right and a wrong proxy. */
+export interface InconclusiveCheck {
+  /** As a check's. */
+  readonly id: string;
+  /** As a check's. */
+  readonly what: string;
+  /** Such as `rate limited: ...`. */
+  readonly because: string;
 }
 
 /** A step of a scenario that was left out. */

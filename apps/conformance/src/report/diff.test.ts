@@ -41,6 +41,20 @@ test.each<{ what: string; a: Rounds; b: Rounds; is: 'equal' | 'different' | 'uns
     b: [[aCase({ checks: [aCheck({ id: 'other' })] })]],
     is: 'different',
   },
+  {
+    what: 'a check that one could not decide',
+    a: [seen('drop')],
+    b: [
+      [
+        aCase({
+          checks: [],
+          status: 'passed',
+          inconclusive: [{ id: 'outside/tcp', what: 'outside', because: 'rate limited: 7' }],
+        }),
+      ],
+    ],
+    is: 'equal',
+  },
   { what: 'rounds that differ in one', a: [seen('drop'), seen('reject')], b: [seen('drop')], is: 'unstable' },
   {
     what: 'rounds that differ in both',

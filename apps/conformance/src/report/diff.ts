@@ -94,7 +94,10 @@ function compareCase(caseId: string, a: readonly RoundResult[], b: readonly Roun
   const checksA = checksById(a);
   const checksB = checksById(b);
   const { title = '', why = '' } = (a[0] ?? b[0])?.result ?? {};
-  return [...new Set([...checksA.keys(), ...checksB.keys()])].map((checkId) => {
+  // A check that one side could not decide is no difference.
+  const undecided = new Set([...a, ...b].flatMap(({ result }) => (result.inconclusive ?? []).map(({ id }) => id)));
+  const ids = new Set([...checksA.keys(), ...checksB.keys()]).difference(undecided);
+  return [...ids].map((checkId) => {
     const inA = checksA.get(checkId) ?? [];
     const inB = checksB.get(checkId) ?? [];
     const hasLimit = [...inA, ...inB].some(isLimit);

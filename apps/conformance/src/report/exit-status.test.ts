@@ -11,6 +11,11 @@ const broken = anError('b', 'the API server ended');
 test.each<{ when: string; cases: readonly CaseResult[]; status: number }>([
   { when: 'all passed', cases: [passed, passed], status: 0 },
   { when: 'a case was skipped with a reason', cases: [passed, skipped], status: 0 },
+  {
+    when: 'a check had no verdict, for a reason',
+    cases: [aCase({ inconclusive: [{ id: 'a', what: 'a', because: 'rate limited: 7' }] })],
+    status: 0,
+  },
   { when: 'a case failed', cases: [passed, failed], status: 1 },
   { when: 'the lab failed', cases: [passed, broken], status: 3 },
   { when: 'a case failed and the lab failed', cases: [failed, broken], status: 3 },

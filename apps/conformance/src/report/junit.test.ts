@@ -29,6 +29,13 @@ test('a suite per run, a case per case, with everything CI systems show', () => 
   expect(xml).toContain('2 of 5 requests lost');
 });
 
+test('a check without a verdict is in the output of its case, which passes', () => {
+  const inconclusive = [{ id: 'outside/udp', what: 'outside to 172.18.0.11:30000/UDP', because: 'rate limited: 7' }];
+  const xml = junitXml(aReport(aRun({ cases: [aCase({ inconclusive })] })));
+  expect(xml).toContain('failures="0" errors="0" skipped="0"');
+  expect(xml).toContain('inconclusive outside/udp, outside to 172.18.0.11:30000/UDP: rate limited: 7</system-out>');
+});
+
 test('a testsuite has as many testcases as it says, and all elements are closed', () => {
   const cases = Array.from({ length: 7 }, (_, index) => aCase({ id: `case ${index}` }));
   const xml = junitXml(aReport(aRun({ cases })));

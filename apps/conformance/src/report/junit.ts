@@ -50,7 +50,7 @@ function suiteName({ proxy, cell, target, round }: RunReport): string {
 }
 
 function testCase(run: RunReport, result: CaseResult): string {
-  const { id, title, why, duration, tags, rollouts } = result;
+  const { id, title, why, duration, tags, rollouts, inconclusive = [] } = result;
   const properties = [
     ['title', title],
     ['why', why],
@@ -61,7 +61,10 @@ function testCase(run: RunReport, result: CaseResult): string {
     {},
     properties.map(([name, value]) => element('property', { name, value })).join(''),
   );
-  const output = rollouts.map((one) => `${one.title}: ${rolloutLine(one)}`).join('\n');
+  const output = [
+    ...rollouts.map((one) => `${one.title}: ${rolloutLine(one)}`),
+    ...inconclusive.map((check) => `inconclusive ${check.id}, ${check.what}: ${check.because}`),
+  ].join('\n');
   const children = [head, verdict(result), output === '' ? '' : element('system-out', {}, escapeMarkup(output))].join(
     '',
   );

@@ -2,8 +2,16 @@ import { expect, test } from 'vitest';
 import { aCase, aFailedCheck, aReport, aRollout, aRun, aSkip } from '../testing/report-builders.ts';
 import { readReport, writeReport } from './read-report.ts';
 
+const undecided = aCase({ id: 'd', inconclusive: [{ id: 'outside/udp', what: 'x', because: 'rate limited: 7' }] });
 const report = aReport(
-  aRun({ cases: [aCase({ rollouts: [aRollout()] }), aCase({ id: 'b', checks: [aFailedCheck()] }), aSkip('c', 'why')] }),
+  aRun({
+    cases: [
+      aCase({ rollouts: [aRollout()] }),
+      aCase({ id: 'b', checks: [aFailedCheck()] }),
+      aSkip('c', 'why'),
+      undecided,
+    ],
+  }),
   aRun({ proxy: 'iptables-nft', cell: 'ipv6', target: 'cluster' }),
 );
 

@@ -44,6 +44,7 @@ const result = v.object({
   duration: v.number(),
   checks: v.array(check),
   rollouts: v.array(rollout),
+  inconclusive: v.optional(v.array(v.object({ id: v.string(), what: v.string(), because: v.string() }))),
   skippedSteps: v.optional(v.array(v.object({ id: v.string(), because: v.string() }))),
 });
 

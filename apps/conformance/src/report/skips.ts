@@ -10,7 +10,10 @@ export interface SkipGroup {
   readonly ids: readonly string[];
 }
 
-/** Skips by reason, the most frequent first: of cases, and of single steps that the target could not do. */
+/**
+ * Skips by reason, the most frequent first: of cases, of single steps that the target could not do, and of checks without a verdict,
+ * whose reason begins with `inconclusive`.
+ */
 export function skipGroups(report: ReportFile): readonly SkipGroup[] {
   const skips = columnsOf(report).flatMap((column) =>
     column.runs.flatMap(({ cases }) => cases.flatMap(skipsOf).map((skip) => ({ ...skip, column }))),
@@ -26,9 +29,12 @@ export function skipGroups(report: ReportFile): readonly SkipGroup[] {
 }
 
 /** `scenario/etp-local/ipv4, line 23` for a step. */
-function skipsOf({ id, status, because, skippedSteps = [] }: CaseResult): readonly Skip[] {
+function skipsOf({ id, status, because, skippedSteps = [], inconclusive = [] }: CaseResult): readonly Skip[] {
   if (status === 'skipped') return [{ id, because }];
-  return skippedSteps.map((step) => ({ id: `${id}, ${step.id}`, because: step.because }));
+  return [
+    ...skippedSteps.map((step) => ({ id: `${id}, ${step.id}`, because: step.because })),
+    ...inconclusive.map((check) => ({ id: `${id}, ${check.id}`, because: `inconclusive: ${check.because}` })),
+  ];
 }
 
 interface Skip {

@@ -53,6 +53,15 @@ rolling updates
 `);
 });
 
+test('checks without a verdict are grouped by reason, and fail nothing', () => {
+  const inconclusive = [{ id: 'outside/udp', what: 'outside to 172.18.0.11:30000/UDP', because: 'rate limited: 7' }];
+  const text = textSummary(aReport(aRun({ cases: [aCase({ inconclusive })] })), plain);
+  expect(text).toContain(
+    'skipped\n      1  inconclusive: rate limited: 7\n         scenario/etp-local/ipv4, outside/udp\n',
+  );
+  expect(text).toContain('1 passed, 0 failed, 0 skipped, 0 errors');
+});
+
 test('a run in which all is well is short', () => {
   expect(textSummary(aReport(aRun()), plain).split('\n')).toHaveLength(5);
 });

@@ -1,13 +1,18 @@
 import type { CaseRecorder } from '../model/recorder.ts';
-import type { CheckResult, RolloutTimeline } from '../model/report-file.ts';
+import type { CheckResult, InconclusiveCheck, RolloutTimeline } from '../model/report-file.ts';
 
 /** Keeps what a case records. */
 export class MemoryRecorder implements CaseRecorder {
   readonly checks: CheckResult[] = [];
   readonly rollouts: RolloutTimeline[] = [];
+  readonly withoutVerdict: InconclusiveCheck[] = [];
 
   check(given: Parameters<CaseRecorder['check']>[0]): void {
     this.checks.push({ ...given, isAsExpected: given.isAsExpected ?? given.expected === given.observed, path: [] });
+  }
+
+  inconclusive(check: InconclusiveCheck): void {
+    this.withoutVerdict.push(check);
   }
 
   rollout(timeline: RolloutTimeline): void {

@@ -121,6 +121,10 @@ export class ScriptedBed implements Bed {
     return this.#script.health(this.#isRunning ? this.#kernel.health(check) : 'closed');
   }
 
+  async icmpErrorsHeldBack(): Promise<number | undefined> {
+    return 0;
+  }
+
   async trace(): Promise<readonly string[]> {
     return [];
   }

@@ -228,6 +228,7 @@ function untraced(bed: Bed): Bed {
     reset: (agent, signal) => bed.reset(agent, signal),
     put: (moments, options, signal) => bed.put(moments, options, signal),
     dial: (scenario, flow, signal) => bed.dial(scenario, flow, signal),
+    icmpErrorsHeldBack: (signal) => bed.icmpErrorsHeldBack(signal),
     health: (scenario, check, signal) => bed.health(scenario, check, signal),
     trace: () => Promise.resolve([]),
     [Symbol.asyncDispose]: () => Promise.resolve(),

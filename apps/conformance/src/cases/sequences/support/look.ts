@@ -1,6 +1,6 @@
 import { compareIps, type IpAddress } from '@switchyard/core';
 import { type Observation, observationText, type ScenarioFlow } from '@switchyard/scenarios';
-import { probeFlow } from '../../../engine/probe-flow.ts';
+import { type ErrorLimits, probeFlow } from '../../../engine/probe-flow.ts';
 import type { Dial, Seen } from '../../../model/bed.ts';
 
 /** What some attempts showed, in words that are the same for the same outcome. */
@@ -9,15 +9,20 @@ export interface Look {
   readonly because: readonly string[];
 }
 
-/** Makes attempts until it is clear whether exactly the expected thing happens. */
-export async function lookAt(flow: ScenarioFlow, dial: Pick<Dial, 'attempts'>): Promise<Look> {
+/** Makes attempts until it is clear whether exactly the expected thing happens, or cannot become so: then it says why. */
+export async function lookAt(
+  flow: ScenarioFlow,
+  dial: Pick<Dial, 'attempts'>,
+  limits?: ErrorLimits,
+): Promise<Look | { readonly inconclusive: string }> {
   const all: Seen[] = [];
   const attempts = async (count: number): Promise<readonly Seen[]> => {
     const more = await dial.attempts(count);
     all.push(...more);
     return more;
   };
-  const seen = await probeFlow(flow.expect, attempts);
+  const seen = await probeFlow(flow.expect, attempts, limits);
+  if (seen.status === 'inconclusive') return { inconclusive: seen.because };
   const observed = seen.status === 'observed' ? observationText(seen.observation, flow) : mixedText(all, flow);
   return { observed, because: [countText(all)] };
 }

@@ -3,6 +3,7 @@ import { flowText } from '@switchyard/scenarios';
 import type { Dial, Seen } from '../../../model/bed.ts';
 import type { PodName } from '../../sequence-pods.ts';
 import type { Call } from './cast.ts';
+import { answerAtPace, limitedText, mostPaced } from '../../../engine/probe-flow.ts';
 import { countText, seenText } from './look.ts';
 import type { Play } from './play.ts';
 
@@ -25,6 +26,8 @@ const patience = millis(10_000);
 const interval = millis(20);
 /** How many datagrams must meet the same once the first has. */
 const more = 3;
+/** Of refusals, each of which waits until the node's limits on ICMP errors allow it. */
+const moreRefused = 1;
 
 /**
  * A flow that goes on follows a change a moment later, for its entry in the kernel is looked for and removed: a wrong answer
@@ -35,13 +38,19 @@ export async function seeMoved(play: Play, ...moves: readonly Move[]): Promise<v
   for (const [index, { id, call, to }] of moves.entries()) {
     const seen = answers[index] ?? [];
     const what = `${flowText(play.flowAt(call, { kind: 'pass' }).flow)}, of a client that keeps its port`;
+    if (seen.length === 0) {
+      play.record.inconclusive({ id, what, because: limitedText(mostPaced) });
+      continue;
+    }
     const observed = [...new Set(seen.map(whoText))].toSorted().join(' and ');
     play.record.check({ id, what, expected: wantedOf(play, to), observed, because: [countText(seen)] });
   }
 }
 
+/** All answers. Empty: undecided, because the node held its refusals back. */
 async function untilMoved(play: Play, { call, to, client }: Move): Promise<readonly Seen[]> {
   const dial = client ?? (await play.dial(call));
+  if (to === 'refused') return untilRefused(play, call, dial);
   const wanted = wantedOf(play, to);
   const until = play.clock.monotonic() + patience;
   let seen = await dial.attempts(1);
@@ -50,6 +59,22 @@ async function untilMoved(play: Play, { call, to, client }: Move): Promise<reado
     seen = await dial.attempts(1);
   }
   return [...seen, ...(await dial.attempts(more))];
+}
+
+async function untilRefused(play: Play, call: Call, dial: Pick<Dial, 'attempts'>): Promise<readonly Seen[]> {
+  const limits = play.limitsFor(call);
+  const ask = (): Promise<Seen | undefined> => answerAtPace((count) => dial.attempts(count), limits);
+  const until = play.clock.monotonic() + patience;
+  let seen = await ask();
+  while (seen !== undefined && seen.kind !== 'refused' && play.clock.monotonic() < until) seen = await ask();
+  if (seen === undefined) return [];
+  const all = [seen];
+  for (let left = moreRefused; left > 0; left--) {
+    const next = await ask();
+    if (next === undefined) return [];
+    all.push(next);
+  }
+  return all;
 }
 
 function wantedOf(play: Play, to: Move['to']): string {

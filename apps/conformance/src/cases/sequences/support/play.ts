@@ -12,6 +12,8 @@ import {
   type ScenarioService,
   type ScenarioState,
 } from '@switchyard/scenarios';
+import { ErrorPace } from '../../../engine/error-pace.ts';
+import type { ErrorLimits } from '../../../engine/probe-flow.ts';
 import type { Bed, Dial, ProxyControl } from '../../../model/bed.ts';
 import type { CaseRecorder, FlowAt } from '../../../model/recorder.ts';
 import { type Call, Cast, momentScenario, plainAgent } from './cast.ts';
@@ -68,11 +70,13 @@ export class Play {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly #about: About;
+  readonly #pace: ErrorPace;
   #agent = plainAgent;
   #state = nothing;
 
   constructor({ about, bed, record, clock, signal }: PlayOptions) {
     this.#about = about;
+    this.#pace = new ErrorPace(bed, signal, clock);
     this.bed = bed;
     this.record = record;
     this.clock = clock;
@@ -123,15 +127,15 @@ export class Play {
     const seen = await Promise.all(
       sights.map(async ({ call, expect }) => {
         const at = this.flowAt(call, expect);
-        return { at, look: await lookAt(at.flow, await this.dial(call)) };
+        return { at, look: await lookAt(at.flow, await this.dial(call), this.#pace.limitsFor(at.flow)) };
       }),
     );
     for (const [index, { at, look }] of seen.entries()) {
       const sight = sights[index];
       if (sight === undefined) continue;
-      const { observed, because } = look;
-      const expected = expectationText(sight.expect);
-      this.record.check({ id: sight.id, what: flowText(at.flow), expected, observed, because }, at);
+      const about = { id: sight.id, what: flowText(at.flow) };
+      if ('inconclusive' in look) this.record.inconclusive({ ...about, because: look.inconclusive });
+      else this.record.check({ ...about, expected: expectationText(sight.expect), ...look }, at);
     }
   }
 
@@ -151,6 +155,11 @@ export class Play {
       observed = await this.bed.health(scenario, check, this.signal);
     }
     this.record.check({ id, what: healthStepText(check), expected, observed, because: [] });
+  }
+
+  /** The node's limits on ICMP errors, as the caller meets them. */
+  limitsFor(call: Call): ErrorLimits {
+    return this.#pace.limitsFor(this.flowAt(call, { kind: 'pass' }).flow);
   }
 
   dial(call: Call): Promise<Dial> {

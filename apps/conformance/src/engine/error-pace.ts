@@ -1,0 +1,65 @@
+import { type Clock, ipFamilyOf, millis, systemClock } from '@switchyard/core';
+import type { ScenarioFlow } from '@switchyard/scenarios';
+import type { Bed } from '../model/bed.ts';
+import type { ErrorLimits } from './probe-flow.ts';
+
+/** Linux allows each receiver an ICMP error a second, once the first six are used up. */
+const interval = 1100;
+
+/** Counts and paces the ICMP errors of the node under test, for all cases that a bed runs at a time. */
+export class ErrorPace {
+  readonly #bed: Pick<Bed, 'icmpErrorsHeldBack'>;
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal;
+  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #silent: Promise<unknown>[] = [];
+  #next: Promise<number | undefined> | undefined;
+  #reading: Promise<unknown> = Promise.resolve();
+
+  constructor(bed: Pick<Bed, 'icmpErrorsHeldBack'>, signal: AbortSignal, clock: Clock = systemClock) {
+    this.#bed = bed;
+    this.#signal = signal;
+    this.#clock = clock;
+  }
+
+  /** The limits as this flow's sender meets them. */
+  limitsFor(flow: ScenarioFlow): ErrorLimits {
+    const receiver = `${flow.fromEndpoint ?? flow.from} ${ipFamilyOf(flow.to)}`;
+    return { heldBack: () => this.#heldBack(), paced: (work) => this.#paced(receiver, work) };
+  }
+
+  /** Notes work that expects silence: `afterSilence` waits for it, since errors that are held back would leave it in doubt. */
+  noteSilent(work: Promise<unknown>): void {
+    this.#silent.push(work.catch(() => undefined)); // the caller hears of it
+  }
+
+  /** Resolves when all work is done that expects silence and was noted in the same turn of the event loop or before. */
+  async afterSilence(): Promise<void> {
+    await Promise.resolve();
+    await Promise.all(this.#silent);
+  }
+
+  /** A count that is read after the call; calls that wait for a reading share the next one. */
+  #heldBack(): Promise<number | undefined> {
+    this.#next ??= this.#reading.then(() => {
+      this.#next = undefined;
+      const reading = this.#bed.icmpErrorsHeldBack(this.#signal);
+      this.#reading = reading.catch(() => undefined); // its callers hear of it
+      return reading;
+    });
+    return this.#next;
+  }
+
+  async #paced<T>(receiver: string, work: () => Promise<T>): Promise<T> {
+    const turn = this.#turns.get(receiver) ?? Promise.resolve();
+    const mine = turn.then(async () => {
+      await this.#clock.sleep(millis(interval), this.#signal);
+      return work();
+    });
+    this.#turns.set(
+      receiver,
+      mine.catch(() => undefined), // who asked for the work hears of it
+    );
+    return mine;
+  }
+}
