@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
+import { readInotify } from './list/inotify.ts';
 import { runProgram } from './program.ts';
 
 // `./dev e2e`. The first ^C or SIGTERM ends what runs and removes its cluster; a second one ends at once.
@@ -25,6 +26,11 @@ function dockerSocket(host: string = process.env['DOCKER_HOST'] ?? ''): string {
   return host.startsWith('unix://') ? host.slice('unix://'.length) : '/var/run/docker.sock';
 }
 
+/** Whether the engine's containers run on this kernel, by DOCKER_HOST. */
+function isEngineHere(host: string = process.env['DOCKER_HOST'] ?? ''): boolean {
+  return process.platform === 'linux' && (host === '' || host.startsWith('unix://'));
+}
+
 try {
   process.exitCode = await runProgram(
     process.argv.slice(2),
@@ -33,7 +39,11 @@ try {
       cwd: process.cwd(),
       runner: createCommandRunner(),
       clock: systemClock,
-      machine: { platform: process.platform, isRoot: process.getuid?.() === 0 && existsSync('/proc/self/ns/net') },
+      machine: {
+        platform: process.platform,
+        isRoot: process.getuid?.() === 0 && existsSync('/proc/self/ns/net'),
+        inotify: isEngineHere() ? await readInotify(process.getuid?.() === 0) : undefined,
+      },
       stateFolder: join(tmpdir(), 'switchyard-e2e'),
       network: process.env['KIND_EXPERIMENTAL_DOCKER_NETWORK'] ?? 'kind',
       dockerSocket: dockerSocket(),

@@ -1,7 +1,9 @@
 import { type Millis, messageOf, seconds } from '@switchyard/core';
 import type { Cell } from '../cell.ts';
+import { nodeNames } from '../cluster-name.ts';
 import { type KubernetesRelease, type Matrix, nodeImageOf, upstreamImageOf } from '../matrix/matrix.ts';
 import type { CellCommand, Shell } from '../run/shell.ts';
+import { inotifyObstacle, type InotifyUse } from './inotify.ts';
 
 /** Why cells cannot run on this machine. */
 export interface Obstacles {
@@ -17,6 +19,8 @@ export interface Obstacles {
 export interface MachineFacts {
   readonly platform: string;
   readonly isRoot: boolean;
+  /** Of the machine whose kernel runs the engine's containers; undefined: not known. */
+  readonly inotify: InotifyUse | undefined;
 }
 
 const quick: Millis = seconds(30);
@@ -35,7 +39,8 @@ export async function findObstacles(
   for (const release of matrix.kubernetes) {
     byVersion.set(release.version, engine.length > 0 ? [] : await imageObstacles(shell, release, signal));
   }
-  return { common: [...engine, ...kind, ...kubectl], byVersion, lab: labObstacles(machine) };
+  const inotify = inotifyObstacle(machine.inotify, nodeNames('').length);
+  return { common: [...engine, ...kind, ...kubectl, ...inotify], byVersion, lab: labObstacles(machine) };
 }
 
 /** Why this cell cannot run here; empty: it can. */

@@ -76,6 +76,16 @@ describe('steps', () => {
     ]);
   });
 
+  test('say how far they are, where they know', async () => {
+    let finish: (() => void) | undefined;
+    const work = step('test', () => new Promise<void>((resolve) => (finish = resolve)));
+    const { printed, ended, clock } = run({ ...work, progress: () => '12 of 95 done' });
+    await clock.advance(millis(31_000));
+    finish?.();
+    await ended;
+    expect(printed[1]).toBe('[1/1] test: still at it after 30.0 s: 12 of 95 done');
+  });
+
   test('are aborted when their time is over, with the command that took it', async () => {
     const { ended, clock } = run(step('build', untilAborted));
     await clock.advance(seconds(91));

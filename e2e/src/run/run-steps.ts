@@ -9,6 +9,8 @@ export interface Step {
   readonly timeout: Millis;
   /** What a person may do when it failed; a sentence without its full stop. */
   readonly advice: string;
+  /** How far it is, for who waits; absent: its last command's last line says it. */
+  progress?(): string;
   /** Rejects when the step failed. What it returns is shown behind the step's name when it is done. */
   run(signal: AbortSignal): Promise<string | void>;
 }
@@ -49,7 +51,10 @@ async function runStep(
     expire(step, clock, limit, done.signal),
     report(
       clock,
-      () => print(`${number} ${step.name}: still at it after ${elapsed()}: ${shell.said || shell.last}`),
+      () =>
+        print(
+          `${number} ${step.name}: still at it after ${elapsed()}: ${step.progress?.() ?? (shell.said || shell.last)}`,
+        ),
       done.signal,
     ),
   ];

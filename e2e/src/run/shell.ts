@@ -10,6 +10,8 @@ export interface CellCommand {
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
   readonly timeout: Millis;
+  /** Told each piece of standard output as it comes; a piece may end within a line. */
+  readonly onPiece?: (piece: string) => void;
 }
 
 /** Runs a cell's programs. */
@@ -82,13 +84,14 @@ export function loggingShell(runner: CommandRunner, { file, clock = systemClock 
 /** Collects standard output by itself, to tell its lines as they come. */
 async function runWith(
   runner: CommandRunner,
-  { file, args, timeout, env, stdin }: CellCommand,
+  { file, args, timeout, env, stdin, onPiece }: CellCommand,
   { signal, onLine }: { readonly signal: AbortSignal; readonly onLine: (line: string) => void },
 ): Promise<CommandResult> {
   const extras = { ...(env === undefined ? {} : { env }), ...(stdin === undefined ? {} : { stdin }) };
   const pieces: string[] = [];
   const onStdout = (piece: string): void => {
     pieces.push(piece);
+    onPiece?.(piece);
     const line = piece.trimEnd().split('\n').at(-1)?.trim();
     if (line !== undefined && line !== '') onLine(line);
   };

@@ -67,5 +67,7 @@ function note({ runs }: ReportFile, { failures, notes }: Findings): string {
     .map((status) => `${cases.filter((one) => one.status === status).length} ${status}`)
     .join(', ');
   notes.push(`conformance: ${counts}`);
+  for (const { id, inconclusive = [] } of cases)
+    for (const check of inconclusive) notes.push(`conformance inconclusive: ${id}, ${check.id}: ${check.because}`);
   return counts;
 }

@@ -2,7 +2,7 @@ import { HostError, seconds } from '@switchyard/core';
 import { clusterLabel } from '../cluster-name.ts';
 import type { Step } from '../run/run-steps.ts';
 import { mustRun, type Shell } from '../run/shell.ts';
-import type { CellContext } from './cell-context.ts';
+import { type CellContext, kubectl } from './cell-context.ts';
 import { imagesOf, imageTag } from './images.ts';
 
 /** Name of the container of the cell's controller. */
@@ -25,7 +25,8 @@ export function startLoadBalancer(context: CellContext): Step {
     run: async (signal) => {
       const image = imagesOf(context).find((one) => one.name === 'kind-lb-controller');
       if (image === undefined) return;
-      const place = ['--name', name, '--label', `${clusterLabel}=${cluster}`, '--network', network];
+      // The host name is the beginning of what the controller writes as the holder of its Lease.
+      const place = ['--name', name, '--hostname', name, '--label', `${clusterLabel}=${cluster}`, '--network', network];
       const socket = ['--volume', `${dockerSocket}:/var/run/docker.sock`];
       const program = [await imageTag(checkout, image), '--cluster', cluster, '--network', network];
       const args = ['run', '--detach', ...place, ...socket, ...(await apiVersion(shell, signal)), ...program];
@@ -34,6 +35,7 @@ export function startLoadBalancer(context: CellContext): Step {
         const logs = await shell.run({ file: 'docker', args: ['logs', name], timeout }, signal);
         if (shell.isDry || `${logs.stdout}${logs.stderr}`.includes(servingLine)) return;
         await refuseEnded(context, signal);
+        await refuseOtherHolder(context, signal);
         await clock.sleep(seconds(1), signal);
       }
     },
@@ -50,6 +52,19 @@ async function apiVersion(shell: Shell, signal: AbortSignal): Promise<readonly s
   const [least] = /^\d+\.\d+$/m.exec(stdout.trim()) ?? [];
   if (least === undefined || least.localeCompare(clientApi, 'en', { numeric: true }) <= 0) return [];
   return ['--env', `DOCKER_API_VERSION=${least}`];
+}
+
+/** Another controller that serves the cluster keeps ours waiting for its Lease, until the step's time is over. */
+async function refuseOtherHolder(context: CellContext, signal: AbortSignal): Promise<void> {
+  const { shell, cluster } = context;
+  const args = ['-n', 'kube-system', 'get', 'lease', 'switchyard-lb', '--ignore-not-found'];
+  const output = ['-o', 'jsonpath={.spec.holderIdentity}'];
+  const command = { ...kubectl(context, ...args, ...output), timeout: seconds(30) };
+  const { stdout, exitCode } = await shell.run(command, signal);
+  const holder = stdout.trim();
+  if (exitCode !== 0 || holder === '' || holder.startsWith(`${controllerName(cluster)}_`)) return;
+  const what = `another controller, ${holder}, holds the Lease kube-system/switchyard-lb of ${cluster}`;
+  throw new HostError('e2e.lease', `${what}; stop that controller, or restrict it by --cluster to clusters of its own`);
 }
 
 async function refuseEnded({ shell, cluster }: CellContext, signal: AbortSignal): Promise<void> {

@@ -9,6 +9,7 @@ import { type ChosenTests, chooseTests, literally, patternOf } from '../skips/ch
 import { judge } from '../upstream/judge.ts';
 import { type JunitCase, parseJunit } from '../upstream/junit.ts';
 import { parseTestList } from '../upstream/list-tests.ts';
+import { UpstreamProgress } from '../upstream/progress.ts';
 import type { CellContext } from './cell-context.ts';
 import type { Findings } from './findings.ts';
 
@@ -58,8 +59,10 @@ function unusedSkips({ unused }: ChosenTests): HostError {
 export function runUpstream(context: CellContext, findings: Findings, chosen: () => ChosenTests): Step {
   const { shell, folder, cluster } = context;
   const timeout = seconds(3 * 3600);
+  let progress: UpstreamProgress | undefined;
   return {
     name: "run upstream's tests",
+    progress: () => progress?.text ?? 'starting',
     timeout,
     advice: 'read upstream/e2e.log; a test that cannot pass on kind belongs into e2e/upstream-skips, with its reason',
     run: async (signal) => {
@@ -70,7 +73,11 @@ export function runUpstream(context: CellContext, findings: Findings, chosen: ()
         await writeFile(kubeconfig, text, { mode: 0o600 });
         await mkdir(`${folder}/upstream`, { recursive: true });
       }
-      const command = { file: 'docker', args: upstreamArguments(context, kubeconfig), timeout };
+      progress = new UpstreamProgress(shell.isDry ? [] : chosen().run, ({ name, how }) => {
+        if (how !== 'passed' && how !== 'skipped') context.print(`  upstream ${how}: ${name}`);
+      });
+      const onPiece = (piece: string): void => progress?.take(piece);
+      const command = { file: 'docker', args: upstreamArguments(context, kubeconfig), timeout, onPiece };
       const { stdout, stderr, exitCode } = await shell.run(command, signal);
       if (shell.isDry) return undefined;
       await writeFile(`${folder}/upstream/e2e.log`, `${stdout}\n${stderr}`);
@@ -96,7 +103,8 @@ function upstreamArguments(context: CellContext, kubeconfig: string): readonly s
     `--focus=${matrix.upstreamFocus.map(literally).join('|')}`,
     ...skipped.map((one) => `--skip=${patternOf(one)}`),
   ];
-  const ginkgo = [`--procs=${upstreamJobs}`, '--timeout=150m', '--no-color', ...choice];
+  // -v prints each test with its name when it ends, which is how progress is followed.
+  const ginkgo = [`--procs=${upstreamJobs}`, '--timeout=150m', '--no-color', '-v', ...choice];
   const suite = [
     '--kubeconfig=/kubeconfig',
     '--provider=skeleton',

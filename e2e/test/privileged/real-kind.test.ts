@@ -67,7 +67,7 @@ beforeAll(async () => {
     cwd: folder,
     runner: { run: (file, args, options) => real.run(file, args, { ...options, env: { ...options.env, ...env } }) },
     clock: systemClock,
-    machine: { platform: 'linux', isRoot: true },
+    machine: { platform: 'linux', isRoot: true, inotify: undefined },
     stateFolder: join(folder, 'state'),
     network: 'kind',
     dockerSocket: engine.socket,

@@ -88,8 +88,15 @@ cat >"$folder/junit_01.xml" <<'TEXT'
 ${junit(end)}
 TEXT`;
   const call = 'docker run --rm --name *-upstream --label * --entrypoint /usr/local/bin/ginkgo *';
-  return { call, effect, exitCode: end.isFailing === true || end.isCut === true ? 1 : 0 };
+  const stdout =
+    end.isFailing === true
+      ? `${line}\n• [FAILED] [1.500 seconds]\n${upstreamTests.fails} [sig-network]\n${line}\n`
+      : '';
+  return { call, effect, stdout, exitCode: end.isFailing === true || end.isCut === true ? 1 : 0 };
 }
+
+/** Ginkgo's separator between tests. */
+const line = '-'.repeat(30);
 
 /** Programs that the driver calls. */
 export const scriptedNames = ['kind', 'docker', 'kubectl', 'node'] as const;
@@ -121,8 +128,8 @@ export function kindScript(): readonly ScriptedCall[] {
     { call: 'kubectl --kubeconfig * wait --for=condition=Ready nodes *' },
     {
       call: 'docker run --detach --name *-lb-controller *',
-      effect: `${remember}; printf '%s\\n' "$6" >"$here/containers/controller"
-printf 'dev.switchyard.lb.cluster=%s\\n' "\${6#*=}" >"$here/containers/lb"`,
+      effect: `${remember}; printf '%s\\n' "$8" >"$here/containers/controller"
+printf 'dev.switchyard.lb.cluster=%s\\n' "\${8#*=}" >"$here/containers/lb"`,
     },
     { call: 'docker logs *', stderr: '{"msg":"serving the cluster"}\n' },
     conformanceCall(),
@@ -134,6 +141,7 @@ printf 'dev.switchyard.lb.cluster=%s\\n' "\${6#*=}" >"$here/containers/lb"`,
     // Diagnostics.
     { call: 'kind export logs *', effect: 'mkdir -p "$3"; echo "a journal" >"$3/journal.log"' },
     { call: 'kubectl --kubeconfig * get *', stdout: 'an object\n' },
+    { call: 'kubectl --kubeconfig * get lease switchyard-lb *' },
     { call: 'kubectl --kubeconfig * describe *', stdout: 'a description\n' },
     { call: 'kubectl --kubeconfig * logs *', stdout: 'a line of a log\n' },
     { call: 'docker exec *', stdout: 'what a node knows\n' },

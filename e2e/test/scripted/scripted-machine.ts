@@ -40,7 +40,7 @@ export async function scriptMachine(): Promise<ScriptedMachine> {
     cwd: folder,
     runner: programs.runner,
     clock: systemClock,
-    machine: { platform: 'linux', isRoot: true },
+    machine: { platform: 'linux', isRoot: true, inotify: { limit: 128, used: 0 } },
     stateFolder: join(folder, 'state'),
     network: 'kind',
     dockerSocket: '/var/run/docker.sock',

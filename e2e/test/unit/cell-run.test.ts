@@ -184,6 +184,26 @@ describe('a step that fails', () => {
     );
   });
 
+  test("a user's own controller has taken the cluster: its holder is told, and what to do", async () => {
+    await machine.programs.expect({ call: 'docker logs *', stderr: '{"msg":"waiting"}\n' });
+    await machine.programs.expect({ call: 'docker inspect *', stdout: 'running 0\n' });
+    await machine.programs.expect({ call: 'kubectl * get lease switchyard-lb *', stdout: 'laptop_1f0c' });
+    expect(await machine.run([cell])).toBe(3);
+    expect((await outcome()).because[0]).toContain(
+      `another controller, laptop_1f0c, holds the Lease kube-system/switchyard-lb of ${cluster}; stop that controller`,
+    );
+  });
+
+  test('a controller that holds its own Lease gets time to serve the cluster', async () => {
+    const holder = `${cluster}-lb-controller_1f0c`;
+    const effect =
+      'n=$(cat "$here/asked" 2>/dev/null | wc -l); echo x >>"$here/asked"; [ "$n" -lt 1 ] || echo "serving the cluster"';
+    await machine.programs.expect({ call: 'docker logs *', effect });
+    await machine.programs.expect({ call: 'docker inspect *', stdout: 'running 0\n' });
+    await machine.programs.expect({ call: 'kubectl * get lease switchyard-lb *', stdout: holder });
+    expect(await machine.run([cell, '--no-upstream'])).toBe(0);
+  });
+
   test('the tear-down fails: the cell does too, and the rest is removed all the same', async () => {
     await machine.programs.expect({ call: 'kind delete cluster *', exitCode: 1, stderr: 'ERROR: permission denied\n' });
     expect(await machine.run([cell])).toBe(3);
@@ -219,6 +239,14 @@ const findings: readonly (readonly [what: string, call: ScriptedCall, because: s
     `upstream ${upstreamTests.fails}: expected <bool>: true`,
   ],
 ];
+
+test('a failed test of upstream is printed at once, by its name', async () => {
+  await machine.programs.expect(upstreamCall({ isFailing: true }));
+  await machine.run([cell]);
+  const told = machine.printed.indexOf(`  upstream failed: ${upstreamTests.fails}`);
+  expect(told).toBeGreaterThan(0);
+  expect(told).toBeLessThan(machine.printed.findIndex((line) => line.includes("run upstream's tests: done")));
+});
 
 describe('tests that fail', () => {
   test.each(findings)('%s: exit status 1, diagnostics, and the other suite has run', async (_, call, because) => {

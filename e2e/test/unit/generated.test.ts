@@ -7,6 +7,7 @@ import { seconds } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { Cell } from '../../src/cell.ts';
+import { clusterPrefix } from '../../src/cluster-name.ts';
 import { labCells } from '../../src/lab-cell.ts';
 import { expandMatrix } from '../../src/matrix/expand-matrix.ts';
 import { readMatrix } from '../../src/matrix/read-matrix.ts';
@@ -20,6 +21,11 @@ const { cells } = expandMatrix(readMatrix('m', readFileSync(`${checkout}/e2e/mat
 test('e2e/project.json has the targets of the matrix; nx generate e2e writes it', () => {
   const found: unknown = JSON.parse(readFileSync(`${checkout}/e2e/project.json`, 'utf8'));
   expect(found).toEqual(JSON.parse(projectJson([...cells, ...labCells])));
+});
+
+test("our LoadBalancer controller leaves clusters with the driver's prefix alone", () => {
+  const names = readFileSync(`${checkout}/apps/kind-lb-controller/src/docker/container-names.ts`, 'utf8');
+  expect(names).toContain(`testClusterPrefix = '${clusterPrefix}'`);
 });
 
 /** The parts of rendered objects that are looked at. */

@@ -97,13 +97,25 @@ describe('a machine with', () => {
     expect(machine.printed).toContain('skipped  nftables-ipv4-1.35-switchyard');
   });
 
+  test('too few inotify instances left: a cell is refused before its cluster is made, and says what to set', async () => {
+    const { runProgram } = await import('../../src/program.ts');
+    const machineFacts = { ...machine.surroundings.machine, inotify: { limit: 128, used: 90 } };
+    const args = ['nftables-dual-1.37-none', '--no-upstream', '--results', `${machine.folder}/results`];
+    const surroundings = { ...machine.surroundings, machine: machineFacts };
+    expect(await runProgram(args, surroundings, AbortSignal.timeout(10_000))).toBe(3);
+    expect(machine.printed.join('\n')).toContain(
+      'fs.inotify.max_user_instances is 128, of which 90 are in use; 3 nodes need about 63: sudo sysctl fs.inotify.max_user_instances=512',
+    );
+    expect((await machine.programs.calls()).filter((call) => call.startsWith('kind create'))).toEqual([]);
+  });
+
   test('neither Linux nor root: lab cells say why not', async () => {
     const { runProgram } = await import('../../src/program.ts');
     const of = async (platform: string): Promise<string> => {
       machine.printed.length = 0;
       await runProgram(
         ['--list', 'lab-nftables-dual'],
-        { ...machine.surroundings, machine: { platform, isRoot: false } },
+        { ...machine.surroundings, machine: { platform, isRoot: false, inotify: undefined } },
         AbortSignal.timeout(10_000),
       );
       return machine.printed.join('\n');

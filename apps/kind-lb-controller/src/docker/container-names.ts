@@ -23,6 +23,9 @@ export const kindLabels = {
   role: 'io.x-k8s.kind.role',
 } as const;
 
+/** Names of clusters that `./dev e2e` makes for one run. Only a controller that is given the full name serves them. */
+export const testClusterPrefix = 'swy-e2e-';
+
 /** Whether it can be the name of a cluster: it becomes a part of names of containers and of HAProxy's backends. kind's own rule is narrower. */
 export function isClusterName(text: string): boolean {
   return /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/.test(text);

@@ -33,12 +33,13 @@ const down = { stderr: 'Cannot connect to the Docker daemon', exitCode: 1 };
 async function watch(
   program: string,
   enough: (seen: readonly (readonly DiscoveredCluster[])[]) => boolean,
+  clusters: readonly string[] = [],
 ): Promise<unknown> {
   const cli = new DockerCli({ program });
   const shared = { cli, clock: systemClock, log: noopLogger };
   await using events = new EngineEvents({ ...shared, random: () => 0.5 });
   const log = new MemoryLogger();
-  const discovery = new KindDiscovery({ ...shared, log, events, network: 'kind', clusters: [], ownHostname: 'here' });
+  const discovery = new KindDiscovery({ ...shared, log, events, network: 'kind', clusters, ownHostname: 'here' });
   const stop = new AbortController();
   const seen: (readonly DiscoveredCluster[])[] = [];
   const onChange = (all: readonly DiscoveredCluster[]): void => {
@@ -81,6 +82,32 @@ describe('the search for clusters', () => {
       names: [[], ['kind']],
       log: ['warn a cluster on another network is left alone'],
     });
+  });
+
+  test.each([
+    ['leaves the cluster of a test run to the controller of that run, and says so once', [], ['kind']],
+    ['serves the cluster of a test run when it is named', ['swy-e2e-a'], ['swy-e2e-a']],
+  ] as const)('%s', async (_, wanted, names) => {
+    const labelsOf = (cluster: string): object => ({ ...labels, 'io.x-k8s.kind.cluster': cluster });
+    const ofTest = {
+      ...container,
+      Id: 'c0',
+      Name: '/swy-e2e-a-control-plane',
+      Config: { Labels: labelsOf('swy-e2e-a') },
+    };
+    const both = [ofTest, container].map((one) => ({ ...one, NetworkSettings: settings }));
+    using engine = new FakeEngine([
+      { ...listed, stdout: 'c0\nc1\n' },
+      { when: 'container inspect c0 c1', stdout: JSON.stringify(both) },
+      {
+        when: 'exec swy-e2e-a-control-plane cat *',
+        stdout: there.find(({ when }) => when.startsWith('exec'))?.stdout ?? '',
+      },
+      ...there,
+    ]);
+    const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1, wanted);
+    const log = wanted.length === 0 ? ['info a cluster of a test run is left alone'] : [];
+    expect(found).toEqual({ end: 'enough', names: [names], log });
   });
 
   test('says what it waits for, once', async () => {

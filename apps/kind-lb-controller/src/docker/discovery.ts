@@ -11,7 +11,7 @@ import {
 import type { ClusterDiscovery, DiscoveredCluster } from '../controller/cluster-discovery.ts';
 import { inspectNetwork } from './address-source.ts';
 import { CliError } from './cli-failure.ts';
-import { idOf, kindLabels, labels } from './container-names.ts';
+import { idOf, kindLabels, labels, testClusterPrefix } from './container-names.ts';
 import { listContainers, removeContainer } from './containers.ts';
 import type { DockerCli } from './docker-cli.ts';
 import type { EngineContainer } from './container-inspect.ts';
@@ -27,7 +27,7 @@ export interface KindDiscoveryOptions {
   readonly events: EngineEvents;
   /** Name of the network that kind's nodes are on. */
   readonly network: string;
-  /** Names of the clusters wanted; empty: all. */
+  /** Names of the clusters wanted; empty: all but those of test runs. */
   readonly clusters: readonly string[];
   /** This machine's host name: if a container on the network has it, we are that container. */
   readonly ownHostname: string;
@@ -95,6 +95,7 @@ class Search {
   #told: string | undefined;
   #isToldBroken = false;
   readonly #isToldElsewhere = new Set<string>();
+  readonly #isToldTest = new Set<string>();
   #toldMissing = '';
   #isInside: boolean | undefined;
 
@@ -115,7 +116,9 @@ class Search {
     try {
       const all = kindClusters(await listContainers(cli, [`label=${kindLabels.cluster}`], signal));
       this.#tellMissing(all.map(({ cluster }) => cluster));
-      const ours = all.filter(({ cluster }) => wanted.length === 0 || wanted.includes(cluster));
+      const ours = all.filter(({ cluster }) =>
+        wanted.length === 0 ? !this.#isOfTest(cluster) : wanted.includes(cluster),
+      );
       for (const name of this.#found.keys())
         if (!ours.some(({ cluster }) => cluster === name)) this.#found.delete(name);
       let isComplete = true;
@@ -166,6 +169,17 @@ class Search {
       this.#unreadable.add(cluster); // the others are served
       return false;
     }
+  }
+
+  /** Clusters of `./dev e2e` bring a controller of their own, which a second one would keep from its Lease. */
+  #isOfTest(cluster: string): boolean {
+    if (!cluster.startsWith(testClusterPrefix)) return false;
+    if (!this.#isToldTest.has(cluster)) {
+      const advice = `start a controller with --cluster ${cluster} to serve it`;
+      this.#options.log.info('a cluster of a test run is left alone', { cluster, advice });
+    }
+    this.#isToldTest.add(cluster);
+    return true;
   }
 
   #tell(): void {
