@@ -5,6 +5,7 @@ import { modeNotes, notesOf } from './config/notes.ts';
 import { isModeSaid } from './config/proxy-mode.ts';
 import { readConfigFiles } from './config/read-files.ts';
 import type {
+  ClusterPlace,
   Config,
   DataplaneConfig,
   NftTransportKind,
@@ -13,10 +14,10 @@ import type {
   SourceConfig,
 } from './config/run-config.ts';
 import { problemText } from './config/settings.ts';
-import { dataplaneOf, type Environment, logConfigOf, toRunConfig } from './config/to-run-config.ts';
+import { dataplaneOf, type Environment, logConfigOf, placeOf, toRunConfig } from './config/to-run-config.ts';
 import { problemsOf } from './config/validate.ts';
 
-export type { Config, DataplaneConfig, NftTransportKind, NodePortAddresses, RunConfig, SourceConfig };
+export type { ClusterPlace, Config, DataplaneConfig, NftTransportKind, NodePortAddresses, RunConfig, SourceConfig };
 
 /**
  * What the command line and the files it names ask for. Rejects with one `ConfigError` that names everything that is
@@ -32,6 +33,42 @@ export async function loadConfig(args: readonly string[], env: Environment = pro
 /** The same for a command line that names no files. */
 export function parseConfig(args: readonly string[], env: Environment = process.env): Config {
   return resolve(parseFlags(args), noFiles, { env, texts: new Map() });
+}
+
+/**
+ * Finds the cluster and Node of a command line that `loadConfig` refuses. Leaves out files that cannot be read, then flags that
+ * are wrong. Undefined if the rest does not name a cluster.
+ */
+export async function findPlace(
+  args: readonly string[],
+  env: Environment = process.env,
+): Promise<ClusterPlace | undefined> {
+  const simple = args.filter((arg) => placeFlags.test(arg));
+  for (const words of [args, simple]) {
+    const flags = attempt(() => parseFlags(words));
+    if (flags === undefined) continue;
+    const { files } = await readConfigFiles(flags).catch(() => ({ files: noFiles }));
+    const place = attempt(() => placeOf({ settings: effectiveSettings(flags, files), flags, env }));
+    if (place !== undefined) return place;
+  }
+  return undefined;
+}
+
+/** Whether these flags make the process end after one task. */
+export function asksForCommand(args: readonly string[]): boolean {
+  return args.some((arg) => commandFlags.test(arg));
+}
+
+const commandFlags = /^--?(cleanup|switchyard[-_]dump|write[-_]config[-_]to|help|h|version)\b/;
+/** Flags that name the cluster and the Node, with their values. */
+const placeFlags = /^--(config|kubeconfig|hostname[-_]override|master)=/;
+
+function attempt<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined; // `loadConfig` has given the reason
+  }
 }
 
 interface Around {

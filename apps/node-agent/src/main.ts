@@ -1,9 +1,20 @@
 import { cpus } from 'node:os';
-import { HostError, httpListener, type IpFamily, messageOf, noopEvents, seconds, systemClock } from '@switchyard/core';
 import {
+  type EventRecorder,
+  HostError,
+  httpListener,
+  type IpFamily,
+  messageOf,
+  noopEvents,
+  seconds,
+  systemClock,
+} from '@switchyard/core';
+import {
+  type AppFailure,
   collectGarbage,
   createCommandRunner,
   createLogger,
+  failureText,
   hostIpFamilies,
   type IptablesVariant,
   kernelFiles,
@@ -14,6 +25,7 @@ import {
   releaseMemoryLater,
   runApp,
   watchProcess,
+  writeTerminationMessage,
 } from '@switchyard/host';
 import { runAgent } from './agent.ts';
 import type { AgentHost } from './agent-host.ts';
@@ -21,7 +33,15 @@ import { type BackendHost, checkBackend, openBackends, type OpenDataplane } from
 import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
 import { ourVariant, removeLeftRules } from './cleanup/left-rules.ts';
 import { removalText } from './cleanup/removal.ts';
-import { type Config, type DataplaneConfig, loadConfig, type RunConfig } from './config.ts';
+import {
+  asksForCommand,
+  type ClusterPlace,
+  type Config,
+  type DataplaneConfig,
+  findPlace,
+  loadConfig,
+  type RunConfig,
+} from './config.ts';
 import { versionText, writeConfig } from './config/commands.ts';
 import { ConfigWatch } from './config/config-follower.ts';
 import { configzDocument, flagzValues } from './config/documents.ts';
@@ -29,6 +49,7 @@ import { helpText } from './config/flags/help.ts';
 import { logNotes } from './config/notes.ts';
 import type { ProxyMode } from './config/proxy-mode.ts';
 import { modeRefusedEvent } from './events/agent-events.ts';
+import { reportFailure, terminationLogOf } from './events/report-failure.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
 import { createMetricsPage, type MetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
@@ -37,11 +58,13 @@ import { dumpModes } from './host/dump-text.ts';
 import { mountBpffsForLater, mountNodeBpffs } from './host/node-bpffs.ts';
 import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
 import { setUpAfterChange, setUpHost } from './host/set-up-host.ts';
-import { openSource } from './open-source.ts';
+import { openLastEvents, openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
 
 const startTime = systemClock.now();
+/** The node's rules were written by this process. */
+let hasForwarded = false;
 
 /** Loaded when it is needed: the agent must start without the addon. */
 const native = () => import('@switchyard/native');
@@ -216,6 +239,7 @@ function hostOf(
     },
     // Listing and the first apply leave more garbage than all that follows.
     onForwarding: () => {
+      hasForwarded = true;
       metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);
       preferLittleMemory();
       setImmediate(collectGarbage);
@@ -275,8 +299,32 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error;
 }
 
+const args = process.argv.slice(2);
+const terminationLog = terminationLogOf(process.env);
+/** Undefined until it was read, and when it is refused. */
+let loaded: Config | undefined;
+
+/** How to log when the configuration is refused. */
+const unknownLog = { logFormat: 'text', logLevel: 'info' } as const;
+
+/** A command that an operator runs reports by its exit alone: it may run in the agent's container. */
+async function report(failure: AppFailure): Promise<void> {
+  if (loaded === undefined ? asksForCommand(args) : loaded.kind !== 'run') return;
+  const place = loaded?.kind === 'run' ? loaded : await findPlace(args);
+  const { logFormat: format, logLevel: level } = loaded?.kind === 'run' ? loaded : unknownLog;
+  const logger = createLogger({ format, level });
+  const openEvents = (from: ClusterPlace): Promise<EventRecorder & AsyncDisposable> =>
+    openLastEvents(from, { clock: systemClock, logger });
+  await reportFailure(failure, { terminationLog, place, openEvents, hasForwarded });
+}
+
+process.on('uncaughtExceptionMonitor', (error) => writeTerminationMessage(terminationLog, failureText(error)));
 await runApp({
   name: 'switchyard-agent',
   exitGrace: seconds(5),
-  main: async (signal) => main(await loadConfig(process.argv.slice(2)), signal),
+  main: async (signal) => {
+    loaded = await loadConfig(args);
+    await main(loaded, signal);
+  },
+  onFailure: report,
 });

@@ -11,10 +11,11 @@ import {
   type NodeName,
   type Random,
   type ResourceKind,
+  seconds,
 } from '@switchyard/core';
 import type { ApiServerConnection, EventReporter } from '@switchyard/core/kubernetes';
 import { collectedFamily, type MetricFamily } from '@switchyard/host';
-import type { SourceConfig } from './config.ts';
+import type { ClusterPlace, SourceConfig } from './config.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
 import { version } from './version.ts';
 
@@ -36,18 +37,19 @@ export interface OpenedSource {
   readonly events: EventRecorder & AsyncDisposable;
 }
 
+const userAgent = `switchyard-agent/${version}`;
+
 /** The source the flags ask for. Rejects with `ConfigError` when it cannot be used at all. */
 export async function openSource(config: SourceConfig, needs: SourceNeeds): Promise<OpenedSource> {
   const { nodeName, clock, random, logger: log, metricsPage } = needs;
   if (config.kind === 'manifests') {
     await checkFolder(config.folder);
     const { ManifestSource } = await import('@switchyard/core/manifests');
-    const events = { ...logEvents(log), [Symbol.asyncDispose]: () => Promise.resolve() };
-    return { source: new ManifestSource({ folder: config.folder, clock, log }), from: config.folder, events };
+    const source = new ManifestSource({ folder: config.folder, clock, log });
+    return { source, from: config.folder, events: manifestEvents(log) };
   }
   const { ApiEventRecorder, KubernetesSource, SourceMetrics, sendJson } = await import('@switchyard/core/kubernetes');
   const connection = await openConnection(config, clock);
-  const userAgent = `switchyard-agent/${version}`;
   const { metrics } = metricsPage;
   const sourceMetrics = new SourceMetrics(metrics, clock);
   metricsPage.addCollector(() => [lagFamily(sourceMetrics.lags())]);
@@ -58,6 +60,26 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
     from: connection.url.origin,
     events: new ApiEventRecorder({ send, reporter: reporterOf(nodeName), clock, logger: log }),
   };
+}
+
+/** Longest time for the last Events of a process. Its restart waits for them. */
+const lastEventsTime = seconds(3);
+
+/** Opens the Events of a process that ends, without a source. Rejects with `ConfigError` if nothing names the API server. */
+export async function openLastEvents(
+  { source, nodeName }: ClusterPlace,
+  { clock, logger }: Pick<SourceNeeds, 'clock' | 'logger'>,
+): Promise<EventRecorder & AsyncDisposable> {
+  if (source.kind === 'manifests') return manifestEvents(logger);
+  const { ApiEventRecorder, sendJson } = await import('@switchyard/core/kubernetes');
+  const connection = await openConnection(source, clock);
+  const send = sendJson.bind(undefined, { connection, clock, userAgent });
+  return new ApiEventRecorder({ send, reporter: reporterOf(nodeName), clock, logger, flushTime: lastEventsTime });
+}
+
+/** There is no API server: they are lines of the log. */
+function manifestEvents(logger: Logger): EventRecorder & AsyncDisposable {
+  return { ...logEvents(logger), [Symbol.asyncDispose]: () => Promise.resolve() };
 }
 
 /** As kube-proxy calls itself: dashboards and habits filter by it. */

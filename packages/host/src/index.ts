@@ -5,6 +5,7 @@ export * from './node-addresses.ts';
 export * from './ip-families.ts';
 export * from './release-memory.ts';
 export * from './run-app.ts';
+export * from './termination-message.ts';
 export * from './log-level.ts';
 export * from './text-logger.ts';
 export * from './create-logger.ts';

@@ -104,14 +104,18 @@ export interface LogConfig {
   readonly logLevel: LogLevel;
 }
 
+/** Which cluster this agent belongs to, and as which Node. */
+export interface ClusterPlace {
+  readonly source: SourceConfig;
+  readonly nodeName: NodeName;
+}
+
 /** What the operator asked for, validated: kube-proxy's settings and ours. */
-export interface RunConfig extends LogConfig, DataplaneConfig {
+export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
   readonly kind: 'run';
   /** `set-up`: do what needs privileges, then end (`--init-only`). */
   readonly purpose: 'run' | 'set-up';
-  readonly source: SourceConfig;
   readonly kubeApi: KubeApiConfig;
-  readonly nodeName: NodeName;
   /** Overrides the Node's primary address, and with it the primary family; undefined for the Node's own. */
   readonly bindAddress: IpAddress | undefined;
   readonly detectLocal: DetectLocal;

@@ -17,6 +17,7 @@ import type { EffectiveSettings } from './effective.ts';
 import { effectiveFeatureGates } from './feature-gates.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import type {
+  ClusterPlace,
   DataplaneConfig,
   DetectLocal,
   EbpfConfig,
@@ -33,7 +34,7 @@ import type { Settings } from './settings.ts';
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a run configuration is made from: settings without problems. */
+/** Sources of a run configuration. */
 export interface RunParts {
   readonly settings: EffectiveSettings;
   readonly flags: FlagValues;
@@ -48,14 +49,13 @@ export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig,
   return {
     kind: 'run',
     purpose: flags.get('init-only')?.setting.value === true ? 'set-up' : 'run',
-    source: sourceOf(settings, serverUrl(flags), env),
     kubeApi: {
       master,
       contentType: kubeProxy.text('clientConnection.contentType'),
       qps: kubeProxy.number('clientConnection.qps'),
       burst: kubeProxy.number('clientConnection.burst'),
     },
-    nodeName: nodeNameOf(kubeProxy),
+    ...placeOf({ settings, flags, env }),
     bindAddress: bindAddressOf(kubeProxy),
     detectLocal: detectLocalOf(kubeProxy),
     masqueradeAll: kubeProxy.isOn(`${stanza}.masqueradeAll`),
@@ -75,6 +75,11 @@ export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig,
     settings,
     flags,
   };
+}
+
+/** Where the cluster is read, and our Node's name: also of settings that are refused. Throws `ConfigError` for a bad `--master`. */
+export function placeOf({ settings, flags, env }: RunParts): ClusterPlace {
+  return { source: sourceOf(settings, serverUrl(flags), env), nodeName: nodeNameOf(settings.kubeProxy) };
 }
 
 /** How to log. */

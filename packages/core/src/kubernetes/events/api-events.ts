@@ -25,6 +25,8 @@ export interface ApiEventsOptions {
   readonly logger: Logger;
   /** Default: `agentEventPolicy`. */
   readonly policy?: EventPolicy;
+  /** Longest time that disposing waits for events that are not sent yet. Default: one second. */
+  readonly flushTime?: Millis;
 }
 
 /** Repetitions are told of that often at most, but for the first. */
@@ -34,8 +36,7 @@ const refusedPause: Millis = seconds(600);
 const firstRetry: Millis = seconds(1);
 const longestRetry: Millis = seconds(60);
 const maxAttempts = 10;
-/** What waits when the agent ends gets this long to be sent. */
-const flushTime: Millis = seconds(1);
+const defaultFlushTime: Millis = seconds(1);
 
 interface Series extends EventSeries {
   last: Millis;
@@ -53,7 +54,7 @@ interface Series extends EventSeries {
 /**
  * Events of events.k8s.io/v1, one request at a time, beside everything else. Repetitions become a series of one object;
  * the number of different ones is bounded, and so is their rate. What cannot be delivered is forgotten after
- * some attempts. Disposing it sends what waits, for a second at most.
+ * some attempts. Disposing it sends what waits, for `flushTime` at most.
  */
 export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
   readonly #options: ApiEventsOptions;
@@ -99,7 +100,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const { clock } = this.#options;
+    const { clock, flushTime = defaultFlushTime } = this.#options;
     const until = clock.monotonic() + flushTime;
     const step = millis(20);
     while (!this.isIdle && !this.#isRefused && clock.monotonic() < until) await clock.sleep(step, this.#stop.signal);

@@ -1,0 +1,48 @@
+import { DataplaneError, type EventRecorder, type NodeName, nodeSubject, type RecordedEvent } from '@switchyard/core';
+import { type AppFailure, writeTerminationMessage } from '@switchyard/host';
+import type { ClusterPlace } from '../config.ts';
+
+/** Where this process reports why it ends. */
+export interface FailureChannels {
+  /** The file that kubelet made for the container. */
+  readonly terminationLog: string;
+  /** The cluster and our Node; undefined: unknown, or this process is a command that reports nothing but its exit. */
+  readonly place: ClusterPlace | undefined;
+  /** Opens the Events of a cluster; disposing sends them, within a few seconds. */
+  readonly openEvents: (place: ClusterPlace) => Promise<EventRecorder & AsyncDisposable>;
+  /** Whether this process had written the node's rules before. */
+  readonly hasForwarded: boolean;
+}
+
+/** Where kubelet puts the file unless the pod's manifest names another. */
+const defaultTerminationLog = '/dev/termination-log';
+
+/** The container's termination message file. `SWITCHYARD_TERMINATION_LOG` names the manifest's `terminationMessagePath`. */
+export function terminationLogOf(env: Readonly<Record<string, string | undefined>>): string {
+  return env['SWITCHYARD_TERMINATION_LOG'] ?? defaultTerminationLog;
+}
+
+/**
+ * Reports why the agent ends where operators look: the termination message of its container, and a Warning Event of its Node.
+ * An end for a restart in another configuration makes no Event. Never rejects.
+ */
+export async function reportFailure({ error, text }: AppFailure, channels: FailureChannels): Promise<void> {
+  const { place, terminationLog, openEvents, hasForwarded } = channels;
+  writeTerminationMessage(terminationLog, text);
+  if (place === undefined || isWantedRestart(error)) return;
+  try {
+    await using events = await openEvents(place);
+    events.record(failureEvent(place.nodeName, text, hasForwarded));
+  } catch {
+    // The API server cannot be reached; the log and the termination message say the same.
+  }
+}
+
+function isWantedRestart(error: unknown): boolean {
+  return error instanceof DataplaneError && error.code === 'config.changed';
+}
+
+function failureEvent(nodeName: NodeName, note: string, hasForwarded: boolean): RecordedEvent {
+  const reason = hasForwarded ? 'SwitchyardFailed' : 'SwitchyardStartFailed';
+  return { type: 'Warning', reason, action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note };
+}
