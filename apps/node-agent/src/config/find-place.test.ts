@@ -52,6 +52,6 @@ test.each([
   [['--config=x', '--init-only'], false],
   [['--hostname-override=n1'], false],
   [[], false],
-])('%j asks for a command: %s', (args, expected) => {
+])('%j runs a command: %s', (args, expected) => {
   expect(asksForCommand(args)).toBe(expected);
 });

@@ -63,7 +63,7 @@ describe.each(['in PATH', "Debian's"] as const)('kubectl %s', (kubectl) => {
     },
   );
 
-  test("overlay replace-kubeadm changes the image of kubeadm's DaemonSet and nothing else of its spec", async () => {
+  test("overlay replace-kubeadm changes the image of kubeadm's DaemonSet, adds our readiness probe, and nothing else", async () => {
     await using bench = await startBench(kubectl);
     await bench.run(`kubectl create -f ${kubeadm}`);
     const before = await bench.get('ds/kube-proxy');
@@ -72,8 +72,26 @@ describe.each(['in PATH', "Debian's"] as const)('kubectl %s', (kubectl) => {
     );
     const after = await bench.get('ds/kube-proxy');
     expect(after.spec.template.spec.containers[0].image).toBe('switchyard/agent-iptables:0.0.0');
-    after.spec.template.spec.containers[0].image = before.spec.template.spec.containers[0].image;
+    const [ours] = after.spec.template.spec.containers;
+    expect(ours.readinessProbe.httpGet).toMatchObject({ path: '/healthz', port: 10_256 });
+    ours.image = before.spec.template.spec.containers[0].image;
+    delete ours.readinessProbe;
     expect(after.spec).toEqual(before.spec);
+  });
+
+  test('the guide’s patches are what overlay replace-kubeadm does', async () => {
+    await using bench = await startBench(kubectl);
+    await bench.run(`kubectl create -f ${kubeadm}`);
+    const templateAfter = async (command: string): Promise<unknown> => {
+      await bench.run(command);
+      return (await bench.get('ds/kube-proxy')).spec.template;
+    };
+    const [patched = ''] = await guideCommands('swap-iptables');
+    const byPatch = await templateAfter(patched);
+    await bench.run(`kubectl replace --force -f ${kubeadm}`);
+    expect(await templateAfter('kubectl apply -k deploy/kustomize/overlays/replace-kubeadm')).toEqual(byPatch);
+    const [, , ofNftables] = await guideCommands('swap');
+    expect(ofNftables).toBe(patched.replace('agent-iptables', 'agent-nftables'));
   });
 
   test('the guide’s commands for one node first do what it says', async () => {

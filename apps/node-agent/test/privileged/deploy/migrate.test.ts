@@ -38,7 +38,15 @@ async function startPod(spec: Rendered): Promise<PlayedPod> {
   }
   const started = await startContainer(node, { spec, container }, await bench.podFiles());
   agents.push(started);
-  return { ready: until(async () => (await bench.health()) === 200), stop: () => started.stop() };
+  return { ready: readinessOf(container, started), stop: () => started.stop() };
+}
+
+/** As kubelet: by the probe, and without one as soon as the program runs, even if it ends. */
+async function readinessOf({ readinessProbe: probe }: Rendered, { ended }: LabProcess): Promise<void> {
+  if (probe === undefined) return;
+  expect(probe.httpGet).toEqual(expect.objectContaining({ path: '/healthz', port: 10_256 }));
+  const end = ended.then((status) => Promise.reject(new Error(`the container ended with ${status}`)));
+  await Promise.race([until(async () => (await bench.health()) === 200), end]);
 }
 
 /** What the agents said, for whoever reads of failed calls. */
@@ -53,7 +61,7 @@ test('the swap in place: no call fails, kube-proxy’s rules go, the node answer
   const { count, failures } = await bench.callsDuring(async () => {
     await operator(copy);
     expect(await operator(edit, `sed -i 's/mode: ""/mode: nftables/'`)).toMatch(/configmap\/kube-proxy edited/);
-    expect(await operator(image)).toMatch(/daemonset.apps\/kube-proxy image updated/);
+    expect(await operator(image)).toMatch(/daemonset.apps\/kube-proxy patched/);
     expect(await operator(watch)).toContain('daemon set "kube-proxy" successfully rolled out');
     await until(async () => (await oldChains(node)).length === 0);
   });
@@ -129,6 +137,21 @@ test('the swap for the iptables mode, and back: nothing is edited, no call fails
   expect(failures, await logs()).toEqual([]);
   expect(count).toBeGreaterThan(10);
   expect(await oldChains(node)).toContain('KUBE-SVC-OLDOLDOLDOLDOLDA');
+});
+
+test('a swap to an agent that cannot start: the rollout does not succeed, and the check names the reason', async () => {
+  const { operator } = bench;
+  const [, edit = '', image = '', watch = ''] = await guideCommands('swap');
+  const [check = ''] = await guideCommands('check');
+  expect(await operator(check)).toContain('No resources found');
+  await operator(edit, `sed -i 's/mode: ""/mode: ipvs/'`);
+  await operator(image);
+  await expect(operator(watch.replace('10m', '3s'))).rejects.toThrow('timed out waiting for the condition');
+  expect(await operator(check)).toMatch(/Warning +SwitchyardStartFailed +node\/node1 +.*no ipvs mode/);
+  const [undo = ''] = await guideCommands('back');
+  await operator(edit, `sed -i 's/mode: ipvs/mode: ""/'`);
+  expect(await operator(undo)).toContain('successfully rolled out');
+  expect(await operator('kubectl -n kube-system get daemonset kube-proxy -o yaml')).not.toContain('readinessProbe');
 });
 
 async function startCleanUp(spec: Rendered): Promise<PlayedPod> {
