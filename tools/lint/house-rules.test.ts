@@ -11,6 +11,8 @@ test('ambient names are refused outside the edges, and only in code', () => {
   assert.equal(faultsOf(path, '/* lines\n\n */ const a = Math.random();')[0]?.split(':')[1], '3');
   assert.deepEqual(faultsOf(path, "// Date.now()\nconst a = 'Date.now()';"), []);
   assert.deepEqual(faultsOf('packages/host/src/x.ts', 'const a = Date.now();'), []);
+  assert.equal(faultsOf(path, 'timers.setTimeout(later, 5);').length, 1);
+  assert.deepEqual(faultsOf(path, 'socket.setTimeout(5);'), []);
 });
 
 test('a backend that decides policy is refused', () => {

@@ -38,6 +38,7 @@ export * from './reconcile/bounded-runner.ts';
 export * from './metrics.ts';
 export * from './events.ts';
 export * from './health/http-answer.ts';
+export * from './health/http-handler.ts';
 export * from './health/http-listener.ts';
 export * from './health/proxy-health.ts';
 export * from './health/service-health.ts';

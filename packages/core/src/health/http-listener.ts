@@ -1,11 +1,15 @@
-import { addressAndPort } from '../ip/port.ts';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { Server as NetServer } from 'node:net';
-import { HostError } from '../errors.ts';
+import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
+import { createServer, type Server } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { HostError, InvariantError } from '../errors.ts';
 import type { IpAddress, IpFamily } from '../ip/address.ts';
-import type { Port } from '../ip/port.ts';
-import { type Millis, seconds } from '../time.ts';
-import { type HttpAnswer, type HttpStream, textAnswer } from './http-answer.ts';
+import { addressAndPort, type Port } from '../ip/port.ts';
+import { type Clock, type Millis, seconds, systemClock } from '../time.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import { type ClientPlace, FairTurns } from './fair-turns.ts';
+import { HeldInput, HttpConnection } from './http-connection.ts';
+import { answerRequest } from './http-exchange.ts';
+import type { HttpHandler } from './http-handler.ts';
 
 /**
  * One socket to listen on. `any` is every address of the family, and only of that family; of `both`
@@ -16,28 +20,6 @@ export interface ListenTarget {
   readonly address: IpAddress | 'any';
   readonly port: Port;
 }
-
-/** One request, its body already read. */
-export interface HttpRequest {
-  /** In upper case. */
-  readonly method: string;
-  /** As sent: neither decoded nor normalised, without the query. */
-  readonly path: string;
-  readonly query: URLSearchParams;
-  /** Names in lower case; of a repeated header the first. */
-  readonly headers: Readonly<Record<string, string | undefined>>;
-  /** Empty when there is none. */
-  readonly body: string;
-}
-
-/** What a handler may answer. */
-export type HttpReply = HttpAnswer | HttpStream;
-
-/**
- * Answers one request. Must neither throw nor reject. `HEAD` is answered as `GET`; the listener leaves the body out.
- * `signal` aborts when the client has gone away, and with the server.
- */
-export type HttpHandler = (request: HttpRequest, signal: AbortSignal) => HttpReply | Promise<HttpReply>;
 
 /** An open socket. Disposing closes it and every connection at once. */
 export interface HttpSocket extends AsyncDisposable {
@@ -56,30 +38,42 @@ export interface HttpListener {
 
 /** What clients may cost at most. */
 export interface HttpLimits {
-  /** Open connections of one socket; those beyond it are closed unheard. */
+  /** Open connections of one socket from elsewhere. At the limit a new one replaces the one that has waited longest. */
   readonly connections: number;
-  /** For how long a client may take to send a request, or to take nothing of its answer; then it is cut. */
+  /** The same for clients on this node, in addition: probes of the kubelet get in whatever comes from elsewhere. */
+  readonly connectionsOfNode: number;
+  /** Time to send a request, from its first byte, and to begin one; then the connection is cut. */
+  readonly requestTime: Millis;
+  /** Time in which a client must take something of its answer; then it is cut. */
   readonly patience: Millis;
 }
 
 /** More than probes, load balancers and scrapers need; a thousand idle connections cost less than 10 MB. */
-const usualLimits: HttpLimits = { connections: 1000, patience: seconds(60) };
+const usualLimits: HttpLimits = {
+  connections: 1000,
+  connectionsOfNode: 100,
+  requestTime: seconds(5),
+  patience: seconds(60),
+};
 
-/** A listener on this machine's network. */
-export function createHttpListener(limits: HttpLimits): HttpListener {
-  return { listen: (target, handler) => listen(target, { handler, limits }) };
+/** Input that waits for its turn, of all sockets of a listener, in bytes. */
+const maxHeldBytes = 8 * 1024 * 1024;
+
+/** A listener on this machine's network. Its sockets share the event loop fairly. */
+export function createHttpListener(limits: HttpLimits = usualLimits, clock: Clock = systemClock): HttpListener {
+  const shared = { limits, clock, turns: new FairTurns(), held: new HeldInput(maxHeldBytes) };
+  return { listen: (target, handler) => listen(target, { handler, ...shared }) };
 }
 
 /** The one with the usual limits. */
-export const httpListener: HttpListener = createHttpListener(usualLimits);
-
-/** More than any request of ours needs. */
-const maxBodyBytes = 64 * 1024;
-const silentConnectionMs = 5000;
+export const httpListener: HttpListener = createHttpListener();
 
 interface Serving {
   readonly handler: HttpHandler;
   readonly limits: HttpLimits;
+  readonly clock: Clock;
+  readonly turns: FairTurns;
+  readonly held: HeldInput;
 }
 
 async function listen(target: ListenTarget, serving: Serving): Promise<HttpSocket> {
@@ -92,20 +86,24 @@ async function listen(target: ListenTarget, serving: Serving): Promise<HttpSocke
   }
 }
 
-function open(target: ListenTarget, { handler, limits }: Serving): Promise<HttpSocket> {
-  const { connections, patience } = limits;
-  const timeouts = { keepAliveTimeout: silentConnectionMs, headersTimeout: patience, requestTimeout: patience };
-  const server = createServer(timeouts, (request, response) => {
-    void answer(request, response, handler);
+function open(target: ListenTarget, serving: Serving): Promise<HttpSocket> {
+  const { limits, clock, turns, held } = serving;
+  const { connections, connectionsOfNode, requestTime, patience } = limits;
+  const pools = {
+    elsewhere: new ConnectionPool({ connections, requestTime }, clock),
+    node: new ConnectionPool({ connections: connectionsOfNode, requestTime }, clock),
+  };
+  const protocol = new HttpProtocol(serving);
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    const place = placeOf(socket);
+    protocol.serve(new HttpConnection(socket, { place, pool: pools[place], turns, held, patience }));
   });
-  server.maxConnections = connections;
-  server.timeout = patience; // of silence in both directions
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => reject(listenFailed(target, cause)));
     server.once('listening', () => {
       server.removeAllListeners('error');
       server.on('error', () => undefined); // a failed accept concerns one client, which sees it itself
-      resolve(socketOf(server));
+      resolve(socketOf(server, protocol, Object.values(pools)));
     });
     server.listen({
       host: hostOf(target),
@@ -116,100 +114,56 @@ function open(target: ListenTarget, { handler, limits }: Serving): Promise<HttpS
   });
 }
 
-function socketOf(server: Server): HttpSocket {
+/** Node's HTTP server on connections that are handed to it; nothing listens. */
+class HttpProtocol {
+  readonly #server: HttpServer;
+  /** Each connection gets one more answer and is closed with it. */
+  isClosing = false;
+
+  constructor({ handler, limits, turns }: Serving) {
+    // The pools keep the time; this one is told to clients (Keep-Alive: timeout=5).
+    const timeouts = { keepAliveTimeout: limits.requestTime, headersTimeout: 0, requestTimeout: 0 };
+    this.#server = createHttpServer(timeouts, (request, response) => {
+      const connection = request.socket as Duplex;
+      if (!(connection instanceof HttpConnection)) throw new InvariantError('a request without its connection');
+      connection.begin(request, response);
+      if (this.isClosing) response.shouldKeepAlive = false;
+      void answerRequest({ connection, request, response, turns }, handler);
+    });
+  }
+
+  serve(connection: HttpConnection): void {
+    this.#server.emit('connection', connection);
+  }
+}
+
+/** The addresses of a connection's two ends; undefined once it is closed. */
+interface ConnectionEnds {
+  readonly remoteAddress?: string | undefined;
+  readonly localAddress?: string | undefined;
+}
+
+/** The kernel gives a connection to one of this node's own addresses that very address as its source. */
+export function placeOf({ remoteAddress, localAddress }: ConnectionEnds): ClientPlace {
+  const isLoopback = remoteAddress === '::1' || /^(::ffff:)?127\./.test(remoteAddress ?? '');
+  return isLoopback || (remoteAddress !== undefined && remoteAddress === localAddress) ? 'node' : 'elsewhere';
+}
+
+function socketOf(server: Server, protocol: HttpProtocol, pools: readonly ConnectionPool[]): HttpSocket {
   const ended = Promise.withResolvers<void>();
-  let isReleased = false;
-  /** Not the method of the HTTP server, which would cut every idle connection. */
-  const release = (): void => {
-    if (isReleased) return;
-    isReleased = true;
-    server.prependListener('request', (_, response: ServerResponse) => {
-      response.shouldKeepAlive = false;
-    });
-    NetServer.prototype.close.call(server, () => {
-      server.close(() => undefined); // nothing but the timer that looks for slow requests is left
-      ended.resolve();
-    });
+  const release = (): Promise<void> => {
+    if (!protocol.isClosing) server.close(() => ended.resolve());
+    protocol.isClosing = true;
+    return ended.promise;
   };
   return {
-    release: () => {
-      release();
-      return ended.promise;
-    },
+    release,
     [Symbol.asyncDispose]: () => {
-      release();
-      server.closeAllConnections();
-      return ended.promise;
+      const closed = release();
+      for (const pool of pools) pool.cutAll();
+      return closed;
     },
   };
-}
-
-async function answer(request: IncomingMessage, response: ServerResponse, handler: HttpHandler): Promise<void> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  response.on('timeout', () => {
-    if (response.headersSent) response.destroy(); // before that it is the handler who takes his time
-  });
-  const body = await readBody(request);
-  if (body === 'gone') return void request.socket.destroy();
-  const reply = body === 'tooLong' ? tooLong : await handler(parse(request, body.text), gone.signal);
-  const isHead = request.method === 'HEAD';
-  if ('body' in reply) {
-    response.writeHead(reply.status, { ...reply.headers, 'Content-Length': Buffer.byteLength(reply.body) });
-    response.end(isHead ? undefined : reply.body);
-    return;
-  }
-  response.writeHead(reply.status, reply.headers);
-  if (isHead) return void response.end();
-  try {
-    for await (const piece of reply.pieces) {
-      await send(response, piece);
-      if (gone.signal.aborted) return;
-    }
-    response.end();
-  } catch {
-    response.destroy(); // whoever made the pieces knows why; the client must not take this for a whole answer
-  }
-}
-
-/** Closing the connection, because the rest of the body is still on its way. */
-const tooLong: HttpAnswer = textAnswer(413, `the body is longer than ${maxBodyBytes} bytes\n`, { Connection: 'close' });
-
-function parse(request: IncomingMessage, body: string): HttpRequest {
-  const { method = 'GET', url = '/' } = request;
-  const at = url.indexOf('?');
-  const headers = Object.fromEntries(
-    Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
-  );
-  return {
-    method,
-    path: at < 0 ? url : url.slice(0, at),
-    query: new URLSearchParams(at < 0 ? '' : url.slice(at)),
-    headers,
-    body,
-  };
-}
-
-/** Resolves when the kernel has taken the piece, or the client has gone away, and others have had their turn. */
-function send(response: ServerResponse, piece: string | Uint8Array): Promise<void> {
-  return new Promise((resolve) => {
-    response.write(piece, () => void setImmediate(resolve));
-  });
-}
-
-async function readBody(request: IncomingMessage): Promise<{ readonly text: string } | 'tooLong' | 'gone'> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      if (bytes > maxBodyBytes) return 'tooLong';
-      chunks.push(chunk);
-    }
-  } catch {
-    return 'gone';
-  }
-  return { text: Buffer.concat(chunks).toString('utf8') };
 }
 
 function hostOf(target: ListenTarget): string {

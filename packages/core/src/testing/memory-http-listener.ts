@@ -1,14 +1,8 @@
 import { addressAndPort } from '../ip/port.ts';
 import { HostError, UsageError } from '../errors.ts';
 import type { HttpAnswer } from '../health/http-answer.ts';
-import type {
-  HttpHandler,
-  HttpListener,
-  HttpReply,
-  HttpRequest,
-  HttpSocket,
-  ListenTarget,
-} from '../health/http-listener.ts';
+import type { HttpHandler, HttpReply, HttpRequest } from '../health/http-handler.ts';
+import type { HttpListener, HttpSocket, ListenTarget } from '../health/http-listener.ts';
 
 /** Listens without sockets. As on a machine, a port is had once per address, or once for `any`. */
 export class MemoryHttpListener implements HttpListener {

@@ -1,0 +1,124 @@
+import { type Clock, type Millis, millis } from '../time.ts';
+
+/** A connection of a pool. */
+export interface PooledConnection {
+  /** Closes the connection at once. */
+  cut(): void;
+}
+
+/** What a pool allows its clients. */
+export interface PoolLimits {
+  /** Open connections at most. */
+  readonly connections: number;
+  /** Time to send a request, from its first byte, and to begin one. */
+  readonly requestTime: Millis;
+}
+
+/**
+ * The open connections of one socket from one place. A new connection is never refused: at the limit the pool cuts the
+ * one whose client has kept it waiting for longest. Connections without a complete request in time are cut, too.
+ */
+export class ConnectionPool {
+  readonly #limits: PoolLimits;
+  readonly #clock: Clock;
+  readonly #members = new Set<PooledConnection>();
+  /** Waiting for a request, since when; oldest first. */
+  readonly #expecting = new Map<PooledConnection, Millis>();
+  /** Waiting for the client to read an answer, since when; oldest first. */
+  readonly #sending = new Map<PooledConnection, Millis>();
+  /** Ends the wait for the next deadline; undefined while there is none. */
+  #sleep: AbortController | undefined;
+
+  constructor(limits: PoolLimits, clock: Clock) {
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  /** Open connections. */
+  get size(): number {
+    return this.#members.size;
+  }
+
+  /** Takes a new connection, which now has to send a request. */
+  add(connection: PooledConnection): void {
+    if (this.#members.size >= this.#limits.connections) this.#evict();
+    this.#members.add(connection);
+    this.expectRequest(connection);
+  }
+
+  /** From now on the client has `requestTime` for its next request. */
+  expectRequest(connection: PooledConnection): void {
+    if (!this.#members.has(connection)) return;
+    this.#forget(connection);
+    this.#expecting.set(connection, this.#clock.monotonic());
+    this.#watch();
+  }
+
+  /** The request is complete: the answer is this process's work. */
+  beginAnswer(connection: PooledConnection): void {
+    this.#forget(connection);
+  }
+
+  /** An answer is on its way: the client has to read it. */
+  expectReading(connection: PooledConnection): void {
+    if (!this.#members.has(connection)) return;
+    this.#forget(connection);
+    this.#sending.set(connection, this.#clock.monotonic());
+  }
+
+  remove(connection: PooledConnection): void {
+    this.#forget(connection);
+    this.#members.delete(connection);
+    if (this.#expecting.size === 0) this.#sleep?.abort();
+  }
+
+  /** Cuts all connections. */
+  cutAll(): void {
+    for (const connection of this.#members) this.#cut(connection);
+  }
+
+  #forget(connection: PooledConnection): void {
+    this.#expecting.delete(connection);
+    this.#sending.delete(connection);
+  }
+
+  #cut(connection: PooledConnection): void {
+    this.remove(connection);
+    connection.cut();
+  }
+
+  #evict(): void {
+    const [expecting] = this.#expecting;
+    const [sending] = this.#sending;
+    const [anyone] = this.#members;
+    const isOlder = expecting !== undefined && (sending === undefined || expecting[1] <= sending[1]);
+    const victim = isOlder ? expecting[0] : (sending?.[0] ?? anyone);
+    if (victim !== undefined) this.#cut(victim);
+  }
+
+  /** Deadlines are in the order of `#expecting`, so that one sleep at a time is enough. */
+  #watch(): void {
+    const [oldest] = this.#expecting;
+    if (this.#sleep !== undefined || oldest === undefined) return;
+    const sleep = new AbortController();
+    this.#sleep = sleep;
+    const due = oldest[1] + this.#limits.requestTime;
+    const wait = millis(Math.max(0, due - this.#clock.monotonic()));
+    void this.#clock
+      .sleep(wait, sleep.signal)
+      .catch(() => undefined) // nothing to wait for, or not any more
+      .then(() => {
+        this.#sleep = undefined;
+        this.#cutLate();
+        this.#watch();
+      });
+  }
+
+  #cutLate(): void {
+    const begun = this.#clock.monotonic() - this.#limits.requestTime;
+    for (const [connection, since] of this.#expecting) {
+      if (since > begun) return;
+      this.#cut(connection);
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import type { Millis } from '../time.ts';
+import type { ConnectionPool, PooledConnection } from './connection-pool.ts';
+import type { ClientPlace, FairTurns } from './fair-turns.ts';
+
+/** Bytes of input that wait for their turn, of all connections that share it. */
+export class HeldInput {
+  readonly #limit: number;
+  #bytes = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Whether there is room for a client that sends far ahead. */
+  get isFull(): boolean {
+    return this.#bytes > this.#limit;
+  }
+
+  add(bytes: number): void {
+    this.#bytes += bytes;
+  }
+}
+
+/** What a connection needs besides its socket. */
+export interface HttpConnectionOptions {
+  readonly place: ClientPlace;
+  readonly pool: ConnectionPool;
+  readonly turns: FairTurns;
+  readonly held: HeldInput;
+  /** Time in which a client must take something of its answer. */
+  readonly patience: Millis;
+}
+
+/** Longest piece of input that is parsed in one turn, in bytes. */
+const sliceLength = 4096;
+const endOfHeader = '\r\n\r\n';
+const nothing = Buffer.alloc(0);
+
+/**
+ * Stands between a socket and Node's HTTP server, which parses and answers all that a client sends, at once and without
+ * a bound. The server gets one request at a time: the next one when the kernel has taken the answer to the one before,
+ * and in a turn of its own. Until then the socket is not read: at most one chunk (64 KiB) waits here, the rest in the kernel.
+ */
+export class HttpConnection extends Duplex implements PooledConnection {
+  readonly #socket: Socket;
+  readonly #options: HttpConnectionOptions;
+  #held: Buffer = nothing;
+  /** The client sends no more, and the server does not know it yet. */
+  #hasEnded = false;
+  #isQueued = false;
+  #wantsInput = false;
+  /** Neither a byte of a request nor an answer is on its way. */
+  #isIdle = true;
+  #unanswered = 0;
+  #newest: IncomingMessage | undefined;
+  #isSending = false;
+
+  constructor(socket: Socket, options: HttpConnectionOptions) {
+    super({ decodeStrings: false });
+    this.#socket = socket;
+    this.#options = options;
+    options.pool.add(this);
+    socket.on('data', (chunk: Buffer) => this.#hold(chunk));
+    socket.on('end', () => {
+      this.#hasEnded = true;
+      if (this.#held.length === 0) this.#end(); // whoever leaves in the middle of an answer does not wait for it
+    });
+    socket.on('error', () => undefined); // 'close' follows
+    socket.on('close', () => this.destroy());
+    socket.setTimeout(options.patience, () => {
+      if (this.#isSending) this.destroy(); // before that the handler takes its time
+    });
+  }
+
+  /** Where the client is. */
+  get place(): ClientPlace {
+    return this.#options.place;
+  }
+
+  /** The server begins with a request. */
+  begin(request: IncomingMessage, response: ServerResponse): void {
+    this.#unanswered++;
+    this.#newest = request;
+    response.once('close', () => this.#answered());
+  }
+
+  /** The server begins to send an answer. */
+  beginSending(): void {
+    this.#isSending = true;
+    this.#options.pool.expectReading(this);
+  }
+
+  cut(): void {
+    this.destroy();
+  }
+
+  override _read(): void {
+    this.#wantsInput = true;
+    this.#queue();
+  }
+
+  override _write(chunk: Buffer | string, encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#socket.write(chunk, encoding, done);
+  }
+
+  override _writev(
+    chunks: { chunk: Buffer | string; encoding: BufferEncoding }[],
+    done: (error?: Error | null) => void,
+  ): void {
+    const last = chunks.length - 1;
+    this.#socket.cork();
+    chunks.forEach(({ chunk, encoding }, index) =>
+      this.#socket.write(chunk, encoding, index === last ? done : undefined),
+    );
+    this.#socket.uncork();
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.#socket.end(() => {
+      done();
+      this.destroy(); // both directions: a client that goes on sending gets no more answers
+    });
+  }
+
+  override _destroy(_: Error | null, done: (error: Error | null) => void): void {
+    this.#options.pool.remove(this);
+    this.#keep(nothing);
+    this.#socket.destroy();
+    done(null); // whoever was connected has gone; there is nothing to repair
+  }
+
+  #hold(chunk: Buffer): void {
+    const isAhead = this.#held.length + chunk.length > sliceLength;
+    if (isAhead && this.#options.held.isFull) return void this.destroy();
+    this.#keep(this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]));
+    this.#socket.pause();
+    if (this.#isIdle) this.#options.pool.expectRequest(this);
+    this.#isIdle = false;
+    this.#queue();
+  }
+
+  #keep(input: Buffer): void {
+    this.#options.held.add(input.length - this.#held.length);
+    this.#held = input;
+  }
+
+  /** The rest of a request's body is always let through: the answer waits for it. */
+  get #isFree(): boolean {
+    return this.#unanswered === 0 || (this.#unanswered === 1 && this.#newest?.complete === false);
+  }
+
+  #queue(): void {
+    if (this.#isQueued || this.destroyed || !this.#wantsInput || !this.#isFree) return;
+    if (this.#held.length === 0) return this.#unanswered === 0 ? this.#end() : undefined;
+    this.#isQueued = true;
+    this.#options.turns.add(this.#options.place, () => {
+      this.#isQueued = false;
+      if (!this.destroyed) this.#feed();
+    });
+  }
+
+  #end(): void {
+    if (!this.#hasEnded) return;
+    this.#hasEnded = false;
+    this.push(null);
+  }
+
+  #feed(): void {
+    const slice = this.#held.subarray(0, lengthOfSlice(this.#held));
+    this.#keep(this.#held.subarray(slice.length));
+    if (this.#held.length === 0) this.#socket.resume();
+    this.#wantsInput = false;
+    this.push(slice); // the server's parser reads it before this returns
+    if (this.#unanswered > 0 && this.#newest?.complete !== false) this.#options.pool.beginAnswer(this);
+    this.#queue();
+  }
+
+  #answered(): void {
+    this.#unanswered--;
+    this.#isSending = false;
+    if (this.#unanswered === 0) this.#isIdle = this.#held.length === 0;
+    this.#options.pool.expectRequest(this);
+    this.#queue();
+  }
+}
+
+/** Up to the end of the first header, so that a slice has the beginning of one request at most. */
+function lengthOfSlice(input: Buffer): number {
+  const end = input.subarray(0, sliceLength).indexOf(endOfHeader);
+  return end < 0 ? Math.min(input.length, sliceLength) : end + endOfHeader.length;
+}
