@@ -28,6 +28,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly events: EventRecorder;
   /** What is on this machine's interfaces now, loopback excluded. */
   readonly interfaceAddresses: () => readonly IpAddress[];
+  /** The same with loopback addresses: where servers can listen. */
+  readonly listenAddresses: () => readonly IpAddress[];
   /** Removes what a stopped kube-proxy, and this agent in another mode, left; or the latter alone. Rejects only when aborted. */
   readonly removeLeftRules: (whose: 'all' | 'ours', signal: AbortSignal) => Promise<LeftRules>;
   /** What the kernel counts by name for rules. */

@@ -225,6 +225,16 @@ describe('healthCheckNodePort', () => {
     expect(bench.listener.get('[fd00::1]:30001')?.status).toBe(503);
   });
 
+  test.each(['nftables', 'iptables', 'ebpf'])(
+    'listens on loopback addresses that are selected, in mode %s',
+    async (mode) => {
+      await using bench = new AgentBench(configOf(`--proxy-mode=${mode}`, '--nodeport-addresses=127.0.0.0/8,::1/128'));
+      await bench.push(cluster);
+      expect(bench.listener.places).toEqual(['127.0.0.1:30001', '[::1]:30001', 'any-both:10256']);
+      expect(bench.listener.get('127.0.0.1:30001')?.status).toBe(200);
+    },
+  );
+
   test('listens on any address when NodePorts answer everywhere', async () => {
     await using bench = new AgentBench(configOf('--nodeport-addresses=0.0.0.0/0,::/0'));
     await bench.push(cluster);

@@ -127,7 +127,7 @@ function serviceHealthsOf(
   return backends.map(({ ipFamily }) => {
     const addresses = (): readonly (IpAddress | 'any')[] => {
       const { nodePortCidrs } = tableOptionsOf(now(), node, ipFamily);
-      return healthCheckAddresses(nodePortCidrs, ipFamily, host.interfaceAddresses);
+      return healthCheckAddresses(nodePortCidrs, ipFamily, host.listenAddresses);
     };
     const { nodeName } = config;
     return new ServiceHealth({ ipFamily, nodeName, listener, addresses, isProxyLive, clock, logger, metrics, events });

@@ -18,6 +18,7 @@ import {
   hostIpFamilies,
   type IptablesVariant,
   kernelFiles,
+  listenAddresses,
   type LeveledLogger,
   logLevelOf,
   nodeAddresses,
@@ -227,6 +228,7 @@ function hostOf(
     metricsPage,
     listener: httpListener,
     interfaceAddresses: () => nodeAddresses(),
+    listenAddresses: () => listenAddresses(),
     packetCounts: async () => (await native()).createPacketCounters().read(),
     openFlowTable: async () => (await native()).createFlowTable({ clock: systemClock }),
     removeLeftRules: async (whose, stop) => {

@@ -30,13 +30,16 @@ export function tableOptionsOf(config: RunConfig, node: OwnNode, ipFamily: IpFam
   };
 }
 
-/** Where healthCheckNodePort servers listen: the NodePort addresses that are on an interface. */
+/**
+ * Where healthCheckNodePort servers listen: the NodePort addresses that are on an interface. As in kube-proxy, a CIDR with
+ * loopback addresses counts in every mode, also where NodePorts themselves do not answer on them.
+ */
 export function healthCheckAddresses(
   cidrs: readonly Cidr[],
   ipFamily: IpFamily,
-  interfaceAddresses: () => readonly IpAddress[],
+  listenAddresses: () => readonly IpAddress[],
 ): readonly (IpAddress | 'any')[] {
-  return cidrs.some(isEverything) ? ['any'] : nodePortAddresses(interfaceAddresses(), ipFamily, cidrs);
+  return cidrs.some(isEverything) ? ['any'] : nodePortAddresses(listenAddresses(), ipFamily, cidrs);
 }
 
 function nodePortCidrsOf(config: RunConfig, node: OwnNode, ipFamily: IpFamily): readonly Cidr[] {

@@ -1,6 +1,6 @@
 import { parseCidr, parseIp } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { nodeAddresses, nodePortAddresses } from './node-addresses.ts';
+import { listenAddresses, nodeAddresses, nodePortAddresses } from './node-addresses.ts';
 
 const lo = [{ address: '127.0.0.1' }, { address: '::1' }];
 
@@ -31,6 +31,11 @@ describe('nodeAddresses', () => {
   test('the machine itself can be asked', () => {
     expect(nodeAddresses().every((ip) => !ip.startsWith('127.'))).toBe(true);
   });
+});
+
+test('listenAddresses has the loopback addresses, too', () => {
+  const interfaces = { lo, eth0: [{ address: 'fe80::1' }, { address: '192.0.2.7' }] };
+  expect(listenAddresses(interfaces)).toEqual(['127.0.0.1', '192.0.2.7', '::1']);
 });
 
 describe('nodePortAddresses', () => {

@@ -67,6 +67,7 @@ export class AgentBench implements AsyncDisposable {
       listener: this.listener,
       events: noopEvents,
       interfaceAddresses: () => this.interfaceAddresses.map(parseIp),
+      listenAddresses: () => ['127.0.0.1', '::1', ...this.interfaceAddresses].map(parseIp),
       removeLeftRules: async () => ({ ours: nothingRemoved, kubeProxy: nothingRemoved }),
       views: {
         configz: () => ({}),

@@ -49,7 +49,7 @@ beforeAll(async () => {
     `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
     '--cluster-cidr=10.244.0.0/16,fd00:10:244::/48',
-    '--nodeport-addresses=172.18.0.0/16,203.0.113.0/24,fd00:172:18::/64,fd00:203::/64',
+    '--nodeport-addresses=127.0.0.0/8,172.18.0.0/16,203.0.113.0/24,::1/128,fd00:172:18::/64,fd00:203::/64',
   ]);
   for (const family of ipFamilies) {
     await until(async () => (await ask(node.addresses[family] ?? '', ports.service)) === 'answered');
@@ -104,6 +104,16 @@ async function ip(...args: readonly string[]): Promise<void> {
   const { exitCode, stderr } = await node.run('ip', args);
   if (exitCode !== 0) throw new Error(`ip ${args.join(' ')}: ${stderr}`);
 }
+
+test.each(['127.0.0.1', '::1'])(
+  'a health check answers on %s, which is selected, to the node itself',
+  async (address) => {
+    await using self = await createProber(node, signal);
+    expect(await listeners()).toContain(address);
+    const answer = await self.probe({ protocol: 'http', address, port: ports.health, path: '/' });
+    expect(answer).toMatchObject({ status: 'answered', httpStatus: 200 });
+  },
+);
 
 /** `nodad`: usable at once, as on an interface where duplicates were ruled out before. */
 function addressArgs(address: string): readonly string[] {
