@@ -12,6 +12,7 @@ import type { ProxyMode } from '../config/proxy-mode.ts';
 import { debugRoutes } from './debug-routes.ts';
 import type { DebugState } from './debug-state.ts';
 import type { MetricsPage } from '../metrics/metrics-page.ts';
+import { SharedPages } from '../metrics/shared-pages.ts';
 import { healthAndSliRoutes } from './health-slis.ts';
 import type { Profiler } from './profiler.ts';
 import { profilingRoutes } from './profiling-routes.ts';
@@ -58,6 +59,7 @@ export interface MetricsRoutesOptions {
 /** Everything the metrics server answers: kube-proxy's endpoints, then ours. */
 export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   const { metricsPage, views, debug, mode, enableProfiling, featureGates, profiler, clock, logger } = options;
+  const pages = new SharedPages(metricsPage);
   const isOn = (gate: string): boolean => featureGates.get(gate) ?? true;
   const { commandLine } = views.process;
   const profiling = { profiler, commandLine, setVerbosity: views.setVerbosity, logger };
@@ -69,7 +71,7 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   const routes: readonly Route[] = [
     ...healthAndSliRoutes(views.process.startTime),
     { path: '/proxyMode', methods: ['GET'], answer: () => textAnswer(200, mode) },
-    { path: '/metrics', methods: ['GET'], answer: (request, signal) => metricsAnswer(metricsPage, request, signal) },
+    { path: '/metrics', methods: ['GET'], answer: (request, signal) => metricsAnswer(pages, request, signal) },
     { path: '/configz', methods: ['GET'], answer: () => jsonAnswer(200, views.configz()) },
     ...(isOn('ComponentFlagz') ? [flagz] : []),
     ...debugRoutes(debug),
@@ -96,11 +98,7 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   return [...routes, statusz];
 }
 
-async function metricsAnswer(
-  page: MetricsRoutesOptions['metricsPage'],
-  { headers }: HttpRequest,
-  signal: AbortSignal,
-): Promise<HttpStream> {
-  const { contentType, pieces } = await page.metricsText(headers['accept'], signal);
+async function metricsAnswer(pages: SharedPages, { headers }: HttpRequest, signal: AbortSignal): Promise<HttpStream> {
+  const { contentType, pieces } = await pages.metricsText(headers['accept'], signal);
   return { status: 200, headers: { 'Content-Type': contentType, 'X-Content-Type-Options': 'nosniff' }, pieces };
 }

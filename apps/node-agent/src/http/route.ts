@@ -1,5 +1,6 @@
 import type { HttpHandler, HttpReply, HttpRequest, HttpStream, Logger } from '@switchyard/core';
 import { messageOf, textAnswer } from '@switchyard/core';
+import { SlowReaderError } from '../metrics/shared-pages.ts';
 
 /** Methods that an endpoint of ours may take. */
 export type HttpMethod = 'GET' | 'PUT' | 'DELETE';
@@ -42,7 +43,8 @@ function answerSafely(
   signal: AbortSignal,
 ): HttpReply | Promise<HttpReply> {
   const note = (error: unknown): void => {
-    if (!signal.aborted) logger.error('endpoint failed', { path: route.path, error });
+    if (!signal.aborted && !(error instanceof SlowReaderError))
+      logger.error('endpoint failed', { path: route.path, error });
   };
   const failed = (error: unknown): HttpReply => {
     note(error);

@@ -6,7 +6,7 @@ export interface PooledConnection {
   cut(): void;
 }
 
-/** What a pool allows its clients. */
+/** Limits of a pool. */
 export interface PoolLimits {
   /** Open connections at most. */
   readonly connections: number;

@@ -26,7 +26,7 @@ test('a turn does one piece of work, in order of arrival', () => {
   expect(scheduled).toHaveLength(0); // nothing is left to wake up for
 });
 
-test('clients on this node and elsewhere take turns, whoever has more work', () => {
+test('clients on this node and elsewhere take turns, also if one of them has more work', () => {
   const { done, add, turn } = loop();
   ['e1', 'e2', 'e3', 'e4'].forEach((name) => add('elsewhere', name));
   turn();

@@ -11,8 +11,8 @@ import { textAnswer } from './http-answer.ts';
 import type { HttpReply } from './http-handler.ts';
 import { createHttpListener, type HttpListener, httpListener, placeOf } from './http-listener.ts';
 
-// Clients that mean harm, or are broken, against the real listener. What the others see of them is counted in calls of
-// the handler, since times depend on the machine.
+// Hostile or broken clients against the real listener. The tests count calls of the handler, because times depend on
+// the machine.
 
 const request = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
 /** One read of a socket takes at most 64 KiB. */
@@ -22,7 +22,7 @@ const limits = { connections: 1000, connectionsOfNode: 100, requestTime: seconds
 
 interface Bench {
   readonly port: Port;
-  /** Paths in the order in which the handler was asked for them. */
+  /** Paths of the handler's requests, in order. */
   readonly asked: string[];
   /** A client that sends `text` and reads nothing. */
   send(text: string): Promise<Socket>;
@@ -138,7 +138,7 @@ test('input that waits for its turn is bounded, and small requests get in beside
   expect(asked.filter((path) => path === '/healthz').length).toBeLessThanOrEqual(300);
 });
 
-test('half-sent requests in any number keep nobody out', async () => {
+test('a client gets an answer beside any number of half-sent requests', async () => {
   const { send: sendTo, probe } = await serve(() => textAnswer(200, 'ok'));
   await Promise.all(Array.from({ length: 1010 }, () => sendTo('GET /healthz HTTP/1.1\r\nHo')));
   await probe();

@@ -24,7 +24,7 @@ export class HeldInput {
   }
 }
 
-/** What a connection needs besides its socket. */
+/** Limits and schedule that connections share. */
 export interface HttpConnectionOptions {
   readonly place: ClientPlace;
   readonly pool: ConnectionPool;
@@ -66,7 +66,7 @@ export class HttpConnection extends Duplex implements PooledConnection {
     socket.on('data', (chunk: Buffer) => this.#hold(chunk));
     socket.on('end', () => {
       this.#hasEnded = true;
-      if (this.#held.length === 0) this.#end(); // whoever leaves in the middle of an answer does not wait for it
+      if (this.#held.length === 0) this.#end(); // in the middle of an answer: the client has gone
     });
     socket.on('error', () => undefined); // 'close' follows
     socket.on('close', () => this.destroy());
@@ -129,7 +129,7 @@ export class HttpConnection extends Duplex implements PooledConnection {
     this.#options.pool.remove(this);
     this.#keep(nothing);
     this.#socket.destroy();
-    done(null); // whoever was connected has gone; there is nothing to repair
+    done(null); // a client that has gone is no error
   }
 
   #hold(chunk: Buffer): void {

@@ -4,7 +4,7 @@ import type { HttpConnection } from './http-connection.ts';
 import type { HttpHandler, HttpRequest } from './http-handler.ts';
 import type { FairTurns } from './fair-turns.ts';
 
-/** More than any request of ours needs. */
+/** Longest body of a request; PUT /debug/flags/v needs a few bytes. */
 const maxBodyBytes = 64 * 1024;
 
 /** One request of a client, and the way its answer takes. */
@@ -49,7 +49,7 @@ async function sendStream(exchange: HttpExchange, reply: HttpStream, gone: Abort
     }
     response.end();
   } catch {
-    response.destroy(); // whoever made the pieces knows why; the client must not take this for a whole answer
+    response.destroy(); // so that the client does not take a part for the whole; the maker of the pieces logs the error
   }
 }
 

@@ -13,7 +13,7 @@ export interface HttpRequest {
   readonly body: string;
 }
 
-/** What a handler may answer. */
+/** An answer as one text or in pieces. */
 export type HttpReply = HttpAnswer | HttpStream;
 
 /**

@@ -40,7 +40,7 @@ export interface HttpListener {
 export interface HttpLimits {
   /** Open connections of one socket from elsewhere. At the limit a new one replaces the one that has waited longest. */
   readonly connections: number;
-  /** The same for clients on this node, in addition: probes of the kubelet get in whatever comes from elsewhere. */
+  /** The same for clients on this node, in addition: slots for the kubelet's probes. */
   readonly connectionsOfNode: number;
   /** Time to send a request, from its first byte, and to begin one; then the connection is cut. */
   readonly requestTime: Millis;
@@ -121,7 +121,7 @@ class HttpProtocol {
   isClosing = false;
 
   constructor({ handler, limits, turns }: Serving) {
-    // The pools keep the time; this one is told to clients (Keep-Alive: timeout=5).
+    // The pools enforce the time-outs. Node writes this one into its answers (Keep-Alive: timeout=5).
     const timeouts = { keepAliveTimeout: limits.requestTime, headersTimeout: 0, requestTimeout: 0 };
     this.#server = createHttpServer(timeouts, (request, response) => {
       const connection = request.socket as Duplex;
