@@ -41,7 +41,7 @@ test('a suite runs the benches of one mode', () => {
 
 test('the suites of this checkout name benches that there are', () => {
   const all = findBenches(workspaces());
-  assert.equal(selectBenches(['nftables'], all).length, 3);
+  assert.equal(selectBenches(['nftables'], all).length, 4);
   assert.equal(selectBenches(['iptables'], all).length, 2);
   assert.equal(selectBenches(['ebpf'], all).length, 4);
   assert.equal(selectBenches(['profiles'], all).length, 1);

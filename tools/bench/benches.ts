@@ -10,7 +10,7 @@ export interface Bench {
 
 /** What belongs together beyond one package: name to the benches it runs, in this order. */
 const suites: Readonly<Record<string, readonly string[]>> = {
-  nftables: ['rollout', 'backend-nftables', 'backend-nftables-drift'],
+  nftables: ['rollout', 'backend-nftables', 'backend-nftables-drift', 'backend-nftables-large-service'],
   iptables: ['rollout-iptables', 'backend-iptables'],
   ebpf: ['backend-ebpf', 'backend-ebpf-drift', 'backend-ebpf-idle', 'native-bpf'],
   profiles: ['rollout-profiles'],

@@ -1,4 +1,6 @@
+import { isEqual } from '../equal.ts';
 import { type IpAddress, ipFamilyOf } from '../ip/address.ts';
+import { cidrFamilyOf } from '../ip/cidr.ts';
 import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
 import { type ServiceKey, servicePortKey } from '../records/keys.ts';
 import type { ServicePortRecord, ServiceRecord, TrafficPolicy } from '../records/service.ts';
@@ -16,7 +18,15 @@ import { allowedSources } from '../policy/source-ranges.ts';
 import { type NodePlace, topologyMode } from '../policy/topology.ts';
 import type { ClusterStateView, TableOptions } from './build-table-types.ts';
 import type { Endpoint, Frontend, HealthCheck, LostFrontend, ServiceForwarding } from './forwarding-table.ts';
-import { isLocalTo, isUsableAddress, mergeEndpoints } from './merge-endpoints.ts';
+import {
+  type EndpointSource,
+  EndpointSources,
+  isLocalTo,
+  isUsableAddress,
+  mergeSources,
+  portKey,
+} from './merge-endpoints.ts';
+import { finish, type Steps } from './steps.ts';
 
 /** What every Service of one build shares. */
 export interface BuildContext {
@@ -35,12 +45,14 @@ export interface BuiltService {
   readonly healthCheck: HealthCheck | undefined;
 }
 
-const nothing: BuiltService = { ports: [], healthCheck: undefined };
 const noEndpoints: readonly Endpoint[] = [];
 const nothingLost: readonly LostFrontend[] = [];
+/** Units of work (`Steps`) of a Service port besides its endpoints; an endpoint is one. */
+export const unitsPerPort = 4;
 
 /** Reads from state what a build needs besides the Services themselves. */
-export function buildContext(state: ClusterStateView, options: TableOptions): BuildContext {
+export function buildContext(state: ClusterStateView, given: TableOptions): BuildContext {
+  const options = withOwnFamily(given);
   const node = options.nodeName === '' ? undefined : state.nodes.get(options.nodeName);
   const detector = options.podDetector;
   return {
@@ -52,9 +64,44 @@ export function buildContext(state: ClusterStateView, options: TableOptions): Bu
   };
 }
 
+/** A pod detector for the other family detects nothing in this one. */
+function withOwnFamily(options: TableOptions): TableOptions {
+  const { podDetector: detector, ipFamily } = options;
+  const isOther = detector.kind === 'cidr' && cidrFamilyOf(detector.cidr) !== ipFamily;
+  return isOther ? { ...options, podDetector: { kind: 'none' } } : options;
+}
+
 /** Everything one Service contributes to the table of one family; empty if it is not ours or not there. */
 export function buildService(key: ServiceKey, context: BuildContext): BuiltService {
+  return finish(prepareService(key, context, undefined));
+}
+
+/** A Service built for a table that is not there yet. */
+export interface PreparedService extends BuiltService {
+  readonly service: ServiceRecord | undefined;
+  readonly context: BuildContext;
+  /** Inputs and result of each port, by `portKey`. */
+  readonly parts: ReadonlyMap<string, PreparedPort>;
+}
+
+interface PreparedPort {
+  readonly sources: readonly EndpointSource[];
+  readonly forwarding: ServiceForwarding;
+}
+
+const noParts: PreparedService['parts'] = new Map();
+
+/**
+ * The same in steps, from the slices as they are when it begins. Ports of `previous`, a version for the same family, stay
+ * the same objects if what they were built from did.
+ */
+export function* prepareService(
+  key: ServiceKey,
+  context: BuildContext,
+  previous: PreparedService | undefined,
+): Steps<PreparedService> {
   const service = context.state.services.get(key);
+  const nothing = { service, context, ports: [], healthCheck: undefined, parts: noParts };
   if (service === undefined) return nothing;
   const proxied = proxiedService(service, context.options.ipFamily);
   if (proxied.status === 'skipped') return nothing;
@@ -62,29 +109,56 @@ export function buildService(key: ServiceKey, context: BuildContext): BuiltServi
   for (const slice of context.state.slicesOf(key)) {
     if (slice.ipFamily === context.options.ipFamily) slices.push(slice);
   }
-  const ports = distinctPorts(service.ports).map((port) =>
-    buildPort({ service, port, clusterIp: proxied.clusterIp, slices }, context),
-  );
-  const port = healthCheckPort(service);
+  const sources = new EndpointSources(slices);
+  const known = previous?.service === service && isSameContext(previous.context, context) ? previous.parts : noParts;
+  const parts = new Map<string, PreparedPort>();
+  for (const port of service.ports) {
+    const id = portKey(port);
+    if (parts.has(id)) continue; // the API forbids repeats, a file may have them: the first wins
+    const [before, own] = [known.get(id), sources.of(port)];
+    parts.set(
+      id,
+      before !== undefined && areSameSources(before.sources, own)
+        ? before
+        : {
+            sources: own,
+            forwarding: yield* buildPort({ service, port, clusterIp: proxied.clusterIp, sources: own }, context),
+          },
+    );
+  }
+  const healthPort = healthCheckPort(service);
   const healthCheck =
-    port === undefined ? undefined : { service: key, port, localReadyEndpoints: countLocalReady(slices, context.here) };
-  return { ports, healthCheck };
+    healthPort === undefined
+      ? undefined
+      : { service: key, port: healthPort, localReadyEndpoints: countLocalReady(slices, context.here) };
+  return { service, context, ports: [...parts.values()].map(({ forwarding }) => forwarding), healthCheck, parts };
+}
+
+function areSameSources(a: readonly EndpointSource[], b: readonly EndpointSource[]): boolean {
+  return (
+    a.length === b.length && a.every(({ slice, port }, index) => slice === b[index]?.slice && port === b[index].port)
+  );
+}
+
+/** Whether two contexts, of one state, lead to the same result for the same Service and slices. */
+function isSameContext(a: BuildContext, b: BuildContext): boolean {
+  return isEqual({ ...a, state: undefined }, { ...b, state: undefined });
 }
 
 interface PortInput {
   readonly service: ServiceRecord;
   readonly port: ServicePortRecord;
   readonly clusterIp: IpAddress;
-  readonly slices: readonly EndpointSliceRecord[];
+  readonly sources: readonly EndpointSource[];
 }
 
-function buildPort({ service, port, clusterIp, slices }: PortInput, context: BuildContext): ServiceForwarding {
+function* buildPort({ service, port, clusterIp, sources }: PortInput, context: BuildContext): Steps<ServiceForwarding> {
   const { here, options } = context;
   const places = frontendPlaces(service, port, { clusterIp, externalIps: options.externalIps });
   const policies = { internal: service.internalTrafficPolicy, external: effectiveExternalPolicy(service, places) };
   const usesCluster = policies.internal === 'Cluster' || isExternallyReachable(places);
   const usesLocal = policies.internal === 'Local' || policies.external === 'Local';
-  const known = mergeEndpoints(slices, port, here.name);
+  const known = yield* mergeSources(sources, here.name);
   const select = (policy: TrafficPolicy): readonly Endpoint[] =>
     selectEndpoints(known, policy, { here, terminatingFallback: options.terminatingFallback });
   const endpoints = {
@@ -99,12 +173,13 @@ function buildPort({ service, port, clusterIp, slices }: PortInput, context: Bui
     masqueradeAll: options.masqueradeAll,
     canDetectPods: context.canDetectPods,
   });
-  const sources = allowedSources({
+  const allowed = allowedSources({
     ipFamily: options.ipFamily,
     ranges: service.loadBalancerSourceRanges,
     vips: capturedLoadBalancerIps(service, options.ipFamily),
     nodeIp: context.nodeIp,
   });
+  yield unitsPerPort;
   return {
     key: servicePortKey(service.key, port.name, port.protocol),
     service: service.key,
@@ -114,7 +189,7 @@ function buildPort({ service, port, clusterIp, slices }: PortInput, context: Bui
       address,
       port: number,
       decisions: decideFrontend(kind),
-      allowedSources: kind === 'loadBalancerIP' ? sources : 'any',
+      allowedSources: kind === 'loadBalancerIP' ? allowed : 'any',
     })),
     lostFrontends: nothingLost,
     endpoints,
@@ -134,13 +209,6 @@ function decisionsFor(input: PolicyInput): (kind: Frontend['kind']) => Frontend[
   });
   const external = all('nodePort');
   return (kind) => (kind === 'clusterIP' ? all(kind) : external);
-}
-
-/** A name and protocol identify a port; the API forbids repeats, a file may have them: the first wins. */
-function distinctPorts(ports: readonly ServicePortRecord[]): readonly ServicePortRecord[] {
-  return ports.filter(
-    (port, index) => ports.findIndex((other) => other.name === port.name && other.protocol === port.protocol) === index,
-  );
 }
 
 /** Distinct local ready addresses in slices that have any usable port; `ready` alone is asked (KEP-1669). */

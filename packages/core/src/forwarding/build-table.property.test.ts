@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { nodeName } from '../records/keys.ts';
+import { nodeName, type ServiceKey } from '../records/keys.ts';
 import { ClusterState } from '../state/cluster-state.ts';
 import { dirtyServices } from '../state/dirty.ts';
 import {
@@ -16,10 +16,12 @@ import {
   tableOf,
   tableOptions,
 } from '../testing/index.ts';
-import { buildTable } from './build-table.ts';
+import { buildContext, type PreparedService, prepareService } from './build-service.ts';
+import { buildTable, buildTableFrom } from './build-table.ts';
 import { diffTables, isEmptyDelta } from './diff-tables.ts';
 import { isEqual } from '../equal.ts';
 import type { ForwardingTable } from './forwarding-table.ts';
+import { finish } from './steps.ts';
 
 // Small pools, so that Services meet at addresses, slices share endpoints and hints sometimes agree.
 const serviceNames = ['ns/a', 'ns/a-b', 'ns/b', 'other/a'];
@@ -100,12 +102,22 @@ function contents(table: ForwardingTable): unknown {
   return { ...table, generation: 0, services: [...table.services], healthChecks: [...table.healthChecks] };
 }
 
-function walk(sequence: Sequence, options: ReturnType<typeof tableOptions>): ForwardingTable | undefined {
+/** `isPrepared`: all Services are prepared from their last version, as large ones are. */
+function walk(
+  sequence: Sequence,
+  options: ReturnType<typeof tableOptions>,
+  isPrepared: boolean,
+): ForwardingTable | undefined {
   const state = new ClusterState({ nodeName: nodeName('n1') });
+  const prepared = new Map<ServiceKey, PreparedService>();
   let previous: ForwardingTable | undefined;
   for (const { batch, cluster } of sequence.steps) {
     const dirty = dirtyServices(state.apply(batch));
-    const next = buildTable(state, dirty, previous, options);
+    const context = buildContext(state, options);
+    for (const key of isPrepared ? new Set([...prepared.keys(), ...state.services.keys()]) : []) {
+      prepared.set(key, finish(prepareService(key, context, prepared.get(key))));
+    }
+    const next = buildTableFrom({ state, dirty, previous, options, prepared });
     expect(contents(next)).toEqual(contents(tableOf(cluster, options)));
     expectIdentityKept(previous, next);
     previous = next;
@@ -133,7 +145,7 @@ describe('whatever way a cluster changes,', () => {
   test('each table equals one built from nothing and shares what did not change', () => {
     fc.assert(
       fc.property(fc.array(anyCluster, { minLength: 1, maxLength: 4 }), anyOptions, (states, options) => {
-        for (const sequence of expandStates(states)) walk(sequence, options);
+        for (const sequence of expandStates(states)) for (const way of [false, true]) walk(sequence, options, way);
       }),
       { numRuns: 60 },
     );

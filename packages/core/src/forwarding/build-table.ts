@@ -2,7 +2,7 @@ import { isEqual } from '../equal.ts';
 import { type Cidr, cidrFamilyOf, cidrsOverlap, everythingOf, loopbackOf } from '../ip/cidr.ts';
 import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
 import type { SortedMap } from '../sorted-map.ts';
-import { type BuildContext, buildContext, buildService } from './build-service.ts';
+import { type BuildContext, buildContext, buildService, type BuiltService } from './build-service.ts';
 import type { ClusterStateView, TableOptions } from './build-table-types.ts';
 import { haveEqualSettings, sorted, sortedHealthChecks } from './diff-tables.ts';
 import { isSameForwarding } from './is-same-forwarding.ts';
@@ -14,6 +14,8 @@ import { FrontendClaims } from './frontend-claims.ts';
  * whoever then builds on the older table again pays for new ones. Never visible in a result.
  */
 const claimsOf = new WeakMap<ForwardingTable['services'], FrontendClaims>();
+
+const noPrepared: TableBuild['prepared'] = new Map();
 
 /**
  * The forwarding table of one family for the present state.
@@ -30,10 +32,26 @@ export function buildTable(
   previous: ForwardingTable | undefined,
   options: TableOptions,
 ): ForwardingTable {
-  const context = buildContext(state, withOwnFamily(options));
+  return buildTableFrom({ state, dirty, previous, options, prepared: noPrepared });
+}
+
+/** Inputs of a build; see `buildTable`. */
+export interface TableBuild {
+  readonly state: ClusterStateView;
+  readonly dirty: 'all' | ReadonlySet<ServiceKey>;
+  readonly previous: ForwardingTable | undefined;
+  readonly options: TableOptions;
+  /** Services that are not built if they are dirty: taken as `prepareService` built them, as of the moment at which that began. */
+  readonly prepared: ReadonlyMap<ServiceKey, BuiltService>;
+}
+
+/** Like `buildTable`, with Services that are built already. */
+export function buildTableFrom({ state, dirty, previous, options, prepared }: TableBuild): ForwardingTable {
+  const context = buildContext(state, options);
+  const build = (key: ServiceKey): BuiltService => prepared.get(key) ?? buildService(key, context);
   const before = sorted(previous?.services);
   const isFull = dirty === 'all' || previous === undefined;
-  const services = isFull ? rebuildAll(before, context) : rebuildSome(before, dirty, context);
+  const services = isFull ? rebuildAll(before, context, build) : rebuildSome(before, dirty, build);
   const cidrs = nodePortCidrs(options);
   const next: ForwardingTable = {
     ipFamily: options.ipFamily,
@@ -58,12 +76,18 @@ interface RebuiltServices {
   readonly healthChecks: readonly HealthCheck[];
 }
 
-function rebuildAll(before: SortedMap<ServicePortKey, ServiceForwarding>, context: BuildContext): RebuiltServices {
+type Build = (key: ServiceKey) => BuiltService;
+
+function rebuildAll(
+  before: SortedMap<ServicePortKey, ServiceForwarding>,
+  context: BuildContext,
+  build: Build,
+): RebuiltServices {
   const claims = new FrontendClaims();
   const built: ServiceForwarding[] = [];
   const healthChecks: HealthCheck[] = [];
   for (const key of context.state.services.keys()) {
-    const service = buildService(key, context);
+    const service = build(key);
     if (service.healthCheck !== undefined) healthChecks.push(service.healthCheck);
     for (const port of service.ports) {
       claims.add(port);
@@ -82,42 +106,40 @@ function rebuildAll(before: SortedMap<ServicePortKey, ServiceForwarding>, contex
 function rebuildSome(
   before: SortedMap<ServicePortKey, ServiceForwarding>,
   dirty: ReadonlySet<ServiceKey>,
-  context: BuildContext,
+  build: Build,
 ): RebuiltServices {
   const claims = takeClaims(before);
-  const old: ServiceForwarding[] = [];
+  const old = new Map<ServicePortKey, ServiceForwarding>();
   const built = new Map<ServicePortKey, ServiceForwarding>();
-  const healthChecks: HealthCheck[] = [];
+  const services = [...dirty].map((key) => ({ key, ...build(key) }));
   const affected = new Set<ServiceKey>();
   const note = (keys: readonly ServiceKey[]): void => keys.forEach((key) => affected.add(key));
-  for (const key of dirty) {
+  for (const { key, ports } of services) {
+    for (const port of ports) built.set(port.key, port);
     for (const port of portsOf(before, key)) {
-      old.push(port);
+      if (built.get(port.key) === port) {
+        built.delete(port.key); // its claims stay
+        continue;
+      }
+      old.set(port.key, port);
       note(claims.remove(port));
     }
   }
-  for (const key of dirty) {
-    const service = buildService(key, context);
-    if (service.healthCheck !== undefined) healthChecks.push(service.healthCheck);
-    for (const port of service.ports) {
-      note(claims.add(port));
-      built.set(port.key, port);
-    }
-  }
+  for (const port of built.values()) note(claims.add(port));
   for (const key of affected) {
-    if (dirty.has(key)) continue;
     for (const port of portsOf(before, key)) {
-      old.push(port);
+      if (old.has(port.key) || built.has(port.key)) continue;
+      old.set(port.key, port);
       built.set(port.key, port);
     }
   }
   const table = replaced(
     before,
-    old,
+    old.values(),
     [...built.values()].map((port) => claims.settle(port)),
   );
   claimsOf.set(table, claims);
-  return { table, healthChecks };
+  return { table, healthChecks: services.flatMap(({ healthCheck }) => healthCheck ?? []) };
 }
 
 /** The claims of `before`, no longer available to others: the caller is about to change them. */
@@ -172,13 +194,6 @@ function nextHealthChecks(
     rebuilt.filter((check) => !isEqual(before.get(check.service), check)),
     gone,
   );
-}
-
-/** A pod detector for the other family detects nothing in this one. */
-function withOwnFamily(options: TableOptions): TableOptions {
-  const { podDetector: detector, ipFamily } = options;
-  const isOther = detector.kind === 'cidr' && cidrFamilyOf(detector.cidr) !== ipFamily;
-  return isOther ? { ...options, podDetector: { kind: 'none' } } : options;
 }
 
 /** A list that names no CIDR of this family leaves all addresses of the family open; no list, none. */

@@ -3,6 +3,7 @@ import type { Endpoint, ServiceForwarding } from './forwarding-table.ts';
 
 /** Whether two versions of one Service port are equal, so that the older object can stay (A11). */
 export function isSameForwarding(a: ServiceForwarding, b: ServiceForwarding): boolean {
+  if (a === b) return true;
   return (
     a.key === b.key &&
     a.service === b.service &&
@@ -25,7 +26,7 @@ function isSameSet(a: ServiceForwarding, b: ServiceForwarding, policy: 'Cluster'
 }
 
 function areEndpointsEqual(a: readonly Endpoint[], b: readonly Endpoint[]): boolean {
-  return a.length === b.length && a.every((endpoint, index) => isSameEndpoint(endpoint, b[index]));
+  return a === b || (a.length === b.length && a.every((endpoint, index) => isSameEndpoint(endpoint, b[index])));
 }
 
 function isSameEndpoint(a: Endpoint, b: Endpoint | undefined): boolean {

@@ -4,6 +4,46 @@ import type { EndpointRecord, EndpointSliceRecord } from '../records/endpoint-sl
 import type { NodeName } from '../records/keys.ts';
 import type { ServicePortRecord } from '../records/service.ts';
 import type { Endpoint } from './forwarding-table.ts';
+import { finish, sortInSteps, type Steps } from './steps.ts';
+
+/** A port of a slice: its endpoints serve a Service port at this number. */
+export interface EndpointSource {
+  readonly slice: EndpointSliceRecord;
+  readonly port: Port;
+}
+
+/** Slice ports by the name and protocol that they share with a Service port, in the order of the slices. */
+export class EndpointSources {
+  readonly #sources = new Map<string, EndpointSource[]>();
+
+  /** Costs time in proportion to the ports of the slices. */
+  constructor(slices: readonly EndpointSliceRecord[]) {
+    for (const slice of slices) {
+      for (const port of slice.ports) {
+        const key = portKey(port);
+        const source = { slice, port: port.port };
+        const sources = this.#sources.get(key);
+        if (sources === undefined) this.#sources.set(key, [source]);
+        else sources.push(source);
+      }
+    }
+  }
+
+  /** Where the endpoints of a Service port come from; empty if no slice names the port. */
+  of(servicePort: PortIdentity): readonly EndpointSource[] {
+    return this.#sources.get(portKey(servicePort)) ?? noSources;
+  }
+}
+
+const noSources: readonly EndpointSource[] = [];
+
+/** Name and protocol, which a Service port shares with its slice ports. */
+type PortIdentity = Pick<ServicePortRecord, 'name' | 'protocol'>;
+
+/** Text that identifies a port within its Service. */
+export function portKey({ name, protocol }: PortIdentity): string {
+  return `${name}/${protocol}`;
+}
 
 /**
  * Every endpoint the slices name for one Service port, sorted by address then port, each pair once.
@@ -13,19 +53,22 @@ import type { Endpoint } from './forwarding-table.ts';
  */
 export function mergeEndpoints(
   slices: readonly EndpointSliceRecord[],
-  servicePort: ServicePortRecord,
+  servicePort: PortIdentity,
   here: NodeName,
 ): readonly Endpoint[] {
+  return finish(mergeSources(new EndpointSources(slices).of(servicePort), here));
+}
+
+/** The same from the sources of one Service port, in steps. */
+export function* mergeSources(sources: readonly EndpointSource[], here: NodeName): Steps<readonly Endpoint[]> {
   const endpoints: Endpoint[] = [];
-  for (const slice of slices) {
-    for (const port of slice.ports) {
-      if (port.name !== servicePort.name || port.protocol !== servicePort.protocol) continue;
-      for (const record of slice.endpoints) {
-        if (isUsableAddress(record, slice)) endpoints.push(endpointOf(record, port.port, here));
-      }
+  for (const { slice, port } of sources) {
+    for (const record of slice.endpoints) {
+      if (isUsableAddress(record, slice)) endpoints.push(endpointOf(record, port, here));
     }
+    yield slice.endpoints.length;
   }
-  return withoutDuplicates(endpoints.sort(compareEndpoints));
+  return withoutDuplicates(yield* sortInSteps(endpoints, compareEndpoints));
 }
 
 /** Whether an endpoint's address is of its slice's family; the API promises it, a file may not keep it. */

@@ -2,7 +2,7 @@ import { canLeaveStaleFlows } from '../conntrack/stale-flows.ts';
 import { isEqual } from '../equal.ts';
 import { HostError, InvariantError } from '../errors.ts';
 import type { EventRecorder } from '../events.ts';
-import { buildTable } from '../forwarding/build-table.ts';
+import { buildTableFrom } from '../forwarding/build-table.ts';
 import type { ClusterStateView, TableOptions } from '../forwarding/build-table-types.ts';
 import { diffTables, isEmptyDelta } from '../forwarding/diff-tables.ts';
 import type { ForwardingTable, HealthCheck, TableDelta } from '../forwarding/forwarding-table.ts';
@@ -26,6 +26,7 @@ import { DriftWatch } from './drift-watch.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { FlowCleaning, type FlowCriteria } from './flow-cleaning.ts';
 import { LaneMetrics } from './lane-metrics.ts';
+import { LargeServices } from './large-services.ts';
 import { MissingFeatureLog } from './missing-features.ts';
 import { ReconcileEvents } from './reconcile-events.ts';
 import { announcedChecks, withFailed } from './partial-apply.ts';
@@ -100,6 +101,7 @@ export class FamilyLane {
   readonly #measured: LaneMetrics;
   readonly #latency: ProgrammingLatency;
   readonly #heartbeat: Heartbeat;
+  readonly #large: LargeServices;
   #dirty: Dirty = everythingDirty;
   #nextRead: Reading = 'all';
   /** The newest table, applied or not: the base of the next build. */
@@ -137,6 +139,13 @@ export class FamilyLane {
       requestFullResync: () => this.requestFullResync(),
     });
     this.#heartbeat = new Heartbeat({ backend: family.backend, status: () => this.status(), clock, logger, metrics });
+    this.#large = new LargeServices({
+      ipFamily,
+      state: context.state,
+      tableOptions: family.tableOptions,
+      clock,
+      onReady: () => this.#runner.poke(),
+    });
     this.#runner = new BoundedRunner({
       clock,
       get minGap() {
@@ -161,10 +170,11 @@ export class FamilyLane {
 
   /** Notes what must be rebuilt. `triggers` are the API's, for the latency metric. */
   mark(dirty: Dirty, triggers: readonly ChangeTrigger[]): void {
-    if (isNothingDirty(dirty)) return;
-    this.#dirty = mergeDirty(this.#dirty, dirty);
-    if (!this.#isRunning) return; // the first run builds everything anyway, and nothing is late yet
-    this.#latency.accept(triggers);
+    if (isNothingDirty(dirty) || !this.#isRunning) return; // the first run builds everything, and nothing is late yet
+    const now = this.#large.divert({ dirty, triggers });
+    if (isNothingDirty(now.dirty)) return this.#set('kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds');
+    this.#dirty = mergeDirty(this.#dirty, now.dirty);
+    this.#latency.accept(now.triggers);
     this.#notePending();
     this.#runner.poke();
   }
@@ -186,7 +196,7 @@ export class FamilyLane {
     this.#isRunning = true;
     this.#notePending();
     this.#runner.poke();
-    await this.#runner.run(signal);
+    await Promise.all([this.#runner.run(signal), this.#large.run(signal)]);
   }
 
   /** Removes stale flows after applies, beside `run`, until aborted. */
@@ -210,7 +220,7 @@ export class FamilyLane {
   }
 
   status(): FamilyStatus {
-    const since = this.#inFlightSince ?? this.#pendingSince;
+    const since = earliest(this.#inFlightSince ?? this.#pendingSince, this.#large.oldest);
     return {
       ipFamily: this.ipFamily,
       lastApplied: this.#lastApplied,
@@ -227,14 +237,8 @@ export class FamilyLane {
   }
 
   async #runOnce(reason: RunReason, signal: AbortSignal): Promise<RunOutcome> {
-    const { state, changes } = this.#context;
-    this.#seen = changes.seen;
-    this.#latency.beginRun();
-    this.#inFlightSince = this.#pendingSince;
-    this.#pendingSince = undefined; // what is marked from here on waits for the next run
-    const table = buildTable(state, dirtyServices(this.#dirty), this.#built, this.#family.tableOptions());
-    this.#dirty = nothingDirty;
-    this.#built = table;
+    this.#begin();
+    const table = this.#build();
     if (reason === 'resync') this.#nextRead = 'all';
     const delta = withFailed(diffTables(this.#applied, table), table, this.#log.failedServices);
     const mayLeaveFlows = this.#mayLeaveFlows(table, delta);
@@ -259,6 +263,33 @@ export class FamilyLane {
     // A full apply that wrote healed something: flows that began meanwhile were not translated.
     if (mayLeaveFlows || (read !== 'none' && outcome.writes > 0)) this.#cleaning?.request();
     return { status: outcome.status === 'partial' ? 'retry' : 'done' };
+  }
+
+  /** Assigns all changes noted so far to the run that begins. */
+  #begin(): void {
+    const large = this.#large.take(!isNothingDirty(this.#dirty));
+    for (const { since, triggers } of large.changes) {
+      this.#latency.accept(triggers, since);
+      this.#pendingSince = earliest(this.#pendingSince, since);
+    }
+    this.#dirty = mergeDirty(this.#dirty, large.dirty);
+    if (this.#large.oldest === undefined) this.#seen = this.#context.changes.seen;
+    this.#latency.beginRun();
+    this.#inFlightSince = this.#pendingSince;
+    this.#pendingSince = undefined;
+  }
+
+  #build(): ForwardingTable {
+    const table = buildTableFrom({
+      state: this.#context.state,
+      dirty: dirtyServices(this.#dirty),
+      previous: this.#built,
+      options: this.#family.tableOptions(),
+      prepared: this.#large.builds,
+    });
+    this.#dirty = nothingDirty;
+    this.#built = table;
+    return table;
   }
 
   async #apply({ reason, read, table, delta }: LaneRun, signal: AbortSignal): Promise<ApplyOutcome> {
@@ -357,4 +388,8 @@ export class FamilyLane {
 function scopeOf(read: Reading, delta: TableDelta): ApplyRequest['scope'] {
   if (read === 'none') return { kind: 'delta', delta };
   return read === 'drifted' ? { kind: 'full', after: 'drift' } : { kind: 'full' };
+}
+
+function earliest(a: Millis | undefined, b: Millis | undefined): Millis | undefined {
+  return a !== undefined && b !== undefined && b < a ? b : (a ?? b);
 }

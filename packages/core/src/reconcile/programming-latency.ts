@@ -56,10 +56,9 @@ export class ProgrammingLatency {
     this.#options = options;
   }
 
-  /** Changes were accepted: the next run contains them. */
-  accept(triggers: readonly ChangeTrigger[]): void {
+  /** Changes were accepted at some monotonic time: the next run contains them. */
+  accept(triggers: readonly ChangeTrigger[], accepted: Millis = this.#options.clock.monotonic()): void {
     if (triggers.length === 0) return;
-    const accepted = this.#options.clock.monotonic();
     const room = maxWaiting - this.#waiting.length;
     for (const trigger of triggers.slice(0, Math.max(0, room))) this.#waiting.push({ ...trigger, accepted });
   }

@@ -18,3 +18,4 @@ export * from './situations.ts';
 export * from './traced-verdict.ts';
 export * from './healing-run.ts';
 export * from './driven-backend.ts';
+export * from './large-service.ts';
