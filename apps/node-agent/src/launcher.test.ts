@@ -53,6 +53,16 @@ describe('the launcher', () => {
     expect(text).toMatch(/^switchyard-agent: not built \(.*main\.mjs is missing\): run \.\/dev build$/);
   });
 
+  test.each([20, 24, 63])('refuses %s file descriptors in one line, before Node fails for want of them', (files) => {
+    const result = spawnSync('/bin/sh', ['-c', `ulimit -n ${files} && exec "$0" --version`, launcher], {
+      encoding: 'utf8',
+    });
+    expect(result).toMatchObject({ status: 1, stdout: '' });
+    expect(result.stderr).toBe(
+      `switchyard-agent: the limit of open files is ${files}, at least 64 are needed: raise it (ulimit -n 1024, or LimitNOFILE=1024 of a systemd unit)\n`,
+    );
+  });
+
   test("becomes the checkout's own Node with the bundle and the flags, through a chain of symlinks", () => {
     const checkout = new FakeCheckout();
     checkout.addBundle();

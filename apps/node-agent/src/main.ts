@@ -1,8 +1,8 @@
 import { cpus } from 'node:os';
 import {
+  createHttpListener,
   type EventRecorder,
   HostError,
-  httpListener,
   type IpFamily,
   messageOf,
   noopEvents,
@@ -55,6 +55,7 @@ import type { EndpointViews } from './http/metrics-routes.ts';
 import { createMetricsPage, type MetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
 import { isTcpLiberal } from './host/conntrack-settings.ts';
+import { httpLimitsFor, readDescriptorLimit } from './host/descriptors.ts';
 import { dumpModes } from './host/dump-text.ts';
 import { mountBpffsForLater, mountNodeBpffs } from './host/node-bpffs.ts';
 import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
@@ -226,7 +227,7 @@ function hostOf(
     logger,
     metrics,
     metricsPage,
-    listener: httpListener,
+    listener: createHttpListener(httpLimitsFor(readDescriptorLimit(kernelFiles()))),
     interfaceAddresses: () => nodeAddresses(),
     listenAddresses: () => listenAddresses(),
     packetCounts: async () => (await native()).createPacketCounters().read(),
@@ -325,6 +326,7 @@ await runApp({
   name: 'switchyard-agent',
   exitGrace: seconds(5),
   main: async (signal) => {
+    readDescriptorLimit(kernelFiles()); // before anything fails for want of them
     loaded = await loadConfig(args);
     await main(loaded, signal);
   },

@@ -2,9 +2,11 @@
 // give it (a test compares them), and the bundle of the name it is called by. exec keeps the pid, so that an agent that is
 // process 1 of its container receives the kubelet's SIGTERM. NODE_OPTIONS does not admit these flags.
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +14,8 @@
 namespace {
 constexpr const char* kNode = "/usr/local/bin/node";
 constexpr int kMostFlags = 4;
+// With fewer than about 24 Node itself ends with a stack trace; an idle agent has 35 open.
+constexpr rlim_t kFewestDescriptors = 64;
 
 struct Program {
   const char* name;
@@ -38,6 +42,17 @@ const Program* FindProgram(const char* called) {
   }
   return nullptr;
 }
+
+// Of the hard limit, to which Node raises the soft one.
+bool HasDescriptors(const char* program) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= kFewestDescriptors) return true;
+  fprintf(stderr,
+          "%s: the limit of open files is %ju, at least %ju are needed: raise it (ulimit -n 1024, or "
+          "LimitNOFILE=1024 of a systemd unit)\n",
+          program, static_cast<uintmax_t>(limit.rlim_max), static_cast<uintmax_t>(kFewestDescriptors));
+  return false;
+}
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -47,6 +62,7 @@ int main(int argc, char** argv) {
     fprintf(stderr, "%s: no program of Switchyard has this name\n", called);
     return 1;
   }
+  if (!HasDescriptors(program->name)) return 1;
   const char** command = static_cast<const char**>(calloc(argc + kMostFlags + 3, sizeof(char*)));
   if (command == nullptr || setenv("MALLOC_ARENA_MAX", "1", 1) != 0) {
     fprintf(stderr, "%s: no memory\n", program->name);

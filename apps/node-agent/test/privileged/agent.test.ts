@@ -18,6 +18,7 @@ import { readLog, until } from './agent-log.ts';
 import { rulesetOf } from './ruleset.ts';
 
 const program = fileURLToPath(new URL('../../bin/switchyard-agent', import.meta.url));
+const bundle = fileURLToPath(new URL('../../dist-bundle', import.meta.url));
 const { signal } = new AbortController();
 
 let cluster: LabCluster;
@@ -201,6 +202,18 @@ describe('what it refuses, with one line and exit code 1', () => {
       [...careful, '--kubeconfig=/no/such/file'],
       /^cannot read the kubeconfig \/no\/such\/file/,
     ],
+    [
+      'few file descriptors',
+      'sh',
+      ['-c', 'ulimit -n 20 && exec "$0"', program],
+      /^the limit of open files is 20, at least 64/,
+    ],
+    [
+      'few file descriptors, without its launcher',
+      'sh',
+      ['-c', 'ulimit -n 32 && exec "$0" "$1"', process.execPath, `${bundle}/main.mjs`],
+      /^the limit of open files is 32, at least 64 are needed: raise it/,
+    ],
     ['no cluster', program, careful, /^not running in a pod/],
     ['missing privileges', 'setpriv', [...anonymous, '--switchyard-dump'], /run as root or with CAP_NET_ADMIN$/],
   ])('%s', async (...row) => {
@@ -216,7 +229,7 @@ describe('what it refuses, with one line and exit code 1', () => {
 
 test('without the native addon it refuses netlink, says what to do, and runs over the nft program', async () => {
   const lame = `${cluster.lab.folder}/without-addon`;
-  await cp(fileURLToPath(new URL('../../dist-bundle', import.meta.url)), lame, { recursive: true });
+  await cp(bundle, lame, { recursive: true });
   await rm(`${lame}/switchyard_native.node`);
   const dump = (...args: readonly string[]) =>
     node.run(process.execPath, [`${lame}/main.mjs`, '--switchyard-dump', ...args]);

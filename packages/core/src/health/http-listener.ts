@@ -49,7 +49,7 @@ export interface HttpLimits {
 }
 
 /** More than probes, load balancers and scrapers need; a thousand idle connections cost less than 10 MB. */
-const usualLimits: HttpLimits = {
+export const usualHttpLimits: HttpLimits = {
   connections: 1000,
   connectionsOfNode: 100,
   requestTime: seconds(5),
@@ -60,7 +60,7 @@ const usualLimits: HttpLimits = {
 const maxHeldBytes = 8 * 1024 * 1024;
 
 /** A listener on this machine's network. Its sockets share the event loop fairly. */
-export function createHttpListener(limits: HttpLimits = usualLimits, clock: Clock = systemClock): HttpListener {
+export function createHttpListener(limits: HttpLimits = usualHttpLimits, clock: Clock = systemClock): HttpListener {
   const shared = { limits, clock, turns: new FairTurns(), held: new HeldInput(maxHeldBytes) };
   return { listen: (target, handler) => listen(target, { handler, ...shared }) };
 }

@@ -1,0 +1,34 @@
+import { HostError, type HttpLimits, usualHttpLimits } from '@switchyard/core';
+import type { KernelFiles } from '@switchyard/host';
+
+/** File descriptors without which no agent runs: about 35 when idle, the others for commands and the API server. The launchers know it, too. */
+export const fewestDescriptors = 64;
+
+/**
+ * The most file descriptors that this process may open; Node has raised the soft limit to the hard one. Throws `HostError` for
+ * fewer than `fewestDescriptors`.
+ */
+export function readDescriptorLimit(files: Pick<KernelFiles, 'read'>): number {
+  const text = /^Max open files\s+(\w+)/m.exec(files.read('/proc/self/limits') ?? '')?.[1];
+  const limit = Number(text === undefined || text === 'unlimited' ? Infinity : text);
+  if (limit >= fewestDescriptors) return limit;
+  const advice = 'raise it (ulimit -n 1024, or LimitNOFILE=1024 of a systemd unit)';
+  throw new HostError(
+    'host.descriptors',
+    `the limit of open files is ${limit}, at least ${fewestDescriptors} are needed: ${advice}`,
+  );
+}
+
+/**
+ * Limits of clients that leave descriptors for everything else: a quarter of the spare ones for each socket, for there are
+ * two servers and those of healthCheckNodePorts.
+ */
+export function httpLimitsFor(descriptors: number): HttpLimits {
+  const spare = descriptors - fewestDescriptors;
+  const share = (part: number, most: number): number => Math.min(most, Math.max(8, Math.floor(spare * part)));
+  return {
+    ...usualHttpLimits,
+    connections: share(1 / 5, usualHttpLimits.connections),
+    connectionsOfNode: share(1 / 20, usualHttpLimits.connectionsOfNode),
+  };
+}
