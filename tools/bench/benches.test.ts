@@ -19,6 +19,7 @@ test('a bench is named after its package, further ones carry the rest of their t
     'iptables',
     'ebpf',
     'profiles',
+    'health-attack',
     'core',
     'backend-nftables',
     'backend-nftables-drift',
@@ -45,6 +46,7 @@ test('the suites of this checkout name benches that there are', () => {
   assert.equal(selectBenches(['iptables'], all).length, 2);
   assert.equal(selectBenches(['ebpf'], all).length, 4);
   assert.equal(selectBenches(['profiles'], all).length, 1);
+  assert.equal(selectBenches(['health-attack'], all).length, 1);
 });
 
 test('what begins with a dash is for the benches', () => {

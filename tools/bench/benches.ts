@@ -14,6 +14,7 @@ const suites: Readonly<Record<string, readonly string[]>> = {
   iptables: ['rollout-iptables', 'backend-iptables'],
   ebpf: ['backend-ebpf', 'backend-ebpf-drift', 'backend-ebpf-idle', 'native-bpf'],
   profiles: ['rollout-profiles'],
+  'health-attack': ['node-agent-health-attack'],
 };
 
 /** Every nx target `bench` or `bench-...` of the packages. */

@@ -39,7 +39,7 @@ test.each([
   },
 );
 
-test('every launcher asks for as many descriptors', () => {
+test('every launcher has the same limit', () => {
   const read = (path: string): string => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8');
   const inShell = (path: string): string | undefined => /-ge (\d+) \]/.exec(read(path))?.[1];
   expect(inShell('apps/node-agent/bin/switchyard-agent')).toBe(String(fewestDescriptors));
