@@ -68,6 +68,8 @@ __noinline int wire_pick(const struct sy_packet *packet, struct sy_request *requ
   request->client_kind = SY_AFFINITY_ADDRESS;
   request->random = bpf_get_prandom_u32();
   request->class = sy_class_of(&packet->source);
+  /* Rules carry these for pods, because sockets leave them alone: then the CNI's masquerade applies. */
+  if (request->class == SY_CLASS_POD && (sy_frontend_actions(frontend->value) & SY_FRONTEND_SOURCE_RANGES)) return SY_PASS;
   return sy_pick(request, frontend, choice);
 }
 

@@ -71,6 +71,29 @@ class Driven {
 }
 
 describe('what is written where', () => {
+  test('where a device can have no program, rules carry all of the table beside programs, from the next full apply on', async () => {
+    const { machine, nft } = await Driven.open('tc');
+    let [hasBridge, removals] = [false, 0];
+    const wire = {
+      needsRules: async () => hasBridge,
+      remove: async () => {
+        removals++;
+        return [];
+      },
+    };
+    const opening = { machine, runner: nft, northSouth: 'tc', addresses: [], wire } as const;
+    const backend = await openMemoryBackend(opening, 'IPv4', signal);
+    const elements = (): readonly string[] => nft.elements('switchyard-ebpf', 'frontends4');
+    const apply = () => backend.apply({ table: situation(cart), scope: { kind: 'full', after: 'drift' } }, signal);
+    await apply();
+    expect(elements()).toEqual([]);
+    hasBridge = true;
+    expect(await apply()).toMatchObject({ status: 'applied' });
+    expect(elements().map((text) => text.split(' : ')[0])).toEqual(['10.96.0.10 . tcp . 80', `${vip} . tcp . 80`]);
+    expect([machine.isAttached('IPv4'), removals]).toEqual([true, 0]);
+    expect(await apply()).toMatchObject({ status: 'applied', writes: 0 });
+  });
+
   test.each<['tc' | 'nftables', Specs, readonly string[]]>([
     ['nftables', cart, ['10.96.0.10 . tcp . 80', `${vip} . tcp . 80`]],
     ['tc', cart, []],

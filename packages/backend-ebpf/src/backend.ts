@@ -10,6 +10,7 @@ import {
   type IpFamily,
   type MapFill,
   type Millis,
+  type PodDetector,
   type ServiceCounters,
   type ServicePortKey,
   sorted,
@@ -29,6 +30,8 @@ import { RulesPart, type RulesShare } from './remainder/rules-part.ts';
 export interface WireState extends AsyncDisposable {
   /** Whether programs do: found out when it is first asked. Rejects with `HostError` where it cannot be found out; then it is asked anew. */
   isUsed(signal: AbortSignal): Promise<boolean>;
+  /** Whether rules must carry all of the table beside programs, for devices that no program can serve. Rejects with `HostError`. */
+  needsRules(podDetector: PodDetector): Promise<boolean>;
   /** Takes away what programs of the wire of any version left; in words. */
   remove(signal: AbortSignal): Promise<readonly string[]>;
 }
@@ -174,8 +177,9 @@ export class EbpfBackend implements DataplaneBackend {
     signal: AbortSignal,
   ): Promise<ApplyOutcome> {
     const { programs, kernel, wire } = this.#parts;
-    const share = (await wire.isUsed(signal)) ? 'remainder' : 'all';
-    if (share === 'remainder') this.#isWireGone = false; // also if this ends halfway
+    const isWireUsed = await wire.isUsed(signal);
+    const share = isWireUsed && !(await wire.needsRules(table.podDetector)) ? 'remainder' : 'all';
+    if (isWireUsed) this.#isWireGone = false; // also if this ends halfway
     const plan = known && this.#rules.knows(share) ? this.#rules.plan(table, diffTables(known, table)) : undefined;
     const early = await (plan ? this.#rules.before(plan, signal) : this.#addRules(table, share, signal));
     if (early?.status === 'failed') return early;
@@ -189,7 +193,7 @@ export class EbpfBackend implements DataplaneBackend {
     const outcome = mergeOutcomes(written, [early, late]);
     if (outcome.status === 'failed') return outcome;
     // Only now programs of the wire may go: rules forward what comes from outside, all of it.
-    const removed = share === 'all' ? await this.#removeWire(signal) : 0;
+    const removed = isWireUsed ? 0 : await this.#removeWire(signal);
     const writes = outcome.writes + removed + (await kernel.removeOtherVersions(signal));
     return { ...outcome, writes };
   }

@@ -50,7 +50,7 @@ export async function openEbpfBackend(
 
 /** What an operator must know where no rules carry what pods send. */
 const unservedPods =
-  'pods whose sockets are not in the cgroup (virtual machines, gVisor) reach no Service unless their devices are among --switchyard-ebpf-interfaces; or use --switchyard-ebpf-north-south=nftables';
+  'pods whose sockets are not in the cgroup (virtual machines, gVisor) reach Services by devices of their own, where pods are detected by address; behind a bridge of pods use --switchyard-ebpf-north-south=nftables';
 
 interface Surroundings {
   readonly ipFamily: IpFamily;

@@ -1,16 +1,19 @@
-import type { Clock } from '@switchyard/core';
+import type { Clock, PodDetector } from '@switchyard/core';
 import type { Wire } from './assemble-backend.ts';
 import type { MapSet } from './kernel/kernel.ts';
 import type { OpenMapSet } from './open-map-set.ts';
+import { bridgesForRules, type Network, readNetwork } from './wire/devices.ts';
 import { type RemovalPlace, removeWire } from './wire/remove-wire.ts';
 import { WirePath, type WirePathOptions } from './wire/wire-path.ts';
 
 /** Where the wire path is, and who decides whether it is used. */
-export interface WireHolderOptions extends Omit<WirePathOptions, 'maps'> {
+export interface WireHolderOptions extends Omit<WirePathOptions, 'maps' | 'podDetector'> {
   readonly maps: OpenMapSet;
   readonly clock: Clock;
   /** Rejects with `HostError` where it cannot be found out. */
   readonly isUsed: (signal: AbortSignal) => Promise<boolean>;
+  /** Default: asks the kernel. For tests. */
+  readonly read?: () => Network;
 }
 
 /** The wire path over the maps that are open: made when it is first needed, taken along when maps grow. */
@@ -18,6 +21,8 @@ export class WireHolder implements Wire {
   readonly #options: WireHolderOptions;
   #path: WirePath | undefined;
   #maps: MapSet | undefined;
+  #podDetector: PodDetector = { kind: 'none' };
+  #needsRules = false;
   /** Of following the path there is now. */
   #end = new AbortController();
   /** Who follows and waits for a path. */
@@ -31,19 +36,36 @@ export class WireHolder implements Wire {
     return this.#options.isUsed(signal);
   }
 
+  /** As `WireState.needsRules`. Stays true: containers come and go with the ports of their bridge, and rules need not. */
+  async needsRules(podDetector: PodDetector): Promise<boolean> {
+    const { ipFamily, netns, logger, read = () => readNetwork(ipFamily, netns) } = this.#options;
+    this.#podDetector = podDetector;
+    if (this.#needsRules) return true;
+    const bridges = this.#bridges(read());
+    if (bridges.length === 0) return false;
+    logger.info('rules serve packets that enter by bridges', { ipFamily, bridges });
+    this.#needsRules = true;
+    return true;
+  }
+
   /** As `WirePath.ensure`. */
   async ensure(signal: AbortSignal): Promise<number> {
     const maps = this.#options.maps.get();
-    const path = (this.#path ??= new WirePath({ ...this.#options, maps }));
+    const podDetector = (): PodDetector => this.#podDetector;
+    const path = (this.#path ??= new WirePath({ ...this.#options, podDetector, maps }));
     for (const wake of this.#waiting) wake();
     const moved = this.#maps === undefined || this.#maps === maps ? 0 : await path.useMaps(maps, signal);
     this.#maps = maps;
     return moved + (await path.ensure(signal));
   }
 
-  /** As `WirePath.findFaults`; none while it is not used. */
+  /** As `WirePath.findFaults`, and a bridge that came since rules were written; none while it is not used. */
   async findFaults(signal: AbortSignal): Promise<readonly string[]> {
-    return (await this.#path?.findFaults(signal)) ?? [];
+    const path = this.#path;
+    if (path === undefined) return [];
+    const faults = await path.findFaults(signal);
+    const bridges = this.#needsRules ? [] : this.#bridges(path.network);
+    return [...faults, ...bridges.map((name) => `rules do not serve the bridge ${name} yet, which is new`)];
   }
 
   /** New uplinks get the program, until aborted; idle while it is not used. */
@@ -66,6 +88,11 @@ export class WireHolder implements Wire {
     const path = this.#path;
     this.#forget();
     await path?.[Symbol.asyncDispose]();
+  }
+
+  #bridges(network: Network): readonly string[] {
+    const { interfaces: patterns } = this.#options;
+    return bridgesForRules(network, { patterns, podDetector: this.#podDetector }).map(({ name }) => name);
   }
 
   /** Resolves when there is a path, or when aborted. */

@@ -3,14 +3,16 @@ import {
   createProber,
   type LabCluster,
   type LabCommandResult,
+  type LabHost,
   type LabNode,
+  type ProbeResult,
   type Prober,
   proxyModeFlags,
   startCluster,
   waitForAgents,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readLog } from './agent-log.ts';
+import { readLog, until } from './agent-log.ts';
 import { addEchoService } from './echo-service.ts';
 import { askInside } from './http-client.ts';
 import { program, withRights } from './with-rights.ts';
@@ -96,3 +98,49 @@ test('CAP_NET_ADMIN and CAP_SYS_ADMIN are enough; metrics, explain and dump tell
   );
   expect(asked.stdout).toContain(clusterIp);
 });
+
+test('a bridge that comes while the agent runs, with or without netfilter for bridges, is served by rules', async () => {
+  const ip = async (host: LabHost, ...args: readonly string[]): Promise<void> => {
+    const { exitCode, stderr } = await host.run('ip', args);
+    expect(exitCode, `ip ${args.join(' ')}: ${stderr}`).toBe(0);
+  };
+  const outside = cluster.lab.client;
+  const running = cluster.startAgent(node, { proxyMode: 'ebpf', args: ['--switchyard-ebpf-north-south=tc'] });
+  await waitForAgents(cluster.lab, [running], signal);
+  const rules = async (): Promise<string> =>
+    (await node.run('nft', ['list', 'table', 'inet', 'switchyard-ebpf'])).stdout;
+  expect(await rules()).not.toContain(clusterIp);
+  await ip(node, 'link', 'add', 'br1', 'type', 'bridge', 'stp_state', '0', 'forward_delay', '0');
+  await ip(node, 'link', 'add', 'port1', 'type', 'veth', 'peer', 'name', 'behind', 'netns', outside.namespace);
+  await ip(node, 'link', 'set', 'port1', 'master', 'br1', 'up');
+  // As most CNIs with a bridge have it: not the address of a port.
+  await ip(node, 'link', 'set', 'br1', 'address', '02:00:00:00:77:01', 'up');
+  await ip(outside, 'link', 'set', 'behind', 'up');
+  for (const family of ipFamilies) {
+    const [gateway, source, length, ...more] =
+      family === 'IPv4' ? ['192.168.77.1', '192.168.77.2', 24] : ['fd77::1', 'fd77::2', 64, 'nodad'];
+    await ip(node, 'address', 'add', `${gateway}/${length}`, 'dev', 'br1', ...more.map(String));
+    await ip(outside, 'address', 'add', `${source}/${length}`, 'dev', 'behind', ...more.map(String));
+    const own = `${node.addresses[family]}/${family === 'IPv4' ? 32 : 128}`;
+    await ip(outside, 'route', 'add', own, 'via', String(gateway), 'src', String(source));
+  }
+  const answers = async (): Promise<readonly ProbeResult[]> =>
+    Promise.all(
+      ipFamilies.map((family) => {
+        const probe = { protocol: 'tcp', address: node.addresses[family] ?? '', port: nodePort, timeout: 900 } as const;
+        return client.probe(probe);
+      }),
+    );
+  await until(async () => (await answers()).every(({ status }) => status === 'answered'));
+  expect(await rules()).toContain(clusterIp);
+  for (const asks of ['0', '1']) {
+    for (const name of ['iptables', 'ip6tables']) {
+      const path = `/proc/sys/net/bridge/bridge-nf-call-${name}`;
+      expect(await node.run('sh', ['-c', `echo ${asks} > ${path}`])).toMatchObject({ exitCode: 0 });
+    }
+    expect(await answers(), asks).toMatchObject([{ by: 'echo' }, { by: 'echo' }]);
+  }
+  await ip(node, 'link', 'del', 'port1');
+  await ip(node, 'link', 'del', 'br1');
+  await running.stop();
+}, 60_000);

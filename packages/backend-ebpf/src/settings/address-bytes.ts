@@ -26,3 +26,9 @@ export function maskBytes(cidr: Cidr): Uint8Array {
     return (0xff << (8 - ones)) & 0xff;
   });
 }
+
+/** Whether an address, as maps have it, is in a CIDR. */
+export function isInCidr(address: Uint8Array, cidr: Cidr): boolean {
+  const first = firstAddressBytes(cidr);
+  return maskBytes(cidr).every((mask, index) => ((address[index] ?? 0) & mask) === first[index]);
+}

@@ -8,8 +8,8 @@ import { readEntries } from './read-entries.ts';
 const present = Uint8Array.of(1);
 
 /**
- * The CIDRs whose addresses are pods'. Where pods are told by interface there is none: their devices are no uplinks unless
- * an operator names them, and what comes in by those counts as from outside.
+ * The CIDRs whose addresses are pods'. Where pods are detected by interface there is none: their devices have no program unless
+ * an operator names them, and packets by those count as from outside.
  */
 export function podCidrsOf({ podDetector }: Pick<ForwardingTable, 'podDetector'>): readonly Cidr[] {
   return podDetector.kind === 'cidr' ? [podDetector.cidr] : [];

@@ -63,6 +63,7 @@ export async function openMemoryBackend(
 function memoryWire(isUsed: boolean): Wire {
   return {
     isUsed: async () => isUsed,
+    needsRules: async () => false,
     ensure: async () => 0,
     findFaults: async () => [],
     follow: async () => undefined,

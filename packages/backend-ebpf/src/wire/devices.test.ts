@@ -1,6 +1,14 @@
+import { parseCidr, type PodDetector } from '@switchyard/core';
 import type { Device, DeviceAddress } from '@switchyard/native';
 import { describe, expect, test } from 'vitest';
-import { anyDevice, chooseUplinks, masqueradeAddresses, type Network } from './devices.ts';
+import {
+  anyDevice,
+  bridgesForRules,
+  chooseUplinks,
+  masqueradeAddresses,
+  type Network,
+  type UplinkRule,
+} from './devices.ts';
 
 const device = (index: number, name: string, kind = '', more: Partial<Device> = {}): Device => ({
   index,
@@ -28,7 +36,7 @@ function address(on: number, cidr: string, more: Partial<DeviceAddress> = {}): D
   };
 }
 
-const isPod = (bytes: Uint8Array): boolean => bytes[12] === 10 && bytes[13] === 244;
+const podDetector = { kind: 'cidr', cidr: parseCidr('10.244.0.0/16') } as const;
 
 const machine: Network = {
   devices: [
@@ -57,35 +65,86 @@ const machine: Network = {
   defaultDevice: 2,
 };
 
+/** Its port is what enters by `br1`. */
+const withBridge: Partial<Network> = {
+  devices: [...machine.devices, device(11, 'br1', 'bridge'), device(12, 'eth3', '', { master: 11 })],
+};
+
 describe('uplinks are', () => {
+  const others = ['eth0', 'eth1.100', 'flannel.1', 'veth1a2b', 'cali1a2b', 'weave', 'eth2'];
   test.each<
     readonly [sentence: string, change: Partial<Network>, patterns: readonly string[], names: readonly string[]]
   >([
-    ['what has an address with a subnet, bridges and pods aside', {}, [], ['eth0', 'eth1.100']],
-    ['a bridge that leads to the world', { defaultDevice: 5 }, [], ['eth0', 'eth1.100', 'docker0']],
+    ['all devices with or without an address, but for bridges', {}, [], others],
+    ['found without a default route and without addresses', { defaultDevice: undefined, addresses: [] }, [], others],
+    ['not ports of bridges', withBridge, [], others],
+    [
+      'a bridge that leads to the world',
+      { defaultDevice: 5 },
+      [],
+      [...others.slice(0, 2), 'docker0', ...others.slice(2)],
+    ],
     [
       'the port whose hardware address such a bridge has',
       {
         defaultDevice: 5,
         devices: [
-          ...machine.devices,
+          device(2, 'eth0'),
+          device(5, 'docker0', 'bridge'),
           device(11, 'eth3', '', { master: 5, hardwareAddress: '020000000005' }),
           device(12, 'tap0', 'tun', { master: 5 }),
           device(13, 'eth4', '', { master: 4, hardwareAddress: '020000000005' }),
         ],
       },
       [],
-      ['eth0', 'eth1.100', 'docker0', 'eth3'],
+      ['eth0', 'docker0', 'eth3'],
     ],
-    ['a device without an address that leads to the world', { defaultDevice: 10 }, [], ['eth0', 'eth1.100', 'eth2']],
-    ['found without a default route', { defaultDevice: undefined }, [], ['eth0', 'eth1.100']],
+    [
+      'not members of a bond, and devices of a routing domain',
+      {
+        devices: [
+          device(2, 'eth0', '', { master: 3 }),
+          device(3, 'bond0', 'bond'),
+          device(4, 'eth1', '', { master: 5 }),
+          device(5, 'blue', 'vrf'),
+        ],
+        defaultDevice: 3,
+      },
+      [],
+      ['bond0', 'eth1', 'blue'],
+    ],
     ['those that match a pattern, and no others', {}, ['eth1*', 'flannel.1'], ['eth1.100', 'flannel.1']],
     ['not those of which a pattern names a part', {}, ['th0', 'eth'], []],
     ['not those that a dot would match', {}, ['flannel?1', 'flannel-1'], []],
     ['never loopback', {}, ['*'], machine.devices.slice(1).map(({ name }) => name)],
   ])('%s', (_, change, patterns, names) => {
-    const uplinks = chooseUplinks({ ...machine, ...change }, { ipFamily: 'IPv4', patterns, isPod });
+    const uplinks = chooseUplinks({ ...machine, ...change }, { patterns, podDetector });
     expect(uplinks.map(({ name }) => name)).toEqual(names);
+  });
+
+  test.each<readonly [string, PodDetector, readonly string[]]>([
+    ['a name', { kind: 'interface', name: 'weave' }, others.filter((name) => name !== 'weave')],
+    ['a prefix', { kind: 'interfacePrefix', prefix: 'cali' }, others.filter((name) => name !== 'cali1a2b')],
+  ])('not the devices that detect pods by %s', (_, detector, names) => {
+    const uplinks = chooseUplinks(machine, { patterns: [], podDetector: detector });
+    expect(uplinks.map(({ name }) => name)).toEqual(names);
+  });
+});
+
+describe('bridges for rules are', () => {
+  const port = device(13, 'port', 'veth', { master: 4 });
+  const withPods: Partial<Network> = { devices: [...machine.devices, port] };
+  test.each<readonly [string, Partial<Network>, Partial<UplinkRule>, readonly string[]]>([
+    ['those with ports', withBridge, {}, ['br1']],
+    ['none without ports', {}, {}, []],
+    ['none that leads to the world', { ...withBridge, defaultDevice: 11 }, {}, []],
+    ['none where patterns name the devices', withBridge, { patterns: ['eth*'] }, []],
+    ['not that of pods, by its address', withPods, {}, []],
+    ['not that of pods, by its name', withPods, { podDetector: { kind: 'interface', name: 'cni0' } }, []],
+    ['that of pods too, without a pod detector', withPods, { podDetector: { kind: 'none' } }, ['cni0']],
+  ])('%s', (_, change, rule, names) => {
+    const bridges = bridgesForRules({ ...machine, ...change }, { patterns: [], podDetector, ...rule });
+    expect(bridges.map(({ name }) => name)).toEqual(names);
   });
 });
 

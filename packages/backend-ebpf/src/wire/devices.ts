@@ -1,5 +1,6 @@
-import type { IpFamily } from '@switchyard/core';
+import type { IpFamily, PodDetector } from '@switchyard/core';
 import { addressFamilies, type Device, type DeviceAddress, DeviceReader, openNetlinkSocket } from '@switchyard/native';
+import { isInCidr } from '../settings/address-bytes.ts';
 
 /** What of a network namespace decides where the program is attached and as whom packets are masqueraded. */
 export interface Network {
@@ -30,43 +31,65 @@ export function readNetwork(family: IpFamily, netns: string | undefined): Networ
   };
 }
 
-/** By what uplinks are told. */
+/** Settings that say whether the program or rules serve a device. */
 export interface UplinkRule {
-  readonly ipFamily: IpFamily;
   /** Names, `*` for any characters; empty: see `chooseUplinks`. */
   readonly patterns: readonly string[];
-  /** Whether an address of 16 bytes is one that pods may have. */
-  readonly isPod: (address: Uint8Array) => boolean;
+  readonly podDetector: PodDetector;
 }
 
 /**
- * The devices by which packets for Services come in from outside, by index.
+ * The devices that get the program, by index.
  *
- * By patterns, those that match, loopback aside. Else the device of the default route, and all that have a global address with
- * a subnet that is not of pods, but for bridges: behind those are containers of this machine, which are reached by their
- * sockets. An address without a subnet (/32, /128) is one of a tunnel or of a gateway for pods.
- *
- * A bridge that leads to the world brings the port along whose hardware address it has: where bridges ask netfilter
- * (`bridge-nf-call-iptables`), conntrack has seen a packet before the bridge has it, and an entry made there comes a packet late.
+ * By patterns, those that match, except loopback. Else all that hand packets to this machine's network layer, with or without an
+ * address: hardware, VLANs, bonds, tunnels, devices of pods. Not loopback, ports of bridges and bonds, and devices by whose names pods
+ * are detected: the program detects pods by their addresses. Not bridges: where they ask netfilter (`bridge-nf-call-iptables`), conntrack
+ * has seen a packet before the bridge has it, and an entry made there comes a packet late. The bridge of the default route gets the
+ * program with the port whose hardware address it has: that port's packets are in time.
  */
-export function chooseUplinks(network: Network, { ipFamily, patterns, isPod }: UplinkRule): readonly Device[] {
+export function chooseUplinks(network: Network, { patterns, podDetector }: UplinkRule): readonly Device[] {
   const candidates = network.devices.filter(({ isLoopback }) => !isLoopback).toSorted((a, b) => a.index - b.index);
   if (patterns.length > 0) {
     const expressions = patterns.map(expressionOf);
     return candidates.filter(({ name }) => expressions.some((expression) => expression.test(name)));
   }
-  const whole = ipFamily === 'IPv4' ? 32 : 128;
-  const reached = new Set(
-    network.addresses
-      .filter(({ isGlobal, prefixLength, address }) => isGlobal && prefixLength < whole && !isPod(address))
-      .map(({ device }) => device),
-  );
+  const kinds = new Map(candidates.map(({ index, kind }) => [index, kind]));
   const bridge = candidates.find(({ index, kind }) => index === network.defaultDevice && kind === 'bridge');
   const isItsPort = ({ master, hardwareAddress }: Device): boolean =>
     bridge !== undefined && master === bridge.index && hardwareAddress === bridge.hardwareAddress;
+  // A routing domain (VRF) is no port's master: its devices hand packets to the network layer themselves.
+  const isPort = ({ master }: Device): boolean => master !== 0 && kinds.get(master) !== 'vrf';
   return candidates.filter(
-    (one) => one.index === network.defaultDevice || (one.kind !== 'bridge' && reached.has(one.index)) || isItsPort(one),
+    (one) =>
+      one.index === network.defaultDevice ||
+      isItsPort(one) ||
+      (one.kind !== 'bridge' && !isPort(one) && !detectsPods(podDetector, one)),
   );
+}
+
+/**
+ * The bridges whose packets rules must serve, because the program would see them too late. Not those without ports, those of pods, and
+ * the one that leads to the world. None where patterns name the devices.
+ */
+export function bridgesForRules(network: Network, { patterns, podDetector }: UplinkRule): readonly Device[] {
+  if (patterns.length > 0) return [];
+  const masters = new Set(network.devices.map(({ master }) => master));
+  const isOfPods = ({ index }: Device): boolean =>
+    podDetector.kind === 'cidr' &&
+    network.addresses.some(({ device, address }) => device === index && isInCidr(address, podDetector.cidr));
+  return network.devices.filter(
+    (one) =>
+      one.kind === 'bridge' &&
+      one.index !== network.defaultDevice &&
+      masters.has(one.index) &&
+      !detectsPods(podDetector, one) &&
+      !isOfPods(one),
+  );
+}
+
+function detectsPods(detector: PodDetector, { name }: Device): boolean {
+  if (detector.kind === 'interface') return name === detector.name;
+  return detector.kind === 'interfacePrefix' && name.startsWith(detector.prefix);
 }
 
 /** Key of the node's own address among masquerade addresses. */

@@ -30,7 +30,7 @@ export async function removeWire(place: RemovalPlace, signal: AbortSignal): Prom
 function removePins({ pinFolder, ipFamily, logger }: RemovalPlace): readonly string[] {
   if (!existsSync(pinFolder)) return [];
   const pins = readdirSync(pinFolder).filter((name) => name.startsWith(pinPrefix));
-  return pins.map((name) => {
+  for (const name of pins) {
     const path = join(pinFolder, name);
     try {
       detachPinned(path);
@@ -38,8 +38,14 @@ function removePins({ pinFolder, ipFamily, logger }: RemovalPlace): readonly str
       logger.debug('a link is unpinned without being detached', { path, error });
     }
     rmSync(path);
-    return `the wire program for ${ipFamily} on network device ${name.slice(pinPrefix.length)}`;
-  });
+  }
+  return programsText(ipFamily, pins.length);
+}
+
+/** Nodes with many pods have many. */
+function programsText(ipFamily: IpFamily, count: number): readonly string[] {
+  if (count === 0) return [];
+  return [`the wire program for ${ipFamily} on ${count} network device${count === 1 ? '' : 's'}`];
 }
 
 /** Of kernels without tcx. */
@@ -47,10 +53,9 @@ function removeFilters({ ipFamily, netns, logger }: RemovalPlace): readonly stri
   const where = { priority: filterPriorities[ipFamily], ...(netns === undefined ? {} : { netns }) };
   try {
     using socket = openNetlinkSocket({ protocol: 'route', ...(netns === undefined ? {} : { netns }) });
-    return new DeviceReader(socket)
-      .devices()
-      .filter(({ index }) => detachClsact({ ...where, ifindex: index }))
-      .map(({ name }) => `the wire program for ${ipFamily} on ${name}`);
+    const devices = new DeviceReader(socket).devices();
+    const found = devices.filter(({ index }) => detachClsact({ ...where, ifindex: index }));
+    return programsText(ipFamily, found.length);
   } catch (error) {
     if (!(error instanceof NativeMissingError)) throw error;
     logger.debug('filters are not looked for: the native addon is not here', { ipFamily });

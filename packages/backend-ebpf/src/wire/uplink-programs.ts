@@ -37,6 +37,9 @@ export const pinPrefix = 'lb_in-';
 /** Places of filters on kernels without tcx: one per family, so that they do not take each other's. */
 export const filterPriorities: Readonly<Record<IpFamily, number>> = { IPv4: 0x5374, IPv6: 0x5376 };
 
+/** A node with many pods has hundreds of devices, and each costs two system calls. */
+const devicesPerLook = 32;
+
 interface Attached {
   readonly device: Device;
   readonly link: BpfLink | TcLink;
@@ -50,6 +53,12 @@ export class UplinkPrograms implements Disposable {
   readonly #attached = new Map<number, Attached>();
   /** Filters of an earlier process are found by looking at each device: once. */
   #hasSwept = false;
+  #compared: { readonly id: number; readonly wanted: number; readonly isSame: boolean } | undefined;
+  /** Names of devices that got a program and are not in the log yet. */
+  readonly #fresh: string[] = [];
+  #hasLogged = false;
+  /** Devices that looks for faults have passed in this round. */
+  #looked = 0;
 
   constructor(options: UplinkOptions) {
     this.#options = options;
@@ -75,17 +84,22 @@ export class UplinkPrograms implements Disposable {
         if (error.errno !== constants.errno.ENODEV) errors.push(error); // it has gone meanwhile
       }
     }
+    this.#logFresh();
     const [first] = errors; // the rest has been done
     if (first !== undefined) throw first;
     return writes + this.#sweepFilters(all);
   }
 
-  /** What of these devices is not as `put` left it, in words. Two system calls for each. */
+  /** Differences of these devices from what `put` left, in words. Asks the kernel about `devicesPerLook` of them, the next ones each time. */
   findFaults(uplinks: readonly Device[]): readonly string[] {
-    return uplinks.flatMap((device) => {
+    if (this.#looked >= uplinks.length) this.#looked = 0;
+    const start = this.#looked;
+    this.#looked += devicesPerLook;
+    return uplinks.flatMap((device, index) => {
       const where = `${this.#options.ipFamily} on ${device.name}`;
       const attached = this.#attached.get(device.index);
       if (attached === undefined) return [`the wire program for ${where} is not there yet`];
+      if (index < start || index >= this.#looked) return [];
       const { link, programId } = attached;
       const found = stateOf(link, device);
       if (!found.isAttached) return [`the wire program for ${where} was detached`];
@@ -107,7 +121,7 @@ export class UplinkPrograms implements Disposable {
     const link = known ?? this.#attach(program, device);
     let writes = known === undefined ? 1 : 0;
     try {
-      if (link.programId !== program.id && !isSameProgram(link.programId, program)) {
+      if (!this.#isSame(link.programId, program)) {
         link.update(program);
         writes++;
       }
@@ -119,11 +133,30 @@ export class UplinkPrograms implements Disposable {
     return this.#pin(link, device) && known !== undefined ? writes + 1 : writes;
   }
 
+  /** Links of an earlier process have the same program on all devices: the last answer is kept. */
+  #isSame(id: number, program: BpfProgram): boolean {
+    if (id === program.id) return true;
+    const { id: wanted } = program;
+    if (this.#compared?.id !== id || this.#compared.wanted !== wanted)
+      this.#compared = { id, wanted, isSame: isSameProgram(id, program) };
+    return this.#compared.isSame;
+  }
+
   #attach(program: BpfProgram, { index, name }: Device): TcLink {
-    const { ipFamily, logger, mechanism } = this.#options;
+    const { mechanism } = this.#options;
     const link = attachTc(program, this.#placeOf(index), mechanism === undefined ? {} : { mechanism });
-    logger.info('listening for Services on a network device', { ipFamily, device: name, by: link.mechanism });
+    this.#fresh.push(name);
     return link;
+  }
+
+  /** Once at a start with all names; later devices are mostly those of new pods. */
+  #logFresh(): void {
+    const { ipFamily, logger } = this.#options;
+    const devices = this.#fresh.splice(0);
+    if (devices.length === 0) return;
+    const level = this.#hasLogged ? 'debug' : 'info';
+    this.#hasLogged = true;
+    logger[level]('listening for Services on network devices', { ipFamily, devices });
   }
 
   /** The link that is attached to the device: ours, or one that an earlier process pinned. Others are let go. */

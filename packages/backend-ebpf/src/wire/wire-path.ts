@@ -1,4 +1,13 @@
-import { type Clock, InvariantError, type IpFamily, millis, seconds, systemClock, untilBeat } from '@switchyard/core';
+import {
+  type Clock,
+  InvariantError,
+  type IpFamily,
+  millis,
+  type PodDetector,
+  seconds,
+  systemClock,
+  untilBeat,
+} from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import { type BpfObject, type BpfProgram, type Device, loadBpfObject } from '@switchyard/native';
 import type { MapSet } from '../kernel/kernel.ts';
@@ -7,7 +16,7 @@ import { DeviceEvents } from './device-events.ts';
 import { chooseUplinks, type Network, readNetwork } from './devices.ts';
 import { GuardTable } from './guard-table.ts';
 import { checkMarks, defaultWireMarks, type WireMarks } from './marks.ts';
-import { masqueradeFaults, podAddresses, writeMasqueradeAddresses } from './map-content.ts';
+import { masqueradeFaults, writeMasqueradeAddresses } from './map-content.ts';
 import { removeWire } from './remove-wire.ts';
 import { type UplinkOptions, UplinkPrograms } from './uplink-programs.ts';
 
@@ -19,6 +28,8 @@ export interface WirePathOptions extends UplinkOptions {
   readonly maps: MapSet;
   /** Patterns of names of uplinks; empty: see `chooseUplinks`. */
   readonly interfaces: readonly string[];
+  /** Of the table applied last. Default: none. */
+  readonly podDetector?: () => PodDetector;
   readonly marks?: WireMarks;
   /** Default: the machine's. */
   readonly clock?: Clock;
@@ -72,6 +83,11 @@ export class WirePath implements AsyncDisposable {
   /** The devices that have the program now. */
   get uplinks(): readonly Device[] {
     return this.#programs.devices;
+  }
+
+  /** Devices and addresses as they were when last looked at. */
+  get network(): Network {
+    return this.#network;
   }
 
   /**
@@ -188,9 +204,8 @@ export class WirePath implements AsyncDisposable {
   }
 
   #wanted(): readonly Device[] {
-    const { interfaces: patterns } = this.#options;
-    const isPod = podAddresses(this.#maps.pod_cidrs);
-    return chooseUplinks(this.#network, { ipFamily: this.ipFamily, patterns, isPod });
+    const { interfaces: patterns, podDetector = () => ({ kind: 'none' }) } = this.#options;
+    return chooseUplinks(this.#network, { patterns, podDetector: podDetector() });
   }
 
   #program(): BpfProgram {

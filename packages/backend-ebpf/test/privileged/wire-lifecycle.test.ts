@@ -79,9 +79,15 @@ test('the machine can do it, and nothing of having tried is left', async () => {
   expect(await wire.nft('list', 'ruleset')).toBe(before);
 });
 
-test('only the device that leads outside has the programs, one for each family', () => {
-  for (const family of ipFamilies) expect(paths[family].uplinks.map(({ name }) => name)).toEqual(['eth0']);
-  expect(programs('eth0').map(({ name }) => name)).toEqual(['lb_in', 'lb_in']);
+/** Devices of the node but loopback: the one that leads outside, and that of the pod. */
+const devices = ['eth0', 'pod1'];
+const pinsOf = (names: readonly string[]): readonly string[] =>
+  names.map((name) => `lb_in-${wire.indexOf(name)}`).toSorted();
+
+test('every device has the programs, one for each family, but loopback', () => {
+  for (const family of ipFamilies) expect(paths[family].uplinks.map(({ name }) => name)).toEqual(devices);
+  for (const name of devices) expect(programs(name).map((program) => program.name)).toEqual(['lb_in', 'lb_in']);
+  expect(programs('lo')).toEqual([]);
 });
 
 test('another process finds all of it as it should be, and writes nothing', async () => {
@@ -171,8 +177,8 @@ async function exchangeMaps(family: IpFamily): Promise<void> {
   for (const name of Object.keys(before) as (keyof typeof before)[]) {
     if (name !== 'statistics') copyMap(before[name], larger[name]);
   }
-  expect(await paths[family].useMaps(larger, signal)).toBe(1);
-  expect(await paths[family].useMaps(before, signal)).toBe(1);
+  expect(await paths[family].useMaps(larger, signal)).toBe(devices.length);
+  expect(await paths[family].useMaps(before, signal)).toBe(devices.length);
   for (const map of Object.values(larger)) map[Symbol.dispose]();
 }
 
@@ -277,14 +283,14 @@ test('a new device has the program at once, and one that goes is forgotten', asy
     for (let look = 0; look < 100 && paths.IPv4.uplinks.length !== count; look++) await sleep(10);
     expect(paths.IPv4.uplinks).toHaveLength(count);
   };
-  await seen(2);
+  await seen(3);
   expect(await wire.site.client.probe({ ...request('IPv4'), address: '172.30.0.1' })).toMatchObject({
     status: 'answered',
     seenSource: wire.node.addresses.IPv4,
   });
   await wire.ip('link', 'del', 'vx0');
-  await seen(1);
-  expect(listPins(wire.pinFolder('IPv4'))).toEqual([`lb_in-${wire.indexOf('eth0')}`]);
+  await seen(2);
+  expect(listPins(wire.pinFolder('IPv4')).toSorted()).toEqual(pinsOf(devices));
   stop.abort();
   await Promise.all(following);
 });
@@ -320,7 +326,7 @@ test('behind a bridge that asks netfilter, the first packet of a connection is n
   const asks = await wire.node.run('sh', ['-c', 'echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables']);
   expect(asks.exitCode, asks.stderr).toBe(0);
   await paths.IPv4.ensure(signal);
-  expect(paths.IPv4.uplinks.map(({ name }) => name).toSorted()).toEqual(['br0', 'eth0']);
+  expect(paths.IPv4.uplinks.map(({ name }) => name).toSorted()).toEqual(['br0', 'eth0', 'pod1']);
   expect(await isAnswered('IPv4')).toBe(true);
   for (const args of [['link', 'set', 'eth0', 'nomaster'], ...move('br0', 'eth0'), ['link', 'del', 'br0']]) {
     await wire.ip(...args);
@@ -336,7 +342,10 @@ async function uplink(): Promise<{ readonly hardware: string; readonly gateway: 
 }
 
 test('one family goes without the other, and the last takes the table along', async () => {
-  expect(await paths.IPv4.remove(signal)).toHaveLength(2);
+  expect(await paths.IPv4.remove(signal)).toEqual([
+    'the wire program for IPv4 on 2 network devices',
+    'chains of IPv4 in nftables table inet switchyard-ebpf-guard',
+  ]);
   expect(await isAnswered('IPv4')).toBe(false);
   expect(await isAnswered('IPv6')).toBe(true);
   expect(await paths.IPv6.findFaults(signal)).toEqual([]);
@@ -354,10 +363,10 @@ test('without links, the filter of an earlier process goes from a device that is
   const filter = (device: string) =>
     findClsact({ ifindex: wire.indexOf(device), priority: filterPriorities.IPv4, netns: netnsOf(wire.node) });
   await wire.ip('link', 'add', 'vx0', 'type', 'vxlan', 'dstport', '4790', 'external', 'gpe');
-  await using before = wire.open('IPv4', { mechanism: 'clsact', interfaces: ['eth0', 'vx0'] });
+  await using before = wire.open('IPv4', { mechanism: 'clsact' });
   await before.ensure(signal);
   expect([filter('eth0'), filter('vx0')]).toEqual([expect.any(Number), expect.any(Number)]);
-  await using after = wire.open('IPv4', { mechanism: 'clsact' });
+  await using after = wire.open('IPv4', { mechanism: 'clsact', interfaces: ['eth0'] });
   await after.ensure(signal);
   expect([filter('eth0'), filter('vx0')]).toEqual([expect.any(Number), undefined]);
   await after.remove(signal);

@@ -341,7 +341,7 @@ const ours = flagsOf('Switchyard', true, [
     'switchyard-ebpf-interfaces',
     'list',
     own('ebpf.interfaces'),
-    'devices on which clients from outside arrive, such as eth0,bond*; default: found by itself',
+    'devices on which clients from outside arrive, such as eth0,bond*; default: every device',
     { value: 'PATTERN,...' },
   ],
   [
