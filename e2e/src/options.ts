@@ -3,7 +3,7 @@ import { ConfigError, messageOf } from '@switchyard/core';
 
 /** A command line of `./dev e2e`, checked. */
 export interface E2eOptions {
-  readonly kind: 'help' | 'list' | 'run' | 'clean';
+  readonly kind: 'help' | 'list' | 'run' | 'up' | 'down' | 'clean';
   /** Globs of cells; empty means all, for `list`, and for `run` with `--all`. */
   readonly cells: readonly string[];
   readonly isJson: boolean;
@@ -13,6 +13,12 @@ export interface E2eOptions {
   /** Our images are in the engine already. */
   readonly isBuilt: boolean;
   readonly hasUpstream: boolean;
+  /** Upstream's tests run with kube-proxy too, and what fails with it is no failure of ours. */
+  readonly hasBaseline: boolean;
+  /** In the place of the matrix's; undefined: that. */
+  readonly nodeImage: string | undefined;
+  /** Image with `ginkgo` and `e2e.test`; undefined: registry.k8s.io's of the release. */
+  readonly upstreamImage: string | undefined;
   readonly jobs: number;
   /** File; undefined: that of the checkout. */
   readonly matrix: string | undefined;
@@ -23,12 +29,17 @@ export interface E2eOptions {
 /** Text of `--help`. */
 export const usage: string = `usage: ./dev e2e CELL...      run cells; names may hold *, such as 'nftables-*-1.37-*' or 'lab-*-dual'
        ./dev e2e --all        run all cells that can run here
+       ./dev e2e up CELL...   make their clusters with our agent, run no test, and leave them for work; prints the kubeconfig
+       ./dev e2e down CELL... remove these clusters, and what killed runs left
        ./dev e2e --list       say of each cell whether it can run here, and why not (--json for programs)
        ./dev e2e --clean      remove what e2e runs left on this machine: clusters, kept ones too, and containers
 
   --dry-run        print the commands, and run none
   --keep           leave the cluster of a cell when it ends
+  --node-image NAME      make nodes of this image: the engine's, else a registry's; all cells have one Kubernetes version then
+  --upstream-image NAME  take upstream's tests from this image (/usr/local/bin/ginkgo and e2e.test)
   --no-upstream    without the e2e tests of Kubernetes itself
+  --baseline       run those with kube-proxy before, in a cluster of its own: what fails with both is no failure of ours
   --jobs N         how many of those run side by side (4)
   --local-base     make our images on a base of Debian packages: needs no registry
   --no-build       take our images as the engine has them
@@ -43,24 +54,32 @@ export function parseOptions(args: readonly string[]): E2eOptions {
   const { values, positionals } = parse(args);
   const kinds = (['help', 'list', 'clean'] as const).filter((name) => values[name]);
   if (kinds.length > 1) throw wrong(`--${kinds.join(' and --')} exclude each other`);
-  const kind = kinds[0] ?? 'run';
+  const [verb] = positionals;
+  const isVerb = kinds.length === 0 && (verb === 'up' || verb === 'down');
+  const kind = isVerb ? verb : (kinds[0] ?? 'run');
+  const cells = isVerb ? positionals.slice(1) : positionals;
+  if (isVerb && (cells.length === 0 || values.all)) throw wrong(`./dev e2e ${verb} takes names of cells`);
   if (values.all && positionals.length > 0) throw wrong(`--all, or names of cells: not both`);
   if (kind === 'run' && !values.all && positionals.length === 0)
     throw wrong('which cells? Names, or --all; --list shows them');
   if (kind === 'clean' && positionals.length > 0) throw wrong('--clean removes everything and takes no names');
+  if (values.baseline && (values['no-upstream'] || isVerb)) throw wrong("--baseline needs upstream's tests");
   if (values.json && kind !== 'list') throw wrong('--json is for --list');
   const jobs = Number(values.jobs);
   if (!Number.isInteger(jobs) || jobs < 1 || jobs > 64)
     throw wrong(`--jobs is a number from 1 to 64, not '${values.jobs}'`);
   return {
     kind,
-    cells: positionals,
+    cells,
     isJson: values.json,
     isDry: values['dry-run'],
     isKept: values.keep,
     isLocalBase: values['local-base'],
     isBuilt: values['no-build'],
-    hasUpstream: !values['no-upstream'],
+    hasUpstream: !values['no-upstream'] && kind !== 'up',
+    hasBaseline: values.baseline,
+    nodeImage: values['node-image'],
+    upstreamImage: values['upstream-image'],
     jobs,
     matrix: values.matrix,
     results: values.results,
@@ -84,6 +103,9 @@ function parse(args: readonly string[]) {
         'local-base': flag,
         'no-build': flag,
         'no-upstream': flag,
+        baseline: flag,
+        'node-image': { type: 'string' },
+        'upstream-image': { type: 'string' },
         jobs: { type: 'string', default: '4' },
         matrix: { type: 'string' },
         results: { type: 'string' },

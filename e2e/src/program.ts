@@ -1,6 +1,7 @@
 import { type Clock, ConfigError, isExpected, messageOf } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import { clean } from './clean.ts';
+import { down } from './down.ts';
 import { listJson, listText } from './list/cell-list.ts';
 import type { MachineFacts } from './list/obstacles.ts';
 import { parseOptions, usage } from './options.ts';
@@ -41,6 +42,10 @@ export async function runProgram(
     const session = await openSession(options, surroundings);
     if (options.kind === 'clean') {
       await clean(session, signal);
+      return 0;
+    }
+    if (options.kind === 'down') {
+      await down(session, signal);
       return 0;
     }
     const listed = await listedCells(session, signal);

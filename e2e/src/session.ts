@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { ConfigError, messageOf } from '@switchyard/core';
-import { allCells, isGlobMatch, listCells, type ListedCell } from './list/cell-list.ts';
+import { allCells, type AnyCell, isGlobMatch, listCells, type ListedCell } from './list/cell-list.ts';
 import { findObstacles } from './list/obstacles.ts';
 import { type ExpandedMatrix, expandMatrix } from './matrix/expand-matrix.ts';
 import type { Matrix } from './matrix/matrix.ts';
 import { readMatrix } from './matrix/read-matrix.ts';
+import { withImages } from './matrix/with-images.ts';
 import type { E2eOptions } from './options.ts';
 import { ownerNotes, type OwnerNotes } from './owner.ts';
 import type { E2eSurroundings } from './program.ts';
@@ -29,14 +30,32 @@ export async function openSession(options: E2eOptions, surroundings: E2eSurround
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     throw new ConfigError('e2e.matrix', `cannot read the matrix ${file}: ${messageOf(error)}`, { cause: error });
   });
-  const matrix = readMatrix(relative(cwd, file), text);
+  const read = readMatrix(relative(cwd, file), text);
+  const expanded = expandMatrix(read);
+  const chosen = chosenCells(options, expanded).flatMap((cell) => (cell.kind === 'kind' ? [cell.kubernetes] : []));
+  const matrix = { ...read, kubernetes: withImages(read.kubernetes, new Set(chosen), options) };
   const results = options.results === undefined ? join(checkout, 'e2e/.results') : resolve(cwd, options.results);
-  return { options, surroundings, matrix, expanded: expandMatrix(matrix), owners: ownerNotes(stateFolder), results };
+  return { options, surroundings, matrix, expanded, owners: ownerNotes(stateFolder), results };
 }
 
 /** The cells that were asked for, in the matrix's order, with what keeps them from running here; a dry run asks for nothing. */
 export async function listedCells(session: Session, signal: AbortSignal): Promise<readonly ListedCell[]> {
   const { options, expanded, matrix, surroundings } = session;
+  const chosen = chosenCells(options, expanded);
+  if (options.isDry) return chosen.map((cell) => ({ cell, obstacles: [] }));
+  const versions = new Set(chosen.map((cell) => (cell.kind === 'kind' ? cell.kubernetes : undefined)));
+  const kubernetes = matrix.kubernetes.filter(({ version }) => versions.has(version));
+  const shell = plainShell(surroundings.runner);
+  const { machine } = surroundings;
+  const { hasUpstream } = options;
+  return listCells(
+    chosen,
+    await findObstacles({ matrix: { ...matrix, kubernetes }, shell, machine, hasUpstream }, signal),
+  );
+}
+
+/** Cells by the command line. Throws `ConfigError` for a name or glob without a cell. */
+export function chosenCells(options: Pick<E2eOptions, 'cells'>, expanded: ExpandedMatrix): readonly AnyCell[] {
   const all = allCells(expanded);
   for (const glob of options.cells) {
     if (all.some(({ id }) => isGlobMatch(glob, id))) continue;
@@ -45,13 +64,5 @@ export async function listedCells(session: Session, signal: AbortSignal): Promis
       excluded === undefined ? './dev e2e --list shows all' : `it is left out of the matrix: ${excluded.reason}`;
     throw new ConfigError('e2e.cell', `there is no cell ${glob}; ${why}`);
   }
-  const chosen = all.filter(
-    ({ id }) => options.cells.length === 0 || options.cells.some((glob) => isGlobMatch(glob, id)),
-  );
-  if (options.isDry) return chosen.map((cell) => ({ cell, obstacles: [] }));
-  const versions = new Set(chosen.map((cell) => (cell.kind === 'kind' ? cell.kubernetes : undefined)));
-  const kubernetes = matrix.kubernetes.filter(({ version }) => versions.has(version));
-  const shell = plainShell(surroundings.runner);
-  const { machine } = surroundings;
-  return listCells(chosen, await findObstacles({ matrix: { ...matrix, kubernetes }, shell, machine }, signal));
+  return all.filter(({ id }) => options.cells.length === 0 || options.cells.some((glob) => isGlobMatch(glob, id)));
 }

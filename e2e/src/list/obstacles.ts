@@ -1,7 +1,7 @@
 import { type Millis, messageOf, seconds } from '@switchyard/core';
 import type { Cell } from '../cell.ts';
 import { nodeNames } from '../cluster-name.ts';
-import { type KubernetesRelease, type Matrix, nodeImageOf, upstreamImageOf } from '../matrix/matrix.ts';
+import { type Matrix, nodeImageOf, upstreamImageOf } from '../matrix/matrix.ts';
 import type { CellCommand, Shell } from '../run/shell.ts';
 import { inotifyObstacle, type InotifyUse } from './inotify.ts';
 
@@ -25,9 +25,18 @@ export interface MachineFacts {
 
 const quick: Millis = seconds(30);
 
+/** What obstacles are looked for with. */
+export interface ObstacleSearch {
+  readonly matrix: Matrix;
+  readonly shell: Shell;
+  readonly machine: MachineFacts;
+  /** Upstream's tests are to run, which need an image of their own. */
+  readonly hasUpstream: boolean;
+}
+
 /** Looks once for all cells. Images are only asked for where there is an engine to pull them. */
 export async function findObstacles(
-  { matrix, shell, machine }: { readonly matrix: Matrix; readonly shell: Shell; readonly machine: MachineFacts },
+  { matrix, shell, machine, hasUpstream }: ObstacleSearch,
   signal: AbortSignal,
 ): Promise<Obstacles> {
   const [engine, kind, kubectl] = await Promise.all([
@@ -37,7 +46,8 @@ export async function findObstacles(
   ]);
   const byVersion = new Map<string, readonly string[]>();
   for (const release of matrix.kubernetes) {
-    byVersion.set(release.version, engine.length > 0 ? [] : await imageObstacles(shell, release, signal));
+    const images = [nodeImageOf(release), ...(hasUpstream ? [upstreamImageOf(release)] : [])];
+    byVersion.set(release.version, engine.length > 0 ? [] : await imageObstacles(shell, images, signal));
   }
   const inotify = inotifyObstacle(machine.inotify, nodeNames('').length);
   return { common: [...engine, ...kind, ...kubectl, ...inotify], byVersion, lab: labObstacles(machine) };
@@ -88,10 +98,9 @@ async function programObstacle(
 
 async function imageObstacles(
   shell: Shell,
-  release: KubernetesRelease,
+  images: readonly string[],
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const images = [nodeImageOf(release), upstreamImageOf(release)];
   const found = await Promise.all(images.map((image) => imageObstacle(shell, image, signal)));
   return found.flat();
 }
@@ -102,7 +111,11 @@ async function imageObstacle(shell: Shell, image: string, signal: AbortSignal): 
   if (typeof local !== 'string' && local.exitCode === 0) return [];
   const remote = await ask(shell, { file: 'docker', args: ['manifest', 'inspect', image] }, signal);
   if (typeof remote === 'string') return [remote];
-  return remote.exitCode === 0 ? [] : [`${image} is not here and cannot be pulled: ${lastLine(remote.stderr)}`];
+  if (remote.exitCode === 0) return [];
+  return [
+    `${image} is not in the engine and cannot be pulled: ${lastLine(remote.stderr)}; ` +
+      'docker load --input FILE brings an image, --node-image or --upstream-image NAME takes another one',
+  ];
 }
 
 function lastLine(text: string): string {

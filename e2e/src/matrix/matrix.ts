@@ -12,6 +12,8 @@ export interface KubernetesRelease {
   readonly nodeImage: string;
   /** `sha256:...`; undefined: whatever the registry has under that name, which may be another image tomorrow. */
   readonly digest: string | undefined;
+  /** In the place of registry.k8s.io's image of the release; absent: that. */
+  readonly upstreamImage?: string;
 }
 
 /** Cells that are not to be had. */
@@ -39,6 +41,6 @@ export function nodeImageOf({ nodeImage, digest }: KubernetesRelease): string {
 }
 
 /** The image with `e2e.test` and `ginkgo` of a release. */
-export function upstreamImageOf({ release }: KubernetesRelease): string {
-  return `registry.k8s.io/conformance:v${release}`;
+export function upstreamImageOf({ release, upstreamImage }: KubernetesRelease): string {
+  return upstreamImage ?? `registry.k8s.io/conformance:v${release}`;
 }

@@ -1,5 +1,5 @@
 import { HostError, messageOf, seconds } from '@switchyard/core';
-import type { CellContext } from '../steps/cell-context.ts';
+import { type CellContext, kubeconfigOf } from '../steps/cell-context.ts';
 import { cellSteps } from '../steps/cell-steps.ts';
 import { writeDiagnostics } from '../steps/diagnostics.ts';
 import type { Findings } from '../steps/findings.ts';
@@ -24,7 +24,7 @@ export async function runCell(context: CellContext, signal: AbortSignal): Promis
     context.print('  something went wrong: writing diagnostics');
     context.print(`  diagnostics are in ${await writeDiagnostics(context, signal)}`);
   }
-  const left = await attempt(() => endCell(context, signal));
+  const left = await attempt(() => endCell(context, problem, signal));
   signal.throwIfAborted();
   const problems = [problem, left].filter((one) => one !== undefined);
   return {
@@ -46,11 +46,13 @@ async function attempt(work: () => Promise<void>): Promise<string | undefined> {
 }
 
 /** After an abort too, for which it has a signal of its own. */
-async function endCell(context: CellContext, signal: AbortSignal): Promise<void> {
-  const { cluster, owners, shell, print, isKept, clock } = context;
-  if (isKept && !signal.aborted) {
+async function endCell(context: CellContext, problem: string | undefined, signal: AbortSignal): Promise<void> {
+  const { cluster, owners, shell, print, isKept, purpose, clock, cell } = context;
+  // A cluster for work that did not come up is none.
+  if (isKept && !signal.aborted && (purpose === 'test' || problem === undefined)) {
     if (!shell.isDry) await owners.keep(cluster);
-    print(`  the cluster ${cluster} stays; KUBECONFIG=${context.folder}/kubeconfig; ./dev e2e --clean removes it`);
+    print(`  the cluster ${cluster} stays until ./dev e2e down ${cell.id}; for kubectl:`);
+    print(`export KUBECONFIG=${kubeconfigOf(context)}`);
     return;
   }
   const limit = new AbortController();

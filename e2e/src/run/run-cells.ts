@@ -1,4 +1,4 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, InvariantError } from '@switchyard/core';
 import { clusterName } from '../cluster-name.ts';
@@ -9,6 +9,7 @@ import { readSkipFolder } from '../skips/read-skips.ts';
 import type { SkipEntry } from '../skips/skip-entry.ts';
 import type { CellSettings } from '../steps/cell-context.ts';
 import { runLabCell } from '../steps/lab-cell.ts';
+import { mergedTable, tableMarkdown, type UpstreamTable } from '../upstream/table.ts';
 import type { CellOutcome } from './outcome.ts';
 import { runCell } from './run-cell.ts';
 import { dryShell, loggingShell } from './shell.ts';
@@ -23,6 +24,9 @@ export async function runCells(
   signal: AbortSignal,
 ): Promise<readonly CellOutcome[]> {
   const settings = await cellSettings(session);
+  const lab = listed.find(({ cell }) => cell.kind === 'lab');
+  if (session.options.kind === 'up' && lab !== undefined)
+    throw new ConfigError('e2e.cell', `${lab.cell.id} has no cluster; ./dev lab up makes a lab`);
   const isAnyRunnable = listed.some(({ obstacles }) => obstacles.length === 0);
   const outcomes: CellOutcome[] = [];
   for (const one of listed) {
@@ -35,7 +39,22 @@ export async function runCells(
         : await runOne(one, { session, settings }, signal),
     );
   }
+  if (!session.options.isDry) await writeMergedTable(session.results, outcomes);
   return outcomes;
+}
+
+/** Upstream's tests by proxy over all cells of the call, where more than one has such a table. */
+async function writeMergedTable(results: string, outcomes: readonly CellOutcome[]): Promise<void> {
+  const tables = await Promise.all(
+    outcomes.map(async ({ id, status }) => {
+      const file = join(results, id, 'upstream-table.json');
+      const text = status === 'skipped' ? '' : await readFile(file, 'utf8').catch(() => '');
+      return text === '' ? [] : [{ id, table: JSON.parse(text) as UpstreamTable }]; // written by this call
+    }),
+  );
+  const found = tables.flat();
+  if (found.length < 2) return;
+  await writeFile(join(results, 'upstream-table.md'), tableMarkdown(mergedTable(found)));
 }
 
 async function cellSettings(session: Session): Promise<CellSettings> {
@@ -51,8 +70,10 @@ async function cellSettings(session: Session): Promise<CellSettings> {
     owners,
     isLocalBase: options.isLocalBase,
     isBuilt: options.isBuilt,
-    isKept: options.isKept,
+    isKept: options.isKept || options.kind === 'up',
+    purpose: options.kind === 'up' ? 'up' : 'test',
     hasUpstream: options.hasUpstream,
+    hasBaseline: options.hasBaseline,
     upstreamJobs: options.jobs,
     skips: await readSkips(session),
     built: new Set(),

@@ -19,8 +19,12 @@ export interface CellSettings {
   readonly isBuilt: boolean;
   /** The cluster stays when the cell ends. */
   readonly isKept: boolean;
+  /** `up`: the cluster is made for work, without tests, and stays unless that failed. */
+  readonly purpose: 'test' | 'up';
   /** Upstream's e2e tests run too. */
   readonly hasUpstream: boolean;
+  /** They run with kube-proxy before. */
+  readonly hasBaseline: boolean;
   /** How many of upstream's tests run side by side. */
   readonly upstreamJobs: number;
   readonly matrix: Matrix;

@@ -3,7 +3,7 @@ import type { Step } from '../run/run-steps.ts';
 import type { ChosenTests } from '../skips/choose-tests.ts';
 import type { CellContext } from './cell-context.ts';
 import { runConformance } from './conformance.ts';
-import { createCluster } from './create-cluster.ts';
+import { baselineMode, createCluster, removeBaseline } from './create-cluster.ts';
 import type { Findings } from './findings.ts';
 import { buildImages, loadImages } from './images.ts';
 import { awaitNodes, installAgent } from './install-agent.ts';
@@ -13,7 +13,7 @@ import { chooseUpstream, runUpstream } from './upstream.ts';
 
 /** All steps of a cell. What is quick and may fail comes before what is slow. */
 export function cellSteps(context: CellContext, findings: Findings): readonly Step[] {
-  const { hasUpstream, cell, isBuilt } = context;
+  const { hasUpstream, hasBaseline, cell, isBuilt, purpose } = context;
   let chosen: ChosenTests | undefined;
   const tests = (): ChosenTests => {
     if (chosen === undefined) throw new InvariantError('tests of upstream run before they are chosen');
@@ -23,12 +23,24 @@ export function cellSteps(context: CellContext, findings: Findings): readonly St
     removeLeftovers(context),
     ...(hasUpstream ? [chooseUpstream(context, (found) => (chosen = found))] : []),
     ...(isBuilt ? [] : [buildImages(context)]),
+    ...(hasBaseline ? baselineSteps(context, findings, tests) : []),
     createCluster(context),
     loadImages(context),
     installAgent(context),
     awaitNodes(context),
     ...(cell.loadBalancer === 'switchyard' ? [startLoadBalancer(context)] : []),
-    runConformance(context, findings),
-    ...(hasUpstream ? [runUpstream(context, findings, tests)] : []),
+    ...(purpose === 'test' ? [runConformance(context, findings)] : []),
+    ...(hasUpstream ? [runUpstream(context, findings, { tests, isBaseline: false })] : []),
+  ];
+}
+
+/** Upstream's tests with kube-proxy, in a cluster of its own: nothing of its rules is left for our agent. */
+function baselineSteps(context: CellContext, findings: Findings, tests: () => ChosenTests): readonly Step[] {
+  return [
+    createCluster(context, baselineMode(context)),
+    awaitNodes(context),
+    ...(context.cell.loadBalancer === 'switchyard' ? [startLoadBalancer(context)] : []),
+    runUpstream(context, findings, { tests, isBaseline: true }),
+    removeBaseline(context),
   ];
 }

@@ -4,23 +4,39 @@ import { nodeImageOf } from '../matrix/matrix.ts';
 import type { Step } from '../run/run-steps.ts';
 import { mustRun } from '../run/shell.ts';
 import { type CellContext, kubeconfigOf } from './cell-context.ts';
-import { kindConfig } from './kind-config.ts';
+import { kindConfig, type KubeProxyMode } from './kind-config.ts';
+import { removeCluster } from './tear-down.ts';
+
+/** The mode of kube-proxy that a cell is compared with: its own, or nftables where kube-proxy has no such mode. */
+export function baselineMode({ cell }: Pick<CellContext, 'cell'>): KubeProxyMode {
+  return cell.backend === 'ebpf' ? 'nftables' : cell.backend;
+}
 
 /** Makes the kind cluster. What became of it when that failed stays, for diagnostics; the tear-down removes it. */
-export function createCluster(context: CellContext): Step {
+export function createCluster(context: CellContext, proxy: KubeProxyMode = 'none'): Step {
   const { shell, cluster, cell, release, folder } = context;
   const timeout = seconds(900);
   return {
-    name: `create the cluster ${cluster}`,
+    name: `create the cluster ${cluster}${proxy === 'none' ? '' : ` with kube-proxy, mode ${proxy}`}`,
     timeout,
     advice:
       'see diagnostics/ for what the nodes said; most often it is cgroup v1, too little memory, too few inotify instances ' +
       '(https://kind.sigs.k8s.io/docs/user/known-issues/), or a node image that cannot be pulled',
     run: async (signal) => {
-      if (!shell.isDry) await writeFile(`${folder}/kind.yaml`, kindConfig(cell.ipFamily));
+      if (!shell.isDry) await writeFile(`${folder}/kind.yaml`, kindConfig(cell.ipFamily, proxy));
       const place = ['--name', cluster, '--image', nodeImageOf(release), '--config', `${folder}/kind.yaml`];
       const args = ['create', 'cluster', ...place, '--kubeconfig', kubeconfigOf(context), '--retain'];
       await mustRun(shell, { file: 'kind', args, timeout }, 'kind made no cluster', signal);
     },
+  };
+}
+
+/** Removes the cluster with kube-proxy, when its tests have run. */
+export function removeBaseline({ shell, cluster }: CellContext): Step {
+  return {
+    name: 'remove the cluster with kube-proxy',
+    timeout: seconds(300),
+    advice: `kind delete cluster --name ${cluster}`,
+    run: (signal) => removeCluster(shell, cluster, signal),
   };
 }

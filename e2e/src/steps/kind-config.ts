@@ -13,15 +13,18 @@ const serviceSubnets: Readonly<Record<CellFamily, string>> = {
   dual: '10.96.0.0/16,fd00:10:96::/112',
 };
 
+/** kind's `networking.kubeProxyMode`. */
+export type KubeProxyMode = 'none' | 'nftables' | 'iptables';
+
 /**
- * A cluster without kube-proxy, with a control plane and two workers in zones of their own. The API server is always published on
+ * A cluster with a control plane and two workers in zones of their own. The API server is always published on
  * 127.0.0.1: not every machine has ::1.
  */
-export function kindConfig(ipFamily: CellFamily): string {
+export function kindConfig(ipFamily: CellFamily, kubeProxyMode: KubeProxyMode = 'none'): string {
   return `kind: Cluster
 apiVersion: kind.x-k8s.io/v1alpha4
 networking:
-  kubeProxyMode: none
+  kubeProxyMode: ${kubeProxyMode}
   ipFamily: ${ipFamily}
   apiServerAddress: 127.0.0.1
   podSubnet: "${podSubnets[ipFamily]}"

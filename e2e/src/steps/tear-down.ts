@@ -20,7 +20,8 @@ export async function tearDown(
   if (!shell.isDry) await owners.drop(cluster);
 }
 
-async function removeCluster(shell: Shell, cluster: string, signal: AbortSignal): Promise<void> {
+/** Removes a cluster and all containers beside it; whose it is stays noted. Rejects with all that failed. */
+export async function removeCluster(shell: Shell, cluster: string, signal: AbortSignal): Promise<void> {
   const faults: string[] = [];
   const attempt = async (work: () => Promise<unknown>): Promise<void> => {
     try {

@@ -6,11 +6,13 @@ import { isSelected } from '../matrix/selector.ts';
 import type { Step } from '../run/run-steps.ts';
 import { mustRun } from '../run/shell.ts';
 import { type ChosenTests, chooseTests, literally, patternOf } from '../skips/choose-tests.ts';
-import { judge } from '../upstream/judge.ts';
+import { judge, type UpstreamVerdict } from '../upstream/judge.ts';
 import { type JunitCase, parseJunit } from '../upstream/junit.ts';
 import { parseTestList } from '../upstream/list-tests.ts';
 import { UpstreamProgress } from '../upstream/progress.ts';
+import { columnOf, failsInBaseline, tableMarkdown, type UpstreamTable } from '../upstream/table.ts';
 import type { CellContext } from './cell-context.ts';
+import { baselineMode } from './create-cluster.ts';
 import type { Findings } from './findings.ts';
 
 /** Where upstream's image has its programs. */
@@ -55,13 +57,25 @@ function unusedSkips({ unused }: ChosenTests): HostError {
   return new HostError('e2e.skips', `no test in focus has the name of: ${lines.join('; ')}`);
 }
 
+/** Which run of upstream's tests. */
+export interface UpstreamRun {
+  readonly tests: () => ChosenTests;
+  /** With kube-proxy. */
+  readonly isBaseline: boolean;
+}
+
 /** Runs them from a container on kind's network. Tests that fail are findings, and no failure of the step. */
-export function runUpstream(context: CellContext, findings: Findings, chosen: () => ChosenTests): Step {
+export function runUpstream(
+  context: CellContext,
+  findings: Findings,
+  { tests: chosen, isBaseline }: UpstreamRun,
+): Step {
   const { shell, folder, cluster } = context;
+  const results = `${folder}/${isBaseline ? 'upstream-baseline' : 'upstream'}`;
   const timeout = seconds(3 * 3600);
   let progress: UpstreamProgress | undefined;
   return {
-    name: "run upstream's tests",
+    name: `run upstream's tests${isBaseline ? ' with kube-proxy' : ''}`,
     progress: () => progress?.text ?? 'starting',
     timeout,
     advice: 'read upstream/e2e.log; a test that cannot pass on kind belongs into e2e/upstream-skips, with its reason',
@@ -71,23 +85,28 @@ export function runUpstream(context: CellContext, findings: Findings, chosen: ()
       const text = await mustRun(shell, { file: 'kind', args: get, timeout }, 'kind tells no kubeconfig', signal);
       if (!shell.isDry) {
         await writeFile(kubeconfig, text, { mode: 0o600 });
-        await mkdir(`${folder}/upstream`, { recursive: true });
+        await mkdir(results, { recursive: true });
       }
       progress = new UpstreamProgress(shell.isDry ? [] : chosen().run, ({ name, how }) => {
         if (how !== 'passed' && how !== 'skipped') context.print(`  upstream ${how}: ${name}`);
       });
       const onPiece = (piece: string): void => progress?.take(piece);
-      const command = { file: 'docker', args: upstreamArguments(context, kubeconfig), timeout, onPiece };
+      const command = { file: 'docker', args: upstreamArguments(context, { kubeconfig, results }), timeout, onPiece };
       const { stdout, stderr, exitCode } = await shell.run(command, signal);
       if (shell.isDry) return undefined;
-      await writeFile(`${folder}/upstream/e2e.log`, `${stdout}\n${stderr}`);
-      return noteVerdict(chosen(), await readReports(`${folder}/upstream`), { findings, exitCode });
+      await writeFile(`${results}/e2e.log`, `${stdout}\n${stderr}`);
+      const verdict = judge(chosen(), await readReports(results));
+      const table = await addColumn(context, isBaseline, verdict);
+      return noteVerdict(verdict, { findings, exitCode, table, tests: chosen(), isBaseline });
     },
   };
 }
 
-function upstreamArguments(context: CellContext, kubeconfig: string): readonly string[] {
-  const { cluster, network, folder, release, matrix, skips, cell, upstreamJobs } = context;
+function upstreamArguments(
+  context: CellContext,
+  { kubeconfig, results }: { readonly kubeconfig: string; readonly results: string },
+): readonly string[] {
+  const { cluster, network, release, matrix, skips, cell, upstreamJobs } = context;
   const skipped = skips.filter((entry) => isSelected(entry, cell));
   const container = [
     '--rm',
@@ -98,7 +117,7 @@ function upstreamArguments(context: CellContext, kubeconfig: string): readonly s
     '--network',
     network,
   ];
-  const volumes = ['--volume', `${kubeconfig}:/kubeconfig:ro`, '--volume', `${folder}/upstream:/results`];
+  const volumes = ['--volume', `${kubeconfig}:/kubeconfig:ro`, '--volume', `${results}:/results`];
   const choice = [
     `--focus=${matrix.upstreamFocus.map(literally).join('|')}`,
     ...skipped.map((one) => `--skip=${patternOf(one)}`),
@@ -122,12 +141,35 @@ async function readReports(folder: string): Promise<readonly JunitCase[]> {
   return texts.flatMap(parseJunit);
 }
 
-function noteVerdict(
-  tests: ChosenTests,
-  report: readonly JunitCase[],
-  { findings, exitCode }: { readonly findings: Findings; readonly exitCode: number },
-): string {
-  const { passed, failed, skippedThemselves, missing } = judge(tests, report);
+/** Adds a run to the cell's table of tests by proxy, and writes that. */
+async function addColumn(
+  { folder, cell }: CellContext,
+  isBaseline: boolean,
+  verdict: UpstreamVerdict,
+): Promise<UpstreamTable> {
+  const file = `${folder}/upstream-table`;
+  const proxy = isBaseline ? `kube-proxy ${baselineMode({ cell })}` : `switchyard ${cell.backend}`;
+  const text = await readFile(`${file}.json`, 'utf8').catch(() => '{ "columns": [] }');
+  const before = JSON.parse(text) as UpstreamTable; // written here
+  const table = { columns: [...before.columns, columnOf(proxy, isBaseline, verdict)] };
+  await writeFile(`${file}.json`, `${JSON.stringify(table, null, 2)}\n`);
+  await writeFile(`${file}.md`, tableMarkdown(table));
+  return table;
+}
+
+interface VerdictPlace {
+  readonly findings: Findings;
+  readonly exitCode: number;
+  readonly table: UpstreamTable;
+  readonly tests: ChosenTests;
+  readonly isBaseline: boolean;
+}
+
+/** Failures of the baseline, and failures that the baseline has too, are notes. */
+function noteVerdict(verdict: UpstreamVerdict, place: VerdictPlace): string {
+  const { findings, exitCode, table, tests, isBaseline } = place;
+  const { passed, failed, skippedThemselves, missing } = verdict;
+  const who = isBaseline ? 'upstream with kube-proxy' : 'upstream';
   const counts = `${passed.length} passed, ${failed.length} failed, ${skippedThemselves.length} skipped themselves`;
   if (missing.length > 0) {
     const some = missing.slice(0, 3).join('; ');
@@ -136,12 +178,16 @@ function noteVerdict(
       `${missing.length} tests are in no report, for example ${some}; ${counts}; exit ${exitCode}`,
     );
   }
-  for (const { name, message } of failed) findings.failures.push(`upstream ${name}: ${message.split('\n')[0] ?? ''}`);
+  for (const { name, message } of failed) {
+    const line = `${who} ${name}: ${message.split('\n')[0] ?? ''}`;
+    if (isBaseline) findings.notes.push(line);
+    else if (failsInBaseline(table, name)) findings.notes.push(`${line} (fails with kube-proxy too)`);
+    else findings.failures.push(line);
+  }
   if (failed.length === 0 && exitCode !== 0) {
     throw new HostError('e2e.upstream', `ginkgo ended with ${exitCode}, though no test failed: ${counts}`);
   }
-  findings.notes.push(`upstream: ${counts}, ${tests.skipped.length} skipped by e2e/upstream-skips`);
-  for (const { name, message } of skippedThemselves)
-    findings.notes.push(`upstream skipped itself: ${name}: ${message}`);
+  findings.notes.push(`${who}: ${counts}, ${tests.skipped.length} skipped by e2e/upstream-skips`);
+  for (const { name, message } of skippedThemselves) findings.notes.push(`${who} skipped itself: ${name}: ${message}`);
   return counts;
 }

@@ -1,4 +1,4 @@
-/** What became of one test while the run goes on. */
+/** One test that ended while the run goes on. */
 export interface EndedTest {
   readonly name: string;
   /** `passed`, or ginkgo's word: `failed`, `skipped`, `panicked`, `timedout`, ... */

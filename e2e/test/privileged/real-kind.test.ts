@@ -159,7 +159,9 @@ test("a node that does not come up: kind's own words, its logs, and nothing is l
 
 test('--list asks the real programs', async () => {
   expect(await run('kindest/not-here:v1.36.4', '--list')).toBe(0);
-  expect(printed.join('\n')).toMatch(/^\[1\] kindest\/not-here:v1\.36\.4 is not here and cannot be pulled: \S+/m);
+  expect(printed.join('\n')).toMatch(
+    /^\[1\] kindest\/not-here:v1\.36\.4 is not in the engine and cannot be pulled: \S+/m,
+  );
   expect(await run(images.node, '--list', 'nftables-*')).toBe(0);
   expect(printed.join('\n')).toMatch(new RegExp(`^${cell}  yes$`, 'm'));
 });

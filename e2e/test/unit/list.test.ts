@@ -71,7 +71,7 @@ const lacks: readonly (readonly [what: string, calls: readonly ScriptedCall[], s
       { call: 'docker image inspect *', exitCode: 1 },
       { call: 'docker manifest inspect *', exitCode: 1, stderr: 'dial tcp: lookup registry-1.docker.io: no such host' },
     ],
-    'kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a265939e3620fc4f5de89adff580ae5 is not here and cannot be pulled: dial tcp',
+    'kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a265939e3620fc4f5de89adff580ae5 is not in the engine and cannot be pulled: dial tcp',
   ],
 ];
 
