@@ -13,7 +13,7 @@ export interface E2eOptions {
   /** Our images are in the engine already. */
   readonly isBuilt: boolean;
   readonly hasUpstream: boolean;
-  /** Upstream's tests run with kube-proxy too, and what fails with it is no failure of ours. */
+  /** Upstream's tests run with kube-proxy too, and a test that fails with it does not fail the cell. */
   readonly hasBaseline: boolean;
   /** In the place of the matrix's; undefined: that. */
   readonly nodeImage: string | undefined;

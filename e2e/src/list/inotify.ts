@@ -9,7 +9,7 @@ export interface InotifyUse {
 
 /** systemd, containerd, kubelet and the pods of one node; six nodes exhaust Linux' default of 128. */
 const perNode = 21;
-/** What kind advises. */
+/** Value that kind's documentation recommends. */
 const advised = 512;
 
 /** Reads the limit and counts what is used. Undefined where there is no such limit. */

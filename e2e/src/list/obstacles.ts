@@ -25,7 +25,7 @@ export interface MachineFacts {
 
 const quick: Millis = seconds(30);
 
-/** What obstacles are looked for with. */
+/** Inputs of the search for obstacles. */
 export interface ObstacleSearch {
   readonly matrix: Matrix;
   readonly shell: Shell;

@@ -7,7 +7,7 @@ export type TableStatus = 'passed' | 'failed' | 'skipped itself' | 'missing';
 export interface TableColumn {
   /** `kube-proxy nftables`, `switchyard nftables`. */
   readonly proxy: string;
-  /** Failures that this proxy has too are no failures of ours. */
+  /** Proxy to compare with: a test that fails with it too does not fail the cell. */
   readonly isBaseline: boolean;
   readonly results: Readonly<Record<string, TableStatus>>;
 }

@@ -49,7 +49,7 @@ test('work that fails leaves the next its turn', async () => {
   expect(await next).toBe('done');
 });
 
-test('counts are read after they were asked for, once for all that ask meanwhile', async () => {
+test('a count is read after the call, once for all calls that wait meanwhile', async () => {
   const readings: PromiseWithResolvers<number>[] = [];
   const { pace } = paceWith(() => {
     const reading = Promise.withResolvers<number>();

@@ -58,7 +58,7 @@ export class ErrorPace {
     });
     this.#turns.set(
       receiver,
-      mine.catch(() => undefined), // who asked for the work hears of it
+      mine.catch(() => undefined), // the caller gets the error
     );
     return mine;
   }

@@ -15,7 +15,7 @@ const { signal } = new AbortController();
 type Delay = (flow: ScenarioFlow, index: number) => number;
 
 /**
- * A cluster whose proxy remembers one endpoint per client, the last one, as the eBPF mode does. Nobody can restart the proxy. An external
+ * A cluster whose proxy remembers one endpoint per client, the last one, as the eBPF mode does. The proxy cannot be restarted. An external
  * address uses all endpoints, a cluster IP those of node1.
  */
 class RememberingBed {

@@ -38,7 +38,7 @@ beforeAll(async () => {
   results = reports.flatMap((report) => report.cases);
 }, 250_000);
 
-/** What was seen of UDP from outside, as far as this was expected. */
+/** Observations of UDP from outside that match this expectation. */
 function checks(expected: string): readonly CheckResult[] {
   return results.flatMap((one) => one.checks).filter((one) => one.id === 'outside/udp' && one.expected === expected);
 }

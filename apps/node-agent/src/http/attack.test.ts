@@ -47,5 +47,5 @@ test('scrapers that pipeline and do not read cost a few pages, and the next one 
     }).on('error', reject);
   });
   expect(status).toBe(200);
-  expect(made).toBeLessThan(200); // what fits into the kernel's buffers; 12,001 were asked for
+  expect(made).toBeLessThan(200); // as many as fit into the kernel's buffers, of 12,001 requests
 });

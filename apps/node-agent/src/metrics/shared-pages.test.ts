@@ -81,7 +81,7 @@ test('a page is given up when all who wait for it have gone, and not begun for t
   expect(begun).toHaveLength(1);
 });
 
-test('a page that fails fails for those who asked for it alone', async () => {
+test('a page that fails makes only its own requests fail', async () => {
   const { pages, begun } = bench();
   const asked = [pages.metricsText(undefined, signal), pages.metricsText(undefined, signal)];
   await settled();

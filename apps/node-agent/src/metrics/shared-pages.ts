@@ -33,8 +33,8 @@ interface Order {
 const maxPages = 4;
 
 /**
- * Bounds what clients of `/metrics` cost, however many there are: one page at a time is in the making, and all who ask
- * before it begins share it. Whoever asks later gets the next one, so that a page is never older than its request.
+ * Bounds what clients of `/metrics` cost, however many there are: one page at a time is in the making. Requests that
+ * arrive before it begins share it; later ones get the next page, so that a page is never older than its request.
  */
 export class SharedPages {
   readonly #source: Pick<MetricsPage, 'metricsText'>;
@@ -49,7 +49,7 @@ export class SharedPages {
     this.#source = source;
   }
 
-  /** The text of the page in the format that an `Accept` header asks for. Rejects as `MetricsPage.metricsText` does. */
+  /** Text of the page in the format of the `Accept` header. Rejects as `MetricsPage.metricsText` does. */
   async metricsText(accept: string | undefined, signal: AbortSignal): Promise<SharedText> {
     const format = formatFor(accept);
     const order = this.#orders.get(format) ?? this.#order(format, accept);

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WirePath } from '../../src/wire/wire-path.ts';
 import { netnsOf, signal, WireSite } from './wire-site.ts';
 
-// Devices without an address, which only a route names. They come after the start, and nobody names them to the agent.
+// Devices without an address, which only a route names. The test adds them after the start and does not name them to the agent.
 
 const relay = fileURLToPath(new URL('tun-relay.pl', import.meta.url));
 const vips: Readonly<Record<IpFamily, (n: number) => string>> = {
@@ -79,7 +79,7 @@ async function connect(device: string): Promise<void> {
     await onClient('address', 'add', `${sources[family]}/${bits}`, 'dev', device, ...(bits === 128 ? ['nodad'] : []));
     await wire.ip('route', 'add', `${sources[family]}/${bits}`, 'dev', device);
     const own = wire.node.addresses[family]!;
-    // IPv4 asks for the node's own address at any device.
+    // IPv4 answers ARP for the node's address at any device.
     const toNode = bits === 32 ? [] : ['via', gateway];
     const toVip = ['via', bits === 32 ? own : gateway, ...(bits === 32 ? ['onlink'] : [])];
     for (const to of targets(family)) {
@@ -139,7 +139,7 @@ describe.each([
   );
 });
 
-test('of many devices a look asks about some, and a program that is gone is found within a round', async () => {
+test('one look covers some of many devices, and a detached program is found within a round', async () => {
   const names = Array.from({ length: 20 }, (_, index) => `many${index}`);
   const all = async (command: (name: string) => string): Promise<void> => {
     const stdin = names.map((name) => `${command(name)}\n`).join('');
