@@ -37,8 +37,11 @@ export const pinPrefix = 'lb_in-';
 /** Places of filters on kernels without tcx: one per family, so that they do not take each other's. */
 export const filterPriorities: Readonly<Record<IpFamily, number>> = { IPv4: 0x5374, IPv6: 0x5376 };
 
-/** A node with many pods has hundreds of devices, and each costs two system calls. */
-const devicesPerLook = 32;
+/**
+ * A node with many pods has hundreds of devices, and each costs system calls. So a look for faults asks about the first devices, which
+ * are mostly hardware, and as many of the others, the next ones each time.
+ */
+const devicesPerLook = 8;
 
 interface Attached {
   readonly device: Device;
@@ -57,8 +60,8 @@ export class UplinkPrograms implements Disposable {
   /** Names of devices that got a program and are not in the log yet. */
   readonly #fresh: string[] = [];
   #hasLogged = false;
-  /** Devices that looks for faults have passed in this round. */
-  #looked = 0;
+  /** Where the next look for faults begins among the devices after the first ones. */
+  #looked = devicesPerLook;
 
   constructor(options: UplinkOptions) {
     this.#options = options;
@@ -90,16 +93,15 @@ export class UplinkPrograms implements Disposable {
     return writes + this.#sweepFilters(all);
   }
 
-  /** Differences of these devices from what `put` left, in words. Asks the kernel about `devicesPerLook` of them, the next ones each time. */
+  /** Differences of these devices from what `put` left, in words. Asks the kernel about some of them: see `devicesPerLook`. */
   findFaults(uplinks: readonly Device[]): readonly string[] {
-    if (this.#looked >= uplinks.length) this.#looked = 0;
-    const start = this.#looked;
-    this.#looked += devicesPerLook;
+    const start = this.#looked < uplinks.length ? this.#looked : devicesPerLook;
+    this.#looked = start + devicesPerLook;
     return uplinks.flatMap((device, index) => {
       const where = `${this.#options.ipFamily} on ${device.name}`;
       const attached = this.#attached.get(device.index);
       if (attached === undefined) return [`the wire program for ${where} is not there yet`];
-      if (index < start || index >= this.#looked) return [];
+      if (index >= devicesPerLook && (index < start || index >= this.#looked)) return [];
       const { link, programId } = attached;
       const found = stateOf(link, device);
       if (!found.isAttached) return [`the wire program for ${where} was detached`];
