@@ -3,7 +3,7 @@ import { ConfigError, messageOf } from '@switchyard/core';
 
 /** A command line of `./dev e2e`, checked. */
 export interface E2eOptions {
-  readonly kind: 'help' | 'list' | 'run' | 'up' | 'down' | 'clean';
+  readonly kind: 'help' | 'list' | 'run' | 'up' | 'down' | 'docs' | 'clean';
   /** Globs of cells; empty means all, for `list`, and for `run` with `--all`. */
   readonly cells: readonly string[];
   readonly isJson: boolean;
@@ -31,6 +31,7 @@ export const usage: string = `usage: ./dev e2e CELL...      run cells; names may
        ./dev e2e --all        run all cells that can run here
        ./dev e2e up CELL...   make their clusters with our agent, run no test, and leave them for work; prints the kubeconfig
        ./dev e2e down CELL... remove these clusters, and what killed runs left
+       ./dev e2e docs CELL    run the commands of docs/kind.md, docs/migrate-from-kube-proxy.md and deploy/README.md on clusters of a cell
        ./dev e2e --list       say of each cell whether it can run here, and why not (--json for programs)
        ./dev e2e --clean      remove what e2e runs left on this machine: clusters, kept ones too, and containers
 
@@ -55,7 +56,7 @@ export function parseOptions(args: readonly string[]): E2eOptions {
   const kinds = (['help', 'list', 'clean'] as const).filter((name) => values[name]);
   if (kinds.length > 1) throw wrong(`--${kinds.join(' and --')} exclude each other`);
   const [verb] = positionals;
-  const isVerb = kinds.length === 0 && (verb === 'up' || verb === 'down');
+  const isVerb = kinds.length === 0 && (verb === 'up' || verb === 'down' || verb === 'docs');
   const kind = isVerb ? verb : (kinds[0] ?? 'run');
   const cells = isVerb ? positionals.slice(1) : positionals;
   if (isVerb && (cells.length === 0 || values.all)) throw wrong(`./dev e2e ${verb} takes names of cells`);
@@ -76,7 +77,7 @@ export function parseOptions(args: readonly string[]): E2eOptions {
     isKept: values.keep,
     isLocalBase: values['local-base'],
     isBuilt: values['no-build'],
-    hasUpstream: !values['no-upstream'] && kind !== 'up',
+    hasUpstream: !values['no-upstream'] && kind !== 'up' && kind !== 'docs',
     hasBaseline: values.baseline,
     nodeImage: values['node-image'],
     upstreamImage: values['upstream-image'],

@@ -47,10 +47,13 @@ export async function listedCells(session: Session, signal: AbortSignal): Promis
   const kubernetes = matrix.kubernetes.filter(({ version }) => versions.has(version));
   const shell = plainShell(surroundings.runner);
   const { machine } = surroundings;
-  const { hasUpstream } = options;
+  const { hasUpstream, kind } = options;
   return listCells(
     chosen,
-    await findObstacles({ matrix: { ...matrix, kubernetes }, shell, machine, hasUpstream }, signal),
+    await findObstacles(
+      { matrix: { ...matrix, kubernetes }, shell, machine, hasUpstream, hasHelm: kind === 'docs' },
+      signal,
+    ),
   );
 }
 

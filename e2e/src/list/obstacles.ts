@@ -32,17 +32,20 @@ export interface ObstacleSearch {
   readonly machine: MachineFacts;
   /** Upstream's tests are to run, which need an image of their own. */
   readonly hasUpstream: boolean;
+  /** The pages' commands run, of which some are Helm's. */
+  readonly hasHelm: boolean;
 }
 
 /** Looks once for all cells. Images are only asked for where there is an engine to pull them. */
 export async function findObstacles(
-  { matrix, shell, machine, hasUpstream }: ObstacleSearch,
+  { matrix, shell, machine, hasUpstream, hasHelm }: ObstacleSearch,
   signal: AbortSignal,
 ): Promise<Obstacles> {
-  const [engine, kind, kubectl] = await Promise.all([
+  const [engine, kind, kubectl, helm] = await Promise.all([
     engineObstacles(shell, signal),
     kindObstacles(shell, matrix.kind, signal),
     programObstacle(shell, { file: 'kubectl', args: ['version', '--client'] }, signal),
+    hasHelm ? programObstacle(shell, { file: 'helm', args: ['version', '--short'] }, signal) : [],
   ]);
   const byVersion = new Map<string, readonly string[]>();
   for (const release of matrix.kubernetes) {
@@ -50,7 +53,7 @@ export async function findObstacles(
     byVersion.set(release.version, engine.length > 0 ? [] : await imageObstacles(shell, images, signal));
   }
   const inotify = inotifyObstacle(machine.inotify, nodeNames('').length);
-  return { common: [...engine, ...kind, ...kubectl, ...inotify], byVersion, lab: labObstacles(machine) };
+  return { common: [...engine, ...kind, ...kubectl, ...helm, ...inotify], byVersion, lab: labObstacles(machine) };
 }
 
 /** Why this cell cannot run here; empty: it can. */

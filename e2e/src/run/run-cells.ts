@@ -27,6 +27,7 @@ export async function runCells(
   const lab = listed.find(({ cell }) => cell.kind === 'lab');
   if (session.options.kind === 'up' && lab !== undefined)
     throw new ConfigError('e2e.cell', `${lab.cell.id} has no cluster; ./dev lab up makes a lab`);
+  if (session.options.kind === 'docs') refuseForPages(listed);
   const isAnyRunnable = listed.some(({ obstacles }) => obstacles.length === 0);
   const outcomes: CellOutcome[] = [];
   for (const one of listed) {
@@ -41,6 +42,19 @@ export async function runCells(
   }
   if (!session.options.isDry) await writeMergedTable(session.results, outcomes);
   return outcomes;
+}
+
+/** The pages speak of images of the nftables mode and of both families, and of our LoadBalancer controller. */
+function refuseForPages(listed: readonly ListedCell[]): void {
+  const other = listed.find(
+    ({ cell }) =>
+      cell.kind === 'lab' ||
+      cell.backend !== 'nftables' ||
+      cell.ipFamily !== 'dual' ||
+      cell.loadBalancer !== 'switchyard',
+  );
+  if (other !== undefined)
+    throw new ConfigError('e2e.cell', `${other.cell.id}: the pages run on cells such as nftables-dual-1.36-switchyard`);
 }
 
 /** Upstream's tests by proxy over all cells of the call, where more than one has such a table. */
@@ -71,7 +85,7 @@ async function cellSettings(session: Session): Promise<CellSettings> {
     isLocalBase: options.isLocalBase,
     isBuilt: options.isBuilt,
     isKept: options.isKept || options.kind === 'up',
-    purpose: options.kind === 'up' ? 'up' : 'test',
+    purpose: options.kind === 'up' ? 'up' : options.kind === 'docs' ? 'pages' : 'test',
     hasUpstream: options.hasUpstream,
     hasBaseline: options.hasBaseline,
     upstreamJobs: options.jobs,

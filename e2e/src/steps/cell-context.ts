@@ -19,8 +19,10 @@ export interface CellSettings {
   readonly isBuilt: boolean;
   /** The cluster stays when the cell ends. */
   readonly isKept: boolean;
-  /** `up`: the cluster is made for work, without tests, and stays unless that failed. */
-  readonly purpose: 'test' | 'up';
+  /**
+   * `up`: the cluster is made for work, without tests, and stays unless that failed. `pages`: the commands of the documentation run.
+   */
+  readonly purpose: 'test' | 'up' | 'pages';
   /** Upstream's e2e tests run too. */
   readonly hasUpstream: boolean;
   /** They run with kube-proxy before. */

@@ -3,11 +3,12 @@ import type { Step } from '../run/run-steps.ts';
 import type { ChosenTests } from '../skips/choose-tests.ts';
 import type { CellContext } from './cell-context.ts';
 import { runConformance } from './conformance.ts';
-import { baselineMode, createCluster, removeBaseline } from './create-cluster.ts';
+import { baselineMode, createCluster, removeClusterStep } from './create-cluster.ts';
 import type { Findings } from './findings.ts';
 import { buildImages, loadImages } from './images.ts';
 import { awaitNodes, installAgent } from './install-agent.ts';
 import { startLoadBalancer } from './load-balancer.ts';
+import { pageSteps } from './run-page.ts';
 import { removeLeftovers } from './tear-down.ts';
 import { chooseUpstream, runUpstream } from './upstream.ts';
 
@@ -19,6 +20,8 @@ export function cellSteps(context: CellContext, findings: Findings): readonly St
     if (chosen === undefined) throw new InvariantError('tests of upstream run before they are chosen');
     return chosen;
   };
+  if (purpose === 'pages')
+    return [removeLeftovers(context), ...(isBuilt ? [] : [buildImages(context)]), ...pageSteps(context, findings)];
   return [
     removeLeftovers(context),
     ...(hasUpstream ? [chooseUpstream(context, (found) => (chosen = found))] : []),
@@ -41,6 +44,6 @@ function baselineSteps(context: CellContext, findings: Findings, tests: () => Ch
     awaitNodes(context),
     ...(context.cell.loadBalancer === 'switchyard' ? [startLoadBalancer(context)] : []),
     runUpstream(context, findings, { tests, isBaseline: true }),
-    removeBaseline(context),
+    removeClusterStep(context, 'remove the cluster with kube-proxy'),
   ];
 }

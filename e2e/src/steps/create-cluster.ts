@@ -31,10 +31,10 @@ export function createCluster(context: CellContext, proxy: KubeProxyMode = 'none
   };
 }
 
-/** Removes the cluster with kube-proxy, when its tests have run. */
-export function removeBaseline({ shell, cluster }: CellContext): Step {
+/** Removes a cluster that makes room for the next one of the cell. */
+export function removeClusterStep({ shell, cluster }: CellContext, name: string): Step {
   return {
-    name: 'remove the cluster with kube-proxy',
+    name,
     timeout: seconds(300),
     advice: `kind delete cluster --name ${cluster}`,
     run: (signal) => removeCluster(shell, cluster, signal),

@@ -99,7 +99,17 @@ TEXT`;
 const line = '-'.repeat(30);
 
 /** Programs that the driver calls. */
-export const scriptedNames = ['kind', 'docker', 'kubectl', 'node'] as const;
+export const scriptedNames = [
+  'kind',
+  'docker',
+  'kubectl',
+  'node',
+  'helm',
+  'curl',
+  'sleep',
+  'dev',
+  'switchyard-lb',
+] as const;
 
 /**
  * A machine with Docker, kind and kubectl on which everything goes well. Clusters are files in `$here/clusters`, our own containers files in
@@ -138,6 +148,29 @@ printf 'dev.switchyard.lb.cluster=%s\\n' "\${8#*=}" >"$here/containers/lb"`,
     { call: 'docker ps --all --quiet --filter label=*', effect: ids },
     { call: 'docker rm --force --volumes *', effect: removed },
     { call: 'kind delete cluster --name *', effect: 'rm -f "$here/clusters/$4"' },
+    // The commands of pages, which find the cluster by their environment.
+    { call: 'helm version --short', stdout: 'v3.19.0\n' },
+    { call: 'helm install *' },
+    { call: 'dev image *' },
+    {
+      call: 'kind create cluster --image *',
+      effect: `cat >/dev/null; ${remember}; : >"$here/clusters/$KIND_CLUSTER_NAME"`,
+    },
+    { call: 'kind load docker-image switchyard/agent-nftables:0.0.0' },
+    { call: 'kind delete cluster', effect: 'rm -f "$here/clusters/$KIND_CLUSTER_NAME"' },
+    { call: 'docker run -d *' },
+    { call: 'docker rm -f *' },
+    { call: 'kubectl -n kube-system *' },
+    { call: 'kubectl apply *' },
+    { call: 'kubectl delete *' },
+    { call: 'kubectl annotate *' },
+    { call: 'kubectl label *' },
+    { call: 'kubectl wait *' },
+    { call: 'kubectl rollout *' },
+    { call: 'kubectl get *', stdout: '172.18.0.9' },
+    { call: 'curl *' },
+    { call: 'sleep *' },
+    { call: 'switchyard-lb check *' },
     // Diagnostics.
     { call: 'kind export logs *', effect: 'mkdir -p "$3"; echo "a journal" >"$3/journal.log"' },
     { call: 'kubectl --kubeconfig * get *', stdout: 'an object\n' },

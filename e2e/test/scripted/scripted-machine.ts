@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@switchyard/core';
 import type { E2eSurroundings } from '../../src/program.ts';
@@ -33,7 +33,7 @@ export interface ScriptedMachine extends AsyncDisposable {
 export async function scriptMachine(): Promise<ScriptedMachine> {
   const folder = await mkdtemp(join(tmpdir(), 'swy-e2e-test-'));
   const programs = await scriptPrograms(join(folder, 'script'), scriptedNames, kindScript());
-  const fake = await fakeCheckout(join(folder, 'checkout'));
+  const fake = await fakeCheckout(join(folder, 'checkout'), programs);
   const printed: string[] = [];
   const surroundings: E2eSurroundings = {
     checkout: fake,
@@ -65,8 +65,19 @@ export async function scriptMachine(): Promise<ScriptedMachine> {
   };
 }
 
-/** What the driver reads of a checkout: the matrix, the skips, and the apps' versions. */
-async function fakeCheckout(folder: string): Promise<string> {
+/** The parts of a checkout that the driver and the pages use: matrix, skips, the apps' versions, pages, our own programs as scripted ones. */
+async function fakeCheckout(folder: string, programs: ScriptedPrograms): Promise<string> {
+  for (const page of ['docs/kind.md', 'docs/migrate-from-kube-proxy.md', 'deploy/README.md']) {
+    await mkdir(dirname(join(folder, page)), { recursive: true });
+    await writeFile(join(folder, page), await readFile(join(checkout, page)));
+  }
+  for (const [program, path] of [
+    ['dev', 'dev'],
+    ['switchyard-lb', 'apps/kind-lb-controller/bin/switchyard-lb'],
+  ] as const) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), `#!/bin/sh\nexec '${programs.bin}/${program}' "$@"\n`, { mode: 0o755 });
+  }
   for (const app of ['node-agent', 'kind-lb-controller', 'conformance']) {
     await mkdir(join(folder, 'apps', app), { recursive: true });
     await writeFile(join(folder, 'apps', app, 'package.json'), '{ "version": "1.2.3" }');

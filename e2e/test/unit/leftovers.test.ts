@@ -66,7 +66,7 @@ test('--keep leaves the cluster until the same cell runs again, or --clean', asy
 
 test('an abort removes the cluster, writes no diagnostics, and rejects with its reason', async () => {
   const stop = new AbortController();
-  const effect = `mkdir -p "$here/clusters"; : >"$here/clusters/$4"; : >"$here/began"; exec sleep 60`;
+  const effect = `mkdir -p "$here/clusters"; : >"$here/clusters/$4"; : >"$here/began"; exec /bin/sleep 60`;
   await machine.programs.expect({ call: 'kind create cluster *', effect });
   const running = machine.run([cell, '--no-upstream'], stop.signal);
   await expect.poll(() => machine.clusters(), { timeout: 10_000 }).toEqual([cluster]);

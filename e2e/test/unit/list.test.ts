@@ -172,7 +172,7 @@ test('a lab cell that is aborted removes the labs that its runner had no time to
   const stop = new AbortController();
   await machine.programs.expect({
     call: 'node *main.ts run -v --target lab *',
-    effect: ': >"$here/began"; exec sleep 60',
+    effect: ': >"$here/began"; exec /bin/sleep 60',
   });
   await machine.programs.expect({ call: 'node *packages/lab/src/main.ts down --dead' });
   const running = machine.run(['lab-nftables-ipv4'], stop.signal);

@@ -1,0 +1,162 @@
+import type { KubeProxyMode } from '../steps/kind-config.ts';
+
+/** What is done with one block of a page. */
+export type BlockPlan =
+  | {
+      readonly kind: 'run';
+      /** The beginning of this block, and of no other one of the page. */
+      readonly begins: string;
+      /** On the machine in the checkout's folder, or in the shell of a worker node. */
+      readonly on: 'machine' | 'worker';
+      /**
+       * Texts of the block and what stands in their place: `{cluster}`, `{image}` (of the nodes), `{folder}` (of the results),
+       * `{worker}`, `{controller}` (name of its container), `{imageFlags}` (of `./dev image`).
+       */
+      readonly replace?: readonly (readonly [text: string, by: string])[];
+      /** What `kubectl edit` does: a command that gets the file as its last argument. */
+      readonly editor?: string;
+    }
+  | { readonly kind: 'leftOut'; readonly begins: string; readonly because: string };
+
+/** A page whose blocks are run on a cell. */
+export interface PagePlan {
+  readonly page: string;
+  /** kube-proxy of the cluster that the page begins with; `page`: the page makes the cluster itself. */
+  readonly cluster: KubeProxyMode | 'page';
+  /** Commands of the reader before the first block. */
+  readonly before?: string;
+  /** In the order in which they run. */
+  readonly blocks: readonly BlockPlan[];
+}
+
+const machine = { kind: 'run', on: 'machine' } as const;
+const worker = { kind: 'run', on: 'worker' } as const;
+const leftOut = { kind: 'leftOut' } as const;
+
+/** docs/kind.md: a cluster of the reader's own, from its creation to its end. */
+const kindPage: PagePlan = {
+  page: 'docs/kind.md',
+  cluster: 'page',
+  blocks: [
+    {
+      ...machine,
+      begins: './dev image --backend nftables',
+      replace: [['./dev image', './dev image{imageFlags}']],
+    },
+    {
+      ...machine,
+      begins: 'kind create cluster --config -',
+      replace: [['kind create cluster --config -', 'kind create cluster --image {image} --retain --config -']],
+    },
+    {
+      ...machine,
+      begins: 'helm install switchyard',
+      replace: [['https://kind-control-plane:6443', 'https://{cluster}-control-plane:6443']],
+    },
+    {
+      ...leftOut,
+      begins: 'kubectl apply -k deploy/kustomize/overlays/standalone',
+      because: 'the cluster has an agent from Helm already',
+    },
+    {
+      ...leftOut,
+      begins: 'kind load docker-image switchyard/agent-iptables:0.0.0',
+      because: 'it is for a cluster with kube-proxy; the migration guide swaps the image on one',
+    },
+    {
+      ...machine,
+      begins: 'docker run -d --name switchyard-lb --network kind --restart',
+      replace: [
+        [
+          '--name switchyard-lb',
+          '--name {controller} --hostname {controller} --label dev.switchyard.e2e.cluster={cluster}',
+        ],
+        ['switchyard/kind-lb-controller:0.0.0', 'switchyard/kind-lb-controller:0.0.0 --cluster {cluster}'],
+        ['docker logs -f switchyard-lb', 'docker logs {controller}'],
+      ],
+    },
+    { ...leftOut, begins: 'apps/kind-lb-controller/bin/switchyard-lb\n', because: 'a controller runs as a container' },
+    {
+      ...machine,
+      begins: 'kubectl apply -f packages/lab/examples/zeroapp.yaml',
+      replace: [
+        [
+          'kubectl get service zeroapp --watch',
+          "kubectl wait --for=jsonpath='{.status.loadBalancer.ingress}' --timeout=3m service/zeroapp\n" +
+            'kubectl rollout status deployment zeroapp --timeout=3m',
+        ],
+      ],
+    },
+    { ...machine, begins: 'curl http://$(kubectl', replace: [['curl http', 'curl --fail --max-time 10 http']] },
+    { ...machine, begins: 'apps/kind-lb-controller/bin/switchyard-lb check zeroapp' },
+    { ...machine, begins: 'ADDRESS=$(kubectl get service zeroapp' },
+    { ...machine, begins: 'kubectl annotate --overwrite service zeroapp' },
+    {
+      ...leftOut,
+      begins: 'docker run -d --name switchyard-lb --network kind -v',
+      because: 'it starts a second controller for the same clusters',
+    },
+    {
+      ...machine,
+      begins: 'kubectl delete service zeroapp',
+      replace: [['docker rm -f switchyard-lb', 'docker rm -f {controller}']],
+    },
+  ],
+};
+
+const swap = `kubectl -n kube-system patch daemonset kube-proxy -p '{"spec":{"template":{"spec":{"containers":[{"name":"kube-proxy","image":`;
+
+/** docs/migrate-from-kube-proxy.md on a cluster as kubeadm makes it: there, back, and beside kube-proxy. */
+const migratePage: PagePlan = {
+  page: 'docs/migrate-from-kube-proxy.md',
+  cluster: 'iptables',
+  blocks: [
+    {
+      ...machine,
+      begins: 'kubectl -n kube-system get configmap/kube-proxy',
+      replace: [['> kube-proxy-before.yaml', '> {folder}/kube-proxy-before.yaml']],
+    },
+    {
+      ...machine,
+      begins: 'kubectl -n kube-system edit configmap kube-proxy',
+      editor: `sed -i 's/^\\( *mode:\\) .*/\\1 nftables/'`,
+    },
+    {
+      ...machine,
+      begins: `kubectl -n kube-system patch daemonset kube-proxy --type merge -p '{"spec":{"updateStrategy":{"type":"OnDelete"`,
+    },
+    { ...machine, begins: `${swap}"switchyard/agent-nftables:0.0.0"` },
+    {
+      ...leftOut,
+      begins: `${swap}"switchyard/agent-iptables:0.0.0"`,
+      because: 'the block before swaps to the other mode',
+    },
+    { ...machine, begins: 'kubectl -n kube-system delete pod -l k8s-app=kube-proxy', replace: [['node1', '{worker}']] },
+    { ...machine, begins: 'kubectl -n kube-system rollout status daemonset/kube-proxy' },
+    { ...machine, begins: 'kubectl -n kube-system get pods -l k8s-app=kube-proxy' },
+    { ...worker, begins: 'curl -s http://127.0.0.1:10249/proxyMode' },
+    { ...worker, begins: "curl -s 'http://127.0.0.1:10249/debug/explain" },
+    { ...machine, begins: 'kubectl -n kube-system rollout undo daemonset/kube-proxy' },
+    { ...machine, begins: 'kubectl apply -k deploy/kustomize/overlays/clean-up' },
+    { ...leftOut, begins: '/usr/local/bin/kube-proxy --cleanup', because: 'the block before cleans up on all nodes' },
+    { ...machine, begins: 'kubectl apply -k deploy/kustomize/overlays/nftables', replace: [['node1', '{worker}']] },
+  ],
+};
+
+/** deploy/README.md in the place of kubeadm's DaemonSet. */
+const deployPage: PagePlan = {
+  page: 'deploy/README.md',
+  cluster: 'iptables',
+  before: 'kubectl -n kube-system delete daemonset kube-proxy',
+  blocks: [
+    { ...machine, begins: 'kubectl apply -k deploy/kustomize/overlays/nftables' },
+    {
+      ...leftOut,
+      begins: 'helm install switchyard',
+      because: 'the DaemonSet is there already; docs/kind.md installs by Helm',
+    },
+  ],
+};
+
+/** All pages, in the order in which they run. */
+export const pagePlans: readonly PagePlan[] = [kindPage, migratePage, deployPage];
