@@ -1,3 +1,4 @@
+import type { Agent } from 'node:http';
 import type {
   ApiObject,
   DaemonSet,
@@ -145,6 +146,8 @@ export interface ApiClientOptions {
   readonly token?: string;
   /** Sent as User-Agent and as the field manager of writes. */
   readonly name?: string;
+  /** Opens the connections. Default: over loopback, without TLS. An `https:` URL needs one of `node:https`. */
+  readonly agent?: Agent;
 }
 
 const patchTypes = {

@@ -69,7 +69,8 @@ export async function setStage(signal: AbortSignal): Promise<Stage> {
   };
 }
 
-async function startApiServer(
+/** Starts the lab's API server in a process of its own and writes the kubeconfig for the lab's nodes. */
+export async function startApiServer(
   lab: Lab,
   kubeconfig: string,
 ): Promise<{ readonly child: ChildProcess; readonly url: string }> {

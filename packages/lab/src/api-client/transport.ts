@@ -1,4 +1,5 @@
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { ApiServerError, messageOf } from '@switchyard/core';
 
 /** One HTTP exchange with the API server. `path` includes the query. */
@@ -25,12 +26,14 @@ interface TransportOptions {
   readonly url: string;
   readonly token?: string;
   readonly name?: string;
+  readonly agent?: Agent;
 }
 
 /** Makes a transport; nothing is connected yet. */
 export function createTransport(options: TransportOptions): ApiTransport {
   const base = new URL(options.url);
-  const agent = new Agent({ keepAlive: true });
+  const agent = options.agent ?? new Agent({ keepAlive: true });
+  const open = base.protocol === 'https:' ? httpsRequest : httpRequest;
   const send = (request: ApiRequest, signal: AbortSignal): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
       const text = request.body === undefined ? undefined : JSON.stringify(request.body);
@@ -44,7 +47,7 @@ export function createTransport(options: TransportOptions): ApiTransport {
         headers['content-length'] = Buffer.byteLength(text);
       }
       const { method } = request;
-      const outgoing = httpRequest(new URL(request.path, base), { agent, method, headers, signal });
+      const outgoing = open(new URL(request.path, base), { agent, method, headers, signal });
       outgoing.once('response', resolve);
       outgoing.once('error', (cause) => reject(signal.aborted ? signal.reason : unreachable(request, cause)));
       outgoing.end(text);
