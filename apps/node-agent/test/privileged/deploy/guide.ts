@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 
 const guide = new URL('../../../../../docs/migrate-from-kube-proxy.md', import.meta.url);
+const kind = new URL('../../../../../docs/kind.md', import.meta.url);
 const readme = new URL('../../../../../deploy/README.md', import.meta.url);
 
 /** The whole migration guide. */
@@ -16,6 +17,11 @@ export function guideCommands(tag: string): Promise<readonly string[]> {
 /** The same of deploy/README.md. */
 export function readmeCommands(tag: string): Promise<readonly string[]> {
   return commandsOf(readme, tag);
+}
+
+/** The same of docs/kind.md. */
+export function kindCommands(tag: string): Promise<readonly string[]> {
+  return commandsOf(kind, tag);
 }
 
 async function commandsOf(file: URL, tag: string): Promise<readonly string[]> {

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startApiServer } from '@switchyard/lab';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { guideCommands } from './guide.ts';
+import { loadConfig } from '../../../src/config.ts';
+import { ConfigFolder } from '../../../src/config/testing/config-folder.ts';
+import { guideCommands, kindCommands } from './guide.ts';
 import { debianKubectlFolder, shell } from './kubectl.ts';
 import { objectOf, renderOverlay } from './rendered.ts';
 
@@ -122,6 +124,32 @@ describe.each(['in PATH', "Debian's"] as const)('kubectl %s', (kubectl) => {
       wait.labelSelector.matchLabels,
     );
   });
+
+  test.each(['nftables', 'iptables', 'ebpf'])(
+    'the commands of docs/kind.md install mode %s without Helm',
+    async (mode) => {
+      await using bench = await startBench(kubectl);
+      const [commands = ''] = await kindCommands('kustomize');
+      expect(commands).toMatch(/^mode=ebpf /);
+      const output = await bench.run(commands.replace('mode=ebpf', `mode=${mode}`));
+      expect(output).toContain('daemonset.apps/switchyard created');
+      const [container] = (await bench.get('ds/switchyard')).spec.template.spec.containers;
+      expect(container.image).toBe(`switchyard/agent-${mode}:0.0.0`);
+      const { data } = await bench.get('configmap/kube-proxy');
+      expect(data['kubeconfig.conf']).toContain('server: https://kind-control-plane:6443');
+      await using files = await ConfigFolder.create();
+      const config = await loadConfig(
+        [`--config=${await files.write('config.conf', data['config.conf'])}`, '--hostname-override=n1'],
+        {},
+      );
+      expect(config).toMatchObject({
+        kind: 'run',
+        mode,
+        detectLocal: { cidrs: { IPv4: '10.244.0.0/16', IPv6: 'fd00:10:244::/56' } },
+        conntrack: { maxPerCore: 0 },
+      });
+    },
+  );
 
   test("overlay replace-kubeadm is refused where there is no kubeadm's DaemonSet", async () => {
     await using bench = await startBench(kubectl);
