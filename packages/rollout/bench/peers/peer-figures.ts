@@ -5,7 +5,7 @@ export interface PeerFigures {
   readonly peer: string;
   readonly services: number;
   readonly coldStarts: number[];
-  /** Of the proxy and its ended children until that answer. */
+  /** Of the proxy and its ended children, `PeersOptions.settle` after that answer. */
   readonly coldStartCpu: number[];
   /** One per change. */
   readonly changes: number[];

@@ -94,8 +94,8 @@ class Turn {
     progress('cold start');
     const { proxy, took } = await this.#start('cold start');
     figures.coldStarts.push(took);
-    figures.coldStartCpu.push(cpuOf(proxy.pid));
     await sleep(options.settle, undefined, { signal: this.#signal });
+    figures.coldStartCpu.push(cpuOf(proxy.pid)); // the kernel counts a child when it has ended
     figures.rssAfterSync.push(rssOf(proxy.pid));
     progress('endpoint changes');
     await this.#changes(proxy);

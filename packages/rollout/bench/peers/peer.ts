@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { messageOf } from '@switchyard/core';
+import { messageOf, seconds } from '@switchyard/core';
 import { clusterCidrs, type LabNode, type LabProcess, startAgent } from '@switchyard/lab';
 import type { PeerMode, PeersOptions } from './options.ts';
 
@@ -89,8 +89,11 @@ function kubeProxyConfig(mode: 'nftables' | 'iptables', kubeconfig: string, minS
   };
 }
 
+/** Tens of thousands of chains take their time. */
+const flushTimeout = seconds(180);
+
 /** Also the chains of iptables' nft variant. */
 async function flushRules(node: LabNode): Promise<void> {
-  const { exitCode, stderr } = await node.run('nft', ['flush', 'ruleset']);
+  const { exitCode, stderr } = await node.run('nft', ['flush', 'ruleset'], { timeout: flushTimeout });
   if (exitCode !== 0) throw new Error(`nft flush ruleset on ${node.name}: ${stderr}`);
 }

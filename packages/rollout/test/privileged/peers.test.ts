@@ -36,7 +36,7 @@ async function script(name: string, text: string): Promise<string> {
 }
 
 test('two proxies take turns, and each has plausible figures of everything', async () => {
-  const report = await compare(await optionsOf(agent, '--patience', '30'));
+  const report = await compare(await optionsOf(agent, '--patience', '60'));
   expect(report).toMatchObject({ apiServer: 'lab', left: [], versions: { switchyard: 'test' } });
   expect(report.figures.map(({ peer, services }) => [peer, services])).toEqual([
     ['kube-proxy nftables', 20],
@@ -69,7 +69,7 @@ test('two proxies take turns, and each has plausible figures of everything', asy
   expect(rows.filter((row) => row.includes('| - |'))).toEqual([]);
 });
 
-test('a proxy that never writes a rule is late, and one that ends has failed; ours is measured all the same', async () => {
+test('a proxy that never writes a rule is late, and one that ends has failed; the other one is measured in full', async () => {
   const options = await optionsOf(await script('idle', 'exec sleep 1000'), '--patience', '2');
   const idle = await compare(options);
   expect(idle.figures).toMatchObject([{ late: ['cold start'] }, { late: [], failure: undefined }]);
