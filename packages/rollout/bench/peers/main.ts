@@ -1,7 +1,7 @@
 // Any kube-proxy beside our modes: node main.ts --kube-proxy FILE ...; see --help. `./dev bench peers` runs it.
 import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
-import { DataplaneError } from '@switchyard/core';
+import { DataplaneError, HostError } from '@switchyard/core';
 import { parsePeersOptions, peersHelp } from './options.ts';
 import { markdownText, terminalText } from './report.ts';
 import { runPeers } from './run-peers.ts';
@@ -11,7 +11,7 @@ async function main(args: readonly string[]): Promise<void> {
   const options = await parsePeersOptions(args, process.env['INIT_CWD'] ?? process.cwd());
   const stop = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const)
-    process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
+    process.once(name, () => stop.abort(new HostError('bench.stopped', `stopped by ${name}`)));
   const progress = (text: string): void => void process.stderr.write(`bench: ${text}\n`);
   const report = await runPeers(options, { labName: 'peers', version: commit(), progress }, stop.signal);
   console.log(terminalText(report));

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { millis } from '@switchyard/core';
+import { asError, millis } from '@switchyard/core';
 import type { LabProcess } from '@switchyard/lab';
 import { inParallel, moveService } from '../big-cluster.ts';
 import { cpuOf, monotonic, rssOf } from '../process-figures.ts';
@@ -81,11 +81,16 @@ export async function takeTurn(parts: TurnParts, signal: AbortSignal): Promise<v
 class Turn {
   readonly #parts: TurnParts;
   readonly #signal: AbortSignal;
+  readonly #aborted: Promise<never>;
   #proxy: LabProcess | undefined;
 
   constructor(parts: TurnParts, signal: AbortSignal) {
     this.#parts = parts;
     this.#signal = signal;
+    this.#aborted = new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(asError(signal.reason)), { once: true });
+    });
+    this.#aborted.catch(() => undefined); // of interest only while an answer is awaited
   }
 
   async run(): Promise<void> {
@@ -206,8 +211,7 @@ class Turn {
     const answer = place.prober.awaitAnswer(request, { by, interval, timeout: options.patience });
     const ended = proxy?.ended.then((status) => Promise.reject(endedError(proxy, status)));
     ended?.catch(() => undefined); // of interest only while the answer is awaited
-    const { result, at } = await Promise.race([answer, ...(ended === undefined ? [] : [ended])]);
-    this.#signal.throwIfAborted();
+    const { result, at } = await Promise.race([answer, this.#aborted, ...(ended === undefined ? [] : [ended])]);
     if (result.status === 'answered' && result.by === by) return at;
     throw new LateError(what);
   }
