@@ -144,6 +144,24 @@ test('a client gets an answer beside any number of half-sent requests', async ()
   await probe();
 });
 
+test('a request that came with the body of the one before has all the time it needs', async () => {
+  const clock = new ManualClock();
+  const [early, late] = [Promise.withResolvers<HttpReply>(), Promise.withResolvers<HttpReply>()];
+  const {
+    asked,
+    send: sendTo,
+    probe,
+  } = await serve((path) => (path === '/v' ? early.promise : late.promise), createHttpListener(limits, clock));
+  const client = await sendTo(`PUT /v HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello${request}`);
+  await probe();
+  expect(asked.slice(0, 2)).toContain('/v');
+  early.resolve(textAnswer(200, 'early'));
+  expect(String(await once(client, 'data'))).toMatch(/early$/);
+  await clock.advance(60_000);
+  late.resolve(textAnswer(200, 'late'));
+  expect(String(await once(client, 'data'))).toMatch(/late$/);
+});
+
 test.each([
   ['nothing', ''],
   ['half a request', 'GET / HTTP/1.1\r\nHo'],

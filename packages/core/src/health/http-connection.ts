@@ -48,6 +48,8 @@ export class HttpConnection extends Duplex implements PooledConnection {
   readonly #socket: Socket;
   readonly #options: HttpConnectionOptions;
   #held: Buffer = nothing;
+  /** Bytes of the chunks that `#held` keeps in memory: all of a chunk, until its last byte is parsed. */
+  #heldBytes = 0;
   /** The client sends no more, and the server does not know it yet. */
   #hasEnded = false;
   #isQueued = false;
@@ -127,7 +129,7 @@ export class HttpConnection extends Duplex implements PooledConnection {
 
   override _destroy(_: Error | null, done: (error: Error | null) => void): void {
     this.#options.pool.remove(this);
-    this.#keep(nothing);
+    this.#drop();
     this.#socket.destroy();
     done(null); // a client that has gone is no error
   }
@@ -135,16 +137,19 @@ export class HttpConnection extends Duplex implements PooledConnection {
   #hold(chunk: Buffer): void {
     const isAhead = this.#held.length + chunk.length > sliceLength;
     if (isAhead && this.#options.held.isFull) return void this.destroy();
-    this.#keep(this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]));
+    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    this.#heldBytes += chunk.length;
+    this.#options.held.add(chunk.length);
     this.#socket.pause();
     if (this.#isIdle) this.#options.pool.expectRequest(this);
     this.#isIdle = false;
     this.#queue();
   }
 
-  #keep(input: Buffer): void {
-    this.#options.held.add(input.length - this.#held.length);
-    this.#held = input;
+  #drop(): void {
+    this.#options.held.add(-this.#heldBytes);
+    this.#heldBytes = 0;
+    this.#held = nothing;
   }
 
   /** The rest of a request's body is always let through: the answer waits for it. */
@@ -170,11 +175,14 @@ export class HttpConnection extends Duplex implements PooledConnection {
 
   #feed(): void {
     const slice = this.#held.subarray(0, lengthOfSlice(this.#held));
-    this.#keep(this.#held.subarray(slice.length));
-    if (this.#held.length === 0) this.#socket.resume();
+    this.#held = this.#held.subarray(slice.length);
+    if (this.#held.length === 0) {
+      this.#drop();
+      this.#socket.resume();
+    }
     this.#wantsInput = false;
     this.push(slice); // the server's parser reads it before this returns
-    if (this.#unanswered > 0 && this.#newest?.complete !== false) this.#options.pool.beginAnswer(this);
+    if (this.#isAnswering) this.#options.pool.beginAnswer(this);
     this.#queue();
   }
 
@@ -182,8 +190,14 @@ export class HttpConnection extends Duplex implements PooledConnection {
     this.#unanswered--;
     this.#isSending = false;
     if (this.#unanswered === 0) this.#isIdle = this.#held.length === 0;
-    this.#options.pool.expectRequest(this);
+    if (this.#isAnswering) this.#options.pool.beginAnswer(this);
+    else this.#options.pool.expectRequest(this);
     this.#queue();
+  }
+
+  /** Whether the newest request is complete and has no answer yet. */
+  get #isAnswering(): boolean {
+    return this.#unanswered > 0 && this.#newest?.complete !== false;
   }
 }
 
