@@ -10,7 +10,8 @@ export type BlockPlan =
       readonly on: 'machine' | 'worker';
       /**
        * Texts of the block and what stands in their place: `{cluster}`, `{image}` (of the nodes), `{folder}` (of the results),
-       * `{worker}`, `{controller}` (name of its container), `{imageFlags}` (of `./dev image`).
+       * `{worker}`, `{controller}` (name of its container), `{imageFlags}` (of `./dev image`),
+       * `{apiFlags}` (for an engine that takes no older Docker program, as the page says).
        */
       readonly replace?: readonly (readonly [text: string, by: string])[];
       /** What `kubectl edit` does: a command that gets the file as its last argument. */
@@ -69,7 +70,7 @@ const kindPage: PagePlan = {
       replace: [
         [
           '--name switchyard-lb',
-          '--name {controller} --hostname {controller} --label dev.switchyard.e2e.cluster={cluster}',
+          '--name {controller} --hostname {controller} --label dev.switchyard.e2e.cluster={cluster}{apiFlags}',
         ],
         ['switchyard/kind-lb-controller:0.0.0', 'switchyard/kind-lb-controller:0.0.0 --cluster {cluster}'],
         ['docker logs -f switchyard-lb', 'docker logs {controller}'],
@@ -82,7 +83,8 @@ const kindPage: PagePlan = {
       replace: [
         [
           'kubectl get service zeroapp --watch',
-          "kubectl wait --for=jsonpath='{.status.loadBalancer.ingress}' --timeout=3m service/zeroapp\n" +
+          // `--watch` does not end, and kubectl before 1.31 can not wait for a field that has any value.
+          `for i in $(seq 180); do [ -z "$(kubectl get service zeroapp -o jsonpath='{.status.loadBalancer.ingress}')" ] || break; sleep 1; done\n` +
             'kubectl rollout status deployment zeroapp --timeout=3m',
         ],
       ],

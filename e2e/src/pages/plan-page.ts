@@ -10,7 +10,7 @@ export interface PlannedBlock {
 
 /** What stands for the placeholders of substitutions. */
 export type PlaceValues = Readonly<
-  Record<'cluster' | 'image' | 'folder' | 'worker' | 'controller' | 'imageFlags', string>
+  Record<'cluster' | 'image' | 'folder' | 'worker' | 'controller' | 'imageFlags' | 'apiFlags', string>
 >;
 
 /**

@@ -46,7 +46,7 @@ export function startLoadBalancer(context: CellContext): Step {
 const clientApi = '1.41';
 
 /** Makes that CLI speak a newer version of the API, where the engine takes no older one: Docker 29 wants 1.44. */
-async function apiVersion(shell: Shell, signal: AbortSignal): Promise<readonly string[]> {
+export async function apiVersion(shell: Shell, signal: AbortSignal): Promise<readonly string[]> {
   const args = ['version', '--format', '{{.Server.MinAPIVersion}}'];
   const { stdout } = await shell.run({ file: 'docker', args, timeout: seconds(30) }, signal);
   const [least] = /^\d+\.\d+$/m.exec(stdout.trim()) ?? [];

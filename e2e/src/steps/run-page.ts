@@ -12,7 +12,7 @@ import { createCluster, removeClusterStep } from './create-cluster.ts';
 import type { Findings } from './findings.ts';
 import { loadImages } from './images.ts';
 import { awaitNodes } from './install-agent.ts';
-import { controllerName } from './load-balancer.ts';
+import { apiVersion, controllerName } from './load-balancer.ts';
 
 /** The steps that run all pages, each on a cluster as its reader has it. */
 export function pageSteps(context: CellContext, findings: Findings): readonly Step[] {
@@ -41,6 +41,7 @@ function runPage(context: CellContext, plan: PagePlan, findings: Findings): Step
         const command = machineCommand(context, plan.before);
         await mustRun(shell, command, `${plan.page}: the cluster is not as its reader has it`, signal);
       }
+      const apiFlags = (await apiVersion(shell, signal)).map((word) => ` ${word}`).join('');
       let count = 0;
       for (const one of planned) {
         at = `${plan.page}:${one.block.line}`;
@@ -48,7 +49,7 @@ function runPage(context: CellContext, plan: PagePlan, findings: Findings): Step
           findings.notes.push(`${at} was left out: ${one.plan.because}`);
           continue;
         }
-        await mustRun(shell, blockCommand(context, one), `${at}: a command of the page fails`, signal);
+        await mustRun(shell, blockCommand(context, one, apiFlags), `${at}: a command of the page fails`, signal);
         count += 1;
       }
       findings.notes.push(`${plan.page}: ${count} of ${planned.length} blocks ran`);
@@ -57,9 +58,9 @@ function runPage(context: CellContext, plan: PagePlan, findings: Findings): Step
   };
 }
 
-function blockCommand(context: CellContext, planned: PlannedBlock): CellCommand {
+function blockCommand(context: CellContext, planned: PlannedBlock, apiFlags: string): CellCommand {
   const { plan } = planned;
-  const text = commandsOf(planned, valuesOf(context));
+  const text = commandsOf(planned, { ...valuesOf(context), apiFlags });
   if (plan.kind === 'run' && plan.on === 'worker') {
     const args = ['exec', workerOf(context), 'sh', '-euc', text];
     return { file: 'docker', args, timeout: seconds(120) };
@@ -79,7 +80,7 @@ function machineCommand(context: CellContext, text: string, editor?: string): Ce
   return { file: 'sh', args: ['-euc', `cd '${checkout}'\n${text}`], env, timeout: seconds(1800) };
 }
 
-function valuesOf(context: CellContext): PlaceValues {
+function valuesOf(context: CellContext): Omit<PlaceValues, 'apiFlags'> {
   const { cluster, release, folder, isLocalBase } = context;
   return {
     cluster,

@@ -20,6 +20,7 @@ const values: PlaceValues = {
   worker: 'swy-e2e-a-worker',
   controller: 'swy-e2e-a-lb-controller',
   imageFlags: ' --local-base',
+  apiFlags: ' --env DOCKER_API_VERSION=1.44',
 };
 const pages = pagePlans.map((plan) => ({ plan, text: readFileSync(`${checkout}/${plan.page}`, 'utf8') }));
 
@@ -33,7 +34,7 @@ describe.each(pages)('$plan.page', ({ plan, text }) => {
   test.each(blocks)('line $line is shell, as written and as it is run', ({ block, plan: entry }) => {
     for (const commands of [block.text, commandsOf({ block, plan: entry }, values)]) {
       expect(spawnSync('sh', ['-n'], { input: commands, encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' });
-      expect(commands).not.toMatch(/\{(?:cluster|image|folder|worker|controller|imageFlags)\}/);
+      expect(commands).not.toMatch(/\{(?:cluster|image|folder|worker|controller|imageFlags|apiFlags)\}/);
     }
   });
 

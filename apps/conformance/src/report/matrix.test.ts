@@ -55,6 +55,15 @@ test.each([
   expect(row?.differs).toBe(differs);
 });
 
+test('a check that one proxy could not decide makes no difference', () => {
+  const inconclusive = [{ id: 'outside/udp', what: 'x', because: 'rate limited: 7' }];
+  const report = aReport(
+    aRun({ cases: [aCase({ checks: [aCheck(), aCheck({ id: 'outside/udp' })] })] }),
+    aRun({ proxy: 'ebpf-tc', cases: [aCase({ checks: [aCheck()], inconclusive })] }),
+  );
+  expect(matrixOf(report).groups[0]?.rows[0]?.differs).toBe(false);
+});
+
 test('two targets in one report are told apart', () => {
   const { columns } = matrixOf(aReport(aRun(), aRun({ target: 'cluster' })));
   expect(columns.map(({ key, place }) => `${key} ${place}`)).toEqual([

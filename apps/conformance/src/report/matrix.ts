@@ -84,15 +84,21 @@ function placeOf(info: CaseResult | undefined): Pick<MatrixGroup, 'kind' | 'feat
 }
 
 function differs(cells: readonly MatrixCell[]): boolean {
+  // A check that one column could not decide differs from none.
+  const undecided = new Set(
+    cells.flatMap(({ rounds }) => rounds.flatMap(({ result }) => (result.inconclusive ?? []).map(({ id }) => id))),
+  );
   const seen = cells.flatMap(({ rounds }) => {
     const result = rounds.find((round) => ['passed', 'failed'].includes(round.result.status))?.result;
     if (result === undefined) return [];
     return [
       JSON.stringify(
-        result.checks.map(({ id, expected, observed, isAsExpected }) => [
-          id,
-          isAsExpected && expected !== observed ? 'within' : observed,
-        ]),
+        result.checks
+          .filter(({ id }) => !undecided.has(id))
+          .map(({ id, expected, observed, isAsExpected }) => [
+            id,
+            isAsExpected && expected !== observed ? 'within' : observed,
+          ]),
       ),
     ];
   });
