@@ -71,6 +71,7 @@ export async function takeTurn(parts: TurnParts, signal: AbortSignal): Promise<v
       parts.progress(`${error.message} did not end in time`);
     } else if (error instanceof EndedError) {
       parts.figures.failure = error.message;
+      await parts.place.prober[Symbol.asyncDispose](); // it would go on to ask, beside the other proxies
       parts.progress(error.message);
     } else throw error;
   } finally {

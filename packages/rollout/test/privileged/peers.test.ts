@@ -69,12 +69,16 @@ test('two proxies take turns, and each has plausible figures of everything', asy
   expect(rows.filter((row) => row.includes('| - |'))).toEqual([]);
 });
 
-test('a proxy that never writes a rule is late, and one that ends has failed; the other one is measured in full', async () => {
+test('a proxy that never writes a rule is late, and the other one takes its turn', async () => {
   const options = await optionsOf(await script('idle', 'exec sleep 1000'), '--patience', '2');
-  const idle = await compare(options);
-  expect(idle.figures).toMatchObject([{ late: ['cold start'] }, { late: [], failure: undefined }]);
-  expect(terminalText(idle)).toMatch(/cold start, ms +> 2 s/);
-  const ends = await compare({ ...options, kubeProxy: await script('ends', 'echo "no such mode" >&2; exit 3') });
-  expect(ends.figures).toMatchObject([{ failure: 'it ended with 3: no such mode' }, { failure: undefined }]);
-  expect(ends.figures[1]?.restarts).toHaveLength(1);
+  const report = await compare(options);
+  expect(report.figures).toMatchObject([{ late: ['cold start'] }, { failure: undefined }]);
+  expect(report.figures[1]?.connectBare).toHaveLength(1); // on a busy machine two seconds may be short for it, too
+  expect(terminalText(report)).toMatch(/cold start, ms +> 2 s/);
+});
+
+test('a proxy that ends by itself has failed, and the other one is measured in full', async () => {
+  const { figures } = await compare(await optionsOf(await script('ends', 'echo "no such mode" >&2; exit 3')));
+  expect(figures).toMatchObject([{ failure: 'it ended with 3: no such mode' }, { late: [], failure: undefined }]);
+  expect(figures[1]?.restarts).toHaveLength(1);
 });
