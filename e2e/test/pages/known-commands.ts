@@ -18,6 +18,8 @@ const flags: Readonly<Record<string, readonly string[]>> = {
   break: [],
   cd: [],
   echo: [],
+  mktemp: ['-d'],
+  sed: [],
   seq: [],
   sleep: [],
   sort: [],
