@@ -1,6 +1,6 @@
 /*
- * Attacks the health ports of a node agent with clients that do not behave, and prints how long the kubelet's probe and
- * a scrape wait meanwhile and afterwards. Needs root; everything is in a lab of network namespaces. Run:
+ * Attacks the health ports of a node agent with hostile clients, and prints how long the kubelet's probe, a scrape and
+ * an endpoint change wait meanwhile and afterwards. Needs root; everything is in a lab of network namespaces. Run:
  * ./dev bench health-attack [--agent PROGRAM] [--kube-proxy PROGRAM]
  * `--agent` takes another launcher, such as that of an older checkout; `--kube-proxy` measures a kube-proxy, too.
  */
@@ -16,6 +16,7 @@ import {
   type LabProcess,
   startCluster,
 } from '@switchyard/lab';
+import { createMovingService, type MovingService } from './moving-service.ts';
 
 const clients = fileURLToPath(new URL('./health-attack-clients.ts', import.meta.url));
 const { signal } = new AbortController();
@@ -69,16 +70,19 @@ async function measure(title: string, start: Start): Promise<void> {
     if (node === undefined) throw new Error('the lab has no node');
     const proxy = start(cluster, node);
     await untilHealthy(node);
-    console.log(`${title}: ${attack.name}: ${await attackOnce(cluster, node, { attack, proxy })}`);
+    await using service = await createMovingService(cluster, node, signal);
+    console.log(`${title}: ${attack.name}: ${await attackOnce(cluster, node, { attack, proxy, service })}`);
     await proxy.stop();
   }
 }
 
-async function attackOnce(
-  { lab }: LabCluster,
-  node: LabNode,
-  { attack, proxy }: { readonly attack: Attack; readonly proxy: LabProcess },
-): Promise<string> {
+interface Running {
+  readonly attack: Attack;
+  readonly proxy: LabProcess;
+  readonly service: MovingService;
+}
+
+async function attackOnce({ lab }: LabCluster, node: LabNode, { attack, proxy, service }: Running): Promise<string> {
   const from: LabHost = attack.from === 'node' ? node : lab.client;
   const address = attack.port === 10_249 ? '127.0.0.1' : (node.addresses.IPv4 ?? '');
   const { connections, requests, path, port } = attack;
@@ -88,14 +92,15 @@ async function attackOnce(
     JSON.stringify({ address, port, connections, requests, path }),
   ]);
   await systemClock.sleep(seconds(0.5), signal);
-  const during = await ask(node, duration);
+  const [during, changes] = await Promise.all([ask(node, duration), service.move(10)]);
   const memory = rssOf(proxy.pid);
   await attackers.stop(seconds(0));
   const after = await ask(node, seconds(3));
   return [
     `/livez during ${spread(during.livez)}, after ${spread(after.livez)}`,
     `/metrics during ${spread(during.metrics)}, after ${spread(after.metrics)}`,
-    `RSS ${memory} MB`,
+    `endpoint changes during ${spread(changes)}`,
+    `peak RSS ${memory} MB`,
   ].join('; ');
 }
 
