@@ -3,10 +3,11 @@ import type { IptablesHost } from '@switchyard/backend-iptables';
 import type { NftablesHost } from '@switchyard/backend-nftables';
 import type { IptablesVariant } from '@switchyard/host';
 import { type DataplaneBackend, type DataplaneBackendFactory, HostError, type IpFamily } from '@switchyard/core';
+import type { NftTables } from './cleanup/nft-tables.ts';
 import type { ProxyMode } from './config/proxy-mode.ts';
 
-/** The machine as every dataplane wants it: each takes what it needs. */
-export type BackendHost = NftablesHost & IptablesHost & EbpfHost;
+/** The machine as every dataplane wants it: each takes what it needs. Clean-ups look at tables of nftables by name. */
+export type BackendHost = NftablesHost & IptablesHost & EbpfHost & { readonly tables: NftTables };
 
 /** Every dataplane by its --proxy-mode; loaded only when chosen. */
 export const backends: Readonly<Record<ProxyMode, () => Promise<DataplaneBackendFactory<BackendHost>>>> = {

@@ -45,7 +45,6 @@ describe('defaults', () => {
       minSyncPeriod: undefined,
       syncPeriod: 30_000,
       terminatingFallback: 'on',
-      nftTransport: 'netlink',
       logLevel: 'info',
     });
   });
@@ -78,7 +77,23 @@ describe('flags', () => {
     ['a switch that is false', ['--masquerade-all=false'], { masqueradeAll: false }],
     ['the last of several', ['--masquerade-all', '--masquerade-all=0'], { masqueradeAll: false }],
     ['a mode that exists', ['--proxy-mode', 'nftables'], {}],
-    ['the nft program instead of netlink', ['--switchyard-nft-transport=cli'], { nftTransport: 'cli' }],
+    [
+      'the transport of earlier releases, without effect',
+      ['--switchyard-nft-transport=cli'],
+      {
+        notes: [
+          {
+            level: 'info',
+            message: 'setting has no effect',
+            fields: {
+              setting: 'nftTransport',
+              value: 'cli',
+              why: 'everything goes to the kernel over netlink; no program nft is needed',
+            },
+          },
+        ],
+      },
+    ],
     [
       'a variant of iptables',
       ['--switchyard-iptables-variant=legacy'],

@@ -8,7 +8,6 @@ import type {
   ClusterPlace,
   Config,
   DataplaneConfig,
-  NftTransportKind,
   NodePortAddresses,
   RunConfig,
   SourceConfig,
@@ -17,7 +16,7 @@ import { problemText } from './config/settings.ts';
 import { dataplaneOf, type Environment, logConfigOf, placeOf, toRunConfig } from './config/to-run-config.ts';
 import { problemsOf } from './config/validate.ts';
 
-export type { ClusterPlace, Config, DataplaneConfig, NftTransportKind, NodePortAddresses, RunConfig, SourceConfig };
+export type { ClusterPlace, Config, DataplaneConfig, NodePortAddresses, RunConfig, SourceConfig };
 
 /**
  * What the command line and the files it names ask for. Rejects with one `ConfigError` that names everything that is

@@ -33,6 +33,7 @@ import type { AgentHost } from './agent-host.ts';
 import { type BackendHost, checkBackend, openBackends, type OpenDataplane } from './backends.ts';
 import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
 import { ourVariant, removeLeftRules } from './cleanup/left-rules.ts';
+import { kernelTables } from './cleanup/nft-tables.ts';
 import { removalText } from './cleanup/removal.ts';
 import {
   asksForCommand,
@@ -110,11 +111,11 @@ interface Run {
 }
 
 function backendHostOf(config: DataplaneConfig, logger: LeveledLogger): BackendHost {
-  const { nftTransport: transport, iptables, ebpf, syncPeriod } = config;
+  const { iptables, ebpf, syncPeriod } = config;
   return {
     runner: createCommandRunner(),
+    tables: kernelTables,
     logger,
-    transport,
     ...iptables,
     ...ebpf,
     syncPeriod,
@@ -133,7 +134,7 @@ async function dump(
 ): Promise<string> {
   const open = async (one: ProxyMode): Promise<OpenDataplane> => {
     if (!ofEveryMode || one !== 'iptables') return openBackends({ mode: one, host: backendHost, ipFamilies }, signal);
-    const variant = await ourVariant(backendHost.runner, ipFamilies, signal);
+    const variant = await ourVariant(backendHost, ipFamilies, signal);
     if (variant === undefined) throw new HostError('host.unusable', 'no rules of this agent are in iptables');
     return openBackends({ mode: one, host: { ...backendHost, variant }, ipFamilies }, signal);
   };

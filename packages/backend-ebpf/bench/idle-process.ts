@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { nftablesBackend } from '@switchyard/backend-nftables';
 import type { ClusterEvent } from '@switchyard/core';
 import { type HealingParts, HealingRun, TimedLogger } from '@switchyard/core/testing';
-import { createLab, runnerIn } from '@switchyard/lab';
+import { createLab } from '@switchyard/lab';
 import { ebpfBackend } from '../src/index.ts';
 import { driftCluster } from '../test/privileged/drift-run.ts';
 
@@ -32,7 +32,7 @@ const [node] = lab.nodes;
 const { cgroupPath: cgroup, bpffsPath: bpffs } = node ?? {};
 if (node === undefined || cgroup === undefined || bpffs === undefined) throw new Error(lab.limitations.join(' '));
 const netns = `/run/netns/${node.namespace}`;
-const host = { runner: runnerIn(node, lab.folder), logger, transport: 'netlink', netns } as const;
+const host = { logger, netns };
 const backend =
   kind === 'nftables'
     ? await nftablesBackend.open(host, 'IPv4', signal)

@@ -16,7 +16,6 @@ import {
   systemClock,
   type TableDelta,
 } from '@switchyard/core';
-import { createCommandRunner } from '@switchyard/host';
 import { trimMemory } from '@switchyard/native';
 import { ebpfBackend } from '../src/index.ts';
 import { LinuxKernel } from '../src/kernel/linux-kernel.ts';
@@ -67,7 +66,7 @@ async function apply(backend: DataplaneBackend, request: ApplyRequest): Promise<
 
 async function subjectOf(table: ForwardingTable): Promise<Subject> {
   if (kind === 'writer') return writerOf(table);
-  const common = { runner: createCommandRunner(), transport: 'netlink', logger: noopLogger } as const;
+  const common = { logger: noopLogger };
   const backend =
     kind === 'nftables'
       ? await nftablesBackend.open(common, 'IPv4', signal)

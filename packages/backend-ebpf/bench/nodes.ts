@@ -1,6 +1,6 @@
 import { nftablesBackend } from '@switchyard/backend-nftables';
 import { type DataplaneBackend, type ForwardingTable, noopLogger, seconds } from '@switchyard/core';
-import { type LabHost, type LabNode, runnerIn } from '@switchyard/lab';
+import { type LabHost, type LabNode } from '@switchyard/lab';
 import { ebpfBackend } from '../src/index.ts';
 import type { NorthSouth } from '../src/host.ts';
 import { LinuxKernel } from '../src/kernel/linux-kernel.ts';
@@ -24,10 +24,10 @@ async function applyTo(backend: DataplaneBackend, table: ForwardingTable): Promi
 
 /** The eBPF backend as the agent opens it. */
 export function loadEbpf(northSouth: NorthSouth): Load {
-  return async (node, table, folder) => {
+  return async (node, table) => {
     const { cgroupPath: cgroup, bpffsPath: bpffs } = node;
     if (cgroup === undefined || bpffs === undefined) throw new Error(`${node.name} has no cgroup2 or no bpffs`);
-    const host = { ...hostOf(node, folder), cgroup, bpffs, interfaces: [], northSouth, socketLb: 'all' } as const;
+    const host = { ...hostOf(node), cgroup, bpffs, interfaces: [], northSouth, socketLb: 'all' } as const;
     await using backend = await ebpfBackend.open(host, 'IPv4', new AbortController().signal);
     await applyTo(backend, table);
   };
@@ -48,14 +48,14 @@ export const loadSocketPrograms: Load = async ({ cgroupPath, bpffsPath }, table)
 };
 
 /** The nftables backend as the agent opens it. */
-export const loadNftables: Load = async (node, table, folder) => {
-  await using backend = await nftablesBackend.open(hostOf(node, folder), 'IPv4', new AbortController().signal);
+export const loadNftables: Load = async (node, table) => {
+  await using backend = await nftablesBackend.open(hostOf(node), 'IPv4', new AbortController().signal);
   await applyTo(backend, table);
 };
 
-function hostOf(node: LabNode, folder: string): Parameters<typeof nftablesBackend.open>[0] {
+function hostOf(node: LabNode): Parameters<typeof nftablesBackend.open>[0] {
   const netns = `/run/netns/${node.namespace}`;
-  return { runner: runnerIn(node, folder), logger: noopLogger, transport: 'netlink', netns };
+  return { logger: noopLogger, netns };
 }
 
 /**

@@ -48,8 +48,12 @@ class Driven {
 
   /** Another instance on the same machine. */
   another(family: IpFamily = 'IPv4'): Promise<DataplaneBackend> {
-    const { machine, nft: runner } = this;
-    return openMemoryBackend({ machine, runner, northSouth: this.#northSouth, addresses: [] }, family, signal);
+    const { machine, nft } = this;
+    return openMemoryBackend(
+      { machine, openTransport: nft.openTransport, northSouth: this.#northSouth, addresses: [] },
+      family,
+      signal,
+    );
   }
 
   full(table: ForwardingTable, until: AbortSignal = signal): Promise<ApplyOutcome> {
@@ -81,7 +85,7 @@ describe('what is written where', () => {
         return [];
       },
     };
-    const opening = { machine, runner: nft, northSouth: 'tc', addresses: [], wire } as const;
+    const opening = { machine, openTransport: nft.openTransport, northSouth: 'tc', addresses: [], wire } as const;
     const backend = await openMemoryBackend(opening, 'IPv4', signal);
     const elements = (): readonly string[] => nft.elements('switchyard-ebpf', 'frontends4');
     const apply = () => backend.apply({ table: situation(cart), scope: { kind: 'full', after: 'drift' } }, signal);
@@ -172,10 +176,8 @@ describe('a service that moves between programs and rules', () => {
   function passesAt(driven: Driven): readonly string[] {
     const seen: string[] = [];
     const { nft } = driven;
-    const apply = nft.run.bind(nft);
-    nft.run = async (file, args, options) => {
-      if (args[0] === '-f') seen.push(isPassed(driven) ? 'passes' : 'carried');
-      return apply(file, args, options);
+    nft.beforeTransaction = () => {
+      seen.push(isPassed(driven) ? 'passes' : 'carried');
     };
     return seen;
   }
@@ -217,7 +219,6 @@ describe('a service that moves between programs and rules', () => {
     await driven.full(situation({ ...cart, ...besideRanged }));
     const seen: string[] = [];
     const { nft } = driven;
-    const apply = nft.run.bind(nft);
     const note = (): void => {
       const carriers = [vip, other].map((address) => {
         const isInRules = driven.rules().includes(`${address} . tcp . 80`);
@@ -225,10 +226,8 @@ describe('a service that moves between programs and rules', () => {
       });
       seen.push(carriers.join(' '));
     };
-    nft.run = async (file, args, options) => {
-      note();
-      return apply(file, args, options).finally(note);
-    };
+    nft.beforeTransaction = note;
+    nft.afterTransaction = note;
     driven.backend = await driven.another();
     expect(await driven.full(situation({ ...ranged, ...beside }))).toMatchObject({ status: 'applied' });
     expect([...new Set(seen)]).toEqual(['programs rules', 'rules rules', 'rules programs']);
@@ -320,7 +319,7 @@ describe('removal', () => {
     const remove = async () => found[looks++] ?? [];
     const host = {
       machine: new MemoryMachine(),
-      runner: new FakeNft(),
+      openTransport: new FakeNft().openTransport,
       northSouth: 'nftables',
       addresses: [],
     } as const;
@@ -339,7 +338,8 @@ describe('removal', () => {
       ensure: () => Promise.reject(new HostError('test.wire', 'not on all devices')),
       remove: async () => (looks++, []),
     };
-    const host = { machine: new MemoryMachine(), runner: new FakeNft(), northSouth: 'tc', addresses: [] } as const;
+    const { openTransport } = new FakeNft();
+    const host = { machine: new MemoryMachine(), openTransport, northSouth: 'tc', addresses: [] } as const;
     const backend = await openMemoryBackend({ ...host, wire }, 'IPv4', signal);
     const status: string[] = [];
     for (isUsed of [false, true, false]) {

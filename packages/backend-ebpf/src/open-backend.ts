@@ -59,7 +59,7 @@ interface Surroundings {
 }
 
 function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHolder {
-  const { logger, runner, interfaces, bpffs, netns } = host;
+  const { logger, interfaces, bpffs, netns } = host;
   let isUsed: boolean | undefined;
   const choose = async (signal: AbortSignal): Promise<boolean> => {
     const { kind, why } = await chooseWire(host, signal);
@@ -73,7 +73,6 @@ function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHo
     clock,
     maps,
     logger,
-    runner,
     interfaces,
     pinFolder: new PinFolders({ bpffs, ipFamily, version: layoutVersion }).links,
     isUsed: async (signal) => (isUsed ??= await choose(signal)),

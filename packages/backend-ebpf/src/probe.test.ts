@@ -1,5 +1,4 @@
 import { HostError, millis, noopLogger, type ProbeResult } from '@switchyard/core';
-import { FakeNft } from '@switchyard/backend-nftables/testing';
 import { expect, test } from 'vitest';
 import type { EbpfHost } from './host.ts';
 import { type ProbedMachine, probeMachine } from './probe.ts';
@@ -8,9 +7,7 @@ import { kernelWithout } from './testing/kernel-without.ts';
 const capabilities = { usesKernelConntrack: true, sessionAffinity: true, sourceRanges: true, minSyncPeriod: millis(0) };
 const library: ProbeResult = { status: 'usable', capabilities };
 const host: EbpfHost = {
-  runner: new FakeNft(),
   logger: noopLogger,
-  transport: 'netlink',
   cgroup: undefined,
   bpffs: '/sys/fs/bpf',
   interfaces: [],

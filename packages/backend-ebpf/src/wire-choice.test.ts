@@ -1,5 +1,4 @@
 import { HostError } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
 import type { BpfAbilityName } from '@switchyard/native';
 import { expect, test } from 'vitest';
 import type { EbpfHost } from './host.ts';
@@ -7,7 +6,6 @@ import { kernelWithout } from './testing/kernel-without.ts';
 import { askedOnce, chooseWire, type WireAbilities, wireFaults } from './wire-choice.ts';
 
 const { signal } = new AbortController();
-const runner: CommandRunner = { run: async () => ({ exitCode: 0, stdout: '', stderr: '' }) };
 const refused = 'the kernel makes no conntrack entry';
 
 interface Kernel {
@@ -20,7 +18,7 @@ function kernel({ lacks = [], refuses = [], fails = false }: Kernel): WireAbilit
   return {
     probe: () => kernelWithout(...lacks),
     probeWire: async () => {
-      if (fails) throw new HostError('test.timeout', 'nft does not answer');
+      if (fails) throw new HostError('test.timeout', 'the kernel does not answer');
       return refuses;
     },
   };
@@ -44,24 +42,24 @@ test.each<[sentence: string, asked: Asked, kernel: Kernel, kind: string, why: Re
   ['by rules where pods need them anyway', { ...auto, socketLb: 'host' }, {}, 'nftables', /^pods are served by rules$/],
   ['by programs where nothing else is asked for', tc, { refuses: [refused] }, 'tc', /^as asked for$/],
 ])('what comes from outside is forwarded %s', async (_, asked, found, kind, why) => {
-  const choice = await chooseWire({ ...asked, runner }, signal, kernel(found));
+  const choice = await chooseWire(asked, signal, kernel(found));
   expect(choice).toEqual({ kind, why: expect.stringMatching(why) });
 });
 
 test('where it cannot be found out, nothing is chosen', async () => {
-  await expect(chooseWire({ ...auto, runner }, signal, kernel({ fails: true }))).rejects.toThrow('does not answer');
+  await expect(chooseWire(auto, signal, kernel({ fails: true }))).rejects.toThrow('does not answer');
 });
 
 test.each<[sentence: string, asked: Asked, kernel: Kernel, faults: readonly RegExp[]]>([
   ['none where the kernel can', tc, {}, []],
   ['what the kernel lacks', tc, { lacks: ['conntrackNat'] }, [/^the kernel lacks conn.*: use --.*=auto or nftables$/]],
   ['what failed when it was tried', tc, { refuses: [refused] }, [/^the kernel makes no.*: use --.*=auto or nftables$/]],
-  ['that it could not be tried', tc, { fails: true }, [/^nft does not answer$/]],
+  ['that it could not be tried', tc, { fails: true }, [/^the kernel does not answer$/]],
   ['that pods are left to rules', { ...tc, socketLb: 'host' }, {}, [/^--switchyard-ebpf-socket-lb=host leaves pods/]],
   ['none with auto, for rules do it', auto, { refuses: [refused] }, []],
   ['none with auto, also where it could not be tried', auto, { fails: true }, []],
 ])('reasons to refuse: %s', async (_, asked, found, faults) => {
-  const reasons = await wireFaults({ ...asked, runner }, signal, kernel(found));
+  const reasons = await wireFaults(asked, signal, kernel(found));
   expect(reasons).toEqual(faults.map((fault) => expect.stringMatching(fault)));
 });
 
@@ -69,11 +67,11 @@ test('the kernel is asked once for all who ask, and again where that failed', as
   let asked = 0;
   const ask = askedOnce(async () => {
     asked++;
-    if (asked === 1) throw new HostError('test.timeout', 'nft does not answer');
+    if (asked === 1) throw new HostError('test.timeout', 'the kernel does not answer');
     return [refused];
   });
-  await expect(ask(runner, signal)).rejects.toThrow('does not answer');
-  expect(await Promise.all([ask(runner, signal), ask(runner, signal)])).toEqual([[refused], [refused]]);
-  expect(await ask(runner, signal)).toEqual([refused]);
+  await expect(ask(signal)).rejects.toThrow('does not answer');
+  expect(await Promise.all([ask(signal), ask(signal)])).toEqual([[refused], [refused]]);
+  expect(await ask(signal)).toEqual([refused]);
   expect(asked).toBe(2);
 });

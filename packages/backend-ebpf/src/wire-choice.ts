@@ -1,5 +1,4 @@
 import { HostError, messageOf } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
 import { type BpfProbe, probeBpf } from '@switchyard/native';
 import type { EbpfHost } from './host.ts';
 import { missingAbilities, type Need } from './missing-abilities.ts';
@@ -16,10 +15,10 @@ export interface WireAbilities {
   /** Throws `NativeMissingError`. */
   probe(): BpfProbe;
   /** As `probeWire`. */
-  probeWire(runner: CommandRunner, signal: AbortSignal): Promise<readonly string[]>;
+  probeWire(signal: AbortSignal): Promise<readonly string[]>;
 }
 
-type WireHost = Pick<EbpfHost, 'northSouth' | 'socketLb' | 'runner'>;
+type WireHost = Pick<EbpfHost, 'northSouth' | 'socketLb'>;
 
 const wireNeeds: readonly Need[] = [
   ['tc', 'BPF programs at network interfaces (CONFIG_NET_CLS_BPF)'],
@@ -39,11 +38,11 @@ export async function chooseWire(
   signal: AbortSignal,
   abilities: WireAbilities = linux,
 ): Promise<WireChoice> {
-  const { northSouth, socketLb, runner } = host;
+  const { northSouth, socketLb } = host;
   if (northSouth === 'nftables') return { kind: 'nftables', why: 'as asked for' };
   if (socketLb === 'host') return { kind: 'nftables', why: 'pods are served by rules' };
   if (northSouth === 'tc') return { kind: 'tc', why: 'as asked for' };
-  const lacks = await lacksOf(runner, signal, abilities);
+  const lacks = await lacksOf(signal, abilities);
   if (lacks.length > 0) return { kind: 'nftables', why: lacks.join('; ') };
   return { kind: 'tc', why: 'the kernel took the guard table and the program, and made an entry for it' };
 }
@@ -53,7 +52,7 @@ export async function chooseWire(
  * it is found out all the same, so that `chooseWire` need not wait for it.
  */
 export async function wireFaults(
-  { northSouth, socketLb, runner }: WireHost,
+  { northSouth, socketLb }: WireHost,
   signal: AbortSignal,
   abilities: WireAbilities = linux,
 ): Promise<readonly string[]> {
@@ -64,7 +63,7 @@ export async function wireFaults(
     return isAsked ? [text] : [];
   }
   try {
-    const lacks = await lacksOf(runner, signal, abilities);
+    const lacks = await lacksOf(signal, abilities);
     return isAsked ? lacks.map((text) => `${text}: ${instead}`) : [];
   } catch (error) {
     signal.throwIfAborted();
@@ -73,20 +72,15 @@ export async function wireFaults(
   }
 }
 
-async function lacksOf(
-  runner: CommandRunner,
-  signal: AbortSignal,
-  abilities: WireAbilities,
-): Promise<readonly string[]> {
+async function lacksOf(signal: AbortSignal, abilities: WireAbilities): Promise<readonly string[]> {
   const lacks = missingAbilities(wireNeeds, abilities.probe());
-  return lacks.length > 0 ? lacks : abilities.probeWire(runner, signal);
+  return lacks.length > 0 ? lacks : abilities.probeWire(signal);
 }
 
-/** Asks `probe` once for each runner, however many ask at the same time; not what could not be found out. */
+/** Asks `probe` once, however many ask at the same time; not what could not be found out. */
 export function askedOnce(probe: WireAbilities['probeWire']): WireAbilities['probeWire'] {
-  const answers = new WeakMap<CommandRunner, Promise<readonly string[]>>();
-  return async (runner, signal) => {
-    const known = answers.get(runner);
+  let known: Promise<readonly string[]> | undefined;
+  return async (signal) => {
     if (known !== undefined) {
       try {
         return await known;
@@ -94,12 +88,12 @@ export function askedOnce(probe: WireAbilities['probeWire']): WireAbilities['pro
         signal.throwIfAborted(); // else: whoever asked gave up, or could not ask
       }
     }
-    const answer = probe(runner, signal);
-    answers.set(runner, answer);
+    const answer = probe(signal);
+    known = answer;
     try {
       return await answer;
     } catch (error) {
-      if (answers.get(runner) === answer) answers.delete(runner);
+      if (known === answer) known = undefined;
       throw error;
     }
   };
@@ -107,5 +101,5 @@ export function askedOnce(probe: WireAbilities['probeWire']): WireAbilities['pro
 
 const linux: WireAbilities = {
   probe: probeBpf,
-  probeWire: askedOnce((runner, signal) => probeWire({ runner }, signal)),
+  probeWire: askedOnce((signal) => probeWire({}, signal)),
 };

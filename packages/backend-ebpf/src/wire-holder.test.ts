@@ -1,4 +1,4 @@
-import { HostError, noopLogger, parseCidr } from '@switchyard/core';
+import { noopLogger, parseCidr } from '@switchyard/core';
 import { ManualClock } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import { smallestSizes } from './layouts.ts';
@@ -10,10 +10,8 @@ import { WireHolder, type WireHolderOptions } from './wire-holder.ts';
 function unusedWire(clock: ManualClock, more: Partial<WireHolderOptions> = {}): WireHolder {
   const maps = new OpenMapSet();
   maps.set(memoryMaps(smallestSizes));
-  const run = () => Promise.reject(new HostError('test.run', 'no program runs here'));
   const place = {
     ipFamily: 'IPv4',
-    runner: { run },
     logger: noopLogger,
     interfaces: [],
     pinFolder: '/nowhere',

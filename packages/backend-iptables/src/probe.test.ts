@@ -1,3 +1,4 @@
+import { release } from 'node:os';
 import { type Logger, noopLogger } from '@switchyard/core';
 import { CommandError } from '@switchyard/host';
 import { ScriptedRunner, type ScriptedCommand } from '@switchyard/host/testing';
@@ -56,13 +57,12 @@ test('a kernel that lacks something is unusable, and what it lacks is named', as
   const result = await probed(
     version('1.8.9'),
     scratch(refused),
-    { file: 'uname', args: ['-r'], answer: { stdout: '5.4.0-26\n' } },
     ...ruleFeatures.map(({ modules }) => scratch(modules === 'xt_statistic' ? refused : {})),
   );
   expect(result).toEqual({
     status: 'unusable',
     reasons: [
-      'missing: choice by chance (xt_statistic); this is Linux 5.4.0-26 with iptables-nft 1.8.9',
+      `missing: choice by chance (xt_statistic); this is Linux ${release()} with iptables-nft 1.8.9`,
       'iptables-nft refuses the rules: Warning: Extension statistic revision 0 not supported, missing kernel module? | line 3 failed',
     ],
   });
@@ -76,6 +76,34 @@ test.each<[string, ScriptedCommand['answer']]>([
   const [file = '', ...args] = restore;
   expect(await probed(version('1.8.9'), scratch(answer), { file, args: [...args, '--test'] })).toMatchObject({
     status: 'usable',
+  });
+});
+
+test.each<[string, ScriptedCommand, readonly string[]]>([
+  [
+    'crashes when it is asked',
+    { file: 'iptables-nft', args: ['--version'], answer: { exitCode: 139 } },
+    [
+      'cannot ask iptables-nft for its version: iptables-nft was ended by SIGSEGV (exit status 139) and said nothing on stderr; ' +
+        'install another build of the package iptables',
+    ],
+  ],
+  [
+    'fails when it is asked',
+    { file: 'iptables-nft', args: ['--version'], answer: { exitCode: 127, stderr: 'libxtables.so.12: cannot open' } },
+    [
+      'cannot ask iptables-nft for its version: iptables-nft exited with 127 and said: libxtables.so.12: cannot open; ' +
+        'install another build of the package iptables',
+    ],
+  ],
+])('an iptables that %s is not said to be missing', async (_, asked, reasons) => {
+  expect(await probed(asked)).toEqual({ status: 'unusable', reasons });
+});
+
+test('a crash at the rules is no refusal of the kernel', async () => {
+  expect(await probed(version('1.8.9'), scratch({ exitCode: 139 }))).toEqual({
+    status: 'unusable',
+    reasons: ['iptables-nft-restore was ended by SIGSEGV (exit status 139) when it tried the rules'],
   });
 });
 

@@ -1,12 +1,17 @@
+import { release } from 'node:os';
 import { type BackendCapabilities, type IpFamily, type Logger, type ProbeResult, seconds } from '@switchyard/core';
 import {
+  CommandError,
   type CommandResult,
   type CommandRunner,
+  endingOf,
   findIptables,
   hostIpFamilies,
   iptablesName,
+  type IptablesPlace,
   type IptablesPrograms,
   type IptablesVariant,
+  isEndedBySignal,
   isVersionAtLeast,
   runInScratchNamespace,
 } from '@switchyard/host';
@@ -76,7 +81,8 @@ async function faultsOf(
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const name = iptablesName({ ipFamily, variant });
-  const programs = await findIptables(runner, { ipFamily, variant }, signal);
+  const programs = await workingPrograms(runner, { ipFamily, variant }, signal);
+  if (programs instanceof CommandError) return [`${programs.message}; install another build of the package iptables`];
   if (programs === undefined) return [`${name} is not installed; install the package iptables`];
   const oldest = oldestIptables[variant];
   if (!isVersionAtLeast(programs.version, oldest)) {
@@ -85,10 +91,25 @@ async function faultsOf(
   }
   const tried = await tryRules(runner, programs, featureText(ruleFeatures, ipFamily), signal);
   if (tried.exitCode === 0) return [];
+  if (isEndedBySignal(tried)) return [`${programs.command}-restore ${endingOf(tried)} when it tried the rules`];
   const { kind, said, advice } = parseRefusal(tried.stderr);
   if (kind === 'permission') return [`${name} may not change the rules: ${advice}`];
   if (kind === 'tables') return [await noTables(runner, programs, tried, signal)];
   return [...(await missingFeatures(runner, programs, ruleFeatures, signal)), `${name} refuses the rules: ${said}`];
+}
+
+/** An error for programs that are there and do not work. */
+async function workingPrograms(
+  runner: CommandRunner,
+  place: IptablesPlace,
+  signal: AbortSignal,
+): Promise<IptablesPrograms | CommandError | undefined> {
+  try {
+    return await findIptables(runner, place, signal);
+  } catch (error) {
+    if (error instanceof CommandError && error.failure === 'failed') return error;
+    throw error;
+  }
 }
 
 /** `iptables-legacy-restore` does not tell a missing right from a missing table; its sister does. */
@@ -116,8 +137,7 @@ export async function missingFeatures(
   features: readonly RuleFeature[],
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const kernel = await runner.run('uname', ['-r'], { timeout, signal });
-  const here = `Linux ${kernel.stdout.trim()} with ${iptablesName(programs)} ${programs.version}`;
+  const here = `Linux ${release()} with ${iptablesName(programs)} ${programs.version}`;
   const missing: string[] = [];
   for (const feature of features) {
     const result = await tryRules(runner, programs, featureText([feature], programs.ipFamily), signal);

@@ -1,8 +1,8 @@
 /*
- * Prints one table: what writing, changing and adopting a large table costs, over each transport, and whether the targets are
- * met. The nft program is the baseline. Needs root. Run by `nx run backend-nftables:bench`.
+ * Prints one table: what writing, changing and adopting a large table costs, and whether the targets are met. Needs root. Run by
+ * `nx run backend-nftables:bench`.
  *
- * The clock of a shared machine changes by a factor of two from one second to the next. So netlink is measured in several
+ * The clock of a shared machine changes by a factor of two from one second to the next. So there are several
  * rounds over all sizes, and for each size the round with the least p50 is shown: noise only adds.
  */
 import { fileURLToPath } from 'node:url';
@@ -12,15 +12,15 @@ import { endpointsPerService } from './cluster.ts';
 import type { Row } from './measure-row.ts';
 
 const { signal } = new AbortController();
-const sizes = { netlink: [1000, 5000, 10_000, 30_000], cli: [1000, 5000] } as const;
-const rounds = { netlink: 3, cli: 1 } as const;
+const sizes = [1000, 5000, 10_000, 30_000];
+const rounds = 3;
 
-async function measure(host: LabHost, transport: Row['transport'], services: number): Promise<Row> {
-  process.stderr.write(`${transport}, ${services} services...\n`);
+async function measure(host: LabHost, services: number): Promise<Row> {
+  process.stderr.write(`${services} services...\n`);
   const script = fileURLToPath(new URL('measure-row.ts', import.meta.url));
-  const args = ['--conditions=@switchyard/source', '--expose-gc', script, transport, String(services)];
+  const args = ['--conditions=@switchyard/source', '--expose-gc', script, String(services)];
   const result = await host.run(process.execPath, args, { timeout: seconds(60) });
-  if (result.exitCode !== 0) throw new Error(`${transport} at ${services} services: ${result.stderr}`);
+  if (result.exitCode !== 0) throw new Error(`${services} services: ${result.stderr}`);
   return JSON.parse(result.stdout) as Row; // printed by our own program
 }
 
@@ -28,15 +28,13 @@ const micro = (value: number): string => `${(value * 1000).toFixed(0)} µs`;
 const milli = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 const fine = (value: number): string => (value < 1 ? micro(value) : milli(value));
 
-function cells(row: Row, baseline: Row | undefined): Record<string, string> {
+function cells(row: Row): Record<string, string> {
   return {
-    transport: row.transport,
     services: `${row.services} x ${endpointsPerService}`,
     'first load (longest stall)': `${milli(row.load)} (${milli(row.stall)})`,
     'one endpoint, apply() p50 / p99 / max': `${fine(row.p50)} / ${fine(row.p99)} / ${fine(row.max)}`,
     changes: String(row.changes),
     'agent CPU per change': fine(row.cpu),
-    'p50 of cli to this': baseline === undefined ? '' : `${(baseline.p50 / row.p50).toFixed(0)} x`,
     adoption: milli(row.adoption),
     'heap of the backend': `${row.heap.toFixed(1)} MB`,
     RSS: `${row.rss.toFixed(0)} MB`,
@@ -44,15 +42,12 @@ function cells(row: Row, baseline: Row | undefined): Record<string, string> {
 }
 
 async function measureAll(host: LabHost): Promise<readonly Row[]> {
-  const least = new Map<string, Row>();
-  for (const transport of ['cli', 'netlink'] as const) {
-    for (let round = 0; round < rounds[transport]; round++) {
-      for (const services of sizes[transport]) {
-        const key = `${transport} ${services}`;
-        const row = await measure(host, transport, services);
-        const known = least.get(key);
-        if (known === undefined || row.p50 < known.p50) least.set(key, row);
-      }
+  const least = new Map<number, Row>();
+  for (let round = 0; round < rounds; round++) {
+    for (const services of sizes) {
+      const row = await measure(host, services);
+      const known = least.get(services);
+      if (known === undefined || row.p50 < known.p50) least.set(services, row);
     }
   }
   return [...least.values()];
@@ -61,7 +56,7 @@ async function measureAll(host: LabHost): Promise<readonly Row[]> {
 /** What the nftables backend is meant to reach on a machine with 2 cores. */
 function verdicts(rows: readonly Row[]): readonly string[] {
   const of = (services: number): Row => {
-    const row = rows.find((one) => one.transport === 'netlink' && one.services === services);
+    const row = rows.find((one) => one.services === services);
     if (row === undefined) throw new Error(`${services} services were not measured`);
     return row;
   };
@@ -82,12 +77,7 @@ const lab = await createLab({ name: 'nftb', nodes: 1, ipFamilies: ['IPv4'] }, si
 try {
   const host = lab.hosts.at(-1) ?? lab.client;
   const rows = await measureAll(host);
-  const table = rows.map((row) =>
-    cells(
-      row,
-      rows.find(({ transport, services }) => transport === 'cli' && services === row.services),
-    ),
-  );
+  const table = rows.map(cells);
   const header = Object.keys(table[0] ?? {});
   process.stdout.write(line(header) + line(header.map(() => '---')));
   for (const row of table) process.stdout.write(line(Object.values(row)));

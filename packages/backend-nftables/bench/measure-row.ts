@@ -1,5 +1,5 @@
 /*
- * Measures one transport at one size, in the network namespace it is started in, and prints the row as JSON. Started by
+ * Measures one size, in the network namespace it is started in, and prints the row as JSON. Started by
  * `apply.ts`, a process per row, so that memory is that of one row.
  */
 import { readlink } from 'node:fs/promises';
@@ -13,14 +13,11 @@ import {
   type ServiceForwarding,
   systemClock,
 } from '@switchyard/core';
-import { createCommandRunner } from '@switchyard/host';
 import { nftablesBackend } from '../src/index.ts';
-import type { NftTransport } from '../src/transport.ts';
 import { clusterOf, withoutLast } from './cluster.ts';
 
-/** What is known about one transport at one size. Times in milliseconds, memory in MB. */
+/** What is known about one size. Times in milliseconds, memory in MB. */
 export interface Row {
-  readonly transport: NftTransport['kind'];
   readonly services: number;
   readonly load: number;
   /** The longest time that nothing else could run while loading. */
@@ -80,9 +77,8 @@ async function measureChanges(backend: DataplaneBackend, table: ForwardingTable,
   return times.sort((a, b) => a - b);
 }
 
-async function measure(transport: NftTransport['kind'], services: number): Promise<Row> {
-  const open = (): Promise<DataplaneBackend> =>
-    nftablesBackend.open({ runner: createCommandRunner(), transport, logger: noopLogger }, 'IPv4', signal);
+async function measure(services: number): Promise<Row> {
+  const open = (): Promise<DataplaneBackend> => nftablesBackend.open({ logger: noopLogger }, 'IPv4', signal);
   const table = clusterOf(services);
   await using backend = await open();
   await backend.cleanup(signal);
@@ -90,7 +86,7 @@ async function measure(transport: NftTransport['kind'], services: number): Promi
   const loaded = await measureLoad(backend, table);
   const grown = heap() - before;
   const cpuBefore = process.cpuUsage();
-  const changes = transport === 'cli' ? 100 : 2000;
+  const changes = 2000;
   const times = await measureChanges(backend, table, changes);
   const { user, system } = process.cpuUsage(cpuBefore);
   // The kernel's hash tables grow on for a while; a restart takes longer than that.
@@ -102,12 +98,11 @@ async function measure(transport: NftTransport['kind'], services: number): Promi
   const at = (share: number): number => times[Math.min(changes - 1, Math.floor(changes * share))] ?? 0;
   const cpu = (user + system) / 1000 / changes;
   const measured = { changes, p50: at(0.5), p99: at(0.99), max: at(1), cpu, adoption, heap: grown, rss };
-  return { transport, services, ...loaded, ...measured };
+  return { services, ...loaded, ...measured };
 }
 
 if ((await readlink('/proc/self/ns/net')) === (await readlink(`/proc/${process.ppid}/ns/net`))) {
   throw new Error('this would program the network namespace of who started it; run apply.ts, which makes one');
 }
-const [transport, services] = process.argv.slice(2);
-const row = await measure(transport === 'cli' ? 'cli' : 'netlink', Number(services));
+const row = await measure(Number(process.argv[2]));
 process.stdout.write(JSON.stringify(row));

@@ -6,10 +6,10 @@
  */
 import { fileURLToPath } from 'node:url';
 import { type ForwardingTable, noopLogger, seconds } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
 import { createLab, type LabHost, type LabNode, type LabPod } from '@switchyard/lab';
 import { MessageWriter, openNetlinkSocket } from '@switchyard/native';
 import { nftablesBackend } from '../src/index.ts';
+import { printTable } from '../src/rules/print.ts';
 import { skeleton } from '../src/skeleton.ts';
 import { clusterOf } from './cluster.ts';
 import { chainPerService } from './chain-per-service.ts';
@@ -38,10 +38,7 @@ async function run(host: LabHost, file: string, args: readonly string[], stdin =
 }
 
 async function loadOurs(node: LabNode, content: ForwardingTable = table): Promise<void> {
-  const runner: CommandRunner = {
-    run: (file, args, { stdin }) => node.run(file, args, typeof stdin === 'string' ? { stdin } : {}),
-  };
-  const host = { runner, logger: noopLogger, transport: 'netlink', netns: `/run/netns/${node.namespace}` } as const;
+  const host = { logger: noopLogger, netns: `/run/netns/${node.namespace}` };
   await using backend = await nftablesBackend.open(host, 'IPv4', signal);
   const outcome = await backend.apply({ table: content, scope: { kind: 'full' } }, signal);
   if (outcome.status !== 'applied') throw new Error(`our rules were not applied: ${JSON.stringify(outcome)}`);
@@ -73,7 +70,7 @@ const shapes: readonly {
     name: 'switchyard without counters',
     load: async (node) => {
       // The birthmark is that of the rules with counters, so the backend takes the table for its own.
-      await run(node, 'nft', ['-f', '-'], skeleton('switchyard').replaceAll(' counter;', ''));
+      await run(node, 'nft', ['-f', '-'], printTable(skeleton('switchyard')).replaceAll(' counter;', ''));
       await loadOurs(node);
     },
   },

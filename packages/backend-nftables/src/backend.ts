@@ -17,7 +17,6 @@ import {
   systemClock,
   type TableDelta,
 } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
 import { KernelState, readKernel } from './adopt.ts';
 import { AppliedServices } from './applied-services.ts';
 import { AppliedSettings } from './applied-settings.ts';
@@ -37,31 +36,24 @@ import type { NftTransport } from './transport.ts';
 
 /** What this backend needs of the machine. */
 export interface NftablesHost {
-  /** Runs `nft`, in the network namespace to be programmed. */
-  readonly runner: CommandRunner;
   readonly logger: Logger;
-  /** How elements reach the kernel. `netlink` needs the native addon; `cli` runs `nft` for each transaction. */
-  readonly transport: NftTransport['kind'];
-  /** Path of the network namespace that `netlink` programs; default: the process's own. `runner` must run in the same. */
+  /** Path of the network namespace to be programmed; default: the process's own. */
   readonly netns?: string;
   /** For durations in the log; default: the machine's. */
   readonly clock?: Clock;
   /** Names of the nft table, for who uses this backend as a library beside the nftables mode's; default: that mode's. */
   readonly tableNames?: TableNames;
+  /** Opens the way to the kernel; default: a netlink socket. Tests give another kernel. */
+  readonly openTransport?: () => NftTransport;
 }
 
-/** What the backend can do. Session affinity needs rules that are made at run time, which nft's own text cannot add. */
-export function capabilitiesOf(transport: NftTransport['kind']): BackendCapabilities {
-  return {
-    usesKernelConntrack: true,
-    sessionAffinity: transport === 'netlink',
-    sourceRanges: true,
-    minSyncPeriod: millis(0),
-  };
+/** What the backend can do. Session affinity needs rules that are made at run time. */
+export function capabilitiesOf({ canAddClasses }: Pick<NftTransport, 'canAddClasses'>): BackendCapabilities {
+  return { usesKernelConntrack: true, sessionAffinity: canAddClasses, sourceRanges: true, minSyncPeriod: millis(0) };
 }
 
-/** Changes per transaction. While the kernel takes them nothing else runs; a process of nft costs more than that. */
-const changesPerTransaction: Readonly<Record<NftTransport['kind'], number>> = { netlink: 5000, cli: 50_000 };
+/** Changes per transaction: while the kernel takes them nothing else runs. */
+const changesPerTransaction = 5000;
 
 /** Drives one IP family of the nftables rule set. */
 export class NftablesBackend implements DataplaneBackend {
@@ -90,7 +82,7 @@ export class NftablesBackend implements DataplaneBackend {
     this.#logger = host.logger;
     this.#clock = host.clock ?? systemClock;
     this.#names = host.tableNames ?? tableNames;
-    this.capabilities = capabilitiesOf(transport.kind);
+    this.capabilities = capabilitiesOf(transport);
     const suffix = suffixOf(ipFamily);
     const { keeper } = transport;
     if (keeper !== undefined) {
@@ -225,15 +217,14 @@ export class NftablesBackend implements DataplaneBackend {
     yield* this.#services.planFull(table.services, broken);
     const settings = this.#settings.plan(table);
     if (settings !== undefined) yield settings;
-    const limit = changesPerTransaction[this.#transport.kind];
-    yield* leftoverGroups(leftovers, { classes: this.#classes, limit });
+    yield* leftoverGroups(leftovers, { classes: this.#classes, limit: changesPerTransaction });
     return undefined;
   }
 
   /** Throws `drifted` when a delta hits what is not as it was left, and `HostError` when the table is no longer there. */
   #commit(groups: Iterable<ChangeGroup>, scope: 'delta' | 'full', signal: AbortSignal): Promise<CommitResult> {
     return commitGroups(groups, {
-      limit: changesPerTransaction[this.#transport.kind],
+      limit: changesPerTransaction,
       pause: () => this.#clock.sleep(millis(0), signal),
       send: async (some) => {
         try {

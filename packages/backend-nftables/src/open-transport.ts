@@ -1,17 +1,17 @@
 import { HostError } from '@switchyard/core';
 import { openOwnSocket } from '@switchyard/native';
 import type { NftablesHost } from './backend.ts';
-import { createCliTransport } from './nft-cli/cli-transport.ts';
 import { createNetlinkTransport } from './netlink/netlink-transport.ts';
 import { RulesGuard } from './rules-guard.ts';
 import type { NftTransport } from './transport.ts';
 
-/** The transport the host asks for. Throws `HostError` where it cannot be had: no other one is taken instead. */
-export function openTransport({ runner, transport, netns, logger }: NftablesHost): NftTransport {
-  if (transport === 'cli') return createCliTransport(runner, netns);
+/** The transport the host asks for. Throws `HostError` where it cannot be had. */
+export function openTransport(host: NftablesHost): NftTransport {
+  if (host.openTransport !== undefined) return host.openTransport();
+  const { netns, logger } = host;
   const keeper = new RulesGuard({ netns, logger });
   try {
-    return createNetlinkTransport({ runner, netns, keeper, open: openOwnSocket });
+    return createNetlinkTransport({ netns, keeper, open: openOwnSocket });
   } catch (error) {
     keeper[Symbol.dispose]();
     throw error;

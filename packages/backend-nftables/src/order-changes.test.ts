@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ClassPool } from './class-pool.ts';
 import type { Change } from './elements.ts';
-import { printChanges } from './nft-cli/print.ts';
+import { printChanges } from './testing/print-changes.ts';
 import { orderChanges } from './order-changes.ts';
 
 const pool = (...names: readonly string[]): ClassPool => {

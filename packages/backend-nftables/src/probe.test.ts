@@ -1,90 +1,62 @@
-import { CommandError } from '@switchyard/host';
-import { ScriptedRunner, type ScriptedCommand } from '@switchyard/host/testing';
 import { describe, expect, test } from 'vitest';
+import { NftError, type NftRefusal } from './nft-error.ts';
 import { probeHost } from './probe.ts';
-import { ruleFeatures } from './rule-features.ts';
-import { FakeNft } from './testing/fake-nft.ts';
+import type { RuleTrial } from './rule-trial.ts';
+import type { TableDescription } from './rules/model.ts';
+import { printItem } from './rules/print.ts';
 
 const { signal } = new AbortController();
-const version = (text: string): ScriptedCommand => ({ file: 'nft', args: ['--version'], answer: { stdout: text } });
-const scratch = (answer: ScriptedCommand['answer']): ScriptedCommand => ({
-  file: 'unshare',
-  args: ['--net', 'nft', '-f', '-'],
-  stdin: /create table inet switchyard-probe/,
-  answer: answer ?? {},
-});
-const check = (answer: ScriptedCommand['answer']): ScriptedCommand => ({
-  file: 'nft',
-  args: ['--check', '-f', '-'],
-  answer: answer ?? {},
-});
-const missing = new CommandError('notFound', 'cannot run', { file: 'x', args: [] });
+
+/** A kernel that refuses tables whose text matches, for one reason. */
+function trialRefusing(
+  pattern: RegExp,
+  refusal: NftRefusal,
+  message: string,
+): RuleTrial & { readonly names: string[] } {
+  const names: string[] = [];
+  return {
+    names,
+    where: 'here',
+    refusal: ({ name, items }: TableDescription) => {
+      names.push(name);
+      return pattern.test(items.flatMap(printItem).join('\n')) ? new NftError(message, { refusal }) : undefined;
+    },
+    [Symbol.dispose]: () => undefined,
+  };
+}
 
 describe('probeHost', () => {
-  test('a machine that takes the rules is usable, and nothing is left behind', async () => {
-    const nft = new FakeNft();
-    expect(await probeHost({ runner: nft, transport: 'cli' }, signal)).toMatchObject({
+  test('a kernel that takes the rules is usable', async () => {
+    const trial = trialRefusing(/never/, 'other', '');
+    expect(await probeHost({ openTrial: async () => trial, release: '6.1.0' }, signal)).toMatchObject({
       status: 'usable',
-      capabilities: { sessionAffinity: false },
+      capabilities: { sessionAffinity: true, sourceRanges: true },
     });
-    expect(nft.ruleset.tables.size).toBe(0);
+    expect(trial.names).toEqual(['switchyard-probe-rules']);
   });
 
-  test.each<[string, readonly ScriptedCommand[], RegExp]>([
-    ['no nft', [{ file: 'nft', args: ['--version'], answer: missing }], /install the package nftables/],
-    ['nft 1.0.0', [version('nftables v1.0.0 (x)')], /1\.0\.0 is too old; 1\.0\.1/],
-    ['nft 0.9.8', [version('nftables v0.9.8 (x)')], /0\.9\.8 is too old/],
-    ['no version', [version('busybox')], /cannot tell the version of nft from "busybox"/],
-    [
-      'no permission',
-      [
-        version('nftables v1.0.6 (x)'),
-        scratch(missing),
-        check({ exitCode: 1, stderr: 'Error: Operation not permitted' }),
-      ],
-      /run as root or with CAP_NET_ADMIN/,
-    ],
-  ])('with %s it is unusable, in words for the operator', async (_, script, reason) => {
-    const runner = new ScriptedRunner(script);
-    expect(await probeHost({ runner: runner, transport: 'cli' }, signal)).toEqual({
+  test('where rights are missing, that is the only reason', async () => {
+    const trial = trialRefusing(/./, 'permission', 'the kernel answered EPERM; run as root or with CAP_NET_ADMIN');
+    expect(await probeHost({ openTrial: async () => trial }, signal)).toEqual({
       status: 'unusable',
-      reasons: [expect.stringMatching(reason)],
+      reasons: ['the kernel answered EPERM; run as root or with CAP_NET_ADMIN'],
     });
-    runner.assertDone();
   });
 
-  test('a kernel that lacks something is unusable, and what it lacks is named with the versions there are', async () => {
-    const refused = { exitCode: 1, stderr: 'Error: Could not process rule: Not supported' };
-    const runner = new ScriptedRunner([
-      version('nftables v1.0.6 (x)'),
-      scratch(refused),
-      { file: 'uname', args: ['-r'], answer: { stdout: '5.4.0-26\n' } },
-      version('nftables v1.0.6 (x)'),
-      ...ruleFeatures.map(({ name, rules }) => ({
-        file: 'unshare',
-        args: ['--net', 'nft', '-f', '-'],
-        stdin: `table inet switchyard-probe {\n${rules}\n}\n`,
-        answer: /reject|counters/.test(name) ? refused : {},
-      })),
-    ]);
-    expect(await probeHost({ runner, transport: 'netlink' }, signal)).toEqual({
+  test('a kernel that lacks something is unusable, and what it lacks is named with its release and answer', async () => {
+    const trial = trialRefusing(
+      /reject;|^ *reject$|counter;.*elements|map m .*counter/m,
+      'other',
+      'it answered EOPNOTSUPP',
+    );
+    expect(await probeHost({ openTrial: async () => trial, release: '5.4.0-26' }, signal)).toEqual({
       status: 'unusable',
       reasons: [
-        'missing: reject in prerouting chains; needs Linux 5.9, this is Linux 5.4.0-26 with nft 1.0.6',
-        'missing: counters in elements of maps; needs Linux 5.7, nft 1.0.1, this is Linux 5.4.0-26 with nft 1.0.6',
-        'nft or the kernel refuses the rule set: Error: Could not process rule: Not supported',
+        'missing: reject in prerouting chains; needs Linux 5.9 with CONFIG_NFT_REJECT_INET, this is Linux 5.4.0-26: it answered EOPNOTSUPP',
+        'missing: counters in elements of maps; needs Linux 5.7, this is Linux 5.4.0-26: it answered EOPNOTSUPP',
+        'Linux 5.4.0-26 refuses the rule set: it answered EOPNOTSUPP',
       ],
     });
-    runner.assertDone();
-  });
-
-  test.each<[string, ScriptedCommand['answer']]>([
-    ['unshare is missing', missing],
-    ['namespaces are forbidden', { exitCode: 1, stderr: 'unshare: unshare failed: Operation not permitted' }],
-    ['no namespace is made in time', new CommandError('timedOut', 'it took too long', { file: 'x', args: [] })],
-  ])('the rules are only checked when %s', async (_, answer) => {
-    const runner = new ScriptedRunner([version('nftables v1.1.3 (x)'), scratch(answer), check({})]);
-    expect(await probeHost({ runner: runner, transport: 'cli' }, signal)).toMatchObject({ status: 'usable' });
-    runner.assertDone();
+    expect(new Set(trial.names).size).toBe(trial.names.length); // tables of a trial stay until it ends
   });
 });

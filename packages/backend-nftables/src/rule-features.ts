@@ -1,58 +1,73 @@
+import type { HookDescription, Rule, TableItem } from './rules/model.ts';
+
 /** Something the rules cannot do without. */
 export interface RuleFeature {
   /** As an operator would look it up. */
   readonly name: string;
   /** Who has it, where that is known. */
   readonly since: string;
-  /** The body of a table that needs it, and as little else as possible. */
-  readonly rules: string;
+  /** What is in a table that needs it, and as little else as possible. */
+  readonly items: readonly TableItem[];
 }
 
-/** What the rules need of nft and the kernel, each on its own, to say what is missing when they are refused. */
+function chain(at: HookDescription['at'], priority: number, rules: readonly Rule[]): readonly TableItem[] {
+  return [{ kind: 'chain', name: 'c', hook: { type: 'nat', at, priority }, rules }];
+}
+
+/** What the rules need of the kernel, each on its own, to say what is missing when they are refused. */
 export const ruleFeatures: readonly RuleFeature[] = [
-  {
-    name: 'NAT in inet tables',
-    since: 'Linux 5.2',
-    rules: 'chain c { type nat hook prerouting priority -100; }',
-  },
+  { name: 'NAT in inet tables', since: 'Linux 5.2 with CONFIG_NFT_NAT', items: chain('prerouting', -100, []) },
   {
     name: 'reject in prerouting chains',
-    since: 'Linux 5.9',
-    rules: 'chain c { type nat hook prerouting priority -100; reject; }',
+    since: 'Linux 5.9 with CONFIG_NFT_REJECT_INET',
+    items: chain('prerouting', -100, [[{ kind: 'reject', with: 'any' }]]),
   },
   {
     name: 'local addresses as a condition (nft_fib)',
     since: 'Linux 4.10 with CONFIG_NFT_FIB_INET',
-    rules: 'chain c { type nat hook prerouting priority -100; fib daddr type local drop; }',
+    items: chain('prerouting', -100, [[{ kind: 'isLocal', address: 'daddr' }, { kind: 'drop' }]]),
   },
   {
     name: 'masquerading (nft_masq)',
     since: 'Linux 5.2 with CONFIG_NFT_MASQ',
-    rules: 'chain c { type nat hook postrouting priority 100; masquerade fully-random; }',
+    items: chain('postrouting', 100, [[{ kind: 'masquerade' }]]),
   },
   {
     name: 'random numbers in keys of maps (nft_numgen)',
-    since: 'Linux 4.9 with CONFIG_NFT_NUMGEN, nft 1.0.1',
-    rules: 'map m { typeof meta priority . numgen random mod 2 : ip daddr . th dport; }',
+    since: 'Linux 4.9 with CONFIG_NFT_NUMGEN',
+    items: [
+      {
+        kind: 'map',
+        name: 'm',
+        key: ['meta priority', 'numgen random mod 2'],
+        data: ['ip daddr', 'th dport'],
+      },
+      ...chain('prerouting', -100, [
+        [{ kind: 'dnat', ip: 'ip', fields: ['meta priority', 'numgen random mod 2'], map: 'm' }],
+      ]),
+    ],
   },
   {
     name: 'ranges as a part of keys of sets',
     since: 'Linux 5.6',
-    rules: 'set s { typeof ip daddr . meta l4proto . th dport . ip saddr; flags interval; }',
+    items: [{ kind: 'set', name: 's', key: ['ip daddr', 'meta l4proto', 'th dport', 'ip saddr'], flags: ['interval'] }],
   },
   {
     name: 'intervals of interface names in sets',
-    since: 'nft 1.0.6 at the latest',
-    rules: 'set s { typeof iifname; flags interval; }',
+    since: 'Linux 4.1',
+    items: [{ kind: 'set', name: 's', key: ['iifname'], flags: ['interval'] }],
   },
   {
     name: 'counters in elements of maps',
-    since: 'Linux 5.7, nft 1.0.1',
-    rules: 'map m { typeof meta l4proto . th dport : meta priority; counter; }',
+    since: 'Linux 5.7',
+    items: [{ kind: 'map', name: 'm', key: ['meta l4proto', 'th dport'], data: ['meta priority'], counter: true }],
   },
   {
     name: 'sets that rules fill',
-    since: 'Linux 5.7, nft 1.0.1',
-    rules: 'set s { typeof meta priority; size 16; flags dynamic; counter; }\nchain c { update @s { meta priority }; }',
+    since: 'Linux 5.7',
+    items: [
+      { kind: 'set', name: 's', key: ['meta priority'], size: 16, flags: ['dynamic'], counter: true },
+      { kind: 'chain', name: 'c', rules: [[{ kind: 'count', fields: ['meta priority'], set: 's' }]] },
+    ],
   },
 ];

@@ -80,7 +80,7 @@ export class RulesGuard implements RulesKeeper, Disposable {
     if (rules === undefined) return false;
     const marks = new RulesReader(socket).elements(table, ruleMarksSet) ?? [];
     if (marks.length === 0) {
-      // Loaded over the nft program, or by a process that ended before it wrote them.
+      // Loaded by a process that ended before it wrote them.
       logger.info('rules without marks are replaced, for nobody can tell whether they are right', { table });
       return false;
     }

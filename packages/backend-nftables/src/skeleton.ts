@@ -24,6 +24,17 @@ import {
   ruleMarksSize,
   type TableName,
 } from './names.ts';
+import type {
+  ChainDescription,
+  Field,
+  ObjectDescription,
+  PartType,
+  Rule,
+  Statement,
+  TableDescription,
+  TableItem,
+} from './rules/model.ts';
+import { printItem } from './rules/print.ts';
 import { loadBalancingClasses } from './slots.ts';
 
 /**
@@ -36,20 +47,28 @@ import { loadBalancingClasses } from './slots.ts';
  * `frontends` and `nodeports` count what they are asked for; refusals are counted per service id in a set per
  * reason, which the rules themselves fill.
  */
-export function skeleton(table: TableName | string): string {
-  return [create(table), `table inet ${table} {`, ...body(), '}', lbClasses(table), ''].join('\n');
+export function skeleton(table: TableName): TableDescription {
+  const birthmark: ObjectDescription = {
+    kind: 'set',
+    name: birthmarkSet,
+    declared: 'type',
+    key: ['mark'],
+    elements: [skeletonDigest()],
+  };
+  return { name: table, comment: comment(), items: [birthmark, ...rules()] };
 }
 
-/** What the birthmark set holds: a digest of the rules, so that every change of them is another version. */
+/** The element of the birthmark set: a digest of the rules' text. Every change of the rules gives another digest. */
 export function skeletonDigest(): number {
-  digest ??= digestOf(rules());
+  digest ??= digestOf(rules().flatMap(printItem));
   return digest;
 }
 
 let digest: number | undefined;
 
 function digestOf(lines: readonly string[]): number {
-  return createHash('sha256').update(lines.join('\n')).digest().readUInt32BE(0);
+  const text = lines.map((line) => `  ${line}`).join('\n');
+  return createHash('sha256').update(text).digest().readUInt32BE(0);
 }
 
 interface Family {
@@ -63,111 +82,162 @@ const families: readonly Family[] = [
   { suffix: '6', ip: 'ip6' },
 ];
 
-/** For people: whose table this is, which version of the rules, and what comes of changing it. A table keeps the comment it is made with. */
-function create(table: string): string {
-  const comment = `owner: switchyard node agent; rules: ${hex(skeletonDigest())}; changes by others are undone`;
-  return `create table inet ${table} { comment "${comment}"; }`;
+/** For people: the owner, the version of the rules, and what follows from changing them. A table keeps its first comment. */
+function comment(): string {
+  return `owner: switchyard node agent; rules: ${hex(skeletonDigest())}; changes by others are undone`;
 }
 
-function body(): string[] {
-  return [`  set ${birthmarkSet} { type mark; elements = { ${hex(skeletonDigest())} } }`, ...rules()];
-}
-
-function rules(): string[] {
+function rules(): readonly TableItem[] {
   return [
-    `  set ${ruleMarksSet} { type mark . mark; size ${ruleMarksSize}; }`,
+    { kind: 'set', name: ruleMarksSet, declared: 'type', key: ['mark', 'mark'], size: ruleMarksSize },
     ...families.flatMap(familyObjects),
-    '  chain reject-chain { meta l4proto tcp reject with tcp reset; reject; }',
+    {
+      kind: 'chain',
+      name: 'reject-chain',
+      isOneLine: true,
+      rules: [[isTcp, tcpReset], [{ kind: 'reject', with: 'any' }]],
+    },
     ...families.flatMap(familyChains),
-    ...servicesChain(),
-    '  chain nat-prerouting { type nat hook prerouting priority -100; goto services; }',
-    '  chain nat-output { type nat hook output priority -100; goto services; }',
-    ...postroutingChain(),
+    servicesChain(),
+    natChain('prerouting'),
+    natChain('output'),
+    postroutingChain(),
   ];
 }
 
-/** Where a packet goes to, as frontends are keyed. */
-const tuple = (ip: Family['ip']): string => `${ip} daddr . meta l4proto . th dport`;
+const isTcp: Statement = { kind: 'isProtocol', protocols: ['tcp'] };
+const tcpReset: Statement = { kind: 'reject', with: 'tcp reset' };
+const drop: Statement = { kind: 'drop' };
+const goTo = (chain: string): Statement => ({ kind: 'goto', chain });
 
-function familyObjects({ suffix, ip }: Family): string[] {
+function natChain(at: 'prerouting' | 'output'): ChainDescription {
+  const hook = { type: 'nat', at, priority: -100 } as const;
+  return { kind: 'chain', name: `nat-${at}`, isOneLine: true, hook, rules: [[goTo('services')]] };
+}
+
+/** Where a packet goes to, as frontends are keyed. */
+const tuple = (ip: Family['ip']): readonly Field[] => [`${ip} daddr`, 'meta l4proto', 'th dport'];
+
+function familyObjects({ suffix, ip }: Family): readonly ObjectDescription[] {
+  const priority = ['meta priority'] as const;
+  const endpoint = [`${ip} daddr`, 'th dport'] as const;
+  const slot = ['meta priority', 'numgen random mod 2'] as const;
+  const map = (name: string, key: readonly Field[], data: readonly Field[]): ObjectDescription => ({
+    kind: 'map',
+    name: `${name}${suffix}`,
+    key,
+    data,
+  });
+  const set = (name: string, key: readonly PartType[]): ObjectDescription => ({
+    kind: 'set',
+    name: `${name}${suffix}`,
+    key,
+  });
+  const intervals = (name: string, key: readonly Field[]): ObjectDescription => ({
+    ...set(name, key),
+    flags: ['interval'],
+  });
   return [
-    `  map frontends${suffix} { typeof ${tuple(ip)} : meta priority; counter; }`,
-    `  map nodeports${suffix} { typeof meta l4proto . th dport : meta priority; counter; }`,
-    `  map to-cluster${suffix} { typeof meta priority : meta priority; }`,
-    `  map to-local${suffix} { typeof meta priority : meta priority; }`,
-    `  map endpoints${suffix} { typeof meta priority . numgen random mod 2 : ${ip} daddr . th dport; }`,
-    `  set hairpin${suffix} { typeof ${ip} saddr . ${tuple(ip)}; }`,
-    `  set cluster-ips${suffix} { typeof ${ip} daddr; }`,
-    `  set pod-cidrs${suffix} { typeof ${ip} saddr; flags interval; }`,
-    `  set pod-interfaces${suffix} { typeof iifname; flags interval; }`,
-    `  set nodeport-ips${suffix} { typeof ${ip} daddr; flags interval; }`,
-    `  set service-cidrs${suffix} { typeof ${ip} daddr; flags interval; }`,
-    `  set fw-allow${suffix} { typeof ${tuple(ip)} . ${ip} saddr; flags interval; }`,
-    `  map aff-endpoints${suffix} { typeof meta priority : ${ip} daddr . th dport; }`,
-    `  map aff-slots${suffix} { typeof meta priority . numgen random mod 2 : meta priority; }`,
-    `  map ${affinityMap}${suffix} { typeof ${ip} saddr . meta priority : meta priority; ` +
-      `size ${affinityMapSize}; flags dynamic,timeout; }`,
-    ...dropSets.map(
-      (set) => `  set ${set}${suffix} { typeof meta priority; size ${dropSetSize}; flags dynamic; counter; }`,
-    ),
-    `  set ${heartbeatSet}${suffix} { typeof meta time; size 16; flags timeout; gc-interval 1h; ` +
-      `comment "last known to be right, age = timeout - expires"; }`,
+    { ...map('frontends', tuple(ip), priority), counter: true },
+    { ...map('nodeports', ['meta l4proto', 'th dport'], priority), counter: true },
+    map('to-cluster', priority, priority),
+    map('to-local', priority, priority),
+    map('endpoints', slot, endpoint),
+    set('hairpin', [`${ip} saddr`, ...tuple(ip)]),
+    set('cluster-ips', [`${ip} daddr`]),
+    intervals('pod-cidrs', [`${ip} saddr`]),
+    intervals('pod-interfaces', ['iifname']),
+    intervals('nodeport-ips', [`${ip} daddr`]),
+    intervals('service-cidrs', [`${ip} daddr`]),
+    intervals('fw-allow', [...tuple(ip), `${ip} saddr`]),
+    map('aff-endpoints', priority, endpoint),
+    map('aff-slots', slot, priority),
+    {
+      ...map(affinityMap, [`${ip} saddr`, 'meta priority'], priority),
+      size: affinityMapSize,
+      flags: ['dynamic', 'timeout'],
+    },
+    ...dropSets.map((name): ObjectDescription => ({
+      ...set(name, priority),
+      size: dropSetSize,
+      flags: ['dynamic'],
+      counter: true,
+    })),
+    {
+      ...set(heartbeatSet, ['meta time']),
+      size: 16,
+      flags: ['timeout'],
+      gcIntervalHours: 1,
+      comment: 'last known to be right, age = timeout - expires',
+    },
   ];
 }
 
 /** Chains of a family come apart so that no rule asks for it, and so that the kernel's loop check has fewer paths to walk. */
-function familyChains(family: Family): string[] {
+function familyChains(family: Family): readonly TableItem[] {
   return [
-    `  map lb${family.suffix}-classes { typeof meta priority : verdict; }`,
+    classMap(family),
     ...refusalChains(family),
-    ...loadBalancingClasses.flatMap(({ slots }) => lbChain(family, slots)),
-    ...setChain('cluster', family),
-    ...setChain('local', family),
+    ...loadBalancingClasses.map(({ slots }) => lbChain(family, slots)),
+    setChain('cluster', family),
+    setChain('local', family),
     ...commonChains(family),
-    ...dispatchChain(family),
+    dispatchChain(family),
   ];
 }
 
-/** Counts, then refuses. Two rules: when the set is full its update ends the rule it stands in. */
-function refusalChains({ suffix }: Family): string[] {
-  const chain = (name: string, set: DropSet, verdict: string): string[] => [
-    `  chain ${name}${suffix} {`,
-    `    ${onlyId} update @${set}${suffix} { meta priority }`,
-    `    ${verdict}`,
-    '  }',
-  ];
-  return [
-    ...chain('no-local', 'drops-no-local', 'drop'),
-    ...chain('no-endpoints', 'drops-no-endpoints', 'goto reject-chain'),
-    ...chain('bad-source', 'drops-source', 'drop'),
-  ];
+function classMap({ suffix }: Family): ObjectDescription {
+  const elements = loadBalancingClasses.map(({ slots, handleClass }) => ({
+    key: bits(handleClass),
+    chain: `lb${suffix}-${slots}`,
+  }));
+  return { kind: 'map', name: `lb${suffix}-classes`, key: ['meta priority'], data: ['verdict'], elements };
 }
 
 /** Leaves the id of a handle. */
-const onlyId = `meta priority set meta priority and ${hex(idMask)}`;
+const onlyId: Statement = { kind: 'maskPriority', mask: idMask };
+/** The id of a handle, as a key. */
+const id: Field = `meta priority and 0x${idMask.toString(16)}`;
+
+/** Counts, then refuses. Two rules: when the set is full its update ends the rule it stands in. */
+function refusalChains({ suffix }: Family): readonly ChainDescription[] {
+  const chain = (name: string, set: DropSet, verdict: Statement): ChainDescription => ({
+    kind: 'chain',
+    name: `${name}${suffix}`,
+    rules: [[onlyId, { kind: 'count', fields: ['meta priority'], set: `${set}${suffix}` }], [verdict]],
+  });
+  return [
+    chain('no-local', 'drops-no-local', drop),
+    chain('no-endpoints', 'drops-no-endpoints', goTo('reject-chain')),
+    chain('bad-source', 'drops-source', drop),
+  ];
+}
 
 /**
- * nft wants the protocol match: without it, it refuses an `addr . port` map whose key has no port. Each costs an
- * anonymous set, and loading is quadratic in them, so there is one per chain. Slot 0 is there while any is; kernels
+ * nft wants the protocol match: without it, nft refuses an `addr . port` map whose key has no port, also when it lists the rules.
+ * Each match costs an anonymous set, so there is one per chain. Slot 0 is there while any is; kernels
  * before 6.17 may miss it while a commit replaces it, so it is asked for twice.
  */
-function lbChain({ suffix, ip }: Family, slots: number): string[] {
-  const pick =
-    `    meta l4proto { tcp, udp, sctp } ${onlyId} dnat ${ip} addr . port ` +
-    `to meta priority . numgen random mod ${slots} map @endpoints${suffix}`;
-  const otherwise = slots === 1 ? [pick, '    drop'] : [`    goto lb${suffix}-1`];
-  return [`  chain lb${suffix}-${slots} {`, pick, ...otherwise, '  }'];
+function lbChain({ suffix, ip }: Family, slots: number): ChainDescription {
+  const pick: Rule = [
+    { kind: 'isProtocol', protocols: ['tcp', 'udp', 'sctp'] },
+    onlyId,
+    { kind: 'dnat', ip, fields: ['meta priority', `numgen random mod ${slots}`], map: `endpoints${suffix}` },
+  ];
+  const otherwise: readonly Rule[] = slots === 1 ? [pick, [drop]] : [[goTo(`lb${suffix}-1`)]];
+  return { kind: 'chain', name: `lb${suffix}-${slots}`, rules: [pick, ...otherwise] };
 }
 
 /**
  * Every endpoint change replaces a value here. Kernels before 6.17 may miss a key that a commit is just
  * replacing, so the rule is there twice. The last `drop` is for a packet that raced with a removal.
  */
-function setChain(set: 'cluster' | 'local', { suffix }: Family): string[] {
-  const rule =
-    `    meta priority set meta priority and ${hex(idMask)} map @to-${set}${suffix} ` +
-    `meta priority and ${hex(classMask)} vmap @lb${suffix}-classes`;
-  return [`  chain set-${set}${suffix} {`, rule, rule, '    drop', '  }'];
+function setChain(set: 'cluster' | 'local', { suffix }: Family): ChainDescription {
+  const rule: Rule = [
+    { kind: 'lookUpPriority', fields: [id], map: `to-${set}${suffix}` },
+    { kind: 'vmap', mask: classMask, map: `lb${suffix}-classes` },
+  ];
+  return { kind: 'chain', name: `set-${set}${suffix}`, rules: [rule, rule, [drop]] };
 }
 
 const bits = (classBits: number): number => (classBits << 20) >>> 0;
@@ -186,16 +256,25 @@ const commonRows: readonly { readonly handleClass: number; readonly chain: strin
   { handleClass: decisionClass({ pod: masqueraded, node: masqueraded, outside: masqueraded }), chain: 'masq-cluster' },
 ];
 
-function commonChains({ suffix, ip }: Family): string[] {
+const askForMasquerade: Statement = { kind: 'setMark', operation: 'or', value: masqueradeMark };
+
+function fromPods({ suffix, ip }: Family): readonly Statement[] {
   return [
-    `  chain masq-cluster${suffix} {`,
-    `    meta mark set meta mark or ${hex(masqueradeMark)} goto set-cluster${suffix}`,
-    '  }',
-    `  chain by-pod${suffix} {`,
-    `    ${ip} saddr @pod-cidrs${suffix} goto set-cluster${suffix}`,
-    `    iifname @pod-interfaces${suffix} goto set-cluster${suffix}`,
-    `    goto masq-cluster${suffix}`,
-    '  }',
+    { kind: 'inSet', fields: [`${ip} saddr`], set: `pod-cidrs${suffix}` },
+    { kind: 'inSet', fields: ['iifname'], set: `pod-interfaces${suffix}` },
+  ];
+}
+
+function commonChains(family: Family): readonly ChainDescription[] {
+  const { suffix } = family;
+  const toCluster = goTo(`set-cluster${suffix}`);
+  return [
+    { kind: 'chain', name: `masq-cluster${suffix}`, rules: [[askForMasquerade, toCluster]] },
+    {
+      kind: 'chain',
+      name: `by-pod${suffix}`,
+      rules: [...fromPods(family).map((isPod) => [isPod, toCluster]), [goTo(`masq-cluster${suffix}`)]],
+    },
   ];
 }
 
@@ -206,66 +285,81 @@ function commonChains({ suffix, ip }: Family): string[] {
  * else node's if there is one and the source is this node; else outside's. Drop
  * is code 4 alone, which reads as 0 without its masquerade bit and so matches nothing.
  */
-function dispatchChain({ suffix, ip }: Family): string[] {
-  const common = commonRows.map(({ handleClass, chain }) => `${hex(bits(handleClass))} : goto ${chain}${suffix}`);
+function dispatchChain(family: Family): ChainDescription {
+  const { suffix, ip } = family;
+  const common = commonRows.map(({ handleClass, chain }) => ({ key: bits(handleClass), chain: `${chain}${suffix}` }));
   const targets = Object.values(codeShifts).flatMap((shift) =>
-    codeTargets.map(({ code, chain }) => `${hex(bits(code << shift))} : goto ${chain.replace('?', suffix)}`),
+    codeTargets.map(({ code, chain }) => ({ key: bits(code << shift), chain: chain.replace('?', suffix) })),
   );
-  const isAsked = (mask: number): string => `meta priority and ${hex(mask)} != 0`;
-  const keep = (mask: number): string => `meta priority set meta priority and ${hex((mask | idMask) >>> 0)}`;
-  return [
-    `  chain dispatch${suffix} {`,
-    `    meta priority and ${hex(classMask)} vmap { ${common.join(', ')} }`,
-    `    ${isAsked(bits(restrictedClass))} ${tuple(ip)} . ${ip} saddr != @fw-allow${suffix} goto bad-source${suffix}`,
-    `    ${isAsked(podBits)} ${ip} saddr @pod-cidrs${suffix} ${keep(podBits)}`,
-    `    ${isAsked(podBits)} iifname @pod-interfaces${suffix} ${keep(podBits)}`,
-    `    ${isAsked(nodeBits)} fib saddr type local ${keep(nodeBits)}`,
-    `    ${isAsked(outsideBits)} ${keep(outsideBits)}`,
-    `    ${isAsked(masqueradeBits)} meta mark set meta mark or ${hex(masqueradeMark)}`,
-    `    meta priority and ${hex((classMask & ~masqueradeBits) >>> 0)} vmap { ${targets.join(', ')} }`,
-    `    goto no-local${suffix}`,
-    '  }',
-  ];
+  const isAsked = (mask: number): Statement => ({ kind: 'hasBits', of: 'priority', mask });
+  const keep = (mask: number): Statement => ({ kind: 'maskPriority', mask: (mask | idMask) >>> 0 });
+  const isAllowed = { kind: 'inSet', fields: [...tuple(ip), `${ip} saddr`], set: `fw-allow${suffix}` } as const;
+  return {
+    kind: 'chain',
+    name: `dispatch${suffix}`,
+    rules: [
+      [{ kind: 'vmap', mask: classMask, map: common }],
+      [isAsked(bits(restrictedClass)), { ...isAllowed, isNegated: true }, goTo(`bad-source${suffix}`)],
+      ...fromPods(family).map((isPod) => [isAsked(podBits), isPod, keep(podBits)]),
+      [isAsked(nodeBits), { kind: 'isLocal', address: 'saddr' }, keep(nodeBits)],
+      [isAsked(outsideBits), keep(outsideBits)],
+      [isAsked(masqueradeBits), askForMasquerade],
+      [{ kind: 'vmap', mask: (classMask & ~masqueradeBits) >>> 0, map: targets }],
+      [goTo(`no-local${suffix}`)],
+    ],
+  };
 }
 
 /** An address of its own beats a NodePort; a cluster IP's unknown port comes after all known ones. */
-function servicesChain(): string[] {
+function servicesChain(): ChainDescription {
   const loopback = { '4': '127.0.0.0/8', '6': '::1' } as const;
-  const perFamily = (rule: (family: Family) => string): string[] => families.map((family) => `    ${rule(family)}`);
-  return [
-    '  chain services {',
-    ...perFamily(({ suffix, ip }) => `meta priority set ${tuple(ip)} map @frontends${suffix} goto dispatch${suffix}`),
-    ...perFamily(
-      ({ suffix, ip }) =>
-        `${ip} daddr @nodeport-ips${suffix} ${ip} daddr != ${loopback[suffix]} fib daddr type local ` +
-        `meta priority set meta l4proto . th dport map @nodeports${suffix} goto dispatch${suffix}`,
-    ),
-    ...perFamily(({ suffix, ip }) => `${ip} daddr @cluster-ips${suffix} goto reject-chain`),
-    ...perFamily(({ suffix, ip }) => `${ip} daddr @service-cidrs${suffix} drop`),
-    '  }',
+  const isTo = (set: string, { suffix, ip }: Family): Statement => ({
+    kind: 'inSet',
+    fields: [`${ip} daddr`],
+    set: `${set}${suffix}`,
+  });
+  const find = (map: string, fields: readonly Field[], { suffix }: Family): Rule => [
+    { kind: 'lookUpPriority', fields, map: `${map}${suffix}` },
+    goTo(`dispatch${suffix}`),
   ];
+  const perFamily = (rule: (family: Family) => Rule): readonly Rule[] => families.map(rule);
+  return {
+    kind: 'chain',
+    name: 'services',
+    rules: [
+      ...perFamily((family) => find('frontends', tuple(family.ip), family)),
+      ...perFamily((family) => [
+        isTo('nodeport-ips', family),
+        { kind: 'isNot', field: `${family.ip} daddr`, cidr: loopback[family.suffix] },
+        { kind: 'isLocal', address: 'daddr' },
+        ...find('nodeports', ['meta l4proto', 'th dport'], family),
+      ]),
+      ...perFamily((family) => [isTo('cluster-ips', family), goTo('reject-chain')]),
+      ...perFamily((family) => [isTo('service-cidrs', family), drop]),
+    ],
+  };
 }
 
 /** The mark is cleared when used, so that a packet which re-enters the stack is not masqueraded twice. */
-function postroutingChain(): string[] {
-  return [
-    '  chain nat-postrouting { type nat hook postrouting priority 100;',
-    '    ct status dnat meta priority set 0:0',
-    `    meta mark and ${hex(masqueradeMark)} != 0 meta mark set meta mark xor ${hex(masqueradeMark)} masquerade fully-random`,
-    ...families.map(
-      ({ suffix, ip }) =>
-        `    ct status dnat ${ip} saddr . ${ip} daddr . meta l4proto . th dport @hairpin${suffix} masquerade fully-random`,
-    ),
-    '  }',
-  ];
-}
-
-function lbClasses(table: string): string {
-  const line = ({ suffix }: Family): string => {
-    const elements = loadBalancingClasses.map(
-      ({ slots, handleClass }) => `${hex(bits(handleClass))} : goto lb${suffix}-${slots}`,
-    );
-    return `add element inet ${table} lb${suffix}-classes { ${elements.join(', ')} }`;
+function postroutingChain(): ChainDescription {
+  const isDnat: Statement = { kind: 'isDnat' };
+  const masquerade: Statement = { kind: 'masquerade' };
+  return {
+    kind: 'chain',
+    name: 'nat-postrouting',
+    hook: { type: 'nat', at: 'postrouting', priority: 100 },
+    rules: [
+      [isDnat, { kind: 'setPriority', value: 0 }],
+      [
+        { kind: 'hasBits', of: 'mark', mask: masqueradeMark },
+        { kind: 'setMark', operation: 'xor', value: masqueradeMark },
+        masquerade,
+      ],
+      ...families.map(({ suffix, ip }): Rule => [
+        isDnat,
+        { kind: 'inSet', fields: [`${ip} saddr`, ...tuple(ip)], set: `hairpin${suffix}` },
+        masquerade,
+      ]),
+    ],
   };
-  return families.map(line).join('\n');
 }

@@ -9,18 +9,18 @@ import type {
   TableName,
   TableNames,
 } from './names.ts';
+import type { TableDescription } from './rules/model.ts';
 
 /** How this backend reaches the kernel. One instance per backend instance; disposing it closes its socket. */
 export interface NftTransport extends AsyncDisposable {
-  readonly kind: 'netlink' | 'cli';
   /** Whether `Change`s of kind `class` can be written: load-balancing chains made at run time. */
   readonly canAddClasses: boolean;
   /** Watches over the rules; undefined where nobody can. */
   readonly keeper: RulesKeeper | undefined;
   /** Runs work on the table that both families share: in this process, no two of them overlap. */
   exclusively<T>(work: () => Promise<T>): Promise<T>;
-  /** Runs nft text as one transaction; for rule sets. `attempt` says in an error what was tried. Throws `NftError`. */
-  loadRules(attempt: string, script: string, signal: AbortSignal): Promise<void>;
+  /** Makes a table as one transaction; refused where it is there. `attempt` says in an error what was tried. Throws `NftError`. */
+  loadRules(attempt: string, rules: TableDescription, signal: AbortSignal): Promise<void>;
   /** Writes ordered changes as one transaction. Throws `NftError`, whose `change` is the one at fault where the kernel tells. */
   write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void>;
   /** What tells whose table this is; undefined when there is no `inet` table of this name. */

@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { HostError } from '@switchyard/core';
 import type { CommandResult } from './command-runner.ts';
 
@@ -40,18 +41,33 @@ export function stderrTail(stderr: string): string {
   return lineStart < 0 ? cut : cut.slice(lineStart + 1);
 }
 
+/** How a program ended, behind its name: by a signal (128 + its number, as in a shell), or by itself. */
+export function endingOf({ exitCode }: Pick<CommandResult, 'exitCode'>): string {
+  const signal = signalOf(exitCode);
+  return signal === undefined ? `exited with ${exitCode}` : `was ended by ${signal} (exit status ${exitCode})`;
+}
+
+/** Whether a program crashed or was killed, rather than refused. */
+export function isEndedBySignal({ exitCode }: Pick<CommandResult, 'exitCode'>): boolean {
+  return signalOf(exitCode) !== undefined;
+}
+
+function signalOf(exitCode: number): string | undefined {
+  return Object.entries(constants.signals).find(([, number]) => number === exitCode - 128)?.[0];
+}
+
 /** Turns a non-zero exit into an error, for callers to whom it is one. `attempt` says what was tried. */
 export function commandFailed(attempt: string, details: CommandFailureDetails, result: CommandResult): CommandError {
   const tail = stderrTail(result.stderr);
   const said = tail === '' ? 'and said nothing on stderr' : `and said: ${tail}`;
-  return new CommandError('failed', `${attempt}: ${details.file} exited with ${result.exitCode} ${said}`, {
+  return new CommandError('failed', `${attempt}: ${details.file} ${endingOf(result)} ${said}`, {
     ...details,
     exitCode: result.exitCode,
     stderrTail: tail,
   });
 }
 
-/** Whether the program is not installed (or not in PATH). */
+/** Whether the program is not installed (or not in PATH). False for one that ran, however it ended. */
 export function isProgramMissing(error: unknown): boolean {
   return error instanceof CommandError && error.failure === 'notFound';
 }

@@ -37,6 +37,13 @@ describe('createCommandRunner', () => {
     expect((error as Error).message).toContain('switchyard-no-such-program');
   });
 
+  test('a program that is ended by a signal is there, and an error names both', async () => {
+    const result = await runner.run('sh', ['-c', 'kill -SEGV $$'], options);
+    const error = commandFailed('cannot try', { file: 'sh', args: [] }, result);
+    expect(isProgramMissing(error)).toBe(false);
+    expect(error.message).toBe('cannot try: sh was ended by SIGSEGV (exit status 139) and said nothing on stderr');
+  });
+
   test('a path that is no program is an error that names it', async () => {
     const error = await runner.run('/etc', [], options).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ name: 'CommandError', code: 'command.notStarted' });

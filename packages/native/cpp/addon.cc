@@ -22,6 +22,15 @@ std::vector<uint32_t> Numbers(const Napi::Value& value) {
   return numbers;
 }
 
+Napi::Value ToObject(Napi::Env env, const switchyard::OpenResult& result) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("fd", result.fd);
+  object.Set("portId", result.port_id);
+  object.Set("error", result.error);
+  object.Set("syscall", result.syscall);
+  return object;
+}
+
 // openNetlink(protocol, netns, groups, ignoredPortIds, sendBuffer, receiveBuffer) -> { fd, portId, error, syscall }
 Napi::Value OpenNetlink(const Napi::CallbackInfo& info) {
   switchyard::NetlinkOptions options;
@@ -31,13 +40,28 @@ Napi::Value OpenNetlink(const Napi::CallbackInfo& info) {
   options.ignored_port_ids = Numbers(info[3]);
   options.send_buffer = info[4].As<Napi::Number>().Int32Value();
   options.receive_buffer = info[5].As<Napi::Number>().Int32Value();
-  const switchyard::OpenResult result = switchyard::OpenNetlinkSocket(options);
-  Napi::Object object = Napi::Object::New(info.Env());
-  object.Set("fd", result.fd);
-  object.Set("portId", result.port_id);
-  object.Set("error", result.error);
-  object.Set("syscall", result.syscall);
-  return object;
+  return ToObject(info.Env(), switchyard::OpenNetlinkSocket(options));
+}
+
+// Off the main thread: on a node that takes down many namespaces the kernel may need seconds for a new one.
+class NamespaceMaker : public Napi::AsyncWorker {
+ public:
+  explicit NamespaceMaker(Napi::Env env) : Napi::AsyncWorker(env), deferred_(env) {}
+  Napi::Promise Promise() const { return deferred_.Promise(); }
+  void Execute() override { result_ = switchyard::MakeNetworkNamespace(); }
+  void OnOK() override { deferred_.Resolve(ToObject(Env(), result_)); }
+
+ private:
+  Napi::Promise::Deferred deferred_;
+  switchyard::OpenResult result_;
+};
+
+// makeNamespace() -> Promise of { fd, error, syscall }
+Napi::Value MakeNamespace(const Napi::CallbackInfo& info) {
+  auto* maker = new NamespaceMaker(info.Env());  // deletes itself when it is done
+  const Napi::Promise promise = maker->Promise();
+  maker->Queue();
+  return promise;
 }
 
 // send(fd, bytes) -> 0 or -errno
@@ -70,6 +94,7 @@ Napi::Value TrimMemory(const Napi::CallbackInfo& info) {
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("openNetlink", Napi::Function::New(env, OpenNetlink));
+  exports.Set("makeNamespace", Napi::Function::New(env, MakeNamespace));
   exports.Set("send", Napi::Function::New(env, Send));
   exports.Set("receive", Napi::Function::New(env, Receive));
   exports.Set("trimMemory", Napi::Function::New(env, TrimMemory));

@@ -74,6 +74,28 @@ OpenResult OpenHere(const NetlinkOptions& options) {
   return result;
 }
 
+// The file of the calling thread's own network namespace keeps the namespace alive.
+OpenResult MakeNamespace() {
+  if (unshare(CLONE_NEWNET) != 0) return Fail(-1, "unshare");
+  OpenResult result;
+  result.fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+  return result.fd < 0 ? Fail(-1, "open") : result;
+}
+
+// Namespace changes are for one thread only: a short-lived one, so that no other thread ever sees them.
+template <typename Call>
+OpenResult InThread(Call call) {
+  OpenResult result;
+  try {
+    std::thread thread([&call, &result] { result = call(); });
+    thread.join();
+  } catch (const std::system_error& error) {
+    result.error = error.code().value();
+    result.syscall = "pthread_create";
+  }
+  return result;
+}
+
 OpenResult OpenIn(const NetlinkOptions& options) {
   const int netns = open(options.netns.c_str(), O_RDONLY | O_CLOEXEC);
   if (netns < 0) return Fail(-1, "open");
@@ -91,17 +113,10 @@ OpenResult OpenIn(const NetlinkOptions& options) {
 
 OpenResult OpenNetlinkSocket(const NetlinkOptions& options) {
   if (options.netns.empty()) return OpenHere(options);
-  // setns changes one thread only: a short-lived one, so that no other thread ever sees the change.
-  OpenResult result;
-  try {
-    std::thread thread([&options, &result] { result = OpenIn(options); });
-    thread.join();
-  } catch (const std::system_error& error) {
-    result.error = error.code().value();
-    result.syscall = "pthread_create";
-  }
-  return result;
+  return InThread([&options] { return OpenIn(options); });
 }
+
+OpenResult MakeNetworkNamespace() { return InThread(MakeNamespace); }
 
 int64_t SendToKernel(int fd, const void* data, size_t length) {
   sockaddr_nl kernel = {};

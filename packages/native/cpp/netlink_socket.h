@@ -30,6 +30,9 @@ struct OpenResult {
 // opened in. The calling thread's own namespace never changes.
 OpenResult OpenNetlinkSocket(const NetlinkOptions& options);
 
+// Makes a network namespace that lives as long as `fd`, or a socket in it, is open. The calling thread's own never changes.
+OpenResult MakeNetworkNamespace();
+
 // Sends one datagram to the kernel. Returns 0 or a negative errno; EINTR is retried.
 int64_t SendToKernel(int fd, const void* data, size_t length);
 

@@ -1,6 +1,13 @@
 import { createRequire } from 'node:module';
 import { HostError } from '@switchyard/core';
 
+/** A descriptor, or why there is none: `error` is an errno, 0 on success. */
+export interface OpenedFile {
+  readonly fd: number;
+  readonly error: number;
+  readonly syscall: string;
+}
+
 /** The functions of the compiled addon. Failures are negative errno numbers. */
 export interface Addon {
   openNetlink(
@@ -12,7 +19,8 @@ export interface Addon {
       sendBuffer: number,
       receiveBuffer: number,
     ]
-  ): { readonly fd: number; readonly portId: number; readonly error: number; readonly syscall: string };
+  ): OpenedFile & { readonly portId: number };
+  makeNamespace(): Promise<OpenedFile>;
   send(fd: number, bytes: Uint8Array): number;
   receive(fd: number, buffer: Uint8Array): number;
   close(fd: number): void;

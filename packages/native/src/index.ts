@@ -1,6 +1,7 @@
 export { NativeMissingError } from './addon.ts';
 export * from './native-error.ts';
 export * from './netlink-socket.ts';
+export { openScratchNamespace, type ScratchNamespace } from './scratch-namespace.ts';
 export { createFlowTable, type FlowQuery, type FlowTable, type FlowTableOptions } from './conntrack/flow-table.ts';
 export type { TrackedFlow } from './conntrack/flow-reader.ts';
 export * from './netlink/constants.ts';
@@ -17,6 +18,7 @@ export {
   type PacketCounters,
 } from './nfacct/packet-counters.ts';
 export { OwnChanges, openOwnSocket, ownChanges } from './nftables/own-changes.ts';
+export { deleteTable, listChains, listTables, type TableFamily, type TablePlace } from './nftables/tables.ts';
 export { DriftReport } from './nftables/drift-report.ts';
 export { DriftTally } from './nftables/drift-tally.ts';
 export * from './nftables/notices.ts';

@@ -6,7 +6,6 @@ import {
   type IpFamily,
   type Logger,
 } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
 import { createFlowTable } from '@switchyard/native';
 import { ensureForwarding } from './forwarding-switch.ts';
 import type { KernelSettings } from './kernel-settings.ts';
@@ -14,8 +13,6 @@ import { removeStaleFlows } from './stale-flows.ts';
 
 /** What forwarding with address translation needs of one namespace. */
 export interface ProxiedForwardingOptions {
-  /** Runs programs in the namespace. */
-  readonly runner: CommandRunner;
   /** Path of the namespace; undefined: our own. */
   readonly netns: string | undefined;
   readonly settings: KernelSettings;
@@ -66,8 +63,8 @@ export class ProxiedForwarding implements AsyncDisposable {
 
   async #open(signal: AbortSignal): Promise<DataplaneBackend> {
     const { nftablesBackend } = await import('@switchyard/backend-nftables');
-    const { runner, netns, clock, logger } = this.#options;
-    const host = { runner, logger, clock, transport: 'netlink' as const, ...(netns === undefined ? {} : { netns }) };
+    const { netns, clock, logger } = this.#options;
+    const host = { logger, clock, ...(netns === undefined ? {} : { netns }) };
     return nftablesBackend.open(host, this.ipFamily, signal);
   }
 }

@@ -41,8 +41,8 @@ export async function cleanUp(options: CleanUpOptions, signal: AbortSignal): Pro
   removals.push(await removeEbpfState({ backendHost, ipFamilies }, signal));
   removals.push(port === undefined ? await removeOwnChains(options, signal) : await handOver(options, port, signal));
   if (kubeProxy) {
-    const { runner } = backendHost;
-    removals.push(await removeKubeProxyRules({ runner, ipFamilies, wish: allOfKubeProxy }, signal));
+    const { runner, tables } = backendHost;
+    removals.push(await removeKubeProxyRules({ runner, tables, ipFamilies, wish: allOfKubeProxy }, signal));
     removals.push(await removalOf(() => removeKubeProxyIpvs({ runner, files }, signal), signal));
   }
   return joinRemovals(removals);
@@ -56,7 +56,7 @@ export function cleanUpFailed({ failures }: Removal): HostError {
 
 /** Chains with kube-proxy's names are ours only where our birthmark is: a kube-proxy's own stay. */
 async function removeOwnChains({ backendHost, files }: CleanUpOptions, signal: AbortSignal): Promise<Removal> {
-  const { runner } = backendHost;
+  const { runner, tables } = backendHost;
   const removals: Removal[] = [];
   for (const place of iptablesPlaces(ipFamilies)) {
     let isOurs = false;
@@ -65,11 +65,11 @@ async function removeOwnChains({ backendHost, files }: CleanUpOptions, signal: A
       return isOurs ? allOfKubeProxy : nothingUnwanted;
     };
     const removal = await orElseNothing(
-      await removePlace(runner, place, wish, signal),
-      { runner, files, place },
+      await removePlace(backendHost, place, wish, signal),
+      { tables, files, place },
       signal,
     );
-    removals.push(isOurs ? await thenBirthmark(removal, { runner, place }, signal) : removal);
+    removals.push(isOurs ? await thenBirthmark(removal, { runner, tables, place }, signal) : removal);
   }
   return joinRemovals(removals);
 }
@@ -78,7 +78,7 @@ async function removeOwnChains({ backendHost, files }: CleanUpOptions, signal: A
 async function orElseNothing(removal: Removal, asked: AskedWithoutIptables, signal: AbortSignal): Promise<Removal> {
   if (removal.skipped.length === 0) return removal;
   const look = async (): Promise<Removal> => {
-    await refuseUnseenRules(asked, signal);
+    await refuseUnseenRules(asked);
     return nothingRemoved;
   };
   return joinRemovals([{ ...removal, skipped: [] }, await removalOf(look, signal)]);
@@ -89,11 +89,11 @@ async function orElseNothing(removal: Removal, asked: AskedWithoutIptables, sign
  * our birthmark goes.
  */
 async function handOver({ backendHost, files }: CleanUpOptions, port: number, signal: AbortSignal): Promise<Removal> {
-  const { runner } = backendHost;
+  const { runner, tables } = backendHost;
   const removals: Removal[] = [];
   for (const place of iptablesPlaces(ipFamilies)) {
-    const removal = await removeBirthmark({ runner, place }, signal);
-    removals.push(await orElseNothing(removal, { runner, files, place }, signal));
+    const removal = await removeBirthmark({ runner, tables, place }, signal);
+    removals.push(await orElseNothing(removal, { tables, files, place }, signal));
   }
   const all = joinRemovals(removals);
   if (all.removed.length === 0) return all;

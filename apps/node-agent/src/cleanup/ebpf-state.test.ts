@@ -1,28 +1,31 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { CommandResult } from '@switchyard/host';
+import { HostError } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import type { BackendHost } from '../backends.ts';
 import { mayEbpfStateBeThere, removeEbpfState } from './ebpf-state.ts';
-import { backendHost } from '../testing/backend-host.ts';
+import { backendHost, memoryTables } from '../testing/backend-host.ts';
 
 const { signal } = new AbortController();
-const empty: CommandResult = { exitCode: 0, stdout: '', stderr: '' };
-const ours: CommandResult = { ...empty, stdout: 'table inet switchyard\ntable inet switchyard-ebpf\n' };
+const ours = ['switchyard', 'switchyard-ebpf'];
+const unlisted = Symbol('they cannot be listed');
+type Tables = readonly string[] | typeof unlisted;
 
-function host(tables: CommandResult): BackendHost {
-  return backendHost({ run: async () => tables });
+function host(tables: Tables): BackendHost {
+  const run = () => Promise.reject(new HostError('test.run', 'no program runs here'));
+  if (tables !== unlisted) return backendHost({ run }, memoryTables(tables));
+  const listTables = () => Promise.reject(new HostError('test.list', 'netlink failed with EPERM'));
+  return backendHost({ run }, { ...memoryTables(), listTables });
 }
 
 /** On a machine without a bpffs there. */
-const remove = (tables: CommandResult) => removeEbpfState({ backendHost: host(tables), ipFamilies: ['IPv4'] }, signal);
+const remove = (tables: Tables) => removeEbpfState({ backendHost: host(tables), ipFamilies: ['IPv4'] }, signal);
 
 test.each([
-  ['there are neither tables nor a bpffs', empty],
-  ['there are tables of another mode only', { ...empty, stdout: 'table inet switchyard\ntable inet switchyard-2\n' }],
-  ['the kernel has no nftables', { exitCode: 1, stdout: '', stderr: 'Error: No such file or directory' }],
-])('nothing is left where %s', async (_, tables) => {
+  ['there are neither tables nor a bpffs', []],
+  ['there are tables of another mode only', ['switchyard', 'switchyard-2']],
+] as const)('nothing is left where %s', async (_, tables) => {
   expect(await remove(tables)).toEqual({ removed: [], kept: [], skipped: [], failures: [] });
 });
 
@@ -35,19 +38,19 @@ test('tables without the bpffs of the node are a failure that says what to do, a
 });
 
 test('tables that cannot be listed are a failure', async () => {
-  const { failures } = await remove({ exitCode: 1, stdout: '', stderr: 'Operation not permitted' });
-  expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining('not permitted') as string })]);
+  const { failures } = await remove(unlisted);
+  expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining('EPERM') as string })]);
 });
 
 test.each([
-  ['nothing, where there are neither pins nor tables', [], empty, false],
-  ['nothing, where all pins of both families are gone', ['switchyard'], empty, false],
-  ['pins', ['switchyard/v1-ipv6'], empty, true],
-  ['pins of a version to come', ['switchyard/v9-ipv4'], empty, true],
+  ['nothing, where there are neither pins nor tables', [], [], false],
+  ['nothing, where all pins of both families are gone', ['switchyard'], [], false],
+  ['pins', ['switchyard/v1-ipv6'], [], true],
+  ['pins of a version to come', ['switchyard/v9-ipv4'], [], true],
   ['tables', [], ours, true],
-  ['the guard of its programs', [], { ...empty, stdout: 'table inet switchyard-ebpf-guard\n' }, true],
-  ['nothing, where only the nftables mode has tables', [], { ...empty, stdout: 'table inet switchyard\n' }, false],
-  ['perhaps something, where tables cannot be listed', [], { ...empty, exitCode: 1, stderr: 'not permitted' }, true],
+  ['the guard of its programs', [], ['switchyard-ebpf-guard'], true],
+  ['nothing, where only the nftables mode has tables', [], ['switchyard'], false],
+  ['perhaps something, where tables cannot be listed', [], unlisted, true],
 ] as const)('a look finds %s', async (_, folders, tables, found) => {
   const bpffs = await mkdtemp(join(tmpdir(), 'switchyard-bpffs-'));
   try {

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import { HostError, type IpFamily, seconds } from '@switchyard/core';
-import { commandFailed, isProgramMissing } from '@switchyard/host';
+import { HostError, type IpFamily } from '@switchyard/core';
 import type { BackendHost } from '../backends.ts';
 import { cleanBackend } from './clean-backend.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
@@ -21,7 +20,7 @@ const tablePrefix = 'switchyard-ebpf';
  */
 export async function removeEbpfState(place: EbpfPlace, signal: AbortSignal): Promise<Removal> {
   const { backendHost, ipFamilies } = place;
-  const unseen = await removalOf(() => refuseUnseenPins(place, signal), signal);
+  const unseen = await removalOf(() => refuseUnseenPins(place), signal);
   if (unseen.failures.length > 0) return unseen;
   if (!(await hasBpffs(backendHost))) return nothingRemoved;
   const removals: Removal[] = [];
@@ -43,22 +42,22 @@ export async function removeLeftEbpfState(place: EbpfPlace, signal: AbortSignal)
 
 /** Whether pins or tables of the ebpf mode are there, or could not be looked for. Never throws but for an abort. */
 export async function mayEbpfStateBeThere(
-  { bpffs, runner }: Pick<BackendHost, 'bpffs' | 'runner'>,
+  { bpffs, tables }: Pick<BackendHost, 'bpffs' | 'tables'>,
   signal: AbortSignal,
 ): Promise<boolean> {
   try {
     const { listPins } = await import('@switchyard/native');
     if (listPins(join(bpffs, 'switchyard')).length > 0) return true;
-    return (await ebpfTables({ runner }, signal)).length > 0;
+    return (await ebpfTables({ tables })).length > 0;
   } catch {
     signal.throwIfAborted();
     return true;
   }
 }
 
-async function refuseUnseenPins({ backendHost }: EbpfPlace, signal: AbortSignal): Promise<Removal> {
+async function refuseUnseenPins({ backendHost }: EbpfPlace): Promise<Removal> {
   if (await hasBpffs(backendHost)) return nothingRemoved;
-  const tables = await ebpfTables(backendHost, signal);
+  const tables = await ebpfTables(backendHost);
   if (tables.length === 0) return nothingRemoved;
   throw new HostError(
     'cleanup.unseen',
@@ -67,20 +66,9 @@ async function refuseUnseenPins({ backendHost }: EbpfPlace, signal: AbortSignal)
   );
 }
 
-/** Names of its tables in this network namespace; none where nft is not installed. */
-async function ebpfTables({ runner }: Pick<BackendHost, 'runner'>, signal: AbortSignal): Promise<readonly string[]> {
-  const args = ['list', 'tables', 'inet'];
-  try {
-    const result = await runner.run('nft', args, { timeout: seconds(60), signal });
-    // The kernel may have no nftables at all.
-    if (/No such file or directory|not supported/.test(result.stderr)) return [];
-    if (result.exitCode !== 0) throw commandFailed('cannot list tables of nftables', { file: 'nft', args }, result);
-    const names = [...result.stdout.matchAll(/^table inet (\S+)$/gm)].map(([, name = '']) => name);
-    return names.filter((name) => name.startsWith(tablePrefix));
-  } catch (error) {
-    if (!isProgramMissing(error)) throw error;
-    return [];
-  }
+/** Names of its tables in this network namespace. */
+async function ebpfTables({ tables }: Pick<BackendHost, 'tables'>): Promise<readonly string[]> {
+  return (await tables.listTables('inet')).filter((name) => name.startsWith(tablePrefix));
 }
 
 /** Of this mount namespace. Needs no addon. */

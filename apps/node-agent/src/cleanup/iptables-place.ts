@@ -1,6 +1,5 @@
-import { HostError, type IpFamily, seconds } from '@switchyard/core';
+import { HostError, type IpFamily } from '@switchyard/core';
 import {
-  commandFailed,
   type CommandRunner,
   iptablesName,
   type IptablesPlace,
@@ -12,14 +11,21 @@ import {
   removeChains,
   type TableRemoval,
 } from '@switchyard/host';
+import type { NftTables } from './nft-tables.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
+
+/** How rules of iptables are reached: by its programs, and tables that those do not read by netlink. */
+export interface RuleAccess {
+  readonly runner: CommandRunner;
+  readonly tables: NftTables;
+}
 
 /**
  * Removes chains of one iptables variant and family, and tells it in words. A wish may depend on what is there. A table that
  * iptables cannot read is a failure if something is to go and chains of kube-proxy are in it. Never throws but for an abort.
  */
 export async function removePlace(
-  runner: CommandRunner,
+  { runner, tables }: RuleAccess,
   target: IptablesPlace,
   wish: RemovalWish | ((save: IptablesSave) => RemovalWish),
   signal: AbortSignal,
@@ -33,27 +39,22 @@ export async function removePlace(
   const removals = [inWords(place)];
   const unread = place.status === 'looked' && chosen !== nothingUnwanted ? place.incompatible : [];
   for (const table of unread) {
-    removals.push(await removalOf(() => lookInto({ runner, ipFamily: place.ipFamily, table }, signal), signal));
+    removals.push(await removalOf(() => lookInto({ tables, ipFamily: place.ipFamily, table }), signal));
   }
   return joinRemovals(removals);
 }
 
 interface UnreadTable {
-  readonly runner: CommandRunner;
+  readonly tables: NftTables;
   readonly ipFamily: IpFamily;
   readonly table: string;
 }
 
 /** Throws when a table that iptables does not read has chains of kube-proxy: people write tables of these names with nft. */
-async function lookInto({ runner, ipFamily, table }: UnreadTable, signal: AbortSignal): Promise<Removal> {
-  const args = ['list', 'table', ipFamily === 'IPv4' ? 'ip' : 'ip6', table];
-  const result = await runner.run('nft', args, { timeout: seconds(60), signal });
+async function lookInto({ tables, ipFamily, table }: UnreadTable): Promise<Removal> {
+  const found = await tables.listChains({ family: ipFamily === 'IPv4' ? 'ip' : 'ip6', table });
   const name = iptablesName({ ipFamily, variant: 'nft' });
-  if (result.exitCode !== 0)
-    throw commandFailed(`cannot look into table ${table} of ${name}`, { file: 'nft', args }, result);
-  const chains = [...result.stdout.matchAll(/^\s*chain (\S+) \{/gm)].filter(([, chain]) =>
-    isKubeProxyChain(chain ?? ''),
-  );
+  const chains = found.filter(isKubeProxyChain);
   if (chains.length === 0) return nothingRemoved;
   const why = 'iptables refuses the table, because nft wrote into it what iptables cannot express; remove that first';
   throw new HostError(

@@ -1,17 +1,13 @@
-import { type IpFamily, seconds } from '@switchyard/core';
-import {
-  commandFailed,
-  type CommandRunner,
-  iptablesPlaces,
-  isProgramMissing,
-  type RemovalWish,
-} from '@switchyard/host';
+import type { IpFamily } from '@switchyard/core';
+import { type CommandRunner, iptablesPlaces, type RemovalWish } from '@switchyard/host';
 import { removePlace } from './iptables-place.ts';
+import type { NftTables } from './nft-tables.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
 /** What is to be removed, and with what. */
 export interface KubeProxyRulesOptions {
   readonly runner: CommandRunner;
+  readonly tables: NftTables;
   readonly ipFamilies: readonly IpFamily[];
   readonly wish: RemovalWish;
 }
@@ -21,27 +17,22 @@ export interface KubeProxyRulesOptions {
  * Flows it translated go on: that knowledge is the connection tracking's. Never throws but for an abort.
  */
 export async function removeKubeProxyRules(options: KubeProxyRulesOptions, signal: AbortSignal): Promise<Removal> {
-  const { runner, ipFamilies, wish } = options;
+  const { runner, tables, ipFamilies, wish } = options;
   const removals: Removal[] = [];
   // One after another: all of them contend for the kernel's one lock on rules.
   for (const ipFamily of ipFamilies) {
-    removals.push(await removalOf(() => removeNftTable(runner, ipFamily, signal), signal));
+    removals.push(await removalOf(() => removeNftTable(tables, ipFamily), signal));
   }
-  for (const place of iptablesPlaces(ipFamilies)) removals.push(await removePlace(runner, place, wish, signal));
+  for (const place of iptablesPlaces(ipFamilies))
+    removals.push(await removePlace({ runner, tables }, place, wish, signal));
   return joinRemovals(removals);
 }
 
 /** Removes what the nftables mode of kube-proxy left in one family. Rejects with `HostError`. */
-export async function removeNftTable(runner: CommandRunner, ipFamily: IpFamily, signal: AbortSignal): Promise<Removal> {
-  const table = `${ipFamily === 'IPv4' ? 'ip' : 'ip6'} kube-proxy`;
-  const args = ['delete', 'table', ...table.split(' ')];
-  try {
-    const result = await runner.run('nft', args, { timeout: seconds(120), signal });
-    if (result.exitCode === 0) return { ...nothingRemoved, removed: [`nftables table ${table}`] };
-    if (/No such file or directory/.test(result.stderr)) return nothingRemoved;
-    throw commandFailed(`cannot remove nftables table ${table}`, { file: 'nft', args }, result);
-  } catch (error) {
-    if (!isProgramMissing(error)) throw error;
-    return { ...nothingRemoved, skipped: [`nftables table ${table}: nft is not installed`] };
-  }
+export async function removeNftTable(tables: NftTables, ipFamily: IpFamily): Promise<Removal> {
+  const family = ipFamily === 'IPv4' ? 'ip' : 'ip6';
+  const isRemoved = await tables.deleteTable({ family, table: kubeProxyTable });
+  return isRemoved ? { ...nothingRemoved, removed: [`nftables table ${family} ${kubeProxyTable}`] } : nothingRemoved;
 }
+
+const kubeProxyTable = 'kube-proxy';

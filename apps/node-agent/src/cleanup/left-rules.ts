@@ -2,7 +2,6 @@ import { HostError, type IpFamily } from '@switchyard/core';
 import {
   allButForward,
   birthmarkChain,
-  type CommandRunner,
   type IptablesPlace,
   iptablesPlaces,
   type IptablesSave,
@@ -15,7 +14,7 @@ import type { BackendHost } from '../backends.ts';
 import type { ProxyMode } from '../config/proxy-mode.ts';
 import { cleanBackend } from './clean-backend.ts';
 import { removeLeftEbpfState } from './ebpf-state.ts';
-import { removePlace } from './iptables-place.ts';
+import { type RuleAccess, removePlace } from './iptables-place.ts';
 import { removeNftTable } from './kube-proxy-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
@@ -43,7 +42,7 @@ export interface LeftRules {
  */
 export async function removeLeftRules(options: LeftRulesOptions, signal: AbortSignal): Promise<LeftRules> {
   const { mode, variant, kubeProxyRules, backendHost, ipFamilies } = options;
-  const { runner } = backendHost;
+  const { tables } = backendHost;
   const ours: Removal[] = [];
   const kubeProxy: Removal[] = [];
   // One after another: all of them contend for the kernel's one lock on rules.
@@ -51,7 +50,7 @@ export async function removeLeftRules(options: LeftRulesOptions, signal: AbortSi
     if (mode !== 'nftables')
       ours.push(await removalOf(() => cleanBackend('nftables', backendHost, ipFamily, signal), signal));
     if (kubeProxyRules === 'remove') {
-      kubeProxy.push(await removalOf(() => removeNftTable(runner, ipFamily, signal), signal));
+      kubeProxy.push(await removalOf(() => removeNftTable(tables, ipFamily), signal));
     }
   }
   if (mode !== 'ebpf') ours.push(await removeLeftEbpfState(options, signal));
@@ -73,16 +72,15 @@ async function removeFrom(
     isOurs = isBirthmarked(save); // what our iptables mode wrote are kube-proxy's chains
     return isOurs || kubeProxyRules === 'remove' ? allButForward : nothingUnwanted;
   };
-  const { runner } = backendHost;
-  const removal = await removePlace(runner, place, wish, signal);
-  if (isOurs) return { isOurs, removal: await thenBirthmark(removal, { runner, place }, signal) };
+  const { runner, tables } = backendHost;
+  const removal = await removePlace(backendHost, place, wish, signal);
+  if (isOurs) return { isOurs, removal: await thenBirthmark(removal, { runner, tables, place }, signal) };
   // Rules that are to stay need not be readable.
   return { isOurs, removal: kubeProxyRules === 'remove' ? removal : nothingRemoved };
 }
 
 /** Where iptables is asked. */
-export interface AskedPlace {
-  readonly runner: CommandRunner;
+export interface AskedPlace extends RuleAccess {
   readonly place: IptablesPlace;
 }
 
@@ -93,8 +91,8 @@ export async function thenBirthmark(before: Removal, asked: AskedPlace, signal: 
 }
 
 /** Removes the birthmark alone. */
-export async function removeBirthmark({ runner, place }: AskedPlace, signal: AbortSignal): Promise<Removal> {
-  return await removePlace(runner, place, { isUnwanted: (chain) => chain === birthmarkChain }, signal);
+export async function removeBirthmark({ place, ...access }: AskedPlace, signal: AbortSignal): Promise<Removal> {
+  return await removePlace(access, place, { isUnwanted: (chain) => chain === birthmarkChain }, signal);
 }
 
 /**
@@ -102,7 +100,7 @@ export async function removeBirthmark({ runner, place }: AskedPlace, signal: Abo
  * none were found and a place could not be read: they may be there.
  */
 export async function ourVariant(
-  runner: CommandRunner,
+  access: RuleAccess,
   ipFamilies: readonly IpFamily[],
   signal: AbortSignal,
 ): Promise<IptablesVariant | undefined> {
@@ -113,7 +111,7 @@ export async function ourVariant(
       isOurs = isBirthmarked(save);
       return nothingUnwanted;
     };
-    const read = await removePlace(runner, place, look, signal);
+    const read = await removePlace(access, place, look, signal);
     if (isOurs) return place.variant;
     failures.push(...read.failures);
   }

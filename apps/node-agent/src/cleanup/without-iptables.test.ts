@@ -1,23 +1,24 @@
-import type { CommandResult, CommandRunner } from '@switchyard/host';
-import { CommandError, type IptablesPlace } from '@switchyard/host';
+import { HostError } from '@switchyard/core';
+import { birthmarkChain, CommandError, type CommandRunner, type IptablesPlace } from '@switchyard/host';
 import { expect, test } from 'vitest';
 import { cleanUp } from './clean-up.ts';
 import { refuseUnseenRules } from './without-iptables.ts';
-import { backendHost } from '../testing/backend-host.ts';
+import { backendHost, memoryTables } from '../testing/backend-host.ts';
+import type { NftTables } from './nft-tables.ts';
 
 const { signal } = new AbortController();
 const nft4: IptablesPlace = { ipFamily: 'IPv4', variant: 'nft' };
 const legacy6: IptablesPlace = { ipFamily: 'IPv6', variant: 'legacy' };
 
-/** A machine without iptables: what nft answers to `list chain`, undefined where it is not installed either. */
-function runnerOf(nft: CommandResult | undefined): CommandRunner {
-  return {
-    run: async (file, args) => {
-      if (file === 'nft' && nft !== undefined) return nft;
-      throw new CommandError('notFound', `cannot run ${file}: no such program in PATH; install it`, { file, args });
-    },
-  };
-}
+/** A machine without iptables. */
+const runner: CommandRunner = {
+  run: async (file, args) => {
+    throw new CommandError('notFound', `cannot run ${file}: no such program in PATH; install it`, { file, args });
+  },
+};
+
+/** A kernel with these chains in table mangle of IPv4. */
+const tablesOf = (listChains: NftTables['listChains']): NftTables => ({ ...memoryTables(), listChains });
 
 /** A kernel with these tables of the legacy programs. */
 const filesOf = (tables: Readonly<Record<string, string>>) => ({
@@ -25,29 +26,22 @@ const filesOf = (tables: Readonly<Record<string, string>>) => ({
   write: () => undefined,
 });
 
-const absent: CommandResult = { exitCode: 1, stdout: '', stderr: 'Error: No such file or directory' };
-const there: CommandResult = { exitCode: 0, stdout: 'table ip mangle {}', stderr: '' };
-const refused: CommandResult = { exitCode: 1, stdout: '', stderr: 'Error: Operation not permitted' };
+const absent = tablesOf(async () => ['PREROUTING']);
+const there = tablesOf(async ({ family, table }) => (`${family} ${table}` === 'ip mangle' ? [birthmarkChain] : []));
+const refused = tablesOf(() => Promise.reject(new HostError('test.list', 'netlink failed with EPERM')));
 
 test.each([
-  ['nft finds no birthmark', nft4, absent, {}],
-  ['the kernel has no legacy tables', legacy6, undefined, {}],
-  [
-    'no legacy table is where the birthmark would be',
-    legacy6,
-    undefined,
-    { '/proc/net/ip6_tables_names': 'nat\nfilter' },
-  ],
-  ['legacy tables are of the other family', legacy6, undefined, { '/proc/net/ip_tables_names': 'mangle' }],
-] as const)('where %s nothing of ours is there', async (_, place, nft, tables) => {
-  const asked = { runner: runnerOf(nft), files: filesOf(tables), place };
-  await expect(refuseUnseenRules(asked, signal)).resolves.toBeUndefined();
+  ['the table has no birthmark', nft4, absent, {}],
+  ['the kernel has no legacy tables', legacy6, there, {}],
+  ['no legacy table is where the birthmark would be', legacy6, there, { '/proc/net/ip6_tables_names': 'nat\nfilter' }],
+  ['legacy tables are of the other family', legacy6, there, { '/proc/net/ip_tables_names': 'mangle' }],
+] as const)('where %s nothing of ours is there', async (_, place, tables, legacy) => {
+  await expect(refuseUnseenRules({ tables, files: filesOf(legacy), place })).resolves.toBeUndefined();
 });
 
 test.each([
-  ['nft finds our birthmark', nft4, there, {}, /rules of this agent are in the tables of iptables-nft/],
-  ['nft may not look', nft4, refused, {}, /cannot tell .* iptables-nft, which is not installed: .* not permitted/],
-  ['nft is not installed', nft4, undefined, {}, /cannot run nft/],
+  ['the table has our birthmark', nft4, there, {}, /rules of this agent are in the tables of iptables-nft/],
+  ['tables cannot be listed', nft4, refused, {}, /EPERM/],
   [
     'the kernel has legacy tables',
     legacy6,
@@ -55,13 +49,12 @@ test.each([
     { '/proc/net/ip6_tables_names': 'mangle\nnat' },
     /the kernel has tables of ip6tables-legacy \(mangle, nat\), which were not looked at/,
   ],
-] as const)('where %s that is refused', async (_, place, nft, tables, said) => {
-  const asked = { runner: runnerOf(nft), files: filesOf(tables), place };
-  await expect(refuseUnseenRules(asked, signal)).rejects.toThrow(said);
+] as const)('where %s that is refused', async (_, place, tables, legacy, said) => {
+  await expect(refuseUnseenRules({ tables, files: filesOf(legacy), place })).rejects.toThrow(said);
 });
 
 test('a clean-up without iptables is not complete where the kernel has tables of it', async () => {
-  const host = backendHost(runnerOf(absent));
+  const host = backendHost(runner, absent);
   const clean = (tables: Readonly<Record<string, string>>) =>
     cleanUp({ backendHost: host, files: filesOf(tables), kubeProxy: false }, signal);
   expect(await clean({})).toEqual({ removed: [], kept: [], skipped: [], failures: [] });

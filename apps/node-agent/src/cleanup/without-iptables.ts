@@ -1,17 +1,10 @@
-import { HostError, type IpFamily, seconds } from '@switchyard/core';
-import {
-  birthmarkChain,
-  commandFailed,
-  type CommandRunner,
-  iptablesName,
-  type IptablesPlace,
-  isPermissionDenied,
-  type KernelFiles,
-} from '@switchyard/host';
+import { HostError, type IpFamily } from '@switchyard/core';
+import { birthmarkChain, iptablesName, type IptablesPlace, type KernelFiles } from '@switchyard/host';
+import type { NftTables } from './nft-tables.ts';
 
 /** What the kernel is asked by instead of iptables. */
 export interface AskedWithoutIptables {
-  readonly runner: CommandRunner;
+  readonly tables: NftTables;
   readonly files: KernelFiles;
   readonly place: IptablesPlace;
 }
@@ -20,11 +13,11 @@ export interface AskedWithoutIptables {
  * For a place that iptables could not be asked of, as its programs are not installed: rejects with `HostError` when rules of this
  * agent may be there. Another image may have written them. All of them come with a birthmark in table mangle.
  */
-export async function refuseUnseenRules(asked: AskedWithoutIptables, signal: AbortSignal): Promise<void> {
+export async function refuseUnseenRules(asked: AskedWithoutIptables): Promise<void> {
   const { place, files } = asked;
   const name = iptablesName(place);
   if (place.variant === 'nft') {
-    if (!(await hasBirthmark(asked, signal))) return;
+    if (!(await hasBirthmark(asked))) return;
     throw unseen(`rules of this agent are in the tables of ${name}`, name);
   }
   const tables = files.read(legacyTables[place.ipFamily])?.split(/\s+/) ?? [];
@@ -37,13 +30,9 @@ const legacyTables: Readonly<Record<IpFamily, string>> = {
   IPv6: '/proc/net/ip6_tables_names',
 };
 
-async function hasBirthmark({ runner, place }: AskedWithoutIptables, signal: AbortSignal): Promise<boolean> {
-  const args = ['list', 'chain', place.ipFamily === 'IPv4' ? 'ip' : 'ip6', 'mangle', birthmarkChain];
-  const result = await runner.run('nft', args, { timeout: seconds(60), signal });
-  if (result.exitCode === 0) return true;
-  if (/No such file or directory/.test(result.stderr) && !isPermissionDenied(result)) return false;
-  const attempt = `cannot tell whether rules of this agent are in the tables of ${iptablesName(place)}, which is not installed`;
-  throw commandFailed(attempt, { file: 'nft', args }, result);
+async function hasBirthmark({ tables, place }: AskedWithoutIptables): Promise<boolean> {
+  const family = place.ipFamily === 'IPv4' ? 'ip' : 'ip6';
+  return (await tables.listChains({ family, table: 'mangle' })).includes(birthmarkChain);
 }
 
 function unseen(what: string, name: string): HostError {

@@ -254,15 +254,15 @@ describe('flags beside a file', () => {
   });
 
   test('our own win over our own file', async () => {
-    const own = `${ownHead}nftTransport: cli\nterminatingFallback: on\nkubeProxyRules: keep\nserviceMetrics: { enabled: false }\n`;
-    expect(await run({ ...nftables, own }, '--switchyard-nft-transport=netlink')).toMatchObject({
-      nftTransport: 'netlink',
+    const own = `${ownHead}iptablesVariant: legacy\nterminatingFallback: on\nkubeProxyRules: keep\nserviceMetrics: { enabled: false }\n`;
+    expect(await run({ ...nftables, own }, '--switchyard-iptables-variant=nft')).toMatchObject({
+      iptables: { variant: 'nft' },
       terminatingFallback: 'on',
       kubeProxyRules: 'keep',
       serviceMetrics: { kind: 'off' },
     });
     expect(await run({ ...nftables, own: `${ownHead}serviceMetrics: { limit: 7 }\n` })).toMatchObject({
-      nftTransport: 'netlink',
+      iptables: { variant: 'auto' },
       serviceMetrics: { kind: 'on', limit: 7 },
     });
   });

@@ -72,8 +72,8 @@ test.each([
 test.each(['--switchyard-dump', '--cleanup'])(
   '%s is about every mode: nothing is told to have no effect',
   (command) => {
-    const config = parseConfig([command, '--switchyard-nft-transport=cli', '--switchyard-iptables-variant=nft'], {});
-    expect(config).toMatchObject({ notes: [], nftTransport: 'cli', iptables: { variant: 'nft' } });
+    const config = parseConfig([command, '--switchyard-iptables-variant=nft'], {});
+    expect(config).toMatchObject({ notes: [], iptables: { variant: 'nft' } });
   },
 );
 

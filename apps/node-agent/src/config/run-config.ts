@@ -20,9 +20,6 @@ export type NodePortAddresses =
   | { readonly kind: 'primary' }
   | { readonly kind: 'cidrs'; readonly cidrs: readonly Cidr[] };
 
-/** How nftables elements reach the kernel. */
-export type NftTransportKind = 'netlink' | 'cli';
-
 /** What the iptables mode reads besides what every mode does. */
 export interface IptablesConfig {
   /** `auto`: the one of the kernel's two iptables that is in use. */
@@ -50,7 +47,6 @@ export interface EbpfConfig {
 /** Which dataplane, and what it is told when it is opened. */
 export interface DataplaneConfig {
   readonly mode: ProxyMode;
-  readonly nftTransport: NftTransportKind;
   readonly iptables: IptablesConfig;
   readonly ebpf: EbpfConfig;
   /** `conntrack.tcpBeLiberal`. */

@@ -93,7 +93,6 @@ export function dataplaneOf({ kubeProxy, switchyard }: EffectiveSettings): Datap
   const mode = proxyModeOf(kubeProxy);
   return {
     mode,
-    nftTransport: switchyard.text('nftTransport') === 'cli' ? 'cli' : 'netlink',
     iptables: iptablesOf(kubeProxy, switchyard),
     tcpBeLiberal: kubeProxy.isOn('conntrack.tcpBeLiberal'),
     ebpf: ebpfOf(switchyard),

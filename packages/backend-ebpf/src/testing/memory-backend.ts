@@ -1,4 +1,4 @@
-import { nftablesBackend } from '@switchyard/backend-nftables';
+import { nftablesBackend, type NftablesHost } from '@switchyard/backend-nftables';
 import {
   type Clock,
   type DataplaneBackend,
@@ -8,7 +8,6 @@ import {
   noopLogger,
   systemClock,
 } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
 import { assembleBackend, type Wire } from '../assemble-backend.ts';
 import { NodeAddresses } from '../node-addresses/node-addresses.ts';
 import { ruleTableNames, udpSticky } from '../open-backend.ts';
@@ -20,8 +19,8 @@ import type { MemoryMachine } from './memory-kernel.ts';
 /** A machine without a kernel, as a backend sees it. */
 export interface MemoryHost {
   readonly machine: MemoryMachine;
-  /** Stands for nft; as for `NftablesHost`. */
-  readonly runner: CommandRunner;
+  /** As for `NftablesHost`: the kernel's rules. */
+  readonly openTransport: NonNullable<NftablesHost['openTransport']>;
   /** Who forwards what comes from outside: programs at uplinks, or rules. */
   readonly northSouth: 'tc' | 'nftables';
   /** Local addresses of the node, of both families. */
@@ -37,14 +36,14 @@ export const memoryHostNetns = 1n;
 
 /** The backend over maps in memory, as a started agent opens it. */
 export async function openMemoryBackend(
-  { machine, runner, northSouth, addresses, clock = systemClock, wire = {} }: MemoryHost,
+  { machine, openTransport, northSouth, addresses, clock = systemClock, wire = {} }: MemoryHost,
   ipFamily: IpFamily,
   signal: AbortSignal,
 ): Promise<DataplaneBackend> {
   const logger = noopLogger;
   const maps = new OpenMapSet();
   const users = { ipFamily, maps: maps.get, clock, logger };
-  const nft = { runner, logger, transport: 'cli', clock, tableNames: ruleTableNames } as const;
+  const nft = { openTransport, logger, clock, tableNames: ruleTableNames };
   return assembleBackend({
     ipFamily,
     clock,

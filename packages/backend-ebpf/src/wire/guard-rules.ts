@@ -1,3 +1,4 @@
+import type { ChainDescription, Rule, Statement, TableDescription } from '@switchyard/backend-nftables';
 import type { IpFamily } from '@switchyard/core';
 import type { WireMarks } from './marks.ts';
 
@@ -18,10 +19,8 @@ export function isChainOf(family: IpFamily, name: string): boolean {
   return name.startsWith(birthmarkPrefix) ? name.startsWith(`${birthmarkPrefix}${suffix}-`) : name.endsWith(suffix);
 }
 
-const hex = (value: number): string => `0x${(value >>> 0).toString(16)}`;
-
 /**
- * All rules of a family, as text for nft. They never change while the wire program is attached.
+ * All rules of a family. They never change while the wire program is attached.
  *
  * The chains of type nat are empty: that they are there makes the kernel do the NAT which entries ask for. `ct` in the other chain
  * is what turns conntrack on; without it entries would stay unused. That chain runs between conntrack and NAT, so that nobody's NAT
@@ -29,57 +28,56 @@ const hex = (value: number): string => `0x${(value >>> 0).toString(16)}`;
  * first time and that is not to be translated is one whose entry is gone or never was: it is reset or dropped rather than routed. Marks
  * do not leave the chain.
  */
-export function guardChains(family: IpFamily, { service, reject }: WireMarks): readonly string[] {
+export function guardChains(family: IpFamily, marks: WireMarks): readonly ChainDescription[] {
   const suffix = guardSuffix(family);
-  const isReject = `meta mark and ${hex(reject)} != 0`;
-  const isService = `meta mark and ${hex(service)} != 0`;
-  const isLost = `${isService} ct state new ct status and dnat == 0`;
+  const nat = (at: 'prerouting' | 'postrouting', priority: number): ChainDescription => ({
+    kind: 'chain',
+    name: `nat-${at}${suffix}`,
+    isOneLine: true,
+    hook: { type: 'nat', at, priority },
+    rules: [],
+  });
   return [
-    `chain nat-prerouting${suffix} { type nat hook prerouting priority -100; }`,
-    `chain nat-postrouting${suffix} { type nat hook postrouting priority 100; }`,
-    `chain guard${suffix} {`,
-    '  type filter hook prerouting priority -110; policy accept;',
-    `  meta nfproto != ${family === 'IPv4' ? 'ipv4' : 'ipv6'} accept`,
-    `  meta mark and ${hex(service | reject)} == 0 accept`,
-    `  ${isReject} meta l4proto tcp reject with tcp reset`,
-    `  ${isReject} reject with ${family === 'IPv4' ? 'icmp' : 'icmpv6'} port-unreachable`,
-    `  ${isLost} meta l4proto tcp reject with tcp reset`,
-    `  ${isLost} drop`,
-    `  ${isService} ct state invalid drop`,
-    `  meta mark set meta mark and ${hex(~(service | reject))}`,
-    '}',
+    nat('prerouting', -100),
+    nat('postrouting', 100),
+    {
+      kind: 'chain',
+      name: `guard${suffix}`,
+      hook: { type: 'filter', at: 'prerouting', priority: -110, policy: 'accept' },
+      rules: guardRules(family, marks),
+    },
   ];
 }
 
-/** What loads them, in place of the family's chains that are there. */
-export function guardScript(chains: readonly string[], replaced: readonly string[]): string {
+function guardRules(family: IpFamily, { service, reject }: WireMarks): readonly Rule[] {
+  const both = (service | reject) >>> 0;
+  const isReject: Statement = { kind: 'hasBits', of: 'mark', mask: reject };
+  const isService: Statement = { kind: 'hasBits', of: 'mark', mask: service };
+  const isNew: Statement = { kind: 'isState', state: 'new' };
+  const isLost: Rule = [isService, isNew, { kind: 'isDnat', isNegated: true }];
+  const tcpReset: Rule = [
+    { kind: 'isProtocol', protocols: ['tcp'] },
+    { kind: 'reject', with: 'tcp reset' },
+  ];
+  const unreachable = family === 'IPv4' ? 'icmp port-unreachable' : 'icmpv6 port-unreachable';
   return [
-    createTable,
-    ...deleteChains(replaced),
-    `table inet ${guardTable} {`,
-    ...chains.map((line) => `  ${line}`),
-    '}',
-    '',
-  ].join('\n');
+    [{ kind: 'isFamily', family: family === 'IPv4' ? 'ipv4' : 'ipv6', isNegated: true }, { kind: 'accept' }],
+    [{ kind: 'hasBits', of: 'mark', mask: both, isNegated: true }, { kind: 'accept' }],
+    [isReject, ...tcpReset],
+    [isReject, { kind: 'reject', with: unreachable }],
+    [...isLost, ...tcpReset],
+    [...isLost, { kind: 'drop' }],
+    [isService, { kind: 'isState', state: 'invalid' }, { kind: 'drop' }],
+    [{ kind: 'setMark', operation: 'and', value: ~both >>> 0 }],
+  ];
 }
 
-/** What takes chains out, and the table where no others are in it. */
-export function removalScript(chains: readonly string[], isLast: boolean): string {
-  const lines = isLast ? [`delete table inet ${guardTable}`] : deleteChains(chains);
-  return [...lines, ''].join('\n');
+/** A table with these chains: of one family, or of both. */
+export function guardDescription(items: readonly ChainDescription[]): TableDescription {
+  return { name: guardTable, comment: 'owner: switchyard node agent; changes by others are undone', items };
 }
 
-/** What marks the rules as loaded. */
-export function birthmarkScript(family: IpFamily, mark: string): string {
-  return `add chain inet ${guardTable} ${birthmarkPrefix}${guardSuffix(family)}-${mark}\n`;
-}
-
-/** Makes the table, or takes its flags from one that is there. */
-const createTable = `add table inet ${guardTable} { comment "owner: switchyard node agent; changes by others are undone"; }`;
-
-/** What wakes up a table that somebody put to sleep. */
-export const wakeScript: string = `${createTable}\n`;
-
-function deleteChains(names: readonly string[]): readonly string[] {
-  return names.flatMap((name) => [`flush chain inet ${guardTable} ${name}`, `delete chain inet ${guardTable} ${name}`]);
+/** The name of the chain that marks the rules as loaded. */
+export function birthmarkName(family: IpFamily, mark: string): string {
+  return `${birthmarkPrefix}${guardSuffix(family)}-${mark}`;
 }

@@ -1,31 +1,19 @@
 import { createHash } from 'node:crypto';
-import { HostError, type IpFamily, type Logger, seconds } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
+import { printItem, type TableDescription, TableWriter } from '@switchyard/backend-nftables';
+import type { IpFamily, Logger } from '@switchyard/core';
 import { type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
-import {
-  birthmarkPrefix,
-  birthmarkScript,
-  guardChains,
-  guardScript,
-  guardSuffix,
-  guardTable,
-  isChainOf,
-  wakeScript,
-} from './guard-rules.ts';
+import { birthmarkName, birthmarkPrefix, guardChains, guardDescription, guardTable, isChainOf } from './guard-rules.ts';
 import type { WireMarks } from './marks.ts';
 import { type DumpedGuard, type GuardChain, GuardReader } from './read-guard.ts';
 
 /** Where the table is, and for whom. */
 export interface GuardTableOptions {
   readonly ipFamily: IpFamily;
-  /** Path of the network namespace; default: the process's own. `runner` runs in the same. */
+  /** Path of the network namespace; default: the process's own. */
   readonly netns?: string;
-  readonly runner: CommandRunner;
   readonly logger: Logger;
   readonly marks: WireMarks;
 }
-
-const timeout = seconds(20);
 
 /**
  * One family's chains in the guard table. The kernel's own words about them are digested right after they were loaded and stand in
@@ -33,7 +21,7 @@ const timeout = seconds(20);
  */
 export class GuardTable implements Disposable {
   readonly #options: GuardTableOptions;
-  readonly #chains: readonly string[];
+  readonly #table: TableDescription;
   /** Kept open: to enter a network namespace and to make a buffer costs more than to look. */
   #open: { readonly socket: NetlinkSocket; readonly reader: GuardReader } | undefined;
   /** The kernel's generation of rules at which ours were last seen to be right. */
@@ -41,24 +29,30 @@ export class GuardTable implements Disposable {
 
   constructor(options: GuardTableOptions) {
     this.#options = options;
-    this.#chains = guardChains(options.ipFamily, options.marks);
+    this.#table = guardDescription(guardChains(options.ipFamily, options.marks));
   }
 
   /** Loads the chains where they are not there or not right, in one transaction. Returns writes. Rejects with `HostError`. */
   async ensure(signal: AbortSignal): Promise<number> {
+    signal.throwIfAborted();
     const { ipFamily, logger } = this.#options;
     const before = this.#look();
     if (before.isRight) return 0;
     if (before.chains.length > 0) {
       logger.info('the guard table is not as it was left, or by another build; it is loaded again', { ipFamily });
     }
+    using writer = new TableWriter(this.#where);
     // In a transaction of its own: the kernel takes no chains for a table that is about to wake up.
-    if (before.sleeps) await this.#nft(wakeScript, 'wake up the guard table', signal);
-    const names = before.chains.map(({ name }) => name);
-    await this.#nft(guardScript(this.#chains, names), 'load the guard table', signal);
-    const mark = this.#markOf(this.#look().chains);
-    await this.#nft(birthmarkScript(ipFamily, mark), 'mark the guard table', signal);
-    return this.#chains.length;
+    if (before.sleeps) writer.wake(`cannot wake up table inet ${guardTable}`, this.#table);
+    writer.load({
+      attempt: `cannot load table inet ${guardTable}`,
+      table: this.#table,
+      mode: 'add',
+      replaced: before.chains.map(({ name }) => name),
+    });
+    const mark = birthmarkName(ipFamily, this.#markOf(this.#look().chains));
+    writer.addChain(`cannot mark table inet ${guardTable}`, guardTable, mark);
+    return this.#table.items.length;
   }
 
   /** In words; empty when all is right. Costs a microsecond while nobody changes any rules. */
@@ -85,8 +79,7 @@ export class GuardTable implements Disposable {
 
   #reader(): GuardReader {
     if (this.#open !== undefined) return this.#open.reader;
-    const { netns } = this.#options;
-    const socket = openNetlinkSocket({ protocol: 'netfilter', ...(netns === undefined ? {} : { netns }) });
+    const socket = openNetlinkSocket({ protocol: 'netfilter', ...this.#where });
     this.#open = { socket, reader: new GuardReader(socket) };
     return this.#open.reader;
   }
@@ -97,7 +90,7 @@ export class GuardTable implements Disposable {
     if (generation === this.#rightAt) return { isRight: true, sleeps: false, chains: [] };
     const { sleeps, chains: all } = reader.read(guardTable) ?? { sleeps: false, chains: [] };
     const chains = all.filter(({ name }) => isChainOf(ipFamily, name));
-    const birthmark = `${birthmarkPrefix}${guardSuffix(ipFamily)}-${this.#markOf(chains)}`;
+    const birthmark = birthmarkName(ipFamily, this.#markOf(chains));
     const birthmarks = chains.filter(({ name }) => name.startsWith(birthmarkPrefix)).map(({ name }) => name);
     const isRight = !sleeps && birthmarks.join() === birthmark;
     this.#rightAt = isRight ? generation : undefined;
@@ -106,17 +99,15 @@ export class GuardTable implements Disposable {
 
   /** Of the rules this build loads, and of what the kernel made of them. */
   #markOf(chains: readonly GuardChain[]): string {
-    const hash = createHash('sha256').update(this.#chains.join('\n'));
+    const hash = createHash('sha256').update(this.#table.items.flatMap(printItem).join('\n'));
     const rules = chains.filter(({ name }) => !name.startsWith(birthmarkPrefix));
     for (const { name, digest } of rules.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
       hash.update(`${name}${digest}`);
     return hash.digest('hex').slice(0, 16);
   }
 
-  async #nft(stdin: string, attempt: string, signal: AbortSignal): Promise<void> {
-    const { exitCode, stderr } = await this.#options.runner.run('nft', ['-f', '-'], { stdin, timeout, signal });
-    if (exitCode === 0) return;
-    const said = stderr.trim().split('\n').slice(0, 3).join(' | ');
-    throw new HostError('ebpf.guard', `cannot ${attempt} inet ${guardTable}: nft says: ${said}; will be tried again`);
+  get #where(): { readonly netns?: string } {
+    const { netns } = this.#options;
+    return netns === undefined ? {} : { netns };
   }
 }

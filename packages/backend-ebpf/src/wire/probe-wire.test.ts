@@ -1,29 +1,26 @@
-import { CommandError, type CommandRunner } from '@switchyard/host';
+import { NftError, type NftRefusal, type RuleTrial } from '@switchyard/backend-nftables';
 import { expect, test } from 'vitest';
 import { probeWire } from './probe-wire.ts';
 
 const { signal } = new AbortController();
 
-const answering = (exitCode: number, stderr: string): CommandRunner => ({
-  run: async () => ({ exitCode, stdout: '', stderr }),
+const refusing = (refusal: NftRefusal, message: string): RuleTrial => ({
+  where: 'here',
+  refusal: () => new NftError(message, { refusal }),
+  [Symbol.dispose]: () => undefined,
 });
 
-test.each<readonly [sentence: string, runner: CommandRunner, reason: RegExp]>([
+test.each<readonly [sentence: string, trial: RuleTrial, reason: RegExp]>([
   [
-    'no nft',
-    {
-      run: async (file) => {
-        throw new CommandError('notFound', `no ${file}`, { file, args: [], stderrTail: '', cause: undefined });
-      },
-    },
-    /nft is not installed/,
+    'rights are missing',
+    refusing('permission', 'the kernel answered EPERM: run as root or with CAP_NET_ADMIN'),
+    /^the kernel answered EPERM: run as root or with CAP_NET_ADMIN$/,
   ],
-  ['rights are missing', answering(1, 'Error: Could not process rule: Operation not permitted'), /CAP_NET_ADMIN/],
   [
     'rules are refused',
-    answering(1, 'Error: Could not process rule: No such file or directory'),
-    /refuses the guard table/,
+    refusing('other', 'the kernel answered EOPNOTSUPP'),
+    /^Linux \S+ refuses the guard table .*Linux 5\.9.*: the kernel answered EOPNOTSUPP$/,
   ],
-])('where %s, it says so', async (_, runner, reason) => {
-  expect(await probeWire({ runner }, signal)).toEqual([expect.stringMatching(reason)]);
+])('where %s, it says so', async (_, trial, reason) => {
+  expect(await probeWire({ openTrial: async () => trial }, signal)).toEqual([expect.stringMatching(reason)]);
 });

@@ -1,45 +1,46 @@
-import { readFileSync } from 'node:fs';
-import { type Clock, HostError, messageOf, millis, seconds, systemClock } from '@switchyard/core';
-import { type CommandRunner, isPermissionDenied, isProgramMissing, runInScratchNamespace } from '@switchyard/host';
-import { type BpfObject, createMap, loadBpfObject, testRun } from '@switchyard/native';
+import { release } from 'node:os';
+import { openRuleTrial } from '@switchyard/backend-nftables';
+import { HostError, ipFamilies, messageOf } from '@switchyard/core';
+import {
+  type BpfObject,
+  createMap,
+  loadBpfObject,
+  openScratchNamespace,
+  type ScratchNamespace,
+  testRun,
+} from '@switchyard/native';
 import type { MapSet } from '../kernel/kernel.ts';
 import { mapSetOf } from '../kernel/map-sets.ts';
 import { objectFile } from '../kernel/object-files.ts';
 import { mapShapes } from '../layouts.ts';
-import { guardChains, guardScript } from './guard-rules.ts';
+import { guardChains, guardDescription } from './guard-rules.ts';
 import { defaultWireMarks } from './marks.ts';
 import { firstPacket, writeProbedService } from './probe-packet.ts';
 
 /** Whom to ask. */
 export interface WireProbe {
-  /** Runs programs where the agent runs them. */
-  readonly runner: CommandRunner;
-  /** Default: the machine's. */
-  readonly clock?: Clock;
   /** Of the compiled program; default: that of this build. */
   readonly object?: string;
+  /** Opens the trial of the rules; default: one of this machine. */
+  readonly openTrial?: typeof openRuleTrial;
 }
 
-const timeout = seconds(20);
-/** How often, and how long in between, it is asked whether a namespace is there. */
-const looks = 200;
-const pause = millis(5);
+/** Longest wait for a namespace, in milliseconds. */
+const patience = 20_000;
 /** TC_ACT_UNSPEC: the packet goes on. */
 const goesOn = 0xffff_ffff;
 const contextLength = 192;
-/** With `monitor` it does nothing, and goes on doing so. Before it is there, its process is not in its namespace yet. */
-const idle = 'nft';
 /** Of `mark` in `struct __sk_buff`. */
 const markOffset = 8;
 
 /**
  * Why this machine cannot lead packets from outside to endpoints by conntrack entries, in words for the operator; empty when it can.
- * Found out by doing it where it hurts nobody: the guard table is loaded into a network namespace of its own (which also loads the modules
- * for conntrack and NAT), then the program, and in another namespace a packet is given to it, for which it makes an entry. Some
- * 100 ms. Where no namespace can be made, that the program loads has to do.
+ * Found out by doing it where it hurts nobody: in network namespaces that end with the probe. The guard table is loaded into one (which
+ * also loads the modules for conntrack and NAT), then the program, and in another namespace a packet is given to it, for which it makes
+ * an entry. Some 100 ms. Where no namespace can be made, that the program loads has to do. Runs no program of the machine.
  */
 export async function probeWire(probe: WireProbe, signal: AbortSignal): Promise<readonly string[]> {
-  const rules = await rulesFault(probe.runner, signal);
+  const rules = await rulesFault(probe, signal);
   if (rules !== undefined) return [rules];
   const shapes = mapShapes({ services: 2, endpoints: 2, slots: 2, frontends: 2, sourceRanges: 2 });
   let maps: MapSet | undefined;
@@ -47,7 +48,7 @@ export async function probeWire(probe: WireProbe, signal: AbortSignal): Promise<
     maps = mapSetOf((name) => createMap(shapes[name]));
     using object = load(probe, maps);
     writeProbedService(maps);
-    const fault = await inNamespace(probe, (netns) => entryFault(object, netns), signal);
+    const fault = await inNamespace((netns) => entryFault(object, netns), signal);
     return fault === undefined ? [] : [fault];
   } catch (error) {
     signal.throwIfAborted();
@@ -64,21 +65,13 @@ function load({ object = objectFile('wire') }: WireProbe, maps: MapSet): BpfObje
   return loadBpfObject(object, { maps: new Map(Object.entries(maps)), constants });
 }
 
-async function rulesFault(runner: CommandRunner, signal: AbortSignal): Promise<string | undefined> {
-  const chains = [...guardChains('IPv4', defaultWireMarks), ...guardChains('IPv6', defaultWireMarks)];
-  const options = { stdin: guardScript(chains, []), timeout, signal };
-  try {
-    const result =
-      (await runInScratchNamespace(runner, ['nft', '-f', '-'], options)) ??
-      (await runner.run('nft', ['--check', '-f', '-'], options));
-    if (result.exitCode === 0) return undefined;
-    if (isPermissionDenied(result)) return 'nft may not change the rules: run as root or with CAP_NET_ADMIN';
-    const said = result.stderr.trim().split('\n').slice(0, 3).join(' | ');
-    return `nft or the kernel refuses the guard table of the wire path (reject in prerouting needs Linux 5.9): ${said}`;
-  } catch (error) {
-    if (isProgramMissing(error)) return 'the program nft is not installed; install the package nftables';
-    throw error;
-  }
+async function rulesFault({ openTrial = openRuleTrial }: WireProbe, signal: AbortSignal): Promise<string | undefined> {
+  const chains = ipFamilies.flatMap((family) => guardChains(family, defaultWireMarks));
+  using trial = await openTrial(undefined, signal);
+  const refusal = trial.refusal({ ...guardDescription(chains), name: 'switchyard-probe-guard' });
+  if (refusal === undefined) return undefined;
+  if (refusal.refusal === 'permission') return refusal.message;
+  return `Linux ${release()} refuses the guard table of the wire path (reject in prerouting needs Linux 5.9): ${refusal.message}`;
 }
 
 function entryFault(object: BpfObject, netns: string): string | undefined {
@@ -93,35 +86,16 @@ function entryFault(object: BpfObject, netns: string): string | undefined {
 
 /** Undefined also where no namespace can be made. */
 async function inNamespace(
-  { runner, clock = systemClock }: WireProbe,
   work: (netns: string) => string | undefined,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const ended = new AbortController();
-  const started = Promise.withResolvers<number>();
-  const options = { timeout, signal: AbortSignal.any([signal, ended.signal]), onStart: started.resolve };
-  const held = runner.run('unshare', ['--net', idle, 'monitor'], options).catch(() => undefined);
+  let namespace: ScratchNamespace;
   try {
-    const pid = await Promise.race([started.promise, held.then(() => undefined)]);
-    if (pid === undefined) return undefined;
-    for (let look = 0; look < looks; look++) {
-      const name = nameOf(pid);
-      if (name === undefined) return undefined;
-      if (name === idle) return work(`/proc/${pid}/ns/net`);
-      await clock.sleep(pause, signal);
-    }
-    return undefined;
-  } finally {
-    ended.abort();
-    await held;
-  }
-}
-
-/** Of a process; undefined when it has ended. */
-function nameOf(pid: number): string | undefined {
-  try {
-    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
+    namespace = await openScratchNamespace(AbortSignal.any([signal, AbortSignal.timeout(patience)]));
   } catch {
+    signal.throwIfAborted();
     return undefined;
   }
+  using _ = namespace;
+  return work(namespace.path);
 }

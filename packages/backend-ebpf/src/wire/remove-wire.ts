@@ -1,21 +1,25 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type IpFamily, HostError, type Logger, seconds } from '@switchyard/core';
-import { type CommandRunner, isProgramMissing } from '@switchyard/host';
-import { DeviceReader, detachClsact, NativeMissingError, openNetlinkSocket } from '@switchyard/native';
-import { guardTable, isChainOf, removalScript } from './guard-rules.ts';
+import { TableWriter } from '@switchyard/backend-nftables';
+import type { IpFamily, Logger } from '@switchyard/core';
+import {
+  deleteTable,
+  DeviceReader,
+  detachClsact,
+  listChains,
+  NativeMissingError,
+  openNetlinkSocket,
+} from '@switchyard/native';
+import { guardTable, isChainOf } from './guard-rules.ts';
 import { detachPinned, filterPriorities, pinPrefix } from './uplink-programs.ts';
 
 /** Where the wire path may have left something. */
 export interface RemovalPlace {
   readonly ipFamily: IpFamily;
   readonly netns?: string;
-  readonly runner: CommandRunner;
   readonly logger: Logger;
   readonly pinFolder: string;
 }
-
-const timeout = seconds(20);
 
 /**
  * Takes away one family's programs and then its chains, whichever process or build made them. Needs neither maps nor libbpf:
@@ -24,7 +28,7 @@ const timeout = seconds(20);
 export async function removeWire(place: RemovalPlace, signal: AbortSignal): Promise<readonly string[]> {
   signal.throwIfAborted();
   const removed = [...removePins(place), ...removeFilters(place)];
-  return [...removed, ...(await removeChains(place, signal))];
+  return [...removed, ...removeChains(place)];
 }
 
 function removePins({ pinFolder, ipFamily, logger }: RemovalPlace): readonly string[] {
@@ -63,38 +67,16 @@ function removeFilters({ ipFamily, netns, logger }: RemovalPlace): readonly stri
   }
 }
 
-async function removeChains({ ipFamily, runner }: RemovalPlace, signal: AbortSignal): Promise<readonly string[]> {
-  const chains = await listChains(runner, signal);
-  if (chains === undefined) return [];
+function removeChains({ ipFamily, netns }: RemovalPlace): readonly string[] {
+  const place = { family: 'inet', table: guardTable, netns } as const;
+  const chains = listChains(place);
   const ours = chains.filter((name) => isChainOf(ipFamily, name));
   const isLast = ours.length === chains.length;
-  if (ours.length === 0 && !isLast) return [];
-  const failure = await change(runner, removalScript(ours, isLast), signal);
-  if (failure !== undefined) {
-    throw new HostError('ebpf.guard', `cannot remove table inet ${guardTable}: nft says: ${failure}; try it again`);
-  }
-  if (isLast) return [`nftables table inet ${guardTable}`];
+  if (isLast) return deleteTable(place) ? [`nftables table inet ${guardTable}`] : [];
+  if (ours.length === 0) return [];
+  using writer = new TableWriter({ netns });
+  writer.removeChains(`cannot remove chains of ${ipFamily} from table inet ${guardTable}`, guardTable, ours);
   // The other family may have gone at the same moment, and taken us for the last.
-  if ((await listChains(runner, signal))?.length === 0) await change(runner, removalScript([], true), signal);
+  if (listChains(place).length === 0) deleteTable(place);
   return [`chains of ${ipFamily} in nftables table inet ${guardTable}`];
-}
-
-/** What nft says when it fails. */
-async function change(runner: CommandRunner, stdin: string, signal: AbortSignal): Promise<string | undefined> {
-  const { exitCode, stderr } = await runner.run('nft', ['-f', '-'], { stdin, timeout, signal });
-  return exitCode === 0 ? undefined : stderr.trim();
-}
-
-/** Undefined where there is no such table, or no nft that could have made it. */
-async function listChains(runner: CommandRunner, signal: AbortSignal): Promise<readonly string[] | undefined> {
-  try {
-    const args = ['-j', 'list', 'table', 'inet', guardTable];
-    const { exitCode, stdout } = await runner.run('nft', args, { timeout, signal });
-    if (exitCode !== 0) return undefined;
-    const { nftables } = JSON.parse(stdout) as { nftables: readonly { readonly chain?: { readonly name: string } }[] }; // nft's own format
-    return nftables.flatMap(({ chain }) => (chain === undefined ? [] : [chain.name]));
-  } catch (error) {
-    if (isProgramMissing(error)) return undefined;
-    throw error;
-  }
 }

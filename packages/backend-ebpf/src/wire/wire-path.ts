@@ -8,7 +8,6 @@ import {
   systemClock,
   untilBeat,
 } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
 import { type BpfObject, type BpfProgram, type Device, loadBpfObject } from '@switchyard/native';
 import type { MapSet } from '../kernel/kernel.ts';
 import { objectFile } from '../kernel/object-files.ts';
@@ -22,8 +21,6 @@ import { type UplinkOptions, UplinkPrograms } from './uplink-programs.ts';
 
 /** Where the wire path is, and over which maps. */
 export interface WirePathOptions extends UplinkOptions {
-  /** In the same network namespace as the uplinks. */
-  readonly runner: CommandRunner;
   /** They stay the caller's. */
   readonly maps: MapSet;
   /** Patterns of names of uplinks; empty: see `chooseUplinks`. */

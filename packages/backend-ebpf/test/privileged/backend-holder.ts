@@ -1,6 +1,5 @@
 import { type DataplaneBackend, diffTables, type ForwardingTable, type IpFamily, noopLogger } from '@switchyard/core';
 import { situation } from '@switchyard/core/testing';
-import { createCommandRunner } from '@switchyard/host';
 import { LinuxKernel } from '../../src/kernel/linux-kernel.ts';
 import { openEbpfBackend } from '../../src/open-backend.ts';
 
@@ -28,7 +27,7 @@ const options = JSON.parse(text ?? '{}') as HolderOptions; // the parent's own
 async function open(): Promise<DataplaneBackend> {
   const { ipFamily, cgroup, bpffs, northSouth, object } = options;
   const place = { cgroup, bpffs, northSouth, socketLb: 'all', interfaces: [] } as const;
-  const host = { ...place, runner: createCommandRunner(), logger: noopLogger, transport: 'netlink' } as const;
+  const host = { ...place, logger: noopLogger };
   const kernel = { ipFamily, cgroup: () => cgroup, bpffs, socketLb: 'all', logger: noopLogger } as const;
   return openEbpfBackend(
     host,

@@ -183,7 +183,7 @@ export class DriftRun extends HealingRun {
     const runner = runnerIn(here, lab.folder);
     const netns = `/run/netns/${here.namespace}`;
     const sockets = { cgroup, bpffs, northSouth: 'tc', socketLb: 'all', interfaces: [] } as const;
-    const backend = await openEbpfBackend({ ...sockets, runner, logger, transport: 'netlink', netns }, 'IPv4', signal);
+    const backend = await openEbpfBackend({ ...sockets, logger, netns }, 'IPv4', signal);
     const place = { pins: join(bpffs, 'switchyard/v1-ipv4'), runner };
     const run = new DriftRun(place, { logger, backends: [backend], calm, patience: 20_000 });
     await run.fill(cluster);

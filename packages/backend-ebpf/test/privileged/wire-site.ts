@@ -1,5 +1,4 @@
 import { type IpFamily, ipFamilies, noopLogger } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
 import { awaitEcho, createSite, type LabHost, type LabNode, type Site, startEchoServer } from '@switchyard/lab';
 import { interfaceIndex } from '@switchyard/native';
 import { expect } from 'vitest';
@@ -14,13 +13,6 @@ export const hostPort = 8081;
 /** Path of a host's network namespace. */
 export function netnsOf(host: LabHost): string {
   return `/run/netns/${host.namespace}`;
-}
-
-export function runnerIn(host: LabHost): CommandRunner {
-  return {
-    run: (file, args, { stdin, timeout }) =>
-      host.run(file, args, { timeout, ...(typeof stdin === 'string' ? { stdin } : {}) }),
-  };
 }
 
 /** A site with a wire path of each family on the node under test, over maps of the tests' own. */
@@ -48,7 +40,6 @@ export class WireSite implements AsyncDisposable {
     return new WirePath({
       ipFamily,
       netns: netnsOf(this.node),
-      runner: runnerIn(this.node),
       logger: noopLogger,
       maps: this.maps[ipFamily].maps,
       pinFolder: this.pinFolder(ipFamily),

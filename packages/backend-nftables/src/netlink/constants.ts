@@ -11,6 +11,7 @@ export const familyInet = 1;
 
 /** Requests of nftables: the subsystem in the high byte. What it tells of changes: `NFT_NOTICE`. */
 export const NFT_MSG = {
+  NEWTABLE: 0xa00,
   GETTABLE: 0xa01,
   DELTABLE: 0xa02,
   NEWCHAIN: 0xa03,
@@ -29,11 +30,27 @@ export const NFT_MSG = {
 
 /** Attributes, by what they are in. */
 export const NFTA = {
-  TABLE: { NAME: 1, FLAGS: 2 },
+  TABLE: { NAME: 1, FLAGS: 2, USERDATA: 6 },
   CHAIN: { TABLE: 1, NAME: 3, HOOK: 4, POLICY: 5, TYPE: 7, FLAGS: 10 },
+  HOOK: { NUMBER: 1, PRIORITY: 2 },
   RULE: { TABLE: 1, CHAIN: 2, HANDLE: 3, EXPRESSIONS: 4 },
-  SET: { TABLE: 1, NAME: 2, FLAGS: 3 },
-  ELEM_LIST: { TABLE: 1, SET: 2, ELEMENTS: 3 },
+  SET: {
+    TABLE: 1,
+    NAME: 2,
+    FLAGS: 3,
+    KEY_TYPE: 4,
+    KEY_LENGTH: 5,
+    DATA_TYPE: 6,
+    DATA_LENGTH: 7,
+    DESCRIPTION: 9,
+    ID: 10,
+    GC_INTERVAL: 12,
+    USERDATA: 13,
+    EXPRESSION: 17,
+  },
+  SET_DESCRIPTION: { SIZE: 1, CONCAT: 2 },
+  SET_FIELD: { LENGTH: 1 },
+  ELEM_LIST: { TABLE: 1, SET: 2, ELEMENTS: 3, SET_ID: 4 },
   ELEM: { KEY: 1, DATA: 2, FLAGS: 3, TIMEOUT: 4, EXPIRATION: 5, USERDATA: 6, EXPR: 7, KEY_END: 10 },
   LIST: { ELEM: 1 },
   DATA: { VALUE: 1, VERDICT: 2 },
@@ -43,7 +60,15 @@ export const NFTA = {
 } as const;
 
 /** Flags of a set. */
-export const NFT_SET = { ANONYMOUS: 0x1, MAP: 0x8 } as const;
+export const NFT_SET = {
+  ANONYMOUS: 0x1,
+  CONSTANT: 0x2,
+  INTERVAL: 0x4,
+  MAP: 0x8,
+  TIMEOUT: 0x10,
+  EVAL: 0x20,
+  CONCAT: 0x80,
+} as const;
 /** The element ends an interval: it is the first address behind it. */
 export const NFT_SET_ELEM_INTERVAL_END = 1;
 /** Verdict code `goto`, -4. */

@@ -66,6 +66,13 @@ export class BatchEncoder {
     return this.#end();
   }
 
+  /** The same without an end: the kernel checks everything, answers, and takes all of it back. */
+  trial(table: string, write: (target: BatchTarget) => void): EncodedBatch {
+    this.#begin(table);
+    write(this.#target());
+    return this.#answered();
+  }
+
   /** A single request outside of a transaction. */
   request(header: { readonly type: number; readonly flags: number }, write: (writer: MessageWriter) => void): Sent {
     const sequence = this.#nextSequence();
@@ -166,10 +173,15 @@ export class BatchEncoder {
   }
 
   #end(): EncodedBatch {
+    this.#answered();
+    this.#envelope(BATCH.END);
+    return { bytes: this.#writer.bytes(), messages: this.#messages };
+  }
+
+  #answered(): EncodedBatch {
     const last = this.#messages.at(-1);
     // The batch's own end is acknowledged by recent kernels only; its last message by all.
     if (last !== undefined) this.#writer.addFlags(last.offset, NLM_F.ACK);
-    this.#envelope(BATCH.END);
     return { bytes: this.#writer.bytes(), messages: this.#messages };
   }
 

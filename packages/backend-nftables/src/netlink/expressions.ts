@@ -1,65 +1,120 @@
 import type { MessageWriter } from '@switchyard/native';
 import { NFT_GOTO, NFTA } from './constants.ts';
+import { type HeaderField, metaKey } from './part-types.ts';
 
 /** Registers by number: 1 to 4 have 16 bytes each; 8 to 23 are the same space in pieces of four. */
 export type Register = number;
 
-/** NFT_META_PRIORITY. */
-const metaPriority = 2;
-/** NFT_META_NFPROTO. */
-const metaFamily = 15;
 /** NFPROTO_IPV4 and NFPROTO_IPV6. */
 const familyNumber = (isIpv6: boolean): number => (isIpv6 ? 10 : 2);
 
-/** `meta priority` into a register. */
-export function loadPriority(writer: MessageWriter, to: Register): void {
+/** The register that begins `words` words of four bytes behind the first; 16 bytes of it are free where that is a multiple of four. */
+export function registerAt(words: number): Register {
+  return words % 4 === 0 ? 1 + words / 4 : 8 + words;
+}
+
+/** A property of the packet into a register: `NFT_META_...`. */
+export function loadMeta(writer: MessageWriter, key: number, to: Register): void {
   expression(writer, 'meta', () => {
-    writer.attributeUint32be(2, metaPriority);
+    writer.attributeUint32be(2, key);
     writer.attributeUint32be(1, to);
   });
 }
 
-/** A register into `meta priority`. */
-export function setPriority(writer: MessageWriter, from: Register): void {
+/** A register into a property of the packet. */
+export function setMeta(writer: MessageWriter, key: number, from: Register): void {
   expression(writer, 'meta', () => {
-    writer.attributeUint32be(2, metaPriority);
+    writer.attributeUint32be(2, key);
     writer.attributeUint32be(3, from);
   });
 }
 
-/** Ends the rule for packets of the other IP family; `scratch` is overwritten. */
-export function requireFamily(writer: MessageWriter, scratch: Register, isIpv6: boolean): void {
-  expression(writer, 'meta', () => {
-    writer.attributeUint32be(2, metaFamily);
-    writer.attributeUint32be(1, scratch);
-  });
+/** `meta priority` into a register. */
+export function loadPriority(writer: MessageWriter, to: Register): void {
+  loadMeta(writer, metaKey.priority, to);
+}
+
+/** A register into `meta priority`. */
+export function setPriority(writer: MessageWriter, from: Register): void {
+  setMeta(writer, metaKey.priority, from);
+}
+
+/** Ends the rule unless the register equals `value`, or where it does. */
+export function compare(writer: MessageWriter, from: Register, value: Uint8Array, isNegated = false): void {
   expression(writer, 'cmp', () => {
-    writer.attributeUint32be(1, scratch);
-    writer.attributeUint32be(2, 0); // NFT_CMP_EQ
+    writer.attributeUint32be(1, from);
+    writer.attributeUint32be(2, isNegated ? 1 : 0); // NFT_CMP_NEQ, NFT_CMP_EQ
     const data = writer.beginNested(3);
-    writer.attributeBytes(NFTA.DATA.VALUE, Uint8Array.of(familyNumber(isIpv6)));
+    writer.attributeBytes(NFTA.DATA.VALUE, value);
     writer.endAttribute(data);
+  });
+}
+
+/** Ends the rule for packets of the other IP family, or of this one; `scratch` is overwritten. */
+export function requireFamily(writer: MessageWriter, scratch: Register, isIpv6: boolean, isNegated = false): void {
+  loadMeta(writer, metaKey.nfproto, scratch);
+  compare(writer, scratch, Uint8Array.of(familyNumber(isIpv6)), isNegated);
+}
+
+/** Bytes of the packet into registers. */
+export function loadPayload(writer: MessageWriter, { base, offset, length }: HeaderField, to: Register): void {
+  expression(writer, 'payload', () => {
+    writer.attributeUint32be(1, to);
+    writer.attributeUint32be(2, base);
+    writer.attributeUint32be(3, offset);
+    writer.attributeUint32be(4, length);
   });
 }
 
 /** The packet's source address into registers. */
 export function loadSource(writer: MessageWriter, to: Register, isIpv6: boolean): void {
-  expression(writer, 'payload', () => {
-    writer.attributeUint32be(1, to);
-    writer.attributeUint32be(2, 1); // NFT_PAYLOAD_NETWORK_HEADER
-    writer.attributeUint32be(3, isIpv6 ? 8 : 12); // from byte
-    writer.attributeUint32be(4, isIpv6 ? 16 : 4); // bytes
-  });
+  loadPayload(writer, isIpv6 ? { base: 1, offset: 8, length: 16 } : { base: 1, offset: 12, length: 4 }, to);
 }
 
-/** Keeps the bits of `mask` in a register of four bytes. */
-export function keepBits(writer: MessageWriter, register: Register, mask: number): void {
+/** Keeps the bits of `mask` in a register of four bytes, and turns over those of `flip`. */
+export function keepBits(writer: MessageWriter, register: Register, mask: number, flip = 0): void {
   expression(writer, 'bitwise', () => {
     writer.attributeUint32be(1, register); // from
     writer.attributeUint32be(2, register); // to
     writer.attributeUint32be(3, 4); // bytes
-    hostNumber(writer, 4, mask); // and
-    hostNumber(writer, 5, 0); // xor
+    hostNumber(writer, 4, mask >>> 0); // and
+    hostNumber(writer, 5, flip >>> 0); // xor
+  });
+}
+
+/** One byte of a register into the network's order. It changes nothing; nft writes it for keys with ranges. */
+export function toNetworkOrder(writer: MessageWriter, register: Register, length: number): void {
+  expression(writer, 'byteorder', () => {
+    writer.attributeUint32be(1, register); // from
+    writer.attributeUint32be(2, register); // to
+    writer.attributeUint32be(3, 1); // NFT_BYTEORDER_HTON
+    writer.attributeUint32be(4, length);
+    writer.attributeUint32be(5, 2); // bytes per number
+  });
+}
+
+/** What the connection tracking knows of the packet into a register: `NFT_CT_...`. */
+export function loadConntrack(writer: MessageWriter, key: number, to: Register): void {
+  expression(writer, 'ct', () => {
+    writer.attributeUint32be(2, key);
+    writer.attributeUint32be(1, to);
+  });
+}
+
+/** The type of an address of the packet into a register, such as local: `RTN_...`. */
+export function loadAddressType(writer: MessageWriter, address: 'saddr' | 'daddr', to: Register): void {
+  expression(writer, 'fib', () => {
+    writer.attributeUint32be(3, address === 'saddr' ? 1 : 2); // NFTA_FIB_F_SADDR, NFTA_FIB_F_DADDR
+    writer.attributeUint32be(2, 3); // NFT_FIB_RESULT_ADDRTYPE
+    writer.attributeUint32be(1, to);
+  });
+}
+
+/** A number into a register. */
+export function loadNumber(writer: MessageWriter, value: number, to: Register): void {
+  expression(writer, 'immediate', () => {
+    writer.attributeUint32be(1, to);
+    hostNumber(writer, 2, value);
   });
 }
 
@@ -74,12 +129,29 @@ export function random(writer: MessageWriter, to: Register, modulus: number): vo
 }
 
 /** Looks the key at `from` up in a map; what it leads to goes to `to`. The rule ends where there is no such key. */
-export function lookUp(writer: MessageWriter, map: string, from: Register, to: Register): void {
+export function lookUp(writer: MessageWriter, map: SetName, from: Register, to: Register): void {
   expression(writer, 'lookup', () => {
-    writer.attributeText(1, map);
+    writeSetName(writer, map);
     writer.attributeUint32be(2, from);
     writer.attributeUint32be(3, to);
   });
+}
+
+/** Ends the rule unless the key at `from` is in a set, or where it is. */
+export function isInSet(writer: MessageWriter, set: SetName, from: Register, isNegated = false): void {
+  expression(writer, 'lookup', () => {
+    writeSetName(writer, set);
+    writer.attributeUint32be(2, from);
+    if (isNegated) writer.attributeUint32be(5, 1); // NFT_LOOKUP_F_INV
+  });
+}
+
+/** A set: by its name, or one without a name of this transaction by its number. */
+export type SetName = string | { readonly name: string; readonly id: number };
+
+function writeSetName(writer: MessageWriter, set: SetName): void {
+  writer.attributeText(1, typeof set === 'string' ? set : set.name);
+  if (typeof set !== 'string') writer.attributeUint32be(4, set.id);
 }
 
 /** An element that a rule writes. */
@@ -94,8 +166,20 @@ export interface RuleElement {
  * `timeout` is in milliseconds.
  */
 export function updateElement(writer: MessageWriter, element: RuleElement & { readonly timeout: number }): void {
-  writeElement(writer, { ...element, operation: 1 });
+  writeElement(writer, { ...element, operation: dynsetUpdate });
 }
+
+/** Adds an element to a set that counts, or counts one that is there. The rule ends where the set is full. */
+export function countElement(writer: MessageWriter, set: string, key: Register): void {
+  expression(writer, 'dynset', () => {
+    writer.attributeText(1, set);
+    writer.attributeUint32be(3, dynsetUpdate);
+    writer.attributeUint32be(4, key);
+  });
+}
+
+/** NFT_DYNSET_OP_UPDATE. */
+const dynsetUpdate = 1;
 
 /** Deletes an element; the rule ends where there is none. */
 export function deleteElement(writer: MessageWriter, element: RuleElement): void {
@@ -147,14 +231,36 @@ export function goTo(writer: MessageWriter, chain: string): void {
 
 /** `drop`. */
 export function drop(writer: MessageWriter): void {
+  finalVerdict(writer, 0); // NF_DROP
+}
+
+/** `accept`. */
+export function accept(writer: MessageWriter): void {
+  finalVerdict(writer, 1); // NF_ACCEPT
+}
+
+function finalVerdict(writer: MessageWriter, code: number): void {
   expression(writer, 'immediate', () => {
     writer.attributeUint32be(1, 0); // NFT_REG_VERDICT
     const data = writer.beginNested(2);
     const verdict = writer.beginNested(NFTA.DATA.VERDICT);
-    writer.attributeUint32be(NFTA.VERDICT.CODE, 0); // NF_DROP
+    writer.attributeUint32be(NFTA.VERDICT.CODE, code);
     writer.endAttribute(verdict);
     writer.endAttribute(data);
   });
+}
+
+/** `reject`: a type of `NFT_REJECT_...`, and its code. */
+export function reject(writer: MessageWriter, type: number, code: number): void {
+  expression(writer, 'reject', () => {
+    writer.attributeUint32be(1, type);
+    writer.attributeUint8(2, code);
+  });
+}
+
+/** `masquerade fully-random`. */
+export function masquerade(writer: MessageWriter): void {
+  expression(writer, 'masq', () => writer.attributeUint32be(1, 0x10)); // NF_NAT_RANGE_PROTO_RANDOM_FULLY
 }
 
 /** The verdict `goto` as the content of data. */

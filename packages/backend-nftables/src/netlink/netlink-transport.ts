@@ -1,5 +1,4 @@
 import { type Millis, millis } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
 import {
   type NetlinkMessage,
   type NetlinkOptions,
@@ -23,8 +22,8 @@ import {
   type IntervalObject,
   type TableName,
 } from '../names.ts';
-import { createNftClient, type NftClient } from '../nft-cli/nft-client.ts';
 import { NftError } from '../nft-error.ts';
+import type { TableDescription } from '../rules/model.ts';
 import type {
   FoundTable,
   Heartbeat,
@@ -41,6 +40,7 @@ import { ElementReader, elementOf, keyOf, type RawElement } from './decode-eleme
 import { boundaryOf, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
 import { readSet } from './decode-set.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch, type Sent } from './encode-batch.ts';
+import { writeTable } from './encode-table.ts';
 import { type Dump, Exchange, isTooLarge } from './exchange.ts';
 import { encodeHeartbeat, heartbeatAges } from './heartbeat.ts';
 import { objectLayout } from './object-layout.ts';
@@ -53,8 +53,6 @@ const netfilterHeaderLength = 4;
 
 /** What the transport needs of the machine. */
 export interface NetlinkTransportOptions {
-  /** Runs `nft` for rule sets, in the same namespace. */
-  readonly runner: CommandRunner;
   /** Path of the network namespace to be programmed; default: the process's own. */
   readonly netns?: string | undefined;
   /** Watches over the rules; disposed with the transport. */
@@ -63,17 +61,15 @@ export interface NetlinkTransportOptions {
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
-/** Elements over one kept netlink socket, rules by the nft program. Throws `NativeMissingError` without the addon. */
+/** Rules and elements over one kept netlink socket. Throws `NativeMissingError` without the addon. */
 export function createNetlinkTransport(options: NetlinkTransportOptions): NftTransport {
   return new NetlinkTransport(options);
 }
 
 class NetlinkTransport implements NftTransport {
-  readonly kind = 'netlink';
   readonly canAddClasses = true;
   readonly keeper: (RulesKeeper & Disposable) | undefined;
   readonly #own: OwnChanges;
-  readonly #nft: NftClient;
   readonly #exchange: Exchange;
   readonly #encoder = new BatchEncoder();
   readonly #reader = new ElementReader();
@@ -83,8 +79,7 @@ class NetlinkTransport implements NftTransport {
    */
   #dumping: Promise<void> | undefined;
 
-  constructor({ runner, netns, keeper, open = openNetlinkSocket }: NetlinkTransportOptions) {
-    this.#nft = createNftClient(runner);
+  constructor({ netns, keeper, open = openNetlinkSocket }: NetlinkTransportOptions) {
     this.keeper = keeper;
     this.#own = ownChanges(netns);
     const where = netns === undefined ? {} : { netns };
@@ -95,8 +90,11 @@ class NetlinkTransport implements NftTransport {
     return this.#own.exclusively(work);
   }
 
-  loadRules(attempt: string, script: string, signal: AbortSignal): Promise<void> {
-    return this.#nft.apply(attempt, script, signal);
+  async loadRules(attempt: string, rules: TableDescription, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
+    const batch = this.#encoder.custom(rules.name, (target) => writeTable(target, rules, 'create'));
+    this.#send(attempt, rules.name, { batch, changes: [] });
   }
 
   async write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {

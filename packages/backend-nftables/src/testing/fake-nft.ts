@@ -1,7 +1,13 @@
-import { type Random, UsageError } from '@switchyard/core';
-import type { CommandOptions, CommandResult, CommandRunner } from '@switchyard/host';
-import { inputOf } from '@switchyard/host/testing';
-import { type FakeObject, FakeRuleset, type FakeTable, type PartType, Refused } from './nft-ruleset.ts';
+import { type Millis, millis, type Random, UsageError } from '@switchyard/core';
+import { OwnChanges } from '@switchyard/native';
+import { elementId } from '../elements.ts';
+import { handleClass } from '../handles.ts';
+import { birthmarkSet, heartbeatSet, heartbeatTimeout } from '../names.ts';
+import { NftError } from '../nft-error.ts';
+import { printTable } from '../rules/print.ts';
+import type { NftTransport } from '../transport.ts';
+import { type FakeObject, FakeRuleset, Refused } from './nft-ruleset.ts';
+import { printChanges } from './print-changes.ts';
 
 /** How often the fake fails though nothing is wrong. */
 export interface InjectedFailures {
@@ -11,112 +17,133 @@ export interface InjectedFailures {
 }
 
 /**
- * An nft without a kernel: transactional, with a closed grammar of the rules this backend writes. Text it does not
- * know throws `UsageError` instead of being ignored. What the kernel would refuse is an exit code with its text.
+ * nftables without a kernel: transactional, with the rules that this backend describes and none made at run time. It does not say
+ * which change of a refused transaction is at fault, and neither did old kernels.
  */
-export class FakeNft implements CommandRunner {
+export class FakeNft {
   readonly ruleset: FakeRuleset = new FakeRuleset();
-  /** Every accepted or refused script, in order. */
+  /** Every accepted or refused transaction, in order, as text. */
   readonly scripts: string[] = [];
-  /** What `nft --version` says. */
-  version = 'nftables v1.0.6 (Lester Gooch #5)';
-  /** Scripts that match are refused, as if the kernel could not take them. */
+  /** Transactions whose text matches are refused, as if the kernel could not take them. */
   refusing: RegExp | undefined;
   failures: InjectedFailures = { rate: 0, random: () => 1 };
+  /** Called before each transaction with its text. */
+  beforeTransaction: (script: string) => void = () => undefined;
+  /** Called after each transaction that was taken. */
+  afterTransaction: () => void = () => undefined;
+  readonly #own = new OwnChanges();
 
-  async run(file: string, args: readonly string[], options: CommandOptions): Promise<CommandResult> {
-    options.signal.throwIfAborted();
-    const line = [file, ...args].join(' ');
-    if (line === 'nft --version') return ok(`${this.version}\n`);
-    if (line === 'nft -f -') return this.#apply(inputOf(options) ?? '', this.ruleset);
-    if (line === 'unshare --net nft -f -') return this.#apply(inputOf(options) ?? '', new FakeRuleset());
-    const listing = /^nft -j (?:-t )?list (table|map|set) inet (\S+) ?(\S*)$/.exec(line);
-    if (listing === null) throw new UsageError('fake-nft.command-line', `the fake does not know the command '${line}'`);
-    return this.#list(listing[1] ?? '', listing[2] ?? '', listing[3] ?? '');
-  }
+  /** For `NftablesHost.openTransport`. */
+  readonly openTransport = (): NftTransport => ({
+    canAddClasses: false,
+    keeper: undefined,
+    exclusively: (work) => this.#own.exclusively(work),
+    loadRules: async (attempt, rules, signal) =>
+      this.#transact({ attempt, script: printTable(rules), signal }, () => this.ruleset.load(rules)),
+    write: async (attempt, { table, changes }, signal) => this.#run(attempt, printChanges(table, changes), signal),
+    ...this.#readers(),
+    writeHeartbeat: async ({ table, suffix, now }, signal) => {
+      const set = `inet ${table} ${heartbeatSet}${suffix}`;
+      const element = `${Math.floor(now / 1000)} timeout ${heartbeatTimeout / 1000}s`;
+      this.#run('cannot write a heartbeat', `flush set ${set}\nadd element ${set} { ${element} }\n`, signal);
+    },
+    flushObjects: async (table, objects, signal) => {
+      const script = objects.map(({ kind, name }) => `flush ${kind} inet ${table} ${name}\n`).join('');
+      this.#run(`cannot empty objects of table inet ${table}`, script, signal);
+    },
+    deleteTable: async (table, signal) =>
+      this.#run(`cannot delete table inet ${table}`, `delete table inet ${table}\n`, signal),
+    [Symbol.asyncDispose]: async () => undefined,
+  });
 
   /** The elements of a map or set of a table as `key` or `key : data`, sorted. Throws if there is no such object. */
   elements(table: string, object: string): readonly string[] {
-    const found = this.ruleset.tables.get(table)?.objects.get(object);
+    const found = this.#object(table, object);
     if (found === undefined) throw new UsageError('fake-nft.object', `there is no ${object} in table ${table}`);
     return [...found.elements].map(([key, data]) => (data === '' ? key : `${key} : ${data}`)).sort();
   }
 
-  #apply(script: string, ruleset: FakeRuleset): CommandResult {
+  #readers(): Pick<NftTransport, Reader> {
+    const read = <T>(
+      table: string,
+      name: string,
+      make: (object: FakeObject) => T,
+      signal: AbortSignal,
+    ): T | undefined => {
+      signal.throwIfAborted();
+      const object = this.#object(table, name);
+      return object && make(object);
+    };
+    return {
+      findTable: async (table, signal) => {
+        signal.throwIfAborted();
+        if (!this.ruleset.tables.has(table)) return undefined;
+        return { birthmarks: read(table, birthmarkSet, ({ elements }) => [...elements.keys()].map(Number), signal) };
+      },
+      readElements: async ({ table, object, suffix }, signal) => {
+        const name = `${object}${suffix}` as const;
+        const elementsOf = ({ elements }: FakeObject) =>
+          [...elements].map(([key, data]) => ({ id: elementId(name, key), data }));
+        return read(table, name, elementsOf, signal);
+      },
+      readIntervals: async ({ table, object, suffix }, signal) =>
+        read(table, `${object}${suffix}`, ({ elements }) => [...elements.keys()].sort(), signal),
+      readCounters: async ({ table, object, suffix }, signal) =>
+        read(table, `${object}${suffix}`, ({ counts }) => new Map(counts), signal),
+      readHeartbeat: async ({ table, suffix }, signal) => {
+        // No time passes in the fake.
+        const age = ({ elements }: FakeObject): Millis | undefined => (elements.size === 0 ? undefined : millis(0));
+        return read(table, `${heartbeatSet}${suffix}`, age, signal);
+      },
+      readClasses: async (table, suffix, signal) => {
+        const classes = ({ elements }: FakeObject) =>
+          new Map([...elements].map(([key, verdict]) => [handleClass(Number(key)), verdict.replace(/^goto /, '')]));
+        return read(table, `lb${suffix}-classes`, classes, signal) ?? new Map();
+      },
+      listObjects: async (table, signal) => {
+        signal.throwIfAborted();
+        const objects = [...(this.ruleset.tables.get(table)?.objects ?? [])];
+        return objects.map(([name, { kind, elements }]) => ({ kind, name, isEmpty: elements.size === 0 }));
+      },
+    };
+  }
+
+  #object(table: string, name: string): FakeObject | undefined {
+    return this.ruleset.tables.get(table)?.objects.get(name);
+  }
+
+  #run(attempt: string, script: string, signal: AbortSignal): void {
+    if (script !== '') this.#transact({ attempt, script, signal }, () => this.ruleset.transaction(script));
+  }
+
+  #transact({ attempt, script, signal }: Attempt, work: () => void): void {
+    signal.throwIfAborted();
+    this.beforeTransaction(script);
     this.scripts.push(script);
     if (this.failures.random() < this.failures.rate || this.refusing?.test(script) === true) {
-      return refusal('Could not process rule: Cannot allocate memory');
+      throw new NftError(`${attempt}: no memory for it`, { refusal: 'other' });
     }
     try {
-      ruleset.transaction(script);
-      return ok('');
+      work();
+      this.afterTransaction();
     } catch (error) {
-      if (error instanceof Refused) return refusal(error.message);
-      throw error;
+      if (!(error instanceof Refused)) throw error;
+      throw new NftError(`${attempt}: ${error.message}`, { refusal: error.refusal, cause: error });
     }
   }
-
-  #list(what: string, tableName: string, objectName: string): CommandResult {
-    const table = this.ruleset.tables.get(tableName);
-    if (table === undefined) return refusal('No such file or directory');
-    if (what === 'table') return json([...table.objects].map(([name, object]) => listed(name, object)));
-    const object = objectOf(table, what, objectName);
-    return object === undefined ? refusal('No such file or directory') : json([listed(objectName, object)]);
-  }
 }
 
-function objectOf(table: FakeTable, kind: string, name: string): FakeObject | undefined {
-  const object = table.objects.get(name);
-  return object?.kind === kind ? object : undefined;
+interface Attempt {
+  readonly attempt: string;
+  readonly script: string;
+  readonly signal: AbortSignal;
 }
 
-/** As nft 1.0.6 prints it: no `elem` when there is none, `classid` numbers as `major:minor`. */
-function listed(name: string, object: FakeObject): unknown {
-  const elem = [...object.elements].map(([key, data]) => {
-    const left = withTimeout(key) ?? withCounter(value(key, object.key), object, key);
-    return object.kind === 'map' ? [left, value(data, object.data)] : left;
-  });
-  return { [object.kind]: { family: 'inet', name, ...(elem.length === 0 ? {} : { elem }) } };
-}
-
-/** No time passes in the fake. */
-function withTimeout(key: string): unknown {
-  const match = /^(\d+) timeout (\d+)s$/.exec(key);
-  if (match === null) return undefined;
-  const timeout = Number(match[2]);
-  return { elem: { val: new Date(Number(match[1]) * 1000).toISOString(), timeout, expires: timeout } };
-}
-
-function withCounter(val: unknown, object: FakeObject, key: string): unknown {
-  const packets = object.counts.get(key) ?? 0;
-  return object.isCounted ? { elem: { val, counter: { packets, bytes: packets * 60 } } } : val;
-}
-
-function value(text: string, types: readonly PartType[]): unknown {
-  const parts = text.split(' . ').map((part, index) => partValue(part, types[index]));
-  return parts.length === 1 ? parts[0] : { concat: parts };
-}
-
-function partValue(part: string, type: PartType | undefined): unknown {
-  if (type === 'meta priority') {
-    const number = Number(part);
-    return `${Math.floor(number / 0x10000).toString(16)}:${(number % 0x10000).toString(16)}`;
-  }
-  if (type === 'th dport' || type === 'mark' || type?.startsWith('numgen') === true) return Number(part);
-  if (type === 'iifname') return JSON.parse(part);
-  if (type === 'verdict') return { goto: { target: part.replace(/^goto /, '') } };
-  const [addr = '', length] = part.split('/');
-  return length === undefined ? part : { prefix: { addr, len: Number(length) } };
-}
-
-function ok(stdout: string): CommandResult {
-  return { exitCode: 0, stdout, stderr: '' };
-}
-
-function refusal(why: string): CommandResult {
-  return { exitCode: 1, stdout: '', stderr: `/dev/stdin:1:1-1: Error: ${why}\n` };
-}
-
-function json(items: readonly unknown[]): CommandResult {
-  return ok(JSON.stringify({ nftables: [{ metainfo: { json_schema_version: 1 } }, ...items] }));
-}
+type Reader =
+  | 'findTable'
+  | 'readElements'
+  | 'readIntervals'
+  | 'readCounters'
+  | 'readHeartbeat'
+  | 'readClasses'
+  | 'listObjects';

@@ -1,8 +1,15 @@
 import { ipToBytes, parseCidr, parseIp, UsageError } from '@switchyard/core';
-import { type Field, parseFields, parseRule, type Statement } from './nft-rule.ts';
-
-/** A part of an element's key or data. */
-export type PartType = Field | 'verdict' | 'mark' | 'meta time';
+import { hex } from '../handles.ts';
+import type { NftRefusal } from '../nft-error.ts';
+import {
+  chainsOf,
+  type HookDescription,
+  type ObjectDescription,
+  objectsOf,
+  type PartType,
+  type Rule,
+  type TableDescription,
+} from '../rules/model.ts';
 
 /** A map or set of the fake. */
 export interface FakeObject {
@@ -20,8 +27,8 @@ export interface FakeObject {
 
 /** A chain of the fake. `hook` is set for base chains. */
 export interface FakeChain {
-  readonly hook: 'prerouting' | 'output' | 'postrouting' | undefined;
-  readonly rules: (readonly Statement[])[];
+  readonly hook: HookDescription['at'] | undefined;
+  readonly rules: readonly Rule[];
 }
 
 /** A table of the fake. */
@@ -31,111 +38,64 @@ export interface FakeTable {
 }
 
 /** What the kernel would answer. */
-export class Refused extends UsageError {}
+export class Refused extends UsageError {
+  readonly refusal: NftRefusal;
 
-/** Thrown texts are the kernel's, by errno. */
-export const refusals = {
-  exists: 'Could not process rule: File exists',
-  missing: 'No such file or directory',
-  overlap: 'interval overlaps with an existing one',
-} as const;
+  constructor(refusal: NftRefusal, message: string) {
+    super('fake-nft.refused', message);
+    this.refusal = refusal;
+  }
+}
 
-const refuse = (line: string, why: string): Refused => new Refused('fake-nft.refused', `${why}\n${line}`);
+const refuse = (line: string, why: keyof typeof refusals): Refused => new Refused(refusals[why], `${why}: ${line}`);
+
+const refusals = { exists: 'exists', missing: 'missing', overlap: 'other' } as const satisfies Record<
+  string,
+  NftRefusal
+>;
 
 /** All tables, changed by transactions: a script takes effect as a whole or not at all. */
 export class FakeRuleset {
   readonly tables: Map<string, FakeTable> = new Map();
   #undo: (() => void)[] = [];
 
-  /** Throws `Refused` where the kernel or nft would refuse, `UsageError` on text outside the grammar. */
+  /** Makes a table. Throws `Refused` where it is there. */
+  load(table: TableDescription): void {
+    if (this.tables.has(table.name)) throw refuse(table.name, 'exists');
+    this.tables.set(table.name, {
+      objects: new Map(objectsOf(table).map((object) => [object.name, objectOf(object)])),
+      chains: new Map(chainsOf(table).map(({ name, hook, rules }) => [name, { hook: hook?.at, rules }])),
+    });
+  }
+
+  /**
+   * Runs commands of nft about elements and whole tables, one to a line. Throws `Refused` where the kernel or nft would refuse,
+   * `UsageError` for other commands.
+   */
   transaction(script: string): void {
     this.#undo = [];
     try {
-      this.#run(script.split('\n'));
+      for (const line of script.split('\n').map((one) => one.trim())) if (line !== '') this.#command(line);
     } catch (error) {
       for (const step of this.#undo.reverse()) step();
       throw error;
     }
   }
 
-  #run(lines: readonly string[]): void {
-    let table: string | undefined;
-    let chain: FakeChain | undefined;
-    for (const line of lines.map((one) => one.trim())) {
-      if (line === '') continue;
-      if (line === '}') {
-        if (chain === undefined) table = undefined;
-        chain = undefined;
-      } else if (chain !== undefined) chain.rules.push(parseRule(line));
-      else if (table !== undefined) chain = this.#declare(table, line);
-      else table = this.#command(line);
-    }
-  }
-
-  /** Returns the table whose block the line opens. */
-  #command(line: string): string | undefined {
-    const create = /^create table inet (\S+)(?: { comment "[^"]+"; })?$/.exec(line);
-    if (create !== null) this.#createTable(create[1] ?? '', line);
-    const open = /^table inet (\S+) {$/.exec(line);
+  #command(line: string): void {
     const remove = /^delete table inet (\S+)$/.exec(line);
-    if (remove !== null) this.#deleteTable(remove[1] ?? '', line);
+    if (remove !== null) return this.#deleteTable(remove[1] ?? '', line);
     const flush = /^flush (?:map|set) inet (\S+) (\S+)$/.exec(line);
-    if (flush !== null) this.#flush(this.#object(flush, line));
+    if (flush !== null) return this.#flush(this.#object(flush, line));
     const elements = /^(add|delete) element inet (\S+) (\S+) { (.+) }$/.exec(line);
-    if (elements !== null) this.#changeElements(elements, line);
-    if ([create, open, remove, flush, elements].every((match) => match === null)) throw unknown(line);
-    return open?.[1];
-  }
-
-  #createTable(name: string, line: string): void {
-    if (this.tables.has(name)) throw refuse(line, refusals.exists);
-    this.tables.set(name, { objects: new Map(), chains: new Map() });
-    this.#undo.push(() => this.tables.delete(name));
+    if (elements !== null) return this.#changeElements(elements, line);
+    throw new UsageError('fake-nft.command', `the fake does not know '${line}'; add it to nft-ruleset.ts`);
   }
 
   #deleteTable(name: string, line: string): void {
     const table = this.#table(name, line);
     this.tables.delete(name);
     this.#undo.push(() => this.tables.set(name, table));
-  }
-
-  /** One line of a table block. Returns the chain whose block it opens. */
-  #declare(tableName: string, line: string): FakeChain | undefined {
-    const table = this.#table(tableName, line);
-    const object =
-      /^(map|set) (\S+) { (type|typeof) ([^:;]+?)(?: : ([^;]+))?;(?: size \d+;)?( flags [a-z,]+;)?( counter;)?(?: gc-interval \d+h;)?(?: comment "[^"]+";)?(?: elements = { (.+) })? }$/.exec(
-        line,
-      );
-    if (object !== null) {
-      const [, kind, name = '', , key = '', data, flags, counter, elements] = object;
-      if (table.objects.has(name)) throw refuse(line, refusals.exists);
-      table.objects.set(name, {
-        kind: kind === 'map' ? 'map' : 'set',
-        key: parseParts(key),
-        data: data === undefined ? [] : parseParts(data),
-        isInterval: flags?.includes('interval') ?? false,
-        isCounted: counter !== undefined,
-        counts: new Map(),
-        elements: new Map(elements === undefined ? [] : elements.split(', ').map((one) => [one, ''])),
-      });
-      return undefined;
-    }
-    const whole = /^chain (\S+) { (.+;) }$/.exec(line);
-    const opened = /^chain (\S+) {(.*)$/.exec(line);
-    const name = whole?.[1] ?? opened?.[1];
-    if (name === undefined) throw unknown(line);
-    if (table.chains.has(name)) throw refuse(line, refusals.exists);
-    const parts = (whole?.[2] ?? opened?.[2] ?? '')
-      .split(';')
-      .map((part) => part.trim())
-      .filter((part) => part !== '');
-    const hook = /^type nat hook (prerouting|output|postrouting) priority -?\d+$/.exec(parts[0] ?? '')?.[1];
-    const chain: FakeChain = {
-      hook: hook as FakeChain['hook'], // the pattern admits nothing else
-      rules: parts.slice(hook === undefined ? 0 : 1).map(parseRule),
-    };
-    table.chains.set(name, chain);
-    return whole === null ? chain : undefined;
   }
 
   #changeElements(match: RegExpExecArray, line: string): void {
@@ -153,15 +113,15 @@ export class FakeRuleset {
   #add(object: FakeObject, key: string, { data, line }: { readonly data: string; readonly line: string }): void {
     const there = object.elements.get(key);
     if (there === data) return;
-    if (there !== undefined) throw refuse(line, refusals.exists);
-    if (object.isInterval && overlaps(object, key)) throw refuse(line, refusals.overlap);
+    if (there !== undefined) throw refuse(line, 'exists');
+    if (object.isInterval && overlaps(object, key)) throw refuse(line, 'overlap');
     object.elements.set(key, data);
     this.#undo.push(() => object.elements.delete(key));
   }
 
   #delete(object: FakeObject, key: string, line: string): void {
     const there = object.elements.get(key);
-    if (there === undefined) throw refuse(line, refusals.missing);
+    if (there === undefined) throw refuse(line, 'missing');
     const count = object.counts.get(key);
     object.elements.delete(key);
     object.counts.delete(key);
@@ -185,25 +145,31 @@ export class FakeRuleset {
 
   #table(name: string, line: string): FakeTable {
     const table = this.tables.get(name);
-    if (table === undefined) throw refuse(line, refusals.missing);
+    if (table === undefined) throw refuse(line, 'missing');
     return table;
   }
 
   #object([, table = '', name = '']: readonly string[], line: string): FakeObject {
     const object = this.#table(table, line).objects.get(name);
-    if (object === undefined) throw refuse(line, refusals.missing);
+    if (object === undefined) throw refuse(line, 'missing');
     return object;
   }
 }
 
-function unknown(line: string): UsageError {
-  return new UsageError('fake-nft.command', `the fake does not know '${line}'; add it to nft-ruleset.ts`);
-}
-
-function parseParts(text: string): readonly PartType[] {
-  const parts = text.split(' . ');
-  const plain = parts.filter((part) => part === 'verdict' || part === 'mark' || part === 'meta time');
-  return plain.length === parts.length ? plain : parseFields(text);
+function objectOf({ kind, key, data = [], flags, counter, elements = [] }: ObjectDescription): FakeObject {
+  return {
+    kind,
+    key,
+    data,
+    isInterval: flags?.includes('interval') ?? false,
+    isCounted: counter === true,
+    counts: new Map(),
+    elements: new Map(
+      elements.map((element) =>
+        typeof element === 'number' ? [hex(element), ''] : [hex(element.key), `goto ${element.chain}`],
+      ),
+    ),
+  };
 }
 
 function checkParts(text: string, parts: readonly PartType[], line: string): void {

@@ -11,8 +11,8 @@ import {
 } from '@switchyard/core';
 import { summarizeOutcomes, type TracedOutcome, type TracedVerdict } from '@switchyard/core/testing';
 import { nftProtocols } from '../names.ts';
+import { type Field, priorityMask, randomModulus, type Statement, type VerdictElement } from '../rules/model.ts';
 import type { FakeNft } from './fake-nft.ts';
-import type { Field, Statement } from './nft-rule.ts';
 import { type FakeObject, type FakeTable, splitLast } from './nft-ruleset.ts';
 
 /**
@@ -111,22 +111,22 @@ type Step = 'go on' | 'next rule' | End | { readonly goto: string };
 
 function runStatement(table: FakeTable, statement: Statement, packet: Packet): Step {
   switch (statement.kind) {
-    case 'isFamily':
-      return onlyIf(statement.family === (isSix(packet) ? 'ipv6' : 'ipv4'));
     case 'isProtocol':
       return onlyIf(statement.protocols.includes(nftProtocols[packet.flow.protocol]));
-    case 'isSourceLocal':
-      return onlyIf(packet.flow.from === 'node');
-    case 'isDestinationLocal':
-      return onlyIf(packet.flow.destinationIsLocal);
+    case 'isLocal':
+      return onlyIf(statement.address === 'saddr' ? packet.flow.from === 'node' : packet.flow.destinationIsLocal);
     case 'isDnat':
-      return onlyIf(packet.isDnat);
+      return onlyIf(packet.isDnat !== (statement.isNegated === true));
     case 'inSet':
       return inSet(table, statement, packet);
     case 'isNot':
       return isNot(statement, packet);
     case 'hasBits':
-      return onlyIf((packet[statement.register] & statement.mask) !== 0);
+      return onlyIf(((packet[statement.of] & statement.mask) !== 0) !== (statement.isNegated === true));
+    case 'isFamily':
+    case 'isState':
+    case 'accept':
+      throw new InvariantError(`the fake traces no rules with ${statement.kind}`);
     case 'goto':
       return { goto: statement.chain };
     case 'drop':
@@ -159,7 +159,7 @@ function changePacket(table: FakeTable, statement: Changing, packet: Packet): St
       return 'go on';
     }
     case 'setMark':
-      packet.mark = statement.operation === 'or' ? packet.mark | statement.value : packet.mark ^ statement.value;
+      packet.mark = changedMark(packet.mark, statement);
       return 'go on';
     case 'vmap': {
       const target = verdictOf(table, statement.map, (packet.priority & statement.mask) >>> 0);
@@ -179,12 +179,17 @@ function changePacket(table: FakeTable, statement: Changing, packet: Packet): St
   }
 }
 
+function changedMark(mark: number, { operation, value }: Extract<Statement, { kind: 'setMark' }>): number {
+  if (operation === 'and') return mark & value;
+  return operation === 'or' ? mark | value : mark ^ value;
+}
+
 const onlyIf = (condition: boolean): Step => (condition ? 'go on' : 'next rule');
 
 const isSix = (packet: Packet): boolean => ipFamilyOf(packet.flow.source) === 'IPv6';
 
-function verdictOf(table: FakeTable, map: string | ReadonlyMap<number, string>, value: number): string | undefined {
-  if (typeof map !== 'string') return map.get(value);
+function verdictOf(table: FakeTable, map: string | readonly VerdictElement[], value: number): string | undefined {
+  if (typeof map !== 'string') return map.find(({ key }) => key === value)?.chain;
   const elements = [...(table.objects.get(map)?.elements ?? [])];
   return elements.find(([key]) => Number(key) === value)?.[1].replace(/^goto /, '');
 }
@@ -208,7 +213,7 @@ function inSet(table: FakeTable, statement: Extract<Statement, { kind: 'inSet' }
   const object = table.objects.get(statement.set);
   if (object === undefined) throw new InvariantError(`a rule looks into ${statement.set}, which is not there`);
   const isIn = object.isInterval ? isInInterval([...object.elements.keys()], key) : object.elements.has(key);
-  return onlyIf(isIn !== statement.isNegated);
+  return onlyIf(isIn !== (statement.isNegated === true));
 }
 
 /** In a concatenation the last part is the interval. */
@@ -260,8 +265,9 @@ function valueOf(field: Field, packet: Packet): string | undefined {
   if (field === 'th dport') return packet.port;
   // What the node sends itself came in nowhere: the kernel compares an empty name.
   if (field === 'iifname') return JSON.stringify(packet.flow.incomingInterface ?? '');
-  if (field.startsWith('numgen')) return String(packet.pick(Number(field.slice('numgen random mod '.length))));
-  const mask = /^meta priority and (0x[0-9a-f]+)$/.exec(field)?.[1];
-  const priority = mask === undefined ? packet.priority : packet.priority & Number(mask);
+  const modulus = randomModulus(field);
+  if (modulus !== undefined) return String(packet.pick(modulus));
+  const mask = priorityMask(field);
+  const priority = mask === undefined ? packet.priority : packet.priority & mask;
   return `0x${(priority >>> 0).toString(16)}`;
 }

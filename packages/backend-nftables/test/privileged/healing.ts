@@ -24,12 +24,7 @@ export class Healing extends HealingRun {
   ): Promise<Healing> {
     const logger = new TimedLogger();
     const options: NftablesHost = {
-      runner: {
-        run: (file, args, { stdin, timeout }) =>
-          host.run(file, args, { timeout, ...(typeof stdin === 'string' && { stdin }) }),
-      },
       logger,
-      transport: 'netlink',
       netns: `/run/netns/${host.namespace}`,
     };
     const { signal } = new AbortController();

@@ -152,7 +152,7 @@ describe('under connects', () => {
 test('the fake and the kernel dump the same, from the same writes', async () => {
   const kernel = await Kernel.open(site.node);
   const fake = await nftablesBackend.open(
-    { runner: new FakeNft(), transport: 'cli', logger: noopLogger },
+    { openTransport: new FakeNft().openTransport, logger: noopLogger },
     'IPv4',
     AbortSignal.timeout(60_000),
   );

@@ -5,7 +5,7 @@ import { hex, packHandle } from '../../src/handles.ts';
 import { createNetlinkTransport } from '../../src/netlink/netlink-transport.ts';
 import { skeleton } from '../../src/skeleton.ts';
 import type { NftTransport } from '../../src/transport.ts';
-import { createSite, runnerIn, signal, type Site, withoutProtocolMatch } from './support.ts';
+import { createSite, signal, type Site, withoutProtocolMatch } from './support.ts';
 
 let site: Site;
 let transport: NftTransport;
@@ -21,7 +21,7 @@ beforeAll(async () => {
     families.map(({ vip }) => parseIp(vip)),
     site.node,
   );
-  transport = createNetlinkTransport({ runner: runnerIn(site.node), netns: `/run/netns/${site.node.namespace}` });
+  transport = createNetlinkTransport({ netns: `/run/netns/${site.node.namespace}` });
   await transport.loadRules('cannot load', skeleton('switchyard'), signal);
 });
 

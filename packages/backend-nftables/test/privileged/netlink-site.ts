@@ -5,11 +5,10 @@ import { expect } from 'vitest';
 import type { Change, Element } from '../../src/elements.ts';
 import { elementObjects, intervalObjects, type TableName } from '../../src/names.ts';
 import { createNetlinkTransport } from '../../src/netlink/netlink-transport.ts';
-import { createCliTransport } from '../../src/nft-cli/cli-transport.ts';
 import { NftError } from '../../src/nft-error.ts';
 import { skeleton } from '../../src/skeleton.ts';
 import type { NftTransport } from '../../src/transport.ts';
-import { runnerIn, signal } from './support.ts';
+import { signal } from './support.ts';
 
 export const table = 'switchyard';
 
@@ -19,16 +18,14 @@ export interface Buffers {
   readonly receiveBuffer?: number;
 }
 
-/** One namespace, and both transports into it. */
+/** One namespace, and a transport into it. */
 export class NetlinkSite implements AsyncDisposable {
   readonly lab: Lab;
   readonly netlink: NftTransport;
-  readonly cli: NftTransport;
 
   private constructor(lab: Lab) {
     this.lab = lab;
     this.netlink = this.open();
-    this.cli = createCliTransport(runnerIn(lab.nodes[0]!));
   }
 
   static async create(name: string): Promise<NetlinkSite> {
@@ -38,13 +35,21 @@ export class NetlinkSite implements AsyncDisposable {
   /** Another netlink transport into the same namespace. */
   open(buffers?: Buffers): NftTransport {
     const netns = `/run/netns/${this.lab.nodes[0]!.namespace}`;
-    const options = { runner: runnerIn(this.lab.nodes[0]!), netns };
     const socket = (): NetlinkSocket => openNetlinkSocket({ protocol: 'netfilter', netns, ...buffers });
-    return createNetlinkTransport(buffers === undefined ? options : { ...options, open: socket });
+    return createNetlinkTransport(buffers === undefined ? { netns } : { netns, open: socket });
   }
 
-  async nft(...args: readonly string[]): Promise<string> {
-    const result = await this.lab.nodes[0]!.run('nft', args);
+  nft(...args: readonly string[]): Promise<string> {
+    return this.#run(args);
+  }
+
+  /** Has nft run a script. */
+  nftScript(stdin: string): Promise<string> {
+    return this.#run(['-f', '-'], stdin);
+  }
+
+  async #run(args: readonly string[], stdin = ''): Promise<string> {
+    const result = await this.lab.nodes[0]!.run('nft', args, { stdin });
     expect(result.exitCode, result.stderr).toBe(0);
     return result.stdout;
   }

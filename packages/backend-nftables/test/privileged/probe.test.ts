@@ -1,49 +1,76 @@
-import { chmod, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { createCommandRunner } from '@switchyard/host';
+import { release } from 'node:os';
 import { createLab, type Lab } from '@switchyard/lab';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { deleteTable, listTables } from '@switchyard/native';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { TableWriter } from '../../src/netlink/table-writer.ts';
 import { missingFeatures, probeHost } from '../../src/probe.ts';
-import { ruleFeatures } from '../../src/rule-features.ts';
-import { signal, transport } from './support.ts';
+import { type RuleFeature, ruleFeatures } from '../../src/rule-features.ts';
+import { openRuleTrial, type RuleTrial } from '../../src/rule-trial.ts';
+import { NftError } from '../../src/nft-error.ts';
+import { signal } from './support.ts';
 
-const runner = createCommandRunner();
 let lab: Lab;
+let netns: string;
 
 beforeAll(async () => {
   lab = await createLab({ name: 'nftp', nodes: 1, ipFamilies: ['IPv4'] }, signal);
+  netns = `/run/netns/${lab.nodes[0]!.namespace}`;
 });
 
 afterAll(() => lab[Symbol.asyncDispose]());
 
-test('this machine can run the rules, and has every feature of which they are made', async () => {
-  expect(await probeHost({ runner, transport }, signal)).toMatchObject({ status: 'usable' });
-  expect(await missingFeatures(runner, ruleFeatures, signal)).toEqual([]);
-});
+/** Refused by every kernel: nothing of that name is there to lead to. */
+const impossible: RuleFeature = {
+  name: 'chains that are not there',
+  since: 'no Linux',
+  items: [{ kind: 'chain', name: 'c', rules: [[{ kind: 'goto', chain: 'nowhere' }]] }],
+};
 
-test('what the kernel refuses is named, with the versions there are', async () => {
-  const impossible = {
-    name: 'NAT at ingress',
-    since: 'no Linux',
-    rules: 'chain c { type nat hook ingress device lo priority 0; }',
+/** As where no namespace can be made: checked where it would be used. */
+async function openCheck(): Promise<RuleTrial> {
+  const writer = new TableWriter({ netns });
+  return {
+    where: 'in a transaction that is not committed',
+    refusal: (table) => {
+      try {
+        writer.check({ attempt: 'cannot make a table', table });
+        return undefined;
+      } catch (error) {
+        if (error instanceof NftError) return error;
+        throw error;
+      }
+    },
+    [Symbol.dispose]: () => writer[Symbol.dispose](),
   };
-  const [missing, ...others] = await missingFeatures(runner, [...ruleFeatures, impossible], signal);
-  expect(missing).toMatch(
-    /^missing: NAT at ingress; needs no Linux, this is Linux \d+\.\d+\S* with nft \d+\.\d+\.\d+$/,
-  );
-  expect(others).toEqual([]);
-});
+}
 
-test('an nft that is too old is refused by its version, before it is used', async () => {
-  const program = join(lab.folder, 'nft');
-  await writeFile(program, '#!/bin/sh\n[ "$*" = --version ] && echo "nftables v0.9.8 (E.D.S.)" && exit 0\nexit 99\n');
-  await chmod(program, 0o755);
-  const old = {
-    run: (file: string, args: readonly string[], options: Parameters<typeof runner.run>[2]) =>
-      runner.run(file === 'nft' ? program : file, args, options),
-  };
-  expect(await probeHost({ runner: old, transport }, signal)).toEqual({
-    status: 'unusable',
-    reasons: ['nft 0.9.8 is too old; 1.0.1 or newer is needed'],
+describe.each([
+  ['a namespace of its own', () => openRuleTrial(undefined, signal)],
+  ['a transaction that is not committed', openCheck],
+])('in %s', (_, openTrial) => {
+  test('this machine can run the rules, and has every feature of which they are made', async () => {
+    expect(await probeHost({ netns, openTrial }, signal)).toMatchObject({ status: 'usable' });
+    using trial = await openTrial();
+    expect(missingFeatures(trial, ruleFeatures, release())).toEqual([]);
+    expect(listTables('inet', netns)).toEqual([]);
+    expect(listTables('inet').filter((name) => name.includes('probe'))).toEqual([]);
   });
+
+  test('what the kernel refuses is named, with its release and its answer', async () => {
+    using trial = await openTrial();
+    const [missing, ...others] = missingFeatures(trial, [...ruleFeatures, impossible], release());
+    expect(missing).toContain(`missing: chains that are not there; needs no Linux, this is Linux ${release()}: `);
+    expect(missing).toContain('the kernel answered ENOENT');
+    expect(others).toEqual([]);
+  });
+});
+
+test('tables of any owner are listed and deleted by name', () => {
+  using writer = new TableWriter({ netns });
+  writer.load({ attempt: 'cannot try', table: { name: 'theirs', comment: '', items: [] }, mode: 'create' });
+  expect(listTables('inet', netns)).toEqual(['theirs']);
+  expect(listTables('ip', netns)).toEqual([]);
+  expect(deleteTable({ family: 'ip', table: 'theirs', netns })).toBe(false);
+  expect(deleteTable({ family: 'inet', table: 'theirs', netns })).toBe(true);
+  expect(deleteTable({ family: 'inet', table: 'theirs', netns })).toBe(false);
 });

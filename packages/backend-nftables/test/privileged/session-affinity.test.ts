@@ -6,7 +6,7 @@ import { service, slice, tableOf, tableOptions } from '@switchyard/core/testing'
 import { clusterCidrs, createLab, createProber, type Lab, type Prober, startEchoServer } from '@switchyard/lab';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { affinityMapSize } from '../../src/names.ts';
-import { Kernel, signal, transport, withoutProtocolMatch } from './support.ts';
+import { Kernel, signal, withoutProtocolMatch } from './support.ts';
 
 const firstPort = 9000;
 const portCount = 300;
@@ -125,155 +125,144 @@ async function pinCount(family: IpFamily): Promise<number> {
 
 const pause = (milliseconds: number): Promise<unknown> => once(AbortSignal.timeout(milliseconds), 'abort');
 
-if (transport === 'cli')
-  test('over the nft program there is no affinity, the backend says so, and balances', async () => {
-    const kernel = await Kernel.open(node);
-    expect(kernel.backend.capabilities.sessionAffinity).toBe(false);
-    await kernel.full(table('IPv4', { endpoints: [1, 2], affinitySeconds: 100 }));
-    const seen = new Set<number | string>();
-    for (let round = 0; round < 40; round++) seen.add(await connect('IPv4', 1));
-    expect([...seen].sort()).toEqual([1, 2]);
+describe.each(ipFamilies)('%s', (family) => {
+  let kernel: Kernel;
+
+  beforeEach(async () => {
+    kernel = await Kernel.open(node, family);
+    await kernel.backend.cleanup(signal);
   });
 
-if (transport === 'netlink')
-  describe.each(ipFamilies)('%s', (family) => {
-    let kernel: Kernel;
-
-    beforeEach(async () => {
-      kernel = await Kernel.open(node, family);
-      await kernel.backend.cleanup(signal);
-    });
-
-    test('fact 60: a client keeps its endpoint over all frontends, whatever its port; clients are spread', async () => {
-      await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
-      const first = await everyClient(family);
-      expect([...new Set(first)].sort()).toEqual([1, 2, 3]);
-      for (const to of ['cluster', 'nodePort', 'outer', 'nodePort', 'cluster'] as const) {
-        expect(await everyClient(family, to)).toEqual(first);
-      }
-      expect(await pinCount(family)).toBe(clientCount);
-    });
-
-    test('whoever was at an endpoint that goes moves, once; all others stay, then and when one comes', async () => {
-      await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
-      const before = await everyClient(family);
-      expect(await kernel.next(table(family, { endpoints: [1, 3], affinitySeconds: 100 }))).toMatchObject({
-        status: 'applied',
-      });
-      const after = await everyClient(family);
-      expect(after.map((endpoint, number) => endpoint !== before[number])).toEqual(before.map((one) => one === 2));
-      expect(after).not.toContain(2);
-      for (let round = 0; round < 3; round++) expect(await everyClient(family)).toEqual(after);
-      await kernel.next(table(family, { endpoints: [1, 2, 3, 4], affinitySeconds: 100 }));
-      for (let round = 0; round < 3; round++) expect(await everyClient(family)).toEqual(after);
-    });
-
-    test('a process with no memory adopts it without a write, and all clients stay', async () => {
-      await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
-      await kernel.next(table(family, { endpoints: [2, 3, 4], affinitySeconds: 100 }));
-      const before = await everyClient(family);
-      const restarted = await Kernel.open(node, family);
-      const result = await restarted.full(table(family, { endpoints: [2, 3, 4], affinitySeconds: 100 }));
-      expect(result).toEqual({ status: 'applied', writes: 0 });
-      expect(await everyClient(family)).toEqual(before);
-      await restarted.next(table(family, { endpoints: [2, 3, 4, 5], affinitySeconds: 100 }));
-      expect(await everyClient(family)).toEqual(before);
-      expect(await restarted.backend.dump(signal)).toContain('each client keeps its own for 100 s');
-    });
-
-    test('after the timeout a client is free; each connection begins it anew', async () => {
-      await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 2 }));
-      await everyClient(family);
-      expect(await pinCount(family)).toBe(clientCount);
-      for (let round = 0; round < 4; round++) {
-        await pause(900);
-        await connect(family, 0);
-      }
-      expect(await pinCount(family)).toBe(1);
-      for (let round = 0; round < 50 && (await pinCount(family)) > 0; round++) await pause(100);
-      expect(await pinCount(family)).toBe(0);
-    });
-
-    test('switched on, off and to another timeout on a live Service: no connect fails', async () => {
-      const plain = table(family, { endpoints: [1, 2, 3] });
-      const kept = table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 });
-      const longer = table(family, { endpoints: [1, 2, 3], affinitySeconds: 200 });
-      await kernel.full(plain);
-      const results: (number | string)[] = [];
-      const done = new AbortController();
-      const connecting = Promise.all(
-        Array.from({ length: 4 }, async (_, number) => {
-          while (!done.signal.aborted) results.push(await connect(family, number));
-        }),
-      );
-      for (let round = 0; round < 40 || results.length <= 200; round++) {
-        for (const one of [kept, longer, plain]) {
-          expect(await kernel.next(one)).toMatchObject({ status: 'applied' });
-          await pause(5);
-        }
-      }
-      done.abort();
-      await connecting;
-      expect(results.filter((result) => typeof result === 'string')).toEqual([]);
-    });
-
-    test('nft prints the rules', async () => {
-      await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
-      const suffix = family === 'IPv4' ? '4' : '6';
-      const listed = await nft('list', 'ruleset');
-      const chain = new RegExp(`chain aff${suffix}-3-100 \\{\\n([^}]*)\\n\\t\\}`).exec(
-        listed.replaceAll(/\{ (ip6? saddr .*?) \}/g, '<$1>'),
-      );
-      expect(chain?.[1]?.replaceAll('\t', '').split('\n')).toEqual(listing(suffix));
-      expect(JSON.parse(await nft('-j', 'list', 'ruleset'))).toHaveProperty('nftables');
-    });
-
-    test('a class made at run time for 300 endpoints uses all of them', async () => {
-      const endpoints = Array.from({ length: portCount }, (_, index) => index);
-      await kernel.full(table(family, { endpoints }));
-      expect(await nft('list', 'ruleset')).toContain(`chain lb${family === 'IPv4' ? '4' : '6'}-300 {`);
-      const hits = new Map<number | string, number>();
-      for (let round = 0; round < 70; round++) {
-        for (const result of await everyClient(family)) hits.set(result, (hits.get(result) ?? 0) + 1);
-      }
-      expect([...hits.keys()].filter((key) => typeof key === 'string')).toEqual([]);
-      expect(hits.size).toBeGreaterThan(290); // 2,100 connections: 0.3 of 300 endpoints are left out on average
-      expect(Math.max(...hits.values())).toBeLessThan(28); // mean 7
-    });
-
-    test('a class made at run time has the rules of a preloaded one, but for the match that only nft wants', async () => {
-      await kernel.full(table(family, { endpoints: Array.from({ length: 65 }, (_, index) => index) }));
-      const suffix = family === 'IPv4' ? '4' : '6';
-      const rules = async (slots: number): Promise<string> =>
-        (await nft('list', 'chain', 'inet', 'switchyard', `lb${suffix}-${slots}`)).replaceAll(
-          new RegExp(`\\b${slots}\\b`, 'g'),
-          'N',
-        );
-      expect(await rules(65)).toBe(withoutProtocolMatch(await rules(64)));
-    });
-
-    test('when no more clients can be kept, the others are balanced', async () => {
-      await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
-      const name = family === 'IPv4' ? 'affinity4' : 'affinity6';
-      const address = (index: number): string =>
-        family === 'IPv4'
-          ? `11.${index >> 16}.${(index >> 8) & 255}.${index & 255}`
-          : `fd11::${(index >> 16).toString(16)}:${(index & 0xffff).toString(16)}`;
-      const file = join(lab.folder, 'full.nft');
-      const elements = Array.from(
-        { length: affinityMapSize },
-        (_, index) => `${address(index)} . 0x1 timeout 100s : 0x1`,
-      );
-      await writeFile(file, `add element inet switchyard ${name} { ${elements.join(', ')} }\n`);
-      await nft('-f', file);
-      const [first, second] = [await everyClient(family), await everyClient(family)];
-      expect([...new Set([...first, ...second])].sort()).toEqual([1, 2, 3]);
-      expect(second).not.toEqual(first); // nobody was kept
-      await nft('flush', 'map', 'inet', 'switchyard', name);
-      const kept = await everyClient(family);
-      expect(await everyClient(family)).toEqual(kept);
-    });
+  test('fact 60: a client keeps its endpoint over all frontends, whatever its port; clients are spread', async () => {
+    await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
+    const first = await everyClient(family);
+    expect([...new Set(first)].sort()).toEqual([1, 2, 3]);
+    for (const to of ['cluster', 'nodePort', 'outer', 'nodePort', 'cluster'] as const) {
+      expect(await everyClient(family, to)).toEqual(first);
+    }
+    expect(await pinCount(family)).toBe(clientCount);
   });
+
+  test('whoever was at an endpoint that goes moves, once; all others stay, then and when one comes', async () => {
+    await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
+    const before = await everyClient(family);
+    expect(await kernel.next(table(family, { endpoints: [1, 3], affinitySeconds: 100 }))).toMatchObject({
+      status: 'applied',
+    });
+    const after = await everyClient(family);
+    expect(after.map((endpoint, number) => endpoint !== before[number])).toEqual(before.map((one) => one === 2));
+    expect(after).not.toContain(2);
+    for (let round = 0; round < 3; round++) expect(await everyClient(family)).toEqual(after);
+    await kernel.next(table(family, { endpoints: [1, 2, 3, 4], affinitySeconds: 100 }));
+    for (let round = 0; round < 3; round++) expect(await everyClient(family)).toEqual(after);
+  });
+
+  test('a process with no memory adopts it without a write, and all clients stay', async () => {
+    await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
+    await kernel.next(table(family, { endpoints: [2, 3, 4], affinitySeconds: 100 }));
+    const before = await everyClient(family);
+    const restarted = await Kernel.open(node, family);
+    const result = await restarted.full(table(family, { endpoints: [2, 3, 4], affinitySeconds: 100 }));
+    expect(result).toEqual({ status: 'applied', writes: 0 });
+    expect(await everyClient(family)).toEqual(before);
+    await restarted.next(table(family, { endpoints: [2, 3, 4, 5], affinitySeconds: 100 }));
+    expect(await everyClient(family)).toEqual(before);
+    expect(await restarted.backend.dump(signal)).toContain('each client keeps its own for 100 s');
+  });
+
+  test('after the timeout a client is free; each connection begins it anew', async () => {
+    await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 2 }));
+    await everyClient(family);
+    expect(await pinCount(family)).toBe(clientCount);
+    for (let round = 0; round < 4; round++) {
+      await pause(900);
+      await connect(family, 0);
+    }
+    expect(await pinCount(family)).toBe(1);
+    for (let round = 0; round < 50 && (await pinCount(family)) > 0; round++) await pause(100);
+    expect(await pinCount(family)).toBe(0);
+  });
+
+  test('switched on, off and to another timeout on a live Service: no connect fails', async () => {
+    const plain = table(family, { endpoints: [1, 2, 3] });
+    const kept = table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 });
+    const longer = table(family, { endpoints: [1, 2, 3], affinitySeconds: 200 });
+    await kernel.full(plain);
+    const results: (number | string)[] = [];
+    const done = new AbortController();
+    const connecting = Promise.all(
+      Array.from({ length: 4 }, async (_, number) => {
+        while (!done.signal.aborted) results.push(await connect(family, number));
+      }),
+    );
+    for (let round = 0; round < 40 || results.length <= 200; round++) {
+      for (const one of [kept, longer, plain]) {
+        expect(await kernel.next(one)).toMatchObject({ status: 'applied' });
+        await pause(5);
+      }
+    }
+    done.abort();
+    await connecting;
+    expect(results.filter((result) => typeof result === 'string')).toEqual([]);
+  });
+
+  test('nft prints the rules', async () => {
+    await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
+    const suffix = family === 'IPv4' ? '4' : '6';
+    const listed = await nft('list', 'ruleset');
+    const chain = new RegExp(`chain aff${suffix}-3-100 \\{\\n([^}]*)\\n\\t\\}`).exec(
+      listed.replaceAll(/\{ (ip6? saddr .*?) \}/g, '<$1>'),
+    );
+    expect(chain?.[1]?.replaceAll('\t', '').split('\n')).toEqual(listing(suffix));
+    expect(JSON.parse(await nft('-j', 'list', 'ruleset'))).toHaveProperty('nftables');
+  });
+
+  test('a class made at run time for 300 endpoints uses all of them', async () => {
+    const endpoints = Array.from({ length: portCount }, (_, index) => index);
+    await kernel.full(table(family, { endpoints }));
+    expect(await nft('list', 'ruleset')).toContain(`chain lb${family === 'IPv4' ? '4' : '6'}-300 {`);
+    const hits = new Map<number | string, number>();
+    for (let round = 0; round < 70; round++) {
+      for (const result of await everyClient(family)) hits.set(result, (hits.get(result) ?? 0) + 1);
+    }
+    expect([...hits.keys()].filter((key) => typeof key === 'string')).toEqual([]);
+    expect(hits.size).toBeGreaterThan(290); // 2,100 connections: 0.3 of 300 endpoints are left out on average
+    expect(Math.max(...hits.values())).toBeLessThan(28); // mean 7
+  });
+
+  test('a class made at run time has the rules of a preloaded one, but for the match that only nft wants', async () => {
+    await kernel.full(table(family, { endpoints: Array.from({ length: 65 }, (_, index) => index) }));
+    const suffix = family === 'IPv4' ? '4' : '6';
+    const rules = async (slots: number): Promise<string> =>
+      (await nft('list', 'chain', 'inet', 'switchyard', `lb${suffix}-${slots}`)).replaceAll(
+        new RegExp(`\\b${slots}\\b`, 'g'),
+        'N',
+      );
+    expect(await rules(65)).toBe(withoutProtocolMatch(await rules(64)));
+  });
+
+  test('when no more clients can be kept, the others are balanced', async () => {
+    await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
+    const name = family === 'IPv4' ? 'affinity4' : 'affinity6';
+    const address = (index: number): string =>
+      family === 'IPv4'
+        ? `11.${index >> 16}.${(index >> 8) & 255}.${index & 255}`
+        : `fd11::${(index >> 16).toString(16)}:${(index & 0xffff).toString(16)}`;
+    const file = join(lab.folder, 'full.nft');
+    const elements = Array.from(
+      { length: affinityMapSize },
+      (_, index) => `${address(index)} . 0x1 timeout 100s : 0x1`,
+    );
+    await writeFile(file, `add element inet switchyard ${name} { ${elements.join(', ')} }\n`);
+    await nft('-f', file);
+    const [first, second] = [await everyClient(family), await everyClient(family)];
+    expect([...new Set([...first, ...second])].sort()).toEqual([1, 2, 3]);
+    expect(second).not.toEqual(first); // nobody was kept
+    await nft('flush', 'map', 'inet', 'switchyard', name);
+    const kept = await everyClient(family);
+    expect(await everyClient(family)).toEqual(kept);
+  });
+});
 
 /** The rules of a class as nft prints them; elements in rules stand between angle brackets. */
 function listing(suffix: '4' | '6'): readonly string[] {

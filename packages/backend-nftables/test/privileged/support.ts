@@ -1,38 +1,15 @@
 import { type IpFamily, noopLogger } from '@switchyard/core';
 import { DrivenBackend } from '@switchyard/core/testing';
-import type { CommandRunner } from '@switchyard/host';
 import { createSite as createLabSite, type LabHost, type Site } from '@switchyard/lab';
-import { inject } from 'vitest';
 import { nftablesBackend, type NftablesHost } from '../../src/index.ts';
-
-declare module 'vitest' {
-  interface ProvidedContext {
-    transport: NftablesHost['transport'];
-  }
-}
-
-/** The transport that this run of the tests is about. */
-export const transport: NftablesHost['transport'] = inject('transport');
 
 export type { Site };
 
 export const { signal } = new AbortController();
 
-/** Runs commands in a lab host's namespace. */
-export function runnerIn(host: LabHost): CommandRunner {
-  return {
-    run: (file, args, { stdin, timeout, env }) =>
-      host.run(file, args, {
-        timeout,
-        ...(typeof stdin === 'string' ? { stdin } : {}),
-        ...(env === undefined ? {} : { env }),
-      }),
-  };
-}
-
-/** What a backend needs to program a lab host's namespace, over `transport`. */
+/** What a backend needs to program a lab host's namespace. */
 export function hostIn(host: LabHost): NftablesHost {
-  return { runner: runnerIn(host), logger: noopLogger, transport, netns: `/run/netns/${host.namespace}` };
+  return { logger: noopLogger, netns: `/run/netns/${host.namespace}` };
 }
 
 /** A backend on a real kernel, and the last table given to it. */

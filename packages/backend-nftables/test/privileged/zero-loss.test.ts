@@ -3,7 +3,7 @@ import { here, situation, there } from '@switchyard/core/testing';
 import { connectWhile, type ProbeRequest, type Traffic } from '@switchyard/lab';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createSite, Kernel, signal, type Site, transport } from './support.ts';
+import { createSite, Kernel, signal, type Site } from './support.ts';
 
 const vip: Readonly<Record<IpFamily, string>> = { IPv4: '198.51.100.1', IPv6: '2001:db8:100::1' };
 const clusterIp: Readonly<Record<IpFamily, string>> = { IPv4: '10.96.0.10', IPv6: 'fd00:10:96::10' };
@@ -122,34 +122,33 @@ describe('no connection is lost, TCP or UDP, IPv4 or IPv6', () => {
   });
 });
 
-if (transport === 'netlink')
-  describe('over netlink', () => {
-    test('damaged rules are replaced without a lost connection', async () => {
-      const kernels = await openBoth();
-      await applyBoth(kernels, 'full', 'near', 'far');
-      const traffic = await during(2, async (count) => {
-        for (let round = 0; round < 5 || count() < 1000; round++) {
-          const current = (await nft('list', 'tables')).match(/switchyard(-2)?/)?.[0] ?? '';
-          await nft(`delete element inet ${current} lb4-classes { 0x00500000 }`); // a class that nobody uses
-          await applyBoth(kernels, 'full', 'near', 'far');
-        }
-      });
-      expect(traffic.failed).toEqual([]);
-      await closeBoth(kernels);
+describe('over netlink', () => {
+  test('damaged rules are replaced without a lost connection', async () => {
+    const kernels = await openBoth();
+    await applyBoth(kernels, 'full', 'near', 'far');
+    const traffic = await during(2, async (count) => {
+      for (let round = 0; round < 5 || count() < 1000; round++) {
+        const current = (await nft('list', 'tables')).match(/switchyard(-2)?/)?.[0] ?? '';
+        await nft(`delete element inet ${current} lb4-classes { 0x00500000 }`); // a class that nobody uses
+        await applyBoth(kernels, 'full', 'near', 'far');
+      }
     });
-
-    test('20,000 commits back to back miss no new connection', async () => {
-      const kernels = await openBoth();
-      await applyBoth(kernels, 'full', 'near', 'far');
-      const commits = 20_000;
-      const traffic = await during(8, async (count) => {
-        for (let commit = 0; commit < commits || count() < 2000; commit += 2) {
-          await applyBoth(kernels, 'next', ...states[(commit / 2) % states.length]!);
-          if (commit % 20 === 0) await breathe();
-        }
-      });
-      expect(traffic.failed).toEqual([]);
-      for (const family of ipFamilies) await kernels[family].backend.cleanup(signal);
-      await closeBoth(kernels);
-    });
+    expect(traffic.failed).toEqual([]);
+    await closeBoth(kernels);
   });
+
+  test('20,000 commits back to back miss no new connection', async () => {
+    const kernels = await openBoth();
+    await applyBoth(kernels, 'full', 'near', 'far');
+    const commits = 20_000;
+    const traffic = await during(8, async (count) => {
+      for (let commit = 0; commit < commits || count() < 2000; commit += 2) {
+        await applyBoth(kernels, 'next', ...states[(commit / 2) % states.length]!);
+        if (commit % 20 === 0) await breathe();
+      }
+    });
+    expect(traffic.failed).toEqual([]);
+    for (const family of ipFamilies) await kernels[family].backend.cleanup(signal);
+    await closeBoth(kernels);
+  });
+});

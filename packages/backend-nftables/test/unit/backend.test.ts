@@ -1,10 +1,10 @@
-import { type ApplyRequest, type ForwardingTable, HostError, noopLogger } from '@switchyard/core';
+import { type ApplyRequest, type ForwardingTable, HostError } from '@switchyard/core';
 import { here, situation, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import { nftablesBackend } from '../../src/index.ts';
+import type { TableDescription } from '../../src/rules/model.ts';
 import { skeleton } from '../../src/skeleton.ts';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
-import { Driven, signal } from './support.ts';
+import { Driven, signal, withBirthmark } from './support.ts';
 
 const ports = [{ port: 80, nodePort: 30080 }];
 const cart = (...endpoints: readonly ReturnType<typeof here>[]): ForwardingTable => situation({ cart: { endpoints } });
@@ -219,7 +219,7 @@ describe('when the kernel refuses', () => {
   test('a setting, the apply has failed', async () => {
     const driven = await Driven.open();
     driven.nft.refusing = /pod-cidrs4 \{ /;
-    driven.nft.ruleset.transaction(skeleton('switchyard'));
+    driven.nft.ruleset.load(skeleton('switchyard'));
     expect(await driven.full(many)).toMatchObject({ status: 'failed' });
     driven.nft.refusing = undefined;
     expect(await driven.full(many)).toMatchObject({ status: 'applied' });
@@ -285,7 +285,7 @@ describe('two families in one table', () => {
 
   test('cleanup where nothing is does nothing, and leaves strangers alone', async () => {
     const driven = await Driven.open();
-    driven.nft.ruleset.transaction('create table inet other\n');
+    driven.nft.ruleset.load({ name: 'other', comment: '', items: [] });
     await driven.backend.cleanup(signal);
     expect([...driven.nft.ruleset.tables.keys()]).toEqual(['other']);
   });
@@ -293,15 +293,14 @@ describe('two families in one table', () => {
 
 describe('a table of another build', () => {
   /** The same rules under another birthmark. */
-  const otherBuild = (name: string): string =>
-    skeleton(name).replace(/(set birthmark \{ type mark; elements = \{ )\S+/, '$10x1');
+  const otherBuild = (name: string): TableDescription => withBirthmark(skeleton(name), 1);
 
   test.each([
     ['switchyard', 'switchyard-2'],
     ['switchyard-2', 'switchyard'],
   ])('named %s is replaced by one named %s, family by family', async (old, successor) => {
     const nft = new FakeNft();
-    nft.ruleset.transaction(otherBuild(old));
+    nft.ruleset.load(otherBuild(old));
     nft.ruleset.transaction(`add element inet ${old} frontends4 { 10.96.0.10 . tcp . 80 : 0x100001 }
 add element inet ${old} frontends6 { fd00:10:96::1 . tcp . 80 : 0x100001 }
 `);
@@ -316,7 +315,7 @@ add element inet ${old} frontends6 { fd00:10:96::1 . tcp . 80 : 0x100001 }
 
   test('goes on forwarding until ours holds everything', async () => {
     const nft = new FakeNft();
-    nft.ruleset.transaction(otherBuild('switchyard'));
+    nft.ruleset.load(otherBuild('switchyard'));
     nft.ruleset.transaction('add element inet switchyard frontends4 { 10.96.0.10 . tcp . 80 : 0x100001 }\n');
     nft.refusing = /10\.244\.2\.1 /;
     const v4 = await Driven.open(nft);
@@ -329,7 +328,7 @@ add element inet ${old} frontends6 { fd00:10:96::1 . tcp . 80 : 0x100001 }
 
   test('two of them leave one name to take', async () => {
     const nft = new FakeNft();
-    for (const name of ['switchyard', 'switchyard-2']) nft.ruleset.transaction(otherBuild(name));
+    for (const name of ['switchyard', 'switchyard-2']) nft.ruleset.load(otherBuild(name));
     expect(await (await Driven.open(nft)).full(cart(there('10.244.2.1')))).toMatchObject({ status: 'applied' });
     expect([...nft.ruleset.tables.keys()]).toEqual(['switchyard-2']);
   });
@@ -345,11 +344,13 @@ describe('what is no refusal', () => {
     expect(await driven.next(table)).toMatchObject({ status: 'applied' });
   });
 
-  test('a machine without nft is a failed apply', async () => {
-    const runner = { run: () => Promise.reject(new HostError('command.notFound', 'cannot run nft')) };
-    const backend = await nftablesBackend.open({ runner, transport: 'cli', logger: noopLogger }, 'IPv4', signal);
-    const outcome = await backend.apply({ table: situation({}), scope: { kind: 'full' } }, signal);
-    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'command.notFound' } });
+  test('a kernel that does not answer is a failed apply', async () => {
+    const nft = new FakeNft();
+    nft.beforeTransaction = () => {
+      throw new HostError('nftables.noAnswer', 'no answer');
+    };
+    const outcome = await (await Driven.open(nft)).full(situation({}));
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'nftables.noAnswer' } });
   });
 
   test('disposal leaves forwarding in place', async () => {

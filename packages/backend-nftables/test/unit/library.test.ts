@@ -9,7 +9,7 @@ describe('as a library, under names of its own', () => {
   const cart = (endpoint: string): ForwardingTable => situation({ cart: { endpoints: [there(endpoint)] } });
   const tableNames = ['switchyard-other', 'switchyard-other-2'] as const;
   const open = (nft: FakeNft): Promise<DataplaneBackend> =>
-    nftablesBackend.open({ runner: nft, logger: noopLogger, transport: 'cli', tableNames }, 'IPv4', signal);
+    nftablesBackend.open({ openTransport: nft.openTransport, logger: noopLogger, tableNames }, 'IPv4', signal);
   const full = (table: ForwardingTable): ApplyRequest => ({ table, scope: { kind: 'full' } });
 
   test('neither touches nor sees the tables of the nftables mode, nor they its own', async () => {

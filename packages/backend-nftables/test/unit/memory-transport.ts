@@ -29,11 +29,10 @@ export class MemoryKernel {
     const at = ({ table, object, suffix }: KernelObject<string>): Map<string, string> | undefined =>
       this.tables.get(table) && this.#object(table, `${object}${suffix}`);
     return {
-      kind: 'netlink',
       canAddClasses: true,
       keeper: undefined,
       exclusively: (work) => work(),
-      loadRules: async (_, script) => this.load(/^create table inet (\S+)/.exec(script)?.[1] ?? ''),
+      loadRules: async (_, { name }) => this.load(name),
       write: async (attempt, request) => this.#write(attempt, request),
       findTable: async (table) => birthmarkOf(this.tables.get(table)),
       readElements: async (object) => {

@@ -3,7 +3,6 @@ import { type EndpointSpec, here, situation, type SituationSpec, there } from '@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { NftablesBackend } from '../../src/backend.ts';
-import { FakeNft } from '../../src/testing/fake-nft.ts';
 import { type Fate, MemoryKernel } from './memory-transport.ts';
 import { signal } from './support.ts';
 
@@ -62,7 +61,7 @@ class Driven {
   #last: ForwardingTable | undefined;
 
   constructor(kernel: MemoryKernel) {
-    const host = { runner: new FakeNft(), logger: noopLogger, transport: 'netlink' } as const;
+    const host = { logger: noopLogger };
     this.kernel = kernel;
     this.#backend = new NftablesBackend(host, kernel.transport(), 'IPv4');
   }

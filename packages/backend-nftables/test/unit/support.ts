@@ -1,6 +1,8 @@
 import { type DataplaneBackend, type IpFamily, type Logger, noopLogger } from '@switchyard/core';
 import { DrivenBackend } from '@switchyard/core/testing';
 import { nftablesBackend } from '../../src/index.ts';
+import { birthmarkSet } from '../../src/names.ts';
+import type { TableDescription } from '../../src/rules/model.ts';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
 
 export const { signal } = new AbortController();
@@ -19,7 +21,7 @@ export class Driven extends DrivenBackend {
     family: IpFamily = 'IPv4',
     logger: Logger = noopLogger,
   ): Promise<Driven> {
-    return new Driven(nft, await nftablesBackend.open({ runner: nft, transport: 'cli', logger }, family, signal));
+    return new Driven(nft, await nftablesBackend.open({ openTransport: nft.openTransport, logger }, family, signal));
   }
 
   dump(): Promise<string> {
@@ -30,4 +32,12 @@ export class Driven extends DrivenBackend {
   get script(): string {
     return this.nft.scripts.at(-1) ?? '';
   }
+}
+
+/** The same rules as those of another build: with another birthmark. */
+export function withBirthmark(table: TableDescription, mark: number): TableDescription {
+  const items = table.items.map((item) =>
+    item.kind !== 'chain' && item.name === birthmarkSet ? { ...item, elements: [mark] } : item,
+  );
+  return { ...table, items };
 }

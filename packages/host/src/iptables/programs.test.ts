@@ -36,6 +36,15 @@ describe('findIptables', () => {
     expect({ command: found?.command, version: found?.version }).toEqual({ command, version });
   });
 
+  test.each([
+    [139, 'iptables-nft was ended by SIGSEGV (exit status 139)'],
+    [2, 'iptables-nft exited with 2'],
+  ])('does not take a program that ends with %i for none', async (exitCode, said) => {
+    const runner = new ScriptedRunner([{ file: 'iptables-nft', args: ['--version'], answer: { exitCode } }]);
+    const finding = findIptables(runner, { ipFamily: 'IPv4', variant: 'nft' }, signal);
+    await expect(finding).rejects.toThrow(said);
+  });
+
   test('takes an iptables from before the variants for legacy, and asks for IPv6 by its name', async () => {
     const runner = new ScriptedRunner([
       { file: 'ip6tables-legacy', args: ['--version'], answer: missing },

@@ -1,5 +1,5 @@
 import { seconds } from '@switchyard/core';
-import { isProgramMissing } from '../command-error.ts';
+import { commandFailed, isProgramMissing } from '../command-error.ts';
 import type { CommandResult, CommandRunner } from '../command-runner.ts';
 import { iptablesName, type IptablesPlace, plainName } from './place.ts';
 
@@ -15,7 +15,7 @@ const timeout = seconds(20);
 
 /**
  * Finds the programs of a place: those with the variant in their name, or the plain ones where they turn out to be of this
- * variant. Undefined when there are none.
+ * variant. Undefined when there are none. Rejects with `CommandError` when one is there and does not work.
  */
 export async function findIptables(
   runner: CommandRunner,
@@ -24,7 +24,11 @@ export async function findIptables(
 ): Promise<IptablesPrograms | undefined> {
   const { ipFamily, variant } = place;
   for (const command of [iptablesName(place), plainName(ipFamily)]) {
-    const told = await ifInstalled(() => runner.run(command, ['--version'], { timeout, signal }));
+    const args = ['--version'];
+    const told = await ifInstalled(() => runner.run(command, args, { timeout, signal }));
+    if (told !== undefined && told.exitCode !== 0) {
+      throw commandFailed(`cannot ask ${command} for its version`, { file: command, args }, told);
+    }
     // `iptables v1.8.9 (nf_tables)`; releases before 1.8 say no variant and are legacy.
     if (told === undefined || told.stdout.includes('nf_tables') !== (variant === 'nft')) continue;
     return { ipFamily, variant, command, version: /\bv(\d+(?:\.\d+)+)/.exec(told.stdout)?.[1] ?? '' };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { addressBytes, type MapFaults, openFaultyBackend } from '@switchyard/backend-ebpf/testing';
 import { noopLogger, parseIp } from '@switchyard/core';
 import { findCgroup2Mount } from '@switchyard/lab';
-import { type KernelFaults, type KernelSubject, printedIn, runnerIn } from './kernel-harness.ts';
+import { type KernelFaults, type KernelSubject, printedIn } from './kernel-harness.ts';
 
 /** Mounts and cgroups are called so, with the process's id. */
 const prefix = 'swy-kernel-';
@@ -29,8 +29,8 @@ export async function ebpfKernel(): Promise<KernelSubject> {
     open: (namespace, ipFamily, faults, signal) => {
       for (const folder of [folderOf(namespace), cgroupOf(namespace)]) mkdirSync(folder, { recursive: true });
       const place = { cgroup: cgroupOf(namespace), bpffs: folderOf(namespace), netns: `/run/netns/${namespace}` };
-      const kind = { northSouth: 'tc', socketLb: 'all', interfaces: [], transport: 'netlink' } as const;
-      const host = { ...place, ...kind, runner: runnerIn(namespace), logger: noopLogger };
+      const kind = { northSouth: 'tc', socketLb: 'all', interfaces: [] } as const;
+      const host = { ...place, ...kind, logger: noopLogger };
       return openFaultyBackend(host, ipFamily, { maps: mapFaults(faults), rules: faults }, signal);
     },
     isEmpty: (namespace) =>

@@ -11,12 +11,7 @@ export const nftablesKernel: KernelSubject = {
   dataplane: 'nftables',
   atomicity: 'transaction',
   open: (namespace, ipFamily, faults) => {
-    const host = {
-      runner: runnerIn(namespace),
-      logger: noopLogger,
-      transport: 'netlink',
-      netns: `/run/netns/${namespace}`,
-    } as const;
+    const host = { logger: noopLogger, netns: `/run/netns/${namespace}` };
     return Promise.resolve(openFaultyBackend(host, ipFamily, faults));
   },
   isEmpty: (namespace) => printedIn(namespace, 'nft', 'list', 'tables') === '',

@@ -22,15 +22,18 @@ export function ebpfHarness(northSouth: NorthSouth): BackendHarness {
 
 function createKernel(northSouth: NorthSouth): FakeKernel {
   const machine = new MemoryMachine();
-  const runner = new FakeNft();
+  const nft = new FakeNft();
   const byPrograms = (flow: Flow, returningTo?: IpAddress): TracedVerdict | undefined => {
     const family = ipFamilyOf(flow.destination);
     const maps = machine.isAttached(family) ? machine.mapsOf(family) : undefined;
     return maps && traceMaps({ maps, northSouth }, flow, returningTo);
   };
   return {
-    open: (ipFamily, signal) => openMemoryBackend({ machine, runner, northSouth, addresses }, ipFamily, signal),
-    trace: (flow) => observationOf(byPrograms(flow) ?? traceRules(runner, flow)),
+    open: (ipFamily, signal) => {
+      const { openTransport } = nft;
+      return openMemoryBackend({ machine, openTransport, northSouth, addresses }, ipFamily, signal);
+    },
+    trace: (flow) => observationOf(byPrograms(flow) ?? traceRules(nft, flow)),
     // The fake of nftables knows no rules that remember clients.
     traceReturning: (flow, endpoint) => {
       const verdict = byPrograms(flow, endpoint);
@@ -38,13 +41,13 @@ function createKernel(northSouth: NorthSouth): FakeKernel {
     },
     injectFailures: (rate, random) => {
       machine.injectFailures(rate, random);
-      runner.failures = { rate, random };
+      nft.failures = { rate, random };
     },
     refuse: (address) => {
       machine.refuse(address);
-      runner.refusing = addressPattern(address);
+      nft.refusing = addressPattern(address);
     },
-    isEmpty: () => machine.isEmpty && runner.ruleset.tables.size === 0,
+    isEmpty: () => machine.isEmpty && nft.ruleset.tables.size === 0,
   };
 }
 

@@ -14,7 +14,7 @@ export const nftablesHarness: BackendHarness = {
     const nft = new FakeNft();
     return {
       open: (ipFamily, signal) =>
-        nftablesBackend.open({ runner: nft, transport: 'cli', logger: noopLogger }, ipFamily, signal),
+        nftablesBackend.open({ openTransport: nft.openTransport, logger: noopLogger }, ipFamily, signal),
       trace: (flow) => observationOf(tracePacket(nft, flow)),
       injectFailures: (rate, random) => {
         nft.failures = { rate, random };

@@ -313,7 +313,7 @@ const ours = flagsOf('Switchyard', true, [
     'switchyard-nft-transport',
     'text',
     own('nftTransport'),
-    'how elements reach the kernel: netlink, or the nft program',
+    'accepted for manifests of earlier releases, without effect: everything goes over netlink',
     { value: 'netlink|cli' },
   ],
   [

@@ -2,7 +2,7 @@ import { InvariantError } from '@switchyard/core';
 import { type Change, splitElementId } from '../elements.ts';
 import type { ObjectName } from '../names.ts';
 
-/** Elements per command. nft parses a command as a whole; very long lines cost it memory. */
+/** Elements per line. */
 const elementsPerCommand = 500;
 
 interface Run {
@@ -11,7 +11,7 @@ interface Run {
   readonly elements: string[];
 }
 
-/** Ordered changes as the text of one transaction for `nft -f -`. Neighbours of a kind share a command. */
+/** Ordered changes as the commands of nft that do the same. Neighbours of a kind share a line. */
 export function printChanges(table: string, changes: readonly Change[]): string {
   const lines: string[] = [];
   let run: Run | undefined;
@@ -26,7 +26,7 @@ export function printChanges(table: string, changes: readonly Change[]): string 
       continue;
     }
     if (change.kind === 'class') {
-      throw new InvariantError(`the nft program cannot add class ${change.handleClass} to a loaded table`);
+      throw new InvariantError(`the fake has no classes made at run time, such as ${change.handleClass}`);
     }
     const { object, key } = splitElementId(change.id);
     if (run?.verb !== change.kind || run.object !== object || run.elements.length >= elementsPerCommand) {

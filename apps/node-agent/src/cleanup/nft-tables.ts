@@ -1,0 +1,21 @@
+import type { TableFamily, TablePlace } from '@switchyard/native';
+
+/** Tables of nftables of any owner, by name. Reads neither sets nor rules. Methods reject with `HostError`. */
+export interface NftTables {
+  /** None where the kernel has no nftables. */
+  listTables(family: TableFamily): Promise<readonly string[]>;
+  /** Names of the chains of a table; none where there is no such table. */
+  listChains(place: NftTable): Promise<readonly string[]>;
+  /** False where there is no such table. */
+  deleteTable(place: NftTable): Promise<boolean>;
+}
+
+/** A table of this network namespace. */
+export type NftTable = Pick<TablePlace, 'family' | 'table'>;
+
+/** The tables of this network namespace's kernel, over netlink. */
+export const kernelTables: NftTables = {
+  listTables: async (family) => (await import('@switchyard/native')).listTables(family),
+  listChains: async (place) => (await import('@switchyard/native')).listChains(place),
+  deleteTable: async (place) => (await import('@switchyard/native')).deleteTable(place),
+};

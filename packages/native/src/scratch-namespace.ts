@@ -1,0 +1,51 @@
+import { type Addon, loadAddon, type OpenedFile } from './addon.ts';
+import { NativeError } from './native-error.ts';
+
+/** A network namespace for trials: what is loaded into it affects no packet of this machine. */
+export interface ScratchNamespace extends Disposable {
+  /** For `NetlinkOptions.netns` and the like, until it is disposed. */
+  readonly path: string;
+}
+
+/**
+ * Makes a network namespace, which ends when it is disposed and no socket in it is open. Needs CAP_SYS_ADMIN. The kernel may need
+ * seconds for it while pods of the node end. Rejects with `NativeError`, with `NativeMissingError` where the addon was not built,
+ * and with the signal's reason.
+ */
+export async function openScratchNamespace(
+  signal: AbortSignal,
+  addon: Pick<Addon, 'makeNamespace' | 'close'> = loadAddon(),
+): Promise<ScratchNamespace> {
+  signal.throwIfAborted();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  const making = addon.makeNamespace();
+  try {
+    const { fd, error, syscall } = await Promise.race([making, aborted]);
+    if (error !== 0) throw new NativeError('cannot make a network namespace for a trial', { errno: error, syscall });
+    return new OpenNamespace(addon, fd);
+  } catch (error) {
+    if (signal.aborted) void making.then((late: OpenedFile) => (late.error === 0 ? addon.close(late.fd) : undefined));
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+class OpenNamespace implements ScratchNamespace {
+  readonly path: string;
+  readonly #addon: Pick<Addon, 'close'>;
+  #fd: number | undefined;
+
+  constructor(addon: Pick<Addon, 'close'>, fd: number) {
+    this.path = `/proc/self/fd/${fd}`;
+    this.#addon = addon;
+    this.#fd = fd;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd !== undefined) this.#addon.close(this.#fd);
+    this.#fd = undefined;
+  }
+}
