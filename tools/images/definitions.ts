@@ -44,9 +44,9 @@ const agentLayers = {
     of: {
       // Whatever forwards, the other's programs are there too: they remove what it, or kube-proxy, has left. iptables in
       // both variants, because a node may use either.
-      packages: ['nftables', 'iptables'],
+      packages: ['iptables'],
       exclude: [],
-      programs: /^(nft|xtables-(nft|legacy)-multi|ip6?tables-(nft|legacy)(-save|-restore)?)$/,
+      programs: /^(xtables-(nft|legacy)-multi|ip6?tables-(nft|legacy)(-save|-restore)?)$/,
     },
   },
   agent: { kind: 'app', app: 'node-agent' },

@@ -16,7 +16,7 @@ test('an addon that was not built is named, with what to do', async () => {
   const load = (): unknown => loadAddon([pathToFileURL(`${folder}/switchyard_native.node`)]);
   expect(load).toThrow(NativeMissingError);
   expect(load).toThrow(
-    'the native addon switchyard_native.node is missing: build it with ./dev build, or use a transport that needs none',
+    'the native addon switchyard_native.node is missing: build it with ./dev build, or use a build that has it',
   );
 });
 

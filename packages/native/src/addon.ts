@@ -43,7 +43,7 @@ export interface AddonFile {
 
 const file: AddonFile = {
   name: 'switchyard_native.node',
-  whatNext: 'or use a transport that needs none',
+  whatNext: 'or use a build that has it',
   libraries: new Map(),
 };
 

@@ -174,11 +174,11 @@ describe('taking over from kube-proxy with CAP_NET_ADMIN alone', () => {
 });
 
 test('a host that cannot run the dataplane keeps its settings: they are made after it was asked', async () => {
-  const programs = `${cluster.lab.folder}/without-nft`;
+  const programs = `${cluster.lab.folder}/without-iptables`;
   await mkdir(programs);
   for (const name of ['dirname', 'readlink', 'uname']) await symlink(`/usr/bin/${name}`, `${programs}/${name}`);
   const before = await run('cat', established);
-  const flags = ['--proxy-mode=nftables', `--kubeconfig=${cluster.insideKubeconfig}`, '--conntrack-max-per-core=0'];
+  const flags = ['--proxy-mode=iptables', `--kubeconfig=${cluster.insideKubeconfig}`, '--conntrack-max-per-core=0'];
   const wanted = ['--oom-score-adj=0', `--conntrack-tcp-timeout-established=${Number(before) + 100}s`];
   const result = await node.run('env', [`PATH=${programs}`, program, ...flags, ...wanted]);
   expect(result).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('this host cannot run') as string });

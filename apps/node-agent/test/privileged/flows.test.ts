@@ -288,11 +288,10 @@ describe('a client that sends every millisecond from one port, in nftables mode'
     const args = [
       `--kubeconfig=${cluster.insideKubeconfig}`,
       '--hostname-override=node1',
-      '--proxy-mode=nftables',
+      '--proxy-mode=iptables',
       '--logging-format=json',
       '--conntrack-max-per-core=0', // it is the whole machine's
       '--oom-score-adj=0',
-      '--switchyard-nft-transport=cli',
       '-v=4',
     ];
     agent = node.spawn(process.execPath, [`${lame}/main.mjs`, ...args]);

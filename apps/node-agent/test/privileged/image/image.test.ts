@@ -109,8 +109,6 @@ describe('the image', () => {
   test.each([
     [kubeProxy, ['--version'], /^switchyard-agent /],
     ['/usr/local/bin/switchyard-agent', ['--version'], /^switchyard-agent /],
-    ['nft', ['--version'], /^nftables v/],
-    ['nft', ['list', 'ruleset'], /^$/],
     ['iptables-nft-save', ['--version'], /nf_tables/],
     ['ip6tables-nft-save', [], /^$/],
     ['iptables-legacy-restore', ['--version'], /legacy/],
