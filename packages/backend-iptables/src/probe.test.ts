@@ -81,7 +81,7 @@ test.each<[string, ScriptedCommand['answer']]>([
 
 test.each<[string, ScriptedCommand, readonly string[]]>([
   [
-    'crashes when it is asked',
+    'crashes at --version',
     { file: 'iptables-nft', args: ['--version'], answer: { exitCode: 139 } },
     [
       'cannot ask iptables-nft for its version: iptables-nft was ended by SIGSEGV (exit status 139) and said nothing on stderr; ' +
@@ -89,7 +89,7 @@ test.each<[string, ScriptedCommand, readonly string[]]>([
     ],
   ],
   [
-    'fails when it is asked',
+    'fails at --version',
     { file: 'iptables-nft', args: ['--version'], answer: { exitCode: 127, stderr: 'libxtables.so.12: cannot open' } },
     [
       'cannot ask iptables-nft for its version: iptables-nft exited with 127 and said: libxtables.so.12: cannot open; ' +

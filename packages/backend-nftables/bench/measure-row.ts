@@ -16,7 +16,7 @@ import {
 import { nftablesBackend } from '../src/index.ts';
 import { clusterOf, withoutLast } from './cluster.ts';
 
-/** What is known about one size. Times in milliseconds, memory in MB. */
+/** Results of one size. Times in milliseconds, memory in MB. */
 export interface Row {
   readonly services: number;
   readonly load: number;

@@ -47,7 +47,7 @@ export interface NftablesHost {
   readonly openTransport?: () => NftTransport;
 }
 
-/** What the backend can do. Session affinity needs rules that are made at run time. */
+/** The backend's capabilities. Session affinity needs rules that are made at run time. */
 export function capabilitiesOf({ canAddClasses }: Pick<NftTransport, 'canAddClasses'>): BackendCapabilities {
   return { usesKernelConntrack: true, sessionAffinity: canAddClasses, sourceRanges: true, minSyncPeriod: millis(0) };
 }

@@ -6,7 +6,7 @@ export interface RuleFeature {
   readonly name: string;
   /** Who has it, where that is known. */
   readonly since: string;
-  /** What is in a table that needs it, and as little else as possible. */
+  /** Content of a table that needs it, and as little else as possible. */
   readonly items: readonly TableItem[];
 }
 
@@ -14,7 +14,7 @@ function chain(at: HookDescription['at'], priority: number, rules: readonly Rule
   return [{ kind: 'chain', name: 'c', hook: { type: 'nat', at, priority }, rules }];
 }
 
-/** What the rules need of the kernel, each on its own, to say what is missing when they are refused. */
+/** Kernel features that the rules need, each on its own: after a refusal each is tried, to name the missing ones. */
 export const ruleFeatures: readonly RuleFeature[] = [
   { name: 'NAT in inet tables', since: 'Linux 5.2 with CONFIG_NFT_NAT', items: chain('prerouting', -100, []) },
   {

@@ -32,8 +32,8 @@ const receiveBuffer = 1 << 20;
 const suffixes: readonly FamilySuffix[] = ['4', '6'];
 
 /**
- * Knows whether the rules in our table are still those that were loaded. Rules are loaded by nft, whose encoding only
- * nft knows; so what counts is what the kernel showed right after the load: its marks stand in the table itself, where
+ * Compares the rules in our table with those that were loaded. Kernels may show rules otherwise than they were sent, so
+ * the reference is what the kernel showed right after the load: its marks stand in the table itself, where
  * the next process finds them.
  */
 export class RulesGuard implements RulesKeeper, Disposable {

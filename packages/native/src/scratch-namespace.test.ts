@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { OpenedFile } from './addon.ts';
 import { openScratchNamespace } from './scratch-namespace.ts';
 
-/** An addon that makes a namespace when it is told to. */
+/** An addon whose namespace comes when the test resolves it. */
 class ScriptedAddon {
   readonly made = Promise.withResolvers<OpenedFile>();
   readonly closed: number[] = [];
@@ -35,7 +35,7 @@ test('a refusal names the call and the errno', async () => {
   await expect(openScratchNamespace(signal, addon)).rejects.toThrow('unshare failed with EPERM');
 });
 
-test('nobody waits for a namespace after an abort, and it is closed when it comes', async () => {
+test('an abort ends the wait, and a namespace that comes later is closed', async () => {
   const addon = new ScriptedAddon();
   const controller = new AbortController();
   const opening = openScratchNamespace(controller.signal, addon);

@@ -75,7 +75,7 @@ async function changePort(port: number): Promise<void> {
   await cluster.api.patch(apiResources.services, place, { kind: 'merge', body: { spec } }, signal);
 }
 
-/** What of a mode is taken away behind its back. */
+/** Damage to the rules of a mode by another process. */
 const damages: Readonly<Record<Mode, () => Promise<void>>> = {
   nftables: async () => {
     for (const table of ['switchyard', 'switchyard-2']) deleteTable({ family: 'inet', table, netns });

@@ -1,5 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { MessageWriter, type NetlinkSocket, NLM_F, openNetlinkSocket, readErrno, readMessages } from '@switchyard/native';
+import {
+  MessageWriter,
+  type NetlinkSocket,
+  NLM_F,
+  openNetlinkSocket,
+  readErrno,
+  readMessages,
+} from '@switchyard/native';
 
 // Tables of other programs, written in the kernel's own messages: as several versions of nft write them, and as no nft would.
 
@@ -62,14 +69,20 @@ const oddTables: readonly OddTable[] = [
   {
     name: 'odd-notes',
     write: (writer) => {
-      writeTable(writer, 'odd-notes', 0, Uint8Array.from({ length: 250 }, (_, index) => index));
+      writeTable(
+        writer,
+        'odd-notes',
+        0,
+        Uint8Array.from({ length: 250 }, (_, index) => index),
+      );
       const notes = [
         Uint8Array.of(3, 200, 1, 2), // longer than what is there
         Uint8Array.of(7, 3, 0x61, 0x62, 0x63), // a comment without an end
         Uint8Array.from({ length: 256 }, (_, index) => 255 - index),
         Uint8Array.of(3, 8, 0, 4, 0xff, 0xff, 0xff, 0xff, 1, 0), // an expression that no nft knows
       ];
-      for (const [index, one] of notes.entries()) writeSet(writer, { table: 'odd-notes', name: `s${index}`, notes: one });
+      for (const [index, one] of notes.entries())
+        writeSet(writer, { table: 'odd-notes', name: `s${index}`, notes: one });
     },
   },
   {

@@ -35,7 +35,7 @@ const markOffset = 8;
 
 /**
  * Why this machine cannot lead packets from outside to endpoints by conntrack entries, in words for the operator; empty when it can.
- * Found out by doing it where it hurts nobody: in network namespaces that end with the probe. The guard table is loaded into one (which
+ * The probe does it without an effect on the node: in network namespaces that end with the probe. The guard table is loaded into one (which
  * also loads the modules for conntrack and NAT), then the program, and in another namespace a packet is given to it, for which it makes
  * an entry. Some 100 ms. Where no namespace can be made, that the program loads has to do. Runs no program of the machine.
  */

@@ -71,9 +71,8 @@ interface Notice {
 /**
  * Makes sense of the notices of nftables: what somebody else did to our tables, transaction by transaction.
  *
- * Our own writes are known by their sockets. Our rules are loaded by a child process, whose socket is not known:
- * a transaction that makes a table with the birthmark of this very build, deletes nothing and holds
- * no element of a Service is such a load, or does what one does.
+ * Our own writes are known by their sockets. A transaction of another process that makes a table with the birthmark of
+ * this very build, deletes nothing and holds no element of a Service loads the same rules: that is no drift.
  */
 export class DriftNotes implements NoticeReader {
   readonly #options: DriftNotesOptions;

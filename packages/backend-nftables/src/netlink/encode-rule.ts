@@ -42,7 +42,7 @@ import { familyOf, headerField, metaKey, paddedLength, partLayout } from './part
 /** A set within a rule. The kernel gives it a name, such as `__set0`. */
 export interface AnonymousSet {
   readonly name: '__set%d' | '__map%d';
-  /** What its keys are. */
+  /** Type of its keys. */
   readonly part: Field;
   readonly content:
     | { readonly kind: 'protocols'; readonly elements: readonly number[] }
@@ -63,7 +63,7 @@ export function anonymousSetsOf(rule: Rule): readonly AnonymousSet[] {
 
 function numberOfProtocol(name: string): number {
   const number = protocolNumbers[name];
-  if (number === undefined) throw new InvariantError(`no rule can ask for the protocol ${JSON.stringify(name)}`);
+  if (number === undefined) throw new InvariantError(`no rule can match the protocol ${JSON.stringify(name)}`);
   return number;
 }
 
@@ -100,7 +100,7 @@ export class RuleEncoder {
   readonly #writer: MessageWriter;
   /** Names of the sets whose keys have several parts and a range. */
   readonly #ranges: ReadonlySet<string>;
-  /** Whether this rule has asked for the packet's family already. */
+  /** Whether this rule has matched the packet's family already. */
   #hasFamily = false;
   /** Numbers of the sets within the rule, as far as they were not used. */
   #ids: number[] = [];

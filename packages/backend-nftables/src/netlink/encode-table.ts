@@ -58,7 +58,7 @@ function writeHook(writer: MessageWriter, { type, at, priority, policy }: HookDe
   writer.endAttribute(hook);
 }
 
-/** What the kernel is told of a set besides its name and layout. */
+/** Settings of a set in its message. */
 interface SetSettings {
   readonly name: string;
   readonly flags: number;

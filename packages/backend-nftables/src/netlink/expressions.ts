@@ -93,7 +93,7 @@ export function toNetworkOrder(writer: MessageWriter, register: Register, length
   });
 }
 
-/** What the connection tracking knows of the packet into a register: `NFT_CT_...`. */
+/** A property of the packet's conntrack entry into a register: `NFT_CT_...`. */
 export function loadConntrack(writer: MessageWriter, key: number, to: Register): void {
   expression(writer, 'ct', () => {
     writer.attributeUint32be(2, key);

@@ -1,6 +1,6 @@
 import { byteOrder, type PartExpression, type PartLayout } from './part-types.ts';
 
-/** What nft wants to know of a set beside what the kernel does: from it `nft list` prints the declaration. */
+/** Parts of a set's user data, from which `nft list` prints the declaration. The kernel does not read them. */
 export interface SetNotes {
   readonly key: readonly PartLayout[];
   /** Undefined for a set. */

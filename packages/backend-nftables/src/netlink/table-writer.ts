@@ -21,7 +21,7 @@ export interface TableWriterOptions {
 
 /** How a table is written. */
 export interface TableChange {
-  /** What an error says was tried. */
+  /** Begins the message of an error, as "cannot load ...". */
   readonly attempt: string;
   readonly table: TableDescription;
   readonly mode: TableMode;
@@ -54,7 +54,7 @@ export class TableWriter implements Disposable {
     this.#send(attempt, table.name, batch);
   }
 
-  /** Makes a table that is there do something again, where somebody put it to sleep. */
+  /** Wakes up a table that another process made dormant. */
   wake(attempt: string, { name, comment }: Pick<TableDescription, 'name' | 'comment'>): void {
     this.#send(
       attempt,

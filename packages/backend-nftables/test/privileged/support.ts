@@ -7,7 +7,7 @@ export type { Site };
 
 export const { signal } = new AbortController();
 
-/** What a backend needs to program a lab host's namespace. */
+/** The options of a backend in a lab host's namespace. */
 export function hostIn(host: LabHost): NftablesHost {
   return { logger: noopLogger, netns: `/run/netns/${host.namespace}` };
 }
