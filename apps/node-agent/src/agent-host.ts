@@ -1,4 +1,5 @@
 import type {
+  ApiServerAddress,
   Clock,
   ClusterStateSource,
   DataplaneBackend,
@@ -7,6 +8,7 @@ import type {
   IpAddress,
   Logger,
   Metrics,
+  Millis,
 } from '@switchyard/core';
 import type { FlowHost } from './clean-flows.ts';
 import type { LeftRules } from './cleanup/left-rules.ts';
@@ -40,12 +42,24 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly onForwarding: () => void;
 }
 
+/** Facts about the connections to the API server. */
+export interface ApiServerContact {
+  /** Addresses to which connections go; the same array until something changes. */
+  readonly addresses: () => readonly ApiServerAddress[];
+  /** Calls `listener` after each change of `addresses`. One listener. */
+  readonly onAddresses: (listener: () => void) => void;
+  /** Time since the API server was last heard. */
+  readonly silence: () => Millis;
+}
+
 /** What an agent is made of. One backend per IP family; the caller disposes them afterwards. */
 export interface AgentParts {
   readonly config: RunConfig;
   /** Tells of changes of `config`. Default: there are none. */
   readonly follower?: ConfigFollower;
   readonly source: ClusterStateSource;
+  /** Default: the source needs no API server. */
+  readonly contact?: ApiServerContact | undefined;
   readonly backends: readonly DataplaneBackend[];
   readonly host: AgentHost;
 }

@@ -1,9 +1,11 @@
 import {
+  type ApiServerAddress,
   ClusterState,
   createReconciler,
   type FamilyOptions,
   type IpAddress,
   type IpFamily,
+  type Millis,
   millis,
   type ProxyHealth,
   proxyHealth,
@@ -31,13 +33,14 @@ import { healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
 const resyncInterval = seconds(3600);
 const firstRetry = seconds(1);
+const noAddresses: readonly ApiServerAddress[] = [];
 
 /**
  * Runs the agent until aborted. Rejects when the source can never recover, a backend breaks its contract, or a server
  * cannot listen although it must. Forwarding stays in the kernel, however it ends.
  */
 export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<void> {
-  const { config, source, backends, host, follower = fixedConfig(parts.config) } = parts;
+  const { config, source, contact, backends, host, follower = fixedConfig(parts.config) } = parts;
   const now = (): RunConfig => follower.current();
   const { clock, logger, metrics, events } = host;
   const { nodeName } = config;
@@ -53,7 +56,10 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   });
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
-    tableOptions: () => tableOptionsOf(now(), node, backend.ipFamily),
+    tableOptions: () => ({
+      ...tableOptionsOf(now(), node, backend.ipFamily),
+      apiServers: contact?.addresses() ?? noAddresses,
+    }),
     afterApply: {
       syncHealth: async (checks) => {
         await serviceHealths[index]?.sync(checks);
@@ -65,8 +71,12 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   }));
   const startConditions = startConditionsOf(config, node, ipFamilies);
   const shared = { source, state, nodeName, families, startConditions, clock, logger, metrics, events };
-  const reconciler: Reconciler = createReconciler({ ...shared, timing: timingOf(now) });
+  const sourceSilence = contact?.silence ?? ((): Millis => millis(0));
+  const reconciler: Reconciler = createReconciler({ ...shared, timing: timingOf(now), sourceSilence });
   follower.onChange(() => reconciler.rebuild('the configuration changed'));
+  contact?.onAddresses(() => {
+    if (state.isInSync) reconciler.rebuild('the API server is reached at another address');
+  });
   events.record(startingEvent(nodeName));
   const stop = new AbortController();
   addMetrics({ config, now, backends, host, status: () => reconciler.status(), health }, stop.signal);

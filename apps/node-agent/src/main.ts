@@ -180,7 +180,7 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
     logger.info('starting', { version, pid: process.pid, mode, nodeName, ...from, ipFamilies });
     const host = { ...hostOf(run, metricsPage, variant), events, views: viewsOf(run, follower) };
     await releaseFreedMemory();
-    await runAgent({ config, follower, source, backends, host }, running);
+    await runAgent({ config, follower, source, contact: opened.contact, backends, host }, running);
     if (changed !== undefined) throw changed;
   } finally {
     stop.abort();

@@ -15,7 +15,9 @@ import {
 } from '@switchyard/core';
 import type { ApiServerConnection, EventReporter } from '@switchyard/core/kubernetes';
 import { collectedFamily, type MetricFamily } from '@switchyard/host';
+import type { ApiServerContact } from './agent-host.ts';
 import type { ClusterPlace, SourceConfig } from './config.ts';
+import { contactRestoredEvent } from './events/agent-events.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
 import { version } from './version.ts';
 
@@ -33,6 +35,8 @@ export interface OpenedSource {
   readonly source: ClusterStateSource;
   /** For the log: the API server's URL, without credentials, or the folder. */
   readonly from: string;
+  /** Absent where the cluster is read without an API server. */
+  readonly contact?: ApiServerContact;
   /** To be disposed at the end: it sends what waits. */
   readonly events: EventRecorder & AsyncDisposable;
 }
@@ -48,17 +52,28 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
     const source = new ManifestSource({ folder: config.folder, clock, log });
     return { source, from: config.folder, events: manifestEvents(log) };
   }
-  const { ApiEventRecorder, KubernetesSource, SourceMetrics, sendJson } = await import('@switchyard/core/kubernetes');
+  const { ApiEventRecorder, ApiServerAddresses, KubernetesSource, SourceMetrics, sendJson } =
+    await import('@switchyard/core/kubernetes');
   const connection = await openConnection(config, clock);
   const { metrics } = metricsPage;
-  const sourceMetrics = new SourceMetrics(metrics, clock);
-  metricsPage.addCollector(() => [lagFamily(sourceMetrics.lags())]);
-  const nodes = { kind: 'one', name: nodeName } as const;
   const send = sendJson.bind(undefined, { connection, clock, userAgent, metrics });
+  const events = new ApiEventRecorder({ send, reporter: reporterOf(nodeName), clock, logger: log });
+  const sourceMetrics = new SourceMetrics(metrics, clock, (silence) =>
+    events.record(contactRestoredEvent(nodeName, silence)),
+  );
+  metricsPage.addCollector(() => [lagFamily(sourceMetrics.lags())]);
+  const addresses = new ApiServerAddresses(connection.url);
+  const nodes = { kind: 'one', name: nodeName } as const;
+  const shared = { connection, nodes, clock, random, log, userAgent, metrics, sourceMetrics };
   return {
-    source: new KubernetesSource({ connection, nodes, clock, random, log, userAgent, metrics, sourceMetrics }),
+    source: new KubernetesSource({ ...shared, addresses }),
     from: connection.url.origin,
-    events: new ApiEventRecorder({ send, reporter: reporterOf(nodeName), clock, logger: log }),
+    contact: {
+      addresses: () => addresses.current,
+      onAddresses: (listener) => addresses.onChange(listener),
+      silence: () => sourceMetrics.silence,
+    },
+    events,
   };
 }
 

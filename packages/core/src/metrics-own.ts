@@ -116,7 +116,7 @@ export const ownMetrics = {
     },
     switchyard_source_lag_seconds: {
       type: 'gauge',
-      help: 'Time since the last word of a watch; servers send a bookmark about once a minute',
+      help: 'Time since the last word of a watch, or since the start of the process; servers send a bookmark about once a minute',
       labels: ['resource'],
     },
     nodejs_eventloop_lag_max_seconds: {

@@ -1,4 +1,4 @@
-import { messageOf, type NodeName, nodeSubject, type RecordedEvent } from '@switchyard/core';
+import { messageOf, type Millis, type NodeName, nodeSubject, type RecordedEvent } from '@switchyard/core';
 
 /** As kube-proxy's, when it begins to work. */
 export function startingEvent(nodeName: NodeName): RecordedEvent {
@@ -24,5 +24,16 @@ export function modeRefusedEvent(nodeName: NodeName, error: unknown): RecordedEv
     action: 'ChangeMode',
     regarding: nodeSubject(nodeName),
     note,
+  };
+}
+
+/** The API server was out of reach for `silence`, and is heard again. */
+export function contactRestoredEvent(nodeName: NodeName, silence: Millis): RecordedEvent {
+  return {
+    type: 'Warning',
+    reason: 'ApiServerContactRestored',
+    action: 'Watch',
+    regarding: nodeSubject(nodeName),
+    note: `the API server was not heard for ${Math.round(silence / 1000)} s; Services were forwarded as before meanwhile`,
   };
 }

@@ -1,12 +1,15 @@
 import {
+  type ApiServerAddress,
   HostError,
   InvariantError,
   type IpFamily,
+  type Millis,
   millis,
   noopEvents,
   noopLogger,
   noopMetrics,
   parseIp,
+  parsePort,
 } from '@switchyard/core';
 import {
   ManualClock,
@@ -43,10 +46,15 @@ export class AgentBench implements AsyncDisposable {
   interfaceAddresses: readonly string[] = ['192.0.2.1', 'fd00::1', '10.0.0.1'];
   /** What the machine says about its addresses: a step, or what it fails with. */
   readonly addressEvents: (HostError | 'changed')[] = [];
+  /** Addresses of the API server; `reachAt` changes them. */
+  apiServers: readonly ApiServerAddress[] = [];
+  /** Time since the API server was last heard. */
+  silence: Millis = millis(0);
   readonly ended: Promise<void>;
   readonly #stop = new AbortController();
   #config: RunConfig;
   readonly #configListeners: (() => void)[] = [];
+  #onApiServers: () => void = () => undefined;
 
   constructor(
     config: RunConfig,
@@ -56,7 +64,7 @@ export class AgentBench implements AsyncDisposable {
     const spec = during === undefined ? {} : { during };
     for (const place of taken) this.listener.setTaken(place, true);
     this.backends = {
-      IPv4: new RecordingBackend({ ipFamily: 'IPv4', ...spec }),
+      IPv4: new RecordingBackend({ ipFamily: 'IPv4', heartbeat: {}, ...spec }),
       IPv6: new RecordingBackend({ ipFamily: 'IPv6' }),
     };
     const host = {
@@ -85,8 +93,13 @@ export class AgentBench implements AsyncDisposable {
       current: () => this.#config,
       onChange: (listener: () => void) => void this.#configListeners.push(listener),
     };
+    const contact = {
+      addresses: () => this.apiServers,
+      onAddresses: (listener: () => void) => void (this.#onApiServers = listener),
+      silence: () => this.silence,
+    };
     const backends = Object.values(this.backends);
-    this.ended = runAgent({ config, follower, source, backends, host }, this.#stop.signal);
+    this.ended = runAgent({ config, follower, source, contact, backends, host }, this.#stop.signal);
     this.ended.catch(() => undefined);
   }
 
@@ -108,6 +121,13 @@ export class AgentBench implements AsyncDisposable {
   async reconfigure(config: RunConfig): Promise<void> {
     this.#config = config;
     for (const listener of this.#configListeners) listener();
+    await settle();
+  }
+
+  /** The API server is reached at this address, too. */
+  async reachAt(address: string, port: number): Promise<void> {
+    this.apiServers = [...this.apiServers, { address: parseIp(address), port: parsePort(port) }];
+    this.#onApiServers();
     await settle();
   }
 

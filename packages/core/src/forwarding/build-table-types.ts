@@ -4,7 +4,14 @@ import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
 import type { NodeName, ServiceKey } from '../records/keys.ts';
 import type { NodeRecord } from '../records/node.ts';
 import type { ServiceRecord } from '../records/service.ts';
+import type { Port } from '../ip/port.ts';
 import type { PodDetector } from './forwarding-table.ts';
+
+/** One address and TCP port of the API server. */
+export interface ApiServerAddress {
+  readonly address: IpAddress;
+  readonly port: Port;
+}
 
 /** What the operator chose. */
 export interface TableOptions {
@@ -23,6 +30,11 @@ export interface TableOptions {
   readonly nodePortCidrs: readonly Cidr[];
   /** See `ForwardingTable.nodePortsOnLoopback`: asked for here, given where `nodePortCidrs` let it be. Default: not asked for. */
   readonly localhostNodePorts?: boolean;
+  /**
+   * Addresses at which this process reaches the API server, both families. No external or load-balancer IP may capture
+   * them, unless the Service leads to API servers. Default: none.
+   */
+  readonly apiServers?: readonly ApiServerAddress[];
 }
 
 /** Read-only view of cluster state that a table is built from. */

@@ -2,6 +2,7 @@ import { isEqual } from '../equal.ts';
 import { type Cidr, cidrFamilyOf, cidrsOverlap, everythingOf, loopbackOf } from '../ip/cidr.ts';
 import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
 import type { SortedMap } from '../sorted-map.ts';
+import { apiServerPlaces } from './api-server-places.ts';
 import { type BuildContext, buildContext, buildService, type BuiltService } from './build-service.ts';
 import type { ClusterStateView, TableOptions } from './build-table-types.ts';
 import { haveEqualSettings, sorted, sortedHealthChecks } from './diff-tables.ts';
@@ -48,10 +49,10 @@ export interface TableBuild {
 /** Like `buildTable`, with Services that are built already. */
 export function buildTableFrom({ state, dirty, previous, options, prepared }: TableBuild): ForwardingTable {
   const context = buildContext(state, options);
-  const build = (key: ServiceKey): BuiltService => prepared.get(key) ?? buildService(key, context);
+  const work: Build = { context, build: (key) => prepared.get(key) ?? buildService(key, context) };
   const before = sorted(previous?.services);
   const isFull = dirty === 'all' || previous === undefined;
-  const services = isFull ? rebuildAll(before, context, build) : rebuildSome(before, dirty, build);
+  const services = isFull ? rebuildAll(before, work) : rebuildSome(before, dirty, work);
   const cidrs = nodePortCidrs(options);
   const next: ForwardingTable = {
     ipFamily: options.ipFamily,
@@ -76,14 +77,14 @@ interface RebuiltServices {
   readonly healthChecks: readonly HealthCheck[];
 }
 
-type Build = (key: ServiceKey) => BuiltService;
+/** Builds one Service; `context` is that of the whole build. */
+interface Build {
+  readonly context: BuildContext;
+  readonly build: (key: ServiceKey) => BuiltService;
+}
 
-function rebuildAll(
-  before: SortedMap<ServicePortKey, ServiceForwarding>,
-  context: BuildContext,
-  build: Build,
-): RebuiltServices {
-  const claims = new FrontendClaims();
+function rebuildAll(before: SortedMap<ServicePortKey, ServiceForwarding>, { context, build }: Build): RebuiltServices {
+  const claims = new FrontendClaims(apiServerPlaces(context.state, context.options));
   const built: ServiceForwarding[] = [];
   const healthChecks: HealthCheck[] = [];
   for (const key of context.state.services.keys()) {
@@ -106,9 +107,9 @@ function rebuildAll(
 function rebuildSome(
   before: SortedMap<ServicePortKey, ServiceForwarding>,
   dirty: ReadonlySet<ServiceKey>,
-  build: Build,
+  { context, build }: Build,
 ): RebuiltServices {
-  const claims = takeClaims(before);
+  const claims = takeClaims(before, context);
   const old = new Map<ServicePortKey, ServiceForwarding>();
   const built = new Map<ServicePortKey, ServiceForwarding>();
   const services = [...dirty].map((key) => ({ key, ...build(key) }));
@@ -143,13 +144,18 @@ function rebuildSome(
 }
 
 /** The claims of `before`, no longer available to others: the caller is about to change them. */
-function takeClaims(before: SortedMap<ServicePortKey, ServiceForwarding>): FrontendClaims {
+function takeClaims(
+  before: SortedMap<ServicePortKey, ServiceForwarding>,
+  { state, options }: BuildContext,
+): FrontendClaims {
+  const apiServers = apiServerPlaces(state, options);
   const kept = claimsOf.get(before);
-  if (kept !== undefined) {
+  // Tables without Services share one map, whatever their family.
+  if (kept?.isOf(apiServers) === true) {
     claimsOf.delete(before);
     return kept;
   }
-  const claims = new FrontendClaims();
+  const claims = new FrontendClaims(apiServers);
   for (const port of before.values()) claims.add(port);
   return claims;
 }

@@ -188,6 +188,14 @@ describe('reasons', () => {
     ]);
   });
 
+  test('an external IP at an address of the API server', () => {
+    const asking = tableOf(
+      { services: [service('shop/evil', { externalIps: ['203.0.113.5'] })] },
+      tableOptions({ apiServers: [['203.0.113.5', 80]] }),
+    );
+    expect(codes(flow('node', '203.0.113.5:80'), asking)).toEqual(['apiServerAddress']);
+  });
+
   test('what a socket sends, in the eBPF mode', () => {
     expect(codes(flow('node', '10.96.0.13:80'), table, 'ebpf')).toEqual([
       'frontend',

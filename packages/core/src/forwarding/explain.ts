@@ -168,6 +168,14 @@ function explainNoService(table: ForwardingTable, flow: Flow, mode: DataplaneMod
       `${target}: no Service has this address of the ServiceCIDR ${range}`,
     );
   }
+  const exempted = exemptedService(table, flow);
+  if (exempted !== undefined) {
+    return answer(
+      'pass',
+      'apiServerAddress',
+      `${target} is an address of the API server; ${exempted} claims it and is not forwarded there`,
+    );
+  }
   const nodePort = findByAddress(table, flow, 'anyNodePortAddress')?.service.key;
   const obstacle = nodePortObstacle(table, flow);
   if (nodePort !== undefined && obstacle === 'notSelected') {
@@ -180,6 +188,18 @@ function explainNoService(table: ForwardingTable, flow: Flow, mode: DataplaneMod
   const hint =
     nodePort === undefined ? '' : `; ${flow.destinationPort} is the NodePort of ${nodePort}, on addresses of this node`;
   return answer('pass', 'notAService', `${target} is no frontend of any Service${hint}`);
+}
+
+/** A Service port that claims the flow's destination, an address at which this process reaches the API server. */
+function exemptedService(table: ForwardingTable, flow: Flow): ServiceForwarding['key'] | undefined {
+  for (const { key, protocol, lostFrontends } of table.services.values()) {
+    const isAsked = lostFrontends.some(
+      ({ winner, frontend: { address, port } }) =>
+        winner === 'apiServer' && address === flow.destination && port === flow.destinationPort,
+    );
+    if (isAsked && protocol === flow.protocol) return key;
+  }
+  return undefined;
 }
 
 function ownerOfClusterIp(table: ForwardingTable, address: IpAddress): ServiceForwarding | undefined {

@@ -50,10 +50,11 @@ export interface Endpoint {
 /** How the `Cluster` set was narrowed by topology hints (KEP-2433, KEP-3015). */
 export type TopologyMode = 'none' | 'sameZone' | 'sameNode';
 
-/** A frontend that a Service asks for and another Service port has. */
+/** A frontend that a Service claims and another claimant has. */
 export interface LostFrontend {
   readonly frontend: Frontend;
-  readonly winner: ServicePortKey;
+  /** The Service port that has it; `apiServer`: this process reaches the API server there. */
+  readonly winner: ServicePortKey | 'apiServer';
 }
 
 /** Everything this node must do for one Service port in one IP family. */
@@ -68,7 +69,8 @@ export interface ServiceForwarding {
   readonly frontends: readonly Frontend[];
   /**
    * Frontends left out because another Service port has them: a cluster IP beats a load-balancer IP,
-   * that beats an external IP, then the lower key wins. For `explain` and status; never rendered.
+   * that beats an external IP, then the lower key wins. Also those at an address of the API server
+   * (`TableOptions.apiServers`). For `explain` and status; never rendered.
    */
   readonly lostFrontends: readonly LostFrontend[];
   /**

@@ -1,43 +1,60 @@
 import { compareIps } from '../ip/address.ts';
 import type { Protocol } from '../ip/port.ts';
 import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
+import type { ApiServerPlaces } from './api-server-places.ts';
 import type { Frontend, LostFrontend, ServiceForwarding } from './forwarding-table.ts';
 
-/** One Service port's wish to answer at a place. */
+/** The wish of one Service port, or of the API server, to answer at a place. */
 interface Claim {
   readonly rank: number;
-  readonly key: ServicePortKey;
-  readonly service: ServiceKey;
+  readonly key: ServicePortKey | 'apiServer';
+  /** Absent for the API server. */
+  readonly service?: ServiceKey;
 }
 
 /** Lower wins. A cluster IP is allocated by the API server, an external IP is anybody's wish. */
-const ranks: Readonly<Record<Frontend['kind'], number>> = {
+const ranks: Readonly<Record<Frontend['kind'] | 'toApiServer' | 'apiServer', number>> = {
   clusterIP: 0,
-  loadBalancerIP: 1,
-  externalIP: 2,
-  nodePort: 3,
+  /** A frontend of any other kind, at an address of the API server, that leads to API servers. */
+  toApiServer: 1,
+  apiServer: 2,
+  loadBalancerIP: 3,
+  externalIP: 4,
+  nodePort: 5,
 };
 
 /**
- * Who asked for which address, port and protocol, so that a table never has the same one twice and
+ * Claims to addresses, ports and protocols, so that a table never has the same one twice and
  * the winner does not depend on who came first. Mutable; belongs to the newest table of a line.
  */
 export class FrontendClaims {
   /** The API server keeps places unique, so nearly all have one claim and need no array. */
   readonly #claims = new Map<string, Claim | readonly Claim[]>();
+  readonly #apiServers: ApiServerPlaces;
+
+  constructor(apiServers: ApiServerPlaces) {
+    this.#apiServers = apiServers;
+    for (const place of apiServers.reached) this.#claims.set(place, { rank: ranks.apiServer, key: 'apiServer' });
+  }
+
+  /** Whether these API servers have their claims here, and no others. */
+  isOf({ reached, endpoints }: ApiServerPlaces): boolean {
+    const own = this.#apiServers;
+    return areSame(own.reached, reached) && areSame(own.endpoints, endpoints);
+  }
 
   /** Adds every frontend of a service, held or lost. Returns Services for which the winner of one changes. */
   add(service: ServiceForwarding): readonly ServiceKey[] {
     const affected: ServiceKey[] = [];
     for (const frontend of allFrontends(service)) {
-      const claim = { rank: ranks[frontend.kind], key: service.key, service: service.service };
       const place = placeOf(frontend, service.protocol);
+      const claim = { rank: this.#rankOf(frontend, place, service), key: service.key, service: service.service };
       const there = this.#claims.get(place);
       if (there === undefined) this.#claims.set(place, claim);
       else {
         const claims = [...asArray(there), claim].sort(compareClaims);
         this.#claims.set(place, claims);
-        if (claims[0] === claim) affected.push(...claims.map((other) => other.service));
+        if (claims[0] === claim) affected.push(...servicesOf(claims));
       }
     }
     return affected;
@@ -54,10 +71,18 @@ export class FrontendClaims {
       if (first === undefined) this.#claims.delete(place);
       else {
         this.#claims.set(place, rest.length === 1 ? first : rest);
-        if (first !== claims[0]) affected.push(...rest.map((claim) => claim.service));
+        if (first !== claims[0]) affected.push(...servicesOf(rest));
       }
     }
     return affected;
+  }
+
+  /** An address of the API server may be captured by a Service that leads to API servers, and by cluster IPs. */
+  #rankOf({ kind }: Frontend, place: string, { endpoints }: ServiceForwarding): number {
+    if (kind === 'clusterIP' || !this.#apiServers.reached.has(place)) return ranks[kind];
+    const all = [...endpoints.Cluster, ...endpoints.Local];
+    const leadsThere = all.every(({ address, port }) => this.#apiServers.endpoints.has(`${address} ${port} TCP`));
+    return all.length > 0 && leadsThere ? ranks.toApiServer : ranks[kind];
   }
 
   /** `service` with the frontends it may keep; the same object if it keeps all and lost none before. */
@@ -76,6 +101,14 @@ export class FrontendClaims {
       lostFrontends: lostFrontends.sort((a, b) => compareFrontends(a.frontend, b.frontend)),
     };
   }
+}
+
+function areSame(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+  return a === b || (a.size === b.size && a.isSubsetOf(b));
+}
+
+function servicesOf(claims: readonly Claim[]): readonly ServiceKey[] {
+  return claims.flatMap(({ service }) => service ?? []);
 }
 
 /** The order `ServiceForwarding.frontends` promises. */

@@ -8,6 +8,7 @@ export const reasonCodes = [
   'frontend',
   'nodePort',
   'frontendShared',
+  'apiServerAddress',
   'nodePortAddressNotSelected',
   'nodePortOnLoopback',
   'unknownPortOfClusterIp',

@@ -47,6 +47,8 @@ export interface ApiClientOptions {
   readonly metrics?: Metrics;
   /** No connection for this long, name look-up included, is a failure. Default: `connect` of the default timings. */
   readonly connectLimit?: Millis;
+  /** Called with each address to which the server's name was resolved, before a connection to it. Default: ignored. */
+  readonly onAddress?: ((address: string) => void) | undefined;
 }
 
 /** No answer and no byte of a list for this long: the connection is dead. */
@@ -71,7 +73,7 @@ export function newApiClient(connection: ApiServerConnection, options: ApiClient
       const target = `${url.pathname.replace(/\/$/, '')}${request.path}?${request.query.toString()}`;
       const name = `GET ${target}`;
       const response = await fetchOnce(
-        { connection, agent, target, name, timer, measure, connectLimit, userAgent: options.userAgent },
+        { ...options, connection, agent, target, name, timer, measure, connectLimit },
         signal,
       );
       try {
@@ -102,6 +104,7 @@ interface Call {
   readonly measure: RequestMeasure;
   readonly connectLimit: Millis;
   readonly userAgent: string;
+  readonly onAddress?: ((address: string) => void) | undefined;
 }
 
 /** Sends a request; once more when a kept-alive connection turned out to be closed by the server. */
@@ -153,11 +156,12 @@ interface Connecting {
 }
 
 /** A new connection must be there soon; only then the server has its time to answer. */
-function limitConnecting(request: http.ClientRequest, { timer, connectLimit }: Call): Connecting {
+function limitConnecting(request: http.ClientRequest, { timer, connectLimit, onAddress }: Call): Connecting {
   let isConnecting = false;
   request.once('socket', (socket) => {
     if (!socket.connecting) return;
     isConnecting = true;
+    socket.on('lookup', (error, address) => error === null && onAddress?.(address));
     timer.restart(connectLimit);
     socket.once('connect', () => {
       isConnecting = false;

@@ -1,4 +1,5 @@
 export * from './api-server-connection.ts';
+export * from './api-server-addresses.ts';
 export * from './kubernetes-source.ts';
 export type { MergeOptions } from './merge-batches.ts';
 export * from './reflector-timings.ts';

@@ -4,6 +4,7 @@ import type { ClusterEvent, Records, ResourceKind } from '../state/cluster-event
 import type { ClusterStateSource } from '../state/cluster-state-source.ts';
 import type { Clock, Random } from '../time.ts';
 import { newApiClient, type ApiClient } from './api-client.ts';
+import type { ApiServerAddresses } from './api-server-addresses.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 import { defaultMerge, newBatchMerger, type MergeOptions } from './merge-batches.ts';
 import { OutageWaits } from './outage-waits.ts';
@@ -34,6 +35,8 @@ export interface KubernetesSourceOptions {
   readonly metrics?: Metrics;
   /** Told what the watches hear. Default: nobody. */
   readonly sourceMetrics?: SourceMetrics;
+  /** Notes where connections go. Default: not noted. */
+  readonly addresses?: ApiServerAddresses;
   readonly timings?: Partial<ReflectorTimings>;
   readonly merge?: Partial<Omit<MergeOptions, 'clock'>>;
 }
@@ -62,7 +65,9 @@ export class KubernetesSource implements ClusterStateSource {
     const stop = new AbortController();
     const stopped = AbortSignal.any([signal, stop.signal]);
     const broken = new AbortController();
-    await using client = newApiClient(connection, { clock, metrics, userAgent, connectLimit });
+    const { addresses } = this.#options;
+    const onAddress = (address: string): void => addresses?.note(address);
+    await using client = newApiClient(connection, { clock, metrics, userAgent, connectLimit, onAddress });
     const reflectors = [queries.Service, queries.EndpointSlice, queries.Node, queries.ServiceCIDR].map((query) =>
       this.#reflect(
         query as ResourceQuery<ResourceKind>,

@@ -291,7 +291,9 @@ export class Reflector<K extends ResourceKind> {
   }
 
   #recovered(): void {
-    if (this.#outages.recovered()) this.#waits.end();
+    if (!this.#outages.recovered()) return;
+    this.#options.sourceMetrics?.heard(this.#options.query.kind);
+    this.#waits.end();
   }
 
   #advance(resourceVersion: string | undefined): void {

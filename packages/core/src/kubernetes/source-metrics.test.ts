@@ -63,20 +63,50 @@ test('requests are counted by status; watches have no duration, lists have', asy
 });
 
 describe('the time since the last word', () => {
-  test('is known per resource, once there was one', async () => {
+  test('is known per resource, from the start of the process on; of ServiceCIDR once there was one', async () => {
     const clock = new ManualClock();
     const metrics = new SourceMetrics(new MemoryMetrics(), clock);
-    expect(metrics.lags()).toEqual(new Map());
+    await clock.advance(seconds(2));
     metrics.listed('Service');
     await clock.advance(seconds(3));
     metrics.heard('Node');
+    metrics.heard('ServiceCIDR');
     await clock.advance(seconds(1));
-    expect(metrics.lags()).toEqual(
-      new Map([
-        ['Service', 4000],
-        ['Node', 1000],
-      ]),
-    );
+    expect(Object.fromEntries(metrics.lags())).toEqual({
+      Service: 4000,
+      EndpointSlice: 6000,
+      Node: 1000,
+      ServiceCIDR: 1000,
+    });
+    expect(metrics.silence).toBe(6000);
+  });
+
+  test('ends for all resources before contact counts as restored, and then says how long it was', async () => {
+    const clock = new ManualClock(1000);
+    const restored: number[] = [];
+    const metrics = new SourceMetrics(new MemoryMetrics(), clock, (silence) => restored.push(silence));
+    const all = ['Service', 'EndpointSlice', 'Node'] as const;
+    await clock.advance(seconds(149));
+    for (const resource of all) metrics.heard(resource);
+    expect(restored).toEqual([]);
+    await clock.advance(seconds(300));
+    metrics.heard('ServiceCIDR');
+    metrics.heard('Service');
+    await clock.advance(seconds(1));
+    metrics.heard('Node');
+    expect(restored).toEqual([]);
+    metrics.heard('EndpointSlice');
+    metrics.heard('EndpointSlice');
+    expect(restored).toEqual([301_000]);
+  });
+
+  test('ends with the answer to a watch after an outage, before a line of it', async () => {
+    h.start();
+    (await h.sync('10', 'a')).end();
+    (await h.next()).answer(503, 'away');
+    const before = h.clock.monotonic();
+    (await h.next()).stream();
+    await h.until(() => h.clock.monotonic() - (h.sourceMetrics.lags().get('Service') ?? Infinity) >= before);
   });
 
   test('begins anew with a bookmark', async () => {

@@ -1,5 +1,6 @@
 import type { Metrics } from '../metrics.ts';
 import type { ResourceKind } from '../state/cluster-event.ts';
+import { maxSourceSilence } from '../reconcile/heartbeat.ts';
 import { type Clock, type Millis, millis } from '../time.ts';
 import { type ApiFailure, isCut, isExpired, isSilent } from './api-failure.ts';
 
@@ -9,20 +10,35 @@ import { type ApiFailure, isCut, isExpired, isSilent } from './api-failure.ts';
  */
 export type RestartReason = 'ended' | 'cut' | 'silent' | 'expired' | 'refused' | 'unreachable';
 
-/** What the reflectors of one API server tell of themselves. */
+/** Resources that every API server serves. ServiceCIDR may be missing. */
+const alwaysServed: readonly ResourceKind[] = ['Service', 'EndpointSlice', 'Node'];
+
+/** Measurements of the reflectors of one API server. */
 export class SourceMetrics {
   readonly #metrics: Metrics;
   readonly #clock: Clock;
-  readonly #lastWords = new Map<ResourceKind, Millis>();
+  readonly #lastWords: Map<ResourceKind, Millis>;
+  readonly #onRestored: (silence: Millis) => void;
 
-  constructor(metrics: Metrics, clock: Clock) {
+  /** `onRestored` is called when the silence ends after `maxSourceSilence` or longer, with its length. */
+  constructor(metrics: Metrics, clock: Clock, onRestored: (silence: Millis) => void = () => undefined) {
     this.#metrics = metrics;
     this.#clock = clock;
+    this.#onRestored = onRestored;
+    this.#lastWords = new Map(alwaysServed.map((resource) => [resource, clock.monotonic()]));
   }
 
-  /** Something came from the watch of a resource: a change, a bookmark, or a full list. */
+  /** The longest time without a word about a resource that every API server serves, from the start of this object on. */
+  get silence(): Millis {
+    const oldest = Math.min(...alwaysServed.map((resource) => this.#lastWords.get(resource) ?? 0));
+    return millis(this.#clock.monotonic() - oldest);
+  }
+
+  /** The watch of a resource said something: a change, a bookmark, a full list, or an answer after an outage. */
   heard(resource: ResourceKind): void {
+    const before = this.silence;
     this.#lastWords.set(resource, this.#clock.monotonic());
+    if (before >= maxSourceSilence && this.silence < maxSourceSilence) this.#onRestored(before);
   }
 
   /** A resource was listed in full. */
@@ -41,7 +57,7 @@ export class SourceMetrics {
     this.#metrics.add('switchyard_source_watch_restarts_total', { reason: restartReason(failure), resource });
   }
 
-  /** Time since the last word of each resource that was ever heard of. */
+  /** Time since the last word of each resource, or since the start; without ServiceCIDR while that was never heard of. */
   lags(): ReadonlyMap<ResourceKind, Millis> {
     const now = this.#clock.monotonic();
     return new Map([...this.#lastWords].map(([resource, at]) => [resource, millis(now - at)]));

@@ -19,6 +19,7 @@ import {
   nothingDirty,
 } from '../state/dirty.ts';
 import { type Clock, type Millis, millis } from '../time.ts';
+import { ApiServerLog } from './api-server-log.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-backend.ts';
 import type { ChangeCounts, SeenChanges } from './change-counts.ts';
@@ -26,7 +27,7 @@ import { DriftWatch } from './drift-watch.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { FlowCleaning, type FlowCriteria } from './flow-cleaning.ts';
 import { LaneMetrics } from './lane-metrics.ts';
-import { LargeServices } from './large-services.ts';
+import { earliest, LargeServices } from './large-services.ts';
 import { MissingFeatureLog } from './missing-features.ts';
 import { ReconcileEvents } from './reconcile-events.ts';
 import { announcedChecks, withFailed } from './partial-apply.ts';
@@ -70,6 +71,7 @@ export interface LaneContext {
   readonly timing: ReconcileTiming;
   readonly nodeName: NodeName;
   readonly events: EventRecorder;
+  readonly sourceSilence: () => Millis;
 }
 
 /** What an apply reads back from the kernel: everything, what drift was reported of, or nothing. */
@@ -96,6 +98,7 @@ export class FamilyLane {
   readonly #runner: BoundedRunner;
   readonly #log: ApplyLog;
   readonly #missing: MissingFeatureLog;
+  readonly #apiServers: ApiServerLog;
   readonly #cleaning: FlowCleaning | undefined;
   readonly #drift: DriftWatch;
   readonly #measured: LaneMetrics;
@@ -128,6 +131,7 @@ export class FamilyLane {
     this.#latency = new ProgrammingLatency({ ipFamily, clock, logger, metrics });
     this.#seen = context.changes.seen;
     this.#missing = new MissingFeatureLog({ ipFamily, capabilities, logger });
+    this.#apiServers = new ApiServerLog({ logger, events });
     this.#cleaning = this.#flowCleaning();
     this.#drift = new DriftWatch({
       backend: family.backend,
@@ -138,7 +142,9 @@ export class FamilyLane {
       requestRepair: () => this.#requestRepair(),
       requestFullResync: () => this.requestFullResync(),
     });
-    this.#heartbeat = new Heartbeat({ backend: family.backend, status: () => this.status(), clock, logger, metrics });
+    const { sourceSilence } = context;
+    const status = (): FamilyStatus => this.status();
+    this.#heartbeat = new Heartbeat({ backend: family.backend, status, sourceSilence, clock, logger, metrics });
     this.#large = new LargeServices({
       ipFamily,
       state: context.state,
@@ -329,6 +335,7 @@ export class FamilyLane {
     this.#measured.noteTable(table, delta);
     changes.noteApplied(this.ipFamily, this.#seen);
     this.#missing.note(delta);
+    this.#apiServers.note(delta);
     this.#announced = announcedChecks(this.#announced, table, failed);
     await this.#family.afterApply.syncHealth(this.#announced);
   }
@@ -388,8 +395,4 @@ export class FamilyLane {
 function scopeOf(read: Reading, delta: TableDelta): ApplyRequest['scope'] {
   if (read === 'none') return { kind: 'delta', delta };
   return read === 'drifted' ? { kind: 'full', after: 'drift' } : { kind: 'full' };
-}
-
-function earliest(a: Millis | undefined, b: Millis | undefined): Millis | undefined {
-  return a !== undefined && b !== undefined && b < a ? b : (a ?? b);
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { HostError, UsageError } from '../errors.ts';
 import { settle } from '../testing/manual-clock.ts';
 import { cartSlice, cluster, hang, ReconcilerBench } from '../testing/reconciler-bench.ts';
-import { millis } from '../time.ts';
+import { millis, seconds } from '../time.ts';
 import { heartbeatInterval } from './heartbeat.ts';
 
 const broken = new HostError('test.broken', 'the kernel says no');
@@ -47,6 +47,19 @@ describe('the heartbeat', () => {
     await bench.push(cartSlice('10.244.1.3'));
     for (let round = 0; round < 4; round++) await bench.clock.advance(heartbeatInterval);
     expect(bench.recording.heartbeats).toEqual([1]);
+  });
+
+  test('stops while the source is out of contact, and comes back with it', async () => {
+    let silence = seconds(149);
+    await using bench = new ReconcilerBench({ backend: { heartbeat: {} }, sourceSilence: () => silence });
+    await bench.push(cluster);
+    expect(bench.recording.heartbeats).toHaveLength(1);
+    silence = seconds(150);
+    for (let round = 0; round < 3; round++) await bench.clock.advance(heartbeatInterval);
+    expect(bench.recording.heartbeats).toHaveLength(1);
+    silence = seconds(0);
+    await bench.clock.advance(heartbeatInterval);
+    expect(bench.recording.heartbeats).toHaveLength(2);
   });
 
   test('that fails is told once, and once more when it works again', async () => {

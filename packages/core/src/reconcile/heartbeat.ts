@@ -9,6 +9,8 @@ import type { FamilyStatus } from './reconcile-status.ts';
 export interface HeartbeatOptions {
   readonly backend: DataplaneBackend;
   readonly status: () => FamilyStatus;
+  /** Time since the source last heard of the cluster. */
+  readonly sourceSilence: () => Millis;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -18,9 +20,15 @@ export interface HeartbeatOptions {
 export const heartbeatInterval: Millis = seconds(10);
 
 /**
+ * A source that heard nothing for this long is out of contact: bookmarks come about every minute, and a watch without a byte for
+ * 130 s is given up.
+ */
+export const maxSourceSilence: Millis = seconds(150);
+
+/**
  * Keeps a mark in the kernel that grows old when nobody reconciles, so that the age of the rules can be read when this
  * process is gone; and says how old it was when this process came. Nothing is marked before the first apply, while
- * the last one failed, or while a change waits longer than the interval.
+ * the last one failed, while a change waits longer than the interval, or while the source is out of contact.
  */
 export class Heartbeat {
   readonly #options: HeartbeatOptions;
@@ -69,7 +77,9 @@ export class Heartbeat {
   }
 
   #isFresh(): boolean {
-    const { lastApplied, failure, pendingFor } = this.#options.status();
+    const { status, sourceSilence } = this.#options;
+    const { lastApplied, failure, pendingFor } = status();
+    if (sourceSilence() >= maxSourceSilence) return false;
     return lastApplied !== undefined && failure === undefined && (pendingFor ?? 0) < heartbeatInterval;
   }
 

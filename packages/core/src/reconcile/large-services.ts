@@ -191,3 +191,8 @@ function unitsOf(key: ServiceKey, { state, ipFamily }: LargeServicesOptions): nu
   }
   return units;
 }
+
+/** The earlier of two times, or the one there is. */
+export function earliest(a: Millis | undefined, b: Millis | undefined): Millis | undefined {
+  return a !== undefined && b !== undefined && b < a ? b : (a ?? b);
+}

@@ -52,6 +52,19 @@ export class ReconcileEvents {
     });
   }
 
+  /** A Service claims addresses at which this process reaches the API server, and they are not forwarded. */
+  apiServerAddressRefused(service: ServicePortKey, addresses: string): void {
+    const { events, nodeName } = this.#options;
+    const { namespace, name } = servicePortParts(service);
+    events.record({
+      type: 'Warning',
+      reason: 'ApiServerAddressNotForwarded',
+      action: 'Forward',
+      regarding: { kind: 'Service', namespace, name, uid: '' },
+      note: `node ${nodeName}: ${service} claims ${addresses}, where this node reaches the API server; it is not forwarded there`,
+    });
+  }
+
   #onNode(event: {
     readonly type: 'Normal' | 'Warning';
     readonly reason: string;

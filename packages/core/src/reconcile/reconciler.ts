@@ -32,6 +32,8 @@ export interface ReconcilerOptions {
   readonly metrics: Metrics;
   /** Absent: nobody is told. */
   readonly events?: EventRecorder;
+  /** Time since the source last heard of the cluster. Default: it is always in contact. */
+  readonly sourceSilence?: () => Millis;
 }
 
 /** Keeps the kernel equal to what the cluster asks of this node. */
@@ -78,9 +80,10 @@ class ClusterReconciler implements Reconciler {
     this.#conditions = (options.startConditions ?? []).map((one) => new StartWait(one, { clock, logger }));
     const ipFamilies = options.families.map(({ backend }) => backend.ipFamily);
     this.#changes = new ChangeCounts(metrics, ipFamilies);
-    const { nodeName, events = noopEvents } = options;
+    const { nodeName, events = noopEvents, sourceSilence = () => millis(0) } = options;
     this.#eligibility = new EligibilityLog(nodeName, logger);
-    const context = { state, clock, logger, metrics, changes: this.#changes, timing, nodeName, events };
+    const shared = { state, clock, logger, metrics, timing, nodeName, events, sourceSilence };
+    const context = { ...shared, changes: this.#changes };
     this.#lanes = options.families.map((family) => new FamilyLane(family, context));
   }
 

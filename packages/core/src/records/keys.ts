@@ -15,6 +15,9 @@ export function serviceKey(namespace: string, name: string): ServiceKey {
   return `${namespace}/${name}` as ServiceKey;
 }
 
+/** The Service by which a cluster publishes its API servers. */
+export const apiServerService: ServiceKey = serviceKey('default', 'kubernetes');
+
 /** The key of one Service port. */
 export function servicePortKey(service: ServiceKey, portName: string, protocol: Protocol): ServicePortKey {
   return `${service}:${portName}/${protocol}` as ServicePortKey;

@@ -2,7 +2,7 @@ import type { ClusterStateView } from '../forwarding/build-table-types.ts';
 import { isEqual } from '../equal.ts';
 import type { Cidr } from '../ip/cidr.ts';
 import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
-import type { NodeName, ServiceKey, SliceKey } from '../records/keys.ts';
+import { apiServerService, type NodeName, type ServiceKey, type SliceKey } from '../records/keys.ts';
 import type { NodeRecord } from '../records/node.ts';
 import type { ServiceCidrRecord } from '../records/service-cidr.ts';
 import type { ServiceRecord } from '../records/service.ts';
@@ -67,6 +67,8 @@ export class ClusterState implements ClusterStateView {
   apply(batch: readonly ClusterEvent[]): Dirty {
     const marks: Marks = { services: new Set(), everything: false };
     for (const event of batch) this.#applyEvent(event, marks);
+    // Which frontends of other Services would capture connections to the API server depends on it.
+    if (marks.services.has(apiServerService)) marks.everything = true;
     return marks;
   }
 

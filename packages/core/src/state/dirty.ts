@@ -4,7 +4,7 @@ import type { ServiceKey } from '../records/keys.ts';
 export interface Dirty {
   /** Services whose object or slices changed. May name Services that do not exist (any more). */
   readonly services: ReadonlySet<ServiceKey>;
-  /** Something every Service may depend on changed: our Node's zone or addresses, a ServiceCIDR. */
+  /** Something every Service may depend on changed: our Node's zone or addresses, a ServiceCIDR, the API servers. */
   readonly everything: boolean;
 }
 

@@ -157,6 +157,8 @@ export interface OptionsSpec {
   readonly nodePortCidrs?: readonly string[];
   /** Default: no NodePorts on loopback addresses. */
   readonly localhostNodePorts?: boolean;
+  /** Pairs of address and port. Default: none. */
+  readonly apiServers?: readonly (readonly [address: string, port: number])[];
 }
 
 /** Table options: IPv4, our Node is `n1`, pods are in 10.244.0.0/16 (fd00:10:244::/56), NodePorts on all addresses. */
@@ -173,6 +175,10 @@ export function tableOptions(spec: OptionsSpec = {}): TableOptions {
       spec.podDetector ?? (podCidr === 'none' ? { kind: 'none' } : { kind: 'cidr', cidr: parseCidr(podCidr) }),
     nodePortCidrs: (spec.nodePortCidrs ?? [ipFamily === 'IPv4' ? '0.0.0.0/0' : '::/0']).map(parseCidr),
     localhostNodePorts: spec.localhostNodePorts ?? false,
+    apiServers: (spec.apiServers ?? []).map(([address, port]) => ({
+      address: parseIp(address),
+      port: parsePort(port),
+    })),
   };
 }
 

@@ -10,8 +10,8 @@ import { createReconciler, type Reconciler } from '../reconcile/reconciler.ts';
 import type { StartCondition } from '../reconcile/start-condition.ts';
 import type { ClusterEvent } from '../state/cluster-event.ts';
 import { ClusterState } from '../state/cluster-state.ts';
-import { millis } from '../time.ts';
-import { node, service, slice, tableOptions } from './builders.ts';
+import { type Millis, millis } from '../time.ts';
+import { node, type OptionsSpec, service, slice, tableOptions } from './builders.ts';
 import { replaceAll } from './expand-states.ts';
 import { type Fault, FaultyBackend } from './faulty-backend.ts';
 import { ManualClock, settle } from './manual-clock.ts';
@@ -50,6 +50,9 @@ export interface ReconcilerBenchOptions {
   /** The backend of a second family. */
   readonly other?: DataplaneBackend;
   readonly cleanStaleFlows?: AfterApply['cleanStaleFlows'];
+  readonly sourceSilence?: () => Millis;
+  /** See `OptionsSpec`; read before each build. */
+  readonly apiServers?: OptionsSpec['apiServers'];
 }
 
 /** A reconciler that runs from the start, with everything around it in memory. Time begins at 1000. */
@@ -93,6 +96,7 @@ export class ReconcilerBench implements AsyncDisposable {
       logger: this.#logger(),
       metrics: this.#measure(),
       events: { record: (event) => void this.events.push(event) },
+      sourceSilence: options.sourceSilence ?? (() => millis(0)),
     });
     this.ended = this.reconciler.run(this.#controller.signal);
     this.ended.catch(() => undefined); // the test that cares awaits it
@@ -140,7 +144,7 @@ export class ReconcilerBench implements AsyncDisposable {
     const applied = (): number => this.recording.applies.length;
     return {
       backend,
-      tableOptions: () => tableOptions({ ipFamily }),
+      tableOptions: () => tableOptions({ ipFamily, apiServers: options.apiServers ?? [] }),
       afterApply: {
         syncHealth: async (checks) => {
           const counts = [...checks.values()].map((check) => ` ${check.service}=${check.localReadyEndpoints}`);
