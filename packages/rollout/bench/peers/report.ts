@@ -35,7 +35,7 @@ export function markdownText(report: PeersReport): string {
   const programs = Object.entries(versions).map(([name, version]) => `${name}: ${version}`);
   const { rounds, minSyncPeriod } = options;
   const turns = `${rounds} turns each, \`minSyncPeriod\` ${minSyncPeriod} ms`;
-  const server = report.apiServer === 'lab' ? 'API server of the lab' : 'real API server';
+  const server = report.apiServer === 'lab' ? 'The API server of the lab' : 'A real API server';
   const head = [`Measured ${date.slice(0, 10)} on ${machine}.`, `${programs.join('; ')}. ${server}, ${turns}.`];
   const tables = sizesOf(report).map((services) => {
     const [names = [], ...lines] = peersTable(ofSize(report, services), options);

@@ -44,7 +44,7 @@ test('the document says machine, date, versions and API server, and every row ha
   expect(text).toMatch(
     /^Measured 2026-11-23 on 2 cores, kernel 6\.18\.\nkube-proxy: Kubernetes v1\.36\.2; switchyard: abc\./,
   );
-  expect(text).toContain('API server of the lab, 3 turns each, `minSyncPeriod` 10 ms.');
+  expect(text).toContain('The API server of the lab, 3 turns each, `minSyncPeriod` 10 ms.');
   expect(text).toContain(
     '**1,000 Services x 10 endpoints**\n\n| figure | kube-proxy iptables | switchyard nftables |\n',
   );
