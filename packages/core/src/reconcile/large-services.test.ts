@@ -5,7 +5,10 @@ import type { ClusterEvent } from '../state/cluster-event.ts';
 import { ClusterState } from '../state/cluster-state.ts';
 import { node, service, tableOptions } from '../testing/builders.ts';
 import { largeService, largeSlice } from '../testing/large-service.ts';
+import { replaceAll } from '../testing/expand-states.ts';
 import { cart, cartSlice, cluster, ReconcilerBench } from '../testing/reconciler-bench.ts';
+import { millis } from '../time.ts';
+import { LargeServices } from './large-services.ts';
 
 const large = largeService(3000);
 const largeEvent: ClusterEvent = { kind: 'upsert', resource: 'Service', item: large };
@@ -136,4 +139,24 @@ test('a change of a large Service waits from the moment at which it was heard of
   await bench.clock.advance(builtBy);
   expect(bench.family()?.pendingFor).toBeUndefined();
   expect(bench.metrics.values.get('kubeproxy_sync_proxy_rules_endpoint_changes_pending')).toBe(0);
+});
+
+test('a build pauses after 4,000 units of work, so that the time without a pause does not depend on its size', async () => {
+  const state = new ClusterState({ nodeName: nodeName('n1') });
+  const slices = Array.from({ length: 50 }, (_, index) => largeSlice(index, 20));
+  state.apply(replaceAll({ services: [largeService(5000)], slices, nodes: [node('n1')] }));
+  const stop = new AbortController();
+  let pauses = 0;
+  const clock = { now: () => millis(0), monotonic: () => millis(0), sleep: async () => void pauses++ };
+  const built = Promise.withResolvers<void>();
+  const options = { ipFamily: 'IPv4', state, tableOptions: () => tableOptions(), clock } as const;
+  const services = new LargeServices({ ...options, onReady: built.resolve });
+  services.divert({ dirty: { services: new Set([large.key]), everything: false }, triggers: [] });
+  const running = services.run(stop.signal);
+  await built.promise;
+  stop.abort();
+  await running;
+  const units = 5000 * 4 + 5000 * 20;
+  const mostBetweenPauses = 4000 + 20;
+  expect(pauses).toBeGreaterThanOrEqual(Math.floor(units / mostBetweenPauses));
 });
