@@ -150,7 +150,7 @@ function takeClaims(
 ): FrontendClaims {
   const apiServers = apiServerPlaces(state, options);
   const kept = claimsOf.get(before);
-  // Tables without Services share one map, whatever their family.
+  // Tables without Services share one map, also those of different families.
   if (kept?.isOf(apiServers) === true) {
     claimsOf.delete(before);
     return kept;

@@ -18,7 +18,7 @@ test.each([
   expect(spelled(new ApiServerAddresses(new URL(url)))).toEqual(expected);
 });
 
-test('a name is known by what it was resolved to; each change is told, repetitions and other texts are not', () => {
+test('a name is known by the addresses it was resolved to; a change calls the listener, a repetition does not', () => {
   const addresses = new ApiServerAddresses(new URL('https://api.example.com:6443'));
   let changes = 0;
   addresses.onChange(() => void changes++);
