@@ -129,9 +129,12 @@ describe('the image', () => {
     }
   });
 
-  test.each(['/bin/sh', '/bin/bash', '/usr/bin/apt-get', '/usr/bin/env'])('has no %s', async (program) => {
-    expect(await runOnce(program, [])).toMatchObject({ exitCode: 127 });
-  });
+  test.each(['/bin/sh', '/bin/bash', '/usr/bin/apt-get', '/usr/bin/env', '/usr/sbin/nft'])(
+    'has no %s',
+    async (program) => {
+      expect(await runOnce(program, [])).toMatchObject({ exitCode: 127 });
+    },
+  );
 });
 
 describe("the agent in a container with kubeadm's command line", () => {
