@@ -1,6 +1,6 @@
 import type { KubeProxyMode } from '../steps/kind-config.ts';
 
-/** What is done with one block of a page. */
+/** Plan for one block of a page. */
 export type BlockPlan =
   | {
       readonly kind: 'run';

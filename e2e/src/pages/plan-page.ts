@@ -8,7 +8,7 @@ export interface PlannedBlock {
   readonly plan: BlockPlan;
 }
 
-/** What stands for the placeholders of substitutions. */
+/** Values of the placeholders in substitutions. */
 export type PlaceValues = Readonly<
   Record<'cluster' | 'image' | 'folder' | 'worker' | 'controller' | 'imageFlags' | 'apiFlags', string>
 >;

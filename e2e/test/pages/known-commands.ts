@@ -35,7 +35,7 @@ const ours: readonly (readonly [command: string, program: string, args: readonly
   ['/usr/local/bin/kube-proxy', 'apps/node-agent/src/main.ts', []],
 ];
 
-/** What is wrong with a command: a program, subcommand or flag that is not known. Undefined: nothing. */
+/** Returns the unknown program, subcommand or flag of a command; undefined if all are known. */
 export function faultOf(words: readonly string[]): string | undefined {
   const [program = ''] = words;
   if (program === 'kubectl') return kubectlFault(words.slice(1));

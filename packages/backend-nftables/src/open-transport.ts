@@ -5,7 +5,7 @@ import { createNetlinkTransport } from './netlink/netlink-transport.ts';
 import { RulesGuard } from './rules-guard.ts';
 import type { NftTransport } from './transport.ts';
 
-/** The transport the host asks for. Throws `HostError` where it cannot be had. */
+/** Opens the netlink transport. Throws `HostError` where no socket can be opened. */
 export function openTransport(host: NftablesHost): NftTransport {
   if (host.openTransport !== undefined) return host.openTransport();
   const { netns, logger } = host;

@@ -124,7 +124,7 @@ describe('over netlink', () => {
     });
   });
 
-  test('a foreign rule costs no write of ours, and nothing but it is deleted', async () => {
+  test('a foreign rule is deleted without another write', async () => {
     const before = withoutAges(await healing.nft('list table inet TABLE'));
     const from = healing.lines;
     await healing.heal('insert rule inet TABLE services drop\nadd rule inet TABLE dispatch4 accept');
@@ -147,7 +147,7 @@ describe('over netlink', () => {
     expect(await healing.nft('list chain inet TABLE dispatch6')).not.toContain('\tdrop');
   });
 
-  test('tables of others are left exactly as they are, whatever becomes of ours', async () => {
+  test('tables of others stay as they are, also when ours is rewritten', async () => {
     const theirs = `table ip theirs {
 	set allowed {
 		type ipv4_addr

@@ -129,7 +129,7 @@ describe('over netlink', () => {
     const traffic = await during(2, async (count) => {
       for (let round = 0; round < 5 || count() < 1000; round++) {
         const current = (await nft('list', 'tables')).match(/switchyard(-2)?/)?.[0] ?? '';
-        await nft(`delete element inet ${current} lb4-classes { 0x00500000 }`); // a class that nobody uses
+        await nft(`delete element inet ${current} lb4-classes { 0x00500000 }`); // a class without users
         await applyBoth(kernels, 'full', 'near', 'far');
       }
     });
