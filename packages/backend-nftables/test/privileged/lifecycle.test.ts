@@ -134,10 +134,13 @@ describe('under connects', () => {
     await writeFile(file, `add element inet switchyard cluster-ips4 { ${many.join(', ')} }\n`);
     const sizes = new Set<number>();
     const { failed } = await during(async () => {
-      for (const delay of [2, 5, 10, 15, 20, 30, 50, 80, 120, 200]) {
+      // The last one ends by itself, since a busy machine kills all others too early.
+      for (const delay of [2, 5, 10, 15, 20, 30, 50, 80, 120, 200, 'none'] as const) {
         const child = site.node.spawn('nft', ['-f', file]);
-        await pause(delay);
-        child.child.kill('SIGKILL');
+        if (delay !== 'none') {
+          await pause(delay);
+          child.child.kill('SIGKILL');
+        }
         await child.ended;
         sizes.add((await nft('list set inet switchyard cluster-ips4')).match(/\d+\.\d+\.\d+\.\d+/g)?.length ?? 0);
         expect(await (await Kernel.open(site.node)).full(table('near', 'far'))).toMatchObject({ status: 'applied' });
