@@ -35,6 +35,7 @@ import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
 import { ourVariant, removeLeftRules } from './cleanup/left-rules.ts';
 import { kernelTables } from './cleanup/nft-tables.ts';
 import { removalText } from './cleanup/removal.ts';
+import { refuseBesideUnreadyProxy } from './cleanup/unready-proxy.ts';
 import {
   asksForCommand,
   type ClusterPlace,
@@ -88,6 +89,7 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
   if (config.kind === 'cleanup') {
     await refuseWhileRunning(systemClock, signal);
     const kubeProxy = config.ofKubeProxyToo;
+    if (!kubeProxy) await refuseBesideUnreadyProxy();
     const removal = await cleanUp({ backendHost, files: kernelFiles(), kubeProxy }, signal);
     print(removalText(removal));
     if (removal.failures.length > 0) throw cleanUpFailed(removal);

@@ -9,6 +9,7 @@ import {
   startCluster,
   waitForAgents,
 } from '@switchyard/lab';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readLog, until } from './agent-log.ts';
@@ -100,6 +101,28 @@ describe('the clean-up', () => {
     );
     expect(await run('nft', ['list', 'tables'])).toBe('');
     expect(await agent('--cleanup')).toMatchObject({ exitCode: 0, stdout: 'nothing to remove\n', stderr: '' });
+  }, 60_000);
+
+  test('is refused beside a kube-proxy that has not written its rules, and done when it has', async () => {
+    const left = cluster.startAgent(node);
+    await forwarding(left);
+    await left.stop();
+    const metrics = 'kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds 1.7e+09\\n';
+    for (const [page, exitCode, tables] of [
+      [metrics, 1, 'table inet switchyard\n'],
+      [`${metrics}kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"} 1.7e+09\\n`, 0, ''],
+    ] as const) {
+      const serve = `require("http").createServer((_, to) => to.end('${page}')).listen(10249, "127.0.0.1", () => console.log("up"))`;
+      const kubeProxy = node.spawn(process.execPath, ['-e', serve]);
+      await until(async () => readFileSync(kubeProxy.logFile, 'utf8').includes('up'));
+      expect(await agent('--cleanup')).toMatchObject({
+        exitCode,
+        stderr:
+          exitCode === 0 ? '' : expect.stringMatching(/the kube-proxy on this node has not written its rules yet/),
+      });
+      expect(await run('nft', ['list', 'tables'])).toBe(tables);
+      await kubeProxy.stop();
+    }
   }, 60_000);
 
   test("leaves kube-proxy's rules alone unless it is told to", async () => {
