@@ -93,22 +93,33 @@ export class UplinkPrograms implements Disposable {
     return writes + this.#sweepFilters(all);
   }
 
-  /** Differences of these devices from what `put` left, in words. Asks the kernel about some of them: see `devicesPerLook`. */
-  findFaults(uplinks: readonly Device[]): readonly string[] {
+  /**
+   * Differences of these devices from what `put` left, in words. Asks the kernel about some of them: see `devicesPerLook`. The
+   * kernel detaches programs of a device that it deletes, before it sends notice: `readDevices` then shows that the device has gone.
+   */
+  findFaults(uplinks: readonly Device[], readDevices: () => readonly Device[]): readonly string[] {
+    const faults = this.#faultsOf(uplinks);
+    if (faults.length === 0) return [];
+    const there = new Set(readDevices().map(({ index }) => index));
+    return faults.flatMap(({ device, fault }) => (there.has(device.index) ? [fault] : []));
+  }
+
+  #faultsOf(uplinks: readonly Device[]): readonly { readonly device: Device; readonly fault: string }[] {
     const start = this.#looked < uplinks.length ? this.#looked : devicesPerLook;
     this.#looked = start + devicesPerLook;
     return uplinks.flatMap((device, index) => {
+      const is = (fault: string) => [{ device, fault }];
       const where = `${this.#options.ipFamily} on ${device.name}`;
       const attached = this.#attached.get(device.index);
-      if (attached === undefined) return [`the wire program for ${where} is not there yet`];
+      if (attached === undefined) return is(`the wire program for ${where} is not there yet`);
       if (index >= devicesPerLook && (index < start || index >= this.#looked)) return [];
       const { link, programId } = attached;
       const found = stateOf(link, device);
-      if (!found.isAttached) return [`the wire program for ${where} was detached`];
-      if (found.programId !== programId) return [`the wire program for ${where} was replaced`];
+      if (!found.isAttached) return is(`the wire program for ${where} was detached`);
+      if (found.programId !== programId) return is(`the wire program for ${where} was replaced`);
       if (isFilter(link)) return [];
       using pinned = openPinnedLink(this.#pinOf(device.index));
-      return pinned?.id === link.id ? [] : [`the link of the wire program for ${where} was unpinned`];
+      return pinned?.id === link.id ? [] : is(`the link of the wire program for ${where} was unpinned`);
     });
   }
 

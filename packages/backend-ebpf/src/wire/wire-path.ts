@@ -158,7 +158,7 @@ export class WirePath implements AsyncDisposable {
       }
       return [
         ...this.#guard.findFaults(),
-        ...this.#programs.findFaults(this.#wanted()),
+        ...this.#programs.findFaults(this.#wanted(), () => readNetwork(this.ipFamily, this.#options.netns).devices),
         ...masqueradeFaults(this.#maps.masq_addresses, this.#network),
       ];
     });

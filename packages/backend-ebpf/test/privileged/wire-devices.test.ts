@@ -1,10 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { type IpFamily, ipFamilies } from '@switchyard/core';
-import { openPinnedLink } from '@switchyard/native';
+import { type IpFamily, ipFamilies, noopLogger } from '@switchyard/core';
+import { loadBpfObject, openPinnedLink } from '@switchyard/native';
 import { type LabHost, type LabProcess, sitePort } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { objectFile } from '../../src/kernel/object-files.ts';
+import { readNetwork } from '../../src/wire/devices.ts';
+import { defaultWireMarks } from '../../src/wire/marks.ts';
+import { UplinkPrograms } from '../../src/wire/uplink-programs.ts';
 import type { WirePath } from '../../src/wire/wire-path.ts';
 import { netnsOf, signal, WireSite } from './wire-site.ts';
 
@@ -163,4 +167,26 @@ test('one look covers some of many devices, and a detached program is found with
   expect(await path!.ensure(signal)).toBeGreaterThan(0);
   expect(await found()).toEqual([]);
   await all((name) => `link del ${name}`);
+});
+
+test('a program that was detached with its device is no fault, one that was detached from a device is', async () => {
+  const netns = netnsOf(wire.node);
+  const read = () => readNetwork('IPv4', netns).devices;
+  await wire.ip('link', 'add', 'going', 'type', 'veth', 'peer', 'name', 'going-peer');
+  const devices = read();
+  const going = devices.filter(({ name }) => name === 'going');
+  const maps = new Map(Object.entries(wire.maps.IPv4.maps));
+  const { service, reject } = defaultWireMarks;
+  const constants = { family: 4, service_mark: service, reject_mark: reject, asks_source: 1 };
+  using wireObject = loadBpfObject(objectFile('wire'), { maps, constants });
+  const pinFolder = `${wire.pinFolder('IPv4')}-going`;
+  mkdirSync(pinFolder);
+  using programsOnGoing = new UplinkPrograms({ ipFamily: 'IPv4', netns, pinFolder, logger: noopLogger });
+  programsOnGoing.put(wireObject.programs.get('lb_in')!, going, devices);
+  expect(programsOnGoing.findFaults(going, read)).toEqual([]);
+  await wire.ip('link', 'del', 'going');
+  expect(programsOnGoing.findFaults(going, read)).toEqual([]);
+  expect(programsOnGoing.findFaults(going, () => devices)).toEqual(['the wire program for IPv4 on going was detached']);
+  rmSync(`${pinFolder}/lb_in-${going[0]!.index}`);
+  rmdirSync(pinFolder);
 });
