@@ -24,12 +24,13 @@ export function terminationLogOf(env: Readonly<Record<string, string | undefined
 
 /**
  * Reports why the agent ends where operators look: the termination message of its container, and a Warning Event of its Node.
- * An end for a restart in another configuration makes no Event. Never rejects.
+ * An end for a restart in another configuration makes no Event, nor an agent that reads manifests, whose Events are
+ * lines of its log. Never rejects.
  */
 export async function reportFailure({ error, text }: AppFailure, channels: FailureChannels): Promise<void> {
   const { place, terminationLog, openEvents, hasForwarded } = channels;
   writeTerminationMessage(terminationLog, text);
-  if (place === undefined || isWantedRestart(error)) return;
+  if (place === undefined || place.source.kind === 'manifests' || isWantedRestart(error)) return;
   try {
     await using events = await openEvents(place);
     events.record(failureEvent(place.nodeName, text, hasForwarded));

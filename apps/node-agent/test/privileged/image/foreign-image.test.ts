@@ -96,7 +96,6 @@ test('every binary in the image is for the other architecture', async () => {
     'local/bin/switchyard-agent',
     'local/lib/switchyard/switchyard_native.node',
     'local/lib/switchyard/switchyard_bpf.node',
-    'sbin/nft',
   ]) {
     expect(machines.get(join(tree, 'usr', name)), name).toBe(target.elfMachine);
   }
@@ -111,7 +110,6 @@ test('the terms of what is in it are in the image: of Debian packages, of Node, 
     expect.arrayContaining([
       'libbpf1/copyright',
       'libc6/copyright',
-      'nftables/copyright',
       'node/copyright',
       'switchyard/bpf/copyright',
       'switchyard/copyright',
@@ -138,11 +136,6 @@ test.each([
 ])('%s starts there with the libraries of the image', async (program, output) => {
   const version = await emulate(`/usr/sbin/${program}`, '--version');
   expect(version).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(output) as string });
-});
-
-test('nft starts there with the libraries of the image, and gets as far as its netlink socket, which qemu has not', async () => {
-  const started = await emulate('/usr/sbin/nft', '--version');
-  expect(started).toMatchObject({ exitCode: 3, stderr: expect.stringMatching(/netlink.*not supported/i) as string });
 });
 
 test('the launcher gets as far as an emulated process can: the kernel itself would have to run the other Node', async () => {
