@@ -1,6 +1,6 @@
 export type * from './lab.ts';
 export { clusterCidrs, nodeNetworks, perFamily, podCidrs, serviceCidrs } from './address-plan.ts';
-export { icmpCounterFiles, icmpErrorsHeldBack } from './icmp-limits.ts';
+export { icmpCounterFiles, icmpErrorsHeldBack, liftIcmpLimits } from './icmp-limits.ts';
 export { createLab } from './create-lab.ts';
 export { destroyLab } from './destroy-lab.ts';
 export { listLabs, type LabListing } from './list-labs.ts';

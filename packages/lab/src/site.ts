@@ -1,6 +1,7 @@
-import { HostError, ipFamilies, millis, systemClock } from '@switchyard/core';
+import { ipFamilies, millis, systemClock } from '@switchyard/core';
 import { createLab } from './create-lab.ts';
 import { startEchoServer } from './echo-server.ts';
+import { liftIcmpLimits } from './icmp-limits.ts';
 import type { Lab, LabHost, LabNode, LabPod } from './lab.ts';
 import type { ProbeRequest, ProbeResult } from './probe-types.ts';
 import { createProber, type Prober } from './prober.ts';
@@ -42,17 +43,6 @@ export async function createSite(name: string, signal: AbortSignal): Promise<Sit
     await lab[Symbol.asyncDispose]();
     throw error;
   }
-}
-
-/** Tests of a dataplane provoke rejects faster than a node may send ICMP errors, and expect each of them. */
-async function liftIcmpLimits(node: LabNode): Promise<void> {
-  const settings = ['ipv4/icmp_ratelimit', 'ipv6/icmp/ratelimit'].map((name) => `echo 0 > /proc/sys/net/${name}`);
-  const most = ['icmp_msgs_per_sec', 'icmp_msgs_burst'].map(
-    (name) => `f=/proc/sys/net/ipv4/${name}; if [ -w $f ]; then echo 1000000 > $f; fi`,
-  );
-  const { exitCode, stderr } = await node.run('sh', ['-ec', [...settings, ...most].join('\n')]);
-  if (exitCode !== 0)
-    throw new HostError('lab.icmp', `cannot lift the limits on ICMP errors of ${node.name}: ${stderr}`);
 }
 
 /** Waits until the echo server of a host answers by TCP at all addresses, for at most 30 s each: a busy machine takes its time to start a process. */

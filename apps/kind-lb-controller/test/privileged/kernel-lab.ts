@@ -19,6 +19,7 @@ import {
   type ProbeRequest,
   type ProbeResult,
   startEchoServer,
+  liftIcmpLimits,
 } from '@switchyard/lab';
 import { type KernelForwarder, newKernelForwarder } from '../../src/kernel/kernel-forwarder.ts';
 import type { LoadBalancerSpec, PortSpec, Target } from '../../src/spec/load-balancer-spec.ts';
@@ -55,6 +56,7 @@ export async function createKernelLab(name: string, nodes: number): Promise<Kern
   const lab = stack.use(await createLab({ name, nodes, ipFamilies }, signal));
   for (const node of lab.nodes) startEchoServer(node, { pod: node.name, tcp: [echoPort], udp: [echoPort] });
   const { loadBalancer } = lab;
+  await liftIcmpLimits(loadBalancer);
   await run(loadBalancer, 'ip', ['addr', 'add', `${vip.IPv4}/32`, 'dev', 'eth0']);
   await run(loadBalancer, 'ip', ['addr', 'add', `${vip.IPv6}/128`, 'dev', 'eth0', 'nodad', 'preferred_lft', '0']);
   const client = stack.use(await createProber(lab.client, signal));
