@@ -16,7 +16,6 @@ function trialRefusing(
   const names: string[] = [];
   return {
     names,
-    where: 'here',
     refusal: ({ name, items }: TableDescription) => {
       names.push(name);
       return pattern.test(items.flatMap(printItem).join('\n')) ? new NftError(message, { refusal }) : undefined;

@@ -5,8 +5,6 @@ import type { TableDescription } from './rules/model.ts';
 
 /** Asks the kernel whether it takes a table, without an effect on any packet of this machine. */
 export interface RuleTrial extends Disposable {
-  /** How it asks, as the end of a sentence. */
-  readonly where: string;
   /** Why the kernel refuses the table; undefined when it takes it. Throws `HostError` where it does not answer. */
   refusal(table: TableDescription): NftError | undefined;
 }
@@ -37,18 +35,19 @@ function whyNoNamespace(error: unknown): string {
 }
 
 class Trial implements RuleTrial {
-  readonly where: string;
+  /** How it asks, as the end of a sentence. */
+  readonly #where: string;
   readonly #writer: TableWriter;
   readonly #how: 'load' | 'check';
 
   constructor(writer: TableWriter, where: string, how: 'load' | 'check') {
     this.#writer = writer;
-    this.where = where;
+    this.#where = where;
     this.#how = how;
   }
 
   refusal(table: TableDescription): NftError | undefined {
-    const attempt = `cannot make table inet ${table.name} ${this.where}`;
+    const attempt = `cannot make table inet ${table.name} ${this.#where}`;
     try {
       if (this.#how === 'load') this.#writer.load({ attempt, table, mode: 'create' });
       else this.#writer.check({ attempt, table });

@@ -34,6 +34,6 @@ export async function refuseBesideUnreadyProxy(ask: AskMetrics = askMetrics): Pr
     'cleanup.unreadyProxy',
     'cannot clean up: the kube-proxy on this node has not written its rules yet (http://127.0.0.1:10249/metrics has no ' +
       'kubeproxy_sync_proxy_rules_last_timestamp_seconds above 0), so no rules would forward Services; nothing was removed; ' +
-      'see its log, and try again when it has written them, or stop it to clean up all the same',
+      'see its log and try again when it has written them, or stop it first to remove our rules anyway',
   );
 }

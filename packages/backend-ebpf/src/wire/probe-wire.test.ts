@@ -5,7 +5,6 @@ import { probeWire } from './probe-wire.ts';
 const { signal } = new AbortController();
 
 const refusing = (refusal: NftRefusal, message: string): RuleTrial => ({
-  where: 'here',
   refusal: () => new NftError(message, { refusal }),
   [Symbol.dispose]: () => undefined,
 });

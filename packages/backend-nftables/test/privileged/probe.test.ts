@@ -30,7 +30,6 @@ const impossible: RuleFeature = {
 async function openCheck(): Promise<RuleTrial> {
   const writer = new TableWriter({ netns });
   return {
-    where: 'in a transaction that is not committed',
     refusal: (table) => {
       try {
         writer.check({ attempt: 'cannot make a table', table });
