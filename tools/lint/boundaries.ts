@@ -43,7 +43,19 @@ const owners: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Inside core, in dependency order: a folder may import itself and what stands before it. */
-const coreOrder = ['', 'ip', 'records', 'state', 'policy', 'forwarding', 'loss', 'conntrack', 'reconcile', 'health'];
+const coreOrder = [
+  '',
+  'ip',
+  'records',
+  'state',
+  'policy',
+  'forwarding',
+  'loss',
+  'conntrack',
+  'reconcile',
+  'engine',
+  'health',
+];
 
 /** Tools that the tests of packages may import: they bring programs that are not installed on this machine. */
 const toolsForTests: readonly string[] = ['tools/debian/', 'tools/images/'];

@@ -16,10 +16,9 @@ import {
   type ServicePortKey,
   systemClock,
 } from '@switchyard/core';
+import { runApply } from '@switchyard/core/engine';
 import type { CommandRunner } from '@switchyard/host';
 import type { Change } from './apply/change.ts';
-import type { CommitResult } from './apply/commit.ts';
-import { DamagedError } from './apply/damaged.ts';
 import { Engine } from './apply/engine.ts';
 import { kubeProxyRenderer } from './apply/renderer.ts';
 import { removeRules } from './cleanup.ts';
@@ -49,9 +48,6 @@ export interface IptablesBackendParts {
   readonly uptime?: () => Millis;
 }
 
-/** How often one apply begins when it turns out on the way that the kernel holds something else. */
-const maxReadings = 3;
-
 /** Drives the iptables rules of one family. */
 export class IptablesBackend implements DataplaneBackend {
   readonly name = 'iptables';
@@ -66,13 +62,14 @@ export class IptablesBackend implements DataplaneBackend {
   readonly #uptime: () => Millis;
 
   constructor(parts: IptablesBackendParts) {
-    const { client, logger, choices, syncPeriod, clock = systemClock } = parts;
+    const { client, logger, choices, syncPeriod, prepare, clock = systemClock } = parts;
     this.ipFamily = client.ipFamily;
     const onWritten = (change: Change): void => {
       this.#counters.noteWritten(change);
       this.#watch?.noteWritten(change);
     };
-    const engine = new Engine({ client, renderer: kubeProxyRenderer, logger, clock, choices, syncPeriod, onWritten });
+    const renderer = kubeProxyRenderer;
+    const engine = new Engine({ client, renderer, logger, clock, choices, syncPeriod, prepare, onWritten });
     this.engine = engine;
     this.#counters = new RuleCounters({ client, clock, entries: () => engine.entries() });
     if (parts.watch !== undefined) {
@@ -94,14 +91,7 @@ export class IptablesBackend implements DataplaneBackend {
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
     using _apply = this.#watch?.applying();
-    try {
-      return outcomeOf(await this.#apply(request, signal));
-    } catch (error) {
-      this.engine.forget();
-      signal.throwIfAborted();
-      if (error instanceof HostError) return { status: 'failed', error };
-      throw error;
-    }
+    return await runApply(this.engine, request, { signal, logger: this.#parts.logger, ipFamily: this.ipFamily });
   }
 
   async cleanup(signal: AbortSignal): Promise<readonly string[]> {
@@ -135,30 +125,4 @@ export class IptablesBackend implements DataplaneBackend {
   async [Symbol.asyncDispose](): Promise<void> {
     this.engine.forget(); // forwarding stays
   }
-
-  async #apply(request: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await this.#attempt(request, signal);
-      } catch (error) {
-        if (!(error instanceof DamagedError) || tries === maxReadings) throw error;
-        this.engine.forget();
-        const { ipFamily } = this;
-        this.#parts.logger.warn('the rules are read back', { ipFamily, reason: error.message, cause: error.cause });
-      }
-    }
-  }
-
-  #attempt({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
-    const { engine } = this;
-    if (scope.kind === 'delta' && engine.isKnown) return engine.applyDelta(table, scope.delta, signal);
-    if (scope.kind === 'full' && scope.after === 'drift' && engine.canHeal) return engine.heal(table, signal);
-    this.#parts.prepare?.();
-    return engine.applyFull(table, signal);
-  }
-}
-
-function outcomeOf({ writes: count, failed, leftovers: [unremoved] }: CommitResult): ApplyOutcome {
-  const writes = unremoved === undefined ? { writes: count } : { writes: count, unremoved };
-  return failed.size > 0 ? { status: 'partial', ...writes, failed } : { status: 'applied', ...writes };
 }

@@ -6,7 +6,7 @@ import {
   type TableDelta,
 } from '@switchyard/core';
 import { type KernelState, leftoversOf, recoverIds, takeService } from './adopt.ts';
-import type { ChangeGroup } from './commit.ts';
+import type { ElementGroup } from './change-writer.ts';
 import { diffElements, diffPlaced } from './diff-service.ts';
 import { type Change, type Element, type ElementId, isShared } from './elements.ts';
 import { IdPool } from './handles.ts';
@@ -34,7 +34,7 @@ interface Residue {
 
 /** What is to be written. */
 export interface Plan {
-  readonly groups: readonly ChangeGroup[];
+  readonly groups: readonly ElementGroup[];
   /** Services that cannot be rendered. What they had stays. */
   readonly broken: ReadonlyMap<ServicePortKey, Error>;
 }
@@ -101,7 +101,7 @@ export class AppliedServices {
   }
 
   /** What brings services that are not there as wanted up to date: all that `adopt` did not find. Planned one by one. */
-  *planFull(services: Services, broken: Map<ServicePortKey, Error>): Generator<ChangeGroup, undefined, unknown> {
+  *planFull(services: Services, broken: Map<ServicePortKey, Error>): Generator<ElementGroup, undefined, unknown> {
     for (const service of services.values()) {
       if (this.#placed.get(service.key)?.service === service) continue;
       const draft = this.#draft(service, broken);
@@ -125,7 +125,7 @@ export class AppliedServices {
       const named = new Set([...removed, ...upserted.map(({ key }) => key)]);
       for (const key of failed) if (!named.has(key)) push(this.#retry(key, services, broken));
     }
-    const groups: ChangeGroup[] = [];
+    const groups: ElementGroup[] = [];
     for (const joined of joinDrafts(drafts)) {
       const group = this.#group(joined);
       if (group !== undefined) groups.push(group);
@@ -204,7 +204,7 @@ export class AppliedServices {
   }
 
   /** Undefined when there is nothing to write; then it is done. */
-  #group(drafts: readonly Draft[]): ChangeGroup | undefined {
+  #group(drafts: readonly Draft[]): ElementGroup | undefined {
     const { changes, claims } = settleShared(drafts, this.#claims);
     const settle = (isApplied: boolean): void => {
       for (const draft of drafts) this.#settle(draft, isApplied);
@@ -215,7 +215,7 @@ export class AppliedServices {
       return undefined;
     }
     const keys = drafts.map(({ key }) => key);
-    return { owner: { kind: 'services', keys }, changes, bond: drafts[0]?.service, settle };
+    return { owner: { kind: 'services', keys }, changes, together: drafts[0]?.service, settle };
   }
 
   #settle({ key, id, after }: Draft, isApplied: boolean): void {

@@ -1,5 +1,5 @@
 import type { ForwardingTable } from '@switchyard/core';
-import type { ChangeGroup } from './commit.ts';
+import type { ElementGroup } from './change-writer.ts';
 import type { ObjectName } from './names.ts';
 import { renderSettings, settingChange } from './render-settings.ts';
 
@@ -14,7 +14,7 @@ export class AppliedSettings {
   }
 
   /** What makes the settings those of the table; undefined when they are. */
-  plan(table: ForwardingTable): ChangeGroup | undefined {
+  plan(table: ForwardingTable): ElementGroup | undefined {
     const changed = renderSettings(table).filter(
       ({ object, content }) => (this.#content.get(object) ?? '') !== content.join(', '),
     );
@@ -23,6 +23,6 @@ export class AppliedSettings {
       if (!isApplied) return;
       for (const { object, content } of changed) this.#content.set(object, content.join(', '));
     };
-    return { owner: { kind: 'settings' }, changes: changed.map(settingChange), bond: undefined, settle };
+    return { owner: { kind: 'settings' }, changes: changed.map(settingChange), settle };
   }
 }

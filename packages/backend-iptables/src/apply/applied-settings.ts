@@ -66,7 +66,7 @@ export class AppliedSettings {
   jumps(settings: RenderedSettings, state: KernelState): Group {
     const rules = [...settings.jumps, ...settings.ensured.rules];
     return {
-      owner: { kind: 'jumps' },
+      owner: { kind: 'settings' },
       plan: () => rules.flatMap((jump) => jumpIfMissing(jump, state)),
       chains: () => uniqueChains(rules),
       settle: () => undefined,
@@ -75,14 +75,15 @@ export class AppliedSettings {
 
   /** What lets load balancers ask the health check servers. */
   healthChecks(entries: readonly ChainRule[], state: KernelState): Group {
-    const owner: EntryOwner = { kind: 'healthChecks' };
+    const entryOwner: EntryOwner = { kind: 'healthChecks' };
     const wanted = [...new Map(entries.map((entry) => [entry.rule, entry])).values()];
     const before = this.#healthChecks;
     return {
-      owner,
+      owner: { kind: 'settings' },
+      entryOwner,
       plan: () => {
         const changes = planEntries({ wanted, had: before, state });
-        this.#owners.claim(wanted, owner);
+        this.#owners.claim(wanted, entryOwner);
         return changes;
       },
       chains: () => uniqueChains([...wanted, ...before]),
@@ -90,7 +91,7 @@ export class AppliedSettings {
         const texts = new Set(wanted.map(({ rule }) => rule));
         this.#healthChecks = isApplied ? wanted : [...wanted, ...before.filter(({ rule }) => !texts.has(rule))];
         if (!isApplied) return;
-        for (const entry of before) if (!texts.has(entry.rule)) this.#owners.release(entry, owner);
+        for (const entry of before) if (!texts.has(entry.rule)) this.#owners.release(entry, entryOwner);
       },
     };
   }

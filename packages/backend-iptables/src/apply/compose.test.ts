@@ -17,8 +17,8 @@ const remove = (name: string): Change => ({ kind: 'remove', table: 'nat', name }
 const unlink = (table: Change['table'], rule: string): Change => ({ kind: 'delete', table, chain: 'C', rule });
 
 const text = composeRestore([
-  { of: 'a', changes: [chain('A'), insert('nat', 'a'), insert('filter', 'ra'), remove('OLD')] },
-  { of: 'b', changes: [unlink('filter', 'rb'), chain('B'), insert('nat', 'jump', true), unlink('nat', 'b')] },
+  { group: 'a', changes: [chain('A'), insert('nat', 'a'), insert('filter', 'ra'), remove('OLD')] },
+  { group: 'b', changes: [unlink('filter', 'rb'), chain('B'), insert('nat', 'jump', true), unlink('nat', 'b')] },
 ]);
 const lines = [...text.pieces()].join('').trimEnd().split('\n');
 

@@ -3,9 +3,9 @@ import type { TableName } from '../chains.ts';
 import { type Change, chainOf } from './change.ts';
 import { stepOf, type StepKey, writeOrder } from './write-order.ts';
 
-/** Some changes and what they are of. */
+/** Some changes and the group they belong to. */
 export interface Planned<Of> {
-  readonly of: Of;
+  readonly group: Of;
   readonly changes: readonly Change[];
 }
 
@@ -79,13 +79,13 @@ type Step<Of> = Pick<Transaction<Of>, 'changes' | 'owners'>;
 
 function sortIntoSteps<Of>(planned: readonly Planned<Of>[]): ReadonlyMap<StepKey, Step<Of>> {
   const steps = new Map<StepKey, Step<Of>>();
-  for (const { of, changes } of planned) {
+  for (const { group, changes } of planned) {
     for (const change of changes) {
       const key = stepOf(change);
       let step = steps.get(key);
       if (step === undefined) steps.set(key, (step = { changes: [], owners: [] }));
       step.changes.push(change);
-      step.owners.push(of);
+      step.owners.push(group);
     }
   }
   return steps;

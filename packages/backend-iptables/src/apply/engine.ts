@@ -1,4 +1,5 @@
 import {
+  type ApplyRequest,
   type Clock,
   type ForwardingTable,
   InvariantError,
@@ -11,6 +12,13 @@ import {
   type ServicePortKey,
   type TableDelta,
 } from '@switchyard/core';
+import {
+  type AppliedState,
+  commitGroups,
+  type CommitResult,
+  KernelDiffersError,
+  noResult,
+} from '@switchyard/core/engine';
 import { isOurChain } from '@switchyard/host';
 import type { ChainRule, RenderedSettings, TableName } from '../chains.ts';
 import type { IptablesClient } from '../client/iptables-client.ts';
@@ -18,8 +26,6 @@ import { compareStates } from '../drift/compare-states.ts';
 import { type RenderChoices, renderOptions, type RenderOptions } from '../options.ts';
 import { AppliedSettings, listsOf } from './applied-settings.ts';
 import { type Change, type ChainKey, chainKey, chainOfKey, type ChainRef } from './change.ts';
-import { commitGroups, type CommitResult, noResult } from './commit.ts';
-import { damaged } from './damaged.ts';
 import { EntryOwners, type OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import { KernelState } from './kernel-state.ts';
@@ -27,6 +33,7 @@ import { dueChains, leftoverChains, leftoverEntries, type Leftovers, staleChains
 import { OwnedServices, type ServicePlanning } from './owned-services.ts';
 import { readChains, type Reading, readTable, tableNames } from './read-kernel.ts';
 import type { Renderer } from './renderer.ts';
+import { noRules, RestoreWriter, type RulesByTable } from './restore-writer.ts';
 import type { ChainHash } from './rule-hash.ts';
 import { Spellings } from './spellings.ts';
 import { StaleChains } from './stale-chains.ts';
@@ -40,6 +47,8 @@ export interface EngineOptions {
   /** `comments` is the engine's choice. */
   readonly choices: Omit<RenderChoices, 'comments'>;
   readonly syncPeriod: Millis;
+  /** Makes what rules name besides chains; called before all rules are compared. Throws `HostError`. */
+  readonly prepare?: (() => void) | undefined;
   /** Is told of each change that the kernel took. */
   readonly onWritten?: (change: Change) => void;
 }
@@ -59,7 +68,7 @@ const fewSuspects = 3;
 const chainsPerListing = 25;
 
 /** Brings the kernel's rules of one family to what tables ask for. Calls do not overlap. */
-export class Engine {
+export class Engine implements AppliedState {
   readonly #options: EngineOptions;
   readonly #owners = new EntryOwners();
   readonly #services = new OwnedServices(this.#owners);
@@ -71,7 +80,7 @@ export class Engine {
   #lists: Reading['lists'] = new Map();
   #jumps: Reading['jumps'] = [];
   #renderOptions: RenderOptions | undefined;
-  #written: CommitResult['rules'] = noResult().rules;
+  #written: RulesByTable = noRules();
   /** Chains that somebody may have changed. */
   #suspects = new Map<ChainKey, ChainRef>();
   /** Somebody may have changed anything. */
@@ -150,8 +159,10 @@ export class Engine {
     return suspects * chainsPerListing < chains;
   }
 
-  /** Reads everything, and writes what differs. */
-  async applyFull(table: ForwardingTable, signal: AbortSignal): Promise<CommitResult> {
+  /** Reads everything, or after drift only what may have changed, and writes what differs. */
+  async applyFull({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
+    if (scope.kind === 'full' && scope.after === 'drift' && this.canHeal) return this.#heal(table, signal);
+    this.#options.prepare?.();
     const believed = this.#state;
     this.forget();
     this.#areAllSuspect = false;
@@ -174,7 +185,7 @@ export class Engine {
   }
 
   /** Reads the suspects, and writes what differs and what changed. What the kernel holds must be known. */
-  async heal(table: ForwardingTable, signal: AbortSignal): Promise<CommitResult> {
+  async #heal(table: ForwardingTable, signal: AbortSignal): Promise<CommitResult> {
     const run = await this.#beginKnown(table, signal);
     const suspects = [...this.#suspects.values()];
     this.#suspects.clear();
@@ -331,19 +342,29 @@ export class Engine {
       const gone = changed.find(
         ({ table, name }) => this.#lists.has(chainKey(table, name)) && !state.list(table, name),
       );
-      if (gone !== undefined) throw damaged(`chain ${gone.name} of table ${gone.table} is gone`);
+      if (gone !== undefined) throw new KernelDiffersError(`chain ${gone.name} of table ${gone.table} is gone`);
       return changed.length > 0;
     };
     const limit = limits[client.variant];
-    const commit = { client, clock, state, result, owners: this.#owners, limit, refresh, onWritten };
+    const { unremoved } = result;
+    const writer = new RestoreWriter({
+      client,
+      clock,
+      state,
+      unremoved,
+      owners: this.#owners,
+      limit,
+      refresh,
+      onWritten,
+    });
     try {
-      await commitGroups(groups, commit, signal);
+      await commitGroups(groups, { writer, result }, signal);
       // A chain may have stayed for a refusal that had another reason, and is gone by now.
-      if (result.leftovers.length > 0) await commitGroups(dueChains(this.#leftovers(run)), commit, signal);
+      if (unremoved.length > 0) await commitGroups(dueChains(this.#leftovers(run)), { writer, result }, signal);
     } finally {
-      this.#written = result.rules;
+      this.#written = writer.rules;
     }
-    this.#tellLeftovers(result.leftovers);
+    this.#tellLeftovers(unremoved);
     return result;
   }
 

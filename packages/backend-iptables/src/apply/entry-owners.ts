@@ -1,7 +1,6 @@
 import type { ServicePortKey } from '@switchyard/core';
 import type { ChainRule, RuleText, TableName } from '../chains.ts';
 import { type ChainKey, chainKey } from './change.ts';
-import type { GroupOwner } from './group.ts';
 
 /** Whose a rule of a shared chain is. */
 export type EntryOwner = { readonly kind: 'service'; readonly key: ServicePortKey } | { readonly kind: 'healthChecks' };
@@ -42,14 +41,14 @@ export class EntryOwners {
   }
 
   /** Whether it is somebody's, and not this one's. */
-  isOfOther(entry: ChainRule, owner: GroupOwner): boolean {
+  isOfOther(entry: ChainRule, owner: EntryOwner | undefined): boolean {
     const found = this.ownerOf(entry);
     return found !== undefined && !isSameOwner(found, owner);
   }
 }
 
-function isSameOwner(a: EntryOwner | undefined, b: GroupOwner): boolean {
-  if (a === undefined || a.kind !== b.kind) return false;
+function isSameOwner(a: EntryOwner | undefined, b: EntryOwner | undefined): boolean {
+  if (a === undefined || a.kind !== b?.kind) return false;
   return a.kind !== 'service' || b.kind !== 'service' || a.key === b.key;
 }
 

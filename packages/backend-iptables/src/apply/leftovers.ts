@@ -66,7 +66,7 @@ function entryRemoval({ chain, what, rules }: EntryRemoval, { state, owners, fai
     );
   };
   return {
-    owner: { kind: 'leftovers', what },
+    owner: { kind: 'stale', what },
     plan: () => {
       const changes: Change[] = [];
       for (const rule of rules()) {
@@ -110,7 +110,7 @@ export function* dueChains(leftovers: Pick<Leftovers, 'state' | 'stale' | 'faile
 function removal(name: string, { state, stale, failed }: Pick<Leftovers, 'state' | 'stale' | 'failed'>): Group {
   const table = 'nat';
   return {
-    owner: { kind: 'leftovers', what: `chain ${name} of table ${table}` },
+    owner: { kind: 'stale', what: `chain ${name} of table ${table}` },
     plan: () =>
       state.hashOf(table, name) === undefined || failed().length > 0 ? [] : [{ kind: 'remove', table, name }],
     chains: () => [{ table, name }],

@@ -82,16 +82,16 @@ export class OwnedServices {
   /** What brings a Service port up to date. */
   upsert(service: ServiceForwarding, planning: ServicePlanning): Group {
     const { key } = service;
-    const owner: EntryOwner = { kind: 'service', key };
+    const owners = ownersOf(key);
     let next: OwnedService | undefined;
     return {
-      owner,
+      ...owners,
       plan: (keepsChains) => {
         const rendered = planning.render(service);
         next = ownedOf(service, rendered);
         const defersRemoval = planning.defersRemoval || keepsChains;
         const changes = this.#plan(service, rendered.chains, { ...planning, defersRemoval, next });
-        this.owners.claim(next.entries, owner);
+        this.owners.claim(next.entries, owners.entryOwner);
         return changes;
       },
       chains: () => chainsOf(next, this.#services.get(key)),
@@ -114,7 +114,7 @@ export class OwnedServices {
     const had = this.#services.get(key);
     const lost = had === undefined || wanted === undefined ? [] : lostEntries(had.entries, wanted.entries);
     return {
-      owner: { kind: 'service', key },
+      ...ownersOf(key),
       plan: () => planEntries({ wanted: [], had: lost, state }),
       chains: () => chainsOf({ ...nothing, entries: lost }),
       settle: (isApplied) => {
@@ -129,7 +129,7 @@ export class OwnedServices {
   /** What removes a Service port. */
   remove(key: ServicePortKey, planning: ServicePlanning): Group {
     return {
-      owner: { kind: 'service', key },
+      ...ownersOf(key),
       plan: (keepsChains) => {
         const had = this.#services.get(key);
         const defersRemoval = planning.defersRemoval || keepsChains;
@@ -184,6 +184,10 @@ export class OwnedServices {
       if (!kept.has(entryKey(entry))) this.owners.release(entry, { kind: 'service', key });
     }
   }
+}
+
+function ownersOf(key: ServicePortKey): Pick<Group, 'owner'> & { readonly entryOwner: EntryOwner } {
+  return { owner: { kind: 'services', keys: [key] }, entryOwner: { kind: 'service', key } };
 }
 
 const nothing: OwnedService = { service: undefined, chains: [], entries: [], rules: 0 };

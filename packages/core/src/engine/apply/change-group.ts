@@ -1,0 +1,22 @@
+import type { ServicePortKey } from '../../records/keys.ts';
+
+/** Whose changes a group holds. `stale`: objects of ours that no table asks for; `what` names them in errors. */
+export type GroupOwner =
+  | { readonly kind: 'services'; readonly keys: readonly ServicePortKey[] }
+  | { readonly kind: 'settings' }
+  | { readonly kind: 'stale'; readonly what: string };
+
+/** Changes that the kernel must get together or not at all. */
+export interface ChangeGroup {
+  readonly owner: GroupOwner;
+  /** Neighbouring groups with the same value share one write, however large, as long as the kernel accepts it. */
+  readonly together?: string | undefined;
+  /** Records whether the changes planned last are in the kernel. False: some of them may be. */
+  settle(isApplied: boolean): void;
+}
+
+/** A group and its changes, from what the kernel holds to what the group wants. Not empty. */
+export interface PlannedGroup<Group extends ChangeGroup, Change> {
+  readonly group: Group;
+  readonly changes: readonly Change[];
+}

@@ -1,0 +1,10 @@
+import { HostError } from '../../errors.ts';
+
+/** The kernel does not hold what an earlier apply recorded. It must be read back before anything else is written. */
+export class KernelDiffersError extends HostError {
+  override readonly name = 'KernelDiffersError';
+
+  constructor(what: string, options?: ErrorOptions) {
+    super('apply.kernel-differs', `cannot tell what the rules are: ${what}; they are read back`, options);
+  }
+}

@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest';
+import { HostError, InvariantError } from '../../errors.ts';
+import type { ApplyRequest } from '../../reconcile/dataplane-backend.ts';
+import { MemoryLogger } from '../../testing/memory-logger.ts';
+import { situation } from '../../testing/situations.ts';
+import { type CommitResult, noResult } from './commit-groups.ts';
+import { KernelDiffersError } from './kernel-differs-error.ts';
+import { type AppliedState, runApply } from './run-apply.ts';
+
+const table = situation({});
+const delta: ApplyRequest = {
+  table,
+  scope: { kind: 'delta', delta: { upserted: [], removed: [], settingsChanged: false } },
+};
+const full: ApplyRequest = { table, scope: { kind: 'full' } };
+const differs = new KernelDiffersError('a chain is gone');
+
+/** A state whose applies end one after the other as `ends` says; then they succeed. */
+class ScriptedState implements AppliedState {
+  readonly calls: string[] = [];
+  isKnown: boolean;
+  readonly #ends: (Error | CommitResult)[];
+
+  constructor(isKnown: boolean, ...ends: (Error | CommitResult)[]) {
+    this.isKnown = isKnown;
+    this.#ends = ends;
+  }
+
+  forget(): void {
+    this.isKnown = false;
+    this.calls.push('forget');
+  }
+
+  applyDelta(): Promise<CommitResult> {
+    return this.#end('delta');
+  }
+
+  applyFull(): Promise<CommitResult> {
+    return this.#end('full');
+  }
+
+  async #end(call: string): Promise<CommitResult> {
+    await Promise.resolve();
+    this.calls.push(call);
+    const end = this.#ends.shift() ?? noResult();
+    if (end instanceof Error) throw end;
+    return end;
+  }
+}
+
+const context = (signal = new AbortController().signal): Parameters<typeof runApply>[2] => ({
+  signal,
+  logger: new MemoryLogger(),
+  ipFamily: 'IPv4',
+});
+
+test.each<[string, boolean, ApplyRequest, readonly string[]]>([
+  ['a delta where the state is known', true, delta, ['delta']],
+  ['a delta where it is not: all is read', false, delta, ['full']],
+  ['a full apply', true, full, ['full']],
+])('%s', async (_, isKnown, request, calls) => {
+  const state = new ScriptedState(isKnown);
+  expect(await runApply(state, request, context())).toEqual({ status: 'applied', writes: 0 });
+  expect(state.calls).toEqual(calls);
+});
+
+test('a kernel that differs from the record is read back and written', async () => {
+  const state = new ScriptedState(true, differs);
+  expect(await runApply(state, delta, context())).toMatchObject({ status: 'applied' });
+  expect(state.calls).toEqual(['delta', 'forget', 'full']);
+});
+
+test('a kernel that differs again and again fails the apply after three readings', async () => {
+  const state = new ScriptedState(true, differs, differs, differs);
+  expect(await runApply(state, delta, context())).toEqual({ status: 'failed', error: differs });
+  expect(state.calls).toEqual(['delta', 'forget', 'full', 'forget', 'full', 'forget']);
+});
+
+test('a refusal of the host is an outcome, and the state is forgotten', async () => {
+  const error = new HostError('test.refused', 'no such table');
+  const state = new ScriptedState(true, error);
+  expect(await runApply(state, delta, context())).toEqual({ status: 'failed', error });
+  expect(state.isKnown).toBe(false);
+});
+
+test('an aborted apply rejects with the reason of the signal; what is no refusal is thrown', async () => {
+  const reason = new Error('shutting down');
+  const aborted = context(AbortSignal.abort(reason));
+  await expect(runApply(new ScriptedState(true, new HostError('test', 'x')), delta, aborted)).rejects.toBe(reason);
+  const broken = new InvariantError('broken promise');
+  await expect(runApply(new ScriptedState(true, broken), delta, context())).rejects.toBe(broken);
+});
+
+test('services that failed and objects that stay are told in the outcome', async () => {
+  const stays = new HostError('apply.unremoved', 'cannot remove chain OLD');
+  const failed: CommitResult['failed'] = new Map([['shop/a:/TCP' as never, stays]]);
+  const result = { writes: 4, failed, unremoved: [stays] };
+  expect(await runApply(new ScriptedState(false, result), full, context())).toEqual({
+    status: 'partial',
+    writes: 4,
+    failed,
+    unremoved: stays,
+  });
+});
