@@ -64,6 +64,7 @@ export function assembleBackend(pieces: BackendPieces): EbpfBackend {
         runTogether([(until) => drift.watch(report, until), (until) => keepRunning(followers, pieces, until)], signal),
     },
     capabilities: capabilitiesOf(rules.capabilities),
+    logger: pieces.logger,
   });
 }
 

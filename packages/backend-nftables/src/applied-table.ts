@@ -1,4 +1,5 @@
 import {
+  type ApplyOutcome,
   type ApplyRequest,
   type Clock,
   type ForwardingTable,
@@ -9,7 +10,7 @@ import {
   type ServicePortKey,
   type TableDelta,
 } from '@switchyard/core';
-import { type AppliedState, commitGroups, type CommitResult, noResult } from '@switchyard/core/engine';
+import { type AppliedState, commitGroups, noResult, outcomeOf } from '@switchyard/core/engine';
 import { KernelState, readKernel } from './adopt.ts';
 import { AppliedServices } from './applied-services.ts';
 import { AppliedSettings } from './applied-settings.ts';
@@ -65,14 +66,14 @@ export class AppliedTable implements AppliedState {
     this.#table = undefined;
   }
 
-  applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<CommitResult> {
+  applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<ApplyOutcome> {
     const { groups, broken } = this.services.planDelta(delta, table.services);
     const settings = delta.settingsChanged ? this.#settings.plan(table) : undefined;
     const all = settings === undefined ? groups : [...groups, settings];
     return this.#commit({ groups: all, broken, scope: 'delta' }, signal);
   }
 
-  async applyFull({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
+  async applyFull({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
     const keepsStale = scope.kind === 'full' && scope.leftovers === 'stay';
     const { transport, names, ipFamily } = this.#options;
     const { table: name, others, isNew } = await ensureTable({ transport, names }, signal);
@@ -106,7 +107,7 @@ export class AppliedTable implements AppliedState {
     return undefined;
   }
 
-  async #commit(work: Work, signal: AbortSignal): Promise<CommitResult> {
+  async #commit(work: Work, signal: AbortSignal): Promise<ApplyOutcome> {
     if (this.#table === undefined) throw new InvariantError('changes are written before there is a table');
     const result = noResult();
     const writer = new ChangeWriter({
@@ -120,7 +121,7 @@ export class AppliedTable implements AppliedState {
     if (unremoved !== undefined) throw unremoved; // the next apply reads the kernel back
     if (result.failed.size === 0) await this.#removeOthers(signal);
     for (const [key, error] of work.broken) result.failed.set(key, error);
-    return result;
+    return outcomeOf(result);
   }
 
   /**

@@ -1,4 +1,5 @@
 import {
+  type ApplyOutcome,
   type ApplyRequest,
   type Clock,
   type ForwardingTable,
@@ -18,6 +19,7 @@ import {
   type CommitResult,
   KernelDiffersError,
   noResult,
+  outcomeOf,
 } from '@switchyard/core/engine';
 import { isOurChain } from '@switchyard/host';
 import type { ChainRule, RenderedSettings, TableName } from '../chains.ts';
@@ -129,7 +131,7 @@ export class Engine implements AppliedState {
   }
 
   /** Writes what changed. What the kernel holds must be known. */
-  async applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<CommitResult> {
+  async applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<ApplyOutcome> {
     const run = await this.#beginKnown(table, signal);
     return this.#commit(this.#deltaGroups(run, delta), run, signal);
   }
@@ -160,7 +162,7 @@ export class Engine implements AppliedState {
   }
 
   /** Reads everything, or after drift only what may have changed, and writes what differs. */
-  async applyFull({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
+  async applyFull({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
     if (scope.kind === 'full' && scope.after === 'drift' && this.canHeal) return this.#heal(table, signal);
     this.#options.prepare?.();
     const believed = this.#state;
@@ -185,7 +187,7 @@ export class Engine implements AppliedState {
   }
 
   /** Reads the suspects, and writes what differs and what changed. What the kernel holds must be known. */
-  async #heal(table: ForwardingTable, signal: AbortSignal): Promise<CommitResult> {
+  async #heal(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
     const run = await this.#beginKnown(table, signal);
     const suspects = [...this.#suspects.values()];
     this.#suspects.clear();
@@ -333,7 +335,7 @@ export class Engine implements AppliedState {
     return { client, spellings: this.#spellings, lists: this.#lists, jumps: this.#jumps, isOurs: isOurChain };
   }
 
-  async #commit(groups: Iterable<Group>, run: Run, signal: AbortSignal): Promise<CommitResult> {
+  async #commit(groups: Iterable<Group>, run: Run, signal: AbortSignal): Promise<ApplyOutcome> {
     const { state, result } = run;
     const { client, clock, onWritten } = this.#options;
     const refresh = async (chains: readonly ChainRef[], during: AbortSignal): Promise<boolean> => {
@@ -365,7 +367,7 @@ export class Engine implements AppliedState {
       this.#written = writer.rules;
     }
     this.#tellLeftovers(unremoved);
-    return result;
+    return outcomeOf(result);
   }
 
   /** The same is told again only after a while: every repair may meet it. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { HostError, InvariantError } from '../../errors.ts';
 import { type ServicePortKey, serviceKey, servicePortKey } from '../../records/keys.ts';
 import type { ChangeGroup, GroupOwner, PlannedGroup } from './change-group.ts';
-import { commitGroups, type CommitResult, noResult } from './commit-groups.ts';
+import { commitGroups, type CommitResult, noResult, outcomeOf } from './commit-groups.ts';
 import type { GroupWriter, WriteResult } from './group-writer.ts';
 import { KernelDiffersError } from './kernel-differs-error.ts';
 
@@ -233,5 +233,17 @@ describe('commitGroups', () => {
     const writer = new MemoryWriter();
     await commit(all, writer);
     expect(writer.sent).toEqual(sent);
+  });
+});
+
+test('services that failed and objects that stay are part of the outcome', () => {
+  const error = new HostError('test.refused', 'refused');
+  const failed = new Map([[keyOf('a'), error]]);
+  expect(outcomeOf({ writes: 4, failed: new Map(), unremoved: [] })).toEqual({ status: 'applied', writes: 4 });
+  expect(outcomeOf({ writes: 4, failed, unremoved: [error] })).toEqual({
+    status: 'partial',
+    writes: 4,
+    failed,
+    unremoved: error,
   });
 });

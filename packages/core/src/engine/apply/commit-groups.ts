@@ -1,4 +1,5 @@
 import { DataplaneError, HostError, isExpected } from '../../errors.ts';
+import type { ApplyOutcome } from '../../reconcile/dataplane-backend.ts';
 import type { ServicePortKey } from '../../records/keys.ts';
 import { millis } from '../../time.ts';
 import type { ChangeGroup, PlannedGroup } from './change-group.ts';
@@ -18,6 +19,12 @@ export interface CommitResult {
 /** An empty result. */
 export function noResult(): CommitResult {
   return { writes: 0, failed: new Map(), unremoved: [] };
+}
+
+/** The result as the outcome of an apply. */
+export function outcomeOf({ writes: count, failed, unremoved: [unremoved] }: CommitResult): ApplyOutcome {
+  const writes = unremoved === undefined ? { writes: count } : { writes: count, unremoved };
+  return failed.size > 0 ? { status: 'partial', ...writes, failed } : { status: 'applied', ...writes };
 }
 
 /** Attempts of one write that another process is in the way of, and the wait between two. */

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { HostError, InvariantError } from '../../errors.ts';
-import type { ApplyRequest } from '../../reconcile/dataplane-backend.ts';
+import type { ApplyOutcome, ApplyRequest } from '../../reconcile/dataplane-backend.ts';
 import { MemoryLogger } from '../../testing/memory-logger.ts';
 import { situation } from '../../testing/situations.ts';
-import { type CommitResult, noResult } from './commit-groups.ts';
 import { KernelDiffersError } from './kernel-differs-error.ts';
 import { type AppliedState, runApply } from './run-apply.ts';
 
@@ -19,9 +18,9 @@ const differs = new KernelDiffersError('a chain is gone');
 class ScriptedState implements AppliedState {
   readonly calls: string[] = [];
   isKnown: boolean;
-  readonly #ends: (Error | CommitResult)[];
+  readonly #ends: Error[];
 
-  constructor(isKnown: boolean, ...ends: (Error | CommitResult)[]) {
+  constructor(isKnown: boolean, ...ends: Error[]) {
     this.isKnown = isKnown;
     this.#ends = ends;
   }
@@ -31,20 +30,20 @@ class ScriptedState implements AppliedState {
     this.calls.push('forget');
   }
 
-  applyDelta(): Promise<CommitResult> {
+  applyDelta(): Promise<ApplyOutcome> {
     return this.#end('delta');
   }
 
-  applyFull(): Promise<CommitResult> {
+  applyFull(): Promise<ApplyOutcome> {
     return this.#end('full');
   }
 
-  async #end(call: string): Promise<CommitResult> {
+  async #end(call: string): Promise<ApplyOutcome> {
     await Promise.resolve();
     this.calls.push(call);
-    const end = this.#ends.shift() ?? noResult();
-    if (end instanceof Error) throw end;
-    return end;
+    const end = this.#ends.shift();
+    if (end !== undefined) throw end;
+    return { status: 'applied', writes: 0 };
   }
 }
 
@@ -89,16 +88,4 @@ test('an aborted apply rejects with the reason of the signal; what is no refusal
   await expect(runApply(new ScriptedState(true, new HostError('test', 'x')), delta, aborted)).rejects.toBe(reason);
   const broken = new InvariantError('broken promise');
   await expect(runApply(new ScriptedState(true, broken), delta, context())).rejects.toBe(broken);
-});
-
-test('services that failed and objects that stay are told in the outcome', async () => {
-  const stays = new HostError('apply.unremoved', 'cannot remove chain OLD');
-  const failed: CommitResult['failed'] = new Map([['shop/a:/TCP' as never, stays]]);
-  const result = { writes: 4, failed, unremoved: [stays] };
-  expect(await runApply(new ScriptedState(false, result), full, context())).toEqual({
-    status: 'partial',
-    writes: 4,
-    failed,
-    unremoved: stays,
-  });
 });

@@ -3,7 +3,6 @@ import type { ForwardingTable, TableDelta } from '../../forwarding/forwarding-ta
 import type { IpFamily } from '../../ip/address.ts';
 import type { Logger } from '../../log.ts';
 import type { ApplyOutcome, ApplyRequest } from '../../reconcile/dataplane-backend.ts';
-import type { CommitResult } from './commit-groups.ts';
 import { KernelDiffersError } from './kernel-differs-error.ts';
 
 /** The state of one backend, which an apply brings up to date. */
@@ -13,9 +12,9 @@ export interface AppliedState {
   /** Drops the record: the next apply reads the kernel back. */
   forget(): void;
   /** Writes what the delta names. Called only while `isKnown`. */
-  applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<CommitResult>;
+  applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<ApplyOutcome>;
   /** Reads the kernel back and writes what differs. */
-  applyFull(request: ApplyRequest, signal: AbortSignal): Promise<CommitResult>;
+  applyFull(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome>;
 }
 
 /** How often one apply begins when the kernel turns out to hold something else on the way. */
@@ -41,7 +40,7 @@ export async function runApply(
   try {
     for (let readings = 1; ; readings++) {
       try {
-        return outcomeOf(await runOnce(state, request, signal));
+        return await runOnce(state, request, signal);
       } catch (error) {
         if (!(error instanceof KernelDiffersError) || readings === maxReadings) throw error;
         state.forget();
@@ -56,13 +55,8 @@ export async function runApply(
   }
 }
 
-function runOnce(state: AppliedState, request: ApplyRequest, signal: AbortSignal): Promise<CommitResult> {
+function runOnce(state: AppliedState, request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
   const { table, scope } = request;
   if (scope.kind === 'delta' && state.isKnown) return state.applyDelta(table, scope.delta, signal);
   return state.applyFull(request, signal);
-}
-
-function outcomeOf({ writes: count, failed, unremoved: [unremoved] }: CommitResult): ApplyOutcome {
-  const writes = unremoved === undefined ? { writes: count } : { writes: count, unremoved };
-  return failed.size > 0 ? { status: 'partial', ...writes, failed } : { status: 'applied', ...writes };
 }
