@@ -8,7 +8,6 @@ import {
   type Logger,
   type Millis,
   type RuleCount,
-  seconds,
   type ServiceForwarding,
   type ServicePortKey,
   type TableDelta,
@@ -39,6 +38,7 @@ import { noRules, RestoreWriter, type RulesByTable } from './restore-writer.ts';
 import type { ChainHash } from './rule-hash.ts';
 import { Spellings } from './spellings.ts';
 import { StaleChains } from './stale-chains.ts';
+import { UnremovedLog } from './unremoved-log.ts';
 
 /** What an engine is made of. */
 export interface EngineOptions {
@@ -60,9 +60,6 @@ const largeClusterEndpoints = 1000;
 
 /** Chains named per restore. Legacy copies the whole table for each restore, the nft variant is quadratic in one. */
 const limits: Readonly<Record<IptablesClient['variant'], number>> = { nft: 1200, legacy: Infinity };
-
-/** For so long the same rule that cannot be removed is not told of again. */
-const leftoverGap: Millis = seconds(600);
 
 /** So many chains are read one by one where the whole is not much. Legacy copies the whole table for each. */
 const fewSuspects = 3;
@@ -87,12 +84,13 @@ export class Engine implements AppliedState {
   #suspects = new Map<ChainKey, ChainRef>();
   /** Somebody may have changed anything. */
   #areAllSuspect = false;
-  /** The last warning of what could not be removed. */
-  #told: { readonly gist: string; readonly at: Millis } | undefined;
+  readonly #unremovedLog: UnremovedLog;
 
   constructor(options: EngineOptions) {
     this.#options = options;
     this.#stale = new StaleChains(options.clock, options.syncPeriod);
+    const { ipFamily } = options.client;
+    this.#unremovedLog = new UnremovedLog({ clock: options.clock, logger: options.logger, ipFamily });
   }
 
   /** Whether a delta can be written. */
@@ -366,21 +364,8 @@ export class Engine implements AppliedState {
     } finally {
       this.#written = writer.rules;
     }
-    this.#tellLeftovers(unremoved);
+    this.#unremovedLog.note(unremoved);
     return outcomeOf(result);
-  }
-
-  /** The same is told again only after a while: every repair may meet it. */
-  #tellLeftovers([leftover, ...others]: readonly Error[]): void {
-    if (leftover === undefined) return;
-    const { client, clock, logger } = this.#options;
-    const now = clock.monotonic();
-    const { message: reason } = leftover;
-    const gist = reason.replaceAll(/\bline:? \d+/g, 'line'); // where it stood in the restore says nothing
-    if (this.#told?.gist === gist && now - this.#told.at < leftoverGap) return;
-    this.#told = { gist, at: now };
-    const fields = { ipFamily: client.ipFamily, refused: 1 + others.length, reason };
-    logger.warn('rules that nobody asks for could not be removed; they are tried again later', fields);
   }
 }
 
