@@ -150,21 +150,23 @@ export const nftablesMutants: readonly Mutant[] = [
       'isIpv6 ? { base: 1, offset: 24, length: 16 } : { base: 1, offset: 16, length: 4 }',
     ],
   ]),
-  ...of('backend.ts', [
+  ...of('applied-table.ts', [
     [
       'restart-flushes',
       'a start removes all rules before it writes them again',
       'nftables',
-      'const { table: name, others, isNew } = await ensureTable(this.#ground, signal);',
-      'await this.cleanup(signal);\n    const { table: name, others, isNew } = await ensureTable(this.#ground, signal);',
+      'const { table: name, others, isNew } = await ensureTable({ transport, names }, signal);',
+      'for (const one of names) await removeFamily(transport, one, ipFamily, signal);\n    const { table: name, others, isNew } = await ensureTable({ transport, names }, signal);',
     ],
     [
       'restart-forgets',
       'Services that went while the agent was down stay',
       'nftables',
-      'const leftovers = leftoversStay ? [] : found;',
-      'const leftovers = leftoversStay ? [] : found.slice(0, 0);',
+      'const groups = this.#everything(table, broken, keepsStale ? [] : found);',
+      'const groups = this.#everything(table, broken, keepsStale ? [] : found.slice(0, 0));',
     ],
+  ]),
+  ...of('backend.ts', [
     [
       'cleanup-at-exit',
       'the agent takes its rules away when it ends',
