@@ -58,7 +58,8 @@ const maxRefusalBytes = 16_384;
 
 /**
  * A client over node:http or node:https. TCP keep-alive finds a dead peer in about 40 s, even while a
- * watch is silent. No compression is asked for: watches never have it, and a page is parsed faster than unzipped.
+ * watch is silent. It sends no Accept-Encoding: a page is parsed faster than unzipped. Without that header an API
+ * server never compresses, not even a watch that lists first (1.37 and later: WatchListCompression).
  */
 export function newApiClient(connection: ApiServerConnection, options: ApiClientOptions): ApiClient {
   const { url } = connection;
