@@ -95,7 +95,7 @@ const rows: readonly Row[] = [
     ],
   },
   {
-    name: 'fact 24: only the exact mode VIP captures an ingress address',
+    name: 'the mode Proxy leaves an ingress address alone; an unknown mode captures it, as VIP does (kube-proxy: VIP alone)',
     cluster: clusterOf({
       loadBalancerIps: [
         ['198.51.100.1', 'VIP'],
@@ -107,8 +107,8 @@ const rows: readonly Row[] = [
     expect: [
       [flow('outside', '198.51.100.1:80'), '10.244.1.5 10.244.2.5 masqueraded'],
       [flow('outside', '198.51.100.2:80'), 'pass'],
-      [flow('outside', '198.51.100.3:80'), 'pass'],
-      [flow('outside', '198.51.100.4:80'), 'pass'],
+      [flow('outside', '198.51.100.3:80'), '10.244.1.5 10.244.2.5 masqueraded'],
+      [flow('outside', '198.51.100.4:80'), '10.244.1.5 10.244.2.5 masqueraded'],
     ],
   },
   {

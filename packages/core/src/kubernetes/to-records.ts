@@ -10,8 +10,8 @@ import type {
   V1ServicePort,
   V1ServiceSpec,
 } from '@kubernetes/client-node';
-import { type IpAddress, type IpFamily, ipFamilyOf, tryParseIp } from '../ip/address.ts';
-import { type Cidr, tryParseCidr } from '../ip/cidr.ts';
+import { type IpAddress, type IpFamily, ipFamilyOf } from '../ip/address.ts';
+import type { Cidr } from '../ip/cidr.ts';
 import { type Port, tryParsePort, tryParseProtocol } from '../ip/port.ts';
 import type { EndpointRecord, EndpointSliceRecord, SlicePortRecord } from '../records/endpoint-slice.ts';
 import { nodeName, serviceKey, sliceKey } from '../records/keys.ts';
@@ -21,6 +21,7 @@ import type { LoadBalancerIngressRecord, ServicePortRecord, ServiceRecord } from
 import type { Records, ResourceKind } from '../state/cluster-event.ts';
 import { type Millis, millis, seconds } from '../time.ts';
 import { type Interner, newInterner } from './interner.ts';
+import { allowsNobody, readCidr, readIp } from './stored-addresses.ts';
 
 /** Why an object never becomes a record. */
 export type IgnoredReason =
@@ -109,7 +110,7 @@ export function recordFromService(
       ports: servicePorts(spec.ports, skip, context.interner),
       externalIps: addresses(spec.externalIPs, 'spec.externalIPs', skip),
       loadBalancerIngress: ingressOf(raw.status?.loadBalancer?.ingress, skip),
-      loadBalancerSourceRanges: cidrs(spec.loadBalancerSourceRanges, 'spec.loadBalancerSourceRanges', skip),
+      loadBalancerSourceRanges: sourceRanges(spec.loadBalancerSourceRanges, 'spec.loadBalancerSourceRanges', skip),
       externalTrafficPolicy,
       internalTrafficPolicy: spec.internalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
       healthCheckNodePort: hasHealthCheck ? tryParsePort(spec.healthCheckNodePort) : undefined,
@@ -265,7 +266,7 @@ function slicePort(raw: DiscoveryV1EndpointPort, interner: Interner): SlicePortR
 }
 
 function endpointOf(raw: V1Endpoint, ipFamily: IpFamily, interner: Interner): EndpointRecord | undefined {
-  const address = tryParseIp(raw.addresses[0] ?? '');
+  const address = readIp(raw.addresses[0] ?? '');
   if (address === undefined || ipFamilyOf(address) !== ipFamily) return undefined;
   const node = raw.nodeName ?? '';
   return {
@@ -293,7 +294,7 @@ function ingressOf(
     'status.loadBalancer.ingress',
     skip,
     ({ ip: text = '', ipMode }): LoadBalancerIngressRecord | undefined => {
-      const ip = tryParseIp(text);
+      const ip = readIp(text);
       return ip === undefined ? undefined : { ip, ipMode: ipMode ?? 'VIP' };
     },
   );
@@ -313,19 +314,17 @@ function instant(text: string | undefined): Millis | undefined {
 
 /** Empty texts are left out silently (kube-proxy fact 26). */
 function addresses(texts: readonly string[] | undefined, path: string, skip: Skip): readonly IpAddress[] {
-  return collect(texts, path, (at, value) => value !== '' && skip(at, value), tryParseIp);
+  return collect(texts, path, (at, value) => value !== '' && skip(at, value), readIp);
 }
 
 function cidrs(texts: readonly string[] | undefined, path: string, skip: Skip): readonly Cidr[] {
   return collect(texts, path, skip, readCidr);
 }
 
-/**
- * As Go reads it: older API servers took leading zeros, which mean nothing, and such objects live on. A source range
- * that is not understood would let everybody in.
- */
-function readCidr(text: string): Cidr | undefined {
-  return tryParseCidr(text.trim().replaceAll(/(^|[./])0+(?=[0-9])/g, '$1'));
+/** A restriction that cannot be read allows nobody; kube-proxy would allow everybody. */
+function sourceRanges(texts: readonly string[] | undefined, path: string, skip: Skip): readonly Cidr[] {
+  const ranges = cidrs(texts, path, skip);
+  return ranges.length === 0 && texts?.some((text) => text.trim() !== '') === true ? allowsNobody : ranges;
 }
 
 function listOf(text: string | undefined): readonly string[] {

@@ -7,12 +7,13 @@ import type { ServicePortRecord, ServiceRecord, TrafficPolicy } from '../records
 export type FrontendPlace = Pick<Frontend, 'kind' | 'address' | 'port'>;
 
 /**
- * Load-balancer IPs of a family that this node captures, sorted, each once. Only the exact mode `VIP`
- * captures (KEP-1860); an absent mode is recorded as `VIP`. The Service's type is not asked: the
- * status is what a controller says works.
+ * Load-balancer IPs of a family that this node captures, sorted, each once. `Proxy` leaves an address to its load
+ * balancer (KEP-1860). The API does not say what an unknown mode means; it captures, so that an address never loses its
+ * rules on the day a newer API server adds a mode. The Service's type is not asked: the status is what a controller
+ * says works.
  */
 export function capturedLoadBalancerIps(service: ServiceRecord, ipFamily: IpFamily): readonly IpAddress[] {
-  const captured = service.loadBalancerIngress.filter((ingress) => ingress.ipMode === 'VIP');
+  const captured = service.loadBalancerIngress.filter((ingress) => ingress.ipMode !== 'Proxy');
   return ofFamily(
     captured.map((ingress) => ingress.ip),
     ipFamily,

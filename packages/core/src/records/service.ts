@@ -20,7 +20,7 @@ export interface ServicePortRecord {
 /** One usable entry of `status.loadBalancer.ingress`: it has an IP. Hostname-only entries are left out. */
 export interface LoadBalancerIngressRecord {
   readonly ip: IpAddress;
-  /** KEP-1860. `VIP` (also when the field is absent) is captured; any other text is not. */
+  /** KEP-1860. `Proxy` is left to the load balancer; `VIP` (also when the field is absent) and any other text is captured. */
   readonly ipMode: string;
 }
 

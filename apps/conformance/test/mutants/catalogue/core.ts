@@ -128,7 +128,7 @@ export const coreMutants: readonly Mutant[] = [
       'ip-mode-ignored',
       'load-balancer IPs with ipMode Proxy are captured',
       'nftables',
-      "(ingress) => ingress.ipMode === 'VIP'",
+      "(ingress) => ingress.ipMode !== 'Proxy'",
       '() => true',
     ],
     [
