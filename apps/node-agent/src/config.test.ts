@@ -19,7 +19,7 @@ describe('defaults', () => {
         mode: 'iptables',
         iptables: { variant: 'auto', masqueradeBit: 14, localhostNodePorts: true },
         masqueradeAll: false,
-        nodePortAddresses: { kind: 'cidrs', cidrs: [] },
+        nodePortAddresses: { primary: false, cidrs: [], loopback: [] },
         minSyncPeriod: 1000,
         syncPeriod: 30_000,
         tcpBeLiberal: false,
@@ -40,7 +40,7 @@ describe('defaults', () => {
       nodeName: hostname().toLowerCase(),
       detectLocal: { kind: 'clusterCIDR', cidrs: {} },
       masqueradeAll: false,
-      nodePortAddresses: { kind: 'primary' },
+      nodePortAddresses: { primary: true, cidrs: [], loopback: [] },
       healthz: { address: '0.0.0.0', port: 10256 },
       minSyncPeriod: undefined,
       syncPeriod: 30_000,
@@ -131,10 +131,15 @@ describe('flags', () => {
   });
 
   test.each([
-    ['primary', { kind: 'primary' }],
-    ['192.0.2.0/24,fd00::/8', { kind: 'cidrs', cidrs: ['192.0.2.0/24', 'fd00::/8'] }],
-    ['0.0.0.0/0', { kind: 'cidrs', cidrs: ['0.0.0.0/0'] }],
-    ['', { kind: 'primary' }],
+    ['primary', { primary: true, cidrs: [], loopback: [] }],
+    ['192.0.2.0/24,fd00::/8', { primary: false, cidrs: ['192.0.2.0/24', 'fd00::/8'], loopback: [] }],
+    ['0.0.0.0/0', { primary: false, cidrs: ['0.0.0.0/0'], loopback: [] }],
+    ['', { primary: true, cidrs: [], loopback: [] }],
+    ['localhost', { primary: false, cidrs: ['127.0.0.0/8', '::1/128'], loopback: ['IPv4', 'IPv6'] }],
+    ['primary,localhost', { primary: true, cidrs: ['127.0.0.0/8', '::1/128'], loopback: ['IPv4', 'IPv6'] }],
+    ['all', { primary: false, cidrs: ['0.0.0.0/0', '::/0'], loopback: [] }],
+    ['0.0.0.0/0,127.0.0.1/32', { primary: false, cidrs: ['0.0.0.0/0', '127.0.0.1/32'], loopback: ['IPv4'] }],
+    ['192.0.2.0/24,primary,::1/128', { primary: true, cidrs: ['192.0.2.0/24', '::1/128'], loopback: ['IPv6'] }],
   ])('--nodeport-addresses %j', (text, expected) => {
     expect(run('--nodeport-addresses', text).nodePortAddresses).toEqual(expected);
   });
@@ -206,12 +211,7 @@ describe('what is refused', () => {
       '"10.0.0.0/9,10.128.0.0/9"',
       'must be one CIDR, or one of each',
     ],
-    [
-      '--nodeport-addresses=primary,10.0.0.0/8',
-      'nodePortAddresses',
-      '["primary","10.0.0.0/8"]',
-      "'primary' cannot be mixed",
-    ],
+    ['--nodeport-addresses=primary,local', 'nodePortAddresses', '["primary","local"]', '[1] must be a CIDR'],
     ['--nodeport-addresses=10.0.0.1', 'nodePortAddresses', '["10.0.0.1"]', '[0] must be a CIDR'],
     ['--healthz-bind-address=localhost', 'healthzBindAddress', '"localhost"', 'must be IP:port'],
     ['--healthz-bind-address=0.0.0.0:70000', 'healthzBindAddress', '"0.0.0.0:70000"', 'must be IP:port'],

@@ -1,19 +1,17 @@
 import {
   type Cidr,
   cidrFamilyOf,
+  everythingOf,
   hostCidr,
   type IpAddress,
   type IpFamily,
   isEverything,
-  parseCidr,
   type TableOptions,
 } from '@switchyard/core';
 import { nodePortAddresses } from '@switchyard/host';
 import type { RunConfig } from './config.ts';
 import type { OwnNode } from './node/own-node.ts';
 import { podDetectorOf } from './node/pod-detector.ts';
-
-const everything: Readonly<Record<IpFamily, Cidr>> = { IPv4: parseCidr('0.0.0.0/0'), IPv6: parseCidr('::/0') };
 
 /** What the tables of a family depend on besides the cluster, as the flags and our Node say now. */
 export function tableOptionsOf(config: RunConfig, node: OwnNode, ipFamily: IpFamily): TableOptions {
@@ -43,11 +41,10 @@ export function healthCheckAddresses(
 }
 
 function nodePortCidrsOf(config: RunConfig, node: OwnNode, ipFamily: IpFamily): readonly Cidr[] {
-  if (config.nodePortAddresses.kind === 'primary') {
-    const address = node.addressOf(ipFamily);
-    return address === undefined ? [] : [hostCidr(address)];
-  }
-  const listed = config.nodePortAddresses.cidrs.filter((cidr) => cidrFamilyOf(cidr) === ipFamily);
-  // A list of one family leaves the other open, as in kube-proxy.
-  return listed.length > 0 ? listed : [everything[ipFamily]];
+  const { primary, cidrs } = config.nodePortAddresses;
+  const address = primary ? node.addressOf(ipFamily) : undefined;
+  const listed = cidrs.filter((cidr) => cidrFamilyOf(cidr) === ipFamily);
+  if (address !== undefined) listed.unshift(hostCidr(address));
+  // CIDRs of one family alone leave the other open, as in kube-proxy.
+  return listed.length > 0 || primary ? listed : [everythingOf(ipFamily)];
 }

@@ -116,7 +116,7 @@ describe('a changed file', () => {
     await bench.look(2);
     await change(folder, `${head}nodePortAddresses: [10.0.0.0/8]\n`);
     await bench.look(2);
-    expect(bench.watch.current().nodePortAddresses).toEqual({ kind: 'cidrs', cidrs: ['10.0.0.0/8'] });
+    expect(bench.watch.current().nodePortAddresses).toEqual({ primary: false, cidrs: ['10.0.0.0/8'], loopback: [] });
   });
 
   test('of ours is followed too', async () => {

@@ -46,7 +46,7 @@ test.each<readonly [string, string, Partial<RunConfig>]>([
       masqueradeAll: true,
       syncPeriod: millis(9000),
       minSyncPeriod: undefined,
-      nodePortAddresses: { kind: 'primary' },
+      nodePortAddresses: { primary: true, cidrs: [], loopback: [] },
     },
   ],
 ])('what counts is %s', async (_, text, expected) => {
@@ -93,7 +93,7 @@ test("kubeadm's file loads as it is: its empty mode is iptables, which is all th
   expect(config).toMatchObject({
     mode: 'iptables',
     iptables: { variant: 'auto', masqueradeBit: 14, localhostNodePorts: true },
-    nodePortAddresses: { kind: 'cidrs', cidrs: [] },
+    nodePortAddresses: { primary: false, cidrs: [], loopback: [] },
     minSyncPeriod: 1000,
     syncPeriod: 30_000,
   });

@@ -15,10 +15,15 @@ export type SourceConfig =
   | { readonly kind: 'inCluster'; readonly env: Readonly<Record<string, string | undefined>> }
   | { readonly kind: 'manifests'; readonly folder: string };
 
-/** Where NodePorts answer. A family without a CIDR in `cidrs` answers on all its addresses, as kube-proxy. */
-export type NodePortAddresses =
-  | { readonly kind: 'primary' }
-  | { readonly kind: 'cidrs'; readonly cidrs: readonly Cidr[] };
+/** Where NodePorts answer (KEP-6032). */
+export interface NodePortAddresses {
+  /** The primary addresses of our Node, as far as the API server says them. */
+  readonly primary: boolean;
+  /** Addresses in these ranges. Without `primary`, a family without a range answers on all its addresses, as in kube-proxy. */
+  readonly cidrs: readonly Cidr[];
+  /** Families whose loopback addresses are listed by themselves, not as a part of all addresses. */
+  readonly loopback: readonly IpFamily[];
+}
 
 /** What the iptables mode reads besides what every mode does. */
 export interface IptablesConfig {

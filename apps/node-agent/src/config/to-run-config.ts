@@ -1,8 +1,12 @@
 import { hostname } from 'node:os';
 import {
   type Cidr,
-  cidrContains,
   cidrFamilyOf,
+  cidrLength,
+  cidrsOverlap,
+  everythingOf,
+  ipFamilies,
+  loopbackOf,
   ConfigError,
   type IpFamily,
   type Millis,
@@ -123,15 +127,11 @@ function iptablesOf(kubeProxy: Settings, switchyard: Settings): IptablesConfig {
 
 /** Whether `nodePortAddresses` leaves 127.0.0.0/8 in: a list of IPv6 alone says nothing about IPv4. */
 function areLoopbackNodePorts(kubeProxy: Settings): boolean {
-  const addresses = nodePortAddressesOf(kubeProxy);
-  if (addresses.kind === 'primary') return false;
-  const listed = addresses.cidrs.filter((cidr) => cidrFamilyOf(cidr) === 'IPv4');
-  const isLoopback = (cidr: Cidr): boolean => cidrContains(loopbacks, parseIp(cidr.replace(/\/.*$/, '')));
-  return listed.length === 0 || listed.some((cidr) => cidrContains(cidr, loopback) || isLoopback(cidr));
+  const { primary, cidrs } = nodePortAddressesOf(kubeProxy);
+  const listed = cidrs.filter((cidr) => cidrFamilyOf(cidr) === 'IPv4');
+  if (listed.length === 0) return !primary;
+  return listed.some((cidr) => cidrsOverlap(cidr, loopbackOf('IPv4')));
 }
-
-const loopback = parseIp('127.0.0.1');
-const loopbacks = parseCidr('127.0.0.0/8');
 
 function ownOf(switchyard: Settings): Pick<RunConfig, 'terminatingFallback' | 'kubeProxyRules' | 'serviceMetrics'> {
   return {
@@ -205,11 +205,24 @@ function podCidrsOf(text: string): Readonly<Partial<Record<IpFamily, Cidr>>> {
   return cidrs;
 }
 
+const rangesOfKeyword: Readonly<Record<string, readonly Cidr[]>> = {
+  primary: [],
+  localhost: ipFamilies.map(loopbackOf),
+  all: ipFamilies.map(everythingOf),
+};
+
 /** Nothing listed means everything. */
 function nodePortAddressesOf(settings: Settings): NodePortAddresses {
-  const listed = settings.list('nodePortAddresses');
-  if (listed[0] === 'primary') return { kind: 'primary' };
-  return { kind: 'cidrs', cidrs: listed.map((one) => parseCidr(one.trim())) };
+  const listed = settings.list('nodePortAddresses').map((one) => one.trim());
+  const cidrs = listed.flatMap((one) => rangesOfKeyword[one] ?? [parseCidr(one)]);
+  const isLoopback = (cidr: Cidr): boolean => {
+    const range = loopbackOf(cidrFamilyOf(cidr));
+    return cidrsOverlap(cidr, range) && cidrLength(cidr) >= cidrLength(range);
+  };
+  const loopback = ipFamilies.filter((family) =>
+    cidrs.some((cidr) => cidrFamilyOf(cidr) === family && isLoopback(cidr)),
+  );
+  return { primary: listed.includes('primary'), cidrs: [...new Set(cidrs)], loopback };
 }
 
 /** Unset is 1 s as upstream in the iptables mode, the dataplane's own in the others; a flag may say 0, which a file cannot. */

@@ -10,10 +10,10 @@ const open = 'warn IPv6 NodePorts answer on all addresses of a family that no CI
 const dual = ['192.0.2.1', 'fd00::1'];
 const four = { kind: 'clusterCIDR', cidrs: { IPv4: parseCidr('10.244.0.0/16') } } as const;
 const interfaces = { kind: 'interfaceNamePrefix', prefix: 'veth' } as const;
-const primary = { kind: 'primary' } as const;
-const some = { kind: 'cidrs', cidrs: [parseCidr('192.0.2.0/24')] } as const;
-const unset = { kind: 'cidrs', cidrs: [] } as const;
-const all = { kind: 'cidrs', cidrs: ['0.0.0.0/0', '::/0'].map(parseCidr) } as const;
+const primary = { primary: true, cidrs: [], loopback: [] } as const;
+const some = { primary: false, cidrs: [parseCidr('192.0.2.0/24')], loopback: [] } as const;
+const unset = { primary: false, cidrs: [], loopback: [] } as const;
+const all = { primary: false, cidrs: ['0.0.0.0/0', '::/0'].map(parseCidr), loopback: [] } as const;
 
 test.each<[string, readonly string[], Pick<RunConfig, 'detectLocal' | 'nodePortAddresses'>, readonly string[]]>([
   ['IPv4 throughout', ['192.0.2.1'], { detectLocal: four, nodePortAddresses: some }, []],

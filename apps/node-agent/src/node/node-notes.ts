@@ -25,13 +25,13 @@ function podNotes({ detectLocal }: RunConfig, node: OwnNode, ipFamily: IpFamily)
 
 /** The iptables mode's default, of which kube-proxy speaks at each start; its words. */
 function openNodePortNotes({ nodePortAddresses: wanted }: RunConfig): readonly ConfigNote[] {
-  if (wanted.kind === 'primary' || wanted.cidrs.length > 0) return [];
+  if (wanted.primary || wanted.cidrs.length > 0) return [];
   const message = 'nodePortAddresses is unset; NodePort connections will be accepted on all local IPs';
   return [{ level: 'info', message, fields: { advice: 'consider using --nodeport-addresses primary' } }];
 }
 
 function nodePortNotes({ nodePortAddresses: wanted }: RunConfig, ipFamily: IpFamily): readonly ConfigNote[] {
-  if (wanted.kind === 'primary' || wanted.cidrs.length === 0) return [];
+  if (wanted.primary || wanted.cidrs.length === 0) return [];
   if (wanted.cidrs.some((cidr) => cidrFamilyOf(cidr) === ipFamily)) return [];
   const fields = { ipFamily, nodePortAddresses: wanted.cidrs };
   return [{ level: 'warn', message: 'NodePorts answer on all addresses of a family that no CIDR names', fields }];

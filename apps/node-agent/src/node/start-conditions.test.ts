@@ -7,7 +7,7 @@ import { OwnNode } from './own-node.ts';
 import { startConditionsOf } from './start-conditions.ts';
 
 const both: readonly IpFamily[] = ['IPv4', 'IPv6'];
-const everywhere = { nodePortAddresses: { kind: 'cidrs', cidrs: [parseCidr('0.0.0.0/0')] } } as const;
+const everywhere = { nodePortAddresses: { primary: false, cidrs: [parseCidr('0.0.0.0/0')], loopback: [] } } as const;
 const byNode = { detectLocal: { kind: 'nodeCIDR' } } as const;
 const manifests = { source: { kind: 'manifests', folder: '/unused' } } as const;
 

@@ -33,7 +33,7 @@ export function startConditionsOf(
       failure: () => noPodCidrs(config),
     });
   }
-  if (config.nodePortAddresses.kind === 'primary') {
+  if (config.nodePortAddresses.primary) {
     conditions.push({
       what: `the addresses of Node ${config.nodeName}, on which NodePorts are to answer`,
       isMet: () => {

@@ -49,7 +49,7 @@ beforeAll(async () => {
     `--switchyard-manifests=${folder}`,
     '--hostname-override=node1',
     '--cluster-cidr=10.244.0.0/16,fd00:10:244::/48',
-    '--nodeport-addresses=127.0.0.0/8,172.18.0.0/16,203.0.113.0/24,::1/128,fd00:172:18::/64,fd00:203::/64',
+    '--nodeport-addresses=localhost,172.18.0.0/16,203.0.113.0/24,fd00:172:18::/64,fd00:203::/64',
   ]);
   for (const family of ipFamilies) {
     await until(async () => (await ask(node.addresses[family] ?? '', ports.service)) === 'answered');

@@ -162,25 +162,6 @@ describe('Service', () => {
     expect(skipped).toEqual([]);
   });
 
-  test('source ranges that cannot be read allow nobody; readable ones apply alone', () => {
-    const rangesOf = (...written: string[]): readonly string[] =>
-      recordOf(recordFromService(service({ loadBalancerSourceRanges: written }))).loadBalancerSourceRanges;
-    expect(rangesOf('nonsense', '::ffff:1.2.3.0/120')).toEqual(['0.0.0.0/32', '::/128']);
-    expect(rangesOf('nonsense', '192.0.2.0/24')).toEqual(['192.0.2.0/24']);
-    expect([rangesOf(), rangesOf('', ' ')]).toEqual([[], []]);
-  });
-
-  test('addresses of old objects are read as kube-proxy reads them: leading zeros and IPv4-mapped', () => {
-    const clusterIPs = ['010.96.0.1', 'FD00:0::1'];
-    const externalIPs = ['::ffff:192.0.2.7', '192.000.002.008', '::FFFF:c000:209'];
-    const record = recordOf(recordFromService(service({ clusterIPs, externalIPs, ipFamilies: [] })));
-    expect([record.clusterIps, record.ipFamilies]).toEqual([
-      ['10.96.0.1', 'fd00::1'],
-      ['IPv4', 'IPv6'],
-    ]);
-    expect(record.externalIps).toEqual(['192.0.2.7', '192.0.2.8']);
-  });
-
   test.each([
     ['no mode', undefined, 'VIP'],
     ['null', null, 'VIP'],

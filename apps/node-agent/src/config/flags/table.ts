@@ -240,7 +240,7 @@ const traffic = flagsOf('Traffic', false, [
     'nodeport-addresses',
     'list',
     field('nodePortAddresses'),
-    "where NodePorts answer: CIDRs, or 'primary'",
+    "where NodePorts answer: CIDRs and the keywords 'primary', 'localhost' and 'all'",
     { value: 'CIDR,...' },
   ],
 ]);

@@ -52,11 +52,16 @@ export const podRanges: Check = (value) => {
   return undefined;
 };
 
-/** CIDRs, or the word `primary` alone. */
+/** Keywords of `nodePortAddresses` (KEP-6032). */
+export const nodePortKeywords: readonly string[] = ['primary', 'localhost', 'all'];
+
+/** CIDRs and keywords, in any combination. */
 export const nodePortRanges: Check = (value) => {
   const parts = value as readonly string[];
-  if (parts.includes('primary')) return parts.length === 1 ? undefined : "'primary' cannot be mixed with anything else";
-  return cidrList(parts);
+  const isLegal = (part: string): boolean => nodePortKeywords.includes(part) || tryParseCidr(part) !== undefined;
+  const bad = parts.findIndex((part) => !isLegal(part.trim()));
+  if (bad < 0) return undefined;
+  return `[${bad}] must be a CIDR, such as 10.9.8.0/24 or 2001:db8::/64, or one of ${nodePortKeywords.join(', ')}`;
 };
 
 /** CIDRs. */

@@ -111,7 +111,7 @@ const dataplane: readonly Field[] = [
     modes: all,
     meaning: better('the primary addresses follow the Node'),
     change: 'live',
-    help: "where NodePorts answer: CIDRs, or 'primary' alone; nothing means all addresses in the iptables mode, 'primary' in the others; a family without a listed CIDR answers on all its addresses",
+    help: "where NodePorts answer: CIDRs and the keywords 'primary' (the Node's primary addresses), 'localhost' and 'all', in any combination (KEP-6032); unset: 'all' in the iptables mode, 'primary' in the others; without 'primary', a family without a listed CIDR answers on all its addresses",
     check: nodePortRanges,
   },
 ];
