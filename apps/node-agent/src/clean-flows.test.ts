@@ -77,7 +77,12 @@ function bench(openFlowTable: () => Promise<FlowTable>) {
     openFlowTable,
   });
   const state = { table: dnsTable('10.244.1.1') };
-  return { logged, measured, state, clean: () => clean(() => ({ table: state.table, except: new Set() }), signal) };
+  return {
+    logged,
+    measured,
+    state,
+    clean: () => clean(() => ({ table: state.table, except: new Set(), gone: [] }), signal),
+  };
 }
 
 describe('flowCleaner', () => {

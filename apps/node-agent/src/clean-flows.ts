@@ -72,10 +72,11 @@ class NewestJudge {
   }
 
   get current(): FlowJudge {
-    const { table, except } = this.#criteria();
-    if (this.#judge === undefined || this.#of?.table !== table || this.#of.except !== except) {
-      this.#of = { table, except };
-      this.#judge = flowJudge({ table, except, isLocalAddress: (address) => this.#local.has(address) });
+    const { table, except, gone } = this.#criteria();
+    const isOther = this.#of?.table !== table || this.#of.except !== except || this.#of.gone !== gone;
+    if (this.#judge === undefined || isOther) {
+      this.#of = { table, except, gone };
+      this.#judge = flowJudge({ table, except, gone, isLocalAddress: (address) => this.#local.has(address) });
     }
     return this.#judge;
   }

@@ -252,6 +252,24 @@ describe.each(Object.keys(modes) as (keyof typeof modes)[])('in %s mode', (mode)
     });
   });
 
+  test('a deleted Service loses its flows: no datagram reaches its endpoint any more', async () => {
+    const ports = [{ name: 'gone', protocol: 'UDP' as const, port: 54, targetPort: 5353 }];
+    const service = { metadata: { name: 'gone', namespace: 'default' } };
+    const created = await cluster.api.create(apiResources.services, { ...service, spec: { ports } }, signal);
+    const slice = sliceTo('IPv4', ['one']);
+    const labels = { 'kubernetes.io/service-name': 'gone' };
+    const metadata = { ...slice.metadata, name: 'gone', labels };
+    const ofGone = { ...slice, metadata, ports: [{ name: 'gone', protocol: 'UDP' as const, port: 5353 }] };
+    await cluster.api.create(apiResources.endpointSlices, ofGone, signal);
+    const askGone = (): Promise<string> => exchange([inside, created.spec?.clusterIP, 54, 40_004]);
+    await until(async () => (await askGone()) === 'one');
+    expect(await flowsTo('IPv4', created.spec?.clusterIP)).toHaveLength(1);
+    await cluster.api.delete(apiResources.services, service.metadata, signal);
+    await until(async () => (await flowsTo('IPv4', created.spec?.clusterIP)).length === 0);
+    expect(await askGone()).not.toBe('one');
+    await cluster.api.delete(apiResources.endpointSlices, metadata, signal);
+  });
+
   describe('a client that sends every millisecond from one port', () => {
     test.each(ipFamilies)('%s: moves to the new endpoint at once', async (family) => {
       await leadTo(family, 'one');

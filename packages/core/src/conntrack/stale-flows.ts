@@ -3,6 +3,8 @@ import type { IpAddress } from '../ip/address.ts';
 import { cidrContains } from '../ip/cidr.ts';
 import type { Port } from '../ip/port.ts';
 import type { ServicePortKey } from '../records/keys.ts';
+import type { GoneFrontend } from './gone-frontends.ts';
+import { placeOf } from './place-of.ts';
 
 /** One UDP entry of the kernel's connection tracking, of either family. */
 export interface UdpFlow {
@@ -23,6 +25,8 @@ export interface StaleFlowOptions {
   readonly isLocalAddress: (address: IpAddress) => boolean;
   /** Services whose flows are left alone, because the kernel does not do what the table says. */
   readonly except?: Pick<ReadonlySet<ServicePortKey>, 'has'> | undefined;
+  /** Frontends that left the kernel a moment ago. Default: none. */
+  readonly gone?: readonly GoneFrontend[];
 }
 
 /** Tells stale flows from others. */
@@ -34,7 +38,7 @@ export interface FlowJudge {
 
 /**
  * Which flows are to be deleted: those to a UDP frontend of the table that lead to anything but an
- * endpoint that still serves. UDP has no handshake that would notice: a client that keeps sending from
+ * endpoint that still serves, and those to a frontend that is gone that lead to an endpoint it had. UDP has no handshake that would notice: a client that keeps sending from
  * one port would talk to a dead address for as long as it sends.
  *
  * - A flow to any serving endpoint of the service stays, whatever policy or topology prefers now.
@@ -44,40 +48,47 @@ export interface FlowJudge {
  *   pass through with the same port number.
  * - Flows to anything else, TCP and SCTP are nobody's business here.
  */
-export function flowJudge({ table, isLocalAddress, except }: StaleFlowOptions): FlowJudge {
-  const places = new Map<Port, Map<Frontend['address'], ServiceForwarding>>();
+export function flowJudge({ table, isLocalAddress, except, gone = [] }: StaleFlowOptions): FlowJudge {
+  const places: Places<ServiceForwarding> = new Map();
   for (const service of table.services.values()) {
     if (service.protocol !== 'UDP' || except?.has(service.key) === true) continue;
-    for (const { address, port } of service.frontends) {
-      const services = places.get(port) ?? new Map<Frontend['address'], ServiceForwarding>();
-      places.set(port, services.set(address, service));
-    }
+    for (const { address, port } of service.frontends) place(places, address, port, service);
   }
-  const serviceOf = ({ destination, destinationPort }: UdpFlow): ServiceForwarding | undefined => {
-    const services = places.get(destinationPort);
-    const exact = services?.get(destination);
+  const gonePlaces: Places<GoneFrontend> = new Map();
+  for (const frontend of gone) place(gonePlaces, frontend.address, frontend.port, frontend);
+  const find = <T>(all: Places<T>, { destination, destinationPort }: UdpFlow): T | undefined => {
+    const found = all.get(destinationPort);
+    const exact = found?.get(destination);
     if (exact !== undefined) return exact;
-    const service = services?.get('anyNodePortAddress');
-    if (service === undefined || !isLocalAddress(destination)) return undefined;
-    return table.nodePortCidrs.some((cidr) => cidrContains(cidr, destination)) ? service : undefined;
+    const any = found?.get('anyNodePortAddress');
+    if (any === undefined || !isLocalAddress(destination)) return undefined;
+    return table.nodePortCidrs.some((cidr) => cidrContains(cidr, destination)) ? any : undefined;
   };
   const servingByService = new Map<ServiceForwarding, ReadonlySet<string>>();
   return {
-    destinationPorts: new Set(places.keys()),
+    destinationPorts: new Set([...places.keys(), ...gonePlaces.keys()]),
     isStale: (flow) => {
-      const service = serviceOf(flow);
-      if (service === undefined) return false;
+      const answeredBy = placeOf(flow.replySource, flow.replySourcePort);
+      const service = find(places, flow);
+      if (service === undefined) return find(gonePlaces, flow)?.endpoints.has(answeredBy) === true;
       const serving = servingByService.get(service) ?? servingEndpoints(service);
       servingByService.set(service, serving);
-      return !serving.has(placeOf(flow.replySource, flow.replySourcePort));
+      return !serving.has(answeredBy);
     },
   };
 }
 
+type Places<T> = Map<Port, Map<Frontend['address'], T>>;
+
+function place<T>(places: Places<T>, address: Frontend['address'], port: Port, what: T): void {
+  const ofPort = places.get(port) ?? new Map<Frontend['address'], T>();
+  places.set(port, ofPort.set(address, what));
+}
+
 /**
  * Whether stale flows may be left when `after` takes the place of `before` (undefined: unknown). An
- * endpoint more, or one that begins to terminate and still serves, leaves none. A service that is gone
- * leaves none either: nobody judges its flows any more.
+ * endpoint more, or one that begins to terminate and still serves, leaves none. Frontends that go are found by
+ * `goneFrontends`.
  */
 export function canLeaveStaleFlows(before: ServiceForwarding | undefined, after: ServiceForwarding): boolean {
   if (after.protocol !== 'UDP') return false;
@@ -90,8 +101,4 @@ export function canLeaveStaleFlows(before: ServiceForwarding | undefined, after:
 
 function servingEndpoints({ knownEndpoints }: ServiceForwarding): ReadonlySet<string> {
   return new Set(knownEndpoints.flatMap(({ serving, address, port }) => (serving ? [placeOf(address, port)] : [])));
-}
-
-function placeOf(address: Frontend['address'], port: Port): string {
-  return `${address} ${port}`;
 }

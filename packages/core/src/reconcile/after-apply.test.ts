@@ -100,7 +100,7 @@ describe('stale flows', () => {
       [{ kind: 'upsert', resource: 'EndpointSlice', item: dnsSlice('10.244.1.1', '10.244.1.2') }],
       1,
     ],
-    ['the end of a UDP service leaves none', [{ kind: 'delete', resource: 'Service', name: 'kube-system/dns' }], 1],
+    ['a UDP service deleted', [{ kind: 'delete', resource: 'Service', name: 'kube-system/dns' }], 2],
     ['a change of a TCP service leaves none', cartSlice('10.244.1.3'), 1],
   ])('%s', async (_, batch, expected) => {
     await using bench = new ReconcilerBench();
@@ -145,6 +145,25 @@ describe('stale flows', () => {
     expect(bench.after('flows')).toHaveLength(2);
     await bench.clock.advance(60_000);
     expect(bench.after('flows')).toHaveLength(2);
+  });
+
+  test('of frontends that are gone are looked for until a second after the apply, and then no more', async () => {
+    const gone: (readonly string[])[] = [];
+    await using bench = new ReconcilerBench({
+      cleanStaleFlows: async (criteria) =>
+        void gone.push(
+          criteria().gone.map(({ address, port, endpoints }) => `${address}:${port} ${[...endpoints].join()}`),
+        ),
+    });
+    await bench.push(withDns);
+    await bench.clock.advance(2000);
+    await bench.push([{ kind: 'delete', resource: 'Service', name: 'kube-system/dns' }]);
+    await bench.clock.advance(2000);
+    const dnsFlows = ['10.96.0.10:53 10.244.1.1 5353'];
+    expect(gone).toEqual([[], [], dnsFlows, dnsFlows]);
+    await bench.push([{ kind: 'upsert', resource: 'Service', item: dns }]);
+    await bench.clock.advance(100);
+    expect(gone.at(-1)).toEqual([]);
   });
 
   test('that could not be removed are tried again without a change, and logged once each way', async () => {

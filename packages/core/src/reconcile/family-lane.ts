@@ -1,6 +1,4 @@
-import { canLeaveStaleFlows } from '../conntrack/stale-flows.ts';
-import { isEqual } from '../equal.ts';
-import { HostError, InvariantError } from '../errors.ts';
+import { HostError } from '../errors.ts';
 import type { EventRecorder } from '../events.ts';
 import { buildTableFrom } from '../forwarding/build-table.ts';
 import type { ClusterStateView, TableOptions } from '../forwarding/build-table-types.ts';
@@ -25,7 +23,8 @@ import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-b
 import type { ChangeCounts, SeenChanges } from './change-counts.ts';
 import { DriftWatch } from './drift-watch.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { FlowCleaning, type FlowCriteria } from './flow-cleaning.ts';
+import type { FlowCriteria } from './flow-cleaning.ts';
+import { LaneFlows } from './lane-flows.ts';
 import { LaneMetrics } from './lane-metrics.ts';
 import { earliest, LargeServices } from './large-services.ts';
 import { MissingFeatureLog } from './missing-features.ts';
@@ -99,7 +98,7 @@ export class FamilyLane {
   readonly #log: ApplyLog;
   readonly #missing: MissingFeatureLog;
   readonly #apiServers: ApiServerLog;
-  readonly #cleaning: FlowCleaning | undefined;
+  readonly #flows: LaneFlows;
   readonly #drift: DriftWatch;
   readonly #measured: LaneMetrics;
   readonly #latency: ProgrammingLatency;
@@ -132,7 +131,14 @@ export class FamilyLane {
     this.#seen = context.changes.seen;
     this.#missing = new MissingFeatureLog({ ipFamily, capabilities, logger });
     this.#apiServers = new ApiServerLog({ logger, events });
-    this.#cleaning = this.#flowCleaning();
+    this.#flows = new LaneFlows({
+      backend: family.backend,
+      afterApply: family.afterApply,
+      clock,
+      logger,
+      newest: () => this.#built,
+      failed: () => this.#log.failedServices,
+    });
     this.#drift = new DriftWatch({
       backend: family.backend,
       clock,
@@ -207,7 +213,7 @@ export class FamilyLane {
 
   /** Removes stale flows after applies, beside `run`, until aborted. */
   async cleanFlows(signal: AbortSignal): Promise<void> {
-    await this.#cleaning?.run(signal);
+    await this.#flows.run(signal);
   }
 
   /** Keeps the age of the rules in the kernel until aborted; runs beside `run`. */
@@ -247,7 +253,7 @@ export class FamilyLane {
     const table = this.#build();
     if (reason === 'resync') this.#nextRead = 'all';
     const delta = withFailed(diffTables(this.#applied, table), table, this.#log.failedServices);
-    const mayLeaveFlows = this.#mayLeaveFlows(table, delta);
+    const flows = this.#flows.compare(this.#applied, table, delta);
     const read = this.#nextRead;
     this.#nextRead = 'none'; // what is asked for from here on is for the next run
     if (read === 'none' && isEmptyDelta(delta)) {
@@ -266,8 +272,7 @@ export class FamilyLane {
     this.#log.noteApplied(outcome.status === 'partial' ? outcome.failed : new Map());
     this.#drift.noteApplied(outcome.unremoved);
     await this.#finish(table, delta);
-    // A full apply that wrote healed something: flows that began meanwhile were not translated.
-    if (mayLeaveFlows || (read !== 'none' && outcome.writes > 0)) this.#cleaning?.request();
+    this.#flows.noteApplied(flows, read !== 'none' && outcome.writes > 0);
     return { status: outcome.status === 'partial' ? 'retry' : 'done' };
   }
 
@@ -338,33 +343,6 @@ export class FamilyLane {
     this.#apiServers.note(delta);
     this.#announced = announcedChecks(this.#announced, table, failed);
     await this.#family.afterApply.syncHealth(this.#announced);
-  }
-
-  #flowCleaning(): FlowCleaning | undefined {
-    const { backend, afterApply } = this.#family;
-    const clean = afterApply.cleanStaleFlows?.bind(afterApply);
-    if (clean === undefined || !backend.capabilities.usesKernelConntrack) return undefined;
-    const { clock, logger } = this.#context;
-    return new FlowCleaning({
-      ipFamily: this.ipFamily,
-      clean,
-      criteria: () => {
-        if (this.#built === undefined) throw new InvariantError('flows are judged before the first table was built');
-        return { table: this.#built, except: this.#log.failedServices };
-      },
-      clock,
-      logger,
-    });
-  }
-
-  /** Whether the apply of `delta` can leave flows behind that lead nowhere. */
-  #mayLeaveFlows(table: ForwardingTable, delta: TableDelta): boolean {
-    const applied = this.#applied;
-    if (applied === undefined || !isEqual(applied.nodePortCidrs, table.nodePortCidrs)) return true;
-    const failed = this.#log.failedServices; // what the kernel has of these is not in `applied`
-    return delta.upserted.some((service) =>
-      canLeaveStaleFlows(failed.has(service.key) ? undefined : applied.services.get(service.key), service),
-    );
   }
 
   #logApplied(done: {

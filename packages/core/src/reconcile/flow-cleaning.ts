@@ -1,3 +1,4 @@
+import type { GoneFrontend } from '../conntrack/gone-frontends.ts';
 import { HostError } from '../errors.ts';
 import type { ForwardingTable } from '../forwarding/forwarding-table.ts';
 import type { IpFamily } from '../ip/address.ts';
@@ -12,6 +13,8 @@ export interface FlowCriteria {
   readonly table: ForwardingTable;
   /** Services that are not in the kernel as the table says; their flows are left alone. A new object when it differs. */
   readonly except: Pick<ReadonlySet<ServicePortKey>, 'has'>;
+  /** Frontends that left the kernel a moment ago. Another array when it differs. */
+  readonly gone: readonly GoneFrontend[];
 }
 
 /** What removes flows, and how often it may. */

@@ -1,0 +1,87 @@
+import { goneFrontends, GoneFrontends, type GoneFrontend } from '../conntrack/gone-frontends.ts';
+import { canLeaveStaleFlows } from '../conntrack/stale-flows.ts';
+import { isEqual } from '../equal.ts';
+import { InvariantError } from '../errors.ts';
+import type { ForwardingTable, TableDelta } from '../forwarding/forwarding-table.ts';
+import type { Logger } from '../log.ts';
+import type { ServicePortKey } from '../records/keys.ts';
+import type { Clock } from '../time.ts';
+import type { AfterApply } from './family-lane.ts';
+import type { DataplaneBackend } from './dataplane-backend.ts';
+import { FlowCleaning } from './flow-cleaning.ts';
+
+/** What the cleaning of flows needs of its lane. */
+export interface LaneFlowsOptions {
+  readonly backend: DataplaneBackend;
+  readonly afterApply: AfterApply;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The newest table, applied or not. */
+  readonly newest: () => ForwardingTable | undefined;
+  /** Services that are not in the kernel as the table says. */
+  readonly failed: () => ReadonlyMap<ServicePortKey, unknown>;
+}
+
+/** What an apply will leave in the connection tracking. */
+export interface FlowsLeft {
+  readonly mayLeave: boolean;
+  readonly gone: readonly GoneFrontend[];
+}
+
+/** Follows the applies of one family and removes UDP flows that lead nowhere, where the backend uses kernel conntrack. */
+export class LaneFlows {
+  readonly #options: LaneFlowsOptions;
+  readonly #gone: GoneFrontends;
+  readonly #cleaning: FlowCleaning | undefined;
+
+  constructor(options: LaneFlowsOptions) {
+    this.#options = options;
+    this.#gone = new GoneFrontends(options.clock);
+    this.#cleaning = this.#newCleaning();
+  }
+
+  /** Removes stale flows after applies until aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#cleaning?.run(signal);
+  }
+
+  /** Compares tables before an apply. `applied` is undefined when it is not known what the kernel has. */
+  compare(applied: ForwardingTable | undefined, table: ForwardingTable, delta: TableDelta): FlowsLeft {
+    if (applied === undefined) return { mayLeave: true, gone: [] };
+    const failed = this.#options.failed(); // what the kernel has of these is not in `applied`
+    const mayLeave =
+      !isEqual(applied.nodePortCidrs, table.nodePortCidrs) ||
+      delta.upserted.some((service) =>
+        canLeaveStaleFlows(failed.has(service.key) ? undefined : applied.services.get(service.key), service),
+      );
+    return { mayLeave, gone: goneFrontends(applied, table, delta) };
+  }
+
+  /** The apply has succeeded. `hasHealed`: it repaired something, and flows that began meanwhile were not translated. */
+  noteApplied({ mayLeave, gone }: FlowsLeft, hasHealed: boolean): void {
+    if (this.#cleaning === undefined) return;
+    this.#gone.add(gone);
+    if (mayLeave || hasHealed || gone.length > 0) this.#cleaning.request();
+  }
+
+  #newCleaning(): FlowCleaning | undefined {
+    const { backend, afterApply, clock, logger, newest, failed } = this.#options;
+    const clean = afterApply.cleanStaleFlows?.bind(afterApply);
+    if (clean === undefined || !backend.capabilities.usesKernelConntrack) return undefined;
+    return new FlowCleaning({
+      ipFamily: backend.ipFamily,
+      clean: async (criteria, signal) => {
+        const start = clock.monotonic();
+        await clean(criteria, signal);
+        this.#gone.noteLook(start);
+      },
+      criteria: () => {
+        const table = newest();
+        if (table === undefined) throw new InvariantError('flows are judged before the first table was built');
+        return { table, except: failed(), gone: this.#gone.current };
+      },
+      clock,
+      logger,
+    });
+  }
+}
