@@ -231,13 +231,6 @@ describe('what is refused', () => {
     ['--show-hidden-metrics-for-version=1.34', 'showHiddenMetricsForVersion', '"1.34"', 'must be 1.35'],
     ['--logging-format=xml', 'logging.format', '"xml"', 'must be one of text, json'],
     ['--vmodule=a=1,=2', undefined, '', '"=2" must be PATTERN=N'],
-    ['--feature-gates=Nothing=true', 'featureGates', '{"Nothing":true}', 'unrecognized feature gate: Nothing'],
-    [
-      '--feature-gates=NFTablesProxyMode=false',
-      'featureGates',
-      '{"NFTablesProxyMode":false}',
-      'cannot set feature gate NFTablesProxyMode to false, feature is locked to true',
-    ],
   ])('%s', (arg, path, value, why) => {
     const { message } = errorOf(() => parseConfig(['--proxy-mode=nftables', arg], {})) as Error;
     const [flag = ''] = arg.split('=');

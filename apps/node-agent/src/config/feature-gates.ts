@@ -49,21 +49,24 @@ export const featureGates: readonly FeatureGate[] = [
 
 const byName: ReadonlyMap<string, FeatureGate> = new Map(featureGates.map((one) => [one.name, one]));
 
-/** What is wrong with gates as set, or undefined. */
-export function checkFeatureGates(set: ReadonlyMap<string, boolean>): string | undefined {
-  const faults = [...set].flatMap(([name, value]) => {
+/**
+ * Gates as set that the agent does not obey, one sentence each. They are warnings, not errors: another Kubernetes minor
+ * may allow them.
+ */
+export function gateWarnings(set: ReadonlyMap<string, boolean>): readonly string[] {
+  return [...set].flatMap(([name, value]) => {
     const known = byName.get(name);
     if (known === undefined) return gatesOfOthers.has(name) ? [] : [unknownText(name)];
     if (!known.isLocked || value === known.default) return [];
     return [`cannot set feature gate ${name} to ${value}, feature is locked to ${known.default}`];
   });
-  return faults.length === 0 ? undefined : faults.join('; ');
 }
 
 /** Why gates that are set do nothing here: names by reason. */
 export function idleGates(set: ReadonlyMap<string, boolean>): ReadonlyMap<string, readonly string[]> {
   const names = new Map<string, readonly string[]>();
   for (const name of set.keys()) {
+    if (!byName.has(name) && !gatesOfOthers.has(name)) continue;
     const meaning = byName.get(name)?.meaning ?? ofOthers;
     if (meaning.kind === 'none') names.set(meaning.why, [...(names.get(meaning.why) ?? []), name]);
   }
@@ -78,7 +81,7 @@ export function effectiveFeatureGates(set: ReadonlyMap<string, boolean>): Readon
   return new Map(
     featureGates.map((one) => [
       one.name,
-      set.get(one.name) ?? (one.isLocked ? undefined : all[one.stage]) ?? one.default,
+      one.isLocked ? one.default : (set.get(one.name) ?? all[one.stage] ?? one.default),
     ]),
   );
 }
@@ -91,5 +94,5 @@ export function featureStageOf(name: string): 'ALPHA' | 'BETA' | '' {
 
 function unknownText(name: string): string {
   const close = nearestName(name, [...byName.keys(), ...gatesOfOthers]);
-  return `unrecognized feature gate: ${name} (${close === undefined ? 'Kubernetes has no such gate' : `did you mean ${close}?`})`;
+  return `unrecognized feature gate: ${name} (${close === undefined ? 'this agent knows no such gate' : `did you mean ${close}?`})`;
 }

@@ -213,11 +213,17 @@ describe('feature gates of a cluster', () => {
     ]);
   });
 
-  test('one that Kubernetes does not have is an error with path, line and the nearest name', async () => {
-    expect(await faults({ config: `${head}featureGates: { SideCarContainer: true }\n` })).toEqual([
-      'KubeProxyConfiguration.featureGates (config.conf:4): Invalid value: {"SideCarContainer":true}: ' +
+  test('unknown gates and locked ones set to their other value are warnings', async () => {
+    const gates = 'SideCarContainer: true, NFTablesNetlink: true, NFTablesProxyMode: false';
+    const config = await run({ config: `${head}featureGates: { ${gates} }\n` });
+    expect(config.featureGates.get('NFTablesProxyMode')).toBe(true);
+    expect(config.notes).toEqual(
+      [
         'unrecognized feature gate: SideCarContainer (did you mean SidecarContainers?)',
-    ]);
+        'unrecognized feature gate: NFTablesNetlink (this agent knows no such gate)',
+        'cannot set feature gate NFTablesProxyMode to false, feature is locked to true',
+      ].map((why) => ({ level: 'warn', message: 'ignoring feature gate', fields: { why } })),
+    );
   });
 });
 

@@ -1,6 +1,6 @@
 import type { LogFields, Logger } from '@switchyard/core';
 import type { ConfigFiles, EffectiveSettings } from './effective.ts';
-import { idleGates } from './feature-gates.ts';
+import { gateWarnings, idleGates } from './feature-gates.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import { isReadIn, type ProxyMode, isModeSaid, proxyModeOf, unreadReason } from './proxy-mode.ts';
 import type { Field } from './schema/field.ts';
@@ -88,7 +88,15 @@ function idleReason(field: Field, mode: ProxyMode | undefined): string | undefin
 }
 
 function gateNotes(settings: Settings): readonly ConfigNote[] {
-  return [...idleGates(settings.gates('featureGates'))].map(([why, gates]): ConfigNote => {
-    return { level: 'info', message: 'feature gates have no effect', fields: { gates, why } };
-  });
+  const set = settings.gates('featureGates');
+  return [
+    ...gateWarnings(set).map((why): ConfigNote => ({
+      level: 'warn',
+      message: 'ignoring feature gate',
+      fields: { why },
+    })),
+    ...[...idleGates(set)].map(([why, gates]): ConfigNote => {
+      return { level: 'info', message: 'feature gates have no effect', fields: { gates, why } };
+    }),
+  ];
 }

@@ -1,4 +1,3 @@
-import { checkFeatureGates } from '../feature-gates.ts';
 import { previousMinor } from '../kubernetes-version.ts';
 import { between, bindAddress, fileRules, ipAddress, notNegative, oneOf, positive } from './checks.ts';
 import type { Field, FieldValue, Meaning } from './field.ts';
@@ -211,8 +210,7 @@ const serving: readonly Field[] = [
     modes: all,
     meaning: same,
     change: 'restart',
-    help: 'feature gates by name; one that Kubernetes does not have, or a locked one against its lock, is an error',
-    check: (value) => checkFeatureGates(value as ReadonlyMap<string, boolean>),
+    help: 'feature gates by name; an unknown one, or a locked one against its lock, is ignored with a warning',
   },
   {
     path: 'configSyncPeriod',
