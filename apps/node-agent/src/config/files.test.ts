@@ -77,12 +77,7 @@ describe("kubeadm's file", () => {
   });
 
   test('as JSON is the same', async () => {
-    const json = JSON.stringify({
-      apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
-      kind: 'KubeProxyConfiguration',
-      mode: 'nftables',
-      conntrack: { maxPerCore: 0 },
-    });
+    const json = JSON.stringify({ ...kindAndMode, conntrack: { maxPerCore: 0 } });
     expect((await run({ config: json })).conntrack.maxPerCore).toBe(0);
   });
 });
@@ -214,15 +209,16 @@ describe('feature gates of a cluster', () => {
   });
 
   test('unknown gates and locked ones set to their other value are warnings', async () => {
-    const gates = 'SideCarContainer: true, NFTablesNetlink: true, NFTablesProxyMode: false';
+    const gates = 'SideCarContainer: true, NoSuchGate: true, NFTablesProxyMode: false';
     const config = await run({ config: `${head}featureGates: { ${gates} }\n` });
     expect(config.featureGates.get('NFTablesProxyMode')).toBe(true);
-    expect(config.notes).toEqual(
-      [
-        'unrecognized feature gate: SideCarContainer (did you mean SidecarContainers?)',
-        'unrecognized feature gate: NFTablesNetlink (this agent knows no such gate)',
-        'cannot set feature gate NFTablesProxyMode to false, feature is locked to true',
-      ].map((why) => ({ level: 'warn', message: 'ignoring feature gate', fields: { why } })),
+    const whys = [
+      'unrecognized feature gate: SideCarContainer (did you mean SidecarContainers?)',
+      'unrecognized feature gate: NoSuchGate (this agent knows no such gate)',
+      'cannot set feature gate NFTablesProxyMode to false, feature is locked to true',
+    ];
+    expect(config.notes.map(({ level, fields, event }) => ({ level, ...fields, ...event }))).toEqual(
+      whys.map((why) => ({ level: 'warn', why, reason: 'FeatureGateIgnored', note: why })),
     );
   });
 });

@@ -3,6 +3,3 @@ export const kubernetesVersion = { major: 1, minor: 36 } as const;
 
 /** `1.36`. */
 export const kubernetesRelease: string = `${kubernetesVersion.major}.${kubernetesVersion.minor}`;
-
-/** `1.35`: the one value `showHiddenMetricsForVersion` may have. */
-export const previousMinor: string = `${kubernetesVersion.major}.${kubernetesVersion.minor - 1}`;

@@ -12,6 +12,8 @@ export interface ConfigNote {
   readonly level: 'info' | 'warn';
   readonly message: string;
   readonly fields: LogFields;
+  /** Reason and note of a Warning Event on the Node, recorded once the agent runs. Default: none. */
+  readonly event?: { readonly reason: string; readonly note: string };
 }
 
 /** All of it: lenient decoding, flags, settings and feature gates without effect, deprecated flags. */
@@ -66,10 +68,13 @@ function flagNotes(flags: FlagValues): readonly ConfigNote[] {
   });
 }
 
-/** kube-proxy's words: nobody who says no mode should wonder which one it is. */
+/** Warns when no mode is set: Kubernetes 1.40 changes the default (KEP-5343, kubernetes/kubernetes#139957). */
 export function modeNotes({ kubeProxy }: EffectiveSettings): readonly ConfigNote[] {
   if (isModeSaid(kubeProxy)) return [];
-  return [{ level: 'info', message: 'Using iptables proxy', fields: { why: 'no mode is set' } }];
+  const advice =
+    'no mode is set, so iptables is used; the default becomes nftables in Kubernetes 1.40 (KEP-5343): set mode (--proxy-mode) to keep iptables';
+  const event = { reason: 'ProxyModeNotSet', note: advice };
+  return [{ level: 'warn', message: 'Using iptables proxy', fields: { advice }, event }];
 }
 
 function ignoredSettings(settings: Settings, mode: ProxyMode | undefined): readonly ConfigNote[] {
@@ -94,6 +99,7 @@ function gateNotes(settings: Settings): readonly ConfigNote[] {
       level: 'warn',
       message: 'ignoring feature gate',
       fields: { why },
+      event: { reason: 'FeatureGateIgnored', note: why },
     })),
     ...[...idleGates(set)].map(([why, gates]): ConfigNote => {
       return { level: 'info', message: 'feature gates have no effect', fields: { gates, why } };

@@ -46,7 +46,7 @@ function modeRefusal(mode: string): string {
   const cure = 'set mode: nftables, iptables or ebpf (--proxy-mode)';
   switch (mode) {
     case 'ipvs':
-      return `this agent has no ipvs mode, which is deprecated in Kubernetes too; ${cure}`;
+      return `this agent has no ipvs mode, which is deprecated in Kubernetes too (KEP-5495: off by default in 1.40, gone in 1.43); ${cure}`;
     case 'kernelspace':
       return `kernelspace is for Windows, and this agent is for Linux; ${cure}`;
     default:

@@ -1,7 +1,6 @@
 import { defaultText } from '../config/flags/flag-field.ts';
 import { featureGates } from '../config/feature-gates.ts';
-import { gatesOfOthers } from '../config/kubernetes-gates.ts';
-import { kubernetesRelease } from '../config/kubernetes-version.ts';
+import { permanentGates } from '../config/other-release-gates.ts';
 import type { FieldType, Schema } from '../config/schema/field.ts';
 import { kubeProxySchema } from '../config/schema/kube-proxy-fields.ts';
 import { switchyardSchema } from '../config/schema/switchyard-fields.ts';
@@ -42,9 +41,10 @@ ${fieldTable(kubeProxySchema)}
 
 ## Feature gates
 
-As kube-proxy, the agent knows every gate of Kubernetes ${kubernetesRelease}. Those of other components (${gatesOfOthers.size} of them,
-\`SidecarContainers\` and the like) are accepted with one line in the log, also against a lock, which kube-proxy refuses.
-A gate that Kubernetes does not have is an error, and so is one of the table below that is set against its lock.
+The agent knows the gates of kube-proxy in Kubernetes 1.26 to 1.38. No gate keeps it from starting: a file that is legal for one
+release must not fail with another. Gates of other components (\`SidecarContainers\` and the like) have no effect, with one line in
+the log. A gate that it does not know, one that is set against its lock, and one that turns a permanent feature off
+(${[...permanentGates].map((name) => `\`${name}\``).join(', ')}) are each a warning and an Event \`FeatureGateIgnored\` on the Node.
 
 ${table(
   ['Gate', 'Stage', 'Default', 'Effect here'],

@@ -1,8 +1,17 @@
 import { messageOf, type Millis, type NodeName, nodeSubject, type RecordedEvent } from '@switchyard/core';
+import type { ConfigNote } from '../config/notes.ts';
 
 /** As kube-proxy's, when it begins to work. */
 export function startingEvent(nodeName: NodeName): RecordedEvent {
   return { type: 'Normal', reason: 'Starting', action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note: '' };
+}
+
+/** What the operator should know about the configuration, as far as it is worth an Event. */
+export function configEvents(nodeName: NodeName, notes: readonly ConfigNote[]): readonly RecordedEvent[] {
+  return notes.flatMap(({ event }): readonly RecordedEvent[] => {
+    if (event === undefined) return [];
+    return [{ type: 'Warning', action: 'StartKubeProxy', regarding: nodeSubject(nodeName), ...event }];
+  });
 }
 
 /** As kube-proxy's, when a server of its own cannot listen. */

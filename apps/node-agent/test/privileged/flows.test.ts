@@ -264,10 +264,10 @@ describe.each(Object.keys(modes) as (keyof typeof modes)[])('in %s mode', (mode)
     const askGone = (): Promise<string> => exchange([inside, created.spec?.clusterIP, 54, 40_004]);
     await until(async () => (await askGone()) === 'one');
     expect(await flowsTo('IPv4', created.spec?.clusterIP)).toHaveLength(1);
-    await cluster.api.delete(apiResources.services, service.metadata, signal);
+    await cluster.api.delete(apiResources.services, service.metadata, {}, signal);
     await until(async () => (await flowsTo('IPv4', created.spec?.clusterIP)).length === 0);
     expect(await askGone()).not.toBe('one');
-    await cluster.api.delete(apiResources.endpointSlices, metadata, signal);
+    await cluster.api.delete(apiResources.endpointSlices, metadata, {}, signal);
   });
 
   describe('a client that sends every millisecond from one port', () => {

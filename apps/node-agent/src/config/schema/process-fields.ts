@@ -1,4 +1,3 @@
-import { previousMinor } from '../kubernetes-version.ts';
 import { between, bindAddress, fileRules, ipAddress, notNegative, oneOf, positive } from './checks.ts';
 import type { Field, FieldValue, Meaning } from './field.ts';
 
@@ -16,10 +15,11 @@ const oneRequest = 'there is one list and one watch per resource to send; Events
 const oneStream = 'every line goes to standard error';
 const unbuffered = 'lines are written at once, so none is lost when the process ends';
 
+/** The release before each of those whose configuration is accepted. */
 const hiddenMetrics = (value: FieldValue): string | undefined =>
-  value === '' || value === previousMinor
+  /^(1\.(2[5-9]|3[0-7]))?$/.test(String(value))
     ? undefined
-    : `must be ${previousMinor}: only metrics hidden since the previous minor version can be shown`;
+    : 'must be a minor version from 1.25 to 1.37: the one before the Kubernetes that the file was written for';
 
 const connection: readonly Field[] = [
   {
@@ -200,7 +200,7 @@ const serving: readonly Field[] = [
     modes: all,
     meaning: ignored('no metric is hidden'),
     change: 'none',
-    help: `show metrics hidden since a version; only ${previousMinor} is taken`,
+    help: 'show metrics hidden since a version; the agent hides none',
     check: hiddenMetrics,
   },
   {

@@ -111,7 +111,7 @@ describe('what the guide says about what goes wrong is what happens', () => {
     [
       'the mode is ipvs',
       (data) => (data['config.conf'] = (data['config.conf'] ?? '').replace('mode: nftables', 'mode: ipvs')),
-      'this agent has no ipvs mode, which is deprecated in Kubernetes too; set mode: nftables, iptables or ebpf',
+      'this agent has no ipvs mode, which is deprecated in Kubernetes too (KEP-5495: off by default in 1.40, gone in 1.43); set mode: nftables, iptables or ebpf',
     ],
     [
       'the ConfigMap lacks the kubeconfig',
