@@ -81,7 +81,7 @@ function bench(openFlowTable: () => Promise<FlowTable>) {
     logged,
     measured,
     state,
-    clean: () => clean(() => ({ table: state.table, except: new Set(), gone: [] }), signal),
+    clean: () => clean(() => ({ table: state.table, except: new Set(), former: [] }), signal),
   };
 }
 

@@ -72,11 +72,11 @@ class NewestJudge {
   }
 
   get current(): FlowJudge {
-    const { table, except, gone } = this.#criteria();
-    const isOther = this.#of?.table !== table || this.#of.except !== except || this.#of.gone !== gone;
+    const { table, except, former } = this.#criteria();
+    const isOther = this.#of?.table !== table || this.#of.except !== except || this.#of.former !== former;
     if (this.#judge === undefined || isOther) {
-      this.#of = { table, except, gone };
-      this.#judge = flowJudge({ table, except, gone, isLocalAddress: (address) => this.#local.has(address) });
+      this.#of = { table, except, former };
+      this.#judge = flowJudge({ table, except, former, isLocalAddress: (address) => this.#local.has(address) });
     }
     return this.#judge;
   }

@@ -47,7 +47,7 @@ export type { FamilyStatus, Failure, ReconcilerStatus } from './reconcile/reconc
 export type { AfterApply, FamilyOptions, ReconcileTiming } from './reconcile/family-lane.ts';
 export * from './reconcile/reconciler.ts';
 export * from './conntrack/stale-flows.ts';
-export type { GoneFrontend } from './conntrack/gone-frontends.ts';
+export type { FormerEndpoints } from './conntrack/former-endpoints.ts';
 export type { FlowCriteria } from './reconcile/flow-cleaning.ts';
 export * from './metric-declaration.ts';
 export * from './metrics-kube-proxy.ts';

@@ -3,8 +3,8 @@ import type { IpAddress } from '../ip/address.ts';
 import { cidrContains } from '../ip/cidr.ts';
 import type { Port } from '../ip/port.ts';
 import type { ServicePortKey } from '../records/keys.ts';
-import type { GoneFrontend } from './gone-frontends.ts';
-import { placeOf } from './place-of.ts';
+import type { FormerEndpoints } from './former-endpoints.ts';
+import { placeOf, servingPlaces } from './place-of.ts';
 
 /** One UDP entry of the kernel's connection tracking, of either family. */
 export interface UdpFlow {
@@ -25,8 +25,8 @@ export interface StaleFlowOptions {
   readonly isLocalAddress: (address: IpAddress) => boolean;
   /** Services whose flows are left alone, because the kernel does not do what the table says. */
   readonly except?: Pick<ReadonlySet<ServicePortKey>, 'has'> | undefined;
-  /** Frontends that left the kernel a moment ago. Default: none. */
-  readonly gone?: readonly GoneFrontend[];
+  /** Endpoints to which the kernel translated a moment ago, of frontends that are gone now. Default: none. */
+  readonly former?: readonly FormerEndpoints[];
 }
 
 /** Tells stale flows from others. */
@@ -38,40 +38,35 @@ export interface FlowJudge {
 
 /**
  * Which flows are to be deleted: those to a UDP frontend of the table that lead to anything but an
- * endpoint that still serves, and those to a frontend that is gone that lead to an endpoint it had. UDP has no handshake that would notice: a client that keeps sending from
- * one port would talk to a dead address for as long as it sends.
+ * endpoint that still serves, and those to a frontend that is gone that lead to an endpoint it had.
+ * UDP has no handshake that would notice: a client that keeps sending from one port would talk to a
+ * dead address for as long as it sends.
  *
  * - A flow to any serving endpoint of the service stays, whatever policy or topology prefers now.
  * - A service without a serving endpoint loses all its flows.
  * - A flow that was never translated counts too: it began before the service had an endpoint.
  * - A NodePort is compared only for destinations on which this node answers NodePorts. Others merely
- *   pass through with the same port number.
+ *   pass through with the same port number. One that is gone is compared on every address of this
+ *   node, because the selection of addresses may have changed with it.
  * - Flows to anything else, TCP and SCTP are nobody's business here.
  */
-export function flowJudge({ table, isLocalAddress, except, gone = [] }: StaleFlowOptions): FlowJudge {
+export function flowJudge({ table, isLocalAddress, except, former = [] }: StaleFlowOptions): FlowJudge {
   const places: Places<ServiceForwarding> = new Map();
   for (const service of table.services.values()) {
     if (service.protocol !== 'UDP' || except?.has(service.key) === true) continue;
-    for (const { address, port } of service.frontends) place(places, address, port, service);
+    for (const { address, port } of service.frontends) portOf(places, port).set(address, service);
   }
-  const gonePlaces: Places<GoneFrontend> = new Map();
-  for (const frontend of gone) place(gonePlaces, frontend.address, frontend.port, frontend);
-  const find = <T>(all: Places<T>, { destination, destinationPort }: UdpFlow): T | undefined => {
-    const found = all.get(destinationPort);
-    const exact = found?.get(destination);
-    if (exact !== undefined) return exact;
-    const any = found?.get('anyNodePortAddress');
-    if (any === undefined || !isLocalAddress(destination)) return undefined;
-    return table.nodePortCidrs.some((cidr) => cidrContains(cidr, destination)) ? any : undefined;
-  };
+  const formerPlaces = joinFormer(former);
+  const isNodePortAddress = (address: IpAddress): boolean =>
+    isLocalAddress(address) && table.nodePortCidrs.some((cidr) => cidrContains(cidr, address));
   const servingByService = new Map<ServiceForwarding, ReadonlySet<string>>();
   return {
-    destinationPorts: new Set([...places.keys(), ...gonePlaces.keys()]),
+    destinationPorts: new Set([...places.keys(), ...formerPlaces.keys()]),
     isStale: (flow) => {
       const answeredBy = placeOf(flow.replySource, flow.replySourcePort);
-      const service = find(places, flow);
-      if (service === undefined) return find(gonePlaces, flow)?.endpoints.has(answeredBy) === true;
-      const serving = servingByService.get(service) ?? servingEndpoints(service);
+      const service = find(places, flow, isNodePortAddress);
+      if (service === undefined) return find(formerPlaces, flow, isLocalAddress)?.has(answeredBy) === true;
+      const serving = servingByService.get(service) ?? servingPlaces(service);
       servingByService.set(service, serving);
       return !serving.has(answeredBy);
     },
@@ -80,25 +75,45 @@ export function flowJudge({ table, isLocalAddress, except, gone = [] }: StaleFlo
 
 type Places<T> = Map<Port, Map<Frontend['address'], T>>;
 
-function place<T>(places: Places<T>, address: Frontend['address'], port: Port, what: T): void {
+function portOf<T>(places: Places<T>, port: Port): Map<Frontend['address'], T> {
   const ofPort = places.get(port) ?? new Map<Frontend['address'], T>();
-  places.set(port, ofPort.set(address, what));
+  places.set(port, ofPort);
+  return ofPort;
+}
+
+/** By place; two Services may have had the same one after another. */
+function joinFormer(former: readonly FormerEndpoints[]): Places<ReadonlySet<string>> {
+  const places: Places<ReadonlySet<string>> = new Map();
+  for (const { address, port, endpoints } of former) {
+    const ofPort = portOf(places, port);
+    ofPort.set(address, ofPort.get(address)?.union(endpoints) ?? endpoints);
+  }
+  return places;
+}
+
+/** What is at the flow's destination: the address itself, or else a NodePort if `isNodePort` takes the address. */
+function find<T>(
+  places: Places<T>,
+  { destination, destinationPort }: UdpFlow,
+  isNodePort: (address: IpAddress) => boolean,
+): T | undefined {
+  const ofPort = places.get(destinationPort);
+  const exact = ofPort?.get(destination);
+  if (exact !== undefined) return exact;
+  const any = ofPort?.get('anyNodePortAddress');
+  return any !== undefined && isNodePort(destination) ? any : undefined;
 }
 
 /**
  * Whether stale flows may be left when `after` takes the place of `before` (undefined: unknown). An
- * endpoint more, or one that begins to terminate and still serves, leaves none. Frontends that go are found by
- * `goneFrontends`.
+ * endpoint more, or one that begins to terminate and still serves, leaves none. Frontends that go are
+ * found by `formerEndpoints`.
  */
 export function canLeaveStaleFlows(before: ServiceForwarding | undefined, after: ServiceForwarding): boolean {
   if (after.protocol !== 'UDP') return false;
   if (before === undefined || before.protocol !== 'UDP') return true;
   const places = new Set(before.frontends.map(({ address, port }) => placeOf(address, port)));
   if (after.frontends.some(({ address, port }) => !places.has(placeOf(address, port)))) return true;
-  const serving = servingEndpoints(before);
-  return serving.size === 0 || !serving.isSubsetOf(servingEndpoints(after));
-}
-
-function servingEndpoints({ knownEndpoints }: ServiceForwarding): ReadonlySet<string> {
-  return new Set(knownEndpoints.flatMap(({ serving, address, port }) => (serving ? [placeOf(address, port)] : [])));
+  const serving = servingPlaces(before);
+  return serving.size === 0 || !serving.isSubsetOf(servingPlaces(after));
 }

@@ -147,23 +147,58 @@ describe('stale flows', () => {
     expect(bench.after('flows')).toHaveLength(2);
   });
 
-  test('of frontends that are gone are looked for until a second after the apply, and then no more', async () => {
-    const gone: (readonly string[])[] = [];
-    await using bench = new ReconcilerBench({
-      cleanStaleFlows: async (criteria) =>
-        void gone.push(
-          criteria().gone.map(({ address, port, endpoints }) => `${address}:${port} ${[...endpoints].join()}`),
-        ),
-    });
-    await bench.push(withDns);
-    await bench.clock.advance(2000);
-    await bench.push([{ kind: 'delete', resource: 'Service', name: 'kube-system/dns' }]);
-    await bench.clock.advance(2000);
+  describe('of endpoints that are gone', () => {
     const dnsFlows = ['10.96.0.10:53 10.244.1.1 5353'];
-    expect(gone).toEqual([[], [], dnsFlows, dnsFlows]);
-    await bench.push([{ kind: 'upsert', resource: 'Service', item: dns }]);
-    await bench.clock.advance(100);
-    expect(gone.at(-1)).toEqual([]);
+    const deleteDns: readonly ClusterEvent[] = [{ kind: 'delete', resource: 'Service', name: 'kube-system/dns' }];
+    type Looks = (readonly string[])[];
+    const benchOf = (looks: Looks): ReconcilerBench =>
+      new ReconcilerBench({
+        cleanStaleFlows: async (criteria) =>
+          void looks.push(
+            criteria().former.map(({ address, port, endpoints }) => `${address}:${port} ${[...endpoints].join()}`),
+          ),
+      });
+
+    test('are looked for until a second after the apply, and then no more', async () => {
+      const looks: Looks = [];
+      await using bench = benchOf(looks);
+      await bench.push(withDns);
+      await bench.clock.advance(2000);
+      await bench.push(deleteDns);
+      await bench.clock.advance(2000);
+      expect(looks).toEqual([[], [], dnsFlows, dnsFlows]);
+      await bench.push([{ kind: 'upsert', resource: 'Service', item: dns }]);
+      await bench.clock.advance(100);
+      expect(looks.at(-1)).toEqual([]);
+    });
+
+    test('are those of the second before its Service went, too', async () => {
+      const looks: Looks = [];
+      await using bench = benchOf(looks);
+      await bench.push(withDns);
+      await bench.clock.advance(2000);
+      await bench.push([{ kind: 'upsert', resource: 'EndpointSlice', item: dnsSlice('10.244.1.2') }]);
+      await bench.clock.advance(500);
+      await bench.push(deleteDns);
+      await bench.clock.advance(100);
+      expect(looks.at(-1)).toEqual([...dnsFlows, '10.96.0.10:53 10.244.1.2 5353']);
+    });
+
+    test('wait for the kernel to give up a Service that it would not give up at first', async () => {
+      const looks: Looks = [];
+      await using bench = benchOf(looks);
+      await bench.push(withDns);
+      await bench.clock.advance(2000);
+      const key = servicePortKey(serviceKey('kube-system', 'dns'), '', 'UDP');
+      bench.recording.refuse(key, new HostError('nft.refused', 'no'));
+      await bench.push(deleteDns);
+      await bench.clock.advance(500);
+      expect(bench.family()?.failedServices.has(key)).toBe(true);
+      expect(looks.flat()).toEqual([]);
+      bench.recording.refuse(key, undefined);
+      await bench.clock.advance(60_000);
+      expect(looks.slice(2)).toEqual([dnsFlows, dnsFlows]);
+    });
   });
 
   test('that could not be removed are tried again without a change, and logged once each way', async () => {

@@ -1,4 +1,4 @@
-import type { GoneFrontend } from '../conntrack/gone-frontends.ts';
+import type { FormerEndpoints } from '../conntrack/former-endpoints.ts';
 import { HostError } from '../errors.ts';
 import type { ForwardingTable } from '../forwarding/forwarding-table.ts';
 import type { IpFamily } from '../ip/address.ts';
@@ -13,8 +13,8 @@ export interface FlowCriteria {
   readonly table: ForwardingTable;
   /** Services that are not in the kernel as the table says; their flows are left alone. A new object when it differs. */
   readonly except: Pick<ReadonlySet<ServicePortKey>, 'has'>;
-  /** Frontends that left the kernel a moment ago. Another array when it differs. */
-  readonly gone: readonly GoneFrontend[];
+  /** Endpoints to which the kernel translated a moment ago. Another array when it differs. */
+  readonly former: readonly FormerEndpoints[];
 }
 
 /** What removes flows, and how often it may. */

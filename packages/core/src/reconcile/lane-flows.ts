@@ -1,4 +1,4 @@
-import { goneFrontends, GoneFrontends, type GoneFrontend } from '../conntrack/gone-frontends.ts';
+import { type FormerEndpoints, formerEndpoints, RecentEndpoints } from '../conntrack/former-endpoints.ts';
 import { canLeaveStaleFlows } from '../conntrack/stale-flows.ts';
 import { isEqual } from '../equal.ts';
 import { InvariantError } from '../errors.ts';
@@ -25,18 +25,18 @@ export interface LaneFlowsOptions {
 /** What an apply will leave in the connection tracking. */
 export interface FlowsLeft {
   readonly mayLeave: boolean;
-  readonly gone: readonly GoneFrontend[];
+  readonly former: readonly FormerEndpoints[];
 }
 
 /** Follows the applies of one family and removes UDP flows that lead nowhere, where the backend uses kernel conntrack. */
 export class LaneFlows {
   readonly #options: LaneFlowsOptions;
-  readonly #gone: GoneFrontends;
+  readonly #recent: RecentEndpoints;
   readonly #cleaning: FlowCleaning | undefined;
 
   constructor(options: LaneFlowsOptions) {
     this.#options = options;
-    this.#gone = new GoneFrontends(options.clock);
+    this.#recent = new RecentEndpoints(options.clock);
     this.#cleaning = this.#newCleaning();
   }
 
@@ -47,21 +47,26 @@ export class LaneFlows {
 
   /** Compares tables before an apply. `applied` is undefined when it is not known what the kernel has. */
   compare(applied: ForwardingTable | undefined, table: ForwardingTable, delta: TableDelta): FlowsLeft {
-    if (applied === undefined) return { mayLeave: true, gone: [] };
+    if (applied === undefined) return { mayLeave: true, former: [] };
     const failed = this.#options.failed(); // what the kernel has of these is not in `applied`
     const mayLeave =
       !isEqual(applied.nodePortCidrs, table.nodePortCidrs) ||
       delta.upserted.some((service) =>
         canLeaveStaleFlows(failed.has(service.key) ? undefined : applied.services.get(service.key), service),
       );
-    return { mayLeave, gone: goneFrontends(applied, table, delta) };
+    return { mayLeave, former: formerEndpoints(applied, table, delta) };
   }
 
-  /** The apply has succeeded. `hasHealed`: it repaired something, and flows that began meanwhile were not translated. */
-  noteApplied({ mayLeave, gone }: FlowsLeft, hasHealed: boolean): void {
+  /** The apply has succeeded, but for the services of `failed()`. `hasHealed`: it repaired something, and flows that began meanwhile were not translated. */
+  noteApplied({ mayLeave, former }: FlowsLeft, hasHealed: boolean): void {
     if (this.#cleaning === undefined) return;
-    this.#gone.add(gone);
-    if (mayLeave || hasHealed || gone.length > 0) this.#cleaning.request();
+    const { failed, backend, logger } = this.#options;
+    const { isNew, forgotten } = this.#recent.noteApplied(former, failed());
+    if (forgotten > 0) {
+      const why = 'too many UDP frontends went at once';
+      logger.warn('UDP flows may stay until their timeout', { ipFamily: backend.ipFamily, frontends: forgotten, why });
+    }
+    if (mayLeave || hasHealed || isNew) this.#cleaning.request();
   }
 
   #newCleaning(): FlowCleaning | undefined {
@@ -73,12 +78,12 @@ export class LaneFlows {
       clean: async (criteria, signal) => {
         const start = clock.monotonic();
         await clean(criteria, signal);
-        this.#gone.noteLook(start);
+        this.#recent.noteLook(start);
       },
       criteria: () => {
         const table = newest();
         if (table === undefined) throw new InvariantError('flows are judged before the first table was built');
-        return { table, except: failed(), gone: this.#gone.current };
+        return { table, except: failed(), former: this.#recent.current };
       },
       clock,
       logger,
