@@ -41,7 +41,11 @@ export function clusterObjects(scenario: Scenario, state: ScenarioState): readon
   const services = [...state.services.values()];
   return [
     ...['node1', 'node2'].map((name, index) => nodeObject(scenario, name, index + 1, state)),
-    serviceCidrObject(scenario),
+    serviceCidrObject(
+      'kubernetes',
+      familiesOf(scenario).map((family) => serviceCidrs[family]),
+    ),
+    ...[...state.serviceCidrs].map(([name, cidr]) => serviceCidrObject(name, [cidr])),
     ...services.map((service) => serviceObject(scenario, service)),
     ...services.flatMap((service) => sliceObjects(scenario, service, state)),
     ...scenario.objects.map((object) => object as unknown as ClusterObject), // the schema has seen to kind and metadata
@@ -81,13 +85,8 @@ function nodeAddressOf(name: string, family: IpFamily, { nodeAddress }: Scenario
   return isGiven ? nodeAddress : nodeAddresses[family][name];
 }
 
-function serviceCidrObject(scenario: Scenario): ClusterObject {
-  return {
-    apiVersion: 'networking.k8s.io/v1',
-    kind: 'ServiceCIDR',
-    metadata: { name: 'kubernetes' },
-    spec: { cidrs: familiesOf(scenario).map((family) => serviceCidrs[family]) },
-  };
+function serviceCidrObject(name: string, cidrs: readonly string[]): ClusterObject {
+  return { apiVersion: 'networking.k8s.io/v1', kind: 'ServiceCIDR', metadata: { name }, spec: { cidrs } };
 }
 
 function nameOf(key: string): { readonly namespace: string; readonly name: string } {

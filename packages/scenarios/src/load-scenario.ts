@@ -165,6 +165,11 @@ class Reader {
       return { kind: 'removeEndpoint', service, ip: this.#ip(ip, path, this.#family(family, path)), line };
     }
     if ('node-address' in step) return { kind: 'nodeAddress', address: this.#ip(step['node-address'], path), line };
+    if ('put-service-cidr' in step) {
+      const { name, cidr } = step['put-service-cidr'];
+      return { kind: 'putServiceCidr', name, cidr: this.#cidr(cidr, path), line };
+    }
+    if ('remove-service-cidr' in step) return { kind: 'removeServiceCidr', name: step['remove-service-cidr'], line };
     return { kind: 'restartAgent', line };
   }
 

@@ -6,6 +6,7 @@ import { type IpAddress, type IpFamily, parseIp } from '@switchyard/core';
  *     172.18.0.N     fd00:172:18::N        nodes (node under test: .11), client .100
  *     10.244.I.N     fd00:10:244:I::N      pods of node I
  *     10.96.X.N      fd00:10:96::X:N       cluster IPs
+ *     10.97.X.N      fd00:10:97::X:N       cluster IPs of a ServiceCIDR that is added
  *     198.51.100.N   2001:db8:51::N        load-balancer IPs
  *     203.0.113.N    2001:db8:113::N       external IPs
  *     127.0.0.1      ::1                   loopback
@@ -13,7 +14,10 @@ import { type IpAddress, type IpFamily, parseIp } from '@switchyard/core';
 const rules: readonly { readonly from: RegExp; readonly to: (match: RegExpExecArray) => string }[] = [
   { from: /^172\.18\.0\.(\d+)$/, to: (match) => `fd00:172:18::${match[1]}` },
   { from: /^10\.244\.(\d+)\.(\d+)$/, to: (match) => `fd00:10:244:${match[1]}::${match[2]}` },
-  { from: /^10\.96\.(\d+)\.(\d+)$/, to: (match) => `fd00:10:96::${match[1] === '0' ? '' : `${match[1]}:`}${match[2]}` },
+  {
+    from: /^10\.9([67])\.(\d+)\.(\d+)$/,
+    to: (match) => `fd00:10:9${match[1]}::${match[2] === '0' ? '' : `${match[2]}:`}${match[3]}`,
+  },
   { from: /^198\.51\.100\.(\d+)$/, to: (match) => `2001:db8:51::${match[1]}` },
   { from: /^127\.0\.0\.1$/, to: () => '::1' },
   { from: /^203\.0\.113\.(\d+)$/, to: (match) => `2001:db8:113::${match[1]}` },
@@ -24,6 +28,7 @@ const cidrs: ReadonlyMap<string, string> = new Map([
   ['172.18.0.0/24', 'fd00:172:18::/64'],
   ['10.244.0.0/16', 'fd00:10:244::/48'],
   ['10.96.0.0/16', 'fd00:10:96::/112'],
+  ['10.97.0.0/16', 'fd00:10:97::/112'],
   ['127.0.0.0/8', '::1/128'],
 ]);
 

@@ -7,14 +7,24 @@ export interface ScenarioState {
   readonly endpoints: readonly ScenarioEndpoint[];
   /** What node1's Node object says in the scenario's own family; undefined: the address of the plan. */
   readonly nodeAddress: IpAddress | undefined;
+  /** ServiceCIDR objects by name, beside the one that the cluster began with. */
+  readonly serviceCidrs: ReadonlyMap<string, string>;
 }
+
+/** A cluster without Services. */
+export const emptyState: ScenarioState = {
+  services: new Map(),
+  endpoints: [],
+  nodeAddress: undefined,
+  serviceCidrs: new Map(),
+};
 
 /** The state before the first step. */
 export function firstState(scenario: Scenario): ScenarioState {
   return {
+    ...emptyState,
     services: new Map(scenario.services.map((service) => [service.name, service])),
     endpoints: scenario.endpoints,
-    nodeAddress: undefined,
   };
 }
 
@@ -38,6 +48,10 @@ export function nextState(state: ScenarioState, step: ScenarioStep): ScenarioSta
       };
     case 'nodeAddress':
       return { ...state, nodeAddress: step.address };
+    case 'putServiceCidr':
+      return { ...state, serviceCidrs: new Map([...state.serviceCidrs, [step.name, step.cidr]]) };
+    case 'removeServiceCidr':
+      return { ...state, serviceCidrs: new Map([...state.serviceCidrs].filter(([name]) => name !== step.name)) };
     default:
       return state;
   }

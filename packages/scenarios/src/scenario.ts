@@ -129,6 +129,9 @@ export type ScenarioStep =
   | { readonly kind: 'removeEndpoint'; readonly service: string; readonly ip: IpAddress; readonly line: number }
   /** node1's Node object names another of its addresses as its own; the machine's addresses stay. */
   | { readonly kind: 'nodeAddress'; readonly address: IpAddress; readonly line: number }
+  /** A ServiceCIDR object beside the cluster's first one; `cidr` is of the scenario's own family. */
+  | { readonly kind: 'putServiceCidr'; readonly name: string; readonly cidr: string; readonly line: number }
+  | { readonly kind: 'removeServiceCidr'; readonly name: string; readonly line: number }
   /** The agent is killed and started again; nothing may change. */
   | { readonly kind: 'restartAgent'; readonly line: number };
 

@@ -102,6 +102,8 @@ const step = v.union([
   v.strictObject({ 'put-endpoint': endpointSchema }),
   v.strictObject({ 'remove-endpoint': v.strictObject({ service: key, ip: v.string(), family }) }),
   v.strictObject({ 'node-address': v.string() }),
+  v.strictObject({ 'put-service-cidr': v.strictObject({ name: v.string(), cidr: v.string() }) }),
+  v.strictObject({ 'remove-service-cidr': v.string() }),
   v.strictObject({ 'restart-agent': v.literal(true) }),
 ]);
 

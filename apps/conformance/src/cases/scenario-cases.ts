@@ -47,7 +47,7 @@ export function scenarioNeeds(scenario: Scenario): readonly Ability[] {
     ['controlProxy', has('restartAgent')],
     ['configureProxy', isConfigured(agent)],
     ['sendFromOutside', flowsOf(scenario).some(({ from }) => from === 'outside')],
-    ['changeNodes', has('nodeAddress')],
+    ['changeNodes', has('nodeAddress') || has('putServiceCidr')],
     ['sctp', flowsOf(scenario).some(({ protocol }) => protocol === 'SCTP')],
   ];
   return needs.filter(([, isNeeded]) => isNeeded).map(([ability]) => ability);

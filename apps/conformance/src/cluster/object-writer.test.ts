@@ -2,7 +2,7 @@ import type { V1Service } from '@kubernetes/client-node';
 import { parseIp, parsePort, systemClock } from '@switchyard/core';
 import { anonymousConnection } from '@switchyard/core/kubernetes';
 import { type ApiServer, startApiServer } from '@switchyard/lab';
-import type { ScenarioService } from '@switchyard/scenarios';
+import { emptyState, type ScenarioService } from '@switchyard/scenarios';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { AddressBook } from './address-book.ts';
 import type { NodePair } from './choose-nodes.ts';
@@ -64,7 +64,7 @@ const balanced: ScenarioService = {
 function wanted(...services: readonly ScenarioService[]): readonly WantedService[] {
   const how = { book, nodes, namespace: 'default', run: 'r', client: { addresses: {} } } as unknown as Translation; // of Services
   const scenario = { ipFamily: 'IPv4', isDualStack: false } as never; // all that is asked of it
-  const state = { services: new Map(services.map((one) => [one.name, one])), endpoints: [], nodeAddress: undefined };
+  const state = { ...emptyState, services: new Map(services.map((one) => [one.name, one])) };
   return realServices({ scenario, state }, how);
 }
 

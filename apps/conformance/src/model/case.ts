@@ -14,7 +14,7 @@ export type Ability =
   | 'configureProxy'
   /** Send from outside the cluster to any address, as through a load balancer. */
   | 'sendFromOutside'
-  /** Change the addresses that a Node object names. */
+  /** Change the addresses that a Node object names, and the cluster's ServiceCIDR objects. */
   | 'changeNodes'
   /** Keep a TCP connection open. */
   | 'holdConnections'

@@ -5,6 +5,7 @@ import {
   type Scenario,
   type ScenarioFlow,
   type ScenarioHealthCheck,
+  emptyState,
   type ScenarioState,
   ScenarioTables,
   sourceOf,
@@ -13,8 +14,6 @@ import {
 import type { Seen } from '../model/bed.ts';
 import type { ScriptedProxy } from './scripted-proxy.ts';
 
-const nothing: ScenarioState = { services: new Map(), endpoints: [], nodeAddress: undefined };
-
 /** What a kernel would do with packets, by core's own tables; it remembers clients as one does. */
 export class ScriptedKernel {
   readonly #proxy: ScriptedProxy;
@@ -22,7 +21,7 @@ export class ScriptedKernel {
   readonly #now: () => number;
   readonly #flows = new Map<string, IpAddress>();
   readonly #clients = new Map<string, { readonly endpoint: IpAddress; readonly at: number }>();
-  #state = nothing;
+  #state = emptyState;
   #scenario: Scenario | undefined;
   #tables: TablesByFamily = new Map();
 

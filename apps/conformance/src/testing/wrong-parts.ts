@@ -1,10 +1,8 @@
-import type { ScenarioEndpoint, ScenarioService, ScenarioState } from '@switchyard/scenarios';
+import { emptyState, type ScenarioEndpoint, type ScenarioService, type ScenarioState } from '@switchyard/scenarios';
 import type { ScriptedProxy } from './scripted-proxy.ts';
 
 /** Sequence, what it does behind "when it", how, and which check must tell. */
 export type WrongRow = readonly [sequence: string, wrong: string, proxy: Partial<ScriptedProxy>, check: RegExp];
-
-const nothing: ScenarioState = { services: new Map(), endpoints: [], nodeAddress: undefined };
 
 /** Endpoints as the proxy takes them, or does not. */
 export function withEndpoints(change: (one: ScenarioEndpoint) => ScenarioEndpoint | undefined): Partial<ScriptedProxy> {
@@ -46,9 +44,9 @@ export const ignoresServiceChanges: Partial<ScriptedProxy> = {
 };
 
 /** Takes its rules with it when it ends. */
-export const flushes: Partial<ScriptedProxy> = { ended: () => nothing };
+export const flushes: Partial<ScriptedProxy> = { ended: () => emptyState };
 /** Begins by emptying the kernel. */
-export const startsEmpty: Partial<ScriptedProxy> = { starting: () => nothing };
+export const startsEmpty: Partial<ScriptedProxy> = { starting: () => emptyState };
 
 /** The conditions that an endpoint had first it keeps. */
 export const keepsConditions: Partial<ScriptedProxy> = {

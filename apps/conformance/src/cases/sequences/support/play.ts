@@ -10,7 +10,7 @@ import {
   type ScenarioEndpoint,
   type ScenarioHealthCheck,
   type ScenarioService,
-  type ScenarioState,
+  emptyState,
 } from '@switchyard/scenarios';
 import { ErrorPace } from '../../../engine/error-pace.ts';
 import type { ErrorLimits } from '../../../engine/probe-flow.ts';
@@ -58,7 +58,6 @@ export interface Sight {
   readonly expect: Expectation;
 }
 
-const nothing: ScenarioState = { services: new Map(), endpoints: [], nodeAddress: undefined };
 const healthPatience = millis(1500);
 const healthInterval = millis(20);
 
@@ -72,7 +71,7 @@ export class Play {
   readonly #about: About;
   readonly #pace: ErrorPace;
   #agent = plainAgent;
-  #state = nothing;
+  #state = emptyState;
 
   constructor({ about, bed, record, clock, signal }: PlayOptions) {
     this.#about = about;
@@ -96,7 +95,7 @@ export class Play {
   /** Empties the cluster, and puts the first state. */
   async begin(change: Change, agent: ScenarioAgent = plainAgent): Promise<void> {
     this.#agent = agent;
-    this.#state = nothing;
+    this.#state = emptyState;
     await this.bed.reset(agent, this.signal);
     await this.put(change);
   }
@@ -191,6 +190,7 @@ export class Play {
     const before = this.#state;
     const kept = [...before.services].filter(([name]) => !gone.has(name));
     this.#state = {
+      ...before,
       services: new Map([...kept, ...services.map((one) => [one.name, one] as const)]),
       endpoints: (endpoints ?? before.endpoints).filter(({ service }) => !gone.has(service)),
       nodeAddress: nodeAddress === undefined ? before.nodeAddress : this.cast.address(nodeAddress),
