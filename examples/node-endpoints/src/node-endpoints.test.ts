@@ -8,9 +8,12 @@ const file = fileURLToPath(new URL('../cluster.yaml', import.meta.url));
 const yaml = readFileSync(file, 'utf8');
 const program = fileURLToPath(new URL('main.ts', import.meta.url));
 
+// Where NO_COLOR and FORCE_COLOR are both set, Node warns on stderr, with its PID.
+const env = { ...process.env, NODE_NO_WARNINGS: '1' };
+
 function run(args: readonly string[], input = ''): { readonly status: number | null; readonly text: string } {
   const all = ['--conditions=@switchyard/source', program, ...args];
-  const { status, stdout, stderr } = spawnSync(process.execPath, all, { input, encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(process.execPath, all, { input, encoding: 'utf8', env });
   return { status, text: stdout + stderr };
 }
 
