@@ -1,4 +1,4 @@
-import type { Clock, Millis } from '@switchyard/core';
+import { abortable, type Clock, type Millis } from '@switchyard/core';
 
 /**
  * Keeps looks and applies apart. While an apply is under way what is in the kernel is neither as before nor as after, so nobody looks,
@@ -54,16 +54,4 @@ export class DriftGate {
     }
     await this.free(signal);
   }
-}
-
-function abortable(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    if (signal.aborted) return onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    void promise.then(() => {
-      signal.removeEventListener('abort', onAbort);
-      resolve();
-    });
-  });
 }
