@@ -14,8 +14,8 @@ import { movesToRules } from './remainder/moves-to-rules.ts';
 import type { RulesPart, RulesShare } from './remainder/rules-part.ts';
 
 /**
- * What programs and rules hold, and how they follow a table. Maps are written and programs attached before rules that are
- * no longer needed go, and rules come before programs stop carrying what they will carry: whatever moves between the two
+ * The state of programs and rules, and how they follow a table. Maps are written and programs attached before rules that are
+ * no longer needed go, and rules come before programs stop carrying what they will carry: traffic that moves between the two
  * is in one of them at every moment.
  */
 export class AppliedTable implements AppliedState {
@@ -48,7 +48,7 @@ export class AppliedTable implements AppliedState {
     return this.#applying(table, (known) => this.#applyFull(known, { table, scope }, signal));
   }
 
-  /** What the kernel holds is unknown until `apply` has ended well. */
+  /** The kernel's state is unknown until `apply` has succeeded. */
   async #applying(
     table: ForwardingTable,
     apply: (known: ForwardingTable | undefined) => Promise<ApplyOutcome>,
@@ -99,8 +99,8 @@ export class AppliedTable implements AppliedState {
   }
 
   /**
-   * What another process left goes, such as an agent of another configuration. While something was found it is looked again: that
-   * process may still run for a moment, and heal what it believes to be its own. Returns how much went.
+   * Removes objects that another process left, such as an agent of another configuration. Looks again while it finds
+   * some: that process may still run for a moment and write them anew. Returns how many were removed.
    */
   async #removeWire(signal: AbortSignal): Promise<number> {
     if (this.#isWireGone) return 0;
@@ -109,7 +109,7 @@ export class AppliedTable implements AppliedState {
     return removed.length;
   }
 
-  /** Nobody remembers who carries what: where programs are about to leave something to rules, these have it first. */
+  /** Adds the rules first where programs are about to leave Services to them; the record does not say which they carry. */
   async #addRules(table: ForwardingTable, share: RulesShare, signal: AbortSignal): Promise<ApplyOutcome | undefined> {
     const found = share === 'remainder' ? await this.#parts.kernel.findMaps(signal) : undefined;
     return found !== undefined && movesToRules(found, table) ? this.#rules.add(table, signal) : undefined;
@@ -118,7 +118,7 @@ export class AppliedTable implements AppliedState {
 
 type Refused = ReadonlyMap<ServicePortKey, Error>;
 
-/** What rules refused is not to be left to them by programs. */
+/** Programs must keep the Services that the rules refused. */
 function without(delta: TableDelta, refused: Refused): TableDelta {
   return { ...delta, upserted: delta.upserted.filter(({ key }) => !refused.has(key)) };
 }

@@ -23,7 +23,7 @@ import { exactSlotCounts, preloadedSlotCounts } from './slots.ts';
 import { ensureTable, removeFamily } from './tables.ts';
 import type { NftTransport } from './transport.ts';
 
-/** What is recorded needs of its backend. */
+/** The parts of the backend that the record uses. */
 export interface AppliedTableOptions {
   readonly transport: NftTransport;
   readonly ipFamily: IpFamily;
@@ -33,7 +33,7 @@ export interface AppliedTableOptions {
   readonly logger: Logger;
 }
 
-/** What one family of our table holds, and how it becomes what a forwarding table asks for. */
+/** The record of one family of our nftables table, and the changes that make it match a forwarding table. */
 export class AppliedTable implements AppliedState {
   readonly services: AppliedServices;
   readonly #options: AppliedTableOptions;
@@ -94,7 +94,7 @@ export class AppliedTable implements AppliedState {
     return readKernel({ transport, table, family: ipFamily, clock }, signal);
   }
 
-  /** Services, settings, and last what no table asks for. */
+  /** Services, settings, and last the stale objects. */
   *#everything(
     table: ForwardingTable,
     broken: Map<ServicePortKey, Error>,

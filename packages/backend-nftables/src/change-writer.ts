@@ -21,7 +21,7 @@ export interface ElementGroup extends ChangeGroup {
 /** Changes per transaction. The kernel runs nothing else while it takes one. */
 export const changesPerTransaction = 5000;
 
-/** What writes need of their backend. */
+/** The parts of the backend that writes use. */
 export interface ChangeWriterOptions {
   readonly transport: NftTransport;
   readonly table: TableName;

@@ -6,7 +6,7 @@ export function startingEvent(nodeName: NodeName): RecordedEvent {
   return { type: 'Normal', reason: 'Starting', action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note: '' };
 }
 
-/** What the operator should know about the configuration, as far as it is worth an Event. */
+/** Events for the notes on the configuration that have one. */
 export function configEvents(nodeName: NodeName, notes: readonly ConfigNote[]): readonly RecordedEvent[] {
   return notes.flatMap(({ event }): readonly RecordedEvent[] => {
     if (event === undefined) return [];

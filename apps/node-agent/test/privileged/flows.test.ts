@@ -291,7 +291,7 @@ describe.each(Object.keys(modes) as (keyof typeof modes)[])('in %s mode', (mode)
       for (const place of places) {
         await until(async () => (await flowsOf(place)).length === 0);
         expect(await exchange(place)).not.toBe('one');
-        flows.delete(await flowsOf(place)); // what nobody translated must not meet the tests after this one
+        flows.delete(await flowsOf(place)); // untranslated flows would disturb the next tests
       }
       for (const family of ipFamilies)
         await cluster.api.delete(endpointSlices, { name: sliceOfGone(family).metadata.name }, {}, signal);

@@ -14,6 +14,6 @@ export interface Group extends ChangeGroup {
   plan(keepsChains: boolean): readonly Change[];
   /** All chains that the plan depends on: read again when the kernel refuses it. */
   chains(): readonly ChainRef[];
-  /** What is written all the same after the kernel refused this for good: it only takes rules away. */
+  /** Written after the kernel has refused this group finally: removals only. */
   readonly withdrawal?: () => Group;
 }

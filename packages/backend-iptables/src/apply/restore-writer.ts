@@ -14,7 +14,7 @@ import type { EntryOwners } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
 
-/** What a writer needs of its engine. */
+/** The parts of the engine that a writer uses. */
 export interface RestoreWriterOptions {
   readonly client: IptablesClient;
   readonly clock: Clock;
@@ -42,7 +42,7 @@ type Planned = PlannedGroup<Group, Change>;
 
 /**
  * Writes groups as the input of one `iptables-restore --noflush`. The kernel takes each table as a whole, so the tables
- * before a refused one are written all the same, and `state` follows what was written.
+ * before a refused one are written, and `state` follows what was written.
  */
 export class RestoreWriter implements GroupWriter<Group, Change> {
   readonly limit: number;
@@ -126,7 +126,7 @@ export class RestoreWriter implements GroupWriter<Group, Change> {
     }
   }
 
-  /** What stood in transactions before the one that was refused is in the kernel. */
+  /** Transactions before the refused one are in the kernel. */
   #noteWritten(text: RestoreText<Group>, refusal: Extract<RestoreResult, { readonly status: 'refused' }>): void {
     const line = refusal.line ?? refusal.commit;
     if (line !== undefined) for (const change of text.writtenBefore(line)) this.#note(change);

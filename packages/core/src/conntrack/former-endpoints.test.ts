@@ -105,7 +105,7 @@ test('a frontend that moved to another Service is judged by that one', () => {
   expect(isStale(moved, '10.96.0.10', 53, '10.244.2.2')).toBe(false);
 });
 
-test('a NodePort that is gone counts on every address of the node, whatever is selected now', () => {
+test('a removed NodePort counts on every address of the node, also on those not selected any more', () => {
   const table = tableOf({}, tableOptions({ nodePortCidrs: [] }));
   expect(isStale(table, '192.0.2.1', 30_053, '10.244.1.1')).toBe(true);
 });
@@ -149,7 +149,7 @@ test('those of a Service that the kernel still has are held back, and their seco
   expect(recent.current).toEqual(former);
 });
 
-test('10,000 are remembered, the newest, and it is told how many are forgotten', () => {
+test('the newest 10,000 are remembered, and the others are counted', () => {
   const recent = new RecentEndpoints(new ManualClock());
   const one = (port: number): FormerEndpoints => ({
     service: servicePortKey(serviceKey('kube-system', 'dns'), '', 'UDP'),

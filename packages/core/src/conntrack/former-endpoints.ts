@@ -24,9 +24,9 @@ const settleTime: Millis = seconds(1);
 const maxRemembered = 10_000;
 
 /**
- * Remembers the endpoints of UDP frontends that have just gone (deleted Service, removed port or address;
- * kubernetes/kubernetes#141371), and endpoints that a frontend has just lost, because the frontend may go next. No table
- * names them, and their flows would go on for as long as the client sends. Each is remembered until a look for stale
+ * Remembers the endpoints of UDP frontends that were just removed (deleted Service, removed port or address;
+ * kubernetes/kubernetes#141371), and endpoints that a frontend has just lost, because the frontend may be removed next. No
+ * table names them, and their flows would go on for as long as the client sends. Each is remembered until a look for stale
  * flows has succeeded that began one second after the kernel took the change.
  */
 export class RecentEndpoints {
@@ -77,8 +77,8 @@ export class RecentEndpoints {
 }
 
 /**
- * What UDP frontends of `applied` lose with `table`, among the services that the delta between the two names: frontends
- * that go lose all their endpoints, others those that no longer serve.
+ * The endpoints that UDP frontends of `applied` lose with `table`, among the services that the delta between the two names:
+ * removed frontends lose all their endpoints, others those that no longer serve.
  */
 export function formerEndpoints(
   applied: ForwardingTable,

@@ -25,7 +25,7 @@ export interface StaleFlowOptions {
   readonly isLocalAddress: (address: IpAddress) => boolean;
   /** Services whose flows are left alone, because the kernel does not do what the table says. */
   readonly except?: Pick<ReadonlySet<ServicePortKey>, 'has'> | undefined;
-  /** Endpoints to which the kernel translated a moment ago, of frontends that are gone now. Default: none. */
+  /** Endpoints to which the kernel translated a moment ago, of removed frontends. Default: none. */
   readonly former?: readonly FormerEndpoints[];
 }
 
@@ -38,7 +38,7 @@ export interface FlowJudge {
 
 /**
  * Which flows are to be deleted: those to a UDP frontend of the table that lead to anything but an
- * endpoint that still serves, and those to a frontend that is gone that lead to an endpoint it had.
+ * endpoint that still serves, and those to a removed frontend that lead to an endpoint it had.
  * UDP has no handshake that would notice: a client that keeps sending from one port would talk to a
  * dead address for as long as it sends.
  *
@@ -46,7 +46,7 @@ export interface FlowJudge {
  * - A service without a serving endpoint loses all its flows.
  * - A flow that was never translated counts too: it began before the service had an endpoint.
  * - A NodePort is compared only for destinations on which this node answers NodePorts. Others merely
- *   pass through with the same port number. One that is gone is compared on every address of this
+ *   pass through with the same port number. A removed one is compared on every address of this
  *   node, because the selection of addresses may have changed with it.
  * - Flows to anything else, TCP and SCTP are nobody's business here.
  */
@@ -91,7 +91,7 @@ function joinFormer(former: readonly FormerEndpoints[]): Places<ReadonlySet<stri
   return places;
 }
 
-/** What is at the flow's destination: the address itself, or else a NodePort if `isNodePort` takes the address. */
+/** The entry of the flow's destination: of the address itself, else of the NodePort if `isNodePort` accepts the address. */
 function find<T>(
   places: Places<T>,
   { destination, destinationPort }: UdpFlow,

@@ -32,7 +32,7 @@ test.each([
   expect(readCidr(written)).toBe(expected);
 });
 
-test('source ranges that cannot be read allow nobody; readable ones apply alone', () => {
+test('unreadable source ranges allow no source; readable ones apply alone', () => {
   const rangesOf = (...written: string[]): readonly string[] =>
     recordOf({ loadBalancerSourceRanges: written }).loadBalancerSourceRanges;
   expect(rangesOf('nonsense', '::ffff:1.2.3.0/120')).toEqual(['0.0.0.0/32', '::/128']);

@@ -321,7 +321,7 @@ function cidrs(texts: readonly string[] | undefined, path: string, skip: Skip): 
   return collect(texts, path, skip, readCidr);
 }
 
-/** A restriction that cannot be read allows nobody; kube-proxy would allow everybody. */
+/** An unreadable restriction allows no source; kube-proxy would allow every source. */
 function sourceRanges(texts: readonly string[] | undefined, path: string, skip: Skip): readonly Cidr[] {
   const ranges = cidrs(texts, path, skip);
   return ranges.length === 0 && texts?.some((text) => text.trim() !== '') === true ? allowsNobody : ranges;

@@ -147,7 +147,7 @@ describe('stale flows', () => {
     expect(bench.after('flows')).toHaveLength(2);
   });
 
-  describe('of endpoints that are gone', () => {
+  describe('of removed endpoints', () => {
     const dnsFlows = ['10.96.0.10:53 10.244.1.1 5353'];
     const deleteDns: readonly ClusterEvent[] = [{ kind: 'delete', resource: 'Service', name: 'kube-system/dns' }];
     type Looks = (readonly string[])[];

@@ -10,7 +10,7 @@ import type { AfterApply } from './family-lane.ts';
 import type { DataplaneBackend } from './dataplane-backend.ts';
 import { FlowCleaning } from './flow-cleaning.ts';
 
-/** What the cleaning of flows needs of its lane. */
+/** The parts of a lane that the cleaning of flows uses. */
 export interface LaneFlowsOptions {
   readonly backend: DataplaneBackend;
   readonly afterApply: AfterApply;
@@ -22,7 +22,7 @@ export interface LaneFlowsOptions {
   readonly failed: () => ReadonlyMap<ServicePortKey, unknown>;
 }
 
-/** What an apply will leave in the connection tracking. */
+/** Flows that an apply may leave in the connection tracking. */
 export interface FlowsLeft {
   readonly mayLeave: boolean;
   readonly former: readonly FormerEndpoints[];

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { kubeProxySchema } from './kube-proxy-fields.ts';
 
 /**
- * What kube-proxy's config/v1alpha1/types.go names: the same in v0.36.0, v0.36.3 and v0.37.0-beta.0 of
+ * The fields of kube-proxy's config/v1alpha1/types.go: the same in v0.36.0, v0.36.3 and v0.37.0-beta.0 of
  * github.com/kubernetes/kube-proxy. `''` are the fields outside of any stanza.
  */
 const upstream = {

@@ -1,6 +1,6 @@
 import type { ServicePortKey } from '../../records/keys.ts';
 
-/** Whose changes a group holds. `stale`: objects of ours that no table asks for; `what` names them in errors. */
+/** The owner of a group's changes. `stale`: our objects that no table wants; `what` names them in errors. */
 export type GroupOwner =
   | { readonly kind: 'services'; readonly keys: readonly ServicePortKey[] }
   | { readonly kind: 'settings' }

@@ -15,7 +15,7 @@ interface GroupOptions {
   readonly error?: Error;
 }
 
-/** A group that wants `size` changes named after it; `settled` follows what it was told. */
+/** A group that wants `size` changes named after it; `settled` is the last result it was given. */
 class Group implements ChangeGroup {
   readonly name: string;
   readonly owner: GroupOwner;
@@ -49,10 +49,10 @@ class MemoryWriter implements GroupWriter<Group, string> {
   sleeps = 0;
   refuses: ReadonlySet<string> = new Set();
   namesGroup = false;
-  /** So many writes meet another process. */
+  /** Number of writes that another process blocks. */
   transient = 0;
   thrown: Error | undefined;
-  /** What is done about a refused group before it is tried again. */
+  /** Called for a refused group before it is tried again. */
   remedy: (group: Group) => boolean = () => false;
   instead: Group | undefined;
 

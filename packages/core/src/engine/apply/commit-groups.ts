@@ -6,7 +6,7 @@ import type { ChangeGroup, PlannedGroup } from './change-group.ts';
 import type { GroupWriter } from './group-writer.ts';
 import { KernelDiffersError } from './kernel-differs-error.ts';
 
-/** What became of all groups. */
+/** The result for all groups. */
 export interface CommitResult {
   /** Changes that the kernel accepted. */
   writes: number;
@@ -114,7 +114,7 @@ class Commit<Group extends ChangeGroup, Change> {
     }
   }
 
-  /** Returns what is to be written next: all of it once more, or the rest after the refused group has failed. */
+  /** Returns the groups to write next: all of them once more, or the rest after the refused group has failed. */
   async #withoutRefused(
     part: readonly PlannedGroup<Group, Change>[],
     { refused, error }: { readonly refused: PlannedGroup<Group, Change>; readonly error: Error },

@@ -1,7 +1,7 @@
 import type { Millis } from '../../time.ts';
 import type { ChangeGroup, PlannedGroup } from './change-group.ts';
 
-/** What became of one write. `writes` counts the changes that the kernel accepted, which a refused write may have too. */
+/** The result of one write. `writes` counts the changes that the kernel accepted, which a refused write may have too. */
 export type WriteResult<Group extends ChangeGroup> =
   | { readonly status: 'written'; readonly writes: number }
   | {
@@ -21,7 +21,7 @@ export interface GroupWriter<Group extends ChangeGroup, Change> {
   /** Refused writes after which the search for the refused group ends and the rest of its write fails. */
   readonly refusalBudget: number;
   /**
-   * Returns what leads from the kernel's state to what the group wants; empty when nothing is to be written. Called
+   * Returns what leads from the kernel's state to what the group wants; empty when there is nothing to write. Called
    * again after each refusal. An expected error fails a group of services; `KernelDiffersError` and all
    * others end the commit.
    */
@@ -35,6 +35,6 @@ export interface GroupWriter<Group extends ChangeGroup, Change> {
   sleep(duration: Millis, signal: AbortSignal): Promise<void>;
   /** Whether a group that the kernel refused by itself may be planned and written once more. Default: no. */
   reconsider?(refused: PlannedGroup<Group, Change>, error: Error, signal: AbortSignal): Promise<boolean>;
-  /** What takes the place of a failed group: removals that must happen all the same. Default: nothing. */
+  /** The group to write in place of a failed one: removals that must still happen. Default: none. */
   insteadOf?(failed: Group): Group | undefined;
 }

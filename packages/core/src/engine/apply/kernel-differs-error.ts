@@ -5,6 +5,6 @@ export class KernelDiffersError extends HostError {
   override readonly name = 'KernelDiffersError';
 
   constructor(what: string, options?: ErrorOptions) {
-    super('apply.kernel-differs', `cannot tell what the rules are: ${what}; they are read back`, options);
+    super('apply.kernel-differs', `the rules are not as recorded: ${what}; they are read back`, options);
   }
 }

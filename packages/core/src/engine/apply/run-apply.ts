@@ -20,7 +20,7 @@ export interface AppliedState {
 /** How often one apply begins when the kernel turns out to hold something else on the way. */
 const maxReadings = 3;
 
-/** What an apply needs besides its state. */
+/** The surroundings of an apply. */
 export interface ApplyContext {
   readonly signal: AbortSignal;
   readonly logger: Logger;
