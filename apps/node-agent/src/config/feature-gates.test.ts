@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { effectiveFeatureGates, featureGates, gateWarnings, idleGates } from './feature-gates.ts';
+import {
+  effectiveFeatureGates,
+  featureGates,
+  featureStageOf,
+  gateStateIn,
+  gateWarnings,
+  idleGates,
+} from './feature-gates.ts';
+import { gateTable } from './gate-table.ts';
 import { gatesOfOthers } from './kubernetes-gates.ts';
+import { otherReleaseGates } from './other-release-gates.ts';
 
 const gates = (...set: readonly (readonly [string, boolean])[]): ReadonlyMap<string, boolean> => new Map(set);
 
@@ -47,6 +56,8 @@ describe('feature gates', () => {
     ['KubeProxyDrainingTerminatingNodes', true],
     ['PodSecurity', true],
     ['CompositePodGroup', true],
+    ['ComponentSLIs', true],
+    ['KubeProxyNFTablesLocalhostNodePorts', true],
   ])('%s is known', (name, value) => {
     expect(gateWarnings(gates([name, value]))).toEqual([]);
   });
@@ -85,8 +96,75 @@ describe('feature gates', () => {
     ]);
   });
 
+  const permanent = gateTable.filter(({ goneIn }) => goneIn !== undefined).map(({ name }) => name);
+
+  test.each(permanent)('%s is permanent: it can be named, not turned off, and has no state', (name) => {
+    expect(gateWarnings(gates([name, true]))).toEqual([]);
+    expect([...idleGates(gates([name, true]))]).toEqual([['the feature is permanent', [name]]]);
+    expect(gateWarnings(gates([name, false]))).toEqual([
+      `cannot turn off feature gate ${name}: its feature is permanent`,
+    ]);
+    expect(idleGates(gates([name, false])).size).toBe(0);
+    expect(effectiveFeatureGates(gates()).has(name)).toBe(false);
+  });
+
+  test.each(gateTable.filter(({ meaning }) => meaning.kind === 'none').map(({ name }) => name))(
+    '%s, set away from its default, is told with a reason, once',
+    (name) => {
+      const told = [true, false].map((value) => {
+        const set = gates([name, value]);
+        return [...gateWarnings(set), ...idleGates(set).keys()];
+      });
+      expect(told.map((lines) => lines.length)).toEqual([1, 1]);
+      expect(told.flat().filter((why) => why.length < 10)).toEqual([]);
+    },
+  );
+
+  test.each([
+    ['ALPHA', 'NativeHistograms'],
+    ['BETA', 'ComponentFlagz'],
+    ['', 'NFTablesProxyMode'],
+    ['DEPRECATED', 'AllowServiceExternalIPs'],
+    ['', 'SidecarContainers'],
+  ])('metrics spell the stage %s of %s', (stage, name) => {
+    expect(featureStageOf(name)).toBe(stage);
+  });
+
+  test.each([
+    [26, 'ALPHA', false, false],
+    [29, 'ALPHA', false, false],
+    [31, 'BETA', true, false],
+    [33, 'GA', true, true],
+    [38, 'GA', true, true],
+  ])('NFTablesProxyMode in 1.%d: %s, default %s, locked %s', (minor, stage, on, isLocked) => {
+    const found = gateTable.filter(({ name }) => name === 'NFTablesProxyMode');
+    expect(found.map((one) => gateStateIn(minor, one))).toMatchObject([{ stage, default: on, isLocked }]);
+  });
+
+  test.each([
+    [35, false],
+    [36, true],
+  ])('TopologyAwareHints in 1.%d: permanent %s', (minor, isPermanent) => {
+    const found = gateTable.filter(({ name }) => name === 'TopologyAwareHints');
+    expect(found.map((one) => gateStateIn(minor, one))).toMatchObject([{ isPermanent, isLocked: true, default: true }]);
+  });
+
+  test('stages of a gate are in the order of releases, and a removed one was locked before', () => {
+    for (const { name, stages, goneIn = 99 } of gateTable) {
+      const releases = [...stages.map(({ since }) => since), goneIn];
+      expect(releases, name).toEqual([...new Set(releases)].toSorted((a, b) => a - b));
+      expect(goneIn === 99 || stages.at(-1)?.isLocked, name).toBe(true);
+    }
+  });
+
+  test('gates are listed by name, each once', () => {
+    const names = gateTable.map(({ name }) => name);
+    expect(names).toEqual([...new Set(names)].toSorted());
+  });
+
   test('a gate is either of others or has a state here', () => {
-    expect(featureGates.filter(({ name }) => gatesOfOthers.has(name))).toEqual([]);
+    const others = new Set([...gatesOfOthers, ...otherReleaseGates]);
+    expect(gateTable.filter(({ name }) => others.has(name))).toEqual([]);
     expect([...gatesOfOthers].filter((name) => !/^[A-Z]\w{5,}$/.test(name) && name !== 'KMSv1')).toEqual([]);
     expect(gatesOfOthers.size).toBe(226);
   });

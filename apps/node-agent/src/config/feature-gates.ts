@@ -1,58 +1,34 @@
+import { type FeatureGate, type GateStage, type GateStageName, gateTable } from './gate-table.ts';
 import { gatesOfOthers } from './kubernetes-gates.ts';
+import { kubernetesVersion } from './kubernetes-version.ts';
 import { nearestName } from './nearest-name.ts';
-import { otherReleaseGates, permanentGates } from './other-release-gates.ts';
+import { otherReleaseGates } from './other-release-gates.ts';
 
-/** One feature gate that is about a proxy, or about every component. */
-export interface FeatureGate {
-  readonly name: string;
-  readonly stage: 'GA' | 'BETA' | 'ALPHA';
-  readonly default: boolean;
-  /** Cannot be set to anything but its default. */
-  readonly isLocked: boolean;
-  /** What it does here, or why nothing. */
-  readonly meaning:
-    | { readonly kind: 'effect'; readonly text: string }
-    | { readonly kind: 'none'; readonly why: string };
+/** A gate as it is in one release. */
+export interface GateState extends Pick<FeatureGate, 'name' | 'meaning'>, Omit<GateStage, 'since'> {
+  /** The release lacks the gate because its feature became permanent. */
+  readonly isPermanent: boolean;
 }
 
-type Given = Pick<FeatureGate, 'name' | 'stage'> & Partial<FeatureGate>;
+/**
+ * The state of a gate in Kubernetes 1.`minor`. A gate that begins later has its first stage: the agent obeys it as well.
+ * A gate that was removed is locked to its last default.
+ */
+export function gateStateIn(minor: number, { name, stages, goneIn, meaning }: FeatureGate): GateState {
+  const { stage, default: on, isLocked } = stages.findLast(({ since }) => since <= minor) ?? stages[0];
+  const isPermanent = goneIn !== undefined && goneIn <= minor;
+  return { name, meaning, stage, default: on, isLocked: isLocked || isPermanent, isPermanent };
+}
 
-const gate = (given: Given, effect: string): FeatureGate => ({
-  default: given.stage !== 'ALPHA',
-  isLocked: false,
-  meaning: { kind: 'effect', text: effect },
-  ...given,
-});
-const idle = (given: Given, why: string): FeatureGate => gate({ ...given, meaning: { kind: 'none', why } }, '');
+const states: ReadonlyMap<string, GateState> = new Map(
+  gateTable.map((one) => [one.name, gateStateIn(kubernetesVersion.minor, one)]),
+);
 
-const ga = (name: string): Given => ({ name, stage: 'GA' });
-const beta = (name: string): Given => ({ name, stage: 'BETA' });
-const alpha = (name: string): Given => ({ name, stage: 'ALPHA' });
-const locked = (name: string): Given => ({ ...ga(name), isLocked: true });
-
-/** Every gate that has a state here, by name. */
-export const featureGates: readonly FeatureGate[] = [
-  gate(alpha('AllAlpha'), 'sets every gate in alpha that is not set by itself'),
-  gate({ ...beta('AllBeta'), default: false }, 'sets every gate in beta that is not set by itself'),
-  gate(ga('AllowServiceExternalIPs'), 'off: external IPs of Services get no rules'),
-  gate(beta('ComponentFlagz'), '`/flagz` on the metrics server'),
-  gate(beta('ComponentStatusz'), '`/statusz` on the metrics server'),
-  idle(beta('ContextualLogging'), 'every log line has its context as fields'),
-  idle(alpha('LoggingAlphaOptions'), 'the options it allows have no effect'),
-  idle(beta('LoggingBetaOptions'), 'both log formats are always available'),
-  idle({ ...ga('KubeProxyIPVS') }, 'the ipvs mode is not here (KEP-5495: deprecated, removed in 1.43)'),
-  gate(locked('MultiCIDRServiceAllocator'), 'ServiceCIDR objects are watched'),
-  idle(beta('NFTablesNetlink'), 'the nftables mode always uses netlink'),
-  gate(locked('NFTablesProxyMode'), 'the nftables mode exists'),
-  idle(alpha('NativeHistograms'), 'histograms have the buckets of kube-proxy only'),
-  gate(locked('PreferSameTrafficDistribution'), 'node hints of endpoints are obeyed'),
-  idle(locked('WinDSR'), 'only Windows reads it'),
-  idle(locked('WinOverlay'), 'only Windows reads it'),
-];
+/** Every gate that has a state here, in the release that the agent stands in for. Excludes permanent ones. */
+export const featureGates: readonly GateState[] = [...states.values()].filter(({ isPermanent }) => !isPermanent);
 
 /** Names of other components' gates, of every release. */
 const othersNames: ReadonlySet<string> = new Set([...gatesOfOthers, ...otherReleaseGates]);
-const byName: ReadonlyMap<string, FeatureGate> = new Map(featureGates.map((one) => [one.name, one]));
 
 /**
  * Gates as set that the agent does not obey, one sentence each. They are warnings, not errors: another Kubernetes minor
@@ -60,41 +36,47 @@ const byName: ReadonlyMap<string, FeatureGate> = new Map(featureGates.map((one) 
  */
 export function gateWarnings(set: ReadonlyMap<string, boolean>): readonly string[] {
   return [...set].flatMap(([name, value]) => {
-    const known = byName.get(name);
-    if (permanentGates.has(name))
-      return value ? [] : [`cannot turn off feature gate ${name}: its feature is permanent`];
+    const known = states.get(name);
     if (known === undefined) return othersNames.has(name) ? [] : [unknownText(name)];
-    if (!known.isLocked || value === known.default) return [];
-    return [`cannot set feature gate ${name} to ${value}, feature is locked to ${known.default}`];
+    return isAgainstLock(known, value) ? [lockText(known, value)] : [];
   });
 }
 
-/** Why gates that are set do nothing here: names by reason. */
+function isAgainstLock({ isLocked, default: on }: GateState, value: boolean): boolean {
+  return isLocked && value !== on;
+}
+
+function lockText({ name, isPermanent, default: on }: GateState, value: boolean): string {
+  if (isPermanent) return `cannot turn ${value ? 'on' : 'off'} feature gate ${name}: its feature is permanent`;
+  return `cannot set feature gate ${name} to ${value}, feature is locked to ${on}`;
+}
+
+/** Why gates that are set do nothing here: names by reason. Leaves out those that `gateWarnings` names. */
 export function idleGates(set: ReadonlyMap<string, boolean>): ReadonlyMap<string, readonly string[]> {
   const names = new Map<string, readonly string[]>();
-  for (const name of set.keys()) {
-    if (isUnknown(name)) continue;
-    const meaning = byName.get(name)?.meaning ?? (permanentGates.has(name) ? permanent : ofOthers);
+  for (const [name, value] of set) {
+    const known = states.get(name);
+    if (known === undefined ? isUnknown(name) : isAgainstLock(known, value)) continue;
+    const meaning = known?.meaning ?? ofOthers;
     if (meaning.kind === 'none') names.set(meaning.why, [...(names.get(meaning.why) ?? []), name]);
   }
   return names;
 }
 
-/** Gates as set that no Kubernetes of 1.26 to 1.38 is known to have. */
-export function unknownGates(set: ReadonlyMap<string, boolean>): readonly string[] {
-  return [...set.keys()].filter(isUnknown);
-}
-
 function isUnknown(name: string): boolean {
-  return !byName.has(name) && !permanentGates.has(name) && !othersNames.has(name);
+  return !states.has(name) && !othersNames.has(name);
 }
 
-const permanent: FeatureGate['meaning'] = { kind: 'none', why: 'their features are permanent' };
 const ofOthers: FeatureGate['meaning'] = { kind: 'none', why: 'other components of Kubernetes read it, no proxy does' };
 
 /** The state of every gate, given those that are set. */
 export function effectiveFeatureGates(set: ReadonlyMap<string, boolean>): ReadonlyMap<string, boolean> {
-  const all = { ALPHA: set.get('AllAlpha'), BETA: set.get('AllBeta'), GA: undefined };
+  const all: Readonly<Record<GateStageName, boolean | undefined>> = {
+    ALPHA: set.get('AllAlpha'),
+    BETA: set.get('AllBeta'),
+    GA: undefined,
+    DEPRECATED: undefined,
+  };
   return new Map(
     featureGates.map((one) => [
       one.name,
@@ -104,12 +86,12 @@ export function effectiveFeatureGates(set: ReadonlyMap<string, boolean>): Readon
 }
 
 /** The stage of a gate as metrics spell it: empty for general availability, and for a gate that is not known. */
-export function featureStageOf(name: string): 'ALPHA' | 'BETA' | '' {
-  const stage = byName.get(name)?.stage ?? 'GA';
+export function featureStageOf(name: string): Exclude<GateStageName, 'GA'> | '' {
+  const stage = states.get(name)?.stage ?? 'GA';
   return stage === 'GA' ? '' : stage;
 }
 
 function unknownText(name: string): string {
-  const close = nearestName(name, [...byName.keys(), ...permanentGates, ...othersNames]);
+  const close = nearestName(name, [...states.keys(), ...othersNames]);
   return `unrecognized feature gate: ${name} (${close === undefined ? 'this agent knows no such gate' : `did you mean ${close}?`})`;
 }

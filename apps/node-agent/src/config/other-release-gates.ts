@@ -1,21 +1,3 @@
-/**
- * Feature gates of kube-proxy that were removed between Kubernetes 1.26 and 1.36 after their feature had become permanent.
- * The agent always behaves as if they were on.
- */
-export const permanentGates: ReadonlySet<string> = new Set([
-  'EndpointSliceTerminatingCondition',
-  'IPTablesOwnershipCleanup',
-  'IPv6DualStack',
-  'KubeProxyDrainingTerminatingNodes',
-  'LoadBalancerIPMode',
-  'MinimizeIPTablesRestore',
-  'MixedProtocolLBService',
-  'ProxyTerminatingEndpoints',
-  'ServiceInternalTrafficPolicy',
-  'ServiceTrafficDistribution',
-  'TopologyAwareHints',
-]);
-
 /** Feature gates of other components that Kubernetes 1.26 to 1.35 had and 1.36 lacks, and those that 1.37 added. */
 export const otherReleaseGates: readonly string[] = `
     APIListChunking APIPriorityAndFairness APISelfSubjectReview AdvancedAuditing AggregatedDiscoveryEndpoint AppArmor

@@ -1,9 +1,8 @@
 import { defaultText } from '../config/flags/flag-field.ts';
-import { featureGates } from '../config/feature-gates.ts';
-import { permanentGates } from '../config/other-release-gates.ts';
 import type { FieldType, Schema } from '../config/schema/field.ts';
 import { kubeProxySchema } from '../config/schema/kube-proxy-fields.ts';
 import { switchyardSchema } from '../config/schema/switchyard-fields.ts';
+import { gateReference } from './gate-reference.ts';
 import { code, countText, meaningText, table } from './markdown.ts';
 
 const typeTexts: Readonly<Record<FieldType, string>> = {
@@ -41,20 +40,7 @@ ${fieldTable(kubeProxySchema)}
 
 ## Feature gates
 
-The agent knows the gates of kube-proxy in Kubernetes 1.26 to 1.38. No gate keeps it from starting: a file that is legal for one
-release must not fail with another. Gates of other components (\`SidecarContainers\` and the like) have no effect, with one line in
-the log. A gate that it does not know, one that is set against its lock, and one that turns a permanent feature off
-(${[...permanentGates].map((name) => `\`${name}\``).join(', ')}) are each a warning and an Event \`FeatureGateIgnored\` on the Node.
-
-${table(
-  ['Gate', 'Stage', 'Default', 'Effect here'],
-  featureGates.map(({ name, stage, default: on, isLocked, meaning }) => [
-    code(name),
-    stage,
-    `${on ? 'on' : 'off'}${isLocked ? ', locked' : ''}`,
-    meaning.kind === 'effect' ? meaning.text : `none: ${meaning.why}`,
-  ]),
-)}
+${gateReference()}
 
 ## \`${switchyardSchema.kind}\`
 

@@ -90,7 +90,14 @@ test.each([
   ['a field that applies at once says so', /\| `clusterCIDR` .* \| at once \|/],
   ['a field that needs a restart says so', /\| `oomScoreAdj` .* \| restart \|/],
   ['defaults are as in a file', /\| `conntrack\.tcpEstablishedTimeout` \| duration \| `24h0m0s` \|/],
-  ['a locked gate says so', /\| `NFTablesProxyMode` \| GA \| on, locked \|/],
+  [
+    'a gate has its stages, defaults and lock by release',
+    /\| `NFTablesProxyMode` \| alpha 1\.29, beta 1\.31, GA 1\.33 \| off, on since 1\.31 \| 1\.33 \| {2}\|/,
+  ],
+  [
+    'a removed gate says in which release',
+    /\| `TopologyAwareHints` \| alpha 1\.21, beta 1\.23, GA 1\.33 \| off, on since 1\.24 \| 1\.33 \| 1\.36 \|/,
+  ],
 ])('config.md: %s', (_, expected) => {
   expect(configReference()).toMatch(expected);
 });

@@ -135,7 +135,7 @@ describe('a running agent', () => {
     expect(text).toEqual(
       expect.arrayContaining([
         'kubernetes_feature_enabled{name="ComponentFlagz",stage="BETA"} 0',
-        'kubernetes_feature_enabled{name="AllowServiceExternalIPs",stage=""} 1',
+        'kubernetes_feature_enabled{name="AllowServiceExternalIPs",stage="DEPRECATED"} 1',
         'switchyard_health{endpoint="healthz"} 0',
         'switchyard_health{endpoint="livez"} 1',
         'switchyard_oldest_pending_change_seconds{ip_family="IPv4"} 2.5',
