@@ -1,30 +1,43 @@
-/** Feature gates of other components that Kubernetes 1.26 to 1.35 had and 1.36 lacks, and those that 1.37 added. */
+/**
+ * Feature gates of other components that Kubernetes 1.26 to 1.35 had and 1.36 lacks, and those that 1.37 added. The
+ * sources are those of `gateTable`.
+ */
 export const otherReleaseGates: readonly string[] = `
-    APIListChunking APIPriorityAndFairness APISelfSubjectReview AdvancedAuditing AggregatedDiscoveryEndpoint AppArmor
-    CPUManager CSIInlineVolume CSIMigration CSIMigrationAWS CSIMigrationAzureDisk CSIMigrationAzureFile CSIMigrationGCE
-    CSIMigrationPortworx CSIMigrationRBD CSIMigrationvSphere CSINodeExpandSecret CSIStorageCapacity
-    CloudDualStackNodeIPs ConsistentHTTPGetHandlers ControllerManagerLeaderMigration CronJobTimeZone
-    CustomResourceValidationExpressions DaemonSetUpdateSurge DefaultHostNetworkHostPortsInPodTemplates
-    DelegateFSGroupToCSIDriver DevicePluginCDIDevices DevicePlugins DisableAcceleratorUsageMetrics
-    DisableCloudProviders DisableKubeletCloudCredentialProviders DownwardAPIHugePages DryRun EfficientWatchResumption
-    ElasticIndexedJob EphemeralContainers ExpandCSIVolumes ExpandInUsePersistentVolumes ExpandPersistentVolumes
-    ExpandedDNSConfig ExperimentalHostUserNamespaceDefaulting GRPCContainerProbe HPAContainerMetrics
-    HonorPVReclaimPolicy IdentifyPodOS InTreePluginPortworxUnregister InTreePluginRBDUnregister
-    InTreePluginvSphereUnregister JobMutableNodeSchedulingDirectives JobPodFailurePolicy JobReadyPods
-    JobTrackingWithFinalizers KMSv2 KMSv2KDF KubeletCredentialProviders KubeletPodResources
+    APIListChunking APIPriorityAndFairness APISelfSubjectReview APIServerWebhookAuthenticationToken
+    AdmissionWebhookMatchConditions AdvancedAuditing AggregatedDiscoveryEndpoint AllowServiceLBStatusOnNonLB
+    AppArmor AppArmorFields AtomicWriteVolumeUserFields CPUManager CSIInlineVolume CSIMigration CSIMigrationAWS
+    CSIMigrationAzureDisk CSIMigrationAzureFile CSIMigrationGCE CSIMigrationPortworx CSIMigrationRBD
+    CSIMigrationvSphere CSINodeExpandSecret CSIStorageCapacity CloudDualStackNodeIPs CompositePodGroup
+    ConsistentHTTPGetHandlers ControllerManagerLeaderMigration ControllerManagerReleaseLeaderElectionLockOnExit
+    CronJobTimeZone CronJobsScheduledAnnotation CustomResourceValidationExpressions DRAControlPlaneController
+    DRADerivedAttributes DRADeviceCompatibilityGroups DRAOptionalNodeOperations DRAPartitionableDevicesType
+    DaemonSetUpdateSurge DefaultHostNetworkHostPortsInPodTemplates DefaultPodSysctls DelegateFSGroupToCSIDriver
+    DevicePluginCDIDevices DevicePlugins DisableAcceleratorUsageMetrics DisableCloudProviders
+    DisableKubeletCloudCredentialProviders DownwardAPIHugePages DryRun EfficientWatchResumption ElasticIndexedJob
+    EmptyDirVolumeMode EphemeralContainers EtcdRangeStream ExcludeAdmissionWebhookVirtualResources ExpandCSIVolumes
+    ExpandInUsePersistentVolumes ExpandPersistentVolumes ExpandedDNSConfig ExperimentalHostUserNamespaceDefaulting
+    GRPCContainerProbe GRPCContainerProbeTLS H2CContainerProbe HPAContainerMetrics HonorPVReclaimPolicy
+    HugepageAwareEviction IdentifyPodOS InPlacePodVerticalScalingAllocatedStatus
+    InPlacePodVerticalScalingMemoryBackedVolumes InPlacePodVerticalScalingSchedulerPreemption
+    InTreePluginAWSUnregister InTreePluginAzureDiskUnregister InTreePluginAzureFileUnregister
+    InTreePluginGCEUnregister InTreePluginOpenStackUnregister InTreePluginPortworxUnregister
+    InTreePluginRBDUnregister InTreePluginvSphereUnregister JobMutableNodeSchedulingDirectives JobPodFailurePolicy
+    JobReadyPods JobTrackingWithFinalizers KMSv2 KMSv2KDF KubeletCredentialProviders KubeletPodResources
     KubeletPodResourcesGetAllocatable LegacyServiceAccountTokenCleanUp LegacyServiceAccountTokenNoAutoGeneration
-    LegacyServiceAccountTokenTracking LocalStorageCapacityIsolation MemoryManager MinDomainsInPodTopologySpread
-    MultiCIDRRangeAllocator NetworkPolicyEndPort NetworkPolicyStatus NewVolumeManagerReconstruction
-    NodeOutOfServiceVolumeDetach OpenAPIV3 PDBUnhealthyPodEvictionPolicy PersistentVolumeLastPhaseTransitionTime
-    PodDisruptionConditions PodHasNetworkCondition PodHostIPs PodIndexLabel PodSecurity ProbeTerminationGracePeriod
-    ReadWriteOncePod RemainingItemCount RemoveSelfLink RetroactiveDefaultStorageClass ServiceIPStaticSubrange
-    ServiceNodePortStaticSubrange StatefulSetAutoDeletePVC StatefulSetStartOrdinal
-    APIServerWebhookAuthenticationToken AtomicWriteVolumeUserFields CompositePodGroup
-    ControllerManagerReleaseLeaderElectionLockOnExit DRADerivedAttributes DRADeviceCompatibilityGroups
-    DRAOptionalNodeOperations DRAPartitionableDevicesType DefaultPodSysctls EmptyDirVolumeMode EtcdRangeStream
-    ExcludeAdmissionWebhookVirtualResources GRPCContainerProbeTLS H2CContainerProbe HugepageAwareEviction
-    InPlacePodVerticalScalingMemoryBackedVolumes InPlacePodVerticalScalingSchedulerPreemption NodeLifecycleConditions
-    PodGroupPreemptionPolicy StatefulSetRecreateStrategy VolumeBindMountOptions WatchListCompression
+    LegacyServiceAccountTokenTracking LegacySidecarContainers LocalStorageCapacityIsolation MemoryManager
+    MinDomainsInPodTopologySpread MultiCIDRRangeAllocator NetworkPolicyEndPort NetworkPolicyStatus
+    NewVolumeManagerReconstruction NodeLifecycleConditions NodeOutOfServiceVolumeDetach OpenAPIV3
+    PDBUnhealthyPodEvictionPolicy PersistentVolumeLastPhaseTransitionTime PodDisruptionConditions
+    PodGroupPreemptionPolicy PodHasNetworkCondition PodHostIPs PodIndexLabel PodSecurity
+    PreferAlignCpusByUncoreCache ProbeHostPodSecurityStandards ProbeTerminationGracePeriod ReadWriteOncePod
+    RemainingItemCount RemoveSelfLink RetroactiveDefaultStorageClass SeccompDefault SecurityContextDeny
+    ServerSideApply ServerSideFieldValidation ServiceIPStaticSubrange ServiceNodePortStaticSubrange
+    SizeMemoryBackedVolumes SkipReadOnlyValidationGCE StableLoadBalancerNodeSet StatefulSetAutoDeletePVC
+    StatefulSetMinReadySeconds StatefulSetRecreateStrategy StatefulSetStartOrdinal StrictCostEnforcementForVAP
+    StrictCostEnforcementForWebhooks StructuredAuthorizationConfiguration TopologyManager
+    UserNamespacesPodSecurityStandards UserNamespacesStatelessPodsSupport ValidatingAdmissionPolicy
+    VolumeBindMountOptions VolumeCapacityPriority WatchBookmark WatchFromStorageWithoutResourceVersion
+    WatchListCompression WindowsHostProcessContainers ZeroLimitedNominalConcurrencyShares
   `
   .trim()
   .split(/\s+/);
