@@ -10,7 +10,8 @@ const read = (value: FieldValue): ReadValue => ({ status: 'read', value });
 const refuse = (why: string): ReadValue => ({ status: 'refused', why });
 
 const durationHint = 'must be a duration, such as 30s or 1m30s';
-const quantity = /^\+?\d+(?:\.\d+)?(?:m|k|K|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei)?$/;
+/** Kubernetes' quantities, and `K`, which kube-proxy's own help names. */
+const quantity = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[numkKMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?$/;
 
 /** A value of plain data out of a file. YAML 1.1's words for booleans are taken, as Go's reader does. */
 export function valueOfData(type: FieldType, data: unknown): ReadValue {

@@ -1,5 +1,8 @@
-/** What kubeadm puts into the ConfigMap kube-proxy of a new cluster: nulls, empty texts and zeros that mean nothing. */
-export const kubeadmFile = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+/** Lines of the file, each with the minor version of Kubernetes that first writes them. */
+const parts: readonly (readonly [since: number, lines: string])[] = [
+  [
+    26,
+    `apiVersion: kubeproxy.config.k8s.io/v1alpha1
 bindAddress: 0.0.0.0
 bindAddressHardFail: false
 clientConnection:
@@ -13,12 +16,14 @@ configSyncPeriod: 0s
 conntrack:
   maxPerCore: null
   min: null
-  tcpBeLiberal: false
-  tcpCloseWaitTimeout: null
-  tcpEstablishedTimeout: null
-  udpStreamTimeout: 0s
-  udpTimeout: 0s
-detectLocal:
+`,
+  ],
+  [29, '  tcpBeLiberal: false\n'],
+  [26, '  tcpCloseWaitTimeout: null\n  tcpEstablishedTimeout: null\n'],
+  [29, '  udpStreamTimeout: 0s\n  udpTimeout: 0s\n'],
+  [
+    26,
+    `detectLocal:
   bridgeInterface: ""
   interfaceNamePrefix: ""
 detectLocalMode: ""
@@ -41,22 +46,16 @@ ipvs:
   tcpTimeout: 0s
   udpTimeout: 0s
 kind: KubeProxyConfiguration
-logging:
-  flushFrequency: 0
-  options:
-    json:
-      infoBufferSize: "0"
-    text:
-      infoBufferSize: "0"
-  verbosity: 0
-metricsBindAddress: ""
-mode: ""
-nftables:
-  masqueradeAll: false
-  masqueradeBit: null
-  minSyncPeriod: 0s
-  syncPeriod: 0s
-nodePortAddresses: null
+`,
+  ],
+  [28, 'logging:\n  flushFrequency: 0\n  options:\n    json:\n      infoBufferSize: "0"\n'],
+  [30, '    text:\n      infoBufferSize: "0"\n'],
+  [28, '  verbosity: 0\n'],
+  [26, 'metricsBindAddress: ""\nmode: ""\n'],
+  [29, 'nftables:\n  masqueradeAll: false\n  masqueradeBit: null\n  minSyncPeriod: 0s\n  syncPeriod: 0s\n'],
+  [
+    26,
+    `nodePortAddresses: null
 oomScoreAdj: null
 portRange: ""
 showHiddenMetricsForVersion: ""
@@ -66,4 +65,28 @@ winkernel:
   networkName: ""
   rootHnsEndpointName: ""
   sourceVip: ""
-`;
+`,
+  ],
+];
+
+/** The releases whose file is known. */
+export const kubeadmMinors: readonly number[] = Array.from({ length: 13 }, (_, index) => 26 + index);
+
+/**
+ * What kubeadm 1.`minor` puts into the ConfigMap kube-proxy of a new cluster: nulls, empty texts and zeros that mean
+ * nothing.
+ *
+ * kubeadm writes every field of its release: config/v1alpha1/types.go of kubernetes/kube-proxy and logs/api/v1/types.go of
+ * kubernetes/component-base, 1.26.0 to 1.36.0 and v0.37.0-beta.0. From 1.37 on it sets the mode (kubernetes/kubernetes#139777).
+ * No field of 1.38 is known that 1.37 lacks.
+ */
+export function kubeadmFileOf(minor: number): string {
+  const text = parts
+    .filter(([since]) => since <= minor)
+    .map(([, lines]) => lines)
+    .join('');
+  return minor < 37 ? text : text.replace('mode: ""', 'mode: iptables');
+}
+
+/** The file of kubeadm 1.36. */
+export const kubeadmFile: string = kubeadmFileOf(36);

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { loadConfig, type RunConfig } from '../config.ts';
+import { proxyModes } from './proxy-mode.ts';
+import { kubeProxySchema } from './schema/kube-proxy-fields.ts';
+import { ConfigFolder } from './testing/config-folder.ts';
+import { corpus, type CorpusEntry, withMode } from './testing/corpus.ts';
+import { kubeadmFileOf, kubeadmMinors } from './testing/kubeadm-file.ts';
+import { fileOfTexts, legalValuesOf, pathsWithTexts } from './testing/legal-values.ts';
+
+let folder: ConfigFolder;
+
+beforeAll(async () => {
+  folder = await ConfigFolder.create();
+});
+
+afterAll(() => folder[Symbol.asyncDispose]());
+
+async function load(file: string | undefined, flags: readonly string[]): Promise<RunConfig> {
+  const args = file === undefined ? [] : [`--config=${await folder.write('config.conf', file)}`];
+  const config = await loadConfig([...args, ...flags], {});
+  if (config.kind !== 'run') throw new Error(`not a run: ${config.kind}`);
+  return config;
+}
+
+/** An entry in another mode than it asks for. */
+function inMode({ file, flags = [] }: CorpusEntry, mode: string): readonly [string | undefined, readonly string[]] {
+  return file === undefined ? [file, [...flags, `--proxy-mode=${mode}`]] : [withMode(file, mode), flags];
+}
+
+function warningsOf({ notes }: RunConfig): readonly string[] {
+  return notes.filter(({ level }) => level === 'warn').map(({ message }) => message);
+}
+
+const modeIsNotSet = 'Using iptables proxy';
+
+describe.each(corpus.map((entry) => [entry.name, entry] as const))('%s', (_, entry) => {
+  const warnings = entry.warnings ?? [];
+
+  test('loads as it is', async () => {
+    const config = await load(entry.file, entry.flags ?? []);
+    expect(warningsOf(config).filter((message) => message !== modeIsNotSet)).toEqual(warnings);
+  });
+
+  test.each(proxyModes)('loads with mode %s, which is in force', async (mode) => {
+    const config = await load(...inMode(entry, mode));
+    expect(config.mode).toBe(mode);
+    expect(warningsOf(config)).toEqual(warnings);
+  });
+});
+
+describe("kubeadm's files", () => {
+  test.each(kubeadmMinors)('1.%d warns of a missing mode before 1.37 only', async (minor) => {
+    const config = await load(kubeadmFileOf(minor), []);
+    expect(warningsOf(config)).toEqual(minor < 37 ? [modeIsNotSet] : []);
+  });
+
+  test.each([
+    [26, /^logging:|^nftables:|udpTimeout.*\n +udpStreamTimeout|tcpBeLiberal|text:/m, false],
+    [
+      28,
+      /^logging:\n {2}flushFrequency: 0\n {2}options:\n {4}json:\n {6}infoBufferSize: "0"\n {2}verbosity: 0$/m,
+      true,
+    ],
+    [29, /^nftables:\n/m, true],
+    [30, /^ {4}text:\n {6}infoBufferSize: "0"\n {2}verbosity: 0$/m, true],
+    [36, /^mode: ""$/m, true],
+    [37, /^mode: iptables$/m, true],
+  ])('1.%d and what it writes: %s', (minor, pattern, isThere) => {
+    expect(pattern.test(kubeadmFileOf(minor))).toBe(isThere);
+  });
+});
+
+describe('legal values', () => {
+  test('every field has at least one besides null, and no row is without a field', () => {
+    const rowless = kubeProxySchema.fields.filter((field) => legalValuesOf(field).length < 2);
+    expect(rowless.map(({ path }) => path)).toEqual([]);
+    const paths = new Set(kubeProxySchema.fields.map(({ path }) => path));
+    expect(pathsWithTexts.filter((path) => !paths.has(path))).toEqual([]);
+  });
+
+  describe.each(proxyModes)('in mode %s', (mode) => {
+    const rows = kubeProxySchema.fields.flatMap((field) => legalValuesOf(field));
+    test.each(rows.map((row) => [row.path, row.text, row] as const))('%s: %s', async (path, text, { beside }) => {
+      const base = { mode, 'clientConnection.kubeconfig': '/k', ...beside };
+      await expect(load(fileOfTexts(kubeProxySchema, { ...base, [path]: text }), [])).resolves.toMatchObject({
+        kind: 'run',
+      });
+    });
+  });
+});
