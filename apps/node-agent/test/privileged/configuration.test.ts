@@ -167,7 +167,7 @@ test('a mode that does not exist here is refused with what to set', async () => 
   expect(exitCode).toBe(1);
   expect(stderr).toBe(
     `switchyard-agent: KubeProxyConfiguration.mode (${file}:52): Invalid value: "ipvs": this agent has no ipvs mode, which ` +
-      'is deprecated in Kubernetes too; set mode: nftables, iptables or ebpf (--proxy-mode)\n',
+      'is deprecated in Kubernetes too (KEP-5495: off by default in 1.40, gone in 1.43); set mode: nftables, iptables or ebpf (--proxy-mode)\n',
   );
 });
 
