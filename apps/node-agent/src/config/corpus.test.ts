@@ -78,6 +78,22 @@ describe('legal values', () => {
     expect(pathsWithTexts.filter((path) => !paths.has(path))).toEqual([]);
   });
 
+  test('octets with leading zeros are decimal, as kube-proxy reads them', async () => {
+    const texts = {
+      mode: 'nftables',
+      bindAddress: '010.000.0.010',
+      healthzBindAddress: '010.0.0.100:10256',
+      clusterCIDR: '010.020.0.0/16',
+      nodePortAddresses: '[192.000.002.0/24]',
+    };
+    expect(await load(fileOfTexts(kubeProxySchema, texts), [])).toMatchObject({
+      bindAddress: '10.0.0.10',
+      healthz: { address: '10.0.0.100', port: 10_256 },
+      detectLocal: { kind: 'clusterCIDR', cidrs: { IPv4: '10.20.0.0/16' } },
+      nodePortAddresses: { cidrs: ['192.0.2.0/24'] },
+    });
+  });
+
   describe.each(proxyModes)('in mode %s', (mode) => {
     const rows = kubeProxySchema.fields.flatMap((field) => legalValuesOf(field));
     test.each(rows.map((row) => [row.path, row.text, row] as const))('%s: %s', async (path, text, { beside }) => {

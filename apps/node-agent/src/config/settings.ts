@@ -41,7 +41,10 @@ export class Settings {
       schema.fields.map((field) => {
         const fallback = { value: defaults.get(field.path) ?? field.default, origin: defaultOrigin };
         const setting = given.get(field.path);
-        return [field.path, setting === undefined || isUnset(field, setting) ? fallback : setting];
+        return [
+          field.path,
+          setting === undefined || isUnset(field, setting) ? fallback : withPlainAddresses(field, setting),
+        ];
       }),
     );
   }
@@ -86,6 +89,18 @@ export class Settings {
 /** Go cannot tell a zero from nothing, except behind a pointer; a flag was given in any case. */
 function isUnset(field: Field, { value, origin }: Setting): boolean {
   return origin.kind !== 'flag' && field.isZeroKept !== true && isZero(value);
+}
+
+/** Without the leading zeros of octets, which other readers take for octal numbers or refuse. */
+function withPlainAddresses(field: Field, setting: Setting): Setting {
+  if (field.hasAddresses !== true) return setting;
+  const { value } = setting;
+  if (typeof value === 'string') return { ...setting, value: plainAddresses(value) };
+  return field.type === 'list' ? { ...setting, value: (value as readonly string[]).map(plainAddresses) } : setting;
+}
+
+function plainAddresses(text: string): string {
+  return text.replaceAll(/\b\d+(?:\.\d+){3}\b/g, (address) => address.replaceAll(/\b0+(?=\d)/g, ''));
 }
 
 /** A problem with the setting at a path of a schema. */

@@ -59,6 +59,8 @@ export interface Field {
   readonly change: ChangeClass;
   /** One sentence without a full stop. */
   readonly help: string;
+  /** Holds IP addresses or ranges: octets may have leading zeros, which are decimal, as kube-proxy reads its own file. */
+  readonly hasAddresses?: true;
   /** Checked in every mode, as kube-proxy does, also in those that do not read it. */
   readonly isAlwaysChecked?: true;
   /** What is wrong with a value, as the end of "Invalid value: x: ...". Asked for values other than the default. */

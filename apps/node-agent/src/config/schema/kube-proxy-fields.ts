@@ -103,6 +103,7 @@ const dataplane: readonly Field[] = [
     meaning: same,
     change: 'live',
     help: 'where pods are, one range per IP family; a family without one cannot tell pods from others; for ClusterCIDR',
+    hasAddresses: true,
   },
   {
     path: 'nodePortAddresses',
@@ -112,6 +113,7 @@ const dataplane: readonly Field[] = [
     meaning: better('the primary addresses follow the Node'),
     change: 'live',
     help: "where NodePorts answer: CIDRs and the keywords 'primary' (the Node's primary addresses), 'localhost' and 'all', in any combination (KEP-6032); unset: 'all' in the iptables mode, 'primary' in the others; without 'primary', a family without a listed CIDR answers on all its addresses",
+    hasAddresses: true,
     check: nodePortRanges,
   },
 ];

@@ -153,6 +153,7 @@ const serving: readonly Field[] = [
     meaning: same,
     change: 'restart',
     help: "overrides the Node's primary address and with it the primary IP family; nothing is bound to it",
+    hasAddresses: true,
     check: ipAddress,
   },
   {
@@ -163,6 +164,7 @@ const serving: readonly Field[] = [
     meaning: same,
     change: 'restart',
     help: '`/healthz` and `/livez`; a bare IP address gets port 10256; [::]:10256 if bindAddress is IPv6',
+    hasAddresses: true,
     check: bindAddress,
   },
   {
@@ -173,6 +175,7 @@ const serving: readonly Field[] = [
     meaning: better('an empty flag turns the server off, as the help of kube-proxy says; kube-proxy refuses it'),
     change: 'restart',
     help: '`/metrics`, `/configz`, ...; a bare IP address gets port 10249; [::1]:10249 if bindAddress is IPv6',
+    hasAddresses: true,
     check: bindAddress,
   },
   {

@@ -36,6 +36,8 @@ const addresses = (port: number): readonly string[] => [
   '127.0.0.1:65535',
   '"[2001:db8::1]:1"',
   '127.0.0.1',
+  '127.000.000.001',
+  `010.0.0.010:${port}`,
   '"::1"',
 ];
 const int32 = ['0', '1', '32768', '2147483647'];
@@ -57,7 +59,7 @@ const leastPeriods = (stanza: string): readonly Given[] => [
 /** Texts of single fields; they take the place of those by type. */
 const textsByPath: Readonly<Record<string, readonly Given[]>> = {
   hostnameOverride: ['""', 'node1', 'Node-1.Example', '" node1 "'],
-  bindAddress: ['""', '0.0.0.0', '"::"', '192.0.2.7', '"2001:db8::7"'],
+  bindAddress: ['""', '0.0.0.0', '"::"', '192.0.2.7', '192.000.002.010', '"2001:db8::7"'],
   healthzBindAddress: addresses(10_256),
   metricsBindAddress: addresses(10_249),
   showHiddenMetricsForVersion: ['""', ...Array.from({ length: 13 }, (_, index) => `"1.${25 + index}"`)],
@@ -82,6 +84,8 @@ const textsByPath: Readonly<Record<string, readonly Given[]>> = {
     '""',
     '10.244.0.0/16',
     '10.244.3.4/16',
+    '010.244.000.000/16',
+    '"010.244.0.0/16,fd00:0010:0244::/56"',
     '"fd00:10:244::/56"',
     '"10.244.0.0/16,fd00:10:244::/56"',
     '"fd00:10:244::/56,10.244.0.0/16"',
@@ -97,6 +101,7 @@ const textsByPath: Readonly<Record<string, readonly Given[]>> = {
     '[all, primary, localhost, 192.0.2.0/24, "2001:db8::/64"]',
     '[primary, primary]',
     '[192.0.2.7/24, 127.0.0.0/8]',
+    '[192.000.002.000/24]',
     '[0.0.0.0/0, "::/0"]',
   ],
   oomScoreAdj: ['-1000', '-999', '0', '1000'],
