@@ -92,11 +92,20 @@ describe('feature gates', () => {
   });
 
   test('gates without effect are told by their reason', () => {
-    const set = gates(['SidecarContainers', true], ['NativeHistograms', true], ['NodeSwap', true], ['AllAlpha', true]);
+    const set = gates(['SidecarContainers', true], ['NativeHistograms', true], ['NodeSwap', true], ['AllBeta', true]);
     expect([...idleGates(set)]).toEqual([
       ['other components of Kubernetes read it, no proxy does', ['SidecarContainers', 'NodeSwap']],
       ['histograms have the buckets of kube-proxy only', ['NativeHistograms']],
     ]);
+  });
+
+  test.each([
+    ['AllAlpha', ['NativeHistograms', 'LoggingAlphaOptions']],
+    ['AllBeta', ['NFTablesNetlink', 'ContextualLogging']],
+  ])('%s turns idle gates from their default, which is told: %j', (name, expected) => {
+    const told = [...idleGates(gates([name, name === 'AllAlpha'])).values()].flat();
+    expect(told).toEqual(expect.arrayContaining(expected));
+    expect(idleGates(gates([name, name !== 'AllAlpha'])).size).toBe(0);
   });
 
   const permanent = gateTable.filter(({ goneIn }) => goneIn !== undefined).map(({ name }) => name);

@@ -51,13 +51,20 @@ function lockText({ name, isPermanent, default: on }: GateState, value: boolean)
   return `cannot set feature gate ${name} to ${value}, feature is locked to ${on}`;
 }
 
-/** Why gates that are set do nothing here: names by reason. Leaves out those that `gateWarnings` names. */
+/**
+ * Why gates do nothing here: names by reason, of those that are set and of those that `AllAlpha` and `AllBeta` turn from
+ * their default. Leaves out those that `gateWarnings` names.
+ */
 export function idleGates(set: ReadonlyMap<string, boolean>): ReadonlyMap<string, readonly string[]> {
-  const names = new Map<string, readonly string[]>();
-  for (const [name, value] of set) {
+  const effective = effectiveFeatureGates(set);
+  const turned = featureGates.filter(({ name, default: on }) => !set.has(name) && effective.get(name) !== on);
+  const obeyed = [...set].filter(([name, value]) => {
     const known = states.get(name);
-    if (known === undefined ? isUnknown(name) : isAgainstLock(known, value)) continue;
-    const meaning = known?.meaning ?? ofOthers;
+    return known === undefined ? !isUnknown(name) : !isAgainstLock(known, value);
+  });
+  const names = new Map<string, readonly string[]>();
+  for (const name of [...obeyed.map(([name]) => name), ...turned.map(({ name }) => name)]) {
+    const meaning = states.get(name)?.meaning ?? ofOthers;
     if (meaning.kind === 'none') names.set(meaning.why, [...(names.get(meaning.why) ?? []), name]);
   }
   return names;
