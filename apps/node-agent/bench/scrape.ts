@@ -58,7 +58,7 @@ async function scrape(backend: DataplaneBackend, limit: number): Promise<string>
     ipFamily: backend.ipFamily,
     counters: async (stop: AbortSignal) => {
       reads++;
-      return (await backend.counters?.(stop)) ?? new Map();
+      return (await backend.observers.counters?.(stop)) ?? new Map();
     },
   });
   const page = createMetricsPage({ mode: 'nftables', ipFamilies: ['IPv4'], clock: systemClock });

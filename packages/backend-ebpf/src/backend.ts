@@ -2,12 +2,11 @@ import {
   type ApplyOutcome,
   type ApplyRequest,
   type BackendCapabilities,
+  type BackendObservers,
   type DataplaneBackend,
   type Drift,
   type IpFamily,
   type Logger,
-  type MapFill,
-  type Millis,
   type PodDetector,
   type ServiceCounters,
   type ServicePortKey,
@@ -37,7 +36,7 @@ export interface WireState extends AsyncDisposable {
 export interface KernelWatch {
   /** To be held while something of ours writes: that is no drift. */
   hold(): Disposable;
-  /** As `DataplaneBackend.watchDrift`, for maps, programs and links. */
+  /** As `BackendObservers.drift`, for maps, programs and links. */
   watch(report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;
 }
 
@@ -61,6 +60,7 @@ export class EbpfBackend implements DataplaneBackend {
   readonly name = 'ebpf';
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities;
+  readonly observers: BackendObservers;
   readonly #parts: EbpfParts;
   readonly #rules: RulesPart;
   readonly #applied: AppliedTable;
@@ -71,6 +71,13 @@ export class EbpfBackend implements DataplaneBackend {
     this.#parts = parts;
     this.#rules = new RulesPart(parts.rules);
     this.#applied = new AppliedTable(parts, this.#rules);
+    const { age } = parts.rules.observers;
+    this.observers = {
+      counters: (signal) => this.#counters(signal),
+      mapFills: () => parts.programs.writer?.fills() ?? [],
+      drift: (report, signal) => this.#watchDrift(report, signal),
+      ...(age === undefined ? {} : { age }),
+    };
   }
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
@@ -97,9 +104,9 @@ export class EbpfBackend implements DataplaneBackend {
     return texts.filter((text) => text !== '').join('\n');
   }
 
-  async counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
+  async #counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
     const { maps, programs, statistics, rules } = this.#parts;
-    const ofRules = (await rules.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
+    const ofRules = (await rules.observers.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
     if (maps.current === undefined) return sumCounters(statistics.latest, ofRules);
     const services = [...programs.services()];
     const keys = new Set(services.map(({ key }) => key));
@@ -108,24 +115,12 @@ export class EbpfBackend implements DataplaneBackend {
     return sumCounters(await statistics.read(reading, signal), ofRules);
   }
 
-  mapFills(): readonly MapFill[] {
-    return this.#parts.programs.writer?.fills() ?? [];
-  }
-
-  async watchDrift(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
+  async #watchDrift(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
     const { watching } = this.#parts;
     await runTogether(
       [(until) => this.#rules.watchDrift(report, until), (until) => watching.watch(report, until)],
       signal,
     );
-  }
-
-  async markReconciled(signal: AbortSignal): Promise<void> {
-    await this.#parts.rules.markReconciled?.(signal);
-  }
-
-  async unreconciledFor(signal: AbortSignal): Promise<Millis | undefined> {
-    return this.#parts.rules.unreconciledFor?.(signal);
   }
 
   /** Forwarding stays. */

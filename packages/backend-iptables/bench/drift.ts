@@ -41,7 +41,7 @@ await using backend = await openBackend(
 const reports: Drift[] = [];
 let wake: (() => void) | undefined;
 const stop = new AbortController();
-const watching = backend.watchDrift?.((drift) => {
+const watching = backend.observers.drift?.((drift) => {
   reports.push(drift);
   wake?.();
 }, stop.signal);
@@ -94,7 +94,7 @@ async function heal(damage: string): Promise<void> {
 await timed('load', 1, () => apply({ kind: 'full' }));
 await systemClock.sleep(millis(500), signal);
 process.stdout.write(`reports after the load: ${JSON.stringify(reports)}\n`);
-await timed('counters', 5, async () => backend.counters(signal));
+await timed('counters', 5, async () => backend.observers.counters?.(signal));
 await timed('look', variant === 'nft' ? 1 : 5, async () => new LegacyLook(backend.engine).compare(signal));
 const [first] = [...table.services.values()];
 if (first === undefined) throw new Error('there is no Service');

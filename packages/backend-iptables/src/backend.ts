@@ -3,6 +3,7 @@ import {
   type ApplyOutcome,
   type ApplyRequest,
   type BackendCapabilities,
+  type BackendObservers,
   type Clock,
   type DataplaneBackend,
   HostError,
@@ -10,10 +11,7 @@ import {
   type Logger,
   type Millis,
   millis,
-  type RuleCount,
   seconds,
-  type ServiceCounters,
-  type ServicePortKey,
   systemClock,
 } from '@switchyard/core';
 import { runApply } from '@switchyard/core/engine';
@@ -55,7 +53,7 @@ export class IptablesBackend implements DataplaneBackend {
   readonly capabilities: BackendCapabilities = capabilities;
   /** What is written, and what is known of the kernel. */
   readonly engine: Engine;
-  readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
+  readonly observers: BackendObservers;
   readonly #counters: RuleCounters;
   readonly #watch: RuleWatch | undefined;
   readonly #parts: IptablesBackendParts;
@@ -83,9 +81,16 @@ export class IptablesBackend implements DataplaneBackend {
         period: syncPeriod,
       });
       this.#watch = watch;
-      this.watchDrift = (report, signal) => watch.run(report, signal);
     }
     this.#parts = parts;
+    const watch = this.#watch;
+    this.observers = {
+      // Reads the few chains that all Services share; see docs/design/drift.md for what that costs.
+      counters: (signal) => this.#counters.read(signal),
+      ruleCounts: () => engine.ruleCounts(),
+      age: { mark: (signal) => this.#markAge(signal), read: (signal) => this.#readAge(signal) },
+      ...(watch === undefined ? {} : { drift: (report, signal) => watch.run(report, signal) }),
+    };
     this.#uptime = parts.uptime ?? ((): Millis => seconds(uptime()));
   }
 
@@ -103,21 +108,12 @@ export class IptablesBackend implements DataplaneBackend {
     return dumpRules(this.#parts.client, signal);
   }
 
-  /** Reads the few chains that all Services share; see docs/design/drift.md for what that costs. May be called during an apply. */
-  counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
-    return this.#counters.read(signal);
-  }
-
-  ruleCounts(): readonly RuleCount[] {
-    return this.engine.ruleCounts();
-  }
-
-  async markReconciled(signal: AbortSignal): Promise<void> {
+  async #markAge(signal: AbortSignal): Promise<void> {
     if (!this.engine.isKnown) throw new HostError('iptables.heartbeat', 'cannot mark the rules as right: no apply yet');
     await writeHeartbeat(this.#parts.client, this.#uptime(), signal);
   }
 
-  async unreconciledFor(signal: AbortSignal): Promise<Millis | undefined> {
+  async #readAge(signal: AbortSignal): Promise<Millis | undefined> {
     const at = await readHeartbeat(this.#parts.client, signal);
     return at === undefined ? undefined : millis(Math.max(0, this.#uptime() - at));
   }

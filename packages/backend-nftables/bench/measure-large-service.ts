@@ -59,6 +59,7 @@ function observed(inner: DataplaneBackend, onApplied: (addresses: ReadonlySet<st
     name: inner.name,
     ipFamily: inner.ipFamily,
     capabilities: inner.capabilities,
+    observers: {},
     apply: async (request, abort) => {
       const outcome = await inner.apply(request, abort);
       if (outcome.status !== 'applied') throw new Error(`not applied: ${JSON.stringify(outcome)}`);

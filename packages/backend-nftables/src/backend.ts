@@ -2,6 +2,7 @@ import {
   type ApplyOutcome,
   type ApplyRequest,
   type BackendCapabilities,
+  type BackendObservers,
   type Clock,
   type DataplaneBackend,
   HostError,
@@ -46,8 +47,7 @@ export class NftablesBackend implements DataplaneBackend {
   readonly name = 'nftables';
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities;
-  /** Absent where the transport has nobody to keep the rules. */
-  readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
+  readonly observers: BackendObservers;
   readonly #transport: NftTransport;
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -65,12 +65,15 @@ export class NftablesBackend implements DataplaneBackend {
     this.capabilities = capabilitiesOf(transport);
     const suffix = suffixOf(ipFamily);
     const { keeper } = transport;
-    if (keeper !== undefined) {
-      this.watchDrift = (report, signal) =>
-        keeper.watch({ suffix, clock: this.#clock, tables: this.#names }, report, signal);
-    }
     const { logger } = host;
     const [clock, names, counts] = [this.#clock, this.#names, this.#counts];
+    this.observers = {
+      counters: (signal) => this.#counters(signal),
+      age: { mark: (signal) => this.#markAge(signal), read: (signal) => this.#readAge(signal) },
+      ...(keeper === undefined
+        ? {}
+        : { drift: (report, signal) => keeper.watch({ suffix, clock, tables: names }, report, signal) }),
+    };
     this.#applied = new AppliedTable({ transport, ipFamily, names, counts, clock, logger });
   }
 
@@ -99,7 +102,7 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   /** Takes 3 to 4 ms per 1,000 frontends over netlink, most of it in the kernel. May be called while an apply is under way. */
-  async counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
+  async #counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
     const { name: table, services } = this.#applied;
     if (table === undefined) return this.#counts.latest;
     this.#counts.beginReading();
@@ -111,14 +114,14 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   /** A heartbeat that fails is one less: whatever is wrong with the table, drift and applies find it. */
-  async markReconciled(signal: AbortSignal): Promise<void> {
+  async #markAge(signal: AbortSignal): Promise<void> {
     const table = this.#applied.name;
     if (table === undefined) throw new HostError('nftables.heartbeat', 'cannot mark the rules as right: no apply yet');
     const heartbeat = { table, suffix: suffixOf(this.ipFamily), now: this.#clock.now() };
     await this.#transport.writeHeartbeat(heartbeat, signal);
   }
 
-  async unreconciledFor(signal: AbortSignal): Promise<Millis | undefined> {
+  async #readAge(signal: AbortSignal): Promise<Millis | undefined> {
     const suffix = suffixOf(this.ipFamily);
     let youngest: Millis | undefined;
     // Also tables of other builds: they are what forwards until the first apply.

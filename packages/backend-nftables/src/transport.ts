@@ -93,7 +93,7 @@ export interface RulesKeeper {
    * deleted makes them wrong. A table without marks is wrong.
    */
   areRight(table: string): boolean;
-  /** As `DataplaneBackend.watchDrift`, for one family. */
+  /** As `BackendObservers.drift`, for one family. */
   watch(what: WatchedFamily, report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;
 }
 

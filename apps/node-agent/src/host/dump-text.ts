@@ -47,7 +47,7 @@ export async function familyDumpText(backend: DataplaneBackend, signal: AbortSig
 }
 
 async function headOf(backend: DataplaneBackend, body: string, signal: AbortSignal): Promise<string> {
-  return `# ${backend.ipFamily}: ${ageText(await backend.unreconciledFor?.(signal), body)}\n`;
+  return `# ${backend.ipFamily}: ${ageText(await backend.observers.age?.read(signal), body)}\n`;
 }
 
 function ageText(age: Millis | undefined, body: string): string {

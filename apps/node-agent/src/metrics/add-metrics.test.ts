@@ -13,7 +13,7 @@ test('metrics of Services follow the configuration: off, on, another limit', asy
   const clock = new ManualClock();
   const page = createMetricsPage({ mode: 'nftables', ipFamilies: ['IPv4'], clock });
   const kernel = new Map(['a', 'b', 'c'].map((name) => [keyOf(name), counted] as const));
-  const backend = Object.assign(new RecordingBackend(), { counters: async () => kernel });
+  const backend = new RecordingBackend({ observers: { counters: async () => kernel } });
   let wanted: ServiceMetricsConfig = { kind: 'off' };
   addMetrics(
     {

@@ -13,7 +13,7 @@ const mapFills = () => [
 
 async function page(mode: ProxyMode): Promise<readonly string[]> {
   const metricsPage = createMetricsPage({ mode, ipFamilies: ['IPv4'], clock: systemClock });
-  metricsPage.addCollector(mapMetrics([Object.assign(new RecordingBackend(), { mapFills }), new RecordingBackend()]));
+  metricsPage.addCollector(mapMetrics([new RecordingBackend({ observers: { mapFills } }), new RecordingBackend()]));
   const text = await joinPieces(await metricsPage.metricsText(undefined, signal));
   return text.split('\n').filter((line) => line.startsWith('switchyard_ebpf'));
 }

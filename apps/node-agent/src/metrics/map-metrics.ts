@@ -18,7 +18,7 @@ function family(
   return collectedFamily(
     name,
     backends.flatMap((backend) =>
-      (backend.mapFills?.() ?? []).map((fill) => [fill[what], backend.ipFamily, fill.map] as const),
+      (backend.observers.mapFills?.() ?? []).map((fill) => [fill[what], backend.ipFamily, fill.map] as const),
     ),
   );
 }

@@ -90,7 +90,7 @@ function setUp(wanted: MeasuredAgent['config']['serviceMetrics']) {
   const logger = new MemoryLogger();
   const page = createPage();
   const kernel = { answer: async (): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> => new Map() };
-  const backend = Object.assign(new RecordingBackend(), { counters: () => kernel.answer() });
+  const backend = new RecordingBackend({ observers: { counters: () => kernel.answer() } });
   addMetrics(
     {
       config: {

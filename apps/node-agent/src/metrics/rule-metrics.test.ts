@@ -14,7 +14,7 @@ const ruleCounts = () => [
 
 async function page(mode: ProxyMode, packetCounts: RuleMetricsOptions['packetCounts']): Promise<readonly string[]> {
   const metricsPage = createMetricsPage({ mode, ipFamilies: ['IPv4'], clock: systemClock });
-  const backend = Object.assign(new RecordingBackend(), { ruleCounts });
+  const backend = new RecordingBackend({ observers: { ruleCounts } });
   metricsPage.addCollector(ruleMetrics({ backends: [backend], packetCounts }));
   const text = await joinPieces(await metricsPage.metricsText(undefined, signal));
   return text.split('\n').filter((line) => /^kubeproxy_(?:\w+_)?(?:ip|nf)tables/.test(line));

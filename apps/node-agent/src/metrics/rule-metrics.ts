@@ -32,7 +32,7 @@ function ruleFamily(
   backends: readonly DataplaneBackend[],
 ): MetricFamily {
   const samples = backends.flatMap((backend) =>
-    (backend.ruleCounts?.() ?? [])
+    (backend.observers.ruleCounts?.() ?? [])
       .filter(({ table }) => counted.has(table))
       .map(({ table, total, last }) => [name.endsWith('last') ? last : total, backend.ipFamily, table] as const),
   );

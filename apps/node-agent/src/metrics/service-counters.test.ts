@@ -22,16 +22,14 @@ const counted = (connections: number, noEndpoints = 0): ServiceCounters => ({
 function setUp(limit: number) {
   const clock = new ManualClock();
   const kernel = { now: {} as Readonly<Record<string, number | ServiceCounters>>, reads: 0 };
-  const backend = {
-    ipFamily: 'IPv4' as const,
-    async counters() {
-      kernel.reads++;
-      await clock.sleep(millis(40), signal);
-      return new Map(
-        Object.entries(kernel.now).map(([name, one]) => [key(name), typeof one === 'number' ? counted(one) : one]),
-      );
-    },
+  const readKernel = async () => {
+    kernel.reads++;
+    await clock.sleep(millis(40), signal);
+    return new Map(
+      Object.entries(kernel.now).map(([name, one]) => [key(name), typeof one === 'number' ? counted(one) : one]),
+    );
   };
+  const backend = { ipFamily: 'IPv4', observers: { counters: readKernel } } as const;
   const counters = new BoundedCounters({ backend, clock, limit, maxAge: seconds(5) });
   const read = async (): Promise<{ readonly shown: string[]; readonly omitted: number }> => {
     const reading = counters.read(signal);

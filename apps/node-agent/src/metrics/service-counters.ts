@@ -10,7 +10,7 @@ import {
 
 /** What `BoundedCounters` reads, and how often. */
 export interface BoundedCountersOptions {
-  readonly backend: Pick<DataplaneBackend, 'ipFamily' | 'counters'>;
+  readonly backend: Pick<DataplaneBackend, 'ipFamily' | 'observers'>;
   readonly clock: Clock;
   /** Service ports with series of their own, at most. */
   readonly limit: number;
@@ -62,7 +62,7 @@ export class BoundedCounters {
 
   async #readKernel(signal: AbortSignal): Promise<CountersReading> {
     const { backend, clock, limit } = this.#options;
-    const all = (await backend.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
+    const all = (await backend.observers.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
     const services = all.size <= limit ? all : await this.#choose(all, signal);
     const reading = { ipFamily: backend.ipFamily, services, omitted: all.size - services.size };
     this.#latest = { reading, at: clock.monotonic() };

@@ -38,7 +38,7 @@ const dropReasons = {
 /** The families `switchyard_service_*`. A kernel that cannot be read costs nothing but their freshness. */
 export function serviceMetrics(options: ServiceMetricsOptions): Collector {
   const { clock, logger, metrics, signal } = options;
-  const countable = options.backends.filter((backend) => backend.counters !== undefined);
+  const countable = options.backends.filter((backend) => backend.observers.counters !== undefined);
   const counters = countable.map(
     (backend) =>
       new BoundedCounters({

@@ -47,7 +47,7 @@ export class EbpfDrift {
     return this.#gate.hold();
   }
 
-  /** As `DataplaneBackend.watchDrift`. Rejects with the `HostError` of a look that failed. */
+  /** As `BackendObservers.drift`. Rejects with the `HostError` of a look that failed. */
   async watch(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
     await runTogether(
       [(until) => this.#watchState(report, until), (until) => this.#watchContent(report, until)],

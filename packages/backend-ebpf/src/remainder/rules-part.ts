@@ -77,10 +77,10 @@ export class RulesPart {
     return outcome;
   }
 
-  /** As `DataplaneBackend.watchDrift`. */
+  /** As `BackendObservers.drift`. */
   async watchDrift(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
     this.#hasDrifted = true; // nobody looked so far
-    await this.#rules.watchDrift?.((drift) => {
+    await this.#rules.observers.drift?.((drift) => {
       this.#hasDrifted = true;
       report(drift);
     }, signal);

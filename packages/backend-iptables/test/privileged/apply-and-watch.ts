@@ -29,7 +29,7 @@ const backend = await iptablesBackend.open(
 );
 const reports: Drift[] = [];
 const stop = new AbortController();
-const watching = backend.watchDrift?.((drift) => reports.push(drift), stop.signal);
+const watching = backend.observers.drift?.((drift) => reports.push(drift), stop.signal);
 const table = situation({ cart: { endpoints: [there('10.244.2.1')] } });
 const outcome = await backend.apply({ table, scope: { kind: 'full' } }, signal);
 await systemClock.sleep(millis(500), signal);

@@ -153,9 +153,9 @@ test('cleanup leaves nothing of ours, and is told in words', async () => {
   const backend = await open();
   const empty = await backend.dump(signal);
   await full(backend, richTable({ ipFamily: 'IPv4' }));
-  expect(await backend.unreconciledFor(signal)).toBeUndefined();
-  await backend.markReconciled(signal);
-  expect(await backend.unreconciledFor(signal)).toBeLessThan(5000);
+  expect(await backend.observers.age?.read(signal)).toBeUndefined();
+  await backend.observers.age?.mark(signal);
+  expect(await backend.observers.age?.read(signal)).toBeLessThan(5000);
   expect((await backend.cleanup(signal)).join('\n')).toMatch(/chains with \d+ rules/);
   expect(await backend.dump(signal)).toBe(empty);
   expect(await backend.cleanup(signal)).toEqual([]);

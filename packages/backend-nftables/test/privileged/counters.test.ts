@@ -59,7 +59,9 @@ describe.each(ipFamilies)('%s', (family) => {
   }
 
   const countersOf = async (protocol: 'tcp' | 'udp', from: Kernel = kernel): Promise<ServiceCounters | undefined> =>
-    (await from.backend.counters?.(signal))?.get(`shop/shop:${protocol}/${protocol.toUpperCase()}` as ServicePortKey);
+    (await from.backend.observers.counters?.(signal))?.get(
+      `shop/shop:${protocol}/${protocol.toUpperCase()}` as ServicePortKey,
+    );
 
   test.each(['tcp', 'udp'] as const)('%s connections are counted, per service port', async (protocol) => {
     await kernel.full(shop({ endpoints: [near(), far()] }));

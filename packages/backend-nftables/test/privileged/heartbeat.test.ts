@@ -34,17 +34,17 @@ describe('the heartbeat', () => {
   test('the age counts from the last heartbeat, by the clock of the kernel, and a process with no memory reads it', async () => {
     await nft('flush', 'ruleset');
     await using first = await open(host());
-    expect(await first.unreconciledFor?.(signal)).toBeUndefined();
+    expect(await first.observers.age?.read(signal)).toBeUndefined();
     await first.apply({ table: table('IPv4'), scope: full }, signal);
-    expect(await first.unreconciledFor?.(signal)).toBeUndefined();
-    await first.markReconciled?.(signal);
+    expect(await first.observers.age?.read(signal)).toBeUndefined();
+    await first.observers.age?.mark(signal);
     await pause(2500);
     await using second = await open(host());
-    const age = (await second.unreconciledFor?.(signal)) ?? Number.NaN;
+    const age = (await second.observers.age?.read(signal)) ?? Number.NaN;
     expect(age).toBeGreaterThanOrEqual(2500);
     expect(age).toBeLessThan(6000);
-    await first.markReconciled?.(signal);
-    expect(await second.unreconciledFor?.(signal)).toBeLessThan(2000);
+    await first.observers.age?.mark(signal);
+    expect(await second.observers.age?.read(signal)).toBeLessThan(2000);
   });
 
   test('nft prints the time of the last heartbeat, one per family, and how much of the timeout is left', async () => {
@@ -53,8 +53,8 @@ describe('the heartbeat', () => {
     await using six = await open(host(), 'IPv6');
     for (const backend of [four, six]) {
       await backend.apply({ table: table(backend.ipFamily), scope: full }, signal);
-      await backend.markReconciled?.(signal);
-      await backend.markReconciled?.(signal);
+      await backend.observers.age?.mark(signal);
+      await backend.observers.age?.mark(signal);
     }
     for (const set of ['heartbeat4', 'heartbeat6']) {
       const listed = await nft('list', 'set', 'inet', 'switchyard', set);
@@ -69,13 +69,13 @@ describe('the heartbeat', () => {
     await nft('flush', 'ruleset');
     await using first = await open(host());
     await first.apply({ table: table('IPv4'), scope: full }, signal);
-    await first.markReconciled?.(signal);
+    await first.observers.age?.mark(signal);
     await using second = await open(host());
     await second.apply({ table: table('IPv4'), scope: full }, signal);
-    expect(await second.unreconciledFor?.(signal)).toBeDefined();
+    expect(await second.observers.age?.read(signal)).toBeDefined();
     await second.cleanup(signal);
     expect(await nft('list', 'tables')).toBe('');
-    expect(await second.unreconciledFor?.(signal)).toBeUndefined();
+    expect(await second.observers.age?.read(signal)).toBeUndefined();
   });
 
   test('the heartbeat of a table of another build is read, too', async () => {
@@ -92,9 +92,9 @@ describe('the heartbeat', () => {
       '{ "2026-01-01 00:00:00" timeout 1000d expires 999d }',
     );
     await using backend = await open(host());
-    expect(await backend.unreconciledFor?.(signal)).toBeGreaterThan(86_390_000);
+    expect(await backend.observers.age?.read(signal)).toBeGreaterThan(86_390_000);
     await backend.apply({ table: table('IPv4'), scope: full }, signal);
-    expect(await backend.unreconciledFor?.(signal)).toBeUndefined();
+    expect(await backend.observers.age?.read(signal)).toBeUndefined();
   });
 });
 
@@ -106,11 +106,11 @@ test('heartbeats are no drift to either family, and to nobody who keeps them fro
   await using six = await open(host, 'IPv6');
   const stop = new AbortController();
   for (const backend of [four, six]) await backend.apply({ table: table(backend.ipFamily), scope: full }, signal);
-  const watching = [four, six].map((backend) => backend.watchDrift?.((drift) => drifts.push(drift), stop.signal));
+  const watching = [four, six].map((backend) => backend.observers.drift?.((drift) => drifts.push(drift), stop.signal));
   await pause(200);
   for (let round = 0; round < 20; round++) {
-    await four.markReconciled?.(signal);
-    await six.markReconciled?.(signal);
+    await four.observers.age?.mark(signal);
+    await six.observers.age?.mark(signal);
   }
   await nft('flush', 'set', 'inet', 'switchyard', 'heartbeat4');
   await pause(500);

@@ -19,7 +19,7 @@ const cart = (spec: SituationSpec): ForwardingTable =>
   });
 
 async function countersOf(driven: Driven): Promise<ServiceCounters | undefined> {
-  return (await driven.backend.counters?.(signal))?.get('shop/cart:/TCP' as ServicePortKey);
+  return (await driven.backend.observers.counters?.(signal))?.get('shop/cart:/TCP' as ServicePortKey);
 }
 
 test('connections of all frontends of a service are counted, each once', async () => {

@@ -18,7 +18,7 @@ describe('as a library, under names of its own', () => {
     await mode.full(cart('10.244.2.1'));
     const before = await mode.dump();
     await using library = await open(nft);
-    expect([await library.dump(signal), await library.unreconciledFor?.(signal)]).toEqual(['', undefined]);
+    expect([await library.dump(signal), await library.observers.age?.read(signal)]).toEqual(['', undefined]);
     await library.apply(full(cart('10.244.2.2')), signal);
     expect([...nft.ruleset.tables.keys()]).toEqual(['switchyard', 'switchyard-other']);
     await mode.backend.cleanup(signal);

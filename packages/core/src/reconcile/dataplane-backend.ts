@@ -23,7 +23,7 @@ export interface ApplyRequest {
   readonly table: ForwardingTable;
   /**
    * `full`: read the kernel back first. `delta`: trust what the previous apply left. A full one `after: 'drift'` is asked for by
-   * `watchDrift` alone: what it did not report is as the previous apply left it, and need not be read. One whose `leftovers: 'stay'`
+   * `observers.drift` alone: what it did not report is as the previous apply left it, and need not be read. One whose `leftovers: 'stay'`
    * need not take away what nobody asks for: another full one follows, when something else forwards what was there.
    */
   readonly scope:
@@ -71,44 +71,59 @@ export interface Drift {
   readonly process: { readonly pid: number; readonly name: string } | undefined;
 }
 
-/** One instance drives one IP family. Calls never overlap but where it is said. Disposal leaves forwarding in place. */
+/**
+ * Drives one IP family of one dataplane. Calls of `apply` and `cleanup` never overlap. Disposal leaves forwarding in place.
+ * `backendContract` of `@switchyard/scenarios` checks every clause below.
+ */
 export interface DataplaneBackend extends AsyncDisposable {
   readonly name: string;
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities;
-  /** Make the kernel match the table. Idempotent; safe to abort; must not throw for kernel refusals. */
+  /**
+   * Makes the kernel match the table.
+   * - A kernel that already matches is not written: `writes` is 0, also in a new instance that finds what another one wrote.
+   * - `delta` and `full` lead to the same kernel.
+   * - A refusal by the kernel never rejects. Services that the kernel refused are named in `partial` and all others are
+   *   written; once the kernel accepts them, the next apply writes them.
+   * - An aborted apply rejects with `signal.reason`, unless there was nothing to write. The next apply repairs what it left.
+   */
   apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome>;
   /**
-   * Remove all state any version of this backend may have left in this family. Needs no table and no memory. Returns what
-   * was removed, in words; nothing for nothing.
+   * Removes all state that any version of this backend may have left in this family. Needs no table and no earlier call.
+   * Returns what was removed, in words; a second call returns an empty array, and the dump is then empty.
    */
   cleanup(signal: AbortSignal): Promise<readonly string[]>;
   /**
-   * Canonical, sorted, id-free text of what is in the kernel: for people and golden tests. May be called while an apply
-   * is under way; it then shows a state in between.
+   * Canonical, sorted, id-free text of the kernel's state, for people and golden tests: the same forwarding gives the same
+   * text, independent of its history. May be called while an apply is under way; it then shows a state in between.
    */
   dump(signal: AbortSignal): Promise<string>;
-  /** Counters of every service in the kernel. Absent where the backend cannot count. */
-  counters?(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>>;
-  /** Rules in the kernel, by table; asks nobody. Absent where their number says nothing. */
-  ruleCounts?(): readonly RuleCount[];
-  /** How full the maps of the kernel are; asks nobody. Absent where there are none. */
-  mapFills?(): readonly MapFill[];
+  /** Optional abilities; the same value as long as the backend lives. */
+  readonly observers: BackendObservers;
+}
+
+/** Optional abilities of a backend. One that is absent is one that the backend or this kernel lacks. */
+export interface BackendObservers {
+  /** Counters of every service in the kernel. May be called while an apply is under way. */
+  readonly counters?: (signal: AbortSignal) => Promise<ReadonlyMap<ServicePortKey, ServiceCounters>>;
+  /** Rules in the kernel, by table, as recorded: the kernel is not read. */
+  readonly ruleCounts?: () => readonly RuleCount[];
+  /** How full the maps of the kernel are, as recorded: the kernel is not read. */
+  readonly mapFills?: () => readonly MapFill[];
   /**
-   * Reports foreign changes of what is ours until aborted, at most a second after they happened where the kernel tells of
-   * them. The reconciler answers each with a `full` apply. Absent where the backend cannot notice.
+   * Reports foreign changes of our objects until aborted, at most a second after they happened where the kernel announces
+   * them. The reconciler answers each with a `full` apply.
    */
-  watchDrift?(report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;
-  /**
-   * Notes in the kernel that what is there was right at this moment; one small write. May be called while an apply is
-   * under way. Rejects with `HostError`. Absent where the kernel cannot keep it.
-   */
-  markReconciled?(signal: AbortSignal): Promise<void>;
-  /**
-   * For how long nobody called `markReconciled`, by the kernel's own clock; undefined when that is not known, as on a
-   * node where nothing of ours is in the kernel. May be called while an apply is under way. Rejects with `HostError`.
-   */
-  unreconciledFor?(signal: AbortSignal): Promise<Millis | undefined>;
+  readonly drift?: (report: (drift: Drift) => void, signal: AbortSignal) => Promise<void>;
+  readonly age?: RulesAge;
+}
+
+/** The age of the rules, kept in the kernel. Both may be called while an apply is under way and reject with `HostError`. */
+export interface RulesAge {
+  /** Notes in the kernel that its rules are right at this moment; one small write. */
+  mark(signal: AbortSignal): Promise<void>;
+  /** The time since the last `mark` of any process, by the kernel's own clock; undefined when there was none. */
+  read(signal: AbortSignal): Promise<Millis | undefined>;
 }
 
 /** How full one map of the kernel is. */

@@ -54,13 +54,14 @@ export class DriftWatch {
   async run(signal: AbortSignal): Promise<void> {
     const { backend, clock, logger } = this.#options;
     const { ipFamily } = backend;
-    if (backend.watchDrift === undefined) {
+    const { drift: watch } = backend.observers;
+    if (watch === undefined) {
       logger.info('foreign changes are not noticed by this backend; the regular resync finds them', { ipFamily });
       return;
     }
     while (!signal.aborted) {
       try {
-        await backend.watchDrift((drift) => this.#note(drift, signal), signal);
+        await watch((drift) => this.#note(drift, signal), signal);
         if (signal.aborted) break;
         throw new HostError('drift.ended', `${backend.name} stopped watching for foreign changes`);
       } catch (error) {

@@ -49,7 +49,7 @@ export class Heartbeat {
     const { backend, logger, metrics } = this.#options;
     const { ipFamily } = backend;
     try {
-      const age = await backend.unreconciledFor?.(signal);
+      const age = await backend.observers.age?.read(signal);
       if (age === undefined) return;
       const forSeconds = Math.round(age / 100) / 10;
       metrics.set('switchyard_unreconciled_seconds', { ip_family: ipFamily }, forSeconds);
@@ -64,7 +64,7 @@ export class Heartbeat {
   /** Marks until aborted; resolves at once for a backend that cannot. */
   async run(signal: AbortSignal): Promise<void> {
     const { backend, clock } = this.#options;
-    if (backend.markReconciled === undefined) return;
+    if (backend.observers.age === undefined) return;
     signal.addEventListener('abort', () => this.#firstApply.resolve(), { once: true });
     if (signal.aborted) return;
     await this.#firstApply.promise;
@@ -87,7 +87,7 @@ export class Heartbeat {
     const { backend, logger } = this.#options;
     const { ipFamily } = backend;
     try {
-      await backend.markReconciled?.(signal);
+      await backend.observers.age?.mark(signal);
       if (this.#isFailing) logger.info('the age of the rules is kept in the kernel again', { ipFamily });
       this.#isFailing = false;
     } catch (error) {

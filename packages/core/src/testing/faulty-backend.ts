@@ -4,6 +4,7 @@ import type {
   ApplyOutcome,
   ApplyRequest,
   BackendCapabilities,
+  BackendObservers,
   DataplaneBackend,
 } from '../reconcile/dataplane-backend.ts';
 import type { Millis, Random } from '../time.ts';
@@ -31,9 +32,6 @@ export interface FaultPlan {
 
 /** A real backend (or an honest fake) on a bad day: everything passes through but what the plan spoils. */
 export class FaultyBackend implements DataplaneBackend {
-  readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
-  readonly markReconciled?: NonNullable<DataplaneBackend['markReconciled']>;
-  readonly unreconciledFor?: NonNullable<DataplaneBackend['unreconciledFor']>;
   readonly #inner: DataplaneBackend;
   readonly #plan: FaultPlan;
   #calls = 0;
@@ -41,12 +39,6 @@ export class FaultyBackend implements DataplaneBackend {
   constructor(inner: DataplaneBackend, plan: FaultPlan) {
     this.#inner = inner;
     this.#plan = plan;
-    const watch = inner.watchDrift?.bind(inner);
-    if (watch !== undefined) this.watchDrift = watch;
-    const mark = inner.markReconciled?.bind(inner);
-    if (mark !== undefined) this.markReconciled = mark;
-    const age = inner.unreconciledFor?.bind(inner);
-    if (age !== undefined) this.unreconciledFor = age;
   }
 
   get name(): string {
@@ -59,6 +51,10 @@ export class FaultyBackend implements DataplaneBackend {
 
   get capabilities(): BackendCapabilities {
     return this.#inner.capabilities;
+  }
+
+  get observers(): BackendObservers {
+    return this.#inner.observers;
   }
 
   /** How many applies were asked for, spoiled ones included. */

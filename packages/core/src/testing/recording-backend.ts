@@ -6,6 +6,7 @@ import type {
   ApplyOutcome,
   ApplyRequest,
   BackendCapabilities,
+  BackendObservers,
   DataplaneBackend,
   Drift,
 } from '../reconcile/dataplane-backend.ts';
@@ -19,10 +20,12 @@ export interface RecordingBackendOptions {
   readonly during?: (request: ApplyRequest, signal: AbortSignal) => Promise<void>;
   /** Whether it notices drift; default: yes. */
   readonly canWatch?: boolean;
-  /** What the first calls of `watchDrift` reject with. */
+  /** Errors with which the first calls of `observers.drift` reject. */
   readonly watchFailures?: readonly Error[];
   /** It keeps a heartbeat: how old it is at the start (undefined: there is none), and what the first marks reject with. */
   readonly heartbeat?: { readonly age?: Millis | Error; readonly failures?: readonly (Error | undefined)[] };
+  /** Further abilities. */
+  readonly observers?: BackendObservers;
 }
 
 /**
@@ -35,9 +38,7 @@ export class RecordingBackend implements DataplaneBackend {
   readonly name = 'recording';
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities;
-  readonly watchDrift?: NonNullable<DataplaneBackend['watchDrift']>;
-  readonly markReconciled?: NonNullable<DataplaneBackend['markReconciled']>;
-  readonly unreconciledFor?: NonNullable<DataplaneBackend['unreconciledFor']>;
+  readonly observers: BackendObservers;
   /** How many applies there had been at each heartbeat that reached the kernel. */
   readonly heartbeats: number[] = [];
   /** Every request, in order, with what became of it. */
@@ -62,12 +63,15 @@ export class RecordingBackend implements DataplaneBackend {
       ...options.capabilities,
     };
     this.#during = options.during;
-    if (options.canWatch !== false) this.watchDrift = (report, signal) => this.#watch(report, signal);
-    if (options.heartbeat !== undefined) {
-      const failures = [...(options.heartbeat.failures ?? [])];
-      this.markReconciled = (signal) => this.#mark(failures, signal);
-      this.unreconciledFor = (signal) => ageOf(options.heartbeat?.age, signal);
-    }
+    const { canWatch = true, heartbeat, observers } = options;
+    const failures = [...(heartbeat?.failures ?? [])];
+    this.observers = {
+      ...(canWatch ? { drift: (report, signal) => this.#watch(report, signal) } : {}),
+      ...(heartbeat === undefined
+        ? {}
+        : { age: { mark: (signal) => this.#mark(failures, signal), read: (signal) => ageOf(heartbeat.age, signal) } }),
+      ...observers,
+    };
     this.#watchFailures = [...(options.watchFailures ?? [])];
   }
 

@@ -22,6 +22,7 @@ function harnessWith(good: BackendHarness, defect: Defect): BackendHarness {
             name: honest.name,
             ipFamily,
             capabilities: honest.capabilities,
+            observers: {},
             apply: (request, applySignal) => honest.apply(request, applySignal),
             cleanup: (cleanupSignal) => honest.cleanup(cleanupSignal),
             dump: (dumpSignal) => honest.dump(dumpSignal),
@@ -106,7 +107,7 @@ const defects: readonly {
   {
     title: 'forgets when the rules were right',
     breaks: 'keeps the age of the rules for the next instance, or says that it cannot',
-    defect: () => ({ markReconciled: async () => undefined, unreconciledFor: async () => undefined }),
+    defect: () => ({ observers: { age: { mark: async () => undefined, read: async () => undefined } } }),
   },
 ];
 
