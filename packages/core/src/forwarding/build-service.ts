@@ -4,20 +4,29 @@ import { cidrFamilyOf } from '../ip/cidr.ts';
 import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
 import { type ServiceKey, servicePortKey } from '../records/keys.ts';
 import type { ServicePortRecord, ServiceRecord, TrafficPolicy } from '../records/service.ts';
-import { decide, type PolicyInput } from '../policy/decide.ts';
+import { decide, type PolicyInput, routerDecisions } from '../policy/decide.ts';
 import {
   capturedLoadBalancerIps,
   effectiveExternalPolicy,
+  type FrontendPlace,
   frontendPlaces,
   healthCheckPort,
   isExternallyReachable,
+  isRouterPlace,
 } from '../policy/frontends.ts';
 import { proxiedService } from '../policy/proxied-services.ts';
 import { hasUsableEndpoint, selectEndpoints } from '../policy/select-endpoints.ts';
 import { allowedSources } from '../policy/source-ranges.ts';
 import { type NodePlace, topologyMode } from '../policy/topology.ts';
 import type { ClusterStateView, TableOptions } from './build-table-types.ts';
-import type { Endpoint, Frontend, HealthCheck, LostFrontend, ServiceForwarding } from './forwarding-table.ts';
+import type {
+  Endpoint,
+  Frontend,
+  HealthCheck,
+  LostFrontend,
+  RoutedPlace,
+  ServiceForwarding,
+} from './forwarding-table.ts';
 import {
   type EndpointSource,
   EndpointSources,
@@ -154,10 +163,13 @@ interface PortInput {
 
 function* buildPort({ service, port, clusterIp, sources }: PortInput, context: BuildContext): Steps<ServiceForwarding> {
   const { here, options } = context;
-  const places = frontendPlaces(service, port, { clusterIp, externalIps: options.externalIps });
+  const { externalIps, routerIpMode = 'asVip' } = options;
+  const places = frontendPlaces(service, port, { clusterIp, externalIps, routerIpMode });
   const policies = { internal: service.internalTrafficPolicy, external: effectiveExternalPolicy(service, places) };
-  const usesCluster = policies.internal === 'Cluster' || isExternallyReachable(places);
-  const usesLocal = policies.internal === 'Local' || policies.external === 'Local';
+  const routerPlaces = places.filter(isRouterPlace);
+  const otherPlaces = routerPlaces.length === 0 ? places : places.filter((place) => !isRouterPlace(place));
+  const usesCluster = policies.internal === 'Cluster' || isExternallyReachable(otherPlaces);
+  const usesLocal = policies.internal === 'Local' || policies.external === 'Local' || routerPlaces.length > 0;
   const known = yield* mergeSources(sources, here.name);
   const select = (policy: TrafficPolicy): readonly Endpoint[] =>
     selectEndpoints(known, policy, { here, terminatingFallback: options.terminatingFallback });
@@ -180,18 +192,18 @@ function* buildPort({ service, port, clusterIp, sources }: PortInput, context: B
     nodeIp: context.nodeIp,
   });
   yield unitsPerPort;
+  const isRouted = routerPlaces.length > 0 && endpoints.Local.length === 0;
   return {
     key: servicePortKey(service.key, port.name, port.protocol),
     service: service.key,
     protocol: port.protocol,
-    frontends: places.map(({ kind, address, port: number }) => ({
-      kind,
-      address,
-      port: number,
-      decisions: decideFrontend(kind),
-      allowedSources: kind === 'loadBalancerIP' ? allowed : 'any',
+    frontends: (isRouted ? otherPlaces : places).map((place) => ({
+      ...place,
+      decisions: decideFrontend(place),
+      allowedSources: place.kind === 'loadBalancerIP' ? allowed : 'any',
     })),
     lostFrontends: nothingLost,
+    ...(isRouted ? { leftToRoute: routerPlaces.map(routedPlace) } : {}),
     endpoints,
     knownEndpoints: known,
     policies,
@@ -200,15 +212,22 @@ function* buildPort({ service, port, clusterIp, sources }: PortInput, context: B
   };
 }
 
+function routedPlace({ kind, address, port }: FrontendPlace): RoutedPlace {
+  return { kind, address, port };
+}
+
 /** Decisions per kind of frontend, shared by the frontends to which the same rules apply. */
-function decisionsFor(input: PolicyInput): (kind: Frontend['kind']) => Frontend['decisions'] {
+function decisionsFor(input: PolicyInput): (place: FrontendPlace) => Frontend['decisions'] {
   const all = (kind: Frontend['kind']): Frontend['decisions'] => ({
     pod: decide(kind, 'pod', input),
     node: decide(kind, 'node', input),
     outside: decide(kind, 'outside', input),
   });
   const external = all('nodePort');
-  return (kind) => (kind === 'clusterIP' ? all(kind) : external);
+  return (place) => {
+    if (isRouterPlace(place)) return routerDecisions;
+    return place.kind === 'clusterIP' ? all(place.kind) : external;
+  };
 }
 
 /** Distinct local ready addresses in slices that have any usable port; `ready` alone is asked (KEP-1669). */

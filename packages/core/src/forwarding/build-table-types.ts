@@ -23,6 +23,11 @@ export interface TableOptions {
   readonly terminatingFallback: 'on' | 'off';
   /** `ignore`: external IPs of Services get no frontends (feature gate `AllowServiceExternalIPs` off). */
   readonly externalIps: 'forward' | 'ignore';
+  /**
+   * `localOnly`: a load-balancer IP with ipMode `Router` leads to endpoints on this node only, and packets to it are left
+   * to the route while there are none (our feature gate `SwitchyardLoadBalancerIPModeRouter`). Default: `asVip`.
+   */
+  readonly routerIpMode?: 'localOnly' | 'asVip' | undefined;
   readonly podDetector: PodDetector;
   /** Our Node's address of the family as the operator wants it; undefined: the first one that the Node names. */
   readonly nodeIp?: IpAddress | undefined;

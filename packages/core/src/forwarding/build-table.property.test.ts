@@ -30,6 +30,10 @@ const portNumber = fc.constantFrom(80, 81);
 const someOf = (...values: readonly string[]): fc.Arbitrary<readonly string[]> =>
   fc.uniqueArray(fc.constantFrom(...values), { maxLength: 2 });
 const familyIps = someOf('198.51.100.1', '198.51.100.2', '2001:db8:f::1');
+const ipModes = fc.constantFrom('VIP', 'VIP', 'Router', 'Proxy', 'Later');
+const balancedIps = fc
+  .tuple(familyIps, ipModes, ipModes)
+  .map(([ips, ...modes]) => ips.map((ip, index) => [ip, modes[index] ?? 'VIP'] as const));
 
 const anyService = fc
   .record({
@@ -43,7 +47,7 @@ const anyService = fc
       }),
       { minLength: 1, maxLength: 2, selector: (port) => port.name },
     ),
-    loadBalancerIps: familyIps,
+    loadBalancerIps: balancedIps,
     externalIps: familyIps,
     sourceRanges: someOf('192.0.2.0/24', '10.0.0.0/8', '2001:db8::/32'),
     external: policy,
@@ -94,7 +98,11 @@ const anyCluster: fc.Arbitrary<ClusterSpec> = fc.record({
 });
 
 const anyOptions = fc
-  .record({ ipFamily: fc.constantFrom('IPv4', 'IPv6'), terminatingFallback: fc.constantFrom('on', 'off') })
+  .record({
+    ipFamily: fc.constantFrom('IPv4', 'IPv6'),
+    terminatingFallback: fc.constantFrom('on', 'off'),
+    routerIpMode: fc.constantFrom('localOnly', 'asVip'),
+  })
   .map(tableOptions);
 
 /** What a table says, without how it came about. */
@@ -177,10 +185,10 @@ describe('whatever way a cluster changes,', () => {
         const table = tableOf(cluster, options);
         const owners = new Map<string, string>();
         for (const port of table.services.values()) {
-          for (const frontend of port.frontends) {
+          for (const frontend of [...port.frontends, ...(port.leftToRoute ?? [])]) {
             const place = `${frontend.address} ${frontend.port} ${port.protocol}`;
-            expect(owners.get(place)).toBeUndefined();
-            owners.set(place, port.key);
+            if ('decisions' in frontend) expect(owners.get(place)).toBeUndefined();
+            owners.set(place, owners.get(place) ?? port.key);
           }
         }
         for (const port of table.services.values()) {

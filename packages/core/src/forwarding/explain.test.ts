@@ -13,6 +13,7 @@ import {
 import { parseIp } from '../ip/address.ts';
 import { explain, sourceClassOf } from './explain.ts';
 import type { DataplaneMode, Flow } from './explain-types.ts';
+import type { ForwardingTable } from './forwarding-table.ts';
 import { type ReasonCode, reasonCodes } from './reason-codes.ts';
 
 const endpoints = [
@@ -194,6 +195,20 @@ describe('reasons', () => {
       tableOptions({ apiServers: [['203.0.113.5', 80]] }),
     );
     expect(codes(flow('node', '203.0.113.5:80'), asking)).toEqual(['apiServerAddress']);
+  });
+
+  test('load-balancer IPs with an ipMode that is neither VIP nor Proxy', () => {
+    const routed = (ip: string, onNode: string): ForwardingTable => {
+      const loadBalancerIps = [['198.51.100.1', 'Router'] as const, ['198.51.100.3', 'Later'] as const];
+      const slices = [slice('shop/cart', { endpoints: [{ ip, node: onNode }] })];
+      const services = [service('shop/cart', { loadBalancerIps })];
+      return tableOf({ services, slices }, tableOptions({ routerIpMode: 'localOnly' }));
+    };
+    const [here, there] = [routed('10.244.1.5', 'n1'), routed('10.244.2.5', 'n2')];
+    expect(codes(flow('outside', '198.51.100.1:80'), here)).toEqual(['frontend', 'ipModeRouter', 'sourceKept']);
+    expect(codes(flow('pod', '198.51.100.1:80'), there)).toEqual(['leftToRoute', 'endpointNotLocal']);
+    const odd = ['frontend', 'unknownIpMode', 'externalTrafficPolicy', 'masqueradeExternal'];
+    expect(codes(flow('outside', '198.51.100.3:80'), there)).toEqual(odd);
   });
 
   test('what a socket sends, in the eBPF mode', () => {

@@ -13,6 +13,7 @@ import type {
   ServiceForwarding,
   SourceClass,
 } from './forwarding-table.ts';
+import type { TrafficPolicy } from '../records/service.ts';
 import type { ReasonCode } from './reason-codes.ts';
 
 /**
@@ -176,6 +177,12 @@ function explainNoService(table: ForwardingTable, flow: Flow, mode: DataplaneMod
       `${target} is an address of the API server; ${exempted} claims it and is not forwarded there`,
     );
   }
+  const routed = routedService(table, flow);
+  if (routed !== undefined) {
+    const text = `${target} is a load-balancer IP of ${routed.key} with ipMode Router; no endpoint on this node is usable`;
+    const left = answer('pass', 'leftToRoute', text);
+    return { ...left, reasons: [...left.reasons, ...describeSet(routed, 'Local', [])] };
+  }
   const nodePort = findByAddress(table, flow, 'anyNodePortAddress')?.service.key;
   const obstacle = nodePortObstacle(table, flow);
   if (nodePort !== undefined && obstacle === 'notSelected') {
@@ -198,6 +205,18 @@ function exemptedService(table: ForwardingTable, flow: Flow): ServiceForwarding[
         winner === 'apiServer' && address === flow.destination && port === flow.destinationPort,
     );
     if (isAsked && protocol === flow.protocol) return key;
+  }
+  return undefined;
+}
+
+/** A Service port with ipMode `Router` at the flow's destination and without an endpoint on this node. */
+function routedService(table: ForwardingTable, flow: Flow): ServiceForwarding | undefined {
+  for (const service of table.services.values()) {
+    if (service.protocol !== flow.protocol) continue;
+    const isLeft = service.leftToRoute?.some(
+      ({ address, port }) => address === flow.destination && port === flow.destinationPort,
+    );
+    if (isLeft === true) return service;
   }
   return undefined;
 }
@@ -236,19 +255,17 @@ function verdictOf(decision: Decision, service: ServiceForwarding): Explanation[
 function decisionReasons(decision: Decision, { service, frontend }: Match, sender: Sender): readonly Reason[] {
   const isInternal = frontend.kind === 'clusterIP';
   const policy = isInternal ? service.policies.internal : service.policies.external;
-  const policyReason = isInternal
-    ? reason('internalTrafficPolicy', `cluster IPs follow internalTrafficPolicy ${policy}`)
-    : reason('externalTrafficPolicy', `a ${frontend.kind} follows externalTrafficPolicy ${policy}`);
+  const policyReasons = [...ipModeReason(frontend.ipMode), ...policyReason(frontend, policy)];
   switch (decision.kind) {
     case 'reject':
       return [
-        policyReason,
+        ...policyReasons,
         reason('noUsableEndpoints', `no endpoint of ${service.key} is usable anywhere`),
         ...describeSet(service, 'Cluster', []),
       ];
     case 'drop':
       return [
-        policyReason,
+        ...policyReasons,
         reason('noLocalEndpoints', 'there are usable endpoints, but none on this node'),
         ...describeSet(service, 'Local', []),
       ];
@@ -256,7 +273,7 @@ function decisionReasons(decision: Decision, { service, frontend }: Match, sende
       const endpoints = service.endpoints[decision.to];
       const shortCircuit = !isInternal && policy === 'Local' && decision.to === 'Cluster';
       return [
-        policyReason,
+        ...policyReasons,
         ...(shortCircuit ? [shortCircuitReason(sender.flow.from)] : []),
         ...describeSet(service, decision.to, endpoints),
         ...(sender.bySocket
@@ -278,6 +295,20 @@ function decisionReasons(decision: Decision, { service, frontend }: Match, sende
     default:
       return assertNever(decision);
   }
+}
+
+function policyReason({ kind, ipMode }: Frontend, policy: TrafficPolicy): readonly Reason[] {
+  if (ipMode?.takenAs === 'Router') return [];
+  return kind === 'clusterIP'
+    ? [reason('internalTrafficPolicy', `cluster IPs follow internalTrafficPolicy ${policy}`)]
+    : [reason('externalTrafficPolicy', `a ${kind} follows externalTrafficPolicy ${policy}`)];
+}
+
+function ipModeReason(ipMode: Frontend['ipMode']): readonly Reason[] {
+  if (ipMode === undefined) return [];
+  return ipMode.takenAs === 'Router'
+    ? [reason('ipModeRouter', 'a load-balancer IP with ipMode Router leads to endpoints on this node only')]
+    : [reason('unknownIpMode', `this node does not know ipMode ${JSON.stringify(ipMode.written)} and takes it as VIP`)];
 }
 
 function shortCircuitReason(from: SourceClass): Reason {

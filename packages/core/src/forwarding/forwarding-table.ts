@@ -19,6 +19,14 @@ export type Decision =
   /** Endpoints exist, none this policy may use here: stay silent. */
   | { readonly kind: 'drop' };
 
+/** An `ipMode` of a load-balancer IP that is neither `VIP` nor `Proxy`. */
+export interface OddIpMode {
+  /** As the Service's status says. */
+  readonly written: string;
+  /** `VIP` for every value that is not known, and for `Router` unless `TableOptions.routerIpMode` says otherwise. */
+  readonly takenAs: 'VIP' | 'Router';
+}
+
 /** One address, port and protocol by which a service is reached. */
 export interface Frontend {
   readonly kind: 'clusterIP' | 'externalIP' | 'loadBalancerIP' | 'nodePort';
@@ -31,7 +39,12 @@ export interface Frontend {
    * outside the ranges is dropped before anything else is decided.
    */
   readonly allowedSources: 'any' | readonly Cidr[];
+  /** Only of load-balancer IPs; absent for `VIP`. For `explain` and the log; never rendered. */
+  readonly ipMode?: OddIpMode;
 }
+
+/** A load-balancer IP with ipMode `Router` that is no frontend now: no endpoint on this node is usable. */
+export type RoutedPlace = Pick<Frontend, 'kind' | 'address' | 'port'>;
 
 /** One IP and port that can serve. Conditions are verbatim from the EndpointSlice, defaulted. */
 export interface Endpoint {
@@ -73,6 +86,11 @@ export interface ServiceForwarding {
    * (`TableOptions.apiServers`). For `explain` and status; never rendered.
    */
   readonly lostFrontends: readonly LostFrontend[];
+  /**
+   * Places left to the route; absent when there are none. No other Service gets them either. For `explain`; never
+   * rendered.
+   */
+  readonly leftToRoute?: readonly RoutedPlace[];
   /**
    * Usable endpoints per policy, sorted by address then port; terminating fallback applied (KEP-1669).
    * A set that no decision of this service can lead to is empty.

@@ -2,7 +2,7 @@ import { compareIps } from '../ip/address.ts';
 import type { Protocol } from '../ip/port.ts';
 import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
 import type { ApiServerPlaces } from './api-server-places.ts';
-import type { Frontend, LostFrontend, ServiceForwarding } from './forwarding-table.ts';
+import type { Frontend, LostFrontend, RoutedPlace, ServiceForwarding } from './forwarding-table.ts';
 
 /** The wish of one Service port, or of the API server, to answer at a place. */
 interface Claim {
@@ -43,10 +43,10 @@ export class FrontendClaims {
     return areSame(own.reached, reached) && areSame(own.endpoints, endpoints);
   }
 
-  /** Adds every frontend of a service, held or lost. Returns Services for which the winner of one changes. */
+  /** Adds every place of a service, held, lost or left to the route. Returns Services for which the winner of one changes. */
   add(service: ServiceForwarding): readonly ServiceKey[] {
     const affected: ServiceKey[] = [];
-    for (const frontend of allFrontends(service)) {
+    for (const frontend of allPlaces(service)) {
       const place = placeOf(frontend, service.protocol);
       const claim = { rank: this.#rankOf(frontend, place, service), key: service.key, service: service.service };
       const there = this.#claims.get(place);
@@ -60,10 +60,10 @@ export class FrontendClaims {
     return affected;
   }
 
-  /** Removes every frontend of a service, held or lost. Returns Services for which the winner of one changes. */
+  /** Removes what `add` added. Returns Services for which the winner of a place changes. */
   remove(service: ServiceForwarding): readonly ServiceKey[] {
     const affected: ServiceKey[] = [];
-    for (const frontend of allFrontends(service)) {
+    for (const frontend of allPlaces(service)) {
       const place = placeOf(frontend, service.protocol);
       const claims = asArray(this.#claims.get(place));
       const rest = claims.filter((claim) => claim.key !== service.key);
@@ -78,7 +78,7 @@ export class FrontendClaims {
   }
 
   /** An address of the API server may be captured by a Service that leads to API servers, and by cluster IPs. */
-  #rankOf({ kind }: Frontend, place: string, { endpoints }: ServiceForwarding): number {
+  #rankOf({ kind }: RoutedPlace, place: string, { endpoints }: ServiceForwarding): number {
     if (kind === 'clusterIP' || !this.#apiServers.reached.has(place)) return ranks[kind];
     const all = [...endpoints.Cluster, ...endpoints.Local];
     const leadsThere = all.every(({ address, port }) => this.#apiServers.endpoints.has(`${address} ${port} TCP`));
@@ -124,7 +124,14 @@ function* allFrontends(service: ServiceForwarding): Generator<Frontend, undefine
   return undefined;
 }
 
-function placeOf(frontend: Frontend, protocol: Protocol): string {
+/** A place that is left to the route keeps its claim, so no other Service captures what is to be routed. */
+function* allPlaces(service: ServiceForwarding): Generator<RoutedPlace, undefined, unknown> {
+  yield* allFrontends(service);
+  if (service.leftToRoute !== undefined) yield* service.leftToRoute;
+  return undefined;
+}
+
+function placeOf(frontend: RoutedPlace, protocol: Protocol): string {
   return `${frontend.address} ${frontend.port} ${protocol}`;
 }
 

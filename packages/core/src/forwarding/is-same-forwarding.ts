@@ -14,6 +14,7 @@ export function isSameForwarding(a: ServiceForwarding, b: ServiceForwarding): bo
     isSameSet(a, b, 'Local') &&
     isEqual(a.frontends, b.frontends) &&
     isEqual(a.lostFrontends, b.lostFrontends) &&
+    isEqual(a.leftToRoute, b.leftToRoute) &&
     isEqual(a.policies, b.policies) &&
     isEqual(a.sessionAffinity, b.sessionAffinity)
   );

@@ -11,6 +11,7 @@ export const reasonCodes = [
   'apiServerAddress',
   'nodePortAddressNotSelected',
   'nodePortOnLoopback',
+  'leftToRoute',
   'unknownPortOfClusterIp',
   'unallocatedClusterIp',
   'notAService',
@@ -18,6 +19,8 @@ export const reasonCodes = [
   'sourceAllowed',
   'sourceNotAllowed',
   // Policy.
+  'unknownIpMode',
+  'ipModeRouter',
   'internalTrafficPolicy',
   'externalTrafficPolicy',
   'shortCircuitPod',

@@ -28,7 +28,17 @@ const forward: Readonly<Record<TrafficPolicy, { readonly plain: Decision; readon
   },
 };
 
-/** The one place where forward, reject, drop and masquerade are decided (kube-proxy facts 7 to 10). */
+/**
+ * Decisions of a load-balancer IP with ipMode `Router`, which is a frontend only while this node has an endpoint to
+ * forward to. The endpoint is here, so its answer comes back through this node and no sender is masqueraded.
+ */
+export const routerDecisions: Frontend['decisions'] = {
+  pod: forward.Local.plain,
+  node: forward.Local.plain,
+  outside: forward.Local.plain,
+};
+
+/** The one place where forward, reject, drop and masquerade are decided for all other frontends (kube-proxy facts 7 to 10). */
 export function decide(kind: Frontend['kind'], source: SourceClass, input: PolicyInput): Decision {
   if (kind === 'clusterIP') {
     const masquerade = input.masqueradeAll || (input.canDetectPods && source !== 'pod');

@@ -1,16 +1,16 @@
 import type { TableOptions } from '../forwarding/build-table-types.ts';
-import type { Frontend } from '../forwarding/forwarding-table.ts';
+import type { Frontend, OddIpMode } from '../forwarding/forwarding-table.ts';
 import { compareIps, type IpAddress, type IpFamily, ipFamilyOf } from '../ip/address.ts';
 import type { ServicePortRecord, ServiceRecord, TrafficPolicy } from '../records/service.ts';
 
 /** A frontend before anything is decided about it. */
-export type FrontendPlace = Pick<Frontend, 'kind' | 'address' | 'port'>;
+export type FrontendPlace = Pick<Frontend, 'kind' | 'address' | 'port' | 'ipMode'>;
 
 /**
  * Load-balancer IPs of a family that this node captures, sorted, each once. `Proxy` leaves an address to its load
  * balancer (KEP-1860). The API does not say what an unknown mode means; it captures, so that an address never loses its
  * rules on the day a newer API server adds a mode. The Service's type is not asked: the status is what a controller
- * says works.
+ * says works. `Router` is among the captured ones; `frontendPlaces` says what it is taken as.
  */
 export function capturedLoadBalancerIps(service: ServiceRecord, ipFamily: IpFamily): readonly IpAddress[] {
   const captured = service.loadBalancerIngress.filter((ingress) => ingress.ipMode !== 'Proxy');
@@ -25,6 +25,7 @@ export interface FrontendChoice {
   /** Its family is that of all frontends. */
   readonly clusterIp: IpAddress;
   readonly externalIps: TableOptions['externalIps'];
+  readonly routerIpMode: NonNullable<TableOptions['routerIpMode']>;
 }
 
 /**
@@ -36,13 +37,15 @@ export interface FrontendChoice {
 export function frontendPlaces(
   service: ServiceRecord,
   port: ServicePortRecord,
-  { clusterIp, externalIps }: FrontendChoice,
+  { clusterIp, externalIps, routerIpMode }: FrontendChoice,
 ): readonly FrontendPlace[] {
   const ipFamily = ipFamilyOf(clusterIp);
   const places: FrontendPlace[] = [{ kind: 'clusterIP', address: clusterIp, port: port.port }];
   const add = (kind: Frontend['kind'], addresses: readonly IpAddress[]): void => {
     for (const address of addresses) {
-      if (places.every((place) => place.address !== address)) places.push({ kind, address, port: port.port });
+      if (places.some((place) => place.address === address)) continue;
+      const ipMode = kind === 'loadBalancerIP' ? oddIpMode(service, address, routerIpMode) : undefined;
+      places.push({ kind, address, port: port.port, ...(ipMode === undefined ? {} : { ipMode }) });
     }
   };
   add('loadBalancerIP', capturedLoadBalancerIps(service, ipFamily));
@@ -51,6 +54,26 @@ export function frontendPlaces(
     places.push({ kind: 'nodePort', address: 'anyNodePortAddress', port: port.nodePort });
   }
   return places;
+}
+
+/** Whether only endpoints on this node may answer at a place (ipMode `Router`). */
+export function isRouterPlace({ ipMode }: FrontendPlace): boolean {
+  return ipMode?.takenAs === 'Router';
+}
+
+/**
+ * The `ipMode` of a captured load-balancer IP; undefined for `VIP`. An IP that the status lists more than once is a
+ * `Router` only if no entry asks for more.
+ */
+function oddIpMode(
+  { loadBalancerIngress }: ServiceRecord,
+  address: IpAddress,
+  routerIpMode: FrontendChoice['routerIpMode'],
+): OddIpMode | undefined {
+  const modes = loadBalancerIngress.flatMap(({ ip, ipMode }) => (ip === address && ipMode !== 'Proxy' ? [ipMode] : []));
+  if (modes.includes('VIP')) return undefined;
+  const written = modes.find((mode) => mode !== 'Router') ?? 'Router';
+  return { written, takenAs: written === 'Router' && routerIpMode === 'localOnly' ? 'Router' : 'VIP' };
 }
 
 /** Whether a Service port with these frontends can be reached other than by its cluster IP. */

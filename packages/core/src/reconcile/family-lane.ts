@@ -23,6 +23,7 @@ import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from './dataplane-b
 import type { ChangeCounts, SeenChanges } from './change-counts.ts';
 import { DriftWatch } from './drift-watch.ts';
 import { Heartbeat } from './heartbeat.ts';
+import type { IpModeLog } from './ip-mode-log.ts';
 import type { FlowCriteria } from './flow-cleaning.ts';
 import { LaneFlows } from './lane-flows.ts';
 import { LaneMetrics } from './lane-metrics.ts';
@@ -71,6 +72,7 @@ export interface LaneContext {
   readonly nodeName: NodeName;
   readonly events: EventRecorder;
   readonly sourceSilence: () => Millis;
+  readonly ipModes: IpModeLog;
 }
 
 /** What an apply reads back from the kernel: everything, what drift was reported of, or nothing. */
@@ -341,6 +343,7 @@ export class FamilyLane {
     changes.noteApplied(this.ipFamily, this.#seen);
     this.#missing.note(delta);
     this.#apiServers.note(delta);
+    this.#context.ipModes.note(delta);
     this.#announced = announcedChecks(this.#announced, table, failed);
     await this.#family.afterApply.syncHealth(this.#announced);
   }

@@ -11,6 +11,7 @@ import { everythingDirty, isNothingDirty } from '../state/dirty.ts';
 import { type Clock, type Millis, millis, seconds } from '../time.ts';
 import { ChangeCounts } from './change-counts.ts';
 import { EligibilityLog } from './eligibility-log.ts';
+import { IpModeLog } from './ip-mode-log.ts';
 import { FamilyLane, type FamilyOptions, type ReconcileTiming } from './family-lane.ts';
 import type { ChangeTrigger } from './programming-latency.ts';
 import type { ReconcilerStatus } from './reconcile-status.ts';
@@ -83,7 +84,7 @@ class ClusterReconciler implements Reconciler {
     const { nodeName, events = noopEvents, sourceSilence = () => millis(0) } = options;
     this.#eligibility = new EligibilityLog(nodeName, logger);
     const shared = { state, clock, logger, metrics, timing, nodeName, events, sourceSilence };
-    const context = { ...shared, changes: this.#changes };
+    const context = { ...shared, changes: this.#changes, ipModes: new IpModeLog(logger) };
     this.#lanes = options.families.map((family) => new FamilyLane(family, context));
   }
 

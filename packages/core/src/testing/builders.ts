@@ -149,6 +149,8 @@ export interface OptionsSpec {
   readonly masqueradeAll?: boolean;
   readonly terminatingFallback?: TableOptions['terminatingFallback'];
   readonly externalIps?: TableOptions['externalIps'];
+  /** Default: `asVip`. */
+  readonly routerIpMode?: TableOptions['routerIpMode'];
   /** Default: a detector for 10.244.0.0/16 or fd00:10:244::/56; `none` for no detector. */
   readonly podCidr?: string;
   /** Instead of `podCidr`. */
@@ -171,6 +173,7 @@ export function tableOptions(spec: OptionsSpec = {}): TableOptions {
     masqueradeAll: spec.masqueradeAll ?? false,
     terminatingFallback: spec.terminatingFallback ?? 'on',
     externalIps: spec.externalIps ?? 'forward',
+    routerIpMode: spec.routerIpMode ?? 'asVip',
     podDetector:
       spec.podDetector ?? (podCidr === 'none' ? { kind: 'none' } : { kind: 'cidr', cidr: parseCidr(podCidr) }),
     nodePortCidrs: (spec.nodePortCidrs ?? [ipFamily === 'IPv4' ? '0.0.0.0/0' : '::/0']).map(parseCidr),

@@ -53,6 +53,7 @@ export interface ReconcilerBenchOptions {
   readonly sourceSilence?: () => Millis;
   /** See `OptionsSpec`; read before each build. */
   readonly apiServers?: OptionsSpec['apiServers'];
+  readonly routerIpMode?: OptionsSpec['routerIpMode'];
 }
 
 /** A reconciler that runs from the start, with everything around it in memory. Time begins at 1000. */
@@ -144,7 +145,12 @@ export class ReconcilerBench implements AsyncDisposable {
     const applied = (): number => this.recording.applies.length;
     return {
       backend,
-      tableOptions: () => tableOptions({ ipFamily, apiServers: options.apiServers ?? [] }),
+      tableOptions: () =>
+        tableOptions({
+          ipFamily,
+          apiServers: options.apiServers ?? [],
+          routerIpMode: options.routerIpMode ?? 'asVip',
+        }),
       afterApply: {
         syncHealth: async (checks) => {
           const counts = [...checks.values()].map((check) => ` ${check.service}=${check.localReadyEndpoints}`);
