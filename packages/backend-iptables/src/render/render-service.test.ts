@@ -309,6 +309,44 @@ test('NodePorts that do not answer are refused on NodePort addresses alone', () 
   ]);
 });
 
+describe('a load-balancer IP with ipMode Router', () => {
+  const router: ServiceSpec = { loadBalancerIps: [[vip, 'Router'], '198.51.100.8'], ports: http };
+  const entries = (rules: readonly string[]): readonly string[] =>
+    rules.filter((rule) => rule.includes(` -d ${vip}/32 `));
+
+  test('leads straight to KUBE-SVL, past the chain of the other external frontends', () => {
+    const rules = shortRulesOf({ service: router, table: { routerIpMode: 'localOnly' } });
+    expect(entries(rules)).toEqual([`nat KUBE-SERVICES -d ${vip}/32 -p tcp -m tcp --dport 80 -j KUBE-SVL`]);
+    expect(ofChain(rules, 'nat KUBE-SVL')).toEqual(['-j KUBE-SEP']);
+    expect(ofChain(rules, 'nat KUBE-EXT')).toEqual(['-j KUBE-MARK-MASQ', '-j KUBE-SVC']);
+    expect(rules).toContain('nat KUBE-SERVICES -d 198.51.100.8/32 -p tcp -m tcp --dport 80 -j KUBE-EXT');
+  });
+
+  test('has a rule for each range of allowed sources, and one that drops the others', () => {
+    const spec: ServiceSpec = { ...router, sourceRanges: ['10.0.0.0/8', '203.0.113.0/24'] };
+    const rules = shortRulesOf({ service: spec, table: { routerIpMode: 'localOnly' } });
+    expect(entries(rules)).toEqual([
+      `nat KUBE-SERVICES -s 10.0.0.0/8 -d ${vip}/32 -p tcp -m tcp --dport 80 -j KUBE-SVL`,
+      `nat KUBE-SERVICES -s 203.0.113.0/24 -d ${vip}/32 -p tcp -m tcp --dport 80 -j KUBE-SVL`,
+      `filter KUBE-PROXY-FIREWALL -d ${vip}/32 -p tcp -m tcp --dport 80 -j DROP`,
+    ]);
+    expect(rules).toContain('nat KUBE-SERVICES -d 198.51.100.8/32 -p tcp -m tcp --dport 80 -j KUBE-FW');
+  });
+
+  test.each([[[there]], [[]]])('has no rule while no endpoint is here: %o', (endpoints) => {
+    const spec: ServiceSpec = { ...router, sourceRanges: ['10.0.0.0/8'], external: 'Local' };
+    const rules = rulesOf({ service: spec, endpoints, table: { routerIpMode: 'localOnly' } });
+    expect(entries(rules)).toEqual([]);
+  });
+
+  test('needs no chain but its own when it is the only external frontend', () => {
+    const spec: ServiceSpec = { loadBalancerIps: [[vip, 'Router']], sourceRanges: ['10.0.0.0/8'], internal: 'Local' };
+    const rules = rulesOf({ service: spec, table: { routerIpMode: 'localOnly' } }).join('\n');
+    expect(rules).not.toMatch(/KUBE-(EXT|FW|SVC)/);
+    expect(rules).toContain('-j KUBE-SVL');
+  });
+});
+
 test('each chain stands behind those it jumps to, and something leads to each', () => {
   const table = tableWith({
     service: { ports: http, loadBalancerIps: [vip], sourceRanges: ['10.0.0.0/8'], external: 'Local' },

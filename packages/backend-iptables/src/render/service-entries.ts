@@ -14,7 +14,7 @@ export function entriesOf(plan: ServicePlan, frontend: Frontend): readonly Chain
     case 'externalIP':
       return addressEntries(plan, frontend, { comment: 'external IP', chain: plan.chains.EXT });
     case 'loadBalancerIP':
-      return loadBalancerEntries(plan, frontend);
+      return plan.localOnly.has(frontend) ? localOnlyEntries(plan, frontend) : loadBalancerEntries(plan, frontend);
     case 'nodePort':
       return nodePortEntries(plan, frontend);
     default:
@@ -45,6 +45,22 @@ function loadBalancerEntries(plan: ServicePlan, frontend: Frontend): readonly Ch
   const comment = commentOf(`${plan.label} traffic not accepted by ${plan.chains.FW}`);
   const rule = ruleOf(...placeOf(plan, frontend, comment), '-j DROP');
   return [...entries, { table: 'filter', chain: chainNames.proxyFirewall, rule }];
+}
+
+/**
+ * KUBE-EXT and KUBE-FW are those of the Service's other frontends, so this one leads to KUBE-SVL by rules of its own: one, or one
+ * for each range of allowed sources.
+ */
+function localOnlyEntries(plan: ServicePlan, frontend: Frontend): readonly ChainRule[] {
+  const lead = { comment: 'loadbalancer IP', chain: endpointsChain(plan, 'Local') };
+  const { allowedSources } = frontend;
+  if (allowedSources === 'any') return [natEntry(plan, frontend, lead)];
+  const comment = commentOf(`${plan.label} traffic outside loadBalancerSourceRanges`);
+  const rule = ruleOf(...placeOf(plan, frontend, comment), '-j DROP');
+  return [
+    ...allowedSources.map((cidr) => natEntry(plan, frontend, lead, `-s ${cidr}`)),
+    { table: 'filter', chain: chainNames.proxyFirewall, rule },
+  ];
 }
 
 function addressEntries(
@@ -92,8 +108,9 @@ function natEntry(
   plan: ServicePlan,
   frontend: Frontend,
   { comment, chain }: { readonly comment: string; readonly chain: string },
+  source = '',
 ): ChainRule {
-  const place = placeOf(plan, frontend, commentOf(`${plan.label} ${comment}`));
+  const place = [source, ...placeOf(plan, frontend, commentOf(`${plan.label} ${comment}`))];
   return { table: 'nat', chain: chainNames.services, rule: ruleOf(...place, `-j ${chain}`) };
 }
 

@@ -4,6 +4,7 @@ import {
   type Frontend,
   isEqual,
   type PodDetector,
+  routerDecisions,
   type ServiceForwarding,
   type SourceClass,
   sourceClasses,
@@ -27,21 +28,24 @@ export interface ServicePlan {
   readonly chains: ServiceChainNames;
   /** What becomes of packets to the cluster IP; undefined without one. */
   readonly internal: Fates | undefined;
-  /** The same for all other frontends. */
+  /** The same for all other frontends but `localOnly`. */
   readonly external: Fates | undefined;
+  /** Load-balancer IPs that lead every sender straight to the endpoints on this node, past KUBE-EXT (ipMode `Router`). */
+  readonly localOnly: ReadonlySet<Frontend>;
   /** Somebody's packets to external frontends are forwarded, so there is a KUBE-EXT chain. */
   readonly hasExternalChain: boolean;
-  /** Who may use load-balancer IPs. `any` as well where nobody's packets are forwarded: there is nothing to guard then. */
+  /** Who may use load-balancer IPs other than `localOnly`. `any` as well where nobody's packets are forwarded: there is nothing to guard then. */
   readonly allowedSources: 'any' | readonly Cidr[];
 }
 
 /**
  * Reads a Service port's decisions. Throws `UsageError`, naming the Service, for those that KUBE chains cannot express: external
- * frontends that differ from each other. `decide` makes none.
+ * frontends that differ from each other, but for `localOnly`. `decide` makes none.
  */
 export function planService(service: ServiceForwarding, options: RenderOptions): ServicePlan {
   const clusterIps = service.frontends.filter((frontend) => frontend.kind === 'clusterIP');
-  const others = service.frontends.filter((frontend) => frontend.kind !== 'clusterIP');
+  const localOnly = new Set(service.frontends.filter(isLocalOnly));
+  const others = service.frontends.filter((frontend) => frontend.kind !== 'clusterIP' && !localOnly.has(frontend));
   const external = commonFates(service, others, options.podDetector);
   const hasExternalChain = external !== undefined && [...external.values()].some(({ kind }) => kind === 'forward');
   return {
@@ -52,14 +56,20 @@ export function planService(service: ServiceForwarding, options: RenderOptions):
     chains: serviceChains(service.key, service.protocol),
     internal: commonFates(service, clusterIps, options.podDetector),
     external,
+    localOnly,
     hasExternalChain,
-    allowedSources: hasExternalChain ? commonSources(service) : 'any',
+    allowedSources: hasExternalChain ? commonSources(service, others) : 'any',
   };
+}
+
+function isLocalOnly({ kind, decisions }: Frontend): boolean {
+  return kind === 'loadBalancerIP' && (decisions === routerDecisions || isEqual(decisions, routerDecisions));
 }
 
 /** The set of endpoints to which some sender's packets go. */
 export function leadsTo(plan: ServicePlan, policy: TrafficPolicy): boolean {
   const all = [...(plan.internal?.values() ?? []), ...(plan.external?.values() ?? [])];
+  if (plan.localOnly.size > 0 && policy === 'Local') return true;
   return all.some((decision) => decision.kind === 'forward' && decision.to === policy);
 }
 
@@ -95,8 +105,8 @@ function commonFates(
   return new Map(told.map((source) => [source, first.decisions[source]]));
 }
 
-function commonSources(service: ServiceForwarding): ServicePlan['allowedSources'] {
-  const [first, ...rest] = service.frontends.filter((frontend) => frontend.kind === 'loadBalancerIP');
+function commonSources(service: ServiceForwarding, frontends: readonly Frontend[]): ServicePlan['allowedSources'] {
+  const [first, ...rest] = frontends.filter((frontend) => frontend.kind === 'loadBalancerIP');
   if (first === undefined) return 'any';
   if (rest.some(({ allowedSources }) => !isEqual(allowedSources, first.allowedSources))) {
     throw inexpressible(service, 'allows different sources for its load-balancer IPs');

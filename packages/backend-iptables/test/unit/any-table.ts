@@ -16,7 +16,7 @@ const service: fc.Arbitrary<SituationSpec> = fc.record({
     [{ port: 80, nodePort: 30_080 }],
     [{ name: 'web', port: 80, nodePort: 30_081 }],
   ),
-  loadBalancerIps: fc.subarray(['198.51.100.7', '198.51.100.8']),
+  loadBalancerIps: fc.subarray(['198.51.100.7', '198.51.100.8', ['198.51.100.10', 'Router'] as const]),
   externalIps: fc.subarray(['198.51.100.9']),
   sourceRanges: fc.constantFrom([], [], ['203.0.113.0/24']),
   external: policy,
@@ -31,5 +31,6 @@ export const anyTable: fc.Arbitrary<ForwardingTable> = fc
     services: fc.dictionary(fc.constantFrom('a', 'b', 'c', 'd'), service, { maxKeys: 4 }),
     podCidr: fc.constantFrom('10.244.0.0/16', '10.244.0.0/16', 'none'),
     localhostNodePorts: fc.boolean(),
+    routerIpMode: fc.constantFrom('asVip', 'localOnly'),
   })
   .map(({ services, ...options }) => situation(services, options));
