@@ -28,6 +28,19 @@ test.each([
   expect(forwarding?.frontends.map(({ kind }) => kind)).toEqual(expected);
 });
 
+test.each([
+  [undefined, ['clusterIP', 'loadBalancerIP']],
+  ['on', ['clusterIP']],
+  ['off', ['clusterIP', 'loadBalancerIP']],
+])('the gate SwitchyardLoadBalancerIPModeRouter, %s, decides about Router IPs', async (state, expected) => {
+  const flags = state === undefined ? [] : [`--feature-gates=SwitchyardLoadBalancerIPModeRouter=${state === 'on'}`];
+  await using bench = new AgentBench(configOf(...flags));
+  const cart = service('shop/cart', { loadBalancerIps: [['198.51.100.7', 'Router']] });
+  await bench.push(replaceAll({ services: [cart], nodes: [node('n1', { addresses: ['192.0.2.1'] })] }));
+  const [forwarding] = bench.backends.IPv4.kernel.values();
+  expect(forwarding?.frontends.map(({ kind }) => kind)).toEqual(expected);
+});
+
 describe('a configuration that changes', () => {
   test.each<readonly [string, readonly string[], object]>([
     ['where NodePorts answer', ['--nodeport-addresses=10.0.0.0/8'], { nodePortCidrs: ['10.0.0.0/8'] }],

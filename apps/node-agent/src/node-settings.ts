@@ -21,6 +21,7 @@ export function tableOptionsOf(config: RunConfig, node: OwnNode, ipFamily: IpFam
     masqueradeAll: config.masqueradeAll,
     terminatingFallback: config.terminatingFallback,
     externalIps: config.featureGates.get('AllowServiceExternalIPs') === false ? 'ignore' : 'forward',
+    routerIpMode: config.featureGates.get('SwitchyardLoadBalancerIPModeRouter') === true ? 'localOnly' : 'asVip',
     podDetector: podDetectorOf(config.detectLocal, node, ipFamily),
     nodeIp: node.addressOf(ipFamily),
     nodePortCidrs: nodePortCidrsOf(config, node, ipFamily),

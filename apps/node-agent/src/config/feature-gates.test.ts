@@ -169,6 +169,13 @@ describe('feature gates', () => {
     }
   });
 
+  test('AllAlpha leaves our own gates alone', () => {
+    const own = gateTable.filter(({ isOurs }) => isOurs).map(({ name }) => name);
+    expect(own).toEqual(['SwitchyardLoadBalancerIPModeRouter']);
+    const effective = effectiveFeatureGates(gates(['AllAlpha', true]));
+    expect(own.map((name) => effective.get(name))).toEqual([false]);
+  });
+
   test('gates are listed by name, each once', () => {
     const names = gateTable.map(({ name }) => name);
     expect(names).toEqual([...new Set(names)].toSorted());

@@ -5,7 +5,7 @@ import { nearestName } from './nearest-name.ts';
 import { otherReleaseGates } from './other-release-gates.ts';
 
 /** A gate as it is in one release. */
-export interface GateState extends Pick<FeatureGate, 'name' | 'meaning'>, Omit<GateStage, 'since'> {
+export interface GateState extends Pick<FeatureGate, 'name' | 'meaning' | 'isOurs'>, Omit<GateStage, 'since'> {
   /** The release lacks the gate because its feature became permanent. */
   readonly isPermanent: boolean;
 }
@@ -14,10 +14,10 @@ export interface GateState extends Pick<FeatureGate, 'name' | 'meaning'>, Omit<G
  * The state of a gate in Kubernetes 1.`minor`. A gate that begins later has its first stage: the agent obeys it as well.
  * A gate that was removed is locked to its last default.
  */
-export function gateStateIn(minor: number, { name, stages, goneIn, meaning }: FeatureGate): GateState {
+export function gateStateIn(minor: number, { stages, goneIn, ...one }: FeatureGate): GateState {
   const { stage, default: on, isLocked } = stages.findLast(({ since }) => since <= minor) ?? stages[0];
   const isPermanent = goneIn !== undefined && goneIn <= minor;
-  return { name, meaning, stage, default: on, isLocked: isLocked || isPermanent, isPermanent };
+  return { ...one, stage, default: on, isLocked: isLocked || isPermanent, isPermanent };
 }
 
 const states: ReadonlyMap<string, GateState> = new Map(
@@ -87,7 +87,7 @@ export function effectiveFeatureGates(set: ReadonlyMap<string, boolean>): Readon
   return new Map(
     featureGates.map((one) => [
       one.name,
-      one.isLocked ? one.default : (set.get(one.name) ?? all[one.stage] ?? one.default),
+      one.isLocked ? one.default : (set.get(one.name) ?? (one.isOurs ? undefined : all[one.stage]) ?? one.default),
     ]),
   );
 }

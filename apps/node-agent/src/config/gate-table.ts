@@ -21,6 +21,8 @@ export interface FeatureGate {
   readonly stages: GateStages;
   /** The minor version that no longer has the gate. Its feature keeps the default of the last stage. */
   readonly goneIn?: number;
+  /** Kubernetes has no such gate. `AllAlpha` leaves it alone, and its stage began with no release of Kubernetes. */
+  readonly isOurs?: true;
   /** What it does here, or why nothing. */
   readonly meaning:
     | { readonly kind: 'effect'; readonly text: string }
@@ -50,9 +52,10 @@ const gone = (name: string, stages: GateStages, goneIn: number): FeatureGate => 
   goneIn,
   meaning: { kind: 'none', why: 'the feature is permanent' },
 });
+const ours = (name: string, text: string): FeatureGate => ({ ...gate(name, [alpha(0)], text), isOurs: true });
 
 /**
- * Every gate of kube-proxy 1.26 to 1.38, by name. Stages that begin after 1.38 are left out.
+ * Every gate of kube-proxy 1.26 to 1.38, and ours, by name. Stages that begin after 1.38 are left out.
  *
  * Stages and defaults: the pages of kubernetes.io for single gates, and its tables for 1.37. Locks, and the releases that
  * removed a gate: versioned specs of pkg/features/kube_features.go in Kubernetes 1.29 to 1.35, and the list that Gardener
@@ -88,6 +91,10 @@ export const gateTable: readonly FeatureGate[] = [
   gone('ServiceInternalTrafficPolicy', [alpha(21), beta(22), locked(26)], 28),
   gone('ServiceTrafficDistribution', [alpha(30), beta(31), locked(33)], 36),
   gone('TopologyAwareHints', [alpha(21), betaOff(23), beta(24), locked(33)], 36),
+  ours(
+    'SwitchyardLoadBalancerIPModeRouter',
+    'load-balancer IPs with `ipMode: Router` lead to endpoints on this node only; without one the route decides',
+  ),
   idle('WinDSR', [alpha(14), beta(33), locked(34)], 'only Windows reads it'),
   idle('WinOverlay', [alpha(14), beta(20), locked(34)], 'only Windows reads it'),
 ];

@@ -33,7 +33,8 @@ function gateRow(gate: FeatureGate): readonly string[] {
 }
 
 /** `alpha 1.29, beta 1.31`: where each stage begins. */
-function sinceText({ stages }: FeatureGate): string {
+function sinceText({ stages, isOurs }: FeatureGate): string {
+  if (isOurs) return "alpha, Switchyard's own";
   return stages
     .filter(({ stage }, index) => stages[index - 1]?.stage !== stage)
     .map(({ stage, since }) => `${stageTexts[stage]} ${releaseText(since)}`)
