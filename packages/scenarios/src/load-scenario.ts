@@ -129,6 +129,7 @@ class Reader {
         terminatingFallback: given.agent.terminatingFallback ?? 'on',
         nodePortAddresses: this.#nodePortAddresses(given.agent.nodePortAddresses),
         localhostNodePorts: given.agent.localhostNodePorts ?? true,
+        routerIpMode: given.agent.routerIpMode ?? false,
       },
       zone: given.zone,
       services: given.services.map((service, index) => this.#service(service, ['given', 'services', index])),

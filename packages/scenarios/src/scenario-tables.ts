@@ -34,6 +34,7 @@ export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily, state: Cl
     masqueradeAll: agent.masqueradeAll,
     terminatingFallback: agent.terminatingFallback,
     externalIps: 'forward',
+    routerIpMode: agent.routerIpMode ? 'localOnly' : 'asVip',
     podDetector: podDetectorOf(scenario, ipFamily, state),
     nodePortCidrs: nodePortCidrsOf(scenario, ipFamily, state),
     localhostNodePorts: scenario.dataplane === 'iptables' && agent.localhostNodePorts,

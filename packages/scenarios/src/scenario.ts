@@ -20,6 +20,8 @@ export interface ScenarioAgent {
   readonly nodePortAddresses: 'primary' | 'default' | readonly string[];
   /** `--iptables-localhost-nodeports`: NodePorts answer on 127.0.0.0/8. Only the iptables dataplane can. */
   readonly localhostNodePorts: boolean;
+  /** Feature gate `SwitchyardLoadBalancerIPModeRouter`. */
+  readonly routerIpMode: boolean;
 }
 
 /** One port of a scenario's Service. */

@@ -144,6 +144,8 @@ export const scenarioSchema = v.strictObject({
         nodePortAddresses: v.optional(v.union([v.picklist(['primary', 'default']), v.array(v.string())]), []),
         /** `--iptables-localhost-nodeports`; of no effect to other dataplanes. */
         localhostNodePorts: v.optional(v.boolean(), true),
+        /** Feature gate `SwitchyardLoadBalancerIPModeRouter`: a load-balancer IP may have the `ipMode` Router. */
+        routerIpMode: v.optional(v.boolean(), false),
       }),
       {},
     ),

@@ -84,9 +84,10 @@ function speaks(flows: readonly ScenarioFlow[], protocol: Protocol): boolean {
 
 /** Whether the proxy must be started with something else than the pods' CIDR and open NodePorts. */
 function isConfigured(agent: ScenarioAgent): boolean {
-  const { detectLocal, masqueradeAll, terminatingFallback, nodePortAddresses, localhostNodePorts } = agent;
+  const { detectLocal, masqueradeAll, terminatingFallback, nodePortAddresses, localhostNodePorts, routerIpMode } =
+    agent;
   const isAsUsual = detectLocal.kind === 'clusterCIDR' && !masqueradeAll && terminatingFallback === 'on';
-  return !isAsUsual || nodePortAddresses.length > 0 || !localhostNodePorts;
+  return !isAsUsual || nodePortAddresses.length > 0 || !localhostNodePorts || routerIpMode;
 }
 
 function flowsOf({ steps }: Scenario): readonly ScenarioFlow[] {

@@ -38,4 +38,5 @@ test('the terminating fallback can be switched off in Switchyard only', () => {
   const proxy = foreignProxy({ command: 'kp', name: undefined, dataplane: 'iptables' });
   expect(proxy.lacks(agent)).toBeUndefined();
   expect(proxy.lacks({ ...agent, terminatingFallback: 'off' })).toContain('only Switchyard');
+  expect(proxy.lacks({ ...agent, routerIpMode: true })).toContain('only Switchyard');
 });

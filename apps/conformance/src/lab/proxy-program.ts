@@ -69,6 +69,7 @@ export async function ownProxy(name: BackendName): Promise<ProxyProgram> {
       ...own,
       '--logging-format=json',
       `--switchyard-terminating-fallback=${agent.terminatingFallback}`,
+      ...(agent.routerIpMode ? ['--feature-gates=SwitchyardLoadBalancerIPModeRouter=true'] : []),
       '-v=4',
     ],
   };
@@ -100,8 +101,10 @@ export function foreignProxy({ command, name, dataplane }: ForeignOptions): Prox
   const first = command.trim().split(/\s+/)[0] ?? '';
   return {
     about: { name: name ?? basename(first), dataplane, command },
-    lacks: ({ terminatingFallback }) =>
-      terminatingFallback === 'off' ? 'only Switchyard can switch the terminating fallback off' : undefined,
+    lacks: ({ terminatingFallback, routerIpMode }) => {
+      if (routerIpMode) return 'only Switchyard knows the ipMode Router';
+      return terminatingFallback === 'off' ? 'only Switchyard can switch the terminating fallback off' : undefined;
+    },
     obstacle: () => undefined,
     command: ({ node, kubeconfig, config, flags }) => {
       const values: Readonly<Record<Placeholder, string>> = {

@@ -9,6 +9,7 @@ const agent: ScenarioAgent = {
   terminatingFallback: 'on',
   nodePortAddresses: 'default',
   localhostNodePorts: true,
+  routerIpMode: false,
 };
 
 function settings(more: Partial<ScenarioAgent> = {}, others: Partial<ProxySettings> = {}): ProxySettings {

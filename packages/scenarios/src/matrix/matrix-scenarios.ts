@@ -91,6 +91,7 @@ export const usualAgent: Scenario['agent'] = {
   terminatingFallback: 'on',
   nodePortAddresses: [],
   localhostNodePorts: true,
+  routerIpMode: false,
 };
 
 const frontendWords: Readonly<Record<MatrixFrontend, string>> = {

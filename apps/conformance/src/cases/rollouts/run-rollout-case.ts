@@ -15,6 +15,7 @@ const agent: ScenarioAgent = {
   terminatingFallback: 'on',
   nodePortAddresses: 'default',
   localhostNodePorts: true,
+  routerIpMode: false,
 };
 
 /** A proxy that does not answer by then never will. */

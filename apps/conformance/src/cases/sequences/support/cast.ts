@@ -64,6 +64,7 @@ export const plainAgent: ScenarioAgent = {
   terminatingFallback: 'on',
   nodePortAddresses: [],
   localhostNodePorts: true,
+  routerIpMode: false,
 };
 
 /** An address of the plan of scenarios, in this family. */
