@@ -22,6 +22,7 @@ import { explain } from './explain.ts';
 import { dataplaneModes, type Flow } from './explain-types.ts';
 import { diffTables } from './diff-tables.ts';
 import type { ForwardingTable } from './forwarding-table.ts';
+import { isSameForwarding } from './is-same-forwarding.ts';
 
 // Load-balancer IPs with ipMode Router (our gate SwitchyardLoadBalancerIPModeRouter).
 
@@ -131,6 +132,16 @@ test.each([
 ] as const)('an IP that the status lists as %s is taken as %s', (modes, expected) => {
   const table = tableWith([there], { loadBalancerIps: modes.map((mode) => [router, mode] as const) });
   expect(outcome(table, flow('outside', `${router}:80`))).toBe(expected === 'VIP' ? '10.244.2.5 masqueraded' : 'pass');
+});
+
+test('another place that is left to the route makes another object', () => {
+  const [one, other, same] = [router, vip, router].map((ip) => {
+    const [port] = tableWith([], { loadBalancerIps: [[ip, 'Router']] }).services.values();
+    if (port === undefined) throw new Error('no Service');
+    return port;
+  });
+  expect(one && other && isSameForwarding(one, other)).toBe(false);
+  expect(one && same && isSameForwarding(one, same)).toBe(true);
 });
 
 test('source ranges hold at a Router IP while an endpoint is here', () => {
