@@ -90,11 +90,11 @@ export const gateTable: readonly FeatureGate[] = [
   gone('ProxyTerminatingEndpoints', [alpha(22), beta(26), locked(28)], 30),
   gone('ServiceInternalTrafficPolicy', [alpha(21), beta(22), locked(26)], 28),
   gone('ServiceTrafficDistribution', [alpha(30), beta(31), locked(33)], 36),
-  gone('TopologyAwareHints', [alpha(21), betaOff(23), beta(24), locked(33)], 36),
   ours(
     'SwitchyardLoadBalancerIPModeRouter',
     'load-balancer IPs with `ipMode: Router` lead to endpoints on this node only; without one the route decides',
   ),
+  gone('TopologyAwareHints', [alpha(21), betaOff(23), beta(24), locked(33)], 36),
   idle('WinDSR', [alpha(14), beta(33), locked(34)], 'only Windows reads it'),
   idle('WinOverlay', [alpha(14), beta(20), locked(34)], 'only Windows reads it'),
 ];

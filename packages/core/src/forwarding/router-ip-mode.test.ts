@@ -195,9 +195,9 @@ describe('UDP flows to a Router IP', () => {
 
   test('that were translated are stale once it is left to the route', () => {
     const gone = new GoneFrontends(new ManualClock(0));
-    gone.add(goneFrontends(local, remote, diffTables(local, remote)));
+    gone.add(formerEndpoints(local, remote, diffTables(local, remote)));
     expect(gone.current.map(({ address }) => address)).toEqual([router]);
-    const judge = flowJudge({ table: remote, isLocalAddress: () => false, gone: gone.current });
+    const judge = flowJudge({ table: remote, isLocalAddress: () => false, former: gone.current });
     expect(judge.isStale(translated)).toBe(true);
     expect(judge.isStale(routed)).toBe(false);
   });
