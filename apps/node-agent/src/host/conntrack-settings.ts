@@ -17,15 +17,16 @@ const hashsize = '/sys/module/nf_conntrack/parameters/hashsize';
 
 /**
  * What kube-proxy would set, in its order. `maxPerCore` 0 leaves the number of flows as it is, whatever `min` says. The hash
- * table gets a bucket for four flows, and is never made smaller.
+ * table gets a bucket for four flows. Neither is ever made smaller: kube-proxy lowers the number of flows up to 1.37, and
+ * does not start where it may not write (kubernetes/kubernetes#142035).
  */
 export function conntrackSettings(config: ConntrackConfig, cores: number): readonly WantedSetting[] {
   const max = conntrackMax(config, cores);
   const timeout = (name: string, value: Millis): readonly WantedSetting[] =>
     value > 0 ? [exactly(name, Math.floor(value / 1000))] : [];
   return [
-    ...(max === 0 ? [] : [exactly('nf_conntrack_max', max)]),
-    ...(max === 0 ? [] : [{ path: hashsize, value: Math.floor(max / 4), rule: 'atLeast' as const }]),
+    ...(max === 0 ? [] : [atLeast(sysctlPath('net.netfilter.nf_conntrack_max'), max)]),
+    ...(max === 0 ? [] : [atLeast(hashsize, Math.floor(max / 4))]),
     ...timeout('nf_conntrack_tcp_timeout_established', config.tcpEstablishedTimeout),
     ...timeout('nf_conntrack_tcp_timeout_close_wait', config.tcpCloseWaitTimeout),
     ...(config.tcpBeLiberal ? [exactly('nf_conntrack_tcp_be_liberal', 1)] : []),
@@ -42,6 +43,10 @@ export function isTcpLiberal(files: Pick<KernelFiles, 'read'>): boolean {
 function conntrackMax({ maxPerCore, min }: ConntrackConfig, cores: number): number {
   if (maxPerCore <= 0) return 0;
   return Math.max(min, Math.min(maxPerCore * cores, largestConntrackMax));
+}
+
+function atLeast(path: string, value: number): WantedSetting {
+  return { path, value, rule: 'atLeast' };
 }
 
 function exactly(name: string, value: number): WantedSetting {

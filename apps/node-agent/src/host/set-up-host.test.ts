@@ -37,7 +37,7 @@ describe('conntrack settings', () => {
     ['a minimum above a million, which somebody wants', { maxPerCore: 1, min: 2_000_000 }, 96, 2_000_000],
   ])('the number of flows is %s', (_, config, cores, value) => {
     expect(conntrackSettings({ ...nothing, ...config }, cores)).toEqual([
-      { path: max, value, rule: 'exactly' },
+      { path: max, value, rule: 'atLeast' },
       { path: hashsize, value: value / 4, rule: 'atLeast' },
     ]);
   });
@@ -102,29 +102,33 @@ describe('the set-up of the host', () => {
   }
 
   test('changes what differs, says so once, and the next start changes nothing', () => {
-    const { settings, logged, host } = kernel({ [max]: '262144', [hashsize]: '8192', [oom]: '0' });
+    const { settings, logged, host } = kernel({ [max]: '65536', [hashsize]: '8192', [oom]: '0' });
     setUpHost({ ...config, oomScoreAdj: -999 }, host);
     expect(settings).toEqual({ [max]: '131072', [hashsize]: '32768', [oom]: '-999' });
     expect(logged).toEqual([
       `info: kernel settings changed {"changed":["${oom}: 0 -> -999"]}`,
-      `info: kernel settings changed {"changed":["${max}: 262144 -> 131072","${hashsize}: 8192 -> 32768"]}`,
+      `info: kernel settings changed {"changed":["${max}: 65536 -> 131072","${hashsize}: 8192 -> 32768"]}`,
     ]);
     logged.length = 0;
     setUpHost({ ...config, oomScoreAdj: -999 }, host);
     expect(logged).toEqual([]);
   });
 
-  test('a hash table that is larger stays', () => {
-    const { settings, host } = kernel({ [max]: '131072', [hashsize]: '65536' });
+  test.each([
+    ['hash table', { [max]: '131072', [hashsize]: '65536' }],
+    ['number of flows, even if it cannot be written,', { [max]: '262144', [hashsize]: '32768' }],
+  ])('a larger %s stays', (_, found) => {
+    const { settings, logged, host } = kernel({ ...found }, { [max]: 'EACCES' });
     setUpHost({ ...config, oomScoreAdj: undefined }, host);
-    expect(settings).toEqual({ [max]: '131072', [hashsize]: '65536' });
+    expect(settings).toEqual(found);
+    expect(logged).toEqual([]);
   });
 
   test('what is refused is one warning each, and the rest is done', () => {
     const conntrack = { ...config.conntrack, tcpBeLiberal: true };
     const liberal = '/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal';
     const { settings, logged, events, host } = kernel(
-      { [max]: '262144', [hashsize]: '8192', [oom]: '0', [liberal]: '0' },
+      { [max]: '65536', [hashsize]: '8192', [oom]: '0', [liberal]: '0' },
       { [max]: 'EACCES', [hashsize]: 'EROFS', [oom]: 'EACCES' },
     );
     setUpHost({ ...config, conntrack, oomScoreAdj: -999 }, host);
