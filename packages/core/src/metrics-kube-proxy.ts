@@ -1,4 +1,4 @@
-/** kube-proxy's metrics that mean something here: same names, types, labels and buckets as in 1.36. Help is ours. */
+/** kube-proxy's metrics that mean something here: same names, types, labels and buckets as in 1.36 to 1.38. The help texts are the agent's. */
 export const kubeProxyMetrics = {
   counters: {
     kubeproxy_conntrack_reconciler_deleted_entries_total: {
@@ -24,13 +24,13 @@ export const kubeProxyMetrics = {
       help: 'Applies of changes that the kernel refused, in part or as a whole',
       labels: ['ip_family'],
       onlyIn: 'iptables',
-      difference: 'Other Services than the one that is refused are written all the same.',
+      difference: 'All Services except the refused one are written.',
     },
     kubeproxy_sync_proxy_rules_iptables_restore_failures_total: {
       help: 'Applies of everything that the kernel refused, in part or as a whole',
       labels: ['ip_family'],
       onlyIn: 'iptables',
-      difference: 'Other Services than the one that is refused are written all the same.',
+      difference: 'All Services except the refused one are written.',
     },
     kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total: {
       help: 'Failures to remove what is no longer wanted',
@@ -183,10 +183,12 @@ export const kubeProxyMetrics = {
 export interface RefusedMetric {
   /** A name, or several that begin or end alike, with `*`. */
   readonly name: string;
+  /** First release of Kubernetes that has it, if later than 1.36. */
+  readonly since?: '1.37' | '1.38';
   readonly reason: string;
 }
 
-/** What kube-proxy 1.36 has and this agent has not. */
+/** Metrics of kube-proxy 1.36 to 1.38 that this agent does not serve. */
 export const refusedMetrics: readonly RefusedMetric[] = [
   {
     name: 'rest_client_{rate_limiter_duration_seconds,request_retries_total,transport_*}',
@@ -199,6 +201,16 @@ export const refusedMetrics: readonly RefusedMetric[] = [
   {
     name: 'rest_client_exec_plugin_*',
     reason: 'an agent in a cluster has a token; a failing plug-in is logged',
+  },
+  {
+    name: 'rest_client_dns_resolution_duration_seconds',
+    since: '1.38',
+    reason: 'the time is part of rest_client_request_duration_seconds',
+  },
+  {
+    name: 'kubeproxy_sync_proxy_rules_winkernel_lb_{create,update,delete}_failures_total',
+    since: '1.37',
+    reason: 'only the kernelspace mode of Windows has them',
   },
   { name: 'go_*', reason: 'no Go runtime; see nodejs_*' },
   { name: 'process_virtual_memory_max_bytes, process_network_*', reason: 'of the whole node, not of this process' },

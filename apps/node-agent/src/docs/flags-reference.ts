@@ -11,7 +11,7 @@ export function flagsReference(): string {
 
 <!-- Generated from apps/node-agent/src/config/flags; see docs/design/configuration.md. Do not edit. -->
 
-Every flag of kube-proxy 1.36 on Linux, then ours. Field by field: [config](config.md).
+Every flag of kube-proxy 1.36 to 1.38 on Linux, then those of the agent alone. Field by field: [config](config.md).
 
 Written as for kube-proxy: \`--flag=value\` or \`--flag value\`, \`--switch\` or \`--switch=false\`, underscores as good as dashes, the
 last one counts; lists and feature gates add up. Anything that is no flag is an error, and so is an unknown flag: every fault of

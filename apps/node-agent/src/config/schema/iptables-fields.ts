@@ -43,7 +43,7 @@ export const iptablesFields: readonly Field[] = [
     modes: 'iptables',
     meaning: {
       kind: 'better',
-      how: 'the kernel is read back every hour, and what somebody else changed is put back sooner',
+      how: 'the kernel is read back every hour; changes by other programs are reverted sooner',
     },
     change: 'live',
     help: 'longest wait before a failed apply is tried again; /healthz fails when a change waits twice as long',

@@ -20,10 +20,10 @@ const dataplane: readonly Field[] = [
     modes: all,
     meaning: {
       kind: 'refused',
-      why: 'iptables (also meant by an empty mode) and nftables exist here, and ebpf, which is ours; ipvs and kernelspace are refused',
+      why: 'takes iptables (default when empty), nftables, and ebpf, which kube-proxy lacks; refuses ipvs and kernelspace',
     },
     change: 'restart',
-    help: 'how the kernel is programmed: iptables, which is also meant by nothing, nftables, or ebpf',
+    help: 'how the kernel is programmed: iptables (default when empty), nftables, or ebpf',
   },
   {
     path: 'nftables.masqueradeBit',
@@ -50,7 +50,7 @@ const dataplane: readonly Field[] = [
     type: 'duration',
     default: 30 * second,
     modes: 'nftables, ebpf',
-    meaning: better('the kernel is read back every hour, and at once when somebody changed our table'),
+    meaning: better('the kernel is read back every hour, and at once when another program changes the table'),
     change: 'live',
     help: 'longest wait before a failed apply is tried again; /healthz fails when a change waits twice as long',
     check: positive,

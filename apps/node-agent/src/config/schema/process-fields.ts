@@ -10,7 +10,7 @@ const ignored = (why: string): Meaning => ({ kind: 'ignored', why });
 const better = (how: string): Meaning => ({ kind: 'better', how });
 const noGates: ReadonlyMap<string, boolean> = new Map();
 
-const jsonOnly = 'requests are JSON: this agent asks for little, and reads it as it comes';
+const jsonOnly = 'all requests are JSON: they are few and small';
 const oneRequest = 'there is one list and one watch per resource to send; Events have a bound of their own';
 const oneStream = 'every line goes to standard error';
 const unbuffered = 'lines are written at once, so none is lost when the process ends';
@@ -172,7 +172,9 @@ const serving: readonly Field[] = [
     type: 'text',
     default: '127.0.0.1:10249',
     modes: all,
-    meaning: better('an empty flag turns the server off, as the help of kube-proxy says; kube-proxy refuses it'),
+    meaning: better(
+      'an empty flag turns the server off; kube-proxy refuses it, though its help in 1.36 says otherwise',
+    ),
     change: 'restart',
     help: '`/metrics`, `/configz`, ...; a bare IP address gets port 10249; [::1]:10249 if bindAddress is IPv6',
     hasAddresses: true,
@@ -220,7 +222,7 @@ const serving: readonly Field[] = [
     type: 'duration',
     default: 15 * minute,
     modes: all,
-    meaning: ignored('kube-proxy then handles its own cache again; nothing of ours waits for that'),
+    meaning: ignored('kube-proxy handles its cache again at this interval; the agent does not need that'),
     change: 'none',
     help: 'how often the cached objects are handled again',
     check: positive,
