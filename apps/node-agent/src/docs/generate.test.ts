@@ -9,7 +9,6 @@ import { configReference } from './config-reference.ts';
 import { flagsReference } from './flags-reference.ts';
 import { stalePages, writePages } from './generate.ts';
 import { countText } from './markdown.ts';
-import { withParityCounts } from './parity-counts.ts';
 
 test('the pages in docs/generated are fresh; else run: nx run node-agent:generate', async () => {
   expect(await stalePages()).toEqual([]);
@@ -36,41 +35,11 @@ test('a flag whose field depends on the mode names both fields, and the default 
   );
 });
 
-describe('the counts of docs/kube-proxy-parity.md', () => {
-  const begin = '<!-- Counts, made from the code by `nx run node-agent:generate`. Do not edit. -->';
-  const end = '<!-- End of the counts. -->';
-
-  test('replace what stands between their marks, and nothing else; a second time changes nothing', () => {
-    const page = withParityCounts(`before\n${begin}\nold\n${end}\nafter\n`);
-    expect(page).toMatch(/^before\n/);
-    expect(page).toMatch(/\nafter\n$/);
-    expect(page).not.toContain('old');
-    expect(withParityCounts(page)).toBe(page);
-  });
-
-  test('are added to a page without marks', () => {
-    expect(withParityCounts('')).toContain(begin);
-  });
-
-  test('name every field and every flag of kube-proxy in one of the columns', () => {
-    const rows = withParityCounts('').matchAll(/^\| (\d+) \[(?:fields|flags)\].*? \| (.*) \|$/gm);
-    const sums = [...rows].map(([, all, cells = '']) => [
-      Number(all),
-      cells.split(' | ').reduce((sum, cell) => sum + Number.parseInt(cell, 10), 0),
-    ]);
-    const theirFlags = flags.filter(({ group }) => group !== 'Switchyard');
-    expect(sums).toEqual([
-      [kubeProxySchema.fields.length, kubeProxySchema.fields.length],
-      [theirFlags.length, theirFlags.length],
-    ]);
-  });
-
-  test('in a sentence leave out kinds without any', () => {
-    const why = 'it has no meaning';
-    expect(countText([{ kind: 'same' }, { kind: 'ignored', why }, { kind: 'same' }])).toBe(
-      '3 in all: 2 same, 1 accepted without effect',
-    );
-  });
+test('counts in a sentence leave out kinds without any', () => {
+  const why = 'it has no meaning';
+  expect(countText([{ kind: 'same' }, { kind: 'ignored', why }, { kind: 'same' }])).toBe(
+    '3 in all: 2 same, 1 accepted without effect',
+  );
 });
 
 test.each(flags.map(({ name }) => name))('flags.md has --%s', (name) => {
@@ -86,7 +55,7 @@ test.each([...kubeProxySchema.fields, ...switchyardSchema.fields].map(({ path })
 
 test.each([
   ['a field without effect has its reason', /\| `nftables\.masqueradeBit` .* \| ignored: our rules need no bit/],
-  ['a field that is refused says which values', /\| `mode` .*\*\*partly refused\*\*: iptables \(also meant/],
+  ['a field that is refused says which values', /\| `mode` .*\*\*partly refused\*\*: takes iptables \(default/],
   ['a field that applies at once says so', /\| `clusterCIDR` .* \| at once \|/],
   ['a field that needs a restart says so', /\| `oomScoreAdj` .* \| restart \|/],
   ['defaults are as in a file', /\| `conntrack\.tcpEstablishedTimeout` \| duration \| `24h0m0s` \|/],

@@ -14,7 +14,7 @@ export async function stalePages(
   const stale = await Promise.all(
     all.map(async ({ path, text }) => {
       const found = await foundText(join(folder, path));
-      return found === text(found) ? [] : [path];
+      return found === text() ? [] : [path];
     }),
   );
   return stale.flat();
@@ -33,7 +33,7 @@ export async function writePages(
   const stale = await stalePages(all, folder);
   for (const { path, text } of all.filter((page) => stale.includes(page.path))) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
-    await writeWhole(join(folder, path), text(await foundText(join(folder, path))));
+    await writeWhole(join(folder, path), text());
   }
   return stale;
 }

@@ -1,0 +1,31 @@
+/** A feature without a counterpart in kube-proxy. */
+export interface OwnRow {
+  /** Markdown. */
+  readonly what: string;
+  /** Markdown. */
+  readonly how: string;
+}
+
+/** Features that no release of kube-proxy has. Each is off, additional, or reached by a name of its own. */
+export const ownRows: readonly OwnRow[] = [
+  {
+    what: '`/debug/forwarding`, `/debug/explain`, `/debug/dump`',
+    how: 'the applied rules in words, and the fate of a packet ([debugging](debugging.md))',
+  },
+  {
+    what: 'ebpf mode',
+    how: "answers of the nftables mode, except for [the limits of sockets](operations.md#what-the-ebpf-mode-does-not-do). `mode: ebpf` is the only value in kube-proxy's file that kube-proxy refuses; the mode reads the `nftables` stanza",
+  },
+  {
+    what: 'age of the rules',
+    how: 'in the kernel, readable without the agent ([operations](operations.md#how-old-are-the-rules)); the next start reports it',
+  },
+  {
+    what: '`ipMode: Router` (KEP-6272, a draft)',
+    how: 'behind a gate of its own, off by default: without a local endpoint the packet follows the route',
+  },
+  {
+    what: '`--switchyard-*`, `SwitchyardConfiguration`, `switchyard_*`',
+    how: 'settings and metrics without a name in kube-proxy: [flags](generated/flags.md#switchyard), [fields](generated/config.md#switchyardconfiguration), [metrics](generated/metrics.md#ours)',
+  },
+];
