@@ -1,4 +1,5 @@
 import { type HttpAnswer, type HttpRequest, type Millis, textAnswer } from '@switchyard/core';
+import { processStartHeader } from './process-start.ts';
 import type { Route } from './route.ts';
 
 /** Prometheus' text format. */
@@ -10,6 +11,7 @@ const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
  * of the latter starts counting anew.
  */
 export function healthAndSliRoutes(startTime: Millis): readonly Route[] {
+  const sliHeaders = { 'Content-Type': metricsContentType, ...processStartHeader(startTime) };
   let answered = 0;
   const ping = (): HttpAnswer => {
     answered++;
@@ -26,8 +28,7 @@ export function healthAndSliRoutes(startTime: Millis): readonly Route[] {
       path: '/metrics/slis',
       methods: ['GET', 'DELETE'],
       answer: ({ method }) => {
-        if (method !== 'DELETE')
-          return textAnswer(200, sliText(answered, startTime), { 'Content-Type': metricsContentType });
+        if (method !== 'DELETE') return textAnswer(200, sliText(answered, startTime), sliHeaders);
         answered = 0;
         return textAnswer(200, 'metrics reset\n');
       },

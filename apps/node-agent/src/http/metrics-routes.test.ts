@@ -62,7 +62,11 @@ describe('the metrics server, as kube-proxy', () => {
     const answer = await ask(handler(), path);
     expect(answer).toEqual({
       status: 200,
-      headers: { 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' },
+      headers: {
+        'Content-Type': type,
+        'X-Content-Type-Options': 'nosniff',
+        ...(path === '/metrics' ? { 'Process-Start-Time-Unix': '1795251477' } : {}),
+      },
       body,
     });
   });
@@ -77,6 +81,7 @@ describe('the metrics server, as kube-proxy', () => {
     const samples = async (): Promise<readonly string[]> => {
       const { headers, body } = await ask(server, '/metrics/slis');
       expect(headers['Content-Type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+      expect(headers['Process-Start-Time-Unix']).toBe('1795251477');
       return body.split('\n').filter((line) => !line.startsWith('#'));
     };
     const start = ['process_start_time_seconds 1795251477', ''];

@@ -14,6 +14,7 @@ import type { DebugState } from './debug-state.ts';
 import type { MetricsPage } from '../metrics/metrics-page.ts';
 import { SharedPages } from '../metrics/shared-pages.ts';
 import { healthAndSliRoutes } from './health-slis.ts';
+import { processStartHeader } from './process-start.ts';
 import type { Profiler } from './profiler.ts';
 import { profilingRoutes } from './profiling-routes.ts';
 import type { Route } from './route.ts';
@@ -61,7 +62,7 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   const { metricsPage, views, debug, mode, enableProfiling, featureGates, profiler, clock, logger } = options;
   const pages = new SharedPages(metricsPage);
   const isOn = (gate: string): boolean => featureGates.get(gate) ?? true;
-  const { commandLine } = views.process;
+  const { commandLine, startTime } = views.process;
   const profiling = { profiler, commandLine, setVerbosity: views.setVerbosity, logger };
   const flagz: Route = {
     path: '/flagz',
@@ -69,9 +70,9 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
     answer: (request) => flagzAnswer(views.flagz(), request),
   };
   const routes: readonly Route[] = [
-    ...healthAndSliRoutes(views.process.startTime),
+    ...healthAndSliRoutes(startTime),
     { path: '/proxyMode', methods: ['GET'], answer: () => textAnswer(200, mode) },
-    { path: '/metrics', methods: ['GET'], answer: (request, signal) => metricsAnswer(pages, request, signal) },
+    { path: '/metrics', methods: ['GET'], answer: metricsAnswer(pages, startTime) },
     { path: '/configz', methods: ['GET'], answer: () => jsonAnswer(200, views.configz()) },
     ...(isOn('ComponentFlagz') ? [flagz] : []),
     ...debugRoutes(debug),
@@ -83,7 +84,7 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
     path: '/statusz',
     methods: ['GET'],
     answer: (request) => {
-      const { startTime, nodeVersion, version: binaryVersion } = views.process;
+      const { nodeVersion, version: binaryVersion } = views.process;
       const facts = {
         startTime,
         now: clock.now(),
@@ -98,7 +99,13 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   return [...routes, statusz];
 }
 
-async function metricsAnswer(pages: SharedPages, { headers }: HttpRequest, signal: AbortSignal): Promise<HttpStream> {
-  const { contentType, pieces } = await pages.metricsText(headers['accept'], signal);
-  return { status: 200, headers: { 'Content-Type': contentType, 'X-Content-Type-Options': 'nosniff' }, pieces };
+function metricsAnswer(
+  pages: SharedPages,
+  startTime: Millis,
+): (request: HttpRequest, signal: AbortSignal) => Promise<HttpStream> {
+  const common = { 'X-Content-Type-Options': 'nosniff', ...processStartHeader(startTime) };
+  return async ({ headers }, signal) => {
+    const { contentType, pieces } = await pages.metricsText(headers['accept'], signal);
+    return { status: 200, headers: { 'Content-Type': contentType, ...common }, pieces };
+  };
 }

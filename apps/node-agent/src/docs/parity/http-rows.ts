@@ -87,10 +87,16 @@ const metricsServer: readonly HttpRow[] = [
     note: "also has the agent's own configuration, under `switchyard.dev`",
   },
   {
-    what: '`/metrics` as text and as OpenMetrics',
+    what: '`/metrics` as text, with the header `Process-Start-Time-Unix`',
     paths: ['metrics:/metrics'],
-    standing: 'same',
-    note: '[all metrics](generated/metrics.md); not compressed',
+    standing: 'better',
+    note: '[all metrics](generated/metrics.md); also as OpenMetrics',
+  },
+  {
+    what: '`/metrics` compressed with gzip',
+    paths: [],
+    standing: 'missing',
+    note: 'the answer usually crosses loopback, and costs memory and CPU to compress',
   },
   {
     what: '`/metrics` as protobuf',
@@ -104,7 +110,12 @@ const metricsServer: readonly HttpRow[] = [
     standing: 'missing',
     note: 'the buckets of the text form are complete',
   },
-  { what: '`/metrics/slis`, with DELETE', paths: ['metrics:/metrics/slis'], standing: 'same', note: '' },
+  {
+    what: '`/metrics/slis`, with DELETE and the same header',
+    paths: ['metrics:/metrics/slis'],
+    standing: 'same',
+    note: '',
+  },
   {
     what: '`/statusz`: text, and the objects of `config.k8s.io` v1beta1 and v1alpha1 as JSON and YAML; its gate',
     paths: ['metrics:/statusz'],

@@ -78,7 +78,7 @@ const configuration: readonly ParityRow[] = [
     what: '`nf_conntrack_max` that is already larger',
     since: '1.38',
     standing: 'same',
-    note: 'stays (kubernetes/kubernetes#142035); up to 1.37 kube-proxy lowers it, and ends where it must not',
+    note: 'stays (kubernetes/kubernetes#142035). kube-proxy lowers it in 1.36 and 1.37 and ends where it must not; backports were proposed (kubernetes/kubernetes#142198, #142199)',
   },
   { what: '`oomScoreAdj`', standing: 'same', note: 'a refused write is a warning' },
 ];
@@ -97,7 +97,7 @@ const node: readonly ParityRow[] = [
   {
     what: 'the Node gets another address, or its object is deleted',
     standing: 'better',
-    note: 'the agent takes the new address without a restart, and runs on without a Node; kube-proxy only logs it in 1.36, and ends from 1.37 on (kubernetes/kubernetes#138183)',
+    note: 'the agent takes the new address without a restart, and keeps the last one if the object is deleted; kube-proxy only logs it in 1.36, and ends from 1.37 on (kubernetes/kubernetes#138183)',
   },
   {
     what: 'the Node gets other pod ranges, with `NodeCIDR`',
