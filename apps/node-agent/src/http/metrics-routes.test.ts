@@ -39,7 +39,7 @@ describe('the metrics server, as kube-proxy', () => {
     ['/proxyMode', text, 'nftables'],
     ['/metrics', 'as usual', '# TYPE up gauge\nup 1\n'],
     ['/configz', json, '{"kubeproxy.config.k8s.io":{"kind":"KubeProxyConfiguration","mode":"nftables"}}\n'],
-    ['/flagz', text, `\nkube-proxy flagz\n${zpage}\n\nconfig=/etc/config.conf\nv=2\n`],
+    ['/flagz', text, `\nkube-proxy flagz\n${zpage}\nconfig=/etc/config.conf\nv=2\n`],
     [
       '/statusz',
       text,
@@ -144,6 +144,7 @@ describe('what /statusz and /flagz are asked for', () => {
       metadata: { name: 'kube-proxy' },
       startTime: '2026-11-21T08:57:57Z',
       uptimeSeconds: 3723,
+      goVersion: 'v24.21.0',
       binaryVersion: '0.4.0',
       emulationVersion: '1.36',
       paths: ['/configz', '/debug', '/flagz', '/healthz', '/metrics', '/proxyMode', '/statusz'],

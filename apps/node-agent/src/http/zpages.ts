@@ -43,6 +43,7 @@ export function statuszAnswer(facts: StatuszFacts, request: HttpRequest): HttpAn
     fields: () => ({
       startTime: new Date(facts.startTime).toISOString().replace(/\.\d+Z$/, 'Z'),
       uptimeSeconds: uptime,
+      goVersion: facts.nodeVersion, // always present in Kubernetes; as in kubernetes_build_info, the runtime's version
       binaryVersion: facts.binaryVersion,
       emulationVersion: facts.emulationVersion,
       paths,
@@ -55,7 +56,7 @@ export function flagzAnswer(flags: ReadonlyMap<string, string>, request: HttpReq
   const sorted = [...flags].sort(([a], [b]) => (a < b ? -1 : 1));
   return negotiated('Flagz', request, {
     text: () =>
-      ['', `${component} flagz`, warning, '', ...sorted.map(([name, value]) => `${name}=${value}`), ''].join('\n'),
+      ['', `${component} flagz`, warning, ...sorted.map(([name, value]) => `${name}=${value}`), ''].join('\n'),
     fields: () => ({ flags: Object.fromEntries(sorted) }),
   });
 }

@@ -120,7 +120,7 @@ const metricsServer: readonly HttpRow[] = [
     what: '`/statusz`: text, and the objects of `config.k8s.io` v1beta1 and v1alpha1 as JSON and YAML; its gate',
     paths: ['metrics:/statusz'],
     standing: 'same',
-    note: 'a constant delimiter; "Node.js version" instead of "Go version"; KEP-4827 planned v1 for 1.37, but the gate is still beta there',
+    note: 'a constant delimiter; "Node.js version" instead of "Go version" in the text, and this version as `goVersion` in the objects. KEP-4827 planned v1 for 1.37, but the gate is still beta there',
   },
   {
     what: '`/flagz`: the same forms; its gate',
