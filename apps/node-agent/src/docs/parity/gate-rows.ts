@@ -19,7 +19,7 @@ const since137 = (name: string, state: string, next: string = state): GateRow =>
 
 /** kube-proxy's gates on Linux. Gates of other components: docs/generated/config.md. */
 export const gateRows: readonly GateRow[] = [
-  inAll('AllowServiceExternalIPs', 'on'),
+  inAll('AllowServiceExternalIPs', 'deprecated, on'),
   inAll('ComponentFlagz', 'beta, on'),
   inAll('ComponentStatusz', 'beta, on'),
   inAll('ContextualLogging', 'beta, on'),

@@ -55,8 +55,8 @@ export const theirMetrics: readonly TheirMetric[] = [
 ];
 
 /**
- * Metrics of the table that no declaration has yet. The change that adds NodePorts on loopback to the nftables mode
- * (KEP-6032) declares them and removes this set.
+ * Metrics of the table that are neither declared nor refused yet. The change that adds NodePorts on loopback to the
+ * nftables mode (KEP-6032) removes this set.
  */
 export const notYetDeclared: ReadonlySet<string> = new Set([
   'kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total',
@@ -71,20 +71,28 @@ export function declaredMetrics(
   return new Map(Object.entries<MetricDeclaration>({ ...counters, ...gauges, ...histograms, ...collected }));
 }
 
-/** Metrics of kube-proxy: those that the agent declares, then those that it does not serve. */
+const theirNames: ReadonlySet<string> = new Set(theirMetrics.map(({ name }) => name));
+
+/** Metrics of kube-proxy by name, then other names and groups of names that the agent does not serve. */
 export const metricRows: readonly ParityRow[] = [
-  ...theirMetrics.map(({ name, ...range }): ParityRow => {
-    const difference = declaredMetrics().get(name)?.difference;
-    return {
-      what: `\`${name}\``,
-      ...range,
-      ...(difference === undefined ? { standing: 'same', note: '' } : { standing: 'different', note: difference }),
-    };
-  }),
-  ...refusedMetrics.map(({ name, since, reason }): ParityRow => ({
+  ...theirMetrics.map(({ name, ...range }): ParityRow => ({
     what: `\`${name}\``,
-    ...(since === undefined ? {} : { since }),
-    standing: 'missing',
-    note: reason,
+    ...range,
+    ...standingOfMetric(name),
   })),
+  ...refusedMetrics
+    .filter(({ name }) => !theirNames.has(name))
+    .map(({ name, since, reason }): ParityRow => ({
+      what: `\`${name}\``,
+      ...(since === undefined ? {} : { since }),
+      standing: 'missing',
+      note: reason,
+    })),
 ];
+
+function standingOfMetric(name: string): Pick<ParityRow, 'standing' | 'note'> {
+  const refused = refusedMetrics.find((metric) => metric.name === name);
+  if (refused !== undefined) return { standing: 'missing', note: refused.reason };
+  const difference = declaredMetrics().get(name)?.difference;
+  return difference === undefined ? { standing: 'same', note: '' } : { standing: 'different', note: difference };
+}

@@ -22,7 +22,7 @@ export const ownRows: readonly OwnRow[] = [
   },
   {
     what: '`ipMode: Router` (KEP-6272, a draft)',
-    how: 'behind a gate of its own, off by default: without a local endpoint the packet follows the route',
+    how: 'behind the gate `SwitchyardLoadBalancerIPModeRouter`, off by default: without an endpoint on this node the packet follows the route',
   },
   {
     what: '`--switchyard-*`, `SwitchyardConfiguration`, `switchyard_*`',

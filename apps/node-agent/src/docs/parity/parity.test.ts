@@ -1,5 +1,5 @@
 import { ManualClock } from '@switchyard/core/testing';
-import { noopLogger, noopMetrics } from '@switchyard/core';
+import { noopLogger, noopMetrics, refusedMetrics } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { featureGates } from '../../config/feature-gates.ts';
 import { flags } from '../../config/flags/table.ts';
@@ -113,13 +113,16 @@ describe('flags and fields', () => {
 describe('metrics', () => {
   const names = theirMetrics.map(({ name }) => name);
 
-  test('every metric of the table is declared, and every declared one is in the table', () => {
-    const expected = names.filter((name) => !notYetDeclared.has(name));
+  const refused = new Set(refusedMetrics.map(({ name }) => name));
+
+  test('every metric of the table is declared or refused, and every declared one is in the table', () => {
+    const expected = names.filter((name) => !notYetDeclared.has(name) && !refused.has(name));
     expect([...declaredMetrics().keys()].toSorted()).toEqual(expected.toSorted());
   });
 
-  test('metrics that another change declares are in the table, and not declared', () => {
-    expect([...notYetDeclared].filter((name) => !names.includes(name) || declaredMetrics().has(name))).toEqual([]);
+  test('metrics of a later change are in the table, and neither declared nor refused', () => {
+    const isLeft = (name: string): boolean => !names.includes(name) || declaredMetrics().has(name) || refused.has(name);
+    expect([...notYetDeclared].filter(isLeft)).toEqual([]);
   });
 
   test('metrics that are not served have a reason', () => {
