@@ -62,7 +62,7 @@ const healthCheckNodePorts: readonly HttpRow[] = [
     what: 'healthCheckNodePort without the health server',
     paths: [],
     standing: 'better',
-    note: 'answers as usual; kube-proxy lacks the health state that it needs for the answer',
+    note: "answers as usual; kube-proxy's code takes a part of the answer from the health server",
   },
   {
     what: 'healthCheckNodePort that is in use',

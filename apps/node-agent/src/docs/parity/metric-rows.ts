@@ -55,8 +55,8 @@ export const theirMetrics: readonly TheirMetric[] = [
 ];
 
 /**
- * Metrics of the table that are neither declared nor refused yet. The change that adds NodePorts on loopback to the
- * nftables mode (KEP-6032) removes this set.
+ * Metrics of kube-proxy that are neither declared nor refused yet; the page leaves them out. The change that adds NodePorts
+ * on loopback to the nftables mode (KEP-6032) removes this set.
  */
 export const notYetDeclared: ReadonlySet<string> = new Set([
   'kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total',
@@ -75,11 +75,9 @@ const theirNames: ReadonlySet<string> = new Set(theirMetrics.map(({ name }) => n
 
 /** Metrics of kube-proxy by name, then other names and groups of names that the agent does not serve. */
 export const metricRows: readonly ParityRow[] = [
-  ...theirMetrics.map(({ name, ...range }): ParityRow => ({
-    what: `\`${name}\``,
-    ...range,
-    ...standingOfMetric(name),
-  })),
+  ...theirMetrics
+    .filter(({ name }) => !notYetDeclared.has(name))
+    .map(({ name, ...range }): ParityRow => ({ what: `\`${name}\``, ...range, ...standingOfMetric(name) })),
   ...refusedMetrics
     .filter(({ name }) => !theirNames.has(name))
     .map(({ name, since, reason }): ParityRow => ({

@@ -22,7 +22,7 @@ export const ownRows: readonly OwnRow[] = [
   },
   {
     what: '`ipMode: Router` (KEP-6272, a draft)',
-    how: 'behind the gate `SwitchyardLoadBalancerIPModeRouter`, off by default: without an endpoint on this node the packet follows the route',
+    how: 'behind the gate `SwitchyardLoadBalancerIPModeRouter`, off by default: without an endpoint on this node the route decides',
   },
   {
     what: '`--switchyard-*`, `SwitchyardConfiguration`, `switchyard_*`',

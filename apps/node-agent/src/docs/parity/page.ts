@@ -1,5 +1,5 @@
 import { code, table } from '../markdown.ts';
-import { gateEffect, gateRows } from './gate-rows.ts';
+import { gateRows } from './gate-rows.ts';
 import { httpRows } from './http-rows.ts';
 import { lifecycleRows } from './lifecycle-rows.ts';
 import { metricRows } from './metric-rows.ts';
@@ -76,10 +76,10 @@ The agent accepts the gates of 1.26 to 1.38; gates of other components have no e
 
 ${table(
   ['Gate', ...comparedReleases, 'Here'],
-  gateRows.map(({ name, states }) => [
+  gateRows.map(({ name, states, effect }) => [
     code(name),
     ...comparedReleases.map((release) => states[release]),
-    gateEffect(name),
+    effect,
   ]),
 )}
 

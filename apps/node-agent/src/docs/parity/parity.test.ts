@@ -2,13 +2,14 @@ import { ManualClock } from '@switchyard/core/testing';
 import { noopLogger, noopMetrics, refusedMetrics } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { featureGates } from '../../config/feature-gates.ts';
+import { gateTable } from '../../config/gate-table.ts';
 import { flags } from '../../config/flags/table.ts';
 import { kubeProxySchema } from '../../config/schema/kube-proxy-fields.ts';
 import { healthRoutes } from '../../http/health-routes.ts';
 import { metricsRoutes } from '../../http/metrics-routes.ts';
 import { debugState, now } from '../../http/testing/debug-bench.ts';
 import { testMetricsPage, testViews } from '../../http/testing/test-views.ts';
-import { gateEffect, gateRows, notYetKnownGates } from './gate-rows.ts';
+import { gateRows } from './gate-rows.ts';
 import { httpRows, ownPaths } from './http-rows.ts';
 import { declaredMetrics, metricRows, notYetDeclared, theirMetrics } from './metric-rows.ts';
 import { parityPage, parityTables } from './page.ts';
@@ -136,11 +137,23 @@ describe('metrics', () => {
 });
 
 describe('feature gates', () => {
-  test.each(gateRows)('$name: the agent knows it, and says what it does', ({ name, states }) => {
-    const isKnown = featureGates.some((gate) => gate.name === name);
-    expect(isKnown || notYetKnownGates.has(name)).toBe(true);
-    expect(gateEffect(name)).not.toBe('');
-    expect(Object.values(states)).not.toContain('');
+  const rows = new Map(gateRows.map((row) => [row.name, row]));
+
+  test.each([
+    ['of 1.37', 'NFTablesNetlink', ['-', 'beta, on', 'beta, on']],
+    ['that is on in 1.38', 'KubeProxyNFTablesLocalhostNodePorts', ['-', 'alpha, off', 'beta, on']],
+    ['with another stage in 1.37', 'NativeHistograms', ['alpha, off', 'beta, on', 'beta, on']],
+    ['that is locked', 'NFTablesProxyMode', ['GA, locked on', 'GA, locked on', 'GA, locked on']],
+  ])('a gate %s has its state in each release', (_, name, states) => {
+    expect(comparedReleases.map((release) => rows.get(name)?.states[release])).toEqual(states);
+  });
+
+  test('every gate of kube-proxy that the agent knows has a row, and no removed one', () => {
+    const ours = new Set(gateTable.filter(({ isOurs }) => isOurs === true).map(({ name }) => name));
+    const theirGates = featureGates.filter(({ name }) => !ours.has(name));
+    expect([...ours].filter((name) => rows.has(name))).toEqual([]);
+    for (const { name } of theirGates) expect(rows.get(name)?.effect).toMatch(/./);
+    expect(rows.has('TopologyAwareHints')).toBe(false);
   });
 });
 
