@@ -53,3 +53,27 @@ test('a Node without an address of a family answers there on the listed ranges a
   expect(tableOptionsOf(config, own, 'IPv4').nodePortCidrs).toEqual([loopback4]);
   expect(tableOptionsOf(config, own, 'IPv6').nodePortCidrs).toEqual([]);
 });
+
+const gate = 'KubeProxyNFTablesLocalhostNodePorts';
+
+test.each<[string, Partial<RunConfig>, string, string]>([
+  ['nftables, localhost', {}, 'proxy', 'proxy'],
+  ['ebpf, localhost', { mode: 'ebpf' }, 'proxy', 'proxy'],
+  ['one family', { nodePortAddresses: { ...listed(true, '127.0.0.1/32'), loopback: ['IPv4'] } }, 'proxy', 'none'],
+  ['all', { nodePortAddresses: listed(false, everywhere4, everywhere6) }, 'none', 'none'],
+  ['the gate is off', { featureGates: new Map([[gate, false]]) }, 'none', 'none'],
+  ['the iptables mode', { mode: 'iptables' }, 'kernel', 'none'],
+])('NodePorts on loopback: %s', (_, changes, four, six) => {
+  const config = {
+    mode: 'nftables',
+    nodePortAddresses: { ...listed(true, loopback4, loopback6), loopback: ['IPv4', 'IPv6'] },
+    iptables: { localhostNodePorts: true },
+    nodeName: nodeName('n1'),
+    featureGates: new Map([[gate, true]]),
+    detectLocal: { kind: 'interfaceNamePrefix', prefix: 'veth' },
+    ...changes,
+  } as unknown as RunConfig;
+  const own = new OwnNode({ config, state: new ClusterState({ nodeName: nodeName('n1') }), logger: noopLogger });
+  expect(tableOptionsOf(config, own, 'IPv4').nodePortsOnLoopback).toBe(four);
+  expect(tableOptionsOf(config, own, 'IPv6').nodePortsOnLoopback).toBe(six);
+});

@@ -6,6 +6,7 @@ import {
   type IpAddress,
   type IpFamily,
   isEverything,
+  type NodePortsOnLoopback,
   type TableOptions,
 } from '@switchyard/core';
 import { nodePortAddresses } from '@switchyard/host';
@@ -25,7 +26,7 @@ export function tableOptionsOf(config: RunConfig, node: OwnNode, ipFamily: IpFam
     podDetector: podDetectorOf(config.detectLocal, node, ipFamily),
     nodeIp: node.addressOf(ipFamily),
     nodePortCidrs: nodePortCidrsOf(config, node, ipFamily),
-    localhostNodePorts: config.mode === 'iptables' && ipFamily === 'IPv4' && config.iptables.localhostNodePorts,
+    nodePortsOnLoopback: nodePortsOnLoopback(config, ipFamily),
   };
 }
 
@@ -39,6 +40,14 @@ export function healthCheckAddresses(
   listenAddresses: () => readonly IpAddress[],
 ): readonly (IpAddress | 'any')[] {
   return cidrs.some(isEverything) ? ['any'] : nodePortAddresses(listenAddresses(), ipFamily, cidrs);
+}
+
+/** The proxy wants loopback addresses listed by themselves: `all` includes them, and does not ask for it (KEP-6032). */
+function nodePortsOnLoopback(config: RunConfig, ipFamily: IpFamily): NodePortsOnLoopback {
+  const { mode, iptables, nodePortAddresses: listed, featureGates } = config;
+  if (mode === 'iptables') return ipFamily === 'IPv4' && iptables.localhostNodePorts ? 'kernel' : 'none';
+  const isOn = featureGates.get('KubeProxyNFTablesLocalhostNodePorts') === true;
+  return isOn && listed.loopback.includes(ipFamily) ? 'proxy' : 'none';
 }
 
 function nodePortCidrsOf(config: RunConfig, node: OwnNode, ipFamily: IpFamily): readonly Cidr[] {

@@ -7,7 +7,7 @@ export interface RenderOptions {
   readonly masqueradeMark: number;
   /** `ForwardingTable.nodePortCidrs`. */
   readonly nodePortCidrs: readonly Cidr[];
-  /** `ForwardingTable.nodePortsOnLoopback`. */
+  /** `ForwardingTable.nodePortsOnLoopback` is `kernel`. */
   readonly localhostNodePorts: boolean;
   /** Packets that conntrack calls INVALID are dropped; not where it is told to be liberal. */
   readonly dropInvalid: boolean;
@@ -32,7 +32,7 @@ export function renderOptions(table: ForwardingTable, choices: RenderChoices): R
     ...choices,
     ipFamily: table.ipFamily,
     nodePortCidrs: table.nodePortCidrs,
-    localhostNodePorts: table.nodePortsOnLoopback,
+    localhostNodePorts: table.nodePortsOnLoopback === 'kernel',
     podDetector: table.podDetector,
   };
 }

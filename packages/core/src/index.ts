@@ -34,6 +34,7 @@ export { buildTable } from './forwarding/build-table.ts';
 export * from './forwarding/diff-tables.ts';
 export * from './forwarding/reason-codes.ts';
 export * from './forwarding/explain.ts';
+export { loopbackNodePort, type LoopbackNodePort } from './forwarding/loopback-node-port.ts';
 export * from './reconcile/bounded-runner.ts';
 export * from './metrics.ts';
 export * from './events.ts';

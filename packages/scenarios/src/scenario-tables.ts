@@ -37,7 +37,7 @@ export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily, state: Cl
     routerIpMode: agent.routerIpMode ? 'localOnly' : 'asVip',
     podDetector: podDetectorOf(scenario, ipFamily, state),
     nodePortCidrs: nodePortCidrsOf(scenario, ipFamily, state),
-    localhostNodePorts: scenario.dataplane === 'iptables' && agent.localhostNodePorts,
+    nodePortsOnLoopback: scenario.dataplane === 'iptables' && agent.localhostNodePorts ? 'kernel' : 'none',
   };
 }
 

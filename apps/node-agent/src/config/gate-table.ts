@@ -76,7 +76,11 @@ export const gateTable: readonly FeatureGate[] = [
   gone('IPv6DualStack', [alpha(15), beta(21), locked(23)], 27),
   gone('KubeProxyDrainingTerminatingNodes', [alpha(28), beta(30), locked(31)], 33),
   idle('KubeProxyIPVS', [deprecated(37)], 'the ipvs mode is not here (KEP-5495: deprecated, removed in 1.43)'),
-  idle('KubeProxyNFTablesLocalhostNodePorts', [alpha(37), beta(38)], 'not yet here'),
+  gate(
+    'KubeProxyNFTablesLocalhostNodePorts',
+    [{ ...alpha(37), default: true }, beta(38)],
+    'off: no proxy for NodePorts on listed loopback addresses (nftables and ebpf modes). On in every release here',
+  ),
   gone('LoadBalancerIPMode', [alpha(29), beta(30), locked(32)], 35),
   idle('LoggingAlphaOptions', [alpha(24)], 'the options it allows have no effect'),
   idle('LoggingBetaOptions', [beta(24)], 'both log formats are always available'),

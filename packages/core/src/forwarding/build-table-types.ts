@@ -5,7 +5,7 @@ import type { NodeName, ServiceKey } from '../records/keys.ts';
 import type { NodeRecord } from '../records/node.ts';
 import type { ServiceRecord } from '../records/service.ts';
 import type { Port } from '../ip/port.ts';
-import type { PodDetector } from './forwarding-table.ts';
+import type { NodePortsOnLoopback, PodDetector } from './forwarding-table.ts';
 
 /** One address and TCP port of the API server. */
 export interface ApiServerAddress {
@@ -33,8 +33,8 @@ export interface TableOptions {
   readonly nodeIp?: IpAddress | undefined;
   /** See `ForwardingTable.nodePortCidrs`. */
   readonly nodePortCidrs: readonly Cidr[];
-  /** See `ForwardingTable.nodePortsOnLoopback`: asked for here, given where `nodePortCidrs` let it be. Default: not asked for. */
-  readonly localhostNodePorts?: boolean;
+  /** See `ForwardingTable.nodePortsOnLoopback`: asked for here, given where `nodePortCidrs` let it be. Default: `none`. */
+  readonly nodePortsOnLoopback?: NodePortsOnLoopback;
   /**
    * Addresses at which this process reaches the API server, both families. No external or load-balancer IP may capture
    * them, unless the Service leads to API servers. Default: none.

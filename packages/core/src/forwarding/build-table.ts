@@ -7,7 +7,7 @@ import { type BuildContext, buildContext, buildService, type BuiltService } from
 import type { ClusterStateView, TableOptions } from './build-table-types.ts';
 import { haveEqualSettings, sorted, sortedHealthChecks } from './diff-tables.ts';
 import { isSameForwarding } from './is-same-forwarding.ts';
-import type { ForwardingTable, HealthCheck, ServiceForwarding } from './forwarding-table.ts';
+import type { ForwardingTable, HealthCheck, NodePortsOnLoopback, ServiceForwarding } from './forwarding-table.ts';
 import { FrontendClaims } from './frontend-claims.ts';
 
 /**
@@ -60,7 +60,7 @@ export function buildTableFrom({ state, dirty, previous, options, prepared }: Ta
     services: services.table,
     healthChecks: nextHealthChecks(previous, services.healthChecks, isFull ? 'all' : dirty),
     nodePortCidrs: cidrs,
-    nodePortsOnLoopback: options.localhostNodePorts === true && cidrs.some(hasIpv4Loopback),
+    nodePortsOnLoopback: nodePortsOnLoopback(options, cidrs),
     serviceCidrs: state.serviceCidrs.filter((cidr) => cidrFamilyOf(cidr) === options.ipFamily),
     podDetector: context.options.podDetector,
   };
@@ -208,6 +208,9 @@ function nodePortCidrs(options: TableOptions): readonly Cidr[] {
   return own.length > 0 || options.nodePortCidrs.length === 0 ? own : [everythingOf(options.ipFamily)];
 }
 
-function hasIpv4Loopback(cidr: Cidr): boolean {
-  return cidrsOverlap(cidr, loopbackOf('IPv4'));
+/** Rules of the kernel can forward from loopback addresses in IPv4 alone. */
+function nodePortsOnLoopback(options: TableOptions, cidrs: readonly Cidr[]): NodePortsOnLoopback {
+  const { nodePortsOnLoopback: asked = 'none', ipFamily } = options;
+  const loopback = loopbackOf(asked === 'kernel' ? 'IPv4' : ipFamily);
+  return cidrs.some((cidr) => cidrsOverlap(cidr, loopback)) ? asked : 'none';
 }

@@ -219,6 +219,11 @@ describe('reasons', () => {
     ]);
   });
 
+  test('what the loopback proxy takes', () => {
+    const proxied = { ...table, nodePortsOnLoopback: 'proxy' as const };
+    expect(codes(flow('node', '127.0.0.1:30080', { isLocal: true }), proxied)).toContain('sentByProxy');
+  });
+
   afterAll(() => {
     expect([...reasonCodes].filter((code) => !seen.has(code))).toEqual([]);
   });

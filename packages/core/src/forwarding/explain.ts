@@ -1,5 +1,5 @@
 import { type IpAddress, ipFamilyOf } from '../ip/address.ts';
-import { cidrContains, loopbackOf } from '../ip/cidr.ts';
+import { cidrContains, loopbackAddress, loopbackOf } from '../ip/cidr.ts';
 import { assertNever } from '../result.ts';
 import { describeSet } from './explain-endpoints.ts';
 import { isSentBySocket, socketClassOf } from './explain-socket.ts';
@@ -14,6 +14,7 @@ import type {
   SourceClass,
 } from './forwarding-table.ts';
 import type { TrafficPolicy } from '../records/service.ts';
+import { isLoopbackProxied } from './loopback-node-port.ts';
 import type { ReasonCode } from './reason-codes.ts';
 
 /**
@@ -32,9 +33,9 @@ export function explain(table: ForwardingTable, flow: Flow, mode: DataplaneMode)
     frontend,
     reasons: [...reasons, ...more],
   });
-  const bySocket = isSentBySocket(flow, frontend, mode);
-  const from = bySocket ? socketClassOf(table, flow) : flow.from;
-  const decision = bySocket ? withoutMasquerade(frontend.decisions[from]) : frontend.decisions[from];
+  const sentBy = senderOf(table, flow, { frontend, mode });
+  const from = sentBy === 'socket' ? socketClassOf(table, flow) : flow.from;
+  const decision = decisionFor(frontend.decisions[from], sentBy);
   const ranges = frontend.allowedSources;
   // The iptables mode has no chain for the ranges of a Service that it rejects.
   if (ranges !== 'any' && (mode !== 'iptables' || decision.kind !== 'reject')) {
@@ -47,7 +48,7 @@ export function explain(table: ForwardingTable, flow: Flow, mode: DataplaneMode)
     }
     reasons.push(reason('sourceAllowed', `${flow.source} is in the allowed source range ${range}`));
   }
-  const more = decisionReasons(decision, match, { flow: { ...flow, from }, podDetector: table.podDetector, bySocket });
+  const more = decisionReasons(decision, match, { flow: { ...flow, from }, podDetector: table.podDetector, sentBy });
   if (mode === 'iptables' && isRefusedOnArrivalOnly(flow, match)) {
     const text =
       'the iptables mode refuses at external and load-balancer IPs only what arrives; what this node sends passes';
@@ -56,8 +57,19 @@ export function explain(table: ForwardingTable, flow: Flow, mode: DataplaneMode)
   return answer(verdictOf(decision, service), more);
 }
 
-function withoutMasquerade(decision: Decision): Decision {
-  return decision.kind === 'forward' ? { ...decision, masquerade: false } : decision;
+function senderOf(
+  table: ForwardingTable,
+  flow: Flow,
+  { frontend, mode }: { readonly frontend: Frontend; readonly mode: DataplaneMode },
+): Sender['sentBy'] {
+  if (frontend.address === 'anyNodePortAddress' && isLoopbackProxied(table, flow)) return 'proxy';
+  return isSentBySocket(flow, frontend, mode) ? 'socket' : 'packet';
+}
+
+/** Nothing is masqueraded that no packet is translated for. Without a listener of the proxy the kernel refuses at once. */
+function decisionFor(decision: Decision, sentBy: Sender['sentBy']): Decision {
+  if (sentBy === 'socket' && decision.kind === 'forward') return { ...decision, masquerade: false };
+  return sentBy === 'proxy' && decision.kind === 'drop' ? { kind: 'reject' } : decision;
 }
 
 /** kube-proxy's iptables mode has no jump from OUTPUT to the chain that refuses at external addresses. */
@@ -105,7 +117,8 @@ interface Match {
 interface Sender {
   readonly flow: Flow;
   readonly podDetector: PodDetector;
-  readonly bySocket: boolean;
+  /** What leads to the endpoint: translated packets, the socket itself, or a connection of the agent's own. */
+  readonly sentBy: 'packet' | 'socket' | 'proxy';
 }
 
 /** An address of its own beats a NodePort, so a VIP that is also a local address wins. */
@@ -131,7 +144,8 @@ type NodePortObstacle = 'notLocal' | 'loopback' | 'notSelected';
 /** Why no NodePort can answer at the flow's destination, or undefined if one can. */
 function nodePortObstacle(table: ForwardingTable, flow: Flow): NodePortObstacle | undefined {
   if (!flow.destinationIsLocal) return 'notLocal';
-  if (isLoopback(flow.destination) && !table.nodePortsOnLoopback) return 'loopback';
+  if (isLoopbackProxied(table, flow)) return undefined;
+  if (isLoopback(flow.destination) && table.nodePortsOnLoopback !== 'kernel') return 'loopback';
   return table.nodePortCidrs.some((cidr) => cidrContains(cidr, flow.destination)) ? undefined : 'notSelected';
 }
 
@@ -190,11 +204,16 @@ function explainNoService(table: ForwardingTable, flow: Flow, mode: DataplaneMod
     return answer('pass', 'nodePortAddressNotSelected', `${target}: NodePorts answer only on ${list}`);
   }
   if (nodePort !== undefined && obstacle === 'loopback') {
-    return answer('pass', 'nodePortOnLoopback', `${target}: NodePorts do not answer on loopback addresses`);
+    return answer('pass', 'nodePortOnLoopback', `${target}: ${loopbackText(table)}`);
   }
   const hint =
     nodePort === undefined ? '' : `; ${flow.destinationPort} is the NodePort of ${nodePort}, on addresses of this node`;
   return answer('pass', 'notAService', `${target} is no frontend of any Service${hint}`);
+}
+
+function loopbackText({ nodePortsOnLoopback, ipFamily }: ForwardingTable): string {
+  if (nodePortsOnLoopback !== 'proxy') return 'NodePorts do not answer on loopback addresses';
+  return `of the loopback addresses NodePorts answer on ${loopbackAddress(ipFamily)} alone, for TCP`;
 }
 
 /** A Service port that claims the flow's destination, an address at which this process reaches the API server. */
@@ -276,12 +295,7 @@ function decisionReasons(decision: Decision, { service, frontend }: Match, sende
         ...policyReasons,
         ...(shortCircuit ? [shortCircuitReason(sender.flow.from)] : []),
         ...describeSet(service, decision.to, endpoints),
-        ...(sender.bySocket
-          ? [reason('sentBySocket', 'the socket itself goes to the endpoint: no packet is translated or masqueraded')]
-          : [
-              sourceReason(decision.masquerade, sender, { isInternal, policy }),
-              ...hairpinReason(endpoints, sender.flow),
-            ]),
+        ...sourceReasons(decision.masquerade, sender, { isInternal, policy, endpoints }),
         ...(service.sessionAffinity.kind === 'none'
           ? []
           : [
@@ -317,11 +331,31 @@ function shortCircuitReason(from: SourceClass): Reason {
     : reason('shortCircuitPod', 'a pod may use endpoints on all nodes, as at the cluster IP (short circuit)');
 }
 
-function sourceReason(
+interface SourceRule {
+  readonly isInternal: boolean;
+  readonly policy: 'Cluster' | 'Local';
+}
+
+function sourceReasons(
   masquerade: boolean,
-  { flow, podDetector }: Sender,
-  rule: { readonly isInternal: boolean; readonly policy: 'Cluster' | 'Local' },
-): Reason {
+  sender: Sender,
+  { endpoints, ...rule }: SourceRule & { readonly endpoints: readonly Endpoint[] },
+): readonly Reason[] {
+  switch (sender.sentBy) {
+    case 'socket':
+      return [reason('sentBySocket', 'the socket itself goes to the endpoint: no packet is translated or masqueraded')];
+    case 'proxy':
+      return [
+        reason('sentByProxy', 'the agent accepts and opens a connection of its own: the endpoint sees this node'),
+      ];
+    case 'packet':
+      return [sourceReason(masquerade, sender, rule), ...hairpinReason(endpoints, sender.flow)];
+    default:
+      return assertNever(sender.sentBy);
+  }
+}
+
+function sourceReason(masquerade: boolean, { flow, podDetector }: Sender, rule: SourceRule): Reason {
   if (!masquerade) return reason('sourceKept', `the endpoint sees ${flow.source}`);
   if (!rule.isInternal) {
     return rule.policy === 'Local'

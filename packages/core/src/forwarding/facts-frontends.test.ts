@@ -181,12 +181,23 @@ const rows: readonly Row[] = [
 ];
 
 test.each([
-  ['asked for in IPv4', { localhostNodePorts: true }, true],
-  ['not asked for', {}, false],
-  ['asked for in IPv6', { ipFamily: 'IPv6', localhostNodePorts: true }, false],
-  ['asked for, with a list without loopback', { localhostNodePorts: true, nodePortCidrs: ['192.0.2.0/24'] }, false],
-  ['asked for, with a list of the other family', { localhostNodePorts: true, nodePortCidrs: ['2001:db8::/64'] }, true],
-  ['asked for, with no NodePort addresses at all', { localhostNodePorts: true, nodePortCidrs: [] }, false],
+  ['asked for in IPv4', { localhostNodePorts: true }, 'kernel'],
+  ['not asked for', {}, 'none'],
+  ['asked for in IPv6', { ipFamily: 'IPv6', localhostNodePorts: true }, 'none'],
+  ['asked for, with a list without loopback', { localhostNodePorts: true, nodePortCidrs: ['192.0.2.0/24'] }, 'none'],
+  [
+    'asked for, with a list of the other family',
+    { localhostNodePorts: true, nodePortCidrs: ['2001:db8::/64'] },
+    'kernel',
+  ],
+  ['asked for, with no NodePort addresses at all', { localhostNodePorts: true, nodePortCidrs: [] }, 'none'],
+  ['a proxy in IPv6', { ipFamily: 'IPv6', localhostNodePorts: 'proxy' }, 'proxy'],
+  [
+    'a proxy in IPv4, where loopback is listed',
+    { localhostNodePorts: 'proxy', nodePortCidrs: ['127.0.0.1/32'] },
+    'proxy',
+  ],
+  ['a proxy, with a list without loopback', { localhostNodePorts: 'proxy', nodePortCidrs: ['192.0.2.0/24'] }, 'none'],
 ] as const)('NodePorts on loopback, %s: %o gives %s', (_, options, expected) => {
   expect(tableOf(clusterOf({}), tableOptions(options)).nodePortsOnLoopback).toBe(expected);
 });
@@ -196,7 +207,7 @@ test('switching NodePorts on loopback on changes the settings of a table, and no
     tableOf(clusterOf({}), tableOptions({ localhostNodePorts })),
   ) as [ForwardingTable, ForwardingTable];
   expect(haveEqualSettings(off, on)).toBe(false);
-  expect({ ...on, nodePortsOnLoopback: false }).toEqual(off);
+  expect({ ...on, nodePortsOnLoopback: 'none' }).toEqual(off);
 });
 
 test.each(rows)('$name', ({ cluster, options, expect: flows }) => {

@@ -124,6 +124,16 @@ export type PodDetector =
   /** Whatever comes in by an interface whose name begins so. */
   | { readonly kind: 'interfacePrefix'; readonly prefix: string };
 
+/**
+ * How this node's own processes reach NodePorts on loopback addresses.
+ *
+ * - `none`: not at all.
+ * - `kernel`: rules forward what is sent to those addresses of 127.0.0.0/8 that are inside `nodePortCidrs`; at least one is. IPv4
+ *   only, in the iptables mode only (kube-proxy's `iptables.localhostNodePorts`).
+ * - `proxy`: the agent listens on the `loopbackAddress` of the family and connects to endpoints itself. TCP only (KEP-6032).
+ */
+export type NodePortsOnLoopback = 'none' | 'kernel' | 'proxy';
+
 /** Immutable, one per IP family. A service that did not change is the same object as in the previous table. */
 export interface ForwardingTable {
   readonly ipFamily: IpFamily;
@@ -136,15 +146,11 @@ export interface ForwardingTable {
   readonly services: ReadonlyMap<ServicePortKey, ServiceForwarding>;
   readonly healthChecks: ReadonlyMap<ServiceKey, HealthCheck>;
   /**
-   * NodePorts answer on local addresses inside one of these, loopback excluded unless `nodePortsOnLoopback`. A zero-length
-   * CIDR means all addresses of the family; empty means none. No CIDR is there twice.
+   * NodePorts answer on local addresses inside one of these, loopback excluded but for `nodePortsOnLoopback`. A
+   * zero-length CIDR means all addresses of the family; empty means none. No CIDR is there twice.
    */
   readonly nodePortCidrs: readonly Cidr[];
-  /**
-   * This node's own processes may use NodePorts on those addresses of 127.0.0.0/8 that are inside `nodePortCidrs`; at least
-   * one is. Never in IPv6. Only the iptables mode does it (kube-proxy's `iptables.localhostNodePorts`).
-   */
-  readonly nodePortsOnLoopback: boolean;
+  readonly nodePortsOnLoopback: NodePortsOnLoopback;
   readonly serviceCidrs: readonly Cidr[];
   readonly podDetector: PodDetector;
 }

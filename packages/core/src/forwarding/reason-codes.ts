@@ -44,6 +44,7 @@ export const reasonCodes = [
   'masqueradeAll',
   'sourceKept',
   'sentBySocket',
+  'sentByProxy',
   'hairpin',
   'sessionAffinity',
 ] as const;

@@ -63,6 +63,11 @@ export function loopbackOf(ipFamily: IpFamily): Cidr {
   return (ipFamily === 'IPv4' ? '127.0.0.0/8' : '::1/128') as Cidr;
 }
 
+/** The loopback address on which the agent listens for NodePorts: 127.0.0.1 or ::1. */
+export function loopbackAddress(ipFamily: IpFamily): IpAddress {
+  return (ipFamily === 'IPv4' ? '127.0.0.1' : '::1') as IpAddress;
+}
+
 /** Whether one of the two CIDRs contains the other; false across families. */
 export function cidrsOverlap(a: Cidr, b: Cidr): boolean {
   return cidrContains(a, firstAddressOf(b)) || cidrContains(b, firstAddressOf(a));

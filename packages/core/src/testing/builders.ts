@@ -8,6 +8,7 @@ import type { ServiceCidrRecord } from '../records/service-cidr.ts';
 import type { ServicePortRecord, ServiceRecord } from '../records/service.ts';
 import type { Flow } from '../forwarding/explain-types.ts';
 import type { TableOptions } from '../forwarding/build-table-types.ts';
+import type { NodePortsOnLoopback } from '../forwarding/forwarding-table.ts';
 import { seconds } from '../time.ts';
 
 /** A Service port as a test writes it: TCP and unnamed unless said otherwise. */
@@ -157,8 +158,8 @@ export interface OptionsSpec {
   readonly podDetector?: TableOptions['podDetector'];
   /** Default: every address of the family. */
   readonly nodePortCidrs?: readonly string[];
-  /** Default: no NodePorts on loopback addresses. */
-  readonly localhostNodePorts?: boolean;
+  /** NodePorts on loopback addresses: by rules of the kernel, or by a proxy. Default: none. */
+  readonly localhostNodePorts?: boolean | 'proxy';
   /** Pairs of address and port. Default: none. */
   readonly apiServers?: readonly (readonly [address: string, port: number])[];
 }
@@ -177,12 +178,17 @@ export function tableOptions(spec: OptionsSpec = {}): TableOptions {
     podDetector:
       spec.podDetector ?? (podCidr === 'none' ? { kind: 'none' } : { kind: 'cidr', cidr: parseCidr(podCidr) }),
     nodePortCidrs: (spec.nodePortCidrs ?? [ipFamily === 'IPv4' ? '0.0.0.0/0' : '::/0']).map(parseCidr),
-    localhostNodePorts: spec.localhostNodePorts ?? false,
+    nodePortsOnLoopback: loopbackChoice(spec.localhostNodePorts ?? false),
     apiServers: (spec.apiServers ?? []).map(([address, port]) => ({
       address: parseIp(address),
       port: parsePort(port),
     })),
   };
+}
+
+function loopbackChoice(choice: boolean | 'proxy'): NodePortsOnLoopback {
+  if (choice === 'proxy') return 'proxy';
+  return choice ? 'kernel' : 'none';
 }
 
 /** A typical sender of each class, per family. */

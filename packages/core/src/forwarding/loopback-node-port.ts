@@ -1,0 +1,33 @@
+import { loopbackAddress } from '../ip/cidr.ts';
+import type { Port } from '../ip/port.ts';
+import type { ServicePortKey } from '../records/keys.ts';
+import type { Flow } from './explain-types.ts';
+import type { Endpoint, ForwardingTable, ServiceForwarding } from './forwarding-table.ts';
+
+/** What the agent does with connections to one NodePort on the loopback address (KEP-6032). */
+export interface LoopbackNodePort {
+  readonly service: ServicePortKey;
+  readonly port: Port;
+  /** One of these gets a connection, at random or by affinity; never empty. */
+  readonly endpoints: readonly Endpoint[];
+  readonly sessionAffinity: ServiceForwarding['sessionAffinity'];
+}
+
+/**
+ * Returns the NodePort of a Service port as the loopback proxy serves it, by the decision for what the node itself sends: with
+ * `externalTrafficPolicy: Local` too, endpoints of all nodes may be used, as in the iptables mode. Undefined where nothing is to
+ * listen, so that the kernel refuses connections: no NodePort, another protocol than TCP, no usable endpoint.
+ */
+export function loopbackNodePort(service: ServiceForwarding): LoopbackNodePort | undefined {
+  if (service.protocol !== 'TCP') return undefined;
+  const frontend = service.frontends.find(({ kind }) => kind === 'nodePort');
+  const decision = frontend?.decisions.node;
+  if (frontend === undefined || decision?.kind !== 'forward') return undefined;
+  const { key, endpoints, sessionAffinity } = service;
+  return { service: key, port: frontend.port, endpoints: endpoints[decision.to], sessionAffinity };
+}
+
+/** Whether the loopback proxy of this table serves NodePorts at the destination of the flow. */
+export function isLoopbackProxied(table: ForwardingTable, { destination, protocol }: Flow): boolean {
+  return table.nodePortsOnLoopback === 'proxy' && protocol === 'TCP' && destination === loopbackAddress(table.ipFamily);
+}
