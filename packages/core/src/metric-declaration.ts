@@ -1,3 +1,5 @@
+import type { DataplaneMode } from './forwarding/explain-types.ts';
+
 /** Upper bounds of a histogram's buckets by name; +Inf is added when they are written. */
 export type BucketSet = 'exponential' | 'networkProgramming' | 'restClient';
 
@@ -31,8 +33,8 @@ export interface MetricDeclaration {
   readonly buckets?: BucketSet;
   /** Not there before it is set: 0 would be a lie, such as a time in 1970. */
   readonly isAbsentFirst?: true;
-  /** The only mode in which it is served; as in kube-proxy, it is not there at all in another. */
-  readonly onlyIn?: 'iptables' | 'nftables' | 'ebpf';
+  /** The only modes in which it is served; as in kube-proxy, it is not there at all in another. */
+  readonly onlyIn?: DataplaneMode | readonly DataplaneMode[];
   /** What differs from kube-proxy's metric of this name. */
   readonly difference?: string;
 }
@@ -50,6 +52,11 @@ export interface MetricDeclarations {
   readonly gauges: Readonly<Record<string, MetricDeclaration>>;
   readonly histograms: Readonly<Record<string, MetricDeclaration & { readonly buckets: BucketSet }>>;
   readonly collected: Readonly<Record<string, CollectedDeclaration>>;
+}
+
+/** Modes in which a metric is served; undefined for all. */
+export function modesOf(onlyIn: MetricDeclaration['onlyIn']): readonly DataplaneMode[] | undefined {
+  return typeof onlyIn === 'string' ? [onlyIn] : onlyIn;
 }
 
 function steps(count: number, bound: (step: number) => number): readonly number[] {

@@ -5,6 +5,12 @@ export const kubeProxyMetrics = {
       help: 'Stale UDP flows removed from the connection tracking',
       labels: ['ip_family'],
     },
+    kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total: {
+      help: 'Attempts to listen for a NodePort on the loopback address that failed',
+      labels: ['ip_family'],
+      onlyIn: ['nftables', 'ebpf'],
+      difference: 'In the ebpf mode too; attempts are repeated.',
+    },
     kubeproxy_proxy_healthz_total: {
       help: 'Answers of /healthz by status code',
       labels: ['code'],
@@ -54,6 +60,12 @@ export const kubeProxyMetrics = {
     },
   },
   gauges: {
+    kubeproxy_nftables_localhost_nodeport_listeners: {
+      help: 'NodePorts for which the agent listens on the loopback address',
+      labels: ['ip_family'],
+      onlyIn: ['nftables', 'ebpf'],
+      difference: 'In the ebpf mode too.',
+    },
     kubeproxy_sync_proxy_rules_endpoint_changes_pending: {
       help: 'EndpointSlices heard of since the newest of those that every family has applied',
       labels: [],
@@ -190,6 +202,10 @@ export interface RefusedMetric {
 
 /** Metrics of kube-proxy 1.36 to 1.38 that this agent does not serve. */
 export const refusedMetrics: readonly RefusedMetric[] = [
+  {
+    name: 'kubeproxy_nftables_localhost_nodeport_rejected_packets_total',
+    reason: 'the kernel itself refuses packets to loopback NodePorts that nothing listens on; no rule counts them',
+  },
   {
     name: 'rest_client_{rate_limiter_duration_seconds,request_retries_total,transport_*}',
     reason: "parts of Go's client: our reflectors have a back-off instead (switchyard_source_watch_restarts_total)",

@@ -4,6 +4,7 @@ import {
   type MetricDeclaration,
   metricDeclarations,
   type MetricDeclarations,
+  modesOf,
   refusedMetrics,
 } from '@switchyard/core';
 
@@ -84,13 +85,19 @@ function table(declarations: MetricDeclarations): readonly string[] {
         [
           `${help}.`,
           ...(path === undefined ? [] : [`On \`${path}\`.`]),
-          ...(onlyIn === undefined ? [] : [`In the ${onlyIn} mode only.`]),
+          ...onlyInText(onlyIn),
           ...(isAbsentFirst === true ? ['Absent until known.'] : []),
           ...(difference === undefined ? [] : [`**Differs:** ${difference}`]),
         ].join(' '),
       ]),
     ),
   ];
+}
+
+function onlyInText(onlyIn: MetricDeclaration['onlyIn']): readonly string[] {
+  const modes = modesOf(onlyIn);
+  if (modes === undefined) return [];
+  return [`In the ${modes.join(' and ')} ${modes.length === 1 ? 'mode' : 'modes'} only.`];
 }
 
 function row(cells: readonly string[]): string {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { fewestDescriptors, httpLimitsFor, readDescriptorLimit } from './descriptors.ts';
+import { fewestDescriptors, httpLimitsFor, proxyLimitsFor, readDescriptorLimit } from './descriptors.ts';
 
 const limits = (text: string) => ({
   read: () =>
@@ -36,6 +36,17 @@ test.each([
   'with %s descriptors a socket takes %s connections, and %s of this node',
   (descriptors, connections, connectionsOfNode) => {
     expect(httpLimitsFor(descriptors)).toMatchObject({ connections, connectionsOfNode });
+  },
+);
+
+test.each([
+  [Infinity, Infinity, 1000],
+  [1024, 120, 60],
+  [64, 8, 8],
+])(
+  'with %s descriptors the loopback proxy has %s listeners and %s connections',
+  (descriptors, listeners, connections) => {
+    expect(proxyLimitsFor(descriptors)).toEqual({ listeners, connections });
   },
 );
 

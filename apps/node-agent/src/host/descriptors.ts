@@ -19,6 +19,23 @@ export function readDescriptorLimit(files: Pick<KernelFiles, 'read'>): number {
   );
 }
 
+/** What the loopback proxy may open (docs/design/localhost-node-ports.md). */
+export interface ProxyLimits {
+  /** NodePorts per IP family. */
+  readonly listeners: number;
+  /** Connections of both families, each with two descriptors. */
+  readonly connections: number;
+}
+
+/** Buffers of a connection that is not read take up to some 300 kB. */
+const maxProxyConnections = 1000;
+
+/** An eighth of the spare descriptors for the listeners of each family, and as many for connections. */
+export function proxyLimitsFor(descriptors: number): ProxyLimits {
+  const share = Math.max(8, Math.floor((descriptors - fewestDescriptors) / 8));
+  return { listeners: share, connections: Math.min(maxProxyConnections, Math.max(8, Math.floor(share / 2))) };
+}
+
 /**
  * Limits of clients that leave descriptors for everything else: a quarter of the spare ones for each socket, for there are
  * two servers and those of healthCheckNodePorts.

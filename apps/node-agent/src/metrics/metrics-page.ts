@@ -5,6 +5,7 @@ import {
   metricDeclarations,
   type Metrics,
   millis,
+  modesOf,
   noopMetrics,
   UsageError,
 } from '@switchyard/core';
@@ -71,8 +72,8 @@ const declared: Readonly<Record<string, MetricDeclaration>> = Object.assign(
 );
 
 function isServedIn(mode: ProxyMode, name: string): boolean {
-  const onlyIn = declared[name]?.onlyIn;
-  return onlyIn === undefined || onlyIn === mode;
+  const modes = modesOf(declared[name]?.onlyIn);
+  return modes === undefined || modes.includes(mode);
 }
 
 /** The whole body, for whoever has no use for pieces. */

@@ -42,6 +42,8 @@ test('a kernel without netfilter accounting costs only its two counters', async 
 test('the nftables mode has none of them, but its own', async () => {
   const lines = await page('nftables', async () => new Map());
   expect(lines.map((line) => line.replace(/[{ ].*/, ''))).toEqual([
+    'kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total',
+    'kubeproxy_nftables_localhost_nodeport_listeners',
     'kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total',
     'kubeproxy_sync_proxy_rules_nftables_sync_failures_total',
   ]);

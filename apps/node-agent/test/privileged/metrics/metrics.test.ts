@@ -1,7 +1,13 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { ipFamilies, type MetricDeclaration, type MetricDeclarations, metricDeclarations } from '@switchyard/core';
+import {
+  ipFamilies,
+  type MetricDeclaration,
+  type MetricDeclarations,
+  metricDeclarations,
+  modesOf,
+} from '@switchyard/core';
 import {
   apiResources,
   createProber,
@@ -146,7 +152,7 @@ describe('the page', () => {
 
   test('has every metric that is declared, with its type and labels, and no other', async () => {
     const found = new Map((await targetMetadata()).map(({ metric, type }) => [metric, type]));
-    const isHere = (onlyIn: MetricDeclaration['onlyIn']): boolean => onlyIn === undefined || onlyIn === 'nftables';
+    const isHere = (onlyIn: MetricDeclaration['onlyIn']): boolean => modesOf(onlyIn)?.includes('nftables') ?? true;
     const expected = declared().filter(({ name, onlyIn }) => absent[name] === undefined && isHere(onlyIn));
     // Prometheus reads OpenMetrics, where the name of a counter's family has no _total.
     const named = expected.map(({ name, type }) => [type === 'counter' ? name.replace(/_total$/, '') : name, type]);

@@ -1,0 +1,231 @@
+import {
+  type Clock,
+  diffTables,
+  type EventRecorder,
+  type ForwardingTable,
+  HostError,
+  type IpFamily,
+  isExpected,
+  type Logger,
+  loopbackAddress,
+  loopbackNodePort,
+  type LoopbackNodePort,
+  messageOf,
+  type Metrics,
+  type NodeName,
+  type Port,
+  type Random,
+  seconds,
+  type ServicePortKey,
+  servicePortParts,
+} from '@switchyard/core';
+import { type BackOff, newBackOff } from '@switchyard/core/kubernetes';
+import type { Connections } from './connections.ts';
+import { EndpointChoice } from './endpoint-choice.ts';
+import type { TcpListener, TcpNetwork } from './tcp-network.ts';
+
+/** What the loopback proxy of one family needs. */
+export interface LocalhostNodePortsOptions {
+  readonly ipFamily: IpFamily;
+  /** Ours, for events. */
+  readonly nodeName: NodeName;
+  readonly network: Pick<TcpNetwork, 'listen'>;
+  readonly connections: Pick<Connections, 'accept'>;
+  /** Listeners at most, each a descriptor. */
+  readonly limit: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly events: EventRecorder;
+}
+
+/** What the kernel has: `table`, but for the Services that failed. */
+export interface AppliedTable {
+  readonly table: ForwardingTable;
+  readonly failed: ReadonlyMap<ServicePortKey, unknown>;
+}
+
+/** One NodePort that is to be served. */
+interface Served {
+  nodePort: LoopbackNodePort;
+  readonly choice: EndpointChoice;
+  listener: TcpListener | undefined;
+  hasFailed: boolean;
+}
+
+const retryBounds = { first: seconds(1), max: seconds(30) };
+
+/**
+ * NodePorts on the loopback address of one family, for TCP (KEP-6032): a listener for each that has endpoints, where the table asks
+ * for a proxy. Follows tables after they were applied; a Service that failed keeps what it had. Connections are `Connections`' own.
+ *
+ * A port that cannot be had costs only its own NodePort: a warning and an Event on the Service when it begins to fail, then new
+ * attempts with growing waits of up to half a minute.
+ */
+export class LocalhostNodePorts implements AsyncDisposable {
+  readonly #options: LocalhostNodePortsOptions;
+  readonly #backOff: BackOff;
+  /** The newest table of those that ask for a proxy; undefined while none does. */
+  #table: ForwardingTable | undefined;
+  /** As applied. */
+  readonly #nodePorts = new Map<ServicePortKey, LoopbackNodePort>();
+  /** Service ports that failed and are to be looked at again. */
+  #failed: ReadonlySet<ServicePortKey> = new Set();
+  readonly #served = new Map<Port, Served>();
+  #listening = 0;
+  readonly #stop = new AbortController();
+  /** Everything that opens or closes listeners, one after the other. */
+  #work: Promise<void> = Promise.resolve();
+  #retry: Promise<void> | undefined;
+
+  constructor(options: LocalhostNodePortsOptions) {
+    this.#options = options;
+    this.#backOff = newBackOff(retryBounds, options.random);
+  }
+
+  /** Listens for what was applied, and for nothing else. Resolves when every listener is open or has failed. */
+  sync(applied: AppliedTable): Promise<void> {
+    return this.#enqueue(async () => {
+      if (!this.#note(applied)) return;
+      const wanted = new Map([...this.#nodePorts.values()].map((one) => [one.port, one]));
+      for (const [port, served] of this.#served) if (!wanted.has(port)) this.#close(port, served);
+      for (const nodePort of wanted.values()) this.#want(nodePort);
+      await this.#open(({ hasFailed }) => !hasFailed);
+    });
+  }
+
+  /** Closes all listeners. Connections stay. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#retry;
+    await this.#enqueue(async () => {
+      for (const [port, served] of this.#served) this.#close(port, served);
+      this.#gauge();
+    });
+  }
+
+  #enqueue(task: () => Promise<void>): Promise<void> {
+    const result = this.#work.then(task);
+    this.#work = result.catch(() => undefined); // the caller sees the failure; the next task must still run
+    return result;
+  }
+
+  /** Whether anything may have changed. In time proportional to the change, as long as the proxy is asked for. */
+  #note({ table, failed }: AppliedTable): boolean {
+    const isAsked = table.nodePortsOnLoopback === 'proxy';
+    const before = this.#table;
+    this.#table = isAsked ? table : undefined;
+    if (!isAsked) {
+      const hadAny = this.#nodePorts.size > 0;
+      this.#nodePorts.clear();
+      this.#failed = new Set();
+      return hadAny;
+    }
+    const { upserted, removed } = diffTables(before, table);
+    const changed = new Set([...upserted.map(({ key }) => key), ...removed, ...this.#failed]);
+    this.#failed = new Set([...changed].filter((key) => failed.has(key)));
+    for (const key of changed) {
+      if (this.#failed.has(key)) continue;
+      const service = table.services.get(key);
+      const nodePort = service && loopbackNodePort(service);
+      if (nodePort === undefined) this.#nodePorts.delete(key);
+      else this.#nodePorts.set(key, nodePort);
+    }
+    return changed.size > 0;
+  }
+
+  /** The listener stays where only what is behind it changed. */
+  #want(nodePort: LoopbackNodePort): void {
+    const served = this.#served.get(nodePort.port);
+    if (served === undefined) {
+      const choice = new EndpointChoice(nodePort, this.#options);
+      this.#served.set(nodePort.port, { nodePort, choice, listener: undefined, hasFailed: false });
+    } else if (served.nodePort !== nodePort) {
+      served.nodePort = nodePort;
+      served.choice.update(nodePort);
+    }
+  }
+
+  #close(port: Port, { nodePort: { service }, listener }: Served): void {
+    this.#served.delete(port);
+    if (listener === undefined) return;
+    listener.close();
+    this.#listening--;
+    const { logger, ipFamily } = this.#options;
+    logger.debug('NodePort on loopback closed', { service, port, ipFamily });
+  }
+
+  async #open(isMeant: (served: Served) => boolean): Promise<void> {
+    for (const served of this.#served.values()) {
+      if (served.listener !== undefined || !isMeant(served)) continue;
+      this.#report(served, await this.#listen(served));
+    }
+    this.#gauge();
+    if (this.#listening < this.#served.size) this.#retryLater();
+    else this.#backOff.reset();
+  }
+
+  /** Why there is no listener; undefined when there is one. */
+  async #listen(served: Served): Promise<Error | undefined> {
+    const { ipFamily, network, connections, limit } = this.#options;
+    const { nodePort, choice } = served;
+    try {
+      if (this.#listening >= limit)
+        throw new HostError('host.listen', `the limit of open files allows ${limit} NodePorts on loopback`);
+      const place = { address: loopbackAddress(ipFamily), port: nodePort.port };
+      served.listener = await network.listen(place, (client) => connections.accept(client, choice));
+      this.#listening++;
+      return undefined;
+    } catch (error) {
+      if (!isExpected(error)) throw error;
+      return error;
+    }
+  }
+
+  #gauge(): void {
+    const { metrics, ipFamily } = this.#options;
+    metrics.set('kubeproxy_nftables_localhost_nodeport_listeners', { ip_family: ipFamily }, this.#listening);
+  }
+
+  #report(served: Served, error: Error | undefined): void {
+    const { logger, metrics, ipFamily } = this.#options;
+    const { service, port } = served.nodePort;
+    const at = { service, port, ipFamily };
+    if (error !== undefined) {
+      metrics.add('kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total', { ip_family: ipFamily });
+    }
+    const hadFailed = served.hasFailed;
+    served.hasFailed = error !== undefined;
+    if (error === undefined) {
+      if (hadFailed) logger.info('NodePort on loopback listens after all', at);
+      else logger.debug('NodePort on loopback listens', at);
+    } else if (!hadFailed) {
+      logger.warn('NodePort on loopback cannot listen, will retry', { ...at, error });
+      this.#recordFailure(served.nodePort, error);
+    }
+  }
+
+  #recordFailure({ service, port }: LoopbackNodePort, error: Error): void {
+    const { nodeName, events } = this.#options;
+    const { namespace, name } = servicePortParts(service);
+    events.record({
+      type: 'Warning',
+      reason: 'FailedToListenOnLoopback',
+      action: 'Listen',
+      regarding: { kind: 'Service', namespace, name, uid: '' },
+      note: `node ${nodeName} does not serve NodePort ${port} on its loopback address, will retry: ${messageOf(error)}`,
+    });
+  }
+
+  #retryLater(): void {
+    if (this.#retry !== undefined || this.#stop.signal.aborted) return;
+    this.#retry = this.#options.clock.sleep(this.#backOff.next(), this.#stop.signal).then(
+      () => {
+        this.#retry = undefined;
+        return this.#enqueue(() => this.#open(() => true));
+      },
+      () => undefined, // disposed
+    );
+  }
+}
