@@ -16,6 +16,7 @@ import type { RunConfig } from './config.ts';
 import type { ConfigFollower } from './config/config-follower.ts';
 import type { AddressHost } from './follow-addresses.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
+import type { LoopbackProxyHost } from './localhost-node-ports/follow-applied.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
 import type { RuleMetricsOptions } from './metrics/rule-metrics.ts';
 
@@ -32,6 +33,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly interfaceAddresses: () => readonly IpAddress[];
   /** The same with loopback addresses: where servers can listen. */
   readonly listenAddresses: () => readonly IpAddress[];
+  /** TCP and limits of the proxy for NodePorts on loopback. */
+  readonly loopbackProxy: LoopbackProxyHost;
   /** Removes what a stopped kube-proxy, and this agent in another mode, left; or the latter alone. Rejects only when aborted. */
   readonly removeLeftRules: (whose: 'all' | 'ours', signal: AbortSignal) => Promise<LeftRules>;
   /** What the kernel counts by name for rules. */

@@ -92,6 +92,42 @@ describe('tables', () => {
   });
 });
 
+describe('NodePorts on loopback', () => {
+  const both = ['127.0.0.1:30080', '[::1]:30080'];
+  const dual = [
+    slice('shop/cart', { endpoints: ['10.244.1.1'] }),
+    slice('shop/cart', { name: 'cart-6', endpoints: ['fd00:10:244::1'] }),
+  ];
+  const served = replaceAll({ services: [exposed], slices: dual, nodes: [here] });
+
+  test.each([
+    ['localhost', both],
+    ['primary,127.0.0.1/32', ['127.0.0.1:30080']],
+    ['all', []],
+    ['primary', []],
+  ])('nodePortAddresses %s', async (addresses, expected) => {
+    await using bench = new AgentBench(configOf(`--nodeport-addresses=${addresses}`));
+    await bench.push(served);
+    expect(bench.network.places).toEqual(expected);
+  });
+
+  test('wait for the first apply, follow the configuration, and end with the agent', async () => {
+    await using bench = new AgentBench(configOf('--nodeport-addresses=localhost'));
+    bench.backends.IPv4.refuse('shop/cart:/TCP' as ServicePortKey, new HostError('nft', 'refused'));
+    await bench.push(served);
+    expect(bench.network.places).toEqual(['[::1]:30080']);
+    bench.backends.IPv4.refuse('shop/cart:/TCP' as ServicePortKey, undefined);
+    await bench.clock.advance(2000);
+    expect(bench.network.places).toEqual(both);
+    await bench.reconfigure(configOf('--nodeport-addresses=primary'));
+    expect(bench.network.places).toEqual([]);
+    await bench.reconfigure(configOf('--nodeport-addresses=localhost'));
+    expect(bench.network.places).toEqual(both);
+    await bench[Symbol.asyncDispose]();
+    expect(bench.network.places).toEqual([]);
+  });
+});
+
 describe('our Node', () => {
   const withoutNode = replaceAll({ services: [exposed] });
 

@@ -25,6 +25,7 @@ import { TakeOver } from './host/take-over.ts';
 import type { DebugState } from './http/debug-state.ts';
 import { serveEndpoints } from './http/endpoints.ts';
 import { addMetrics } from './metrics/add-metrics.ts';
+import { loopbackProxies } from './localhost-node-ports/follow-applied.ts';
 import { logNotes } from './config/notes.ts';
 import { nodeNotes } from './node/node-notes.ts';
 import { OwnNode } from './node/own-node.ts';
@@ -50,6 +51,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   const serviceHealths = serviceHealthsOf(parts, { node, now, isProxyLive: () => health().isLive });
   await using takeOver = takeOverOf(parts);
   const ipFamilies = backends.map(({ ipFamily }) => ipFamily);
+  await using proxies = loopbackProxies({ nodeName, ipFamilies, host });
   const noteForwarding = onceForAll(ipFamilies, () => {
     logNotes(nodeNotes(config, node, ipFamilies), logger);
     host.onForwarding();
@@ -63,6 +65,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     afterApply: {
       syncHealth: async (checks) => {
         await serviceHealths[index]?.sync(checks);
+        await proxies.followApplied(backend.ipFamily, reconciler);
         noteForwarding(backend.ipFamily);
         takeOver.noteApplied(reconciler.status());
       },

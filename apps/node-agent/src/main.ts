@@ -54,10 +54,11 @@ import type { ProxyMode } from './config/proxy-mode.ts';
 import { modeRefusedEvent } from './events/agent-events.ts';
 import { reportFailure, terminationLogOf } from './events/report-failure.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
+import { tcpNetwork } from './localhost-node-ports/tcp-network.ts';
 import { createMetricsPage, type MetricsPage } from './metrics/metrics-page.ts';
 import { agentIdentity } from './host/agent-identity.ts';
 import { isTcpLiberal } from './host/conntrack-settings.ts';
-import { httpLimitsFor, readDescriptorLimit } from './host/descriptors.ts';
+import { httpLimitsFor, proxyLimitsFor, readDescriptorLimit } from './host/descriptors.ts';
 import { dumpModes } from './host/dump-text.ts';
 import { mountBpffsForLater, mountNodeBpffs } from './host/node-bpffs.ts';
 import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
@@ -225,12 +226,14 @@ function hostOf(
 ): Omit<AgentHost, 'events' | 'views'> {
   const { metrics } = metricsPage;
   const { mode, kubeProxyRules } = config;
+  const descriptors = readDescriptorLimit(kernelFiles());
   return {
     clock: systemClock,
     logger,
     metrics,
     metricsPage,
-    listener: createHttpListener(httpLimitsFor(readDescriptorLimit(kernelFiles()))),
+    listener: createHttpListener(httpLimitsFor(descriptors)),
+    loopbackProxy: { network: tcpNetwork, limits: proxyLimitsFor(descriptors), random: Math.random },
     interfaceAddresses: () => nodeAddresses(),
     listenAddresses: () => listenAddresses(),
     packetCounts: async () => (await native()).createPacketCounters().read(),

@@ -22,6 +22,7 @@ import {
 import { runAgent } from '../agent.ts';
 import { nothingRemoved } from '../cleanup/removal.ts';
 import { parseConfig, type RunConfig } from '../config.ts';
+import { MemoryTcpNetwork } from '../localhost-node-ports/testing/memory-tcp-network.ts';
 import { noopMetricsPage } from '../metrics/metrics-page.ts';
 
 /** What the agent of Node n1 makes of further flags. */
@@ -39,6 +40,7 @@ export class AgentBench implements AsyncDisposable {
   readonly clock: ManualClock = new ManualClock(Date.parse('2026-11-21T10:00:00Z'));
   readonly source: MemorySource = new MemorySource();
   readonly listener: MemoryHttpListener = new MemoryHttpListener();
+  readonly network: MemoryTcpNetwork = new MemoryTcpNetwork();
   readonly backends: Readonly<Record<IpFamily, RecordingBackend>>;
   readonly warnings: string[] = [];
   /** How often the agent said that the cluster is forwarded. */
@@ -73,6 +75,11 @@ export class AgentBench implements AsyncDisposable {
       metrics: noopMetrics,
       metricsPage: noopMetricsPage,
       listener: this.listener,
+      loopbackProxy: {
+        network: this.network,
+        limits: { listeners: Infinity, connections: Infinity },
+        random: () => 0,
+      },
       events: noopEvents,
       interfaceAddresses: () => this.interfaceAddresses.map(parseIp),
       listenAddresses: () => ['127.0.0.1', '::1', ...this.interfaceAddresses].map(parseIp),
