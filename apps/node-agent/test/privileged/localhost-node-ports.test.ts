@@ -163,9 +163,11 @@ describe.each(['nftables', 'ebpf'] as const)('in the %s mode, with primary and l
     for (const family of ipFamilies) expect(await metric('listeners', family)).toBe(0);
   });
 
-  test('policy Local without a local endpoint: the node itself may use the others, as at its own address', async () => {
-    await serve(['far'], { externalTrafficPolicy: 'Local' });
-    await answersBecome('far');
+  test('policy Local uses endpoints on this node alone; at its own address the node may use the others', async () => {
+    await serve(['near', 'far'], { externalTrafficPolicy: 'Local' });
+    await answersBecome('near');
+    await leadTo('far');
+    await answersBecome('refused');
     for (const family of ipFamilies) {
       const own = { protocol: 'tcp', address: node.addresses[family] ?? '', port: nodePort } as const;
       expect(await inNode.probe(own)).toMatchObject({ by: 'far' });

@@ -34,7 +34,7 @@ export function explain(table: ForwardingTable, flow: Flow, mode: DataplaneMode)
     reasons: [...reasons, ...more],
   });
   const sentBy = senderOf(table, flow, { frontend, mode });
-  const from = sentBy === 'socket' ? socketClassOf(table, flow) : flow.from;
+  const from = classOf(table, flow, sentBy);
   const decision = decisionFor(frontend.decisions[from], sentBy);
   const ranges = frontend.allowedSources;
   // The iptables mode has no chain for the ranges of a Service that it rejects.
@@ -66,10 +66,20 @@ function senderOf(
   return isSentBySocket(flow, frontend, mode) ? 'socket' : 'packet';
 }
 
-/** Nothing is masqueraded that no packet is translated for. Without a listener of the proxy the kernel refuses at once. */
+/** The class by whose decision a flow is treated. */
+function classOf(table: ForwardingTable, flow: Flow, sentBy: Sender['sentBy']): SourceClass {
+  if (sentBy === 'socket') return socketClassOf(table, flow);
+  return sentBy === 'proxy' ? 'outside' : flow.from;
+}
+
+/**
+ * A socket that goes to the endpoint itself keeps its address; the proxy connects from an address of the node. Without a
+ * listener of the proxy the kernel refuses at once.
+ */
 function decisionFor(decision: Decision, sentBy: Sender['sentBy']): Decision {
   if (sentBy === 'socket' && decision.kind === 'forward') return { ...decision, masquerade: false };
-  return sentBy === 'proxy' && decision.kind === 'drop' ? { kind: 'reject' } : decision;
+  if (sentBy !== 'proxy') return decision;
+  return decision.kind === 'forward' ? { ...decision, masquerade: true } : { kind: 'reject' };
 }
 
 /** kube-proxy's iptables mode has no jump from OUTPUT to the chain that refuses at external addresses. */

@@ -25,8 +25,7 @@ function served(spec: ServiceSpec, endpoints: readonly (typeof here)[]) {
 describe('what the loopback proxy serves', () => {
   test.each([
     ['every endpoint', {}, [here, there], ['10.244.1.5', '10.244.2.5']],
-    ['of policy Local those of all nodes', { external: 'Local' as const }, [here, there], ['10.244.1.5', '10.244.2.5']],
-    ['of policy Local those of another node alone', { external: 'Local' as const }, [there], ['10.244.2.5']],
+    ['of policy Local those on this node', { external: 'Local' as const }, [here, there], ['10.244.1.5']],
     ['ready ones before terminating ones', {}, [here, draining], ['10.244.1.5']],
     ['terminating ones where none is ready', {}, [draining], ['10.244.2.6']],
   ])('%s', (_, spec, endpoints, expected) => {
@@ -37,6 +36,7 @@ describe('what the loopback proxy serves', () => {
 
   test.each([
     ['without endpoints', nodePorts, []],
+    ['of policy Local without an endpoint on this node', { ...nodePorts, external: 'Local' as const }, [there]],
     ['without a NodePort', {}, [here]],
     ['of UDP', { ports: [{ nodePort: 30080, protocol: 'UDP' as const }] }, [here]],
     ['of SCTP', { ports: [{ nodePort: 30080, protocol: 'SCTP' as const }] }, [here]],
@@ -58,7 +58,8 @@ describe('what explain says of it', () => {
 
   test.each([
     ['the listening address', nodePorts, [here, there], fromItself, '10.244.1.5 10.244.2.5 masqueraded'],
-    ['policy Local, endpoints elsewhere', local, [there], fromItself, '10.244.2.5 masqueraded'],
+    ['policy Local, endpoints here and elsewhere', local, [here, there], fromItself, '10.244.1.5 masqueraded'],
+    ['policy Local, endpoints elsewhere', local, [there], fromItself, 'reject'],
     ['no endpoint', nodePorts, [], fromItself, 'reject'],
     ['another loopback address', nodePorts, [here], flow('node', '127.0.0.2:30080', { isLocal: true }), 'pass'],
     [

@@ -14,14 +14,15 @@ export interface LoopbackNodePort {
 }
 
 /**
- * Returns the NodePort of a Service port as the loopback proxy serves it, by the decision for what the node itself sends: with
- * `externalTrafficPolicy: Local` too, endpoints of all nodes may be used, as in the iptables mode. Undefined where nothing is to
- * listen, so that the kernel refuses connections: no NodePort, another protocol than TCP, no usable endpoint.
+ * Returns the NodePort of a Service port as the loopback proxy serves it, by the decision for senders outside: with
+ * `externalTrafficPolicy: Local` only endpoints on this node are used (KEP-6032), unlike at the node's other addresses.
+ * Undefined where there is no listener, so that the kernel refuses connections: no NodePort, another protocol than TCP, no
+ * usable endpoint.
  */
 export function loopbackNodePort(service: ServiceForwarding): LoopbackNodePort | undefined {
   if (service.protocol !== 'TCP') return undefined;
   const frontend = service.frontends.find(({ kind }) => kind === 'nodePort');
-  const decision = frontend?.decisions.node;
+  const decision = frontend?.decisions.outside;
   if (frontend === undefined || decision?.kind !== 'forward') return undefined;
   const { key, endpoints, sessionAffinity } = service;
   return { service: key, port: frontend.port, endpoints: endpoints[decision.to], sessionAffinity };
