@@ -64,11 +64,11 @@ export interface ServicePortObject {
   readonly nodePort?: number;
 }
 
-/** One entry of `status.loadBalancer.ingress`; the server sets `ipMode` to `VIP` when it is absent. */
+/** One entry of `status.loadBalancer.ingress`; the server sets `ipMode` to `VIP` when it is absent. It takes any value. */
 export interface LoadBalancerIngress {
   readonly ip?: string;
   readonly hostname?: string;
-  readonly ipMode?: 'VIP' | 'Proxy';
+  readonly ipMode?: string;
 }
 
 /** v1 Service. */
