@@ -84,7 +84,7 @@ async function answers(): Promise<readonly string[]> {
   const asked = senders.flatMap((sender) =>
     (['tcp', 'udp'] as const).map(async (protocol) => {
       const answer = await sender.probe({ protocol, address: vip, port: 80 });
-      return 'by' in answer ? answer.by : answer.status;
+      return 'by' in answer ? (answer.by ?? '') : answer.status;
     }),
   );
   return Promise.all(asked);

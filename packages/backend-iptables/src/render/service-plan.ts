@@ -68,8 +68,8 @@ function isLocalOnly({ kind, decisions }: Frontend): boolean {
 
 /** The set of endpoints to which some sender's packets go. */
 export function leadsTo(plan: ServicePlan, policy: TrafficPolicy): boolean {
-  const all = [...(plan.internal?.values() ?? []), ...(plan.external?.values() ?? [])];
-  if (plan.localOnly.size > 0 && policy === 'Local') return true;
+  const straight = [...plan.localOnly].map(({ decisions }) => decisions.outside);
+  const all = [...(plan.internal?.values() ?? []), ...(plan.external?.values() ?? []), ...straight];
   return all.some((decision) => decision.kind === 'forward' && decision.to === policy);
 }
 
