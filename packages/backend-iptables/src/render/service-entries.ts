@@ -55,11 +55,10 @@ function localOnlyEntries(plan: ServicePlan, frontend: Frontend): readonly Chain
   const lead = { comment: 'loadbalancer IP', chain: endpointsChain(plan, 'Local') };
   const { allowedSources } = frontend;
   if (allowedSources === 'any') return [natEntry(plan, frontend, lead)];
-  const comment = commentOf(`${plan.label} traffic outside loadBalancerSourceRanges`);
-  const rule = ruleOf(...placeOf(plan, frontend, comment), '-j DROP');
+  const place = placeOf(plan, frontend, commentOf(`${plan.label} traffic outside loadBalancerSourceRanges`));
   return [
     ...allowedSources.map((cidr) => natEntry(plan, frontend, lead, `-s ${cidr}`)),
-    { table: 'filter', chain: chainNames.proxyFirewall, rule },
+    { table: 'filter', chain: chainNames.proxyFirewall, rule: ruleOf(...place, '-j DROP') },
   ];
 }
 

@@ -197,11 +197,14 @@ function* buildPort({ service, port, clusterIp, sources }: PortInput, context: B
     key: servicePortKey(service.key, port.name, port.protocol),
     service: service.key,
     protocol: port.protocol,
-    frontends: (isRouted ? otherPlaces : places).map((place) => ({
-      ...place,
-      decisions: decideFrontend(place),
-      allowedSources: place.kind === 'loadBalancerIP' ? allowed : 'any',
-    })),
+    frontends: (isRouted ? otherPlaces : places).map((place) => {
+      const { kind } = place;
+      return {
+        ...place,
+        decisions: decideFrontend(place),
+        allowedSources: kind === 'loadBalancerIP' ? allowed : 'any',
+      };
+    }),
     lostFrontends: nothingLost,
     ...(isRouted ? { leftToRoute: routerPlaces.map(routedPlace) } : {}),
     endpoints,
