@@ -16,7 +16,7 @@ import { deleteTable, listTables } from '@switchyard/native';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readLog, until } from './agent-log.ts';
 import { addEchoService } from './echo-service.ts';
-import { foreignTables, makeForeignTables, makeKubeProxyTables } from './foreign-tables.ts';
+import { countParts, foreignTables, makeForeignTables, makeKubeProxyTables } from './foreign-tables.ts';
 import { program } from './with-rights.ts';
 
 // Beside tables on which some versions of the program nft crash, every mode starts, changes, heals, dumps and cleans up. No mode runs nft.
@@ -95,6 +95,8 @@ test.each<Mode>(['nftables', 'ebpf', 'iptables'])(
   'the %s mode starts, changes, heals, starts again, dumps and cleans up',
   async (mode) => {
     await rm(calls, { force: true });
+    const parts = countParts(netns);
+    expect([...parts.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThan(1000);
     const agent = start(mode);
     await waitForAgents(cluster.lab, [agent], signal);
     await serves();
@@ -123,6 +125,7 @@ test.each<Mode>(['nftables', 'ebpf', 'iptables'])(
     expect(ours()).toEqual([]);
     expect(existsSync(calls) ? await readFile(calls, 'utf8') : '').toBe('');
     expect(listTables('inet', netns).toSorted()).toEqual([...foreignTables].toSorted());
+    expect(countParts(netns)).toEqual(parts);
   },
   60_000,
 );
