@@ -66,6 +66,22 @@ test('every Dockerfile copies exactly the folders that its image has, and what i
   assert.deepEqual(new Set(Object.values(images).map(({ layers }) => Object.keys(layers)[0])), new Set(['node']));
 });
 
+test("the agent's images carry no nft, and no manifest of it brings one", () => {
+  for (const backend of agentBackends) {
+    const image: ImageDefinition = images[`agent-${backend}`];
+    for (const content of Object.values(image.layers)) {
+      if (content.kind !== 'debian') continue;
+      assert.ok(!content.of.packages.includes('nftables'), backend);
+      for (const name of ['nft', 'nftables']) assert.doesNotMatch(name, content.of.programs, backend);
+    }
+    const dockerfile = readFileSync(join(root, 'images', image.dockerfile, 'Dockerfile'), 'utf8');
+    assert.doesNotMatch(dockerfile, /apt-get|\bnft\b(?!ables)/, backend);
+  }
+  const manifests = globSync('deploy/**/*.{yaml,tpl}', { cwd: root });
+  assert.ok(manifests.length > 5);
+  for (const path of manifests) assert.doesNotMatch(readFileSync(join(root, path), 'utf8'), /\/s?bin\/nft\b/, path);
+});
+
 test('the manifests, the chart and the pages name what ./dev image builds by default', () => {
   const read = (path: string): string => readFileSync(join(root, path), 'utf8');
   const overlays = globSync('deploy/kustomize/overlays/*/kustomization.yaml', { cwd: root });

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { ipFamilies } from '@switchyard/core';
 import {
   type AgentOptions,
@@ -19,7 +19,11 @@ import { addEchoService } from './echo-service.ts';
 import { countParts, foreignTables, makeForeignTables, makeKubeProxyTables } from './foreign-tables.ts';
 import { program } from './with-rights.ts';
 
-// Beside tables on which some versions of the program nft crash, every mode starts, changes, heals, dumps and cleans up. No mode runs nft.
+// Beside tables on which some versions of the program nft crash, every mode starts, changes, heals, dumps and cleans up. No mode runs
+// nft: it does so with one that crashes in PATH, and with none.
+
+/** What is in PATH under this name. */
+type Nft = 'crashing' | 'missing';
 
 const { signal } = new AbortController();
 const stack = new AsyncDisposableStack();
@@ -28,8 +32,8 @@ let cluster: LabCluster;
 let node: LabNode;
 let client: Prober;
 let netns: string;
-/** Becomes the agent, on a machine whose nft crashes. */
-let besideCrash: string;
+/** Programs that become the agent: on a machine whose nft crashes, or that has none. */
+let programs: Readonly<Record<Nft, string>>;
 let calls: string;
 
 beforeAll(async () => {
@@ -42,12 +46,36 @@ beforeAll(async () => {
   await cluster.lab.client.run('mkdir', ['-p', folder]);
   calls = `${cluster.lab.folder}/nft-calls`;
   await writeFile(`${folder}/nft`, `#!/bin/sh\necho "$@" >> ${calls}\nkill -SEGV $$\n`, { mode: 0o755 });
-  besideCrash = `${cluster.lab.folder}/beside-crash`;
-  await writeFile(besideCrash, `#!/bin/sh\nPATH=${folder}:$PATH exec ${program} "$@"\n`, { mode: 0o755 });
+  programs = {
+    crashing: await agentWithPath('crashing-nft', `${folder}:$PATH`),
+    missing: await agentWithPath('missing-nft', await programsExceptNft()),
+  };
   stack.use(makeForeignTables(netns));
 }, 60_000);
 
 afterAll(() => stack.disposeAsync());
+
+/** Writes a program that becomes the agent with another PATH; resolves with its path. */
+async function agentWithPath(name: string, path: string): Promise<string> {
+  const file = `${cluster.lab.folder}/${name}`;
+  await writeFile(file, `#!/bin/sh\nPATH=${path} exec ${program} "$@"\n`, { mode: 0o755 });
+  return file;
+}
+
+/** Makes a folder with links to every program in PATH but nft; resolves with its path. */
+async function programsExceptNft(): Promise<string> {
+  const folder = `${cluster.lab.folder}/programs`;
+  await mkdir(folder);
+  const linked = new Set(['nft']);
+  for (const place of (process.env['PATH'] ?? '').split(':')) {
+    for (const name of await readdir(place).catch(() => [])) {
+      if (linked.has(name)) continue;
+      linked.add(name);
+      await symlink(`${place}/${name}`, `${folder}/${name}`);
+    }
+  }
+  return folder;
+}
 
 type Mode = 'nftables' | 'ebpf' | 'iptables';
 
@@ -56,8 +84,8 @@ function flagsOf(mode: Mode): readonly string[] {
   return mode === 'iptables' ? [bpffs, '--switchyard-iptables-variant=nft'] : [bpffs];
 }
 
-function start(mode: Mode): LabProcess {
-  const options: AgentOptions = { proxyMode: mode, program: besideCrash, args: flagsOf(mode) };
+function start(mode: Mode, nft: Nft): LabProcess {
+  const options: AgentOptions = { proxyMode: mode, program: programs[nft], args: flagsOf(mode) };
   return cluster.startAgent(node, options);
 }
 
@@ -91,13 +119,19 @@ const damages: Readonly<Record<Mode, () => Promise<void>>> = {
 
 const ours = (): readonly string[] => listTables('inet', netns).filter((name) => !foreignTables.includes(name));
 
-test.each<Mode>(['nftables', 'ebpf', 'iptables'])(
-  'the %s mode starts, changes, heals, starts again, dumps and cleans up',
-  async (mode) => {
+test.each<[Mode, Nft]>([
+  ['nftables', 'crashing'],
+  ['ebpf', 'crashing'],
+  ['iptables', 'crashing'],
+  ['nftables', 'missing'],
+  ['ebpf', 'missing'],
+])(
+  'the %s mode starts, changes, heals, starts again, dumps and cleans up with nft %s',
+  async (mode, nft) => {
     await rm(calls, { force: true });
     const parts = countParts(netns);
     expect([...parts.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThan(1000);
-    const agent = start(mode);
+    const agent = start(mode, nft);
     await waitForAgents(cluster.lab, [agent], signal);
     await serves();
     await changePort(nodePort + 1);
@@ -109,18 +143,18 @@ test.each<Mode>(['nftables', 'ebpf', 'iptables'])(
     await serves();
     await agent.stop();
 
-    const again = start(mode);
+    const again = start(mode, nft);
     await waitForAgents(cluster.lab, [again], signal);
     await serves();
     const log = await readLog(again);
     expect(log.filter(({ level }) => level === 'warn' || level === 'error' || level === 'text')).toEqual([]);
     await again.stop();
 
-    const dump = await node.run(besideCrash, ['--switchyard-dump', `--proxy-mode=${mode}`, ...flagsOf(mode)]);
+    const dump = await node.run(programs[nft], ['--switchyard-dump', `--proxy-mode=${mode}`, ...flagsOf(mode)]);
     expect(dump.exitCode, dump.stderr).toBe(0);
     expect(dump.stdout).toContain(String(nodePort));
 
-    const removed = await node.run(besideCrash, ['--cleanup', ...flagsOf(mode)]);
+    const removed = await node.run(programs[nft], ['--cleanup', ...flagsOf(mode)]);
     expect(removed.exitCode, removed.stderr).toBe(0);
     expect(ours()).toEqual([]);
     expect(existsSync(calls) ? await readFile(calls, 'utf8') : '').toBe('');
@@ -133,7 +167,11 @@ test.each<Mode>(['nftables', 'ebpf', 'iptables'])(
 test("kube-proxy's tables are removed by name beside them", async () => {
   makeKubeProxyTables(netns);
   const before = listTables('ip', netns);
-  const result = await node.run(besideCrash, ['--cleanup', '--switchyard-cleanup-kube-proxy', ...flagsOf('nftables')]);
+  const result = await node.run(programs.crashing, [
+    '--cleanup',
+    '--switchyard-cleanup-kube-proxy',
+    ...flagsOf('nftables'),
+  ]);
   expect(result.exitCode, result.stderr).toBe(0);
   expect(result.stdout).toContain('nftables table ip6 kube-proxy');
   expect(listTables('ip', netns)).toEqual(before.filter((name) => name !== 'kube-proxy'));
