@@ -101,22 +101,30 @@ export class Measurement {
     };
   }
 
+  /** One cold start, and one adoption of the rules that it wrote. */
+  async startAndAdopt(mode: Mode, signal: AbortSignal): Promise<StartAndAdoption> {
+    const { agent, took, synced } = await this.#coldStart(mode);
+    const startCpu = cpuOf(agent.pid);
+    await agent.stop(millis(0));
+    return { coldStart: took, synced, startCpu, adoption: await this.#adopt(signal, mode) };
+  }
+
   /** From the start of the process, in a kernel without a table, to the answer of the last Service. */
-  async #coldStart(): Promise<ColdStart> {
-    await this.#mode.flush(this.#stage.node);
+  async #coldStart(mode: Mode = this.#mode): Promise<ColdStart> {
+    await mode.flush(this.#stage.node);
     const start = monotonic();
     const wallStart = Date.now();
-    const agent = this.#stage.startAgent(this.#mode.args);
+    const agent = this.#stage.startAgent(mode.args, mode.program);
     const at = await this.#answer(agent, this.#pod);
     return { agent, took: at - start, synced: loggedAt(agent, 'in sync') - wallStart };
   }
 
   /** The table is there, but one endpoint moved while nobody was there to see: from the start to its answer. */
-  async #adopt(signal: AbortSignal): Promise<number> {
+  async #adopt(signal: AbortSignal, mode: Mode = this.#mode): Promise<number> {
     this.#pod = other(this.#pod);
     await moveService(this.#stage.api, moved, this.#stage.addresses[this.#pod], signal);
     const start = monotonic();
-    const agent = this.#stage.startAgent(this.#mode.args);
+    const agent = this.#stage.startAgent(mode.args, mode.program);
     const at = await this.#answer(agent, this.#pod);
     await agent.stop(millis(0));
     return at - start;
@@ -182,6 +190,16 @@ export class Measurement {
     if (result.status === 'answered' && result.by === by) return at;
     throw new Error(`pod ${by} never answered (last: ${result.status}); see ${agent.logFile}`);
   }
+}
+
+/** Milliseconds. */
+export interface StartAndAdoption {
+  readonly coldStart: number;
+  /** Of the same start: until the agent knew the cluster. */
+  readonly synced: number;
+  /** CPU of the same start, of the agent and its ended children. */
+  readonly startCpu: number;
+  readonly adoption: number;
 }
 
 /** An agent that has just started, and how long that took. */

@@ -5,6 +5,8 @@ export interface Mode {
   readonly name: string;
   /** Flags of the agent. */
   readonly args: readonly string[];
+  /** The agent; default: that of this checkout. */
+  readonly program?: string;
   /** Takes every rule out of the node's kernel. */
   flush(node: LabNode): Promise<void>;
 }

@@ -26,8 +26,8 @@ export interface Stage extends AsyncDisposable {
   readonly prober: Prober;
   /** Addresses of the pods `a` and `b`, both answering on `podPort`. */
   readonly addresses: { readonly a: string; readonly b: string };
-  /** With further flags, which win. */
-  startAgent(args: readonly string[]): LabProcess;
+  /** With further flags, which win; of this checkout unless a program is given. */
+  startAgent(args: readonly string[], program?: string): LabProcess;
 }
 
 /** Where the pods' echo servers listen. */
@@ -64,7 +64,8 @@ export async function setStage(signal: AbortSignal): Promise<Stage> {
     apiServerPid: child.pid ?? 0,
     prober,
     addresses,
-    startAgent: (args) => startAgent(node, kubeconfig, { args }),
+    startAgent: (args, program) =>
+      startAgent(node, kubeconfig, { args, ...(program === undefined ? {} : { program }) }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
