@@ -102,7 +102,7 @@ function settingsOf(family: IpFamily): ReadonlyMap<string, SituationOptions> {
   all.set('service CIDRs', { serviceCidrs });
   all.set('NodePorts on loopback', { localhostNodePorts: true });
   all.set('terminating fallback off', { terminatingFallback: 'off' });
-  all.set('external IPs refused', { externalIps: 'refuse' });
+  all.set('external IPs ignored', { externalIps: 'ignore' });
   return all;
 }
 
