@@ -11,6 +11,11 @@ export interface GateRow {
   readonly effect: string;
 }
 
+/** States in kube-proxy of gates whose default the agent changes. */
+const changedHere: Readonly<Record<string, Partial<Record<Release, string>>>> = {
+  KubeProxyNFTablesLocalhostNodePorts: { '1.37': 'alpha, off' },
+};
+
 /** Every gate of kube-proxy that a compared release has. */
 export const gateRows: readonly GateRow[] = gateTable
   .filter(({ isOurs }) => isOurs !== true)
@@ -26,6 +31,8 @@ export const gateRows: readonly GateRow[] = gateTable
   .filter(({ states }) => comparedReleases.some((release) => states[release] !== '-'));
 
 function stateText(gate: FeatureGate, release: Release): string {
+  const changed = changedHere[gate.name]?.[release];
+  if (changed !== undefined) return changed;
   const minor = Number(release.split('.')[1]);
   const { stage, default: on, isLocked, isPermanent } = gateStateIn(minor, gate);
   if (isPermanent || gate.stages[0].since > minor) return '-';

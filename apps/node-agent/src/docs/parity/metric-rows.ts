@@ -54,16 +54,6 @@ export const theirMetrics: readonly TheirMetric[] = [
   { name: 'kubeproxy_nftables_localhost_nodeport_rejected_packets_total', since: '1.37' },
 ];
 
-/**
- * Metrics of kube-proxy that are neither declared nor refused yet; the page leaves them out. The change that adds NodePorts
- * on loopback to the nftables mode (KEP-6032) removes this set.
- */
-export const notYetDeclared: ReadonlySet<string> = new Set([
-  'kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total',
-  'kubeproxy_nftables_localhost_nodeport_listeners',
-  'kubeproxy_nftables_localhost_nodeport_rejected_packets_total',
-]);
-
 /** The agent's declarations of kube-proxy's metrics, by name. */
 export function declaredMetrics(
   { counters, gauges, histograms, collected }: MetricDeclarations = metricDeclarations['kube-proxy'],
@@ -75,9 +65,11 @@ const theirNames: ReadonlySet<string> = new Set(theirMetrics.map(({ name }) => n
 
 /** Metrics of kube-proxy by name, then other names and groups of names that the agent does not serve. */
 export const metricRows: readonly ParityRow[] = [
-  ...theirMetrics
-    .filter(({ name }) => !notYetDeclared.has(name))
-    .map(({ name, ...range }): ParityRow => ({ what: `\`${name}\``, ...range, ...standingOfMetric(name) })),
+  ...theirMetrics.map(({ name, ...range }): ParityRow => ({
+    what: `\`${name}\``,
+    ...range,
+    ...standingOfMetric(name),
+  })),
   ...refusedMetrics
     .filter(({ name }) => !theirNames.has(name))
     .map(({ name, since, reason }): ParityRow => ({

@@ -75,7 +75,7 @@ export const serviceRows: readonly ParityRow[] = [
     what: 'NodePorts on 127.0.0.1 and ::1, nftables mode (KEP-6032)',
     since: '1.37',
     standing: 'same',
-    note: 'TCP, through a proxy in the process, where `nodePortAddresses` names loopback; UDP and SCTP are refused. Also in the ebpf mode. Gate `KubeProxyNFTablesLocalhostNodePorts`: off in 1.37, on in 1.38 (kubernetes/kubernetes#142490)',
+    note: 'TCP, through a proxy in the process, where `nodePortAddresses` names loopback; UDP and SCTP are refused. Also in the ebpf mode ([how](design/localhost-node-ports.md)). Gate `KubeProxyNFTablesLocalhostNodePorts`: off in 1.37, on in 1.38 (kubernetes/kubernetes#142490) and here',
   },
   {
     what: 'names in the kernel, iptables mode',
