@@ -95,8 +95,8 @@ describe('tables', () => {
 describe('NodePorts on loopback', () => {
   const both = ['127.0.0.1:30080', '[::1]:30080'];
   const dual = [
-    slice('shop/cart', { endpoints: ['10.244.1.1'] }),
-    slice('shop/cart', { name: 'cart-6', endpoints: ['fd00:10:244::1'] }),
+    slice('shop/cart', { endpoints: [{ ip: '10.244.1.1', node: 'n1' }] }),
+    slice('shop/cart', { name: 'cart-6', endpoints: [{ ip: 'fd00:10:244::1', node: 'n1' }] }),
   ];
   const served = replaceAll({ services: [exposed], slices: dual, nodes: [here] });
 
