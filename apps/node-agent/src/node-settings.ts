@@ -42,7 +42,7 @@ export function healthCheckAddresses(
   return cidrs.some(isEverything) ? ['any'] : nodePortAddresses(listenAddresses(), ipFamily, cidrs);
 }
 
-/** The proxy wants loopback addresses listed by themselves: `all` includes them, and does not ask for it (KEP-6032). */
+/** The proxy needs loopback addresses that are listed by themselves: `all` includes them and does not start it (KEP-6032). */
 function nodePortsOnLoopback(config: RunConfig, ipFamily: IpFamily): NodePortsOnLoopback {
   const { mode, iptables, nodePortAddresses: listed, featureGates } = config;
   if (mode === 'iptables') return ipFamily === 'IPv4' && iptables.localhostNodePorts ? 'kernel' : 'none';

@@ -22,7 +22,7 @@ async function load(file: string | undefined, flags: readonly string[]): Promise
   return config;
 }
 
-/** An entry in another mode than it asks for. */
+/** An entry with another mode than its own. */
 function inMode({ file, flags = [] }: CorpusEntry, mode: string): readonly [string | undefined, readonly string[]] {
   return file === undefined ? [file, [...flags, `--proxy-mode=${mode}`]] : [withMode(file, mode), flags];
 }

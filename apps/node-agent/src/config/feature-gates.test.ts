@@ -102,7 +102,7 @@ describe('feature gates', () => {
   test.each([
     ['AllAlpha', ['NativeHistograms', 'LoggingAlphaOptions']],
     ['AllBeta', ['NFTablesNetlink', 'ContextualLogging']],
-  ])('%s turns idle gates from their default, which is told: %j', (name, expected) => {
+  ])('%s turns idle gates from their default, with a line for each reason: %j', (name, expected) => {
     const told = [...idleGates(gates([name, name === 'AllAlpha'])).values()].flat();
     expect(told).toEqual(expect.arrayContaining(expected));
     expect(idleGates(gates([name, name !== 'AllAlpha'])).size).toBe(0);
@@ -121,7 +121,7 @@ describe('feature gates', () => {
   });
 
   test.each(gateTable.filter(({ meaning }) => meaning.kind === 'none').map(({ name }) => name))(
-    '%s, set away from its default, is told with a reason, once',
+    '%s, set away from its default, gives one reason',
     (name) => {
       const told = [true, false].map((value) => {
         const set = gates([name, value]);

@@ -1,7 +1,7 @@
-/** Stages of a gate as Kubernetes names them. `DEPRECATED`: the gate turns off something that is to be removed. */
+/** Stages of a gate as Kubernetes names them. `DEPRECATED`: the gate turns off a feature that will be removed. */
 export type GateStageName = 'ALPHA' | 'BETA' | 'GA' | 'DEPRECATED';
 
-/** What a gate is from one release on. */
+/** The state of a gate from one release on. */
 export interface GateStage {
   /** The minor version in which the stage begins: 36 for Kubernetes 1.36. */
   readonly since: number;
@@ -23,7 +23,7 @@ export interface FeatureGate {
   readonly goneIn?: number;
   /** Kubernetes has no such gate. `AllAlpha` leaves it alone, and its stage began with no release of Kubernetes. */
   readonly isOurs?: true;
-  /** What it does here, or why nothing. */
+  /** The effect here, or the reason for none. */
   readonly meaning:
     | { readonly kind: 'effect'; readonly text: string }
     | { readonly kind: 'none'; readonly why: string };

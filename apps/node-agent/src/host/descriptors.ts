@@ -19,7 +19,7 @@ export function readDescriptorLimit(files: Pick<KernelFiles, 'read'>): number {
   );
 }
 
-/** What the loopback proxy may open (docs/design/localhost-node-ports.md). */
+/** Limits of the loopback proxy (docs/design/localhost-node-ports.md). */
 export interface ProxyLimits {
   /** NodePorts per IP family. */
   readonly listeners: number;

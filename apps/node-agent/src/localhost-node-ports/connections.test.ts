@@ -247,7 +247,7 @@ describe('an endpoint that cannot be reached', () => {
   });
 });
 
-test('above the limit a new connection is reset, others stay, and it is told once', async () => {
+test('above the limit a new connection is reset, others stay, and there is one warning', async () => {
   await using few = new Connections({ network: tcpNetwork, limit: 1, clock: systemClock, logger });
   const place = await serve('127.0.0.2', (socket) => void socket.pipe(socket));
   const { port } = await front(choiceOf(place), few);

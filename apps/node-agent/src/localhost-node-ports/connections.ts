@@ -9,7 +9,7 @@ const dialTimeout: Millis = seconds(5);
 /** Endpoints that are tried for one connection. */
 const maxDials = 3;
 
-/** What connections of a loopback proxy need. */
+/** The surroundings of the connections of a loopback proxy. */
 export interface ConnectionsOptions {
   readonly network: Pick<TcpNetwork, 'dial'>;
   /** Open connections at most; each takes two descriptors. */
@@ -20,7 +20,7 @@ export interface ConnectionsOptions {
 
 /**
  * All connections of the loopback proxies of a node. They know no listener: what has been accepted goes on until one of its two
- * ends closes it, whatever becomes of the Service. Above the limit a new connection is reset.
+ * ends closes it, also when the Service is deleted. Above the limit a new connection is reset.
  */
 export class Connections implements AsyncDisposable {
   readonly #options: ConnectionsOptions;

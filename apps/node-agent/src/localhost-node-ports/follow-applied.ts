@@ -11,7 +11,7 @@ export interface LoopbackProxyHost {
   readonly random: Random;
 }
 
-/** What the loopback proxies of a node need. */
+/** The surroundings of the loopback proxies of a node. */
 export interface LoopbackProxiesOptions {
   readonly nodeName: NodeName;
   readonly ipFamilies: readonly IpFamily[];

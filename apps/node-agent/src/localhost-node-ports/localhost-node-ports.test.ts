@@ -86,7 +86,7 @@ test('listens for each TCP NodePort with endpoints, and follows them', async () 
   expect(logger.transitions).toEqual([]);
 });
 
-test('does not listen where the table asks for no proxy, and stops when it no longer does', async () => {
+test('listens only while the table says `proxy`', async () => {
   await using one = proxy();
   await one.sync({ table: tableFor({ cart: 30080 }, { localhostNodePorts: true }), failed: none });
   expect(network.places).toEqual([]);
@@ -131,7 +131,7 @@ test('two Services exchange their NodePorts', async () => {
   expect(metrics.values.get(failures)).toBeUndefined();
 });
 
-test('a taken port costs only its own NodePort, is told once, and is tried again with growing waits', async () => {
+test('a taken port costs only its own NodePort, gives one warning, and is tried again with growing waits', async () => {
   await using one = proxy();
   network.setTaken('127.0.0.1:30080', true);
   await one.sync({ table: tableFor({ cart: 30080, cash: 30081 }), failed: none });

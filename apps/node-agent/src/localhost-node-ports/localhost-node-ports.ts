@@ -24,7 +24,7 @@ import type { Connections } from './connections.ts';
 import { EndpointChoice } from './endpoint-choice.ts';
 import type { TcpListener, TcpNetwork } from './tcp-network.ts';
 
-/** What the loopback proxy of one family needs. */
+/** The surroundings of the loopback proxy of one family. */
 export interface LocalhostNodePortsOptions {
   readonly ipFamily: IpFamily;
   /** Ours, for events. */
@@ -40,13 +40,13 @@ export interface LocalhostNodePortsOptions {
   readonly events: EventRecorder;
 }
 
-/** What the kernel has: `table`, but for the Services that failed. */
+/** The kernel's state: `table`, but for the Services that failed. */
 export interface AppliedTable {
   readonly table: ForwardingTable;
   readonly failed: ReadonlyMap<ServicePortKey, unknown>;
 }
 
-/** One NodePort that is to be served. */
+/** One NodePort that is served, or will be once its port is free. */
 interface Served {
   nodePort: LoopbackNodePort;
   readonly choice: EndpointChoice;
@@ -66,11 +66,11 @@ const retryBounds = { first: seconds(1), max: seconds(30) };
 export class LocalhostNodePorts implements AsyncDisposable {
   readonly #options: LocalhostNodePortsOptions;
   readonly #backOff: BackOff;
-  /** The newest table of those that ask for a proxy; undefined while none does. */
+  /** The newest table that says `proxy`; undefined while the newest says otherwise. */
   #table: ForwardingTable | undefined;
   /** As applied. */
   readonly #nodePorts = new Map<ServicePortKey, LoopbackNodePort>();
-  /** Service ports that failed and are to be looked at again. */
+  /** Service ports that failed, to compare again after the next apply. */
   #failed: ReadonlySet<ServicePortKey> = new Set();
   readonly #served = new Map<Port, Served>();
   #listening = 0;
@@ -111,7 +111,7 @@ export class LocalhostNodePorts implements AsyncDisposable {
     return result;
   }
 
-  /** Whether anything may have changed. In time proportional to the change, as long as the proxy is asked for. */
+  /** Whether anything may have changed. In time proportional to the change, as long as the table says `proxy`. */
   #note({ table, failed }: AppliedTable): boolean {
     const isAsked = table.nodePortsOnLoopback === 'proxy';
     const before = this.#table;

@@ -21,7 +21,7 @@ export interface TcpNetwork {
   dial(endpoint: Pick<Endpoint, 'address' | 'port'>, signal: AbortSignal): Promise<Socket>;
 }
 
-/** A peer that is gone without a word is noticed after this time without data, in milliseconds, and some probes. */
+/** A peer that vanished is noticed after this time without data, in milliseconds, and some probes. */
 const keepAliveDelay = 15_000;
 const socketOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveDelay };
 

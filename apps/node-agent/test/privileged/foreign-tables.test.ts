@@ -22,7 +22,7 @@ import { program } from './with-rights.ts';
 // Beside tables on which some versions of the program nft crash, every mode starts, changes, heals, dumps and cleans up. No mode runs
 // nft: it does so with one that crashes in PATH, and with none.
 
-/** What is in PATH under this name. */
+/** The program that PATH has under this name. */
 type Nft = 'crashing' | 'missing';
 
 const { signal } = new AbortController();

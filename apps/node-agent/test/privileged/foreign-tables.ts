@@ -52,7 +52,7 @@ export const foreignTables: readonly string[] = [
   ...oddTables.map(({ name }) => name),
 ];
 
-/** What can be listed of a table: GET message, and the attribute with the table's name. */
+/** Kinds of objects that can be listed of a table: GET message, and the attribute with the table's name. */
 const lists = {
   chains: { type: 0xa04, table: 1 },
   rules: { type: 0xa07, table: 1 },

@@ -16,7 +16,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { readLog, until } from './agent-log.ts';
 import { askInside } from './http-client.ts';
 
-// NodePorts on the loopback addresses of a node, asked for by a process of the node itself (KEP-6032).
+// NodePorts on the loopback addresses of a node, reached by processes of the node itself (KEP-6032).
 
 const { signal } = new AbortController();
 const stack = new AsyncDisposableStack();
@@ -205,7 +205,7 @@ describe.each(['nftables', 'ebpf'] as const)('in the %s mode, with primary and l
     expect(other.body).toContain('nodePortOnLoopback');
   });
 
-  test('a port that another program has is told, counted, and served when it is free', async () => {
+  test('a port that another program has gives a warning and a count, and is served when it is free', async () => {
     const options = { pod: 'other', tcp: [nodePort], host: '127.0.0.1' };
     const other = startEchoServer(node, options);
     await until(async () => (await answer('IPv4')) === 'other');

@@ -34,7 +34,7 @@ export interface ServicePlan {
   readonly localOnly: ReadonlySet<Frontend>;
   /** Somebody's packets to external frontends are forwarded, so there is a KUBE-EXT chain. */
   readonly hasExternalChain: boolean;
-  /** Who may use load-balancer IPs other than `localOnly`. `any` as well where nobody's packets are forwarded: there is nothing to guard then. */
+  /** Sources that may use load-balancer IPs other than `localOnly`; also `any` where no packets are forwarded at all. */
   readonly allowedSources: 'any' | readonly Cidr[];
 }
 

@@ -128,7 +128,7 @@ async function list(family: IpFamily, options: SituationOptions): Promise<Listin
   const objects = blocks.filter(
     (block) => block.includes('elements = ') && !constant.test(block) && !digests.test(block),
   );
-  // What is constant keeps its elements, but for the digests of what the kernel shows.
+  // Constant objects keep their elements, except the digests of the kernel's own text.
   const rules = blocks.reduce(
     (rest, block) => (constant.test(block) ? rest : rest.replace(block, block.replace(elementsLine, ''))),
     text,

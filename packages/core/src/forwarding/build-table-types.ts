@@ -33,7 +33,7 @@ export interface TableOptions {
   readonly nodeIp?: IpAddress | undefined;
   /** See `ForwardingTable.nodePortCidrs`. */
   readonly nodePortCidrs: readonly Cidr[];
-  /** See `ForwardingTable.nodePortsOnLoopback`: asked for here, given where `nodePortCidrs` let it be. Default: `none`. */
+  /** The wanted `ForwardingTable.nodePortsOnLoopback`, in force where `nodePortCidrs` allow it. Default: `none`. */
   readonly nodePortsOnLoopback?: NodePortsOnLoopback;
   /**
    * Addresses at which this process reaches the API server, both families. No external or load-balancer IP may capture

@@ -127,7 +127,7 @@ interface Match {
 interface Sender {
   readonly flow: Flow;
   readonly podDetector: PodDetector;
-  /** What leads to the endpoint: translated packets, the socket itself, or a connection of the agent's own. */
+  /** The way to the endpoint: translated packets, the socket itself, or a connection of the agent's own. */
   readonly sentBy: 'packet' | 'socket' | 'proxy';
 }
 

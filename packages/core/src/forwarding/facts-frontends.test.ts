@@ -181,16 +181,12 @@ const rows: readonly Row[] = [
 ];
 
 test.each([
-  ['asked for in IPv4', { localhostNodePorts: true }, 'kernel'],
-  ['not asked for', {}, 'none'],
-  ['asked for in IPv6', { ipFamily: 'IPv6', localhostNodePorts: true }, 'none'],
-  ['asked for, with a list without loopback', { localhostNodePorts: true, nodePortCidrs: ['192.0.2.0/24'] }, 'none'],
-  [
-    'asked for, with a list of the other family',
-    { localhostNodePorts: true, nodePortCidrs: ['2001:db8::/64'] },
-    'kernel',
-  ],
-  ['asked for, with no NodePort addresses at all', { localhostNodePorts: true, nodePortCidrs: [] }, 'none'],
+  ['wanted in IPv4', { localhostNodePorts: true }, 'kernel'],
+  ['not wanted', {}, 'none'],
+  ['wanted in IPv6', { ipFamily: 'IPv6', localhostNodePorts: true }, 'none'],
+  ['wanted, with a list without loopback', { localhostNodePorts: true, nodePortCidrs: ['192.0.2.0/24'] }, 'none'],
+  ['wanted, with a list of the other family', { localhostNodePorts: true, nodePortCidrs: ['2001:db8::/64'] }, 'kernel'],
+  ['wanted, with no NodePort addresses at all', { localhostNodePorts: true, nodePortCidrs: [] }, 'none'],
   ['a proxy in IPv6', { ipFamily: 'IPv6', localhostNodePorts: 'proxy' }, 'proxy'],
   [
     'a proxy in IPv4, where loopback is listed',

@@ -124,7 +124,7 @@ function* allFrontends(service: ServiceForwarding): Generator<Frontend, undefine
   return undefined;
 }
 
-/** A place that is left to the route keeps its claim, so no other Service captures what is to be routed. */
+/** A place that is left to the route keeps its claim, so no other Service captures its packets. */
 function* allPlaces(service: ServiceForwarding): Generator<RoutedPlace, undefined, unknown> {
   yield* allFrontends(service);
   if (service.leftToRoute !== undefined) yield* service.leftToRoute;

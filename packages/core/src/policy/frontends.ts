@@ -63,7 +63,7 @@ export function isRouterPlace({ ipMode }: FrontendPlace): boolean {
 
 /**
  * The `ipMode` of a captured load-balancer IP; undefined for `VIP`. An IP that the status lists more than once is a
- * `Router` only if no entry asks for more.
+ * `Router` only if all its captured entries say so.
  */
 function oddIpMode(
   { loadBalancerIngress }: ServiceRecord,

@@ -73,7 +73,7 @@ winkernel:
 export const kubeadmMinors: readonly number[] = Array.from({ length: 13 }, (_, index) => 26 + index);
 
 /**
- * What kubeadm 1.`minor` puts into the ConfigMap kube-proxy of a new cluster: nulls, empty texts and zeros that mean
+ * The file that kubeadm 1.`minor` puts into the ConfigMap kube-proxy of a new cluster: nulls, empty texts and zeros that mean
  * nothing.
  *
  * kubeadm writes every field of its release: config/v1alpha1/types.go of kubernetes/kube-proxy and logs/api/v1/types.go of
