@@ -67,3 +67,4 @@ export * from './loss/predict-rollout.ts';
 export * from './loss/required-serving.ts';
 export * from './loss/known-checks.ts';
 export { abortable } from './abortable.ts';
+export { type BackOff, type BackOffBounds, newBackOff } from './back-off.ts';

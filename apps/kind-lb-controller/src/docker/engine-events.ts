@@ -1,5 +1,4 @@
-import { type Clock, type Logger, millis, type Random } from '@switchyard/core';
-import { newBackOff } from '@switchyard/core/kubernetes';
+import { type Clock, type Logger, millis, newBackOff, type Random } from '@switchyard/core';
 import { failureMessage } from './cli-failure.ts';
 import type { DockerCli } from './docker-cli.ts';
 import { type EngineEvent, parseEvent } from './engine-event.ts';

@@ -1,4 +1,5 @@
 import {
+  type BackOff,
   type Clock,
   diffTables,
   type EventRecorder,
@@ -12,6 +13,7 @@ import {
   type LoopbackNodePort,
   messageOf,
   type Metrics,
+  newBackOff,
   type NodeName,
   type Port,
   type Random,
@@ -19,7 +21,6 @@ import {
   type ServicePortKey,
   servicePortParts,
 } from '@switchyard/core';
-import { type BackOff, newBackOff } from '@switchyard/core/kubernetes';
 import type { Connections } from './connections.ts';
 import { EndpointChoice } from './endpoint-choice.ts';
 import type { TcpListener, TcpNetwork } from './tcp-network.ts';

@@ -19,4 +19,3 @@ export { ApiEventRecorder, type ApiEventsOptions } from './events/api-events.ts'
 export type { EventRate } from './events/event-budget.ts';
 export type { EventReporter } from './events/event-object.ts';
 export * from './events/event-policy.ts';
-export { type BackOff, type BackOffBounds, newBackOff } from './back-off.ts';

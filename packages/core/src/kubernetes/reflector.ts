@@ -3,7 +3,7 @@ import type { ClusterEvent, Records, ResourceKind } from '../state/cluster-event
 import { type Clock, type Millis, millis, type Random } from '../time.ts';
 import type { ApiBody, ApiClient } from './api-client.ts';
 import { ApiFailure, brokenOff, isCut, isExpired, isSilent } from './api-failure.ts';
-import { newBackOff, type BackOff } from './back-off.ts';
+import { newBackOff, type BackOff } from '../back-off.ts';
 import { listPages } from './list-pages.ts';
 import { OutageLog } from './outage-log.ts';
 import { OutageWaits } from './outage-waits.ts';

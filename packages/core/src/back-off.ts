@@ -1,4 +1,4 @@
-import { type Millis, millis, type Random } from '../time.ts';
+import { type Millis, millis, type Random } from './time.ts';
 
 /** Bounds of a back-off. */
 export interface BackOffBounds {
