@@ -18,6 +18,11 @@ export function nodeSubject(nodeName: NodeName): EventSubject {
   return { kind: 'Node', namespace: '', name: nodeName, uid: '' };
 }
 
+/** A Service as the subject of an event. */
+export function serviceSubject({ namespace, name }: Pick<EventSubject, 'namespace' | 'name'>): EventSubject {
+  return { kind: 'Service', namespace, name, uid: '' };
+}
+
 /** One event of the Kubernetes API (events.k8s.io/v1). */
 export interface RecordedEvent {
   readonly type: 'Normal' | 'Warning';

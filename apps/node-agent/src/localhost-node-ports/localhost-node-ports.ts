@@ -20,6 +20,7 @@ import {
   seconds,
   type ServicePortKey,
   servicePortParts,
+  serviceSubject,
 } from '@switchyard/core';
 import type { Connections } from './connections.ts';
 import { EndpointChoice } from './endpoint-choice.ts';
@@ -209,12 +210,11 @@ export class LocalhostNodePorts implements AsyncDisposable {
 
   #recordFailure({ service, port }: LoopbackNodePort, error: Error): void {
     const { nodeName, events } = this.#options;
-    const { namespace, name } = servicePortParts(service);
     events.record({
       type: 'Warning',
       reason: 'FailedToListenOnLoopback',
       action: 'Listen',
-      regarding: { kind: 'Service', namespace, name, uid: '' },
+      regarding: serviceSubject(servicePortParts(service)),
       note: `node ${nodeName} does not serve NodePort ${port} on its loopback address, will retry: ${messageOf(error)}`,
     });
   }

@@ -1,5 +1,5 @@
 import { InvariantError, messageOf } from '../errors.ts';
-import type { EventRecorder } from '../events.ts';
+import { type EventRecorder, serviceSubject } from '../events.ts';
 import type { HealthCheck } from '../forwarding/forwarding-table.ts';
 import type { IpAddress, IpFamily } from '../ip/address.ts';
 import type { Port } from '../ip/port.ts';
@@ -185,7 +185,7 @@ export class ServiceHealth implements AsyncDisposable {
       type: 'Warning',
       reason: 'FailedToStartServiceHealthcheck',
       action: 'Listen',
-      regarding: { kind: 'Service', namespace, name, uid: '' },
+      regarding: serviceSubject({ namespace, name }),
       note: `node ${nodeName} does not answer the healthCheckNodePort of ${service}, will retry: ${what}`,
     });
   }

@@ -1,4 +1,4 @@
-import { type EventRecorder, nodeSubject } from '../events.ts';
+import { type EventRecorder, nodeSubject, serviceSubject } from '../events.ts';
 import type { IpFamily } from '../ip/address.ts';
 import { type NodeName, type ServicePortKey, servicePortParts } from '../records/keys.ts';
 import type { Drift } from './dataplane-backend.ts';
@@ -42,12 +42,11 @@ export class ReconcileEvents {
   /** A Service's forwarding is not in the kernel as it should be, and this is new. */
   serviceFailed(service: ServicePortKey, error: Error): void {
     const { events, ipFamily, nodeName } = this.#options;
-    const { namespace, name } = servicePortParts(service);
     events.record({
       type: 'Warning',
       reason: 'FailedToApply',
       action: 'Apply',
-      regarding: { kind: 'Service', namespace, name, uid: '' },
+      regarding: serviceSubject(servicePortParts(service)),
       note: `node ${nodeName}, ${ipFamily}: ${service} is not forwarded as it should be, will be tried again: ${error.message}`,
     });
   }
@@ -55,12 +54,11 @@ export class ReconcileEvents {
   /** A Service claims addresses at which this process reaches the API server, and they are not forwarded. */
   apiServerAddressRefused(service: ServicePortKey, addresses: string): void {
     const { events, nodeName } = this.#options;
-    const { namespace, name } = servicePortParts(service);
     events.record({
       type: 'Warning',
       reason: 'ApiServerAddressNotForwarded',
       action: 'Forward',
-      regarding: { kind: 'Service', namespace, name, uid: '' },
+      regarding: serviceSubject(servicePortParts(service)),
       note: `node ${nodeName}: ${service} claims ${addresses}, where this node reaches the API server; it is not forwarded there`,
     });
   }
