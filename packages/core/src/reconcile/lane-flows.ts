@@ -45,8 +45,12 @@ export class LaneFlows {
     await this.#cleaning?.run(signal);
   }
 
-  /** Compares tables before an apply. `applied` is undefined when it is not known what the kernel has. */
+  /**
+   * Compares tables before an apply. `applied` is undefined when it is not known what the kernel has. Costs nothing where
+   * nothing is cleaned.
+   */
   compare(applied: ForwardingTable | undefined, table: ForwardingTable, delta: TableDelta): FlowsLeft {
+    if (this.#cleaning === undefined) return { mayLeave: false, former: [] };
     if (applied === undefined) return { mayLeave: true, former: [] };
     const failed = this.#options.failed(); // what the kernel has of these is not in `applied`
     const mayLeave =
