@@ -5,14 +5,14 @@ import { nearestName } from './nearest-name.ts';
 import { otherReleaseGates } from './other-release-gates.ts';
 
 /** A gate as it is in one release. */
-export interface GateState extends Pick<FeatureGate, 'name' | 'meaning' | 'isOurs'>, Omit<GateStage, 'since'> {
+export interface GateState extends Omit<FeatureGate, 'stages' | 'goneIn'>, Omit<GateStage, 'since'> {
   /** The release lacks the gate because its feature became permanent. */
   readonly isPermanent: boolean;
 }
 
 /**
- * The state of a gate in Kubernetes 1.`minor`. A gate that begins later has its first stage: the agent obeys it as well.
- * A gate that was removed is locked to its last default.
+ * The state of a gate in Kubernetes 1.`minor`, with Kubernetes' default. A gate that begins later has its first stage: the
+ * agent obeys it as well. A gate that was removed is locked to its last default.
  */
 export function gateStateIn(minor: number, { stages, goneIn, ...one }: FeatureGate): GateState {
   const { stage, default: on, isLocked } = stages.findLast(({ since }) => since <= minor) ?? stages[0];
@@ -20,8 +20,12 @@ export function gateStateIn(minor: number, { stages, goneIn, ...one }: FeatureGa
   return { ...one, stage, default: on, isLocked: isLocked || isPermanent, isPermanent };
 }
 
+/** In the release that the agent stands in for, with the agent's defaults. */
 const states: ReadonlyMap<string, GateState> = new Map(
-  gateTable.map((one) => [one.name, gateStateIn(kubernetesVersion.minor, one)]),
+  gateTable.map((one) => {
+    const state = gateStateIn(kubernetesVersion.minor, one);
+    return [one.name, { ...state, default: one.defaultHere ?? state.default }];
+  }),
 );
 
 /** Every gate that has a state here, in the release that the agent stands in for. Excludes permanent ones. */

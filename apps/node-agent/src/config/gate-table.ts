@@ -21,6 +21,8 @@ export interface FeatureGate {
   readonly stages: GateStages;
   /** The minor version that no longer has the gate. Its feature keeps the default of the last stage. */
   readonly goneIn?: number;
+  /** The agent's default in every release, where it is not the one of the stage. */
+  readonly defaultHere?: boolean;
   /** Kubernetes has no such gate. `AllAlpha` leaves it alone, and its stage began with no release of Kubernetes. */
   readonly isOurs?: true;
   /** The effect here, or the reason for none. */
@@ -76,11 +78,14 @@ export const gateTable: readonly FeatureGate[] = [
   gone('IPv6DualStack', [alpha(15), beta(21), locked(23)], 27),
   gone('KubeProxyDrainingTerminatingNodes', [alpha(28), beta(30), locked(31)], 33),
   idle('KubeProxyIPVS', [deprecated(37)], 'the ipvs mode is not here (KEP-5495: deprecated, removed in 1.43)'),
-  gate(
-    'KubeProxyNFTablesLocalhostNodePorts',
-    [{ ...alpha(37), default: true }, beta(38)],
-    'off: no proxy for NodePorts on listed loopback addresses (nftables and ebpf modes). On in every release here',
-  ),
+  {
+    ...gate(
+      'KubeProxyNFTablesLocalhostNodePorts',
+      [alpha(37), beta(38)],
+      'off: no proxy for NodePorts on listed loopback addresses (nftables and ebpf modes). On in every release here',
+    ),
+    defaultHere: true,
+  },
   gone('LoadBalancerIPMode', [alpha(29), beta(30), locked(32)], 35),
   idle('LoggingAlphaOptions', [alpha(24)], 'the options it allows have no effect'),
   idle('LoggingBetaOptions', [beta(24)], 'both log formats are always available'),

@@ -2,7 +2,8 @@ import { type FeatureGate, type GateStageName, gateTable } from '../config/gate-
 import { kubernetesRelease } from '../config/kubernetes-version.ts';
 import { code, table } from './markdown.ts';
 
-const stageTexts: Readonly<Record<GateStageName, string>> = {
+/** Stages in the words of the pages. */
+export const stageTexts: Readonly<Record<GateStageName, string>> = {
   ALPHA: 'alpha',
   BETA: 'beta',
   GA: 'GA',

@@ -29,7 +29,7 @@ export function meaningText(meaning: Meaning): string {
 }
 
 /** How many of each kind. */
-export function countKinds(meanings: readonly Meaning[]): Readonly<Record<Meaning['kind'], number>> {
+function countKinds(meanings: readonly Meaning[]): Readonly<Record<Meaning['kind'], number>> {
   const count = (kind: Meaning['kind']): number => meanings.filter((meaning) => meaning.kind === kind).length;
   return {
     same: count('same'),

@@ -1,5 +1,6 @@
 import { gateStateIn } from '../../config/feature-gates.ts';
 import { type FeatureGate, gateTable } from '../../config/gate-table.ts';
+import { stageTexts } from '../gate-reference.ts';
 import { comparedReleases, type Release } from './row.ts';
 
 /** A feature gate of kube-proxy, and its state in each compared release. */
@@ -10,11 +11,6 @@ export interface GateRow {
   /** The agent's use of the gate. */
   readonly effect: string;
 }
-
-/** States in kube-proxy of gates whose default the agent changes. */
-const changedHere: Readonly<Record<string, Partial<Record<Release, string>>>> = {
-  KubeProxyNFTablesLocalhostNodePorts: { '1.37': 'alpha, off' },
-};
 
 /** Every gate of kube-proxy that a compared release has. */
 export const gateRows: readonly GateRow[] = gateTable
@@ -31,10 +27,8 @@ export const gateRows: readonly GateRow[] = gateTable
   .filter(({ states }) => comparedReleases.some((release) => states[release] !== '-'));
 
 function stateText(gate: FeatureGate, release: Release): string {
-  const changed = changedHere[gate.name]?.[release];
-  if (changed !== undefined) return changed;
   const minor = Number(release.split('.')[1]);
   const { stage, default: on, isLocked, isPermanent } = gateStateIn(minor, gate);
   if (isPermanent || gate.stages[0].since > minor) return '-';
-  return `${stage === 'GA' ? 'GA' : stage.toLowerCase()}, ${isLocked ? 'locked ' : ''}${on ? 'on' : 'off'}`;
+  return `${stageTexts[stage]}, ${isLocked ? 'locked ' : ''}${on ? 'on' : 'off'}`;
 }
