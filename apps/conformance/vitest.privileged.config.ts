@@ -1,3 +1,6 @@
 import { vitestConfig } from '../../vitest.config.base.ts';
 
-export default vitestConfig('privileged');
+const base = vitestConfig('privileged');
+
+/** One file takes longer than all others together, so they run beside it. */
+export default { ...base, test: { ...base.test, maxWorkers: 2 } };

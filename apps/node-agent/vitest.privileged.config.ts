@@ -25,7 +25,6 @@ export default mergeConfig(shared, {
         test: {
           name: 'faults',
           include: [`${faults}/*.test.ts`],
-          fileParallelism: true,
           maxWorkers: 4,
           sequence: { groupOrder: 1 },
         },

@@ -1,10 +1,10 @@
-import type { DataplaneMode } from '@switchyard/core';
+import type { DataplaneName } from '@switchyard/scenarios';
 
 /** One point of the e2e matrix: a kind cluster to be built. */
 export interface Cell {
   /** `nftables-dual-1.36-switchyard`: the part after `e2e:` of its nx target. */
   readonly id: string;
-  readonly backend: DataplaneMode;
+  readonly backend: DataplaneName;
   /** kind's `networking.ipFamily`. */
   readonly ipFamily: CellFamily;
   /** Of Kubernetes, as `1.36`. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { workspaces } from '../workspace.ts';
 import { benchNames, findBenches, selectBenches, splitArguments } from './benches.ts';
 

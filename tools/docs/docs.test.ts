@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
-import { root } from '../workspace.ts';
+import { test } from 'vitest';
+import { root, workspaces } from '../workspace.ts';
 import { linkFaults, nameFaults, pathFaults } from './faults.ts';
 import { anchorsOf, linksOf, parsePage } from './markdown.ts';
 
@@ -20,6 +20,34 @@ test('every path that a page names is there', () => {
 
 test('every flag of ours and every metric that a page names exists', () => {
   assert.deepEqual(nameFaults(known), []);
+});
+
+test('every block of code that the page about backends shows stands in its example', () => {
+  const folder = join(root, 'examples/backend-json-file/src');
+  const code = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
+  const page = readFileSync(join(root, 'docs/write-a-backend.md'), 'utf8');
+  const blocks = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, block = '']) => block);
+  assert.ok(blocks.length > 5);
+  assert.deepEqual(
+    blocks.filter((block) => !code.some((text) => text.includes(block))),
+    [],
+  );
+});
+
+test('the picture of packages has an arrow, or several, for each dependency, and no other arrow', () => {
+  const arrows = [...readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').matchAll(/^ +([\w-]+) --> ([\w-]+)$/gm)];
+  const nameOf = (name: string): string => name.replace('@switchyard/', '');
+  const dependencies = new Map(
+    workspaces().map((one) => [nameOf(one.name), one.dependencies.filter((name) => name !== nameOf(name)).map(nameOf)]),
+  );
+  const led = (from: string): readonly string[] =>
+    arrows.flatMap(([, a, b = '']) => (a === from ? [b, ...led(b)] : []));
+  const faults = [...dependencies].flatMap(([name, wanted]) => {
+    const found = new Set(led(name));
+    return wanted.filter((one) => !found.has(one)).map((one) => `${name} --> ${one} is missing`);
+  });
+  const wrong = arrows.filter(([, a = '', b = '']) => dependencies.get(a)?.includes(b) !== true);
+  assert.deepEqual([...faults, ...wrong.map(([text]) => text)], []);
 });
 
 const faultyPage = parsePage(

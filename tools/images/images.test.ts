@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { version as controllerVersion } from '../../apps/kind-lb-controller/src/version.ts';
 import {
   containerBaseFile,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { findBoundaryFaults } from './boundaries.ts';
 
 interface Package {
@@ -19,6 +19,7 @@ const packages: Readonly<Record<string, Package>> = {
   'packages/lab': { layer: 'lab', dependencies: ['core', 'yaml'] },
   'packages/backend-a': { layer: 'backend', dependencies: ['core', 'host'], devDependencies: ['lab'] },
   'packages/backend-b': { layer: 'backend', dependencies: ['core'] },
+  'packages/scenarios': { layer: 'scenarios', dependencies: ['core', 'backend-a'] },
   'apps/agent': { layer: 'app', dependencies: ['core', 'backend-a'] },
 };
 
@@ -69,7 +70,8 @@ test('a checkout that keeps the rules has no faults', () => {
     'packages/backend-a/src/a.ts':
       "import { x } from '@x/core';\nimport { y } from '@x/host';\nimport fs from 'node:fs';",
     'packages/backend-a/src/a.test.ts': "import { test } from 'vitest';\nimport { up } from '@x/lab';",
-    'packages/backend-a/src/b.ts': "export { x } from './a.ts';\n// import { up } from '@x/lab';",
+    'packages/backend-a/src/b.ts':
+      "export { x } from './a.ts';\n// import { up } from '@x/lab';\nconst text = `\nimport '@x/lab'`;",
     'packages/lab/src/a.ts': "import { parse } from 'yaml';",
     'apps/agent/src/a.ts': "const { a } = await import('@x/backend-a');",
   };
@@ -150,23 +152,53 @@ const imports: readonly (readonly [string, string, string, RegExp | undefined])[
   ['an external package that is not declared', 'packages/core/src/a.ts', "import 'ipaddr.js';", /ipaddr.js is not a/],
   ['a test library in production code', 'packages/core/src/a.ts', "import 'fast-check';", /fast-check is not a/],
   [
-    'inside core, against the order',
-    'packages/core/src/ip/a.ts',
-    "import { b } from '../policy/b.ts';",
-    /ip may not import policy/,
+    'a value of a backend that code without kernels may know',
+    'packages/scenarios/src/a.ts',
+    "import { aTraits } from '@x/backend-a/traits';",
+    undefined,
   ],
-  ['inside core, in the order', 'packages/core/src/policy/a.ts', "import { b } from '../ip/b.ts';", undefined],
+  [
+    'the backend itself',
+    'packages/scenarios/src/a.ts',
+    "import { a } from '@x/backend-a';",
+    /layer scenarios may import only traits of @x\/backend-a/,
+  ],
+  [
+    'inside core, against the order',
+    'packages/core/src/model/ip/a.ts',
+    "import { b } from '../policy/b.ts';",
+    /model\/ip may not import model\/policy/,
+  ],
+  ['inside core, in the order', 'packages/core/src/model/policy/a.ts', "import { b } from '../ip/b.ts';", undefined],
   [
     'inside core, a type against the order',
-    'packages/core/src/ip/a.ts',
+    'packages/core/src/model/ip/a.ts',
     "import type { B } from '../policy/b.ts';",
     undefined,
   ],
   [
     'inside core, an edge from the pure part',
-    'packages/core/src/policy/a.ts',
-    "import { b } from '../kubernetes/b.ts';",
-    /core\/policy may not import core\/kubernetes/,
+    'packages/core/src/model/policy/a.ts',
+    "import { b } from '../../kubernetes/b.ts';",
+    /core\/model\/policy may not import core\/kubernetes/,
+  ],
+  [
+    'inside a backend, what renders asks no kernel',
+    'packages/backend-a/src/render/a.ts',
+    "import { b } from '../kernel/b.ts';",
+    /render may not import kernel/,
+  ],
+  [
+    'inside a backend, no room imports what puts the rooms together',
+    'packages/backend-a/src/watch/a.ts',
+    "import { b } from '../backend.ts';",
+    /watch may not import what puts the rooms together/,
+  ],
+  [
+    'inside a backend, in the order',
+    'packages/backend-a/src/watch/a.ts',
+    "import { b } from '../kernel/b.ts';",
+    undefined,
   ],
 ];
 

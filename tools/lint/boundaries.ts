@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, workspaces, type Workspace } from '../workspace.ts';
+import { type Import, importsOf } from './imports.ts';
 import { sourceFiles, type SourceFile } from './source-files.ts';
 
 /** Which layer may import which in production code. `tests` may also import what is in `testAllow`. */
@@ -8,21 +9,25 @@ const allow: Readonly<Record<string, readonly string[]>> = {
   core: [],
   host: ['core'],
   native: ['core'],
-  backend: ['core', 'host', 'native'],
-  scenarios: ['core'],
+  netfilter: ['core', 'host', 'native'],
+  loss: ['core'],
+  backend: ['core', 'host', 'native', 'netfilter'],
+  scenarios: ['core', 'backend'],
   lab: ['core', 'host'],
-  experiment: ['core', 'host', 'lab'],
-  app: ['core', 'host', 'native', 'backend'],
-  conformance: ['core', 'host', 'scenarios', 'lab', 'experiment'],
+  experiment: ['core', 'host', 'lab', 'loss', 'scenarios'],
+  app: ['core', 'host', 'native', 'netfilter', 'backend', 'loss'],
+  conformance: ['core', 'host', 'scenarios', 'lab', 'experiment', 'loss'],
   e2e: ['core', 'host', 'scenarios', 'conformance'],
-  example: ['core', 'scenarios', 'conformance', 'backend'],
+  example: ['core', 'scenarios', 'conformance', 'backend', 'app'],
 };
 const testAllow: Readonly<Record<string, readonly string[]>> = {
-  scenarios: ['backend', 'host', 'lab'],
+  scenarios: ['backend', 'host', 'netfilter', 'lab'],
   native: ['lab', 'host'],
+  netfilter: ['lab'],
   backend: ['lab'],
   app: ['lab'],
   e2e: ['lab'],
+  example: ['lab'],
 };
 
 /** Beyond the layers: who uses which backend's public entry as a library. */
@@ -30,38 +35,38 @@ const libraries: Readonly<Record<string, readonly string[]>> = {
   '@switchyard/backend-ebpf': ['@switchyard/backend-nftables'],
 };
 
+/** Production code of a layer that may import only one sub-path of another: traits are values without code. */
+const subPaths: Readonly<Record<string, readonly string[]>> = {
+  'scenarios backend': ['traits'],
+};
+
 /** External packages that have one owner: who may import them, by path prefix. */
 const owners: Readonly<Record<string, readonly string[]>> = {
-  '@kubernetes/client-node': [
-    'packages/core/src/kubernetes/',
-    'apps/kind-lb-controller/src/',
-    'apps/conformance/src/cluster/',
-  ],
+  '@kubernetes/client-node': ['packages/core/src/kubernetes/', 'apps/kind-lb-controller/src/'],
   execa: ['tools/', 'apps/kind-lb-controller/src/docker/'],
   pino: ['packages/host/src/'],
+  'pprof-format': ['apps/node-agent/src/http/'],
   yaml: ['packages/core/src/manifests/', 'packages/scenarios/src/', 'packages/lab/src/', 'e2e/src/'],
 };
 
-/** Inside core, in dependency order: a folder may import itself and what stands before it. */
+/** Inside core, in dependency order: a room may import itself and what stands before it. The model imports nothing but `base` and `metrics`. */
 const coreOrder = [
-  '',
-  'ip',
-  'records',
-  'state',
-  'policy',
-  'forwarding',
-  'loss',
-  'conntrack',
-  'reconcile',
+  'base',
+  'metrics',
+  'model/ip',
+  'model/records',
+  'model/state',
+  'model/policy',
+  'model/forwarding',
   'engine',
   'health',
 ];
 
+/** Inside a dataplane backend, in dependency order. Files beside the rooms put them together and may import all of them. */
+const backendOrder = ['render', 'kernel', 'watch'];
+
 /** Tools that the tests of packages may import: they bring programs that are not installed on this machine. */
 const toolsForTests: readonly string[] = ['tools/debian/', 'tools/images/'];
-
-const importPattern =
-  /(?:^|\n)[ \t]*(import\s+type\b|import\b|export\b)(?:[^;'"]*?\bfrom)?\s*(['"])([^'"\s]+)\2|\bimport\s*\(\s*(['"])([^'"\s]+)\4/g;
 
 /** The checkout that is looked at. */
 interface Checkout {
@@ -104,27 +109,16 @@ function manifestFaults(workspace: Workspace, { folder: checkout, all }: Checkou
 
 function importFaults(workspace: Workspace, { folder: checkout, all }: Checkout): string[] {
   return sourceFiles(workspace.folder, checkout).flatMap((file) =>
-    [...file.code.matchAll(importPattern)].flatMap(([, keyword = '', , statement, , call]) => {
-      const specifier = statement ?? call ?? '';
-      const fault = specifier.startsWith('.')
-        ? relativeFault(workspace, file, { specifier, isTypeOnly: keyword.includes('type') })
-        : packageFault(workspace, file, specifier, all);
-      return fault === undefined ? [] : [`${file.path}: import of '${specifier}': ${fault}`];
+    importsOf(file.code).flatMap((one) => {
+      const fault = one.specifier.startsWith('.')
+        ? relativeFault(workspace, file, one)
+        : packageFault(workspace, file, one.specifier, all);
+      return fault === undefined ? [] : [`${file.path}: import of '${one.specifier}': ${fault}`];
     }),
   );
 }
 
-interface RelativeImport {
-  readonly specifier: string;
-  /** Types carry no code: the table's vocabulary may be named by the policy that fills it. */
-  readonly isTypeOnly: boolean;
-}
-
-function relativeFault(
-  workspace: Workspace,
-  file: SourceFile,
-  { specifier, isTypeOnly }: RelativeImport,
-): string | undefined {
+function relativeFault(workspace: Workspace, file: SourceFile, { specifier, isTypeOnly }: Import): string | undefined {
   const target = join(file.path, '..', specifier);
   if (
     isTestFile(file.path) &&
@@ -134,8 +128,19 @@ function relativeFault(
   }
   if (!target.startsWith(`${workspace.folder}/`)) return 'leaves the package; import it by its package name';
   if (isTestFile(file.path)) return undefined;
-  if (isTypeOnly || workspace.layer !== 'core' || !file.path.startsWith('packages/core/src/')) return undefined;
-  return coreOrderFault(coreFolder(file.path), coreFolder(target), file);
+  if (isTypeOnly || !file.path.startsWith(`${workspace.folder}/src/`)) return undefined;
+  if (workspace.layer === 'backend') return backendOrderFault(roomOf(workspace, file.path), roomOf(workspace, target));
+  return workspace.layer === 'core' ? coreOrderFault(coreFolder(file.path), coreFolder(target), file) : undefined;
+}
+
+function roomOf({ folder }: Workspace, path: string): string {
+  return /^(\w+)\//.exec(path.slice(`${folder}/src/`.length))?.[1] ?? '';
+}
+
+function backendOrderFault(from: string, to: string): string | undefined {
+  const [fromIndex, toIndex] = [backendOrder.indexOf(from), backendOrder.indexOf(to)];
+  if (fromIndex < 0 || (toIndex >= 0 && toIndex <= fromIndex)) return undefined;
+  return `a backend's order is ${backendOrder.join(' ')}: ${from} may not import ${to || 'what puts the rooms together'}`;
 }
 
 /** Folders outside the list (kubernetes, manifests, testing, the index) may import anything in core. */
@@ -150,8 +155,9 @@ function coreOrderFault(from: string, to: string, file: SourceFile): string | un
 }
 
 function coreFolder(path: string): string {
-  const rest = path.slice('packages/core/src/'.length);
-  return rest.includes('/') ? rest.slice(0, rest.indexOf('/')) : '';
+  const [room = '', folder = '', file] = path.slice('packages/core/src/'.length).split('/');
+  if (room === 'model' && file !== undefined) return `model/${folder}`;
+  return folder === '' ? '' : room;
 }
 
 function packageFault(
@@ -175,6 +181,9 @@ function packageFault(
   if (!isDeclared) return `${name} is not a dependency of ${workspace.name}`;
   const other = all.find((candidate) => candidate.name === name);
   if (other === undefined) return undefined;
+  const path = specifier.slice(name.length + 1);
+  const open = isTest ? undefined : subPaths[`${workspace.layer} ${other.layer}`];
+  if (open?.includes(path) === false) return `layer ${workspace.layer} may import only ${open.join(', ')} of ${name}`;
   const allowed = [...(allow[workspace.layer] ?? []), ...(isTest ? (testAllow[workspace.layer] ?? []) : [])];
   return allowed.includes(other.layer) || isLibraryOf(workspace, other)
     ? undefined

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { root } from '../workspace.ts';
 
 // Runs the real ./dev in a small checkout of its own, on a PATH of a few real tools and stand-ins that only note
@@ -24,7 +24,7 @@ const realTools = ['sh', 'cat', 'cmp', 'cp', 'dirname', 'find', 'flock', 'mkdir'
 
 const bpfFolder = 'packages/backend-ebpf';
 /** What the BPF programs are made of. */
-const bpfFiles = ['bpf/socket.bpf.c', 'tools/build-bpf.ts', 'src/layouts.ts'];
+const bpfFiles = ['bpf/socket.bpf.c', 'tools/build-bpf.ts', 'src/render/layouts.ts'];
 
 interface Outcome {
   readonly code: number | null;

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
 
-/** Outcome of one runner (a check, or one vitest project). */
-export interface RunnerResult {
+/** Counts of one suite (a check, or the tests of one package). */
+export interface Counts {
   readonly name: string;
   readonly passed: number;
   readonly failed: number;
@@ -10,6 +10,10 @@ export interface RunnerResult {
   readonly skipped: readonly string[];
   /** Full test names, each with the beginning of what it said. */
   readonly failures: readonly string[];
+}
+
+/** A suite that ended. */
+export interface SuiteResult extends Counts {
   readonly seconds: number;
 }
 
@@ -19,8 +23,6 @@ interface VitestReport {
     readonly name: string;
     readonly status: string;
     readonly message?: string;
-    readonly startTime: number;
-    readonly endTime: number;
     readonly assertionResults: readonly {
       readonly fullName: string;
       readonly status: string;
@@ -36,15 +38,8 @@ const shownLines = 25;
  * Reads vitest's JSON report. A missing or unreadable report, a file that failed outside its tests, and a
  * report without a single test each count as one failure: a runner that ran nothing has not passed.
  */
-export function readVitestReport(name: string, path: string): RunnerResult {
-  const broken = (why: string): RunnerResult => ({
-    name,
-    passed: 0,
-    failed: 1,
-    skipped: [],
-    failures: [why],
-    seconds: 0,
-  });
+export function readVitestReport(name: string, path: string): Counts {
+  const broken = (why: string): Counts => ({ name, passed: 0, failed: 1, skipped: [], failures: [why] });
   if (!existsSync(path)) return broken(`${name} wrote no report`);
   let report: VitestReport;
   try {
@@ -65,7 +60,7 @@ export function readVitestReport(name: string, path: string): RunnerResult {
   const skipped = tests
     .filter((test) => test.status !== 'passed' && test.status !== 'failed')
     .map((test) => test.fullName);
-  return { name, passed, failed: failures.length, skipped, failures, seconds: span(report) };
+  return { name, passed, failed: failures.length, skipped, failures };
 }
 
 function failureOf({
@@ -79,14 +74,8 @@ function failureOf({
   return [fullName, ...said.filter((line) => line.trim() !== '').map((line) => `    ${line.slice(0, 240)}`)].join('\n');
 }
 
-function span(report: VitestReport): number {
-  const starts = report.testResults.map((file) => file.startTime);
-  const ends = report.testResults.map((file) => file.endTime);
-  return starts.length === 0 ? 0 : (Math.max(...ends) - Math.min(...starts)) / 1000;
-}
-
-/** One table over all runners, the failures and skips by name, and the closing line. */
-export function formatSummary(results: readonly RunnerResult[]): string {
+/** One table over all suites, the failures and skips by name, the time of all in seconds, and the closing line. */
+export function formatSummary(results: readonly SuiteResult[], seconds: number): string {
   const width = Math.max(...results.map((result) => result.name.length));
   const lines = results.map(
     (result) =>
@@ -97,8 +86,11 @@ export function formatSummary(results: readonly RunnerResult[]): string {
     for (const test of result.skipped) lines.push(`skipped  ${result.name}: ${test}`);
     for (const failure of result.failures) lines.push(`FAILED   ${result.name}: ${failure}`);
   }
-  const sum = (of: (result: RunnerResult) => number): number =>
-    results.reduce((total, result) => total + of(result), 0);
+  const sum = (of: (result: SuiteResult) => number): number => results.reduce((total, result) => total + of(result), 0);
   const counts = [sum((r) => r.passed), sum((r) => r.failed), sum((r) => r.skipped.length)];
-  return `${lines.join('\n')}\n\n${counts[0]} passed, ${counts[1]} failed, ${counts[2]} skipped\n`;
+  return `${lines.join('\n')}\n\n${minutes(seconds)}\n${counts[0]} passed, ${counts[1]} failed, ${counts[2]} skipped\n`;
+}
+
+function minutes(seconds: number): string {
+  return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
 }

@@ -1,5 +1,6 @@
+import { type DataplaneName, dataplaneNames, kubeProxyDefault, referenceDataplane } from '@switchyard/scenarios';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { ConfigError, type DataplaneMode } from '@switchyard/core';
+import { ConfigError } from '@switchyard/core';
 import { type BackendName, backendNames } from './lab/proxy-program.ts';
 import type { FamilyCell } from './model/case.ts';
 import type { Target } from './model/report-file.ts';
@@ -35,7 +36,7 @@ export type ProxyConfig =
       readonly kind: 'foreign';
       readonly command: string;
       readonly name: string | undefined;
-      readonly dataplane: DataplaneMode;
+      readonly dataplane: DataplaneName;
     }
   | ClusterConfig;
 
@@ -43,7 +44,7 @@ export type ProxyConfig =
 export interface ClusterConfig {
   readonly kind: 'cluster';
   readonly name: string | undefined;
-  readonly dataplane: DataplaneMode | undefined;
+  readonly dataplane: DataplaneName | undefined;
 }
 
 /** Of `--target cluster`. */
@@ -83,7 +84,7 @@ export interface RunConfig extends ChoiceConfig {
 /** `list`. */
 export interface ListConfig extends ChoiceConfig {
   readonly kind: 'list';
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneName;
   readonly format: 'text' | 'json';
 }
 
@@ -194,11 +195,9 @@ type ListValues = ReturnType<typeof parse<typeof listOptions>>;
 
 function listConfig(values: ListValues): Config {
   if (values.help) return { kind: 'help' };
-  const dataplane = oneOf('mode', values.mode ?? 'nftables', dataplanes);
+  const dataplane = oneOf('mode', values.mode ?? referenceDataplane.name, dataplaneNames);
   return { kind: 'list', dataplane, format: values.json ? 'json' : 'text', ...choice(values) };
 }
-
-const dataplanes: readonly DataplaneMode[] = ['nftables', 'iptables', 'ebpf'];
 
 function runConfig(values: Values): Config {
   if (values.help) return { kind: 'help' };
@@ -223,7 +222,7 @@ function runConfig(values: Values): Config {
 
 function proxyConfig(values: Values, target: Target): ProxyConfig {
   const { backend, mode, 'proxy-cmd': command, 'proxy-name': name } = values;
-  const given = mode === undefined ? undefined : oneOf('mode', mode, dataplanes);
+  const given = mode === undefined ? undefined : oneOf('mode', mode, dataplaneNames);
   if (target === 'cluster') {
     if (backend !== undefined || command !== undefined) {
       throw wrong('--target cluster tests the proxy that the cluster has; without --backend and --proxy-cmd');
@@ -232,11 +231,11 @@ function proxyConfig(values: Values, target: Target): ProxyConfig {
   }
   if (command !== undefined) {
     if (backend !== undefined) throw wrong('--backend and --proxy-cmd both say which proxy; give one');
-    return { kind: 'foreign', command, name, dataplane: given ?? 'iptables' };
+    return { kind: 'foreign', command, name, dataplane: given ?? kubeProxyDefault.name };
   }
   if (mode !== undefined || name !== undefined)
     throw wrong('--mode and --proxy-name belong to --proxy-cmd or --target cluster');
-  const names = (backend ?? 'nftables').split(',');
+  const names = (backend ?? referenceDataplane.name).split(',');
   if (names.includes('all')) return { kind: 'own', backends: backendNames };
   return { kind: 'own', backends: [...new Set(names.map((one) => oneOf('backend', one, backendNames)))] };
 }

@@ -1,5 +1,6 @@
 /* Prints what the debugging endpoints cost at 10,000 Services with 10 endpoints: node --conditions=@switchyard/source --expose-gc bench/debug-endpoints.ts */
-import { httpListener, type IpFamily, noopLogger, parseIp, parsePort } from '@switchyard/core';
+import { httpListener } from '@switchyard/core/health';
+import { type IpFamily, noopLogger, parseIp, parsePort } from '@switchyard/core';
 import { node, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 import { get } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';

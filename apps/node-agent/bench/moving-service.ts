@@ -1,12 +1,6 @@
 import { seconds, systemClock } from '@switchyard/core';
-import {
-  apiResources,
-  createProber,
-  type EndpointSlice,
-  type LabCluster,
-  type LabNode,
-  startEchoServer,
-} from '@switchyard/lab';
+import { apiResources, type EndpointSlice } from '@switchyard/core/kubernetes';
+import { createProber, type LabCluster, type LabNode, startEchoServer } from '@switchyard/lab';
 
 const podPort = 8080;
 const name = 'moving';

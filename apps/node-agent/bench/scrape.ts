@@ -6,15 +6,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { nftablesBackend } from '@switchyard/backend-nftables';
-import {
-  buildTable,
-  ClusterState,
-  type DataplaneBackend,
-  nodeName,
-  noopLogger,
-  seconds,
-  systemClock,
-} from '@switchyard/core';
+import { buildTable, ClusterState, nodeName, noopLogger, seconds, systemClock } from '@switchyard/core';
+import { type DataplaneBackend } from '@switchyard/core/engine';
 import { node, replaceAll, service, slice, tableOptions } from '@switchyard/core/testing';
 import { createCommandRunner } from '@switchyard/host';
 import { createLab } from '@switchyard/lab';

@@ -2,14 +2,14 @@ import type {
   ApiServerAddress,
   Clock,
   ClusterStateSource,
-  DataplaneBackend,
   EventRecorder,
-  HttpListener,
   IpAddress,
   Logger,
   Metrics,
   Millis,
 } from '@switchyard/core';
+import type { DataplaneBackend } from '@switchyard/core/engine';
+import type { HttpListener } from '@switchyard/core/health';
 import type { FlowHost } from './clean-flows.ts';
 import type { LeftRules } from './cleanup/left-rules.ts';
 import type { RunConfig } from './config.ts';

@@ -1,19 +1,14 @@
 import {
   type ApiServerAddress,
   ClusterState,
-  createReconciler,
-  type FamilyOptions,
   type IpAddress,
   type IpFamily,
   type Millis,
   millis,
-  type ProxyHealth,
-  proxyHealth,
-  type Reconciler,
-  type ReconcileTiming,
   seconds,
-  ServiceHealth,
 } from '@switchyard/core';
+import { createReconciler, type FamilyOptions, type Reconciler, type ReconcileTiming } from '@switchyard/core/engine';
+import { type ProxyHealth, proxyHealth, ServiceHealth } from '@switchyard/core/health';
 import type { AgentParts } from './agent-host.ts';
 import { flowCleaner } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';

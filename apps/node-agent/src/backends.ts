@@ -1,62 +1,95 @@
 import type { EbpfHost } from '@switchyard/backend-ebpf';
+import { ebpfTraits } from '@switchyard/backend-ebpf/traits';
 import type { IptablesHost } from '@switchyard/backend-iptables';
+import { iptablesTraits } from '@switchyard/backend-iptables/traits';
 import type { NftablesHost } from '@switchyard/backend-nftables';
-import type { IptablesVariant } from '@switchyard/host';
-import { type DataplaneBackend, type DataplaneBackendFactory, HostError, type IpFamily } from '@switchyard/core';
+import { nftablesTraits } from '@switchyard/backend-nftables/traits';
+import { type DataplaneTraits, InvariantError, type IpFamily } from '@switchyard/core';
+import type { DataplaneBackendFactory } from '@switchyard/core/engine';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
+import { removeEbpfState, removeLeftEbpfState } from './cleanup/ebpf-state.ts';
 import type { NftTables } from './cleanup/nft-tables.ts';
-import type { ProxyMode } from './config/proxy-mode.ts';
+import type { Removal } from './cleanup/removal.ts';
 
-/** The machine as every dataplane wants it: each takes what it needs. Clean-ups look at tables of nftables by name. */
+/** This machine as every backend wants it; each takes the fields that it needs. Clean-ups look at tables of nftables by name. */
 export type BackendHost = NftablesHost & IptablesHost & EbpfHost & { readonly tables: NftTables };
 
-/** Every dataplane by its --proxy-mode; loaded only when chosen. */
-export const backends: Readonly<Record<ProxyMode, () => Promise<DataplaneBackendFactory<BackendHost>>>> = {
-  ebpf: async () => (await import('@switchyard/backend-ebpf')).ebpfBackend,
-  iptables: async () => (await import('@switchyard/backend-iptables')).iptablesBackend,
-  nftables: async () => (await import('@switchyard/backend-nftables')).nftablesBackend,
-};
-
-/** Which backends are to be opened. */
-export interface DataplaneWish {
-  readonly mode: ProxyMode;
+/** A host and the families to work on. */
+export interface BackendPlace {
   readonly host: BackendHost;
   readonly ipFamilies: readonly IpFamily[];
-  /** Done to a host that can run them, before they are opened. */
-  readonly prepare?: () => Promise<void>;
 }
 
-/** The backends that program this node. */
-export interface OpenDataplane {
-  /** One per family. */
-  readonly backends: readonly DataplaneBackend[];
-  /** Which of the kernel's two iptables they write; undefined in another mode. */
-  readonly variant: IptablesVariant | undefined;
+/** One backend of the agent. `traits.name` is its --proxy-mode. */
+export interface RegisteredBackend {
+  readonly traits: DataplaneTraits;
+  /** Imports the backend. A start loads only its own. */
+  readonly load: () => Promise<DataplaneBackendFactory<BackendHost>>;
+  /** Word in `Field.modes` of the settings that it reads. Default: `traits.kubeProxyMode`. */
+  readonly settings?: string;
+  /** It pins objects in bpffs, which the agent mounts before it opens. */
+  readonly needsBpffs?: true;
+  /**
+   * Chooses the kernel's iptables to write. Only for the backend that writes kube-proxy's chains: clean-ups handle these by place,
+   * together with kube-proxy's own, and not by `cleanup`.
+   */
+  readonly detectVariant?: (place: BackendPlace, signal: AbortSignal) => Promise<IptablesVariant>;
+  /** Removes its state. Default: `cleanup` of the backend in each family. */
+  readonly removeState?: {
+    /** For `--cleanup`. */
+    readonly always: RemoveState;
+    /** At a start of another mode, which most often follows none of this one. */
+    readonly atStart: RemoveState;
+  };
 }
 
-/** One backend per family, after asking whether this host can run it. Rejects with `HostError` if not. */
-export async function openBackends(wish: DataplaneWish, signal: AbortSignal): Promise<OpenDataplane> {
-  const { factory, variant } = await checkBackend(wish, signal);
-  await wish.prepare?.();
-  // Not before: asking has loaded the connection tracking, of whose settings the host tells.
-  const host = { ...wish.host, ...(variant === undefined ? {} : { variant }) };
-  return { backends: await Promise.all(wish.ipFamilies.map((one) => factory.open(host, one, signal))), variant };
+/** Removes the state of a backend. Never rejects but for an abort. */
+export type RemoveState = (backend: RegisteredBackend, place: BackendPlace, signal: AbortSignal) => Promise<Removal>;
+
+const registry: RegisteredBackend[] = [
+  { traits: nftablesTraits, load: async () => (await import('@switchyard/backend-nftables')).nftablesBackend },
+  {
+    traits: iptablesTraits,
+    load: async () => (await import('@switchyard/backend-iptables')).iptablesBackend,
+    detectVariant: variantFor,
+  },
+  {
+    traits: ebpfTraits,
+    load: async () => (await import('@switchyard/backend-ebpf')).ebpfBackend,
+    settings: 'ebpf',
+    needsBpffs: true,
+    removeState: { always: removeEbpfState, atStart: removeLeftEbpfState },
+  },
+];
+
+/** Every backend, in the order of dumps and clean-ups. */
+export function registeredBackends(): readonly RegisteredBackend[] {
+  return registry;
 }
 
-/** What is to be opened, on a host that can run it. No rule of the host is touched. Rejects with `HostError` if it cannot. */
-export async function checkBackend(
-  wish: DataplaneWish,
-  signal: AbortSignal,
-): Promise<Pick<OpenDataplane, 'variant'> & { readonly factory: DataplaneBackendFactory<BackendHost> }> {
-  const { mode, host } = wish;
-  const variant = mode === 'iptables' ? await variantFor(wish, signal) : undefined;
-  const factory = await backends[mode]();
-  const probe = await factory.probe({ ...host, ...(variant === undefined ? {} : { variant }) }, signal);
-  if (probe.status === 'usable') return { factory, variant };
-  throw new HostError('host.unusable', `this host cannot run --proxy-mode ${mode}: ${probe.reasons.join('; ')}`);
+/** Adds a backend. To be called before the configuration is read. Throws `InvariantError` for a name that is taken. */
+export function registerBackend(backend: RegisteredBackend): void {
+  const { name } = backend.traits;
+  if (registry.some(({ traits }) => traits.name === name)) {
+    throw new InvariantError(`a backend ${name} is registered already`);
+  }
+  registry.push(backend);
+}
+
+/** The backend of a mode that the configuration accepted. */
+export function backendOf(mode: string): RegisteredBackend {
+  const found = registry.find(({ traits }) => traits.name === mode);
+  if (found === undefined) throw new InvariantError(`there is no backend for --proxy-mode ${mode}`);
+  return found;
+}
+
+/** Traits of the dataplane of a mode. */
+export function traitsOf(mode: string): DataplaneTraits {
+  return backendOf(mode).traits;
 }
 
 /** All families write the same variant, and it is looked for once. */
-async function variantFor({ host, ipFamilies }: DataplaneWish, signal: AbortSignal): Promise<IptablesVariant> {
+async function variantFor({ host, ipFamilies }: BackendPlace, signal: AbortSignal): Promise<IptablesVariant> {
   if (host.variant !== 'auto') return host.variant;
   const { detectVariant } = await import('@switchyard/backend-iptables');
   const { variant, reason } = await detectVariant(host.runner, ipFamilies, signal);

@@ -7,10 +7,10 @@ import {
   noopMetrics,
   parseIp,
   parsePort,
-  type UdpFlow,
 } from '@switchyard/core';
+import { type UdpFlow } from '@switchyard/core/engine';
 import { ManualClock, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
-import type { FlowQuery, FlowTable, TrackedFlow } from '@switchyard/native';
+import type { FlowQuery, FlowTable, TrackedFlow } from '@switchyard/netfilter';
 import { describe, expect, test } from 'vitest';
 import { flowCleaner } from './clean-flows.ts';
 

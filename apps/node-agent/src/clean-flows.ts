@@ -1,17 +1,6 @@
-import {
-  addressAndPort,
-  type AfterApply,
-  type Clock,
-  type FlowCriteria,
-  type FlowJudge,
-  flowJudge,
-  type IpAddress,
-  type IpFamily,
-  type Logger,
-  type Metrics,
-  type UdpFlow,
-} from '@switchyard/core';
-import type { FlowTable } from '@switchyard/native';
+import { addressAndPort, type Clock, type IpAddress, type IpFamily, type Logger, type Metrics } from '@switchyard/core';
+import { type AfterApply, type FlowCriteria, type FlowJudge, flowJudge, type UdpFlow } from '@switchyard/core/engine';
+import type { FlowTable } from '@switchyard/netfilter';
 
 /** What the removal of stale flows needs of this machine. */
 export interface FlowHost {

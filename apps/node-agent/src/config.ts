@@ -4,19 +4,12 @@ import { type FlagValues, parseFlags } from './config/flags/parse-flags.ts';
 import { modeNotes, notesOf } from './config/notes.ts';
 import { isModeSaid } from './config/proxy-mode.ts';
 import { readConfigFiles } from './config/read-files.ts';
-import type {
-  ClusterPlace,
-  Config,
-  DataplaneConfig,
-  NodePortAddresses,
-  RunConfig,
-  SourceConfig,
-} from './config/run-config.ts';
+import type { ClusterPlace, Config, DataplaneConfig, RunConfig, SourceConfig } from './config/run-config.ts';
 import { problemText } from './config/settings.ts';
 import { dataplaneOf, type Environment, logConfigOf, placeOf, toRunConfig } from './config/to-run-config.ts';
 import { problemsOf } from './config/validate.ts';
 
-export type { ClusterPlace, Config, DataplaneConfig, NodePortAddresses, RunConfig, SourceConfig };
+export type { ClusterPlace, Config, DataplaneConfig, RunConfig, SourceConfig };
 
 /**
  * What the command line and the files it names ask for. Rejects with one `ConfigError` that names everything that is

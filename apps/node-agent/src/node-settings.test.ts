@@ -29,6 +29,8 @@ test.each<[string, NodePortAddresses, readonly string[], readonly string[]]>([
   const state = new ClusterState({ nodeName: nodeName('n1') });
   state.apply([{ kind: 'upsert', resource: 'Node', item: node('n1', { addresses: ['192.0.2.1', 'fd00::1'] }) }]);
   const config = {
+    mode: 'iptables',
+    iptables: { localhostNodePorts: true },
     nodePortAddresses,
     nodeName: nodeName('n1'),
     bindAddress: undefined,
@@ -43,6 +45,8 @@ test.each<[string, NodePortAddresses, readonly string[], readonly string[]]>([
 test('a Node without an address of a family answers there on the listed ranges alone', () => {
   const state = new ClusterState({ nodeName: nodeName('n1') });
   const config = {
+    mode: 'iptables',
+    iptables: { localhostNodePorts: true },
     nodePortAddresses: listed(true, loopback4),
     nodeName: nodeName('n1'),
     bindAddress: undefined,

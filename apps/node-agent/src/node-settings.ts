@@ -10,6 +10,7 @@ import {
   type TableOptions,
 } from '@switchyard/core';
 import { nodePortAddresses } from '@switchyard/host';
+import { traitsOf } from './backends.ts';
 import type { RunConfig } from './config.ts';
 import type { OwnNode } from './node/own-node.ts';
 import { podDetectorOf } from './node/pod-detector.ts';
@@ -45,7 +46,8 @@ export function healthCheckAddresses(
 /** The proxy needs loopback addresses that are listed by themselves: `all` includes them and does not start it (KEP-6032). */
 function nodePortsOnLoopback(config: RunConfig, ipFamily: IpFamily): NodePortsOnLoopback {
   const { mode, iptables, nodePortAddresses: listed, featureGates } = config;
-  if (mode === 'iptables') return ipFamily === 'IPv4' && iptables.localhostNodePorts ? 'kernel' : 'none';
+  if (traitsOf(mode).loopbackNodePorts === 'kernel')
+    return ipFamily === 'IPv4' && iptables.localhostNodePorts ? 'kernel' : 'none';
   const isOn = featureGates.get('KubeProxyNFTablesLocalhostNodePorts') === true;
   return isOn && listed.loopback.includes(ipFamily) ? 'proxy' : 'none';
 }

@@ -53,7 +53,7 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
     return { source, from: config.folder, events: manifestEvents(log) };
   }
   const { ApiEventRecorder, ApiServerAddresses, KubernetesSource, SourceMetrics, sendJson } =
-    await import('@switchyard/core/kubernetes');
+    await import('./api-server-access.ts');
   const connection = await openConnection(config, clock);
   const { metrics } = metricsPage;
   const send = sendJson.bind(undefined, { connection, clock, userAgent, metrics });
@@ -86,7 +86,7 @@ export async function openLastEvents(
   { clock, logger }: Pick<SourceNeeds, 'clock' | 'logger'>,
 ): Promise<EventRecorder & AsyncDisposable> {
   if (source.kind === 'manifests') return manifestEvents(logger);
-  const { ApiEventRecorder, sendJson } = await import('@switchyard/core/kubernetes');
+  const { ApiEventRecorder, sendJson } = await import('./api-server-access.ts');
   const connection = await openConnection(source, clock);
   const send = sendJson.bind(undefined, { connection, clock, userAgent });
   return new ApiEventRecorder({ send, reporter: reporterOf(nodeName), clock, logger, flushTime: lastEventsTime });
@@ -114,8 +114,7 @@ export async function openConnection(
   config: Exclude<SourceConfig, { readonly kind: 'manifests' }>,
   clock: Clock,
 ): Promise<ApiServerConnection> {
-  const { anonymousConnection, inClusterConnection, kubeconfigConnection } =
-    await import('@switchyard/core/kubernetes');
+  const { anonymousConnection, inClusterConnection, kubeconfigConnection } = await import('./api-server-access.ts');
   switch (config.kind) {
     case 'inCluster':
       return inClusterConnection({ env: config.env, clock });

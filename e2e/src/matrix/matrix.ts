@@ -1,4 +1,4 @@
-import type { DataplaneMode } from '@switchyard/core';
+import type { DataplaneName } from '@switchyard/scenarios';
 import type { CellFamily, CellLoadBalancer } from '../cell.ts';
 import type { CellSelector } from './selector.ts';
 
@@ -23,7 +23,7 @@ export interface Exclusion extends CellSelector {
 
 /** `e2e/matrix.json`. */
 export interface Matrix {
-  readonly backends: readonly DataplaneMode[];
+  readonly backends: readonly DataplaneName[];
   readonly ipFamilies: readonly CellFamily[];
   readonly loadBalancers: readonly CellLoadBalancer[];
   /** The oldest first. */

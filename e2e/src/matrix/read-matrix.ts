@@ -1,4 +1,5 @@
-import { ConfigError, dataplaneModes } from '@switchyard/core';
+import { ConfigError } from '@switchyard/core';
+import { dataplaneNames } from '@switchyard/scenarios';
 import { cellFamilies, cellLoadBalancers } from '../cell.ts';
 import { type Field, parseFields } from '../document/field.ts';
 import {
@@ -25,7 +26,7 @@ export function readMatrix(file: string, text: string): Matrix {
     'upstreamFocus',
   ]);
   return {
-    backends: readWords(fields.backends, dataplaneModes),
+    backends: readWords(fields.backends, dataplaneNames),
     ipFamilies: readWords(fields.ipFamilies, cellFamilies),
     loadBalancers: readWords(fields.loadBalancers, cellLoadBalancers),
     kubernetes: readReleases(fields.kubernetes),

@@ -1,11 +1,11 @@
-import { type DataplaneMode, dataplaneModes } from '@switchyard/core';
+import { type DataplaneName, dataplaneNames } from '@switchyard/scenarios';
 import { type Cell, type CellFamily, type CellLoadBalancer, cellFamilies, cellLoadBalancers } from '../cell.ts';
 import type { Field } from '../document/field.ts';
 import { readList, readOneOf, readOptional, readText } from '../document/read-field.ts';
 
 /** Some cells of the matrix. Undefined means: whatever it is. */
 export interface CellSelector {
-  readonly backend: readonly DataplaneMode[] | undefined;
+  readonly backend: readonly DataplaneName[] | undefined;
   readonly ipFamily: readonly CellFamily[] | undefined;
   /** Versions such as `1.36`. */
   readonly kubernetes: readonly string[] | undefined;
@@ -28,7 +28,7 @@ export function readSelector(fields: Readonly<Record<(typeof selectorFields)[num
   const words = <Word extends string>(field: Field, known: readonly Word[]): readonly Word[] | undefined =>
     readOptional(field, (list) => readList(list, (item) => readOneOf(item, known)));
   return {
-    backend: words(fields.backend, dataplaneModes),
+    backend: words(fields.backend, dataplaneNames),
     ipFamily: words(fields.ipFamily, cellFamilies),
     kubernetes: readOptional(fields.kubernetes, (list) => readList(list, readVersion)),
     loadBalancer: words(fields.loadBalancer, cellLoadBalancers),

@@ -1,3 +1,4 @@
+import { kubeProxyDefault } from '@switchyard/scenarios';
 import type { KubeProxyMode } from '../steps/kind-config.ts';
 
 /** Plan for one block of a page. */
@@ -111,7 +112,7 @@ const swap = `kubectl -n kube-system patch daemonset kube-proxy -p '{"spec":{"te
 /** docs/migrate-from-kube-proxy.md on a cluster as kubeadm makes it: there, back, and beside kube-proxy. */
 const migratePage: PagePlan = {
   page: 'docs/migrate-from-kube-proxy.md',
-  cluster: 'iptables',
+  cluster: kubeProxyDefault.name,
   blocks: [
     {
       ...machine,
@@ -148,7 +149,7 @@ const migratePage: PagePlan = {
 /** deploy/README.md in the place of kubeadm's DaemonSet. */
 const deployPage: PagePlan = {
   page: 'deploy/README.md',
-  cluster: 'iptables',
+  cluster: kubeProxyDefault.name,
   before: 'kubectl -n kube-system delete daemonset kube-proxy',
   blocks: [
     { ...machine, begins: 'kubectl apply -k deploy/kustomize/overlays/nftables' },

@@ -1,3 +1,4 @@
+import { referenceDataplane } from '@switchyard/scenarios';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, InvariantError } from '@switchyard/core';
@@ -49,7 +50,7 @@ function refuseForPages(listed: readonly ListedCell[]): void {
   const other = listed.find(
     ({ cell }) =>
       cell.kind === 'lab' ||
-      cell.backend !== 'nftables' ||
+      cell.backend !== referenceDataplane.name ||
       cell.ipFamily !== 'dual' ||
       cell.loadBalancer !== 'switchyard',
   );

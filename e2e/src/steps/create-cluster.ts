@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { seconds } from '@switchyard/core';
+import { dataplaneNamed } from '@switchyard/scenarios';
 import { nodeImageOf } from '../matrix/matrix.ts';
 import type { Step } from '../run/run-steps.ts';
 import { mustRun } from '../run/shell.ts';
@@ -7,9 +8,9 @@ import { type CellContext, kubeconfigOf } from './cell-context.ts';
 import { kindConfig, type KubeProxyMode } from './kind-config.ts';
 import { removeCluster } from './tear-down.ts';
 
-/** The mode of kube-proxy that a cell is compared with: its own, or nftables where kube-proxy has no such mode. */
+/** The mode of kube-proxy that a cell is compared with: that of the same name, or the one whose defaults the dataplane has. */
 export function baselineMode({ cell }: Pick<CellContext, 'cell'>): KubeProxyMode {
-  return cell.backend === 'ebpf' ? 'nftables' : cell.backend;
+  return dataplaneNamed(cell.backend).kubeProxyMode;
 }
 
 /** Makes the kind cluster. What became of it when that failed stays, for diagnostics; the tear-down removes it. */

@@ -1,3 +1,4 @@
+import { dataplaneNamed } from '@switchyard/scenarios';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { messageOf, seconds } from '@switchyard/core';
 import { loadBalancerLabel, nodeNames } from '../cluster-name.ts';
@@ -96,10 +97,9 @@ function nodeLooks({ cell, cluster }: CellContext, node: string): readonly Look[
     '30',
     `http://localhost:10249${path}`,
   ];
-  const rules =
-    cell.backend === 'iptables'
-      ? [inside('iptables.txt', 'iptables-save', '-c'), inside('ip6tables.txt', 'ip6tables-save', '-c')]
-      : [];
+  const rules = dataplaneNamed(cell.backend).metricSets.includes('rules')
+    ? [inside('iptables.txt', 'iptables-save', '-c'), inside('ip6tables.txt', 'ip6tables-save', '-c')]
+    : [];
   return [
     inside('dump.txt', ...agent('/debug/dump')),
     inside('forwarding.json', ...agent('/debug/forwarding')),

@@ -13,8 +13,8 @@ const serviceSubnets: Readonly<Record<CellFamily, string>> = {
   dual: '10.96.0.0/16,fd00:10:96::/112',
 };
 
-/** kind's `networking.kubeProxyMode`. */
-export type KubeProxyMode = 'none' | 'nftables' | 'iptables';
+/** kind's `networking.kubeProxyMode`: `none`, or a mode of kube-proxy. */
+export type KubeProxyMode = string;
 
 /**
  * A cluster with a control plane and two workers in zones of their own. The API server is always published on

@@ -22,7 +22,7 @@ describe('the table of tests by proxy', () => {
     expect(tableMarkdown(table)).toBe(String.raw`# Upstream tests by proxy
 
 |  | kube-proxy nftables | switchyard nftables |
-| --- | --- | --- |
+|---|---|---|
 | passed | 2 | 1 |
 | failed | 1 | 2 |
 | skipped itself | 1 | 1 |
@@ -31,7 +31,7 @@ describe('the table of tests by proxy', () => {
 ## Not passed everywhere
 
 | test | kube-proxy nftables | switchyard nftables |  |
-| --- | --- | --- | --- |
+|---|---|---|---|
 | b | passed | failed | ours alone |
 | c | failed | failed | fails with the baseline too |
 | d | skipped itself | skipped itself |  |

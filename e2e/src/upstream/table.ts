@@ -1,3 +1,4 @@
+import { markdownTable } from '@switchyard/host';
 import type { UpstreamVerdict } from './judge.ts';
 
 /** How a test ended with one proxy. `missing`: the run ended before it. */
@@ -66,9 +67,9 @@ export function tableMarkdown(table: UpstreamTable): string {
   const proxies = columns.map(({ proxy }) => proxy);
   const parts = [
     '# Upstream tests by proxy',
-    markdownTable([['', ...proxies], ...counts]),
+    markdownTable(['', ...proxies], counts),
     '## Not passed everywhere',
-    markdownTable([['test', ...proxies, ''], ...names.filter((name) => !isPassed(name)).map(row)]),
+    markdownTable(['test', ...proxies, ''], names.filter((name) => !isPassed(name)).map(row)),
     '## Passed everywhere',
     names
       .filter(isPassed)
@@ -85,12 +86,7 @@ function noteOf(table: UpstreamTable, name: string): string {
   return table.columns.some(({ isBaseline }) => isBaseline) ? 'ours alone' : 'no baseline';
 }
 
-function markdownTable(rows: readonly (readonly string[])[]): string {
-  const [head = [], ...rest] = rows;
-  return [head, head.map(() => '---'), ...rest].map((row) => `| ${row.join(' | ')} |`).join('\n');
-}
-
-/** Pipes end cells, brackets would be links. */
+/** Brackets would be links. */
 function cellText(name: string): string {
-  return name.replaceAll(/[|[\]]/g, String.raw`\$&`);
+  return name.replaceAll(/[[\]]/g, String.raw`\$&`);
 }

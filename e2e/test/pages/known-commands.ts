@@ -55,8 +55,16 @@ function flagsIn(words: readonly string[]): readonly string[] {
   return words.filter((word) => /^--?[a-z]/.test(word)).map((word) => word.replace(/=.*/, ''));
 }
 
-/** The real kubectl reads the flags; `--help` keeps it from doing anything. */
+const kubectlFaults = new Map<string, string | undefined>();
+
 function kubectlFault(words: readonly string[]): string | undefined {
+  const command = words.join(' ');
+  if (!kubectlFaults.has(command)) kubectlFaults.set(command, askKubectl(words));
+  return kubectlFaults.get(command);
+}
+
+/** The real kubectl reads the flags; `--help` keeps it from doing anything. */
+function askKubectl(words: readonly string[]): string | undefined {
   const { status, stderr, error } = spawnSync('kubectl', [...words, '--help'], { encoding: 'utf8' });
   if (error !== undefined) return `kubectl cannot be asked: ${error.message}`;
   return status === 0 ? undefined : `kubectl ${words.join(' ')}: ${stderr.trim()}`;

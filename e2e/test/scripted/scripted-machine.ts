@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@switchyard/core';
-import type { E2eSurroundings } from '../../src/program.ts';
-import { runProgram } from '../../src/program.ts';
+import { type E2eSurroundings, runProgram } from '../../src/program.ts';
 import { kindScript, scriptedNames } from './kind-script.ts';
 import { scriptPrograms, type ScriptedPrograms } from './scripted-programs.ts';
 

@@ -50,7 +50,7 @@ test('tests run with kube-proxy first, in a cluster of its own, which is gone be
   expect(machine.printed.join('\n')).toContain(`create the cluster ${cluster} with kube-proxy, mode nftables`);
   expect(await machine.result(cell, 'kind.yaml'), 'the second cluster has none').toContain('kubeProxyMode: none');
   const table = await machine.result(cell, 'upstream-table.md');
-  expect(table).toContain('|  | kube-proxy nftables | switchyard ebpf |\n| --- | --- | --- |\n| passed | 5 | 5 |');
+  expect(table).toContain('|  | kube-proxy nftables | switchyard ebpf |\n|---|---|---|\n| passed | 5 | 5 |');
   expect(await machine.clusters()).toEqual([]);
   expect(await machine.programs.unexpected()).toEqual([]);
 });

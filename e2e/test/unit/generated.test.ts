@@ -13,15 +13,26 @@ import { expandMatrix } from '../../src/matrix/expand-matrix.ts';
 import { readMatrix } from '../../src/matrix/read-matrix.ts';
 import { writeManifests } from '../../src/steps/install-agent.ts';
 import { kindConfig, podSubnets } from '../../src/steps/kind-config.ts';
-import { projectJson } from '../../src/targets/project-json.ts';
 import { checkout } from '../scripted/scripted-machine.ts';
 
 const { cells } = expandMatrix(readMatrix('m', readFileSync(`${checkout}/e2e/matrix.json`, 'utf8')));
 
-test('e2e/project.json has the targets of the matrix; nx generate e2e writes it', () => {
-  const found: unknown = JSON.parse(readFileSync(`${checkout}/e2e/project.json`, 'utf8'));
-  expect(found).toEqual(JSON.parse(projectJson([...cells, ...labCells])));
+test('nx has a target for each cell, made by tools/nx/e2e-targets.ts', { timeout: 60_000 }, async () => {
+  const options = { cwd: checkout, timeout: seconds(50), signal: AbortSignal.timeout(50_000) };
+  const { stdout } = await createCommandRunner().run('nx', ['show', 'project', 'e2e', '--json'], options);
+  const { targets } = JSON.parse(stdout) as NxProject;
+  const commands = Object.values(targets).map(({ options }) => options?.command ?? '');
+  const ids = [...cells, ...labCells].map(({ id }) => id);
+  expect(Object.keys(targets)).toEqual(expect.arrayContaining(ids));
+  expect(commands.flatMap((command) => / e2e\/src\/main\.ts (.*)$/.exec(command)?.[1] ?? []).sort()).toEqual(
+    ids.sort(),
+  );
 });
+
+/** The parts of `nx show project --json` that are looked at. */
+interface NxProject {
+  readonly targets: Readonly<Record<string, { readonly options?: { readonly command?: string } }>>;
+}
 
 test("our LoadBalancer controller leaves clusters with the driver's prefix alone", () => {
   const names = readFileSync(`${checkout}/apps/kind-lb-controller/src/docker/container-names.ts`, 'utf8');

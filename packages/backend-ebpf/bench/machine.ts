@@ -6,10 +6,10 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ForwardingTable, noopLogger, seconds, systemClock } from '@switchyard/core';
 import { findMount, mountBpffs } from '@switchyard/native';
-import { LinuxKernel } from '../src/kernel/linux-kernel.ts';
-import { neededSizes } from '../src/maps/map-sizes.ts';
-import { ServiceWriter } from '../src/maps/service-writer.ts';
-import { Settings } from '../src/settings/settings.ts';
+import { LinuxKernel } from '../src/kernel/programs/linux-kernel.ts';
+import { neededSizes } from '../src/kernel/maps/map-sizes.ts';
+import { ServiceWriter } from '../src/kernel/maps/service-writer.ts';
+import { Settings } from '../src/kernel/settings/settings.ts';
 
 /** What one call of `connections` cost, in nanoseconds. */
 export interface Cost {

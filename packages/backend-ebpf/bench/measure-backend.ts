@@ -6,9 +6,8 @@
  */
 import { readlinkSync } from 'node:fs';
 import { nftablesBackend } from '@switchyard/backend-nftables';
+import { type ApplyRequest, type DataplaneBackend } from '@switchyard/core/engine';
 import {
-  type ApplyRequest,
-  type DataplaneBackend,
   type ForwardingTable,
   millis,
   noopLogger,
@@ -18,8 +17,8 @@ import {
 } from '@switchyard/core';
 import { trimMemory } from '@switchyard/native';
 import { ebpfBackend } from '../src/index.ts';
-import { LinuxKernel } from '../src/kernel/linux-kernel.ts';
-import { applyGrowing } from '../src/maps/apply-growing.ts';
+import { LinuxKernel } from '../src/kernel/programs/linux-kernel.ts';
+import { applyGrowing } from '../src/kernel/maps/apply-growing.ts';
 import { clusterOf, withoutLast } from './large-table.ts';
 import { loadSocketLb } from './machine.ts';
 

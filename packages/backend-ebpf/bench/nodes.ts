@@ -1,9 +1,10 @@
 import { nftablesBackend } from '@switchyard/backend-nftables';
-import { type DataplaneBackend, type ForwardingTable, noopLogger, seconds } from '@switchyard/core';
+import { type DataplaneBackend } from '@switchyard/core/engine';
+import { type ForwardingTable, noopLogger, seconds } from '@switchyard/core';
 import { type LabHost, type LabNode } from '@switchyard/lab';
 import { ebpfBackend } from '../src/index.ts';
-import type { NorthSouth } from '../src/host.ts';
-import { LinuxKernel } from '../src/kernel/linux-kernel.ts';
+import type { NorthSouth } from '../src/kernel/host.ts';
+import { LinuxKernel } from '../src/kernel/programs/linux-kernel.ts';
 import { clusterIp, endpointPort, servicePort } from './large-table.ts';
 import { loadSocketLb } from './machine.ts';
 

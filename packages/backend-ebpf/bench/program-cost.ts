@@ -1,8 +1,7 @@
-import type { BpfProgram } from '@switchyard/native';
-import { enableRunStats, openPinnedLink, openProgramById, programInfo } from '@switchyard/native';
+import { type BpfProgram, enableRunStats, openPinnedLink, openProgramById, programInfo } from '@switchyard/native';
 import { join } from 'node:path';
-import { layoutVersion } from '../src/layouts.ts';
-import { PinFolders } from '../src/kernel/pin-folders.ts';
+import { layoutVersion } from '../src/render/layouts.ts';
+import { PinFolders } from '../src/kernel/programs/pin-folders.ts';
 import { clusterIp, clusterOf, servicePort } from './large-table.ts';
 import { loadSocketLb, type Machine } from './machine.ts';
 

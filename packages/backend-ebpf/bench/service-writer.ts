@@ -5,7 +5,7 @@
 import type { ForwardingTable } from '@switchyard/core';
 import { type BpfMap, createMap } from '@switchyard/native';
 import { type MapSet, mapShapes } from '../src/index.ts';
-import { neededSizes } from '../src/maps/map-sizes.ts';
+import { neededSizes } from '../src/kernel/maps/map-sizes.ts';
 import { memoryMaps } from '../src/testing/index.ts';
 import { clusterOf } from './cluster.ts';
 import { measureWriter } from './measure-writer.ts';

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { type ForwardingTable, type ServiceForwarding, systemClock } from '@switchyard/core';
 import { seededRandom, situation, there } from '@switchyard/core/testing';
 import { linkCgroup, loadBpfObject } from '@switchyard/native';
-import { objectFile } from '../src/kernel/object-files.ts';
+import { objectFile } from '../src/kernel/programs/object-files.ts';
 import { hooksOf } from '../src/kernel/kernel.ts';
-import { ServiceWriter } from '../src/maps/service-writer.ts';
+import { ServiceWriter } from '../src/kernel/maps/service-writer.ts';
 import { clusterIp } from './large-table.ts';
 import { type Machine, readAll } from './machine.ts';
 

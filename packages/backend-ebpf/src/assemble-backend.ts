@@ -1,14 +1,15 @@
-import type { Clock, DataplaneBackend, IpFamily, Logger } from '@switchyard/core';
+import { type Clock, type IpFamily, type Logger, runTogether } from '@switchyard/core';
+import type { DataplaneBackend } from '@switchyard/core/engine';
 import { EbpfBackend, type WireState } from './backend.ts';
-import { ServiceStatistics } from './counters/service-statistics.ts';
-import { EbpfDrift, type Fault } from './drift/ebpf-drift.ts';
-import { type Follower, keepRunning, runTogether } from './keep-running.ts';
+import { ServiceStatistics } from './kernel/service-statistics.ts';
+import { EbpfDrift, type Fault } from './watch/ebpf-drift.ts';
+import { type Follower, keepRunning } from './kernel/keep-running.ts';
 import type { EbpfKernel } from './kernel/kernel.ts';
-import type { NodeAddresses } from './node-addresses/node-addresses.ts';
-import type { OpenMapSet } from './open-map-set.ts';
-import { capabilitiesOf } from './probe.ts';
-import { Programs, type SettingsPart, type WirePart } from './programs.ts';
-import type { StaleSockets } from './stale-sockets/stale-sockets.ts';
+import type { NodeAddresses } from './kernel/node-addresses/node-addresses.ts';
+import type { OpenMapSet } from './kernel/open-map-set.ts';
+import { capabilitiesOf } from './kernel/probe.ts';
+import { Programs, type SettingsPart, type WirePart } from './kernel/programs/programs.ts';
+import type { StaleSockets } from './kernel/stale-sockets/stale-sockets.ts';
 
 /** What is at a node's uplinks. */
 export interface Wire extends WireState, WirePart {

@@ -1,18 +1,10 @@
 import { FakeNft } from '@switchyard/backend-nftables/testing';
-import {
-  type ApplyOutcome,
-  type DataplaneBackend,
-  diffTables,
-  type ForwardingTable,
-  HostError,
-  type IpFamily,
-  parseIp,
-  parsePort,
-} from '@switchyard/core';
+import { type ApplyOutcome, type DataplaneBackend } from '@switchyard/core/engine';
+import { diffTables, type ForwardingTable, HostError, type IpFamily, parseIp, parsePort } from '@switchyard/core';
 import { addressNumber, here, situation, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import type { MapSet } from './kernel/kernel.ts';
-import { dumpMaps } from './maps/dump.ts';
+import { dumpMaps } from './kernel/maps/dump.ts';
 import { openMemoryBackend } from './testing/memory-backend.ts';
 import { MemoryMachine } from './testing/memory-kernel.ts';
 import { pickOutcomes } from './testing/trace-packet.ts';

@@ -5,22 +5,18 @@ import {
   type BackendObservers,
   type DataplaneBackend,
   type Drift,
-  type IpFamily,
-  type Logger,
-  type PodDetector,
+  runApply,
   type ServiceCounters,
-  type ServicePortKey,
-} from '@switchyard/core';
-import { runApply } from '@switchyard/core/engine';
-import { AppliedTable } from './applied-table.ts';
-import type { ServiceStatistics } from './counters/service-statistics.ts';
+} from '@switchyard/core/engine';
+import { type IpFamily, type Logger, type PodDetector, runTogether, type ServicePortKey } from '@switchyard/core';
+import { AppliedTable } from './kernel/applied-table.ts';
+import type { ServiceStatistics } from './kernel/service-statistics.ts';
 import type { EbpfKernel } from './kernel/kernel.ts';
-import { runTogether } from './keep-running.ts';
-import { dumpMaps } from './maps/dump.ts';
-import { sumCounters } from './merge-outcomes.ts';
-import type { OpenMapSet } from './open-map-set.ts';
-import type { Programs } from './programs.ts';
-import { RulesPart } from './remainder/rules-part.ts';
+import { dumpMaps } from './kernel/maps/dump.ts';
+import { sumCounters } from './kernel/merge-outcomes.ts';
+import type { OpenMapSet } from './kernel/open-map-set.ts';
+import type { Programs } from './kernel/programs/programs.ts';
+import { RulesPart } from './kernel/remainder/rules-part.ts';
 
 /** Who forwards what comes from outside. */
 export interface WireState extends AsyncDisposable {

@@ -1,19 +1,20 @@
 import { nftablesBackend } from '@switchyard/backend-nftables';
-import { type Clock, type DataplaneBackend, type IpFamily, type Millis, seconds, systemClock } from '@switchyard/core';
+import { type Clock, type IpFamily, type Millis, seconds, systemClock } from '@switchyard/core';
+import { type DataplaneBackend } from '@switchyard/core/engine';
 import { netnsCookie } from '@switchyard/native';
 import { assembleBackend, type BackendPieces } from './assemble-backend.ts';
-import type { EbpfHost } from './host.ts';
-import { LinuxKernel } from './kernel/linux-kernel.ts';
-import { PinFolders } from './kernel/pin-folders.ts';
-import { layoutVersion } from './layouts.ts';
-import { NodeAddresses } from './node-addresses/node-addresses.ts';
-import { OpenMapSet } from './open-map-set.ts';
-import { cgroupOf } from './probe.ts';
-import type { SettingsPart } from './programs.ts';
-import { Settings } from './settings/settings.ts';
-import { StaleSockets } from './stale-sockets/stale-sockets.ts';
-import { chooseWire } from './wire-choice.ts';
-import { WireHolder } from './wire-holder.ts';
+import type { EbpfHost } from './kernel/host.ts';
+import { LinuxKernel } from './kernel/programs/linux-kernel.ts';
+import { PinFolders } from './kernel/programs/pin-folders.ts';
+import { layoutVersion } from './render/layouts.ts';
+import { NodeAddresses } from './kernel/node-addresses/node-addresses.ts';
+import { OpenMapSet } from './kernel/open-map-set.ts';
+import { cgroupOf } from './kernel/probe.ts';
+import type { SettingsPart } from './kernel/programs/programs.ts';
+import { Settings } from './kernel/settings/settings.ts';
+import { StaleSockets } from './kernel/stale-sockets/stale-sockets.ts';
+import { chooseWire } from './kernel/wire/wire-choice.ts';
+import { WireHolder } from './kernel/wire/wire-holder.ts';
 
 /** Names of the nft table with what programs do not carry: beside those of the nftables mode, which may forward at the same time. */
 export const ruleTableNames = ['switchyard-ebpf', 'switchyard-ebpf-2'] as const;

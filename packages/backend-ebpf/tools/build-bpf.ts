@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { layoutsToC } from './layouts-to-c.ts';
 
-// Compiles bpf/*.bpf.c to build/*.bpf.o, with the header made from src/layouts.ts. One file serves all little-endian machines.
+// Compiles bpf/*.bpf.c to build/*.bpf.o, with the header made from src/render/layouts.ts. One file serves all little-endian machines.
 // Two arguments are other folders for both.
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), '..');

@@ -15,7 +15,7 @@ import {
   packed,
   smallestSizes,
   sourceClassIndex,
-} from '../src/layouts.ts';
+} from '../src/render/layouts.ts';
 
 /** C's type of a field; arrays carry their length after the name. */
 const cTypes: Readonly<Record<keyof typeof fieldSizes, string>> = {
@@ -40,7 +40,7 @@ const mapTypes = {
 export function layoutsToC(): string {
   return [
     '// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)',
-    '// Made from src/layouts.ts; do not edit.',
+    '// Made from src/render/layouts.ts; do not edit.',
     '#pragma once',
     '#include <linux/bpf.h>',
     '#include <linux/types.h>',

@@ -5,7 +5,7 @@
  *   apply.ts [--nft 1000,5000] [--legacy 5000] [--rounds 15] [--quick]
  */
 import { parseArgs } from 'node:util';
-import type { IptablesVariant } from '@switchyard/host';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { endpointsPerService } from './cluster.ts';
 import { patience } from './dataplane.ts';
 import { compare, type Comparison, type Figures } from './measure.ts';

@@ -4,11 +4,12 @@
  *
  *   node --conditions=@switchyard/source bench/drift.ts nft 1000
  */
-import { type Drift, type ForwardingTable, millis, noopLogger, seconds, systemClock } from '@switchyard/core';
-import type { IptablesVariant } from '@switchyard/host';
+import { type Drift } from '@switchyard/core/engine';
+import { type ForwardingTable, millis, noopLogger, seconds, systemClock } from '@switchyard/core';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { createLab, runnerIn } from '@switchyard/lab';
-import { LegacyLook } from '../src/drift/legacy-look.ts';
-import { serviceChain } from '../src/names.ts';
+import { LegacyLook } from '../src/watch/legacy-look.ts';
+import { serviceChain } from '../src/render/names.ts';
 import { openBackend } from '../src/open-backend.ts';
 import { clusterOf } from './cluster.ts';
 
@@ -83,8 +84,8 @@ async function heal(damage: string): Promise<void> {
     const start = performance.now();
     if (variant === 'nft') await promise;
     else {
-      const found = (await new LegacyLook(backend.engine).compare(signal)) ?? [];
-      for (const { table: of, chain } of found) backend.engine.suspect({ table: of, name: chain });
+      const found = (await new LegacyLook(backend.driver).compare(signal)) ?? [];
+      for (const { table: of, chain } of found) backend.driver.noteChain({ table: of, name: chain });
     }
     await apply({ kind: 'full', after: 'drift' });
     process.stdout.write(`  ${Math.round(performance.now() - start)} ms\n`);
@@ -95,7 +96,7 @@ await timed('load', 1, () => apply({ kind: 'full' }));
 await systemClock.sleep(millis(500), signal);
 process.stdout.write(`reports after the load: ${JSON.stringify(reports)}\n`);
 await timed('counters', 5, async () => backend.observers.counters?.(signal));
-await timed('look', variant === 'nft' ? 1 : 5, async () => new LegacyLook(backend.engine).compare(signal));
+await timed('look', variant === 'nft' ? 1 : 5, async () => new LegacyLook(backend.driver).compare(signal));
 const [first] = [...table.services.values()];
 if (first === undefined) throw new Error('there is no Service');
 await heal(`-t nat -D ${serviceChain('SVC', first.key, 'TCP')} 2`);

@@ -1,5 +1,5 @@
 import type { Endpoint, ForwardingTable, ServiceForwarding } from '@switchyard/core';
-import { chainNames, endpointChain, portNameOf, serviceChain } from '../src/names.ts';
+import { chainNames, endpointChain, portNameOf, serviceChain } from '../src/render/names.ts';
 
 /**
  * What kube-proxy 1.36 hands to `iptables-restore --noflush --counters`, for the baseline of the bench: Services with a

@@ -1,5 +1,5 @@
 import type { ForwardingTable, ServiceForwarding } from '@switchyard/core';
-import type { IptablesVariant } from '@switchyard/host';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { clusterOf, movedAddress, movedTo, withoutLast } from './cluster.ts';
 import type { Dataplane } from './dataplane.ts';
 import { openOurs } from './our-dataplane.ts';

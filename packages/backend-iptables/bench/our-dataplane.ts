@@ -1,5 +1,6 @@
-import { type DataplaneBackend, type ForwardingTable, noopLogger, seconds } from '@switchyard/core';
-import type { IptablesVariant } from '@switchyard/host';
+import { type DataplaneBackend } from '@switchyard/core/engine';
+import { type ForwardingTable, noopLogger, seconds } from '@switchyard/core';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { type IptablesHost, iptablesBackend } from '../src/index.ts';
 import { withService } from './cluster.ts';
 import type { Dataplane } from './dataplane.ts';

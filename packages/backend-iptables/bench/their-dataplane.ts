@@ -1,5 +1,6 @@
 import type { ForwardingTable } from '@switchyard/core';
-import { CommandError, type CommandRunner, type IptablesVariant } from '@switchyard/host';
+import { CommandError, type CommandRunner } from '@switchyard/host';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { type Dataplane, patience } from './dataplane.ts';
 import { kubeProxyContent, kubeProxyJumps } from './kube-proxy-content.ts';
 import { recordingRunner } from './recording-runner.ts';

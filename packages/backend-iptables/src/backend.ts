@@ -1,11 +1,17 @@
 import { uptime } from 'node:os';
 import {
+  type AppliedState,
+  ApplyEngine,
   type ApplyOutcome,
   type ApplyRequest,
   type BackendCapabilities,
   type BackendObservers,
-  type Clock,
   type DataplaneBackend,
+  runApply,
+  ServiceTracker,
+} from '@switchyard/core/engine';
+import {
+  type Clock,
   HostError,
   type IpFamily,
   type Logger,
@@ -14,19 +20,18 @@ import {
   seconds,
   systemClock,
 } from '@switchyard/core';
-import { runApply } from '@switchyard/core/engine';
 import type { CommandRunner } from '@switchyard/host';
-import type { Change } from './apply/change.ts';
-import { Engine } from './apply/engine.ts';
-import { kubeProxyRenderer } from './apply/renderer.ts';
-import { removeRules } from './cleanup.ts';
-import type { IptablesClient } from './client/iptables-client.ts';
-import { RuleCounters } from './counters/rule-counters.ts';
-import { RuleWatch, type RuleWatchOptions } from './drift/rule-watch.ts';
-import { dumpRules } from './dump.ts';
-import { readHeartbeat, writeHeartbeat } from './heartbeat.ts';
-import type { RenderChoices } from './options.ts';
-import { capabilities } from './probe.ts';
+import type { Change } from './kernel/apply/change.ts';
+import { IptablesDriver } from './kernel/apply/driver.ts';
+import type { HeldChains } from './kernel/apply/service-chains.ts';
+import { removeRules } from './kernel/cleanup.ts';
+import type { IptablesClient } from './kernel/client/iptables-client.ts';
+import { RuleCounters } from './kernel/rule-counters.ts';
+import { RuleWatch, type RuleWatchOptions } from './watch/rule-watch.ts';
+import { dumpRules } from './kernel/dump.ts';
+import { readHeartbeat, writeHeartbeat } from './kernel/heartbeat.ts';
+import type { RenderChoices } from './render/options.ts';
+import { capabilities } from './kernel/probe.ts';
 
 /** What a backend is made of. */
 export interface IptablesBackendParts {
@@ -51,12 +56,13 @@ export class IptablesBackend implements DataplaneBackend {
   readonly name = 'iptables';
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities = capabilities;
-  /** What is written, and what is known of the kernel. */
-  readonly engine: Engine;
+  /** The rules in the kernel, as recorded. */
+  readonly driver: IptablesDriver;
   readonly observers: BackendObservers;
   readonly #counters: RuleCounters;
   readonly #watch: RuleWatch | undefined;
   readonly #parts: IptablesBackendParts;
+  readonly #engine: AppliedState;
   readonly #uptime: () => Millis;
 
   constructor(parts: IptablesBackendParts) {
@@ -66,16 +72,17 @@ export class IptablesBackend implements DataplaneBackend {
       this.#counters.noteWritten(change);
       this.#watch?.noteWritten(change);
     };
-    const renderer = kubeProxyRenderer;
-    const engine = new Engine({ client, renderer, logger, clock, choices, syncPeriod, prepare, onWritten });
-    this.engine = engine;
-    this.#counters = new RuleCounters({ client, clock, entries: () => engine.entries() });
+    const tracker = new ServiceTracker<HeldChains>();
+    const driver = new IptablesDriver({ client, tracker, logger, clock, choices, syncPeriod, prepare, onWritten });
+    this.driver = driver;
+    this.#engine = new ApplyEngine(driver, tracker);
+    this.#counters = new RuleCounters({ client, clock, entries: () => driver.entries() });
     if (parts.watch !== undefined) {
       const watch = new RuleWatch({
         ...parts.watch,
         client,
-        known: engine,
-        suspects: engine,
+        known: driver,
+        foreign: driver,
         clock,
         logger,
         period: syncPeriod,
@@ -87,7 +94,7 @@ export class IptablesBackend implements DataplaneBackend {
     this.observers = {
       // Reads the few chains that all Services share; see docs/design/drift.md for what that costs.
       counters: (signal) => this.#counters.read(signal),
-      ruleCounts: () => engine.ruleCounts(),
+      ruleCounts: () => driver.ruleCounts(),
       age: { mark: (signal) => this.#markAge(signal), read: (signal) => this.#readAge(signal) },
       ...(watch === undefined ? {} : { drift: (report, signal) => watch.run(report, signal) }),
     };
@@ -96,11 +103,11 @@ export class IptablesBackend implements DataplaneBackend {
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
     using _apply = this.#watch?.applying();
-    return await runApply(this.engine, request, { signal, logger: this.#parts.logger, ipFamily: this.ipFamily });
+    return await runApply(this.#engine, request, { signal, logger: this.#parts.logger, ipFamily: this.ipFamily });
   }
 
   async cleanup(signal: AbortSignal): Promise<readonly string[]> {
-    this.engine.forget();
+    this.#engine.forget();
     return removeRules(this.#parts.runner, this.ipFamily, signal);
   }
 
@@ -109,7 +116,8 @@ export class IptablesBackend implements DataplaneBackend {
   }
 
   async #markAge(signal: AbortSignal): Promise<void> {
-    if (!this.engine.isKnown) throw new HostError('iptables.heartbeat', 'cannot mark the rules as right: no apply yet');
+    if (this.driver.state === undefined)
+      throw new HostError('iptables.heartbeat', 'cannot mark the rules as right: no apply yet');
     await writeHeartbeat(this.#parts.client, this.#uptime(), signal);
   }
 
@@ -119,6 +127,6 @@ export class IptablesBackend implements DataplaneBackend {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.engine.forget(); // forwarding stays
+    this.#engine.forget(); // forwarding stays
   }
 }

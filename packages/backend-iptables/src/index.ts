@@ -1,9 +1,10 @@
-import type { DataplaneBackend, DataplaneBackendFactory, IpFamily } from '@switchyard/core';
-import type { IptablesHost } from './host.ts';
+import type { DataplaneBackend, DataplaneBackendFactory } from '@switchyard/core/engine';
+import type { IpFamily } from '@switchyard/core';
+import type { IptablesHost } from './kernel/host.ts';
 import { openBackend } from './open-backend.ts';
-import { probeHost } from './probe.ts';
+import { probeHost } from './kernel/probe.ts';
 
-export type { IptablesHost } from './host.ts';
+export type { IptablesHost } from './kernel/host.ts';
 
 /** Services and endpoints as kube-proxy's chains. */
 export const iptablesBackend: DataplaneBackendFactory<IptablesHost> = {
@@ -12,4 +13,4 @@ export const iptablesBackend: DataplaneBackendFactory<IptablesHost> = {
   open: (host: IptablesHost, ipFamily: IpFamily, signal: AbortSignal): Promise<DataplaneBackend> =>
     openBackend(host, ipFamily, signal),
 };
-export { type DetectedVariant, detectVariant } from './client/detect-variant.ts';
+export { type DetectedVariant, detectVariant } from './kernel/client/detect-variant.ts';

@@ -1,8 +1,8 @@
 import { type IpFamily, UsageError } from '@switchyard/core';
 import { IptablesBackend } from './backend.ts';
-import { OwnProcesses } from './drift/own-processes.ts';
-import { openIptables } from './facts.ts';
-import type { IptablesHost } from './host.ts';
+import { OwnProcesses } from './watch/own-processes.ts';
+import { openIptables } from './kernel/facts.ts';
+import type { IptablesHost } from './kernel/host.ts';
 
 /** Finds out what the machine has, and opens one family. Rejects with `HostError` when iptables is not installed. */
 export async function openBackend(

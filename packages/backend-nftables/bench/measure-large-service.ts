@@ -7,8 +7,6 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import {
   ClusterState,
   type ClusterEvent,
-  createReconciler,
-  type DataplaneBackend,
   millis,
   nodeName,
   noopLogger,
@@ -16,6 +14,7 @@ import {
   seconds,
   systemClock,
 } from '@switchyard/core';
+import { createReconciler, type DataplaneBackend } from '@switchyard/core/engine';
 import {
   largeService,
   largeSlice,

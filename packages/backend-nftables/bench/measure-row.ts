@@ -4,15 +4,8 @@
  */
 import { readlink } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import {
-  type ApplyRequest,
-  type DataplaneBackend,
-  type ForwardingTable,
-  millis,
-  noopLogger,
-  type ServiceForwarding,
-  systemClock,
-} from '@switchyard/core';
+import { type ApplyRequest, type DataplaneBackend } from '@switchyard/core/engine';
+import { type ForwardingTable, millis, noopLogger, type ServiceForwarding, systemClock } from '@switchyard/core';
 import { nftablesBackend } from '../src/index.ts';
 import { clusterOf, withoutLast } from './cluster.ts';
 

@@ -1,28 +1,34 @@
 import {
+  type AppliedState,
+  ApplyEngine,
   type ApplyOutcome,
   type ApplyRequest,
   type BackendCapabilities,
   type BackendObservers,
-  type Clock,
   type DataplaneBackend,
+  runApply,
+  type ServiceCounters,
+  ServiceCounts,
+  ServiceTracker,
+} from '@switchyard/core/engine';
+import {
+  type Clock,
   HostError,
   type IpFamily,
   type Logger,
   type Millis,
-  millis,
-  type ServiceCounters,
-  ServiceCounts,
   type ServicePortKey,
   systemClock,
 } from '@switchyard/core';
-import { runApply } from '@switchyard/core/engine';
-import { AppliedTable } from './applied-table.ts';
-import { countElements } from './count-elements.ts';
-import { dumpKernel } from './dump.ts';
-import { suffixOf, type TableNames, tableNames } from './names.ts';
-import { readCounts } from './read-counts.ts';
-import { findTables, removeFamily, type TableGround } from './tables.ts';
-import type { NftTransport } from './transport.ts';
+import { countElements } from './kernel/count-elements.ts';
+import { NftablesDriver } from './kernel/driver.ts';
+import { dumpKernel } from './kernel/dump.ts';
+import { suffixOf, type TableNames, tableNames } from './render/names.ts';
+import { readCounts } from './kernel/read-counts.ts';
+import { findTables, removeFamily, type TableGround } from './kernel/tables.ts';
+import { capabilitiesOf } from './kernel/probe.ts';
+import { type HeldElements, placedServices } from './kernel/service-elements.ts';
+import type { NftTransport } from './kernel/transport.ts';
 
 /** What this backend needs of the machine. */
 export interface NftablesHost {
@@ -37,11 +43,6 @@ export interface NftablesHost {
   readonly openTransport?: () => NftTransport;
 }
 
-/** The backend's capabilities. Session affinity needs rules that are made at run time. */
-export function capabilitiesOf({ canAddClasses }: Pick<NftTransport, 'canAddClasses'>): BackendCapabilities {
-  return { usesKernelConntrack: true, sessionAffinity: canAddClasses, sourceRanges: true, minSyncPeriod: millis(0) };
-}
-
 /** Drives one IP family of the nftables rule set. */
 export class NftablesBackend implements DataplaneBackend {
   readonly name = 'nftables';
@@ -53,7 +54,9 @@ export class NftablesBackend implements DataplaneBackend {
   readonly #clock: Clock;
   readonly #names: TableNames;
   readonly #counts: ServiceCounts = new ServiceCounts();
-  readonly #applied: AppliedTable;
+  readonly #tracker: ServiceTracker<HeldElements> = new ServiceTracker<HeldElements>();
+  readonly #driver: NftablesDriver;
+  readonly #engine: AppliedState;
 
   /** `transport` is disposed with the backend. */
   constructor(host: NftablesHost, transport: NftTransport, ipFamily: IpFamily) {
@@ -74,15 +77,17 @@ export class NftablesBackend implements DataplaneBackend {
         ? {}
         : { drift: (report, signal) => keeper.watch({ suffix, clock, tables: names }, report, signal) }),
     };
-    this.#applied = new AppliedTable({ transport, ipFamily, names, counts, clock, logger });
+    const tracker = this.#tracker;
+    this.#driver = new NftablesDriver({ transport, ipFamily, names, counts, clock, logger, tracker });
+    this.#engine = new ApplyEngine(this.#driver, tracker);
   }
 
   apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
-    return runApply(this.#applied, request, { signal, logger: this.#logger, ipFamily: this.ipFamily });
+    return runApply(this.#engine, request, { signal, logger: this.#logger, ipFamily: this.ipFamily });
   }
 
   async cleanup(signal: AbortSignal): Promise<readonly string[]> {
-    this.#applied.forget();
+    this.#engine.forget();
     const { current, others } = await findTables(this.#ground, signal);
     const removed: string[] = [];
     for (const table of current === undefined ? others : [current, ...others]) {
@@ -94,28 +99,28 @@ export class NftablesBackend implements DataplaneBackend {
 
   async dump(signal: AbortSignal): Promise<string> {
     const { current, others } = await findTables(this.#ground, signal);
-    const table = others.find((name) => name === this.#applied.name) ?? current;
+    const table = others.find((name) => name === this.#driver.name) ?? current;
     if (table === undefined) return '';
-    const kernel = await this.#applied.read(table, signal);
+    const kernel = await this.#driver.read(table, signal);
     const classes = await this.#transport.readClasses(table, suffixOf(this.ipFamily), signal);
     return dumpKernel({ kernel, classes, family: this.ipFamily }, signal);
   }
 
   /** Takes 3 to 4 ms per 1,000 frontends over netlink, most of it in the kernel. May be called while an apply is under way. */
   async #counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
-    const { name: table, services } = this.#applied;
+    const { name: table } = this.#driver;
     if (table === undefined) return this.#counts.latest;
     this.#counts.beginReading();
     const suffix = suffixOf(this.ipFamily);
     const reading = await readCounts(this.#transport, table, suffix, signal);
     if (reading === undefined) return this.#counts.latest;
-    const isKnown = (key: ServicePortKey): boolean => services.has(key);
-    return countElements(this.#counts, { services: services.placed(), reading, suffix, isKnown });
+    const isKnown = (key: ServicePortKey): boolean => this.#tracker.get(key) !== undefined;
+    return countElements(this.#counts, { services: placedServices(this.#tracker), reading, suffix, isKnown });
   }
 
   /** A heartbeat that fails is one less: whatever is wrong with the table, drift and applies find it. */
   async #markAge(signal: AbortSignal): Promise<void> {
-    const table = this.#applied.name;
+    const table = this.#driver.name;
     if (table === undefined) throw new HostError('nftables.heartbeat', 'cannot mark the rules as right: no apply yet');
     const heartbeat = { table, suffix: suffixOf(this.ipFamily), now: this.#clock.now() };
     await this.#transport.writeHeartbeat(heartbeat, signal);
@@ -133,7 +138,7 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#applied.forget();
+    this.#engine.forget();
     await this.#transport[Symbol.asyncDispose](); // forwarding stays
   }
 

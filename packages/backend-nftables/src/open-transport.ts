@@ -1,9 +1,9 @@
 import { HostError } from '@switchyard/core';
-import { openOwnSocket } from '@switchyard/native';
+import { openOwnSocket } from '@switchyard/netfilter';
 import type { NftablesHost } from './backend.ts';
-import { createNetlinkTransport } from './netlink/netlink-transport.ts';
-import { RulesGuard } from './rules-guard.ts';
-import type { NftTransport } from './transport.ts';
+import { createNetlinkTransport } from './kernel/netlink/netlink-transport.ts';
+import { RulesGuard } from './watch/rules-guard.ts';
+import type { NftTransport } from './kernel/transport.ts';
 
 /** Opens the netlink transport. Throws `HostError` where no socket can be opened. */
 export function openTransport(host: NftablesHost): NftTransport {

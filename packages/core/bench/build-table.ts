@@ -1,11 +1,10 @@
 /* Prints one table: what building forwarding tables costs. Run by `nx run core:bench` with --expose-gc. */
-import { buildTable } from '../src/forwarding/build-table.ts';
-import { diffTables } from '../src/forwarding/diff-tables.ts';
-import type { ForwardingTable } from '../src/forwarding/forwarding-table.ts';
-import { ClusterState } from '../src/state/cluster-state.ts';
-import type { ClusterEvent } from '../src/state/cluster-event.ts';
-import { dirtyServices } from '../src/state/dirty.ts';
-import { nodeName } from '../src/records/keys.ts';
+import { buildTable } from '../src/model/forwarding/build-table.ts';
+import { diffTables } from '../src/model/forwarding/build-table.ts';
+import type { ForwardingTable } from '../src/model/forwarding/forwarding-table.ts';
+import { ClusterState, dirtyServices } from '../src/model/state/cluster-state.ts';
+import type { ClusterEvent } from '../src/model/state/cluster-event.ts';
+import { nodeName } from '../src/model/records/keys.ts';
 import { service, slice, tableOptions, node, replaceAll } from '../src/testing/index.ts';
 
 const options = tableOptions();

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { defaultTls, fixedCredentials } from '../src/kubernetes/api-server-connection.ts';
 import { KubernetesSource } from '../src/kubernetes/kubernetes-source.ts';
-import { noopLogger } from '../src/log.ts';
-import { nodeName } from '../src/records/keys.ts';
-import { ClusterState } from '../src/state/cluster-state.ts';
-import { systemClock } from '../src/time.ts';
+import { noopLogger } from '../src/base/log.ts';
+import { nodeName } from '../src/model/records/keys.ts';
+import { ClusterState } from '../src/model/state/cluster-state.ts';
+import { systemClock } from '../src/base/time.ts';
 
 const [, , url = ''] = process.argv;
 const name = nodeName('worker-node-1.example.internal');

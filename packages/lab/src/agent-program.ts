@@ -1,14 +1,24 @@
 import { access, constants, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { ConfigError, type DataplaneMode, HostError, ipFamilies, millis, systemClock } from '@switchyard/core';
+import { ConfigError, HostError, ipFamilies, millis, systemClock } from '@switchyard/core';
 import { clusterCidrs } from './address-plan.ts';
 import type { Lab, LabNode, LabProcess } from './lab.ts';
 import { createProber, type Prober } from './prober.ts';
 
+/**
+ * Values of the node agent's `--proxy-mode`. The lab runs the agent as a program and knows no backend; the agent's tests compare the
+ * list with its registry.
+ */
+export const agentModes = ['nftables', 'iptables', 'ebpf'] as const;
+/** One of them. */
+export type AgentMode = (typeof agentModes)[number];
+/** The mode of agents that are started without one. */
+export const defaultAgentMode: AgentMode = 'nftables';
+
 /** How to start a node agent. */
 export interface AgentOptions {
   /** Default nftables. `ebpf` needs a node with a cgroup and a BPF file system of its own. */
-  readonly proxyMode?: DataplaneMode;
+  readonly proxyMode?: AgentMode;
   /** Further flags; they come last, so they win. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -27,7 +37,7 @@ export function startAgent(node: LabNode, kubeconfig: string, options: AgentOpti
   const args = [
     `--kubeconfig=${kubeconfig}`,
     `--hostname-override=${node.nodeName}`,
-    ...proxyModeFlags(node, options.proxyMode ?? 'nftables'),
+    ...proxyModeFlags(node, options.proxyMode ?? defaultAgentMode),
     '--logging-format=json',
     `--cluster-cidr=${families.map((family) => clusterCidrs[family]).join(',')}`,
     `--healthz-bind-address=${bindAddress}`,
@@ -45,7 +55,7 @@ export function startAgent(node: LabNode, kubeconfig: string, options: AgentOpti
  * What tells a node's agent its mode. eBPF programs are attached to the node's own cgroup and pinned in its own file system,
  * never to the machine's. Throws `HostError` where this machine has not given the node any.
  */
-export function proxyModeFlags(node: LabNode, mode: DataplaneMode): readonly string[] {
+export function proxyModeFlags(node: LabNode, mode: AgentMode): readonly string[] {
   const flag = `--proxy-mode=${mode}`;
   const { cgroupPath, bpffsPath } = node;
   // Every mode removes what the eBPF mode left: of its own node, never of the machine.

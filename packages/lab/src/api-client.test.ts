@@ -1,12 +1,12 @@
 import { ApiServerError, millis } from '@switchyard/core';
+import { apiResources, type ObjectClient, type ObjectEvent, type Service } from '@switchyard/core/kubernetes';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type ApiClient, apiResources, createApiClient, type WatchEvent } from './api-client.ts';
-import type { Service } from './api-types.ts';
+import { createApiClient } from './api-client.ts';
 import { services as serviceResource } from './apiserver/resources/services.ts';
 import { type ApiServer, startApiServer } from './apiserver/server.ts';
 
 let server: ApiServer;
-let client: ApiClient;
+let client: ObjectClient;
 const { services, nodes, deployments } = apiResources;
 const signal = AbortSignal.timeout(60_000);
 const web: Service = { metadata: { name: 'web' }, spec: { ports: [{ port: 80 }] } };
@@ -14,7 +14,7 @@ const web: Service = { metadata: { name: 'web' }, spec: { ports: [{ port: 80 }] 
 beforeEach(async () => {
   server = await startApiServer();
   const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
-  client = createApiClient({ url, token: 'any' });
+  client = createApiClient({ url });
 });
 
 afterEach(async () => {
@@ -22,8 +22,8 @@ afterEach(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-/** Follows a watch in the background: `seen` holds texts such as `listed a,b`, `added c`. */
-function follow(events: AsyncIterable<WatchEvent<Service>>): {
+/** Follows a watch in the background: `seen` holds texts such as `listed a,b`, `changed c`. */
+function follow(events: AsyncIterable<ObjectEvent<Service>>): {
   readonly seen: string[];
   readonly until: (count: number) => Promise<void>;
   readonly ended: Promise<void>;
@@ -78,24 +78,18 @@ describe('requests', () => {
   });
 
   test.each([
-    ['an absent object', () => client.get(services, { name: 'nope' }, signal), 'api.not-found', 404, false],
+    ['an absent object', () => client.get(services, { name: 'nope' }, signal), 'api.404', 404, false],
     [
       'a name that is taken',
       async () => {
         await client.create(services, web, signal);
         return client.create(services, web, signal);
       },
-      'api.already-exists',
+      'api.409',
       409,
       true,
     ],
-    [
-      'an invalid object',
-      () => client.create(services, { metadata: { name: 'x' } }, signal),
-      'api.invalid',
-      422,
-      false,
-    ],
+    ['an invalid object', () => client.create(services, { metadata: { name: 'x' } }, signal), 'api.422', 422, false],
     [
       'a stale version',
       async () => {
@@ -107,7 +101,7 @@ describe('requests', () => {
           signal,
         );
       },
-      'api.conflict',
+      'api.409',
       409,
       true,
     ],
@@ -156,7 +150,7 @@ describe('watch', () => {
     await client.patch(services, { name: 'a' }, { kind: 'merge', body: { metadata: { labels: { x: 'y' } } } }, signal);
     await client.delete(services, { name: 'a' }, {}, signal);
     await until(4);
-    expect(seen).toEqual(['listed a', 'added b', 'modified a', 'deleted a']);
+    expect(seen).toEqual(['listed a', 'changed b', 'changed a', 'deleted a']);
   });
 
   test.each(['clean', 'reset'] as const)('resumes after a %s end without losing or repeating', async (how) => {
@@ -168,7 +162,7 @@ describe('watch', () => {
     await write('b');
     await write('c');
     await until(4);
-    expect(seen).toEqual(['listed', 'added a', 'added b', 'added c']);
+    expect(seen).toEqual(['listed', 'changed a', 'changed b', 'changed c']);
   });
 
   test('lists again when the version is gone', async () => {
@@ -198,7 +192,7 @@ describe('watch', () => {
     await write('a');
     held[Symbol.dispose]();
     await until(2);
-    expect(seen).toEqual(['listed', 'added a']);
+    expect(seen).toEqual(['listed', 'changed a']);
   });
 
   test('ends quietly when aborted', async () => {

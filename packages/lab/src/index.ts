@@ -21,8 +21,7 @@ export { type LoadRun, startLoad } from './load.ts';
 export { LoadResults } from './load-results.ts';
 export type { LoadMessage, LoadOptions, LoadOutcome, LoadResult } from './load-types.ts';
 export { echoServerCommand, type EchoServerOptions, startEchoServer } from './echo-server.ts';
-export type * from './api-types.ts';
-export * from './api-client.ts';
+export { createApiClient } from './api-client.ts';
 export * from './workloads/start-workloads.ts';
 export * from './workloads/zeroapp.ts';
 export type * from './workloads/workload-event.ts';
@@ -36,7 +35,15 @@ export {
   type NamespaceConnector,
 } from './apiserver/connect-in-namespace.ts';
 export { type ClusterOptions, type LabCluster, startCluster } from './lab-cluster.ts';
-export { type AgentOptions, proxyModeFlags, startAgent, waitForAgents } from './agent-program.ts';
+export {
+  type AgentMode,
+  agentModes,
+  type AgentOptions,
+  defaultAgentMode,
+  proxyModeFlags,
+  startAgent,
+  waitForAgents,
+} from './agent-program.ts';
 export type { ClusterRecord } from './cluster-record.ts';
 export type { Access, ApiUser, AuditEntry } from './apiserver/access/access.ts';
 export type { ApiRequest, OtherRequest, ResourceRequest } from './apiserver/access/api-request.ts';

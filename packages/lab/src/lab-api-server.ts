@@ -1,6 +1,7 @@
 import { parseCidr } from '@switchyard/core';
+import type { ObjectClient } from '@switchyard/core/kubernetes';
 import { serviceCidrs } from './address-plan.ts';
-import { type ApiClient, createApiClient } from './api-client.ts';
+import { createApiClient } from './api-client.ts';
 import { listenInNamespace } from './apiserver/listen-in-namespace.ts';
 import { type ApiServer, startApiServer } from './apiserver/server.ts';
 import type { Lab } from './lab.ts';
@@ -16,7 +17,7 @@ export interface LabApiServerOptions {
 export interface LabApiServer extends AsyncDisposable {
   readonly server: ApiServer;
   /** A client of the server, over loopback. */
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
   readonly port: number;
 }
 

@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { type Logger, parseCidr } from '@switchyard/core';
+import type { ObjectClient } from '@switchyard/core/kubernetes';
 import { serviceCidrs } from './address-plan.ts';
 import { type AgentOptions, checkAgent, startAgent, waitForAgents } from './agent-program.ts';
-import { type ApiClient, createApiClient } from './api-client.ts';
+import { createApiClient } from './api-client.ts';
 import { connectorIn } from './apiserver/connect-in-namespace.ts';
 import { type ApiServer, startApiServer } from './apiserver/server.ts';
 import { type ClusterRecord, writeClusterRecord } from './cluster-record.ts';
@@ -37,7 +38,7 @@ export interface LabCluster extends ClusterRecord, AsyncDisposable {
   /** For state, history and faults. */
   readonly server: ApiServer;
   /** A client of the server, over loopback. */
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
   readonly workloads: Workloads;
   /** Starts the node agent in `node` with the flags a DaemonSet would give it. */
   startAgent(node: LabNode, options?: AgentOptions): LabProcess;

@@ -1,4 +1,4 @@
-import { HostError, millis, UsageError } from '@switchyard/core';
+import { abortable, HostError, millis, UsageError } from '@switchyard/core';
 import { freshPort } from './fresh-port.ts';
 import type { LabHost, LabProcess } from './lab.ts';
 import type { ProbeCall, ProbeReply } from './prober-messages.ts';
@@ -69,11 +69,7 @@ class AgentProber implements Prober {
   }
 
   async ready(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    const aborted = Promise.withResolvers<never>();
-    const onAbort = (): void => aborted.reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    await Promise.race([this.#ready, aborted.promise]).finally(() => signal.removeEventListener('abort', onAbort));
+    await abortable(this.#ready, signal);
   }
 
   async probe(request: ProbeRequest): Promise<ProbeResult> {

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
-import type { EchoIdentity } from './echo-listeners.ts';
-import { serveHttp, serveTcp, serveUdp } from './echo-listeners.ts';
+import { type EchoIdentity, serveHttp, serveTcp, serveUdp } from './echo-listeners.ts';
 import { type HeldConnection, openConnection } from './held-connection.ts';
 import { icmpCounterFiles, icmpErrorsHeldBack } from './icmp-limits.ts';
 import { type LoadLoop, startLoadLoop } from './load-loop.ts';

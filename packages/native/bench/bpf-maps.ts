@@ -1,5 +1,4 @@
-import type { BpfMap, BpfMapShape, BpfMapType } from '../src/index.ts';
-import { createMap } from '../src/index.ts';
+import { type BpfMap, type BpfMapShape, type BpfMapType, createMap } from '../src/index.ts';
 
 // What map operations cost from Node: single calls, batches, dumps, and stores into mapped memory. One table.
 

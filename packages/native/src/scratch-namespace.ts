@@ -1,3 +1,4 @@
+import { abortable } from '@switchyard/core';
 import { type Addon, loadAddon, type OpenedFile } from './addon.ts';
 import { NativeError } from './native-error.ts';
 
@@ -17,19 +18,14 @@ export async function openScratchNamespace(
   addon: Pick<Addon, 'makeNamespace' | 'close'> = loadAddon(),
 ): Promise<ScratchNamespace> {
   signal.throwIfAborted();
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
   const making = addon.makeNamespace();
   try {
-    const { fd, error, syscall } = await Promise.race([making, aborted]);
+    const { fd, error, syscall } = await abortable(making, signal);
     if (error !== 0) throw new NativeError('cannot make a network namespace for a trial', { errno: error, syscall });
     return new OpenNamespace(addon, fd);
   } catch (error) {
     if (signal.aborted) void making.then((late: OpenedFile) => (late.error === 0 ? addon.close(late.fd) : undefined));
     throw error;
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }
 

@@ -1,11 +1,11 @@
-import { type ApiClient, apiResources, type EndpointSlice } from '@switchyard/lab';
+import { apiResources, type EndpointSlice, type ObjectClient } from '@switchyard/core/kubernetes';
 import { podPort } from './stage.ts';
 
 /** Endpoints of each filler Service. Their addresses lead nowhere. */
 export const endpointsPerService = 10;
 
 /** Creates the fillers numbered `from` up to `to` with one EndpointSlice of ten endpoints each, a few requests at a time. */
-export async function createFillers(api: ApiClient, from: number, to: number, signal: AbortSignal): Promise<void> {
+export async function createFillers(api: ObjectClient, from: number, to: number, signal: AbortSignal): Promise<void> {
   await inParallel(to - from, (index) => createFiller(api, from + index, signal));
 }
 
@@ -19,7 +19,7 @@ export async function inParallel(count: number, work: (index: number) => Promise
   await Promise.all(Array.from({ length: inFlight }, worker));
 }
 
-async function createFiller(api: ApiClient, index: number, signal: AbortSignal): Promise<void> {
+async function createFiller(api: ObjectClient, index: number, signal: AbortSignal): Promise<void> {
   const first = index * endpointsPerService;
   const addresses = Array.from({ length: endpointsPerService }, (_, at) => fillerAddress(first + at));
   await createService(api, `filler-${index}`, addresses, signal);
@@ -32,7 +32,7 @@ function fillerAddress(index: number): string {
 
 /** A Service with one slice; resolves with its cluster IP. */
 export async function createService(
-  api: ApiClient,
+  api: ObjectClient,
   name: string,
   addresses: readonly string[],
   signal: AbortSignal,
@@ -45,7 +45,12 @@ export async function createService(
 }
 
 /** Writes the endpoints of a Service and resolves when the API server has acknowledged. */
-export async function moveService(api: ApiClient, name: string, address: string, signal: AbortSignal): Promise<void> {
+export async function moveService(
+  api: ObjectClient,
+  name: string,
+  address: string,
+  signal: AbortSignal,
+): Promise<void> {
   await api.update(apiResources.endpointSlices, sliceOf(name, [address]), signal);
 }
 

@@ -1,9 +1,9 @@
 // What a rolling update loses behind each health-check profile: one rollout per profile, fallback off and on, and drain time, measured
-// and predicted, written to docs/generated/profile-losses.{json,md}. Needs root.
-//   --time-scale N (0.5)  --rate N (20, unscaled)  --lb process|docker  --only PROFILE (several; the others' figures stay)  --out FOLDER (docs/generated)
+// and predicted, written to docs/generated/profile-losses.md; the figures stay in packages/rollout/.test-results. Needs root.
+//   --time-scale N (0.5)  --rate N (20, unscaled)  --lb process|docker  --only PROFILE (several; others keep their figures)  --out FOLDER (docs/generated)
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type MeasuredRollout, measureProfiles } from '../src/profile-table/measure-profiles.ts';
@@ -21,6 +21,9 @@ const { values } = parseArgs({
     out: { type: 'string', default: fileURLToPath(new URL('../../../docs/generated', import.meta.url)) },
   },
 });
+
+/** The figures of the last run; git ignores them. */
+const resultsFile = fileURLToPath(new URL('../.test-results/profile-losses.json', import.meta.url));
 
 function tell(text: string): void {
   process.stderr.write(`bench: ${(performance.now() / 1000).toFixed(0).padStart(4)} s  ${text}\n`);
@@ -42,9 +45,8 @@ function cellOf({ run, drain }: MeasuredRollout): ProfileCell {
 
 /** Earlier figures of all profiles but these. */
 function kept(measured: readonly string[]): readonly ProfileCell[] {
-  const file = join(values.out, 'profile-losses.json');
-  if (!existsSync(file)) return [];
-  const { cells } = JSON.parse(readFileSync(file, 'utf8')) as ProfileFigures;
+  if (!existsSync(resultsFile)) return [];
+  const { cells } = JSON.parse(readFileSync(resultsFile, 'utf8')) as ProfileFigures;
   return cells.filter((cell) => !measured.includes(cell.profile));
 }
 
@@ -75,12 +77,12 @@ async function main(): Promise<void> {
   cells.push(...before);
   cells.sort((a, b) => order.indexOf(a.profile) - order.indexOf(b.profile));
   const figures = { machine, runtime, timeScale, rate, cells } as const;
-  mkdirSync(values.out, { recursive: true });
-  writeFileSync(join(values.out, 'profile-losses.json'), `${JSON.stringify(figures, null, 2)}\n`);
+  for (const folder of [dirname(resultsFile), values.out]) mkdirSync(folder, { recursive: true });
+  writeFileSync(resultsFile, `${JSON.stringify(figures, null, 2)}\n`);
+  tell(`${cells.filter((cell) => cell.isWithin).length} of ${cells.length} within the prediction; ${resultsFile}`);
+  const missing = order.filter((name) => cells.every((cell) => cell.profile !== name));
+  if (missing.length > 0) return tell(`no page, because figures are missing: ${missing.join(', ')}`);
   writeFileSync(join(values.out, 'profile-losses.md'), profilePage(figures));
-  tell(
-    `${cells.filter((cell) => cell.isWithin).length} of ${cells.length} within the prediction; written to ${values.out}`,
-  );
 }
 
 await main();

@@ -1,10 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { serviceCidrs } from '@switchyard/lab';
+import { apiResources, type ObjectClient } from '@switchyard/core/kubernetes';
 import {
-  type ApiClient,
-  apiResources,
   createApiClient,
   createLab,
   createProber,
@@ -12,6 +10,7 @@ import {
   type LabNode,
   type LabProcess,
   type Prober,
+  serviceCidrs,
   startAgent,
   startEchoServer,
 } from '@switchyard/lab';
@@ -21,7 +20,7 @@ import type { ApiServerReady } from './api-server.ts';
 export interface Stage extends AsyncDisposable {
   readonly lab: Lab;
   readonly node: LabNode;
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
   readonly apiServerPid: number;
   readonly prober: Prober;
   /** Addresses of the pods `a` and `b`, both answering on `podPort`. */

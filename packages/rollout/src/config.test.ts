@@ -1,4 +1,4 @@
-import { knownChecks } from '@switchyard/core';
+import { knownChecks } from '@switchyard/loss';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from './config.ts';
 import { articleHealthCheck } from './testing/synthetic-run.ts';

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
-import { ConfigError, dataplaneModes, millis } from '@switchyard/core';
+import { ConfigError, millis } from '@switchyard/core';
+import { agentModes, defaultAgentMode } from '@switchyard/lab';
 import { healthCheckOf, type Profile, type ProfileChanges, profiles } from './profiles.ts';
 import type { RunSettings } from './run-record.ts';
 
@@ -45,7 +46,7 @@ const options = {
   'time-scale': { type: 'string', default: '1' },
   rate: { type: 'string', default: '20' },
   fallback: { type: 'string', default: 'both' },
-  'proxy-mode': { type: 'string', default: 'nftables' },
+  'proxy-mode': { type: 'string', default: defaultAgentMode },
   'delay-shutdown': { type: 'string', default: '30' },
   'health-check-profile': { type: 'string', default: 'cloud-provider-kind' },
   'health-check-interval': { type: 'string' },
@@ -124,9 +125,9 @@ function fallbacks(text: string): readonly ('off' | 'on')[] {
 }
 
 function proxyMode(text: string): RunSettings['proxyMode'] {
-  const mode = dataplaneModes.find((one) => one === text);
+  const mode = agentModes.find((one) => one === text);
   if (mode !== undefined) return mode;
-  const known = dataplaneModes.join(', ');
+  const known = agentModes.join(', ');
   throw new ConfigError('demo.proxyMode', `--proxy-mode must be one of ${known}, not ${JSON.stringify(text)}`);
 }
 

@@ -1,5 +1,6 @@
 import { buildTable, ClusterState, explain, type IpAddress, nodeName, parseCidr, parseIp } from '@switchyard/core';
 import { clusterCidrs } from '@switchyard/lab';
+import { dataplaneNamed } from '@switchyard/scenarios';
 import { stateAt } from './rollout/observe-slices.ts';
 import type { ExplainAt } from './summarise.ts';
 
@@ -66,7 +67,7 @@ export function explainFrom(settings: ExplainSettings): ExplainAt {
         protocol: 'TCP',
         destinationIsLocal: true,
       },
-      run.settings.proxyMode,
+      dataplaneNamed(run.settings.proxyMode),
     );
     return [...explanation.reasons.map((reason) => reason.text), `verdict on ${node}: ${explanation.verdict.kind}`];
   };

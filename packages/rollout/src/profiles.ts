@@ -1,4 +1,5 @@
-import { type CheckTiming, knownChecks, type Millis, millis } from '@switchyard/core';
+import { type CheckTiming, knownChecks } from '@switchyard/loss';
+import { type Millis, millis } from '@switchyard/core';
 import type { HealthCheck } from './run-record.ts';
 
 /** A named profile of the load balancer, unscaled. */

@@ -1,4 +1,5 @@
-import { type LossCause, millis } from '@switchyard/core';
+import { type LossCause } from '@switchyard/loss';
+import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import type { LoadPath } from './run-record.ts';
 import { summarise } from './summarise.ts';

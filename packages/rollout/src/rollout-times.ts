@@ -1,4 +1,5 @@
-import { type Millis, millis, type RolloutTimes } from '@switchyard/core';
+import { type Millis, millis } from '@switchyard/core';
+import { type RolloutTimes } from '@switchyard/loss';
 import type { EndpointMoment, Move, RunRecord } from './run-record.ts';
 import { spansOf } from './spans.ts';
 import { appliedAt, type Bounds } from './sync-bounds.ts';

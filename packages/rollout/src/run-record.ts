@@ -1,11 +1,6 @@
-import type {
-  CheckTiming,
-  DataplaneMode,
-  EndpointSliceRecord,
-  IpFamily,
-  Millis,
-  ServiceRecord,
-} from '@switchyard/core';
+import type { DataplaneName } from '@switchyard/scenarios';
+import type { CheckTiming } from '@switchyard/loss';
+import type { EndpointSliceRecord, IpFamily, Millis, ServiceRecord } from '@switchyard/core';
 import type { LoadResult } from '@switchyard/lab';
 
 /** How the load balancer finds out which nodes to use. Durations are the real ones, already scaled. */
@@ -18,7 +13,7 @@ export interface HealthCheck extends CheckTiming {
 export interface RunSettings {
   readonly terminatingFallback: boolean;
   /** The node agents' --proxy-mode. */
-  readonly proxyMode: DataplaneMode;
+  readonly proxyMode: DataplaneName;
   /** Requests per second of the open loop. */
   readonly rate: number;
   /** How long a request may take in all. */

@@ -1,4 +1,4 @@
-import type { LossCause } from '@switchyard/core';
+import type { LossCause } from '@switchyard/loss';
 
 /** The event times that the model uses, of the first move, in seconds after the old pod's deletionTimestamp; undefined if it never happened. */
 export interface KeyTimes {

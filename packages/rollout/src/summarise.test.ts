@@ -1,4 +1,5 @@
-import { millis, type RolloutTimes } from '@switchyard/core';
+import { millis } from '@switchyard/core';
+import { type RolloutTimes } from '@switchyard/loss';
 import { describe, expect, test } from 'vitest';
 import type { RunRecord, SyncMoment } from './run-record.ts';
 import { rolloutTimes } from './rollout-times.ts';

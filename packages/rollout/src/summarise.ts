@@ -1,4 +1,5 @@
-import { causeOfLoss, type LossCause, type Millis, millis, predictLoss, type RolloutTimes } from '@switchyard/core';
+import { causeOfLoss, type LossCause, predictLoss, type RolloutTimes } from '@switchyard/loss';
+import { type Millis, millis } from '@switchyard/core';
 import { type Picked, rolloutTimes } from './rollout-times.ts';
 import type { RunRecord } from './run-record.ts';
 import type { Loss, RunSummary } from './run-summary.ts';

@@ -1,4 +1,5 @@
-import { knownProxyTiming, type Millis, millis } from '@switchyard/core';
+import { knownProxyTiming } from '@switchyard/loss';
+import { type Millis, millis } from '@switchyard/core';
 import type { Move, RunRecord } from './run-record.ts';
 
 /** When something happened that nobody saw: not before `earliest`, not after `latest`. */

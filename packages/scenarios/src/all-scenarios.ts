@@ -1,12 +1,13 @@
-import type { DataplaneMode } from '@switchyard/core';
+import type { DataplaneTraits } from '@switchyard/core';
 import { readdirSync, readFileSync } from 'node:fs';
+import { referenceDataplane } from './dataplanes.ts';
 import { loadScenario } from './load-scenario.ts';
 import type { Scenario } from './scenario.ts';
 
 const folder = new URL('../scenarios/', import.meta.url);
 
 /** Every scenario file of this package, in every family it names, sorted by id, with what a dataplane must do. */
-export function allScenarios(dataplane: DataplaneMode = 'nftables'): readonly Scenario[] {
+export function allScenarios(dataplane: DataplaneTraits = referenceDataplane): readonly Scenario[] {
   return readdirSync(folder)
     .filter((file) => file.endsWith('.yaml'))
     .sort()

@@ -1,13 +1,5 @@
-import {
-  type ApplyOutcome,
-  type ApplyRequest,
-  type DataplaneBackend,
-  diffTables,
-  type ForwardingTable,
-  InvariantError,
-  type ServicePortKey,
-  type TableDelta,
-} from '@switchyard/core';
+import { type ApplyOutcome, type ApplyRequest, type DataplaneBackend, withFailed } from '@switchyard/core/engine';
+import { diffTables, type ForwardingTable, InvariantError, type ServicePortKey } from '@switchyard/core';
 
 /** More attempts than this are no bad luck at one failure in ten. */
 const maxAttempts = 60;
@@ -23,7 +15,7 @@ export interface Applied {
 export class TableApplier {
   readonly #backend: DataplaneBackend;
   #applied: ForwardingTable | undefined;
-  #failed: ReadonlySet<ServicePortKey> = new Set();
+  #failed: ReadonlyMap<ServicePortKey, Error> = new Map();
 
   constructor(backend: DataplaneBackend) {
     this.#backend = backend;
@@ -44,7 +36,7 @@ export class TableApplier {
   async attempt(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
     const outcome = await this.#backend.apply({ table, scope: this.#scopeOf(table) }, signal);
     this.#applied = outcome.status === 'failed' ? undefined : table;
-    this.#failed = new Set(outcome.status === 'partial' ? outcome.failed.keys() : []);
+    this.#failed = outcome.status === 'partial' ? outcome.failed : new Map();
     return outcome;
   }
 
@@ -52,16 +44,4 @@ export class TableApplier {
     if (this.#applied === undefined) return { kind: 'full' };
     return { kind: 'delta', delta: withFailed(diffTables(this.#applied, table), table, this.#failed) };
   }
-}
-
-/** Services that were refused are not in the kernel, although the base of the difference says so. */
-function withFailed(delta: TableDelta, table: ForwardingTable, failed: ReadonlySet<ServicePortKey>): TableDelta {
-  const upserted = new Map(delta.upserted.map((service) => [service.key, service]));
-  const removed = new Set(delta.removed);
-  for (const key of failed) {
-    const service = table.services.get(key);
-    if (service === undefined) removed.add(key);
-    else upserted.set(key, service);
-  }
-  return { ...delta, upserted: [...upserted.values()], removed: [...removed] };
 }

@@ -1,5 +1,5 @@
+import { type DataplaneBackend } from '@switchyard/core/engine';
 import {
-  type DataplaneBackend,
   type ForwardingTable,
   type Millis,
   type ServiceForwarding,
@@ -122,7 +122,7 @@ async function partialFailure({ harness, scenario }: ContractSubject, signal: Ab
       if (named !== [...owners.keys()].sort().join(', ')) faults.push(`${address} refused, but named: ${named}`);
       const reference = { harness, table: { ...table, services: others } };
       const missing =
-        harness.atomicity === 'transaction'
+        harness.dataplane.atomicity === 'transaction'
           ? await differenceFromNew(backend, reference, signal)
           : await missingBeside(backend, reference, signal);
       if (missing !== undefined) faults.push(`beside the refused ${address}: ${missing}`);

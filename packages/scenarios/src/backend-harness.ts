@@ -1,4 +1,5 @@
-import type { DataplaneBackend, DataplaneMode, Flow, IpAddress, IpFamily, Random } from '@switchyard/core';
+import type { DataplaneBackend } from '@switchyard/core/engine';
+import type { DataplaneTraits, Flow, IpAddress, IpFamily, Random } from '@switchyard/core';
 import type { Observation } from './verdict.ts';
 
 /** A dataplane backend over a fake kernel, as the rendered altitude and the contract suite drive it. */
@@ -6,12 +7,7 @@ export interface BackendHarness {
   /** The backend's name; golden files are called so. */
   readonly name: string;
   /** Whose answers are expected of it. */
-  readonly dataplane: DataplaneMode;
-  /**
-   * What the kernel takes as a whole or not at all: all of a transaction, or one table of it after the other, or one entry of a
-   * map, so that parts of a Service that is refused in one table or entry may stand in another.
-   */
-  readonly atomicity: 'transaction' | 'table' | 'entry';
+  readonly dataplane: DataplaneTraits;
   /** An empty kernel, shared by nobody. */
   createKernel(): FakeKernel;
 }

@@ -1,22 +1,25 @@
 import { type IpAddress, type IpFamily, ipFamilyOf } from '@switchyard/core';
+import type { EndpointObject, EndpointSlice, Node, Service, ServiceCidr } from '@switchyard/core/kubernetes';
 import { otherFamilyOf } from './other-family.ts';
 import type { Scenario, ScenarioEndpoint, ScenarioService } from './scenario.ts';
 import type { ScenarioState } from './scenario-state.ts';
 
-/** A Kubernetes object as JSON, as the API server would send it or a manifest would hold it. */
-export interface ClusterObject {
+interface Named {
   readonly apiVersion: string;
-  readonly kind: 'Service' | 'EndpointSlice' | 'Node' | 'ServiceCIDR';
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace?: string;
-    readonly labels?: Readonly<Record<string, string>>;
-  };
-  readonly [field: string]: unknown;
+  readonly metadata: { readonly name: string };
 }
 
+/** A Kubernetes object as JSON, as the API server would send it or a manifest would hold it. */
+export type ClusterObject = Named &
+  (
+    | ({ readonly kind: 'Service' } & Service)
+    | ({ readonly kind: 'EndpointSlice' } & EndpointSlice)
+    | ({ readonly kind: 'Node' } & Node)
+    | ({ readonly kind: 'ServiceCIDR' } & ServiceCidr)
+  );
+
 /** Addresses of the two nodes of every scenario, in the lab's plan. `node1` is under test. */
-export const nodeAddresses: Readonly<Record<IpFamily, Readonly<Record<string, string>>>> = {
+export const nodeAddresses: Readonly<Record<IpFamily, Readonly<Record<'node1' | 'node2', string>>>> = {
   IPv4: { node1: '172.18.0.11', node2: '172.18.0.12' },
   IPv6: { node1: 'fd00:172:18::11', node2: 'fd00:172:18::12' },
 };
@@ -40,7 +43,7 @@ const podCidrs: Readonly<Record<IpFamily, (node: number) => string>> = {
 export function clusterObjects(scenario: Scenario, state: ScenarioState): readonly ClusterObject[] {
   const services = [...state.services.values()];
   return [
-    ...['node1', 'node2'].map((name, index) => nodeObject(scenario, name, index + 1, state)),
+    ...nodeObjects(familiesOf(scenario), scenario.zone, state.nodeAddress === undefined ? [] : [state.nodeAddress]),
     serviceCidrObject(
       'kubernetes',
       familiesOf(scenario).map((family) => serviceCidrs[family]),
@@ -58,31 +61,34 @@ export function familiesOf(scenario: Scenario): readonly IpFamily[] {
   return isDualStack ? [ipFamily, otherFamilyOf(ipFamily)] : [ipFamily];
 }
 
-function nodeObject(scenario: Scenario, name: string, number: number, state: ScenarioState): ClusterObject {
-  const cidrs = familiesOf(scenario).map((family) => podCidrs[family](number));
-  return {
-    apiVersion: 'v1',
-    kind: 'Node',
-    metadata: {
-      name,
-      labels: {
-        'kubernetes.io/hostname': name,
-        'topology.kubernetes.io/zone': name === 'node1' ? scenario.zone : 'zone-b',
-      },
-    },
-    spec: { podCIDR: cidrs[0], podCIDRs: cidrs },
-    status: {
-      addresses: familiesOf(scenario).map((family) => ({
-        type: 'InternalIP',
-        address: nodeAddressOf(name, family, state),
-      })),
-    },
+/** The two nodes. An address of `changed` replaces that of its family on node1. */
+export function nodeObjects(
+  families: readonly IpFamily[],
+  zone: string,
+  changed: readonly IpAddress[],
+): readonly ClusterObject[] {
+  const addressOf = (name: 'node1' | 'node2', family: IpFamily): string => {
+    const given = name === 'node1' ? changed.find((address) => ipFamilyOf(address) === family) : undefined;
+    return given ?? nodeAddresses[family][name];
   };
-}
-
-function nodeAddressOf(name: string, family: IpFamily, { nodeAddress }: ScenarioState): string | undefined {
-  const isGiven = name === 'node1' && nodeAddress !== undefined && ipFamilyOf(nodeAddress) === family;
-  return isGiven ? nodeAddress : nodeAddresses[family][name];
+  return (['node1', 'node2'] as const).map((name, index) => {
+    const cidrs = families.map((family) => podCidrs[family](index + 1));
+    const labels = {
+      'kubernetes.io/hostname': name,
+      'kubernetes.io/os': 'linux',
+      'topology.kubernetes.io/zone': name === 'node1' ? zone : 'zone-b',
+    };
+    return {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name, labels },
+      spec: { podCIDR: cidrs[0] ?? '', podCIDRs: cidrs },
+      status: {
+        addresses: families.map((family) => ({ type: 'InternalIP', address: addressOf(name, family) })),
+        conditions: [{ type: 'Ready', status: 'True' }],
+      },
+    };
+  });
 }
 
 function serviceCidrObject(name: string, cidrs: readonly string[]): ClusterObject {
@@ -98,7 +104,6 @@ function serviceObject(scenario: Scenario, service: ScenarioService): ClusterObj
   const isExternal = service.type === 'NodePort' || service.type === 'LoadBalancer' || service.externalIPs.length > 0;
   // The API server refuses a leftover `Local`, but objects that it took earlier have one.
   const hasExternalPolicy = isExternal || service.externalTrafficPolicy === 'Local';
-  const timeoutSeconds = service.sessionAffinityTimeoutSeconds;
   return {
     apiVersion: 'v1',
     kind: 'Service',
@@ -108,7 +113,10 @@ function serviceObject(scenario: Scenario, service: ScenarioService): ClusterObj
       clusterIP: service.clusterIP,
       clusterIPs: [service.clusterIP, ...(service.otherClusterIP === undefined ? [] : [service.otherClusterIP])],
       ipFamilies: familiesOf(scenario),
-      ports: service.ports,
+      ports: service.ports.map(({ nodePort, ...port }) => ({
+        ...port,
+        ...(nodePort === undefined ? {} : { nodePort }),
+      })),
       ...(hasExternalPolicy ? { externalTrafficPolicy: service.externalTrafficPolicy } : {}),
       internalTrafficPolicy: service.internalTrafficPolicy,
       ...(service.externalIPs.length > 0 ? { externalIPs: service.externalIPs } : {}),
@@ -116,12 +124,23 @@ function serviceObject(scenario: Scenario, service: ScenarioService): ClusterObj
         ? { loadBalancerSourceRanges: service.loadBalancerSourceRanges }
         : {}),
       ...(service.healthCheckNodePort === undefined ? {} : { healthCheckNodePort: service.healthCheckNodePort }),
-      ...(timeoutSeconds === undefined
-        ? { sessionAffinity: 'None' }
-        : { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds } } }),
+      ...affinityOf(service),
     },
-    status: { loadBalancer: { ingress: service.loadBalancerIPs } },
+    status: { loadBalancer: { ingress: ingressOf(service) } },
   };
+}
+
+/** Fields of `spec` for the Service's session affinity. */
+export function affinityOf({
+  sessionAffinityTimeoutSeconds: timeoutSeconds,
+}: ScenarioService): Service['spec'] & object {
+  if (timeoutSeconds === undefined) return { sessionAffinity: 'None' };
+  return { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds } } };
+}
+
+/** `status.loadBalancer.ingress`; empty: none. */
+export function ingressOf(service: ScenarioService): readonly { readonly ip: string; readonly ipMode?: string }[] {
+  return service.loadBalancerIPs.map(({ ip, ipMode }) => (ipMode === undefined ? { ip } : { ip, ipMode }));
 }
 
 /** One EndpointSlice per slice name and address family. The n-th port of the Service leads to target port + n. */
@@ -144,7 +163,7 @@ function sliceObjects(scenario: Scenario, service: ScenarioService, state: Scena
   }));
 }
 
-function endpointObject(endpoint: ScenarioEndpoint): Readonly<Record<string, unknown>> {
+function endpointObject(endpoint: ScenarioEndpoint): EndpointObject {
   const { ready, serving, terminating } = endpoint;
   return {
     addresses: [endpoint.ip],
@@ -158,7 +177,7 @@ function endpointObject(endpoint: ScenarioEndpoint): Readonly<Record<string, unk
   };
 }
 
-function hints(endpoint: ScenarioEndpoint): Readonly<Record<string, unknown>> {
+function hints(endpoint: ScenarioEndpoint): Pick<EndpointObject, 'hints'> {
   const { zoneHints, nodeHints } = endpoint;
   if (zoneHints.length === 0 && nodeHints.length === 0) return {};
   const named = (names: readonly string[]): readonly { readonly name: string }[] => names.map((name) => ({ name }));

@@ -1,5 +1,4 @@
-import type { Altitude, Scenario } from './scenario.ts';
-import { altitudes } from './scenario.ts';
+import { type Altitude, altitudes, type Scenario } from './scenario.ts';
 import type { AltitudeResult, StepResult } from './verdict.ts';
 
 /** One step that an altitude did not see as expected, or did not see at all. */

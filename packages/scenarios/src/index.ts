@@ -1,3 +1,4 @@
+export * from './dataplanes.ts';
 export * from './scenario.ts';
 export { loadScenario } from './load-scenario.ts';
 export { allScenarios } from './all-scenarios.ts';

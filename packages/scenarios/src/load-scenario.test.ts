@@ -1,3 +1,6 @@
+import { ebpfTraits } from '@switchyard/backend-ebpf/traits';
+import { iptablesTraits } from '@switchyard/backend-iptables/traits';
+import { nftablesTraits } from '@switchyard/backend-nftables/traits';
 import { describe, expect, test } from 'vitest';
 import { loadScenario } from './load-scenario.ts';
 import { ipv6TwinOf, ipv6TwinOfCidr } from './other-family.ts';
@@ -112,24 +115,24 @@ test('a dual-stack Service has both families; endpoints, flows and health checks
 test('where dataplanes differ, each has its own expectation', () => {
   const text = good.replace('expect: reject', 'expect: { nftables: reject, iptables: pass }');
   const expected = ([scenario]: ReturnType<typeof loadScenario>): unknown => scenario?.steps[0];
-  expect(expected(loadScenario('x', text, 'nftables'))).toMatchObject({ flow: { expect: { kind: 'reject' } } });
-  expect(expected(loadScenario('x', text, 'iptables'))).toMatchObject({ flow: { expect: { kind: 'pass' } } });
-  expect(loadScenario('x', text, 'iptables')[0]?.dataplane).toBe('iptables');
+  expect(expected(loadScenario('x', text, nftablesTraits))).toMatchObject({ flow: { expect: { kind: 'reject' } } });
+  expect(expected(loadScenario('x', text, iptablesTraits))).toMatchObject({ flow: { expect: { kind: 'pass' } } });
+  expect(loadScenario('x', text, iptablesTraits)[0]?.dataplane).toBe(iptablesTraits);
 });
 
 test.each([
   ['what nftables does', '{ nftables: drop, iptables: pass }', 'drop'],
   ['what it says itself', '{ nftables: drop, iptables: pass, ebpf: reject }', 'reject'],
 ])('ebpf is expected to do %s', (_, said, kind) => {
-  const [scenario] = loadScenario('x', good.replace('expect: reject', `expect: ${said}`), 'ebpf');
+  const [scenario] = loadScenario('x', good.replace('expect: reject', `expect: ${said}`), ebpfTraits);
   expect(scenario?.steps[0]).toMatchObject({ flow: { expect: { kind } } });
 });
 
 test.each([
-  ['nftables', { masquerade: true, isHairpinMasqueraded: true }],
-  ['iptables', { masquerade: true, isHairpinMasqueraded: true }],
-  ['ebpf', { masquerade: false, isHairpinMasqueraded: false }],
-] as const)('packets that are translated are masqueraded by %s: %o', (dataplane, expected) => {
+  [nftablesTraits, { masquerade: true, isHairpinMasqueraded: true }],
+  [iptablesTraits, { masquerade: true, isHairpinMasqueraded: true }],
+  [ebpfTraits, { masquerade: false, isHairpinMasqueraded: false }],
+] as const)('packets that are translated are masqueraded by $0.name: $1', (dataplane, expected) => {
   const said = 'expect: { forward: [10.244.1.5], masquerade: packets }';
   const [scenario] = loadScenario('x', good.replace('expect: reject', said), dataplane);
   expect(scenario?.steps[0]).toMatchObject({ flow: { expect: expected } });
@@ -137,18 +140,18 @@ test.each([
 
 test('a scenario of one dataplane runs nowhere with the other, and says why', () => {
   const text = good.replace('why: w', 'why: w\ndataplanes: { run: [nftables], because: b }');
-  expect(loadScenario('x', text, 'nftables')[0]?.altitudes).toEqual({
+  expect(loadScenario('x', text, nftablesTraits)[0]?.altitudes).toEqual({
     run: ['table', 'rendered', 'lab'],
     because: undefined,
   });
-  expect(loadScenario('x', text, 'iptables')[0]?.altitudes).toEqual({ run: [], because: 'not for iptables: b' });
+  expect(loadScenario('x', text, iptablesTraits)[0]?.altitudes).toEqual({ run: [], because: 'not for iptables: b' });
 });
 
 test('a scenario that is limited to some altitudes with one dataplane only runs everywhere with the other', () => {
   const limit = 'altitudes: { run: [lab], dataplanes: [nftables], because: b }';
   const text = good.replace('why: w', `why: w\n${limit}`);
-  expect(loadScenario('x', text, 'nftables')[0]?.altitudes).toEqual({ run: ['lab'], because: 'b' });
-  expect(loadScenario('x', text, 'iptables')[0]?.altitudes.because).toBeUndefined();
+  expect(loadScenario('x', text, nftablesTraits)[0]?.altitudes).toEqual({ run: ['lab'], because: 'b' });
+  expect(loadScenario('x', text, iptablesTraits)[0]?.altitudes.because).toBeUndefined();
 });
 
 test('a scenario that is limited to some altitudes says why', () => {

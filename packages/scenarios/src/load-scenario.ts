@@ -1,6 +1,7 @@
 import {
   ConfigError,
-  type DataplaneMode,
+  type DataplaneTraits,
+  InvariantError,
   type IpAddress,
   type IpFamily,
   parseIp,
@@ -24,14 +25,25 @@ import {
   type ScenarioService,
   type ScenarioStep,
 } from './scenario.ts';
-import { type ScenarioFile, scenarioSchema } from './schema.ts';
+import { modeInFiles, nameInFiles, referenceDataplane } from './dataplanes.ts';
+import {
+  type expectationSchema,
+  isPerDataplane,
+  type PerDataplane,
+  type ScenarioFile,
+  scenarioSchema,
+} from './schema.ts';
 
 /**
  * Reads one scenario file: one scenario per IP family it names. Throws `ConfigError` with `file:line` for broken YAML,
  * an unknown field, a wrong value, or an address outside the plan of `other-family.ts`. Where dataplanes differ, it is
  * what `dataplane` must do.
  */
-export function loadScenario(id: string, text: string, dataplane: DataplaneMode = 'nftables'): readonly Scenario[] {
+export function loadScenario(
+  id: string,
+  text: string,
+  dataplane: DataplaneTraits = referenceDataplane,
+): readonly Scenario[] {
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter });
   const lineOf = (path: readonly unknown[]): number => lineOfPath(document, lineCounter, path);
@@ -65,11 +77,11 @@ function lineOfPath(document: Document, lineCounter: LineCounter, path: readonly
   return 1;
 }
 
-function altitudesOf({ dataplanes, altitudes: limit }: ScenarioFile, dataplane: DataplaneMode): ScenarioAltitudes {
-  if (dataplanes !== undefined && !dataplanes.run.includes(dataplane)) {
-    return { run: [], because: `not for ${dataplane}: ${dataplanes.because}` };
+function altitudesOf({ dataplanes, altitudes: limit }: ScenarioFile, dataplane: DataplaneTraits): ScenarioAltitudes {
+  if (dataplanes !== undefined && !dataplanes.run.includes(nameInFiles(dataplane))) {
+    return { run: [], because: `not for ${dataplane.name}: ${dataplanes.because}` };
   }
-  const isLimited = limit?.dataplanes.includes(dataplane) === true;
+  const isLimited = limit?.dataplanes.includes(nameInFiles(dataplane)) === true;
   return isLimited ? { run: limit.run, because: limit.because } : { run: altitudes, because: undefined };
 }
 
@@ -86,14 +98,7 @@ type FileService = ScenarioFile['given']['services'][number];
 type FileEndpoint = ScenarioFile['given']['endpoints'][number];
 type FileStep = ScenarioFile['steps'][number];
 type FileFlow = Extract<FileStep, { readonly to: string }>;
-type FileExpectation = Exclude<FileFlow['expect'], { readonly nftables: unknown }>;
-
-/** `ebpf` is as nftables unless it says otherwise. */
-interface PerDataplane<T> {
-  readonly nftables: T;
-  readonly iptables: T;
-  readonly ebpf?: T | undefined;
-}
+type FileExpectation = v.InferOutput<typeof expectationSchema>;
 
 type Reading = Pick<Scenario, 'id' | 'ipFamily' | 'isDualStack' | 'dataplane'>;
 
@@ -102,7 +107,7 @@ class Reader {
   readonly #id: string;
   readonly #ipFamily: IpFamily;
   readonly #isDualStack: boolean;
-  readonly #dataplane: DataplaneMode;
+  readonly #dataplane: DataplaneTraits;
   readonly #lineOf: (path: readonly unknown[]) => number;
 
   constructor({ id, ipFamily, isDualStack, dataplane }: Reading, lineOf: (path: readonly unknown[]) => number) {
@@ -226,7 +231,7 @@ class Reader {
     const expect = this.#expectation(this.#own(flow.expect), [...path, 'expect'], {
       family,
       // A socket that goes to itself needs nobody's help for the answer to come back.
-      isHairpinMasqueraded: this.#dataplane !== 'ebpf' || protocol === 'SCTP',
+      isHairpinMasqueraded: this.#dataplane.translation === 'packets' || protocol === 'SCTP',
     });
     return {
       from: isClass ? (from as SourceClass) : 'pod',
@@ -249,8 +254,11 @@ class Reader {
 
   /** What a file says for all dataplanes, or for ours. */
   #own<T extends FileExpectation | string>(given: T | PerDataplane<T>): T {
-    if (typeof given !== 'object' || !('nftables' in given)) return given;
-    return given[this.#dataplane] ?? given.nftables;
+    if (!isPerDataplane(given)) return given;
+    const own = given[nameInFiles(this.#dataplane)] ?? given[modeInFiles(this.#dataplane)];
+    if (own === undefined)
+      throw new InvariantError(`the schema of scenarios lets ${this.#dataplane.kubeProxyMode} be left out`);
+    return own;
   }
 
   #expectation(
@@ -270,7 +278,7 @@ class Reader {
     if (withPort.length > 0 && withPort.length < to.length) {
       return this.#refuse(path, 'either all endpoints have a port or none has');
     }
-    const masquerade = expect.masquerade === 'packets' ? this.#dataplane !== 'ebpf' : expect.masquerade;
+    const masquerade = expect.masquerade === 'packets' ? this.#dataplane.translation === 'packets' : expect.masquerade;
     return { kind: 'forward', to, masquerade, isHairpinMasqueraded };
   }
 

@@ -1,4 +1,5 @@
-import type { DataplaneBackend, Flow, IpFamily, Random } from '@switchyard/core';
+import type { DataplaneBackend } from '@switchyard/core/engine';
+import type { Flow, IpFamily, Random } from '@switchyard/core';
 import { TableApplier } from './apply-until-done.ts';
 import type { BackendHarness, FakeKernel } from './backend-harness.ts';
 import { familiesOf } from './cluster-objects.ts';
@@ -9,6 +10,7 @@ import { firstState, nextState } from './scenario-state.ts';
 import { ScenarioTables, type TablesByFamily } from './scenario-tables.ts';
 import {
   type AltitudeResult,
+  changeText,
   expectationText,
   keptExpectation,
   flowText,
@@ -25,10 +27,17 @@ export interface RunOnBackendOptions {
   readonly random?: Random;
 }
 
+/** Element writes of one change. */
+export interface ChangeWrites {
+  /** `start`, or `changeText` of the step. */
+  readonly change: string;
+  readonly writes: number;
+}
+
 /** What a scenario did to a backend's kernel. */
 export interface BackendResult extends AltitudeResult {
-  /** Element writes of the first state (`start`) and of each step that changes something, by its line. */
-  readonly writes: readonly { readonly at: 'start' | number; readonly writes: number }[];
+  /** Element writes of the first state (`start`) and of each step that changes something, with the step's text. */
+  readonly writes: readonly ChangeWrites[];
   /** The backend's own text of the kernel after each of these, families joined. */
   readonly dumps: readonly string[];
 }
@@ -56,14 +65,14 @@ export async function runOnBackend(
     const next = nextState(state, step);
     if (next !== state) {
       tables = all.update(next);
-      await run.apply(step.line, tables, signal);
+      await run.apply(changeText(step), tables, signal);
     }
     state = next;
     if (step.kind === 'flow') steps.push(flowOnKernel(scenario, kernel, step));
     if (step.kind === 'healthCheck') steps.push(healthOnTable(tables, step));
     if (step.kind === 'restartAgent') {
       await run.start(signal);
-      steps.push(restartResult(step.line, await run.apply(step.line, tables, signal)));
+      steps.push(restartResult(step.line, await run.apply(changeText(step), tables, signal)));
     }
   }
   return { altitude: 'rendered', steps, skipped: [], writes: run.writes, dumps: run.dumps };
@@ -105,7 +114,7 @@ function restartResult(line: number, writes: number): StepResult {
 
 /** The backends of a run, one per family, over one kernel. */
 class BackendRun implements AsyncDisposable {
-  readonly writes: { readonly at: 'start' | number; readonly writes: number }[] = [];
+  readonly writes: ChangeWrites[] = [];
   readonly dumps: string[] = [];
   readonly #kernel: FakeKernel;
   readonly #families: readonly IpFamily[];
@@ -125,7 +134,7 @@ class BackendRun implements AsyncDisposable {
     }
   }
 
-  async apply(at: 'start' | number, tables: TablesByFamily, signal: AbortSignal): Promise<number> {
+  async apply(change: string, tables: TablesByFamily, signal: AbortSignal): Promise<number> {
     let writes = 0;
     const texts: string[] = [];
     for (const [family, { backend, applier }] of this.#backends) {
@@ -133,7 +142,7 @@ class BackendRun implements AsyncDisposable {
       if (table !== undefined) writes += (await applier.apply(table, signal)).writes;
       texts.push(await backend.dump(signal));
     }
-    this.writes.push({ at, writes });
+    this.writes.push({ change, writes });
     this.dumps.push(texts.join(''));
     return writes;
   }

@@ -1,11 +1,11 @@
-import { dataplaneModes } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { allScenarios } from './all-scenarios.ts';
+import { dataplanes } from './dataplanes.ts';
 import { runOnTable } from './run-on-table.ts';
 
-describe.each(dataplaneModes)('altitude 1: the table does what every scenario says (%s)', (mode) => {
+describe.each(dataplanes)('altitude 1: the table does what every scenario says ($name)', (dataplane) => {
   test.for(
-    allScenarios(mode).map((scenario) => ({
+    allScenarios(dataplane).map((scenario) => ({
       title: `${scenario.id} ${scenario.ipFamily}: ${scenario.name}`,
       scenario,
     })),

@@ -11,7 +11,7 @@ export function recordsOf<K extends keyof RawObjects>(objects: readonly ClusterO
   return objects
     .filter((object) => object.kind === kind)
     .flatMap((object) => {
-      // A cluster object is what the API server sends; `never` lets the caller name the record type of `kind`.
+      // `never` lets the caller name the record type of `kind`. On the wire, times are text.
       const projected = projections[kind](object as unknown as RawObjects[K]);
       return projected.status === 'record' ? [projected.record as never] : [];
     });

@@ -6,7 +6,6 @@ import {
   type ClusterEvent,
   ClusterState,
   type ClusterStateView,
-  type DataplaneMode,
   type Dirty,
   dirtyServices,
   type ForwardingTable,
@@ -37,7 +36,8 @@ export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily, state: Cl
     routerIpMode: agent.routerIpMode ? 'localOnly' : 'asVip',
     podDetector: podDetectorOf(scenario, ipFamily, state),
     nodePortCidrs: nodePortCidrsOf(scenario, ipFamily, state),
-    nodePortsOnLoopback: scenario.dataplane === 'iptables' && agent.localhostNodePorts ? 'kernel' : 'none',
+    nodePortsOnLoopback:
+      scenario.dataplane.loopbackNodePorts === 'kernel' && agent.localhostNodePorts ? 'kernel' : 'none',
   };
 }
 
@@ -62,17 +62,11 @@ function podDetectorOf({ agent }: Scenario, ipFamily: IpFamily, state: ClusterSt
   }
 }
 
-/** As kube-proxy's modes have it; the eBPF mode as nftables. */
-const defaultNodePortAddresses: Readonly<Record<DataplaneMode, 'primary' | readonly string[]>> = {
-  nftables: 'primary',
-  iptables: [],
-  ebpf: 'primary',
-};
-
 /** A list is of the scenario's own family and leaves the other one open, as in the agent. */
 function nodePortCidrsOf(scenario: Scenario, ipFamily: IpFamily, state: ClusterStateView): readonly Cidr[] {
   const { nodePortAddresses } = scenario.agent;
-  const given = nodePortAddresses === 'default' ? defaultNodePortAddresses[scenario.dataplane] : nodePortAddresses;
+  const usual = scenario.dataplane.defaultNodePortAddresses === 'primary' ? 'primary' : [];
+  const given = nodePortAddresses === 'default' ? usual : nodePortAddresses;
   if (given === 'primary') {
     const addresses = state.nodes.get(nodeName('node1'))?.addresses ?? [];
     return addresses

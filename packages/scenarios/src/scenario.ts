@@ -1,4 +1,12 @@
-import type { DataplaneMode, IpAddress, IpFamily, Port, Protocol, SourceClass, TrafficPolicy } from '@switchyard/core';
+import type {
+  DataplaneTraits,
+  IpAddress,
+  IpFamily,
+  Port,
+  Protocol,
+  SourceClass,
+  TrafficPolicy,
+} from '@switchyard/core';
 
 /** How the agent tells pods of its node: `detectLocalMode` and what belongs to it. */
 export type ScenarioDetection =
@@ -18,7 +26,7 @@ export interface ScenarioAgent {
    * is not given, and the dataplane has a default of its own.
    */
   readonly nodePortAddresses: 'primary' | 'default' | readonly string[];
-  /** `--iptables-localhost-nodeports`: NodePorts answer on 127.0.0.0/8. Only the iptables dataplane can. */
+  /** `--iptables-localhost-nodeports`: NodePorts answer on 127.0.0.0/8. Only dataplanes whose `loopbackNodePorts` are the kernel's can. */
   readonly localhostNodePorts: boolean;
   /** Feature gate `SwitchyardLoadBalancerIPModeRouter`. */
   readonly routerIpMode: boolean;
@@ -163,7 +171,7 @@ export interface Scenario {
   /** Nodes and Services have both families; endpoints and flows have one each. */
   readonly isDualStack: boolean;
   /** Whose answers it expects, where dataplanes differ. */
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneTraits;
   readonly altitudes: ScenarioAltitudes;
   readonly agent: ScenarioAgent;
   /** Zone of the node under test. */

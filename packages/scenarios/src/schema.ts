@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { dataplaneNames, type DataplaneName, dataplanes } from './dataplanes.ts';
 
 // What a scenario file may say. Strict: an unknown field is an error, so a typo cannot switch a check off.
 
@@ -51,7 +52,7 @@ export const endpointSchema = v.strictObject({
 });
 
 /** `forward` lists addresses, or `address:port` where the target port matters. */
-const expectation = v.union([
+export const expectationSchema = v.union([
   v.picklist(['drop', 'reject', 'pass']),
   v.strictObject({
     forward: v.pipe(v.array(v.string()), v.minLength(1)),
@@ -60,13 +61,27 @@ const expectation = v.union([
   }),
 ]);
 
-const dataplane = v.picklist(['nftables', 'iptables', 'ebpf']);
+const dataplane = v.picklist(dataplaneNames);
 
-/** One for all, or one for each dataplane where they differ, as kube-proxy's modes do; `ebpf` as nftables unless told. */
-function perDataplane<Schema extends v.GenericSchema>(schema: Schema) {
-  return v.strictObject({ nftables: schema, iptables: schema, ebpf: v.optional(schema) });
+/** A value for each dataplane. */
+export type PerDataplane<T> = Readonly<Partial<Record<DataplaneName, T>>>;
+
+/** Whether a value is one for each dataplane. */
+export function isPerDataplane<T>(given: T | PerDataplane<T>): given is PerDataplane<T> {
+  return typeof given === 'object' && given !== null && dataplaneNames.some((name) => name in given);
 }
-const expectations = v.union([expectation, perDataplane(expectation)]);
+
+/** A value for each dataplane where they differ. One that kube-proxy does not have is as its `kubeProxyMode` unless told. */
+function perDataplane<Schema extends v.GenericSchema>(
+  schema: Schema,
+): v.GenericSchema<unknown, PerDataplane<v.InferOutput<Schema>>> {
+  const entries = dataplanes.map(
+    ({ name, kubeProxyMode }) => [name, name === kubeProxyMode ? schema : v.optional(schema)] as const,
+  );
+  // Strict: it has no other names than those of the entries.
+  return v.strictObject(Object.fromEntries(entries)) as unknown as ReturnType<typeof perDataplane<Schema>>;
+}
+const expectations = v.union([expectationSchema, perDataplane(expectationSchema)]);
 
 /** A flow in a file. */
 export const flowSchema = v.strictObject({

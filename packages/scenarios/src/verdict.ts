@@ -1,5 +1,5 @@
 import { addressAndPort, compareIps, type IpAddress } from '@switchyard/core';
-import type { Altitude, Expectation, ScenarioFlow, ScenarioHealthCheck } from './scenario.ts';
+import type { Altitude, Expectation, ScenarioFlow, ScenarioHealthCheck, ScenarioStep } from './scenario.ts';
 
 /** What one step showed at one altitude. `isAsExpected` is the verdict; the texts are for the report. */
 export interface StepResult {
@@ -70,6 +70,33 @@ export function flowText(flow: ScenarioFlow): string {
   const from = flow.fromEndpoint === undefined ? flow.from : `endpoint ${flow.fromEndpoint}`;
   const port = flow.sourcePort === undefined ? '' : ` port ${flow.sourcePort}`;
   return `${from}${port} to ${addressAndPort(flow.to, flow.port)}/${flow.protocol}`;
+}
+
+/** A step in a scenario's own words, such as `remove-endpoint shop/cart 10.244.1.5`. */
+export function changeText(step: ScenarioStep): string {
+  const action = step.kind.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return [action, ...objectsOf(step)].join(' ');
+}
+
+function objectsOf(step: ScenarioStep): readonly string[] {
+  switch (step.kind) {
+    case 'putService':
+      return [step.service.name];
+    case 'removeService':
+      return [step.service];
+    case 'putEndpoint':
+      return [step.endpoint.service, step.endpoint.ip];
+    case 'removeEndpoint':
+      return [step.service, step.ip];
+    case 'nodeAddress':
+      return [step.address];
+    case 'putServiceCidr':
+      return [step.name, step.cidr];
+    case 'removeServiceCidr':
+      return [step.name];
+    default:
+      return [];
+  }
 }
 
 /** A health check's answer as text. */

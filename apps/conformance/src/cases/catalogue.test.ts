@@ -1,4 +1,4 @@
-import { allScenarios } from '@switchyard/scenarios';
+import { allScenarios, dataplaneNamed } from '@switchyard/scenarios';
 import { describe, expect, test } from 'vitest';
 import { catalogue, isInCell } from './catalogue.ts';
 import { scenarioCases } from './scenario-cases.ts';
@@ -24,7 +24,7 @@ describe.each(dataplanes)('the catalogue for %s', (dataplane) => {
   });
 
   test('has every scenario file in every family', () => {
-    const scenarios = allScenarios(dataplane).map(({ id, ipFamily }) => `${id} ${ipFamily}`);
+    const scenarios = allScenarios(dataplaneNamed(dataplane)).map(({ id, ipFamily }) => `${id} ${ipFamily}`);
     const cases = scenarioCases({ dataplane, cell: 'dual' }).map(
       ({ scenario }) => `${scenario.id} ${scenario.ipFamily}`,
     );

@@ -1,11 +1,11 @@
-import { dataplaneModes } from '@switchyard/core';
+import { dataplaneNames } from '@switchyard/scenarios';
 import { describe, expect, test } from 'vitest';
 import { globPattern } from '../engine/choose-cases.ts';
 import { catalogue } from './catalogue.ts';
 import { coverage } from './coverage.ts';
 
 const lastRow = 41;
-const cases = dataplaneModes.flatMap((dataplane) => catalogue({ dataplane, cell: 'dual' }));
+const cases = dataplaneNames.flatMap((dataplane) => catalogue({ dataplane, cell: 'dual' }));
 const matching = (glob: string): readonly string[] =>
   cases.filter(({ id, notFor }) => notFor === undefined && globPattern(glob).test(id)).map(({ id }) => id);
 

@@ -1,5 +1,6 @@
-import type { DataplaneMode, IpFamily } from '@switchyard/core';
+import type { IpFamily } from '@switchyard/core';
 import {
+  type DataplaneName,
   expectationText,
   flowText,
   healthStepText,
@@ -15,13 +16,13 @@ import { checkIdOf } from './check-id.ts';
 export interface ListOptions {
   readonly format: 'text' | 'json';
   /** Whose cases they are. */
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneName;
 }
 
 /** What `list --json` prints. Readers refuse another schema. */
 export interface CaseList {
   readonly schema: 'switchyard-conformance-cases/1';
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneName;
   readonly cases: readonly ListedCase[];
 }
 
@@ -46,7 +47,7 @@ export function listCases(cases: readonly ConformanceCase[], { format, dataplane
   return `${JSON.stringify(list, undefined, 2)}\n`;
 }
 
-function textOf(cases: readonly ConformanceCase[], dataplane: DataplaneMode): string {
+function textOf(cases: readonly ConformanceCase[], dataplane: DataplaneName): string {
   const width = Math.max(0, ...cases.map(({ id }) => id.length));
   const lines = cases.map(
     ({ id, title, notFor }) => `${id.padEnd(width)}  ${title}${notFor === undefined ? '' : ` (skipped: ${notFor})`}`,

@@ -1,4 +1,10 @@
-import { endingScenarios, type MatrixScenario, matrixScenarios, type Scenario } from '@switchyard/scenarios';
+import {
+  dataplaneNamed,
+  endingScenarios,
+  type MatrixScenario,
+  matrixScenarios,
+  type Scenario,
+} from '@switchyard/scenarios';
 import type { CatalogueOptions, ScenarioCase } from '../model/case.ts';
 import { scenarioNeeds, scenarioTags } from './scenario-cases.ts';
 
@@ -8,8 +14,8 @@ import { scenarioNeeds, scenarioTags } from './scenario-cases.ts';
  */
 export function matrixCases({ dataplane }: Pick<CatalogueOptions, 'dataplane'>): readonly ScenarioCase[] {
   return [
-    ...matrixScenarios(dataplane).map((one) => matrixCase(matrixCaseId(one), one.scenario, 'matrix')),
-    ...endingScenarios(dataplane).map((scenario) =>
+    ...matrixScenarios(dataplaneNamed(dataplane)).map((one) => matrixCase(matrixCaseId(one), one.scenario, 'matrix')),
+    ...endingScenarios(dataplaneNamed(dataplane)).map((scenario) =>
       matrixCase(`matrix/ending-orders/${scenario.ipFamily.toLowerCase()}`, scenario, undefined),
     ),
   ];

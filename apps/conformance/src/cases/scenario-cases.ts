@@ -1,6 +1,7 @@
 import type { IpFamily, Protocol } from '@switchyard/core';
 import {
   allScenarios,
+  dataplaneNamed,
   type Scenario,
   type ScenarioAgent,
   type ScenarioEndpoint,
@@ -16,7 +17,7 @@ export function scenarioCases({
   cell = 'dual',
 }: Pick<CatalogueOptions, 'dataplane'> & Partial<CatalogueOptions>): readonly ScenarioCase[] {
   const smokeFamily: IpFamily = cell === 'ipv6' ? 'IPv6' : 'IPv4';
-  return allScenarios(dataplane).map((scenario) => ({
+  return allScenarios(dataplaneNamed(dataplane)).map((scenario) => ({
     kind: 'scenario',
     id: scenarioCaseId(scenario),
     title: scenario.name,

@@ -1,4 +1,4 @@
-import type { V1Node } from '@kubernetes/client-node';
+import type { Node } from '@switchyard/core/kubernetes';
 import { describe, expect, test } from 'vitest';
 import { chooseNodes, nodeObstacle } from './choose-nodes.ts';
 
@@ -7,11 +7,11 @@ const ready = { type: 'Ready', status: 'True' };
 function node(
   name: string,
   parts: {
-    readonly spec?: V1Node['spec'];
+    readonly spec?: Node['spec'];
     readonly labels?: Record<string, string>;
-    readonly status?: V1Node['status'];
+    readonly status?: Node['status'];
   } = {},
-): V1Node {
+): Node {
   const addresses = [
     { type: 'Hostname', address: name },
     { type: 'ExternalIP', address: '203.0.113.9' },
@@ -25,9 +25,9 @@ function node(
   };
 }
 
-const taint = (effect: string): V1Node['spec'] => ({ taints: [{ key: 'dedicated', effect }] });
+const taint = (effect: string): Node['spec'] => ({ taints: [{ key: 'dedicated', effect }] });
 
-test.each<[string, V1Node, string | undefined]>([
+test.each<[string, Node, string | undefined]>([
   ['nothing against it', node('a'), undefined],
   ['Windows', node('a', { labels: { 'kubernetes.io/os': 'windows' } }), 'runs windows'],
   ['cordoned', node('a', { spec: { unschedulable: true } }), 'is cordoned'],
@@ -59,7 +59,7 @@ describe('two nodes', () => {
     expect([pair.node1.name, pair.node2.name]).toEqual(['c', 'a']);
   });
   const cordoned = { spec: { unschedulable: true } };
-  test.each<[string, readonly V1Node[], readonly [string, string] | undefined, RegExp]>([
+  test.each<[string, readonly Node[], readonly [string, string] | undefined, RegExp]>([
     ['there are none', [], undefined, /of 0 there can be used none$/],
     ['one is cordoned', [node('a'), node('b', cordoned)], undefined, /of 2 there can be used a: b is cordoned$/],
     ['a name is wrong', [node('a'), node('b')], ['a', 'x'], /there is no node x; there are a, b$/],

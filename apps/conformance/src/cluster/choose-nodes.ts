@@ -1,4 +1,4 @@
-import type { V1Node } from '@kubernetes/client-node';
+import type { Node } from '@switchyard/core/kubernetes';
 import { ConfigError, type IpAddress, type IpFamily, ipFamilyOf, tryParseIp } from '@switchyard/core';
 
 /** A node of the cluster that plays one of a scenario's. */
@@ -18,7 +18,7 @@ export interface NodePair {
 }
 
 /** Why nothing can be run on a node; undefined: it can. */
-export function nodeObstacle({ metadata, spec, status }: V1Node): string | undefined {
+export function nodeObstacle({ metadata, spec, status }: Node): string | undefined {
   const os = metadata?.labels?.['kubernetes.io/os'] ?? status?.nodeInfo?.operatingSystem ?? 'linux';
   if (os !== 'linux') return `runs ${os}`;
   if (spec?.unschedulable === true) return 'is cordoned';
@@ -34,11 +34,11 @@ export function nodeObstacle({ metadata, spec, status }: V1Node): string | undef
  * The two nodes to use: those that are named, or the first two by name that can be used. Throws `ConfigError` that says of each
  * node what is against it.
  */
-export function chooseNodes(nodes: readonly V1Node[], wanted?: readonly [string, string]): NodePair {
+export function chooseNodes(nodes: readonly Node[], wanted?: readonly [string, string]): NodePair {
   const sorted = nodes.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b), 'en', { numeric: true }));
   const usable = sorted.filter((node) => nodeObstacle(node) === undefined);
   if (wanted !== undefined) {
-    const [node1, node2] = wanted.map((name) => named(sorted, name)) as [V1Node, V1Node];
+    const [node1, node2] = wanted.map((name) => named(sorted, name)) as [Node, Node];
     if (node1 === node2) throw new ConfigError('cluster.nodes', `--nodes names ${wanted[0]} twice; two are needed`);
     return { node1: realNode(node1), node2: realNode(node2) };
   }
@@ -56,7 +56,7 @@ export function chooseNodes(nodes: readonly V1Node[], wanted?: readonly [string,
   );
 }
 
-function named(nodes: readonly V1Node[], name: string): V1Node {
+function named(nodes: readonly Node[], name: string): Node {
   const node = nodes.find((one) => nameOf(one) === name);
   if (node === undefined) {
     throw new ConfigError('cluster.nodes', `there is no node ${name}; there are ${nodes.map(nameOf).join(', ')}`);
@@ -66,7 +66,7 @@ function named(nodes: readonly V1Node[], name: string): V1Node {
   throw new ConfigError('cluster.nodes', `node ${name} cannot be used: it ${obstacle}`);
 }
 
-function realNode(node: V1Node): RealNode {
+function realNode(node: Node): RealNode {
   return {
     name: nameOf(node),
     addresses: addressesOf(node.status),
@@ -75,7 +75,7 @@ function realNode(node: V1Node): RealNode {
   };
 }
 
-function addressesOf(status: V1Node['status']): RealNode['addresses'] {
+function addressesOf(status: Node['status']): RealNode['addresses'] {
   const addresses: Partial<Record<IpFamily, IpAddress>> = {};
   for (const { type, address } of status?.addresses ?? []) {
     const ip = type === 'InternalIP' ? tryParseIp(address) : undefined;
@@ -84,6 +84,6 @@ function addressesOf(status: V1Node['status']): RealNode['addresses'] {
   return addresses;
 }
 
-function nameOf({ metadata }: V1Node): string {
+function nameOf({ metadata }: Node): string {
   return metadata?.name ?? '';
 }

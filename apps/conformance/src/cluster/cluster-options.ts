@@ -1,4 +1,5 @@
-import type { Clock, DataplaneMode, Random } from '@switchyard/core';
+import type { DataplaneName } from '@switchyard/scenarios';
+import type { Clock, Random } from '@switchyard/core';
 import type { ApiServerConnection } from '@switchyard/core/kubernetes';
 
 /** What `--target cluster` works on. */
@@ -20,7 +21,7 @@ export interface ClusterBedOptions {
   /** Column head of reports. Default: `cluster-` and the mode. */
   readonly proxyName?: string;
   /** Whose answers are expected. Default: what the proxy on the node under test says at `127.0.0.1:10249/proxyMode`. */
-  readonly dataplane?: DataplaneMode;
+  readonly dataplane?: DataplaneName;
   /** One line for each step that takes its time. */
   readonly onProgress?: (text: string) => void;
 }

@@ -1,3 +1,3 @@
 export { cleanUpCluster, openClusterBed } from './open-cluster-bed.ts';
 export { ClusterBed } from './cluster-bed.ts';
-export { type ClusterBedOptions, defaultImage } from './cluster-options.ts';
+export type { ClusterBedOptions } from './cluster-options.ts';

@@ -1,5 +1,11 @@
-import type { V1EndpointSlice, V1Service } from '@kubernetes/client-node';
 import { type Clock, HostError, type IpAddress, type IpFamily, parseIp } from '@switchyard/core';
+import {
+  type ApiObject,
+  type ApiResource,
+  apiResources,
+  type EndpointSlice,
+  type Service,
+} from '@switchyard/core/kubernetes';
 import { runLabel } from './cluster-options.ts';
 import { realPort } from './echo-pool.ts';
 import type { TrafficPod } from './start-pods.ts';
@@ -71,10 +77,10 @@ export class Markers {
       if (waited > quietTime && !isTold) onProgress('waiting until the proxy serves a new Service');
       isTold ||= waited > quietTime;
     }
-    await caller.api.remove(`/api/v1/namespaces/${caller.namespace}/services/${this.#name}`, signal);
-    await Promise.all(
-      families.map((family) => caller.api.remove(`${this.#slices}/${this.#sliceName(family)}`, signal)),
-    );
+    const remove = (resource: ApiResource<ApiObject>, name: string): Promise<void> =>
+      caller.api.delete(resource, { namespace: caller.namespace, name }, {}, signal);
+    await remove(apiResources.services, this.#name);
+    await Promise.all(families.map((family) => remove(apiResources.endpointSlices, this.#sliceName(family))));
   }
 
   async #answers(address: IpAddress, port: number, signal: AbortSignal): Promise<boolean> {
@@ -86,14 +92,12 @@ export class Markers {
   }
 
   /** The Service first: the proxy has it only when it has the slices as well. */
-  async #write(signal: AbortSignal): Promise<V1Service> {
+  async #write(signal: AbortSignal): Promise<Service> {
     const { caller, run, families } = this.#place;
     const metadata = { name: this.#name, namespace: caller.namespace, labels: { [runLabel]: run } };
-    const service = await caller.api.create<V1Service>(
-      `/api/v1/namespaces/${caller.namespace}/services`,
+    const service = await caller.api.create(
+      apiResources.services,
       {
-        apiVersion: 'v1',
-        kind: 'Service',
         metadata,
         spec: {
           type: 'ClusterIP',
@@ -104,16 +108,16 @@ export class Markers {
       },
       signal,
     );
-    await Promise.all(families.map((family) => caller.api.create(this.#slices, this.#slice(family), signal)));
+    await Promise.all(
+      families.map((family) => caller.api.create(apiResources.endpointSlices, this.#slice(family), signal)),
+    );
     return service;
   }
 
-  #slice(family: IpFamily): V1EndpointSlice {
+  #slice(family: IpFamily): EndpointSlice {
     const { caller, run, endpoint } = this.#place;
     const address = endpoint.addresses[family];
     return {
-      apiVersion: 'discovery.k8s.io/v1',
-      kind: 'EndpointSlice',
       metadata: {
         name: this.#sliceName(family),
         namespace: caller.namespace,
@@ -132,9 +136,5 @@ export class Markers {
 
   #sliceName(family: IpFamily): string {
     return `${this.#name}-${family.toLowerCase()}`;
-  }
-
-  get #slices(): string {
-    return `/apis/discovery.k8s.io/v1/namespaces/${this.#place.caller.namespace}/endpointslices`;
   }
 }

@@ -1,29 +1,28 @@
-import type { V1Service } from '@kubernetes/client-node';
 import { parseIp, parsePort, systemClock } from '@switchyard/core';
-import { anonymousConnection } from '@switchyard/core/kubernetes';
+import { anonymousConnection, apiResources, type ObjectClient, type Service } from '@switchyard/core/kubernetes';
 import { type ApiServer, startApiServer } from '@switchyard/lab';
 import { emptyState, type ScenarioService } from '@switchyard/scenarios';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { AddressBook } from './address-book.ts';
 import type { NodePair } from './choose-nodes.ts';
-import { createKubeApi, type KubeApi } from './kube-api.ts';
 import { ObjectWriter } from './object-writer.ts';
+import { apiOf } from './open-cluster-bed.ts';
 import { realServices, type Translation, type WantedService } from './real-objects.ts';
 
 const signal = AbortSignal.timeout(30_000);
 const real = { addresses: { IPv4: parseIp('192.0.2.1') }, zone: undefined, kernel: '' };
 const nodes: NodePair = { node1: { ...real, name: 'a' }, node2: { ...real, name: 'b' } };
-const path = '/api/v1/namespaces/default/services';
+const { services } = apiResources;
 const clusterIP = parseIp('10.96.0.10');
 let server: ApiServer;
-let api: KubeApi;
+let api: ObjectClient;
 let book: AddressBook;
 let writer: ObjectWriter;
 
 beforeEach(async () => {
   server = await startApiServer();
   const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
-  api = createKubeApi({ connection: anonymousConnection(new URL(url)), clock: systemClock });
+  api = apiOf({ connection: anonymousConnection(new URL(url)), clock: systemClock });
   book = new AddressBook(nodes);
   writer = new ObjectWriter({ api, namespace: 'default', book });
 });
@@ -70,7 +69,7 @@ function wanted(...services: readonly ScenarioService[]): readonly WantedService
 
 const put = (...services: readonly ScenarioService[]): Promise<void> =>
   writer.writeServices(wanted(...services), signal);
-const stored = (): Promise<V1Service> => api.get<V1Service>(`${path}/shop-cart`, signal);
+const stored = (): Promise<Service> => api.get(services, { name: 'shop-cart' }, signal);
 
 test('the API server chooses the cluster IP, and the book knows it afterwards', async () => {
   await put(cart);
@@ -93,7 +92,7 @@ test('a Service that comes back has its address again; one that moves has anothe
 
 test('a NodePort is the own number where it is free, and another one where it is not', async () => {
   const ports = [{ port: 80, nodePort: 30_080 }];
-  await api.create(path, { metadata: { name: 'other' }, spec: { type: 'NodePort', ports } } as V1Service, signal);
+  await api.create(services, { metadata: { name: 'other' }, spec: { type: 'NodePort', ports } }, signal);
   await put(nodePort(30_081));
   expect(book.nodePort(30_081, 'TCP')).toBe(30_081);
   await put(nodePort(30_080));
@@ -119,7 +118,8 @@ test('what is as it was is not written again, and what somebody else has changed
   const { metadata } = await stored();
   await put(cart);
   expect((await stored()).metadata?.resourceVersion).toBe(metadata?.resourceVersion);
-  await api.patch(`${path}/shop-cart`, { metadata: { annotations: { by: 'a controller' } } }, signal);
+  const body = { metadata: { annotations: { by: 'a controller' } } };
+  await api.patch(services, { name: 'shop-cart' }, { kind: 'merge', body }, signal);
   await put({ ...cart, sessionAffinityTimeoutSeconds: 60 });
   expect((await stored()).spec?.sessionAffinity).toBe('ClientIP');
 });
@@ -128,18 +128,18 @@ test('of several Services one is refused: the others are there, and the next put
   const other = { ...cart, name: 'shop/other', clusterIP: parseIp('10.96.0.12') };
   const bad = { ...cart, name: 'shop/Not_A_Name' };
   await expect(put(bad, cart, { ...other, loadBalancerIPs: [] })).rejects.toThrow(/422/);
-  expect((await api.list<V1Service>(path, signal)).map(({ metadata }) => metadata?.name)).toContain('shop-other');
+  expect((await api.list(services, {}, signal)).items.map(({ metadata }) => metadata?.name)).toContain('shop-other');
   await put();
-  const left = await api.list<V1Service>(path, signal);
-  expect(left.map(({ metadata }) => metadata?.name).filter((name) => name?.startsWith('shop-'))).toEqual([]);
+  const left = await api.list(services, {}, signal);
+  expect(left.items.map(({ metadata }) => metadata?.name).filter((name) => name?.startsWith('shop-'))).toEqual([]);
 });
 
 test('a refusal says what was asked, what came back and what to do', async () => {
   server.access.addUser({ name: 'nobody', token: 't', rules: [] });
   const connection = { ...anonymousConnection(new URL((await server.listen({ host: '127.0.0.1', port: 0 })).url)) };
   const credentials = { authorization: () => Promise.resolve('Bearer t'), forget: () => undefined };
-  await using limited = createKubeApi({ connection: { ...connection, credentials }, clock: systemClock });
-  await expect(limited.list(path, signal)).rejects.toThrow(
+  await using limited = apiOf({ connection: { ...connection, credentials }, clock: systemClock });
+  await expect(limited.list(services, {}, signal)).rejects.toThrow(
     /GET .*services: the API server answered 403: .*cannot list.*; deploy\/conformance\/rbac\.yaml has all the rights/,
   );
 });

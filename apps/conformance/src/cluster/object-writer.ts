@@ -1,22 +1,30 @@
-import type { V1EndpointSlice, V1Service } from '@kubernetes/client-node';
 import { ApiServerError } from '@switchyard/core';
+import {
+  apiResources,
+  type EndpointSlice,
+  type ObjectClient,
+  type ObjectRef,
+  type Service,
+} from '@switchyard/core/kubernetes';
 import { isDeepStrictEqual } from 'node:util';
 import type { AddressBook } from './address-book.ts';
-import { type KubeApi, type KubeRequest, refusal } from './kube-api.ts';
 import type { WantedService } from './real-objects.ts';
 
 /** Where objects are written. */
 export interface ObjectPlace {
-  readonly api: KubeApi;
+  readonly api: ObjectClient;
   readonly namespace: string;
   readonly book: AddressBook;
 }
+
+const { services } = apiResources;
+const takenText = /already allocated|not in the valid range/;
 
 interface Held {
   /** What it was made of. */
   readonly wanted: WantedService;
   /** As the API server has it. */
-  readonly object: V1Service;
+  readonly object: Service;
 }
 
 /**
@@ -26,7 +34,7 @@ interface Held {
 export class ObjectWriter {
   readonly #place: ObjectPlace;
   readonly #services = new Map<string, Held>();
-  readonly #slices = new Map<string, V1EndpointSlice>();
+  readonly #slices = new Map<string, EndpointSlice>();
 
   constructor(place: ObjectPlace) {
     this.#place = place;
@@ -40,26 +48,27 @@ export class ObjectWriter {
     await allDone(wanted.map((one) => this.#writeService(one, signal)));
   }
 
-  async writeSlices(wanted: readonly V1EndpointSlice[], signal: AbortSignal): Promise<void> {
+  async writeSlices(wanted: readonly EndpointSlice[], signal: AbortSignal): Promise<void> {
     const { api } = this.#place;
     const names = new Set(wanted.map(nameOf));
     const gone = [...this.#slices.keys()].filter((name) => !names.has(name));
     const remove = async (name: string): Promise<void> => {
-      await api.remove(`${this.#slicesPath}/${name}`, signal);
+      await api.delete(apiResources.endpointSlices, this.#ref(name), {}, signal);
       this.#slices.delete(name);
     };
     await allDone([...gone.map(remove), ...wanted.map((slice) => this.#writeSlice(slice, signal))]);
   }
 
-  async #writeSlice(slice: V1EndpointSlice, signal: AbortSignal): Promise<void> {
+  async #writeSlice(slice: EndpointSlice, signal: AbortSignal): Promise<void> {
     const { api } = this.#place;
+    const slices = apiResources.endpointSlices;
     const name = nameOf(slice);
     const held = this.#slices.get(name);
     if (isDeepStrictEqual(held, slice)) return;
     const isSameKind = held?.addressType === slice.addressType;
-    if (held !== undefined && !isSameKind) await api.remove(`${this.#slicesPath}/${name}`, signal);
-    if (held !== undefined && isSameKind) await api.replace(`${this.#slicesPath}/${name}`, slice, signal);
-    else await api.create(this.#slicesPath, slice, signal);
+    if (held !== undefined && !isSameKind) await api.delete(slices, this.#ref(name), {}, signal);
+    if (held !== undefined && isSameKind) await api.update(slices, slice, signal);
+    else await api.create(slices, slice, signal);
     this.#slices.set(name, slice);
   }
 
@@ -77,53 +86,47 @@ export class ObjectWriter {
     this.#services.set(name, { wanted, object });
   }
 
-  async #create({ object }: WantedService, signal: AbortSignal): Promise<V1Service> {
-    const request = { method: 'POST', path: this.#servicesPath, body: object } as const;
-    const written = await this.#tryWrite(request, signal);
-    return written === 'taken' ? this.#place.api.create(this.#servicesPath, withoutChoice(object), signal) : written;
+  async #create({ object }: WantedService, signal: AbortSignal): Promise<Service> {
+    const { api } = this.#place;
+    const written = await orTaken(api.create(services, object, signal));
+    return written === 'taken' ? api.create(services, withoutChoice(object), signal) : written;
   }
 
-  async #replace({ object: current }: Held, wanted: WantedService, signal: AbortSignal): Promise<V1Service> {
-    const path = `${this.#servicesPath}/${nameOf(wanted.object)}`;
+  async #replace({ object: current }: Held, wanted: WantedService, signal: AbortSignal): Promise<Service> {
+    const { api } = this.#place;
     const { metadata } = wanted.object;
-    let version = current.metadata?.resourceVersion;
+    let resourceVersion = current.metadata.resourceVersion ?? '';
     for (let left = 1; ; left--) {
-      const body = { ...wanted.object, metadata: { ...metadata, resourceVersion: version } };
+      const object = { ...wanted.object, metadata: { ...metadata, resourceVersion } };
       try {
-        const written = await this.#tryWrite({ method: 'PUT', path, body }, signal);
+        const written = await orTaken(api.update(services, object, signal));
         if (written !== 'taken') return written;
         await this.#removeService(nameOf(wanted.object), signal);
         return await this.#create(wanted, signal);
       } catch (error) {
         // Somebody else has written to it meanwhile, as controllers do.
         if (!(error instanceof ApiServerError) || error.status !== 409 || left === 0) throw error;
-        version = (await this.#place.api.get<V1Service>(path, signal)).metadata?.resourceVersion;
+        const found = await api.get(services, this.#ref(nameOf(object)), signal);
+        resourceVersion = found.metadata.resourceVersion ?? '';
       }
     }
   }
 
-  /** `taken`: a NodePort or cluster IP that it names is somebody else's, or outside this cluster's range. */
-  async #tryWrite(request: KubeRequest, signal: AbortSignal): Promise<V1Service | 'taken'> {
-    const answer = await this.#place.api.send(request, signal);
-    if (answer.status < 300) return JSON.parse(answer.text) as V1Service; // the path says what it is
-    if (answer.status === 422 && /already allocated|not in the valid range/.test(answer.text)) return 'taken';
-    throw refusal(request, answer);
-  }
-
-  async #writeStatus(written: V1Service, { ingress }: WantedService, signal: AbortSignal): Promise<V1Service> {
+  async #writeStatus(written: Service, { ingress }: WantedService, signal: AbortSignal): Promise<Service> {
     const present = (written.status?.loadBalancer?.ingress ?? []).map(({ ip, ipMode }) => [ip, ipMode ?? 'VIP']);
     const desired = ingress.map(({ ip, ipMode }) => [ip, ipMode ?? 'VIP']);
     if (isDeepStrictEqual(present, desired)) return written;
-    const change = { status: { loadBalancer: { ingress: ingress.length === 0 ? null : ingress } } };
-    return this.#place.api.patch<V1Service>(`${this.#servicesPath}/${nameOf(written)}/status`, change, signal);
+    const body = { status: { loadBalancer: { ingress: ingress.length === 0 ? null : ingress } } };
+    const status = { ...this.#ref(nameOf(written)), subresource: 'status' } as const;
+    return this.#place.api.patch(services, status, { kind: 'merge', body }, signal);
   }
 
   async #removeService(name: string, signal: AbortSignal): Promise<void> {
-    await this.#place.api.remove(`${this.#servicesPath}/${name}`, signal);
+    await this.#place.api.delete(services, this.#ref(name), {}, signal);
     this.#services.delete(name);
   }
 
-  #learn({ service }: WantedService, { spec }: V1Service): void {
+  #learn({ service }: WantedService, { spec }: Service): void {
     const { book } = this.#place;
     const [own, other] = spec?.clusterIPs ?? (spec?.clusterIP === undefined ? [] : [spec.clusterIP]);
     if (own !== undefined && own !== 'None' && service.clusterIP !== 'None' && service.type !== 'ExternalName') {
@@ -140,12 +143,19 @@ export class ObjectWriter {
     }
   }
 
-  get #servicesPath(): string {
-    return `/api/v1/namespaces/${this.#place.namespace}/services`;
+  #ref(name: string): ObjectRef {
+    return { namespace: this.#place.namespace, name };
   }
+}
 
-  get #slicesPath(): string {
-    return `/apis/discovery.k8s.io/v1/namespaces/${this.#place.namespace}/endpointslices`;
+/** `taken`: a NodePort or cluster IP of the Service belongs to another one, or is outside this cluster's range. */
+async function orTaken(writing: Promise<Service>): Promise<Service | 'taken'> {
+  try {
+    return await writing;
+  } catch (error) {
+    const isTaken = error instanceof ApiServerError && error.status === 422 && takenText.test(error.message);
+    if (isTaken) return 'taken';
+    throw error;
   }
 }
 
@@ -165,7 +175,7 @@ function mustBeMadeAnew({ service: before }: WantedService, { service: after }: 
   return (!isNamed && before.clusterIP !== after.clusterIP) || movesHealth;
 }
 
-function withoutChoice({ spec, ...rest }: V1Service): V1Service {
+function withoutChoice({ spec, ...rest }: Service): Service {
   const { clusterIP, clusterIPs: _ips, healthCheckNodePort: _health, ports = [], ...others } = spec ?? {};
   return {
     ...rest,
@@ -177,6 +187,6 @@ function withoutChoice({ spec, ...rest }: V1Service): V1Service {
   };
 }
 
-function nameOf({ metadata }: V1Service | V1EndpointSlice): string {
-  return metadata?.name ?? '';
+function nameOf({ metadata }: Service | EndpointSlice): string {
+  return metadata.name ?? '';
 }

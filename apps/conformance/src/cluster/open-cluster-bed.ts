@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { ipFamilies, type Random } from '@switchyard/core';
+import { newObjectClient, type ObjectClient } from '@switchyard/core/kubernetes';
 import { AddressBook } from './address-book.ts';
 import type { NodePair } from './choose-nodes.ts';
 import { ClusterBed } from './cluster-bed.ts';
 import type { Senders } from './cluster-dial.ts';
 import { type ClusterBedOptions, defaultImage } from './cluster-options.ts';
 import { EchoPool } from './echo-pool.ts';
-import { createKubeApi, type KubeApi } from './kube-api.ts';
 import { Markers, markerPort } from './marker.ts';
 import { ObjectWriter } from './object-writer.ts';
 import { preflight } from './preflight.ts';
@@ -28,7 +28,7 @@ const removalTimeout = 200_000;
 export async function openClusterBed(options: ClusterBedOptions, signal: AbortSignal): Promise<ClusterBed> {
   const { clock, random, isKept = false, onProgress = () => undefined } = options;
   await using stack = new AsyncDisposableStack();
-  const api = stack.use(createKubeApi(options));
+  const api = stack.use(apiOf(options));
   const { nodes, otherRuns } = await preflight(api, options, signal);
   if (otherRuns.length > 0)
     onProgress(`there are ${otherRuns.join(', ')} of other runs; --cleanup removes what they left`);
@@ -66,9 +66,21 @@ export async function cleanUpCluster(
   options: Pick<ClusterBedOptions, 'connection' | 'clock' | 'onProgress'>,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  await using api = createKubeApi(options);
+  await using api = apiOf(options);
   const { clock, onProgress = () => undefined } = options;
   return removeAllRuns({ api, clock, onProgress }, signal);
+}
+
+/** Texts for users of `--target cluster`. */
+const advice = {
+  0: '; is the cluster of this kubeconfig up?',
+  401: '; the credentials of the kubeconfig are not accepted',
+  403: '; deploy/conformance/rbac.yaml has all the rights that are needed',
+};
+
+/** A client whose errors say what to do. */
+export function apiOf({ connection, clock }: Pick<ClusterBedOptions, 'connection' | 'clock'>): ObjectClient {
+  return newObjectClient(connection, { clock, userAgent: 'switchyard-conformance', advice });
 }
 
 /** The pods that every run has. */
@@ -98,7 +110,7 @@ async function startCast(starter: PodStarter, { node1, node2 }: NodePair, signal
 
 interface BedPlace {
   readonly options: ClusterBedOptions;
-  readonly api: KubeApi;
+  readonly api: ObjectClient;
   readonly nodes: NodePair;
   readonly run: string;
   readonly starter: PodStarter;

@@ -1,4 +1,4 @@
-import type { V1Pod } from '@kubernetes/client-node';
+import type { Pod } from '@switchyard/core/kubernetes';
 import { trafficPodArguments } from '@switchyard/lab';
 import { runLabel } from './cluster-options.ts';
 
@@ -30,7 +30,7 @@ const userId = 65_532;
  * A pod that sends and answers packets. It has no capability and no service account; on the host's network it is there to have the
  * node's addresses only. One that ends stays ended, so that what happened can be told.
  */
-export function podManifest({ name, node, isOnHostNetwork, port }: PodPlan, settings: PodSettings): V1Pod {
+export function podManifest({ name, node, isOnHostNetwork, port }: PodPlan, settings: PodSettings): Pod {
   const { run, namespace, image, command, tokenDigest } = settings;
   return {
     apiVersion: 'v1',

@@ -1,8 +1,8 @@
-import type { CoreV1Event, V1PodStatus } from '@kubernetes/client-node';
+import type { EventObject, Pod } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
 import { type PodStanding, podStanding } from './pod-trouble.ts';
 
-const waiting = (reason: string, message?: string): V1PodStatus => ({
+const waiting = (reason: string, message?: string): NonNullable<Pod['status']> => ({
   phase: 'Pending',
   containerStatuses: [
     {
@@ -15,7 +15,7 @@ const waiting = (reason: string, message?: string): V1PodStatus => ({
     },
   ],
 });
-const ended = (exitCode: number, message: string): V1PodStatus => ({
+const ended = (exitCode: number, message: string): NonNullable<Pod['status']> => ({
   phase: 'Failed',
   containerStatuses: [
     {
@@ -28,13 +28,13 @@ const ended = (exitCode: number, message: string): V1PodStatus => ({
     },
   ],
 });
-const event = (type: string, message: string): CoreV1Event => ({ metadata: {}, involvedObject: {}, type, message });
+const event = (type: string, message: string): EventObject => ({ metadata: {}, involvedObject: {}, type, message });
 const pulling = event('Normal', 'Pulling image "x"');
 const mount = event('Warning', 'MountVolume.SetUp failed');
 const unschedulable = { type: 'PodScheduled', status: 'False', message: '0/2 nodes are available' };
 const unready = { type: 'Ready', status: 'False', message: 'containers with unready status: [c]' };
 
-test.each<[string, V1PodStatus, readonly CoreV1Event[], PodStanding]>([
+test.each<[string, NonNullable<Pod['status']>, readonly EventObject[], PodStanding]>([
   [
     'has not been seen by its node',
     {},
@@ -86,5 +86,5 @@ test.each<[string, V1PodStatus, readonly CoreV1Event[], PodStanding]>([
     { kind: 'ended', exitCode: undefined, why: 'OutOfpods: Node did not have enough resource: pods' },
   ],
 ])('a pod that %s', (_, status, events, expected) => {
-  expect(podStanding({ status }, events)).toEqual(expected);
+  expect(podStanding({ metadata: {}, status }, events)).toEqual(expected);
 });

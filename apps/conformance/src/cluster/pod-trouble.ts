@@ -1,4 +1,4 @@
-import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
+import type { EventObject, Pod } from '@switchyard/core/kubernetes';
 
 /** How a pod that is awaited stands. */
 export type PodStanding =
@@ -16,7 +16,7 @@ const hopeless = new Set([
 ]);
 
 /** Reads how a pod stands from its status and, for the words, its events. */
-export function podStanding(pod: V1Pod, events: readonly CoreV1Event[] = []): PodStanding {
+export function podStanding(pod: Pod, events: readonly EventObject[] = []): PodStanding {
   const { status } = pod;
   const container = status?.containerStatuses?.[0]?.state;
   if (status?.phase === 'Failed' || status?.phase === 'Succeeded') {

@@ -1,8 +1,8 @@
-import type { V1Service } from '@kubernetes/client-node';
+import type { Service } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
 import { refuseOtherLoadBalancers } from './preflight.ts';
 
-const service = (namespace: string, name: string, type: string): V1Service => ({
+const service = (namespace: string, name: string, type: string): Service => ({
   metadata: { namespace, name },
   spec: { type },
 });

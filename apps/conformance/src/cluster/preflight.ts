@@ -1,8 +1,7 @@
-import type { V1Namespace, V1Node, V1Service } from '@kubernetes/client-node';
 import { ConfigError } from '@switchyard/core';
+import { apiResources, type Namespace, type ObjectClient, type Service } from '@switchyard/core/kubernetes';
 import { chooseNodes, type NodePair } from './choose-nodes.ts';
 import { type ClusterBedOptions, runLabel } from './cluster-options.ts';
-import type { KubeApi } from './kube-api.ts';
 
 /** What is known of a cluster before anything is written to it. */
 export interface Preflight {
@@ -16,30 +15,30 @@ const mostNames = 10;
 
 /** Looks whether the cluster can be used. Rejects with `ConfigError` that says what is against it and what to do. */
 export async function preflight(
-  api: KubeApi,
+  api: ObjectClient,
   options: Pick<ClusterBedOptions, 'nodes' | 'mayHaveOtherLoadBalancers'>,
   signal: AbortSignal,
 ): Promise<Preflight> {
   const [nodes, services, namespaces] = await Promise.all([
-    api.list<V1Node>('/api/v1/nodes', signal),
-    api.list<V1Service>('/api/v1/services', signal),
+    api.list(apiResources.nodes, {}, signal),
+    api.list(apiResources.services, {}, signal),
     runNamespaces(api, signal),
   ]);
-  const otherRuns = namespaces.map(({ metadata }) => metadata?.name ?? '');
-  if (options.mayHaveOtherLoadBalancers !== true) refuseOtherLoadBalancers(services, otherRuns);
-  return { nodes: chooseNodes(nodes, options.nodes), otherRuns };
+  const otherRuns = namespaces.map(({ metadata }) => metadata.name ?? '');
+  if (options.mayHaveOtherLoadBalancers !== true) refuseOtherLoadBalancers(services.items, otherRuns);
+  return { nodes: chooseNodes(nodes.items, options.nodes), otherRuns };
 }
 
 /** Namespaces that runs have made. */
-export function runNamespaces(api: KubeApi, signal: AbortSignal): Promise<readonly V1Namespace[]> {
-  return api.list<V1Namespace>(`/api/v1/namespaces?labelSelector=${encodeURIComponent(runLabel)}`, signal);
+export async function runNamespaces(api: ObjectClient, signal: AbortSignal): Promise<readonly Namespace[]> {
+  return (await api.list(apiResources.namespaces, { labelSelector: runLabel }, signal)).items;
 }
 
 /** Throws when somebody depends on load balancers in this cluster; those of runs do not count. */
-export function refuseOtherLoadBalancers(services: readonly V1Service[], ours: readonly string[]): void {
+export function refuseOtherLoadBalancers(services: readonly Service[], ours: readonly string[]): void {
   const others = services
-    .filter(({ metadata, spec }) => spec?.type === 'LoadBalancer' && !ours.includes(metadata?.namespace ?? ''))
-    .map(({ metadata }) => `${metadata?.namespace}/${metadata?.name}`);
+    .filter(({ metadata, spec }) => spec?.type === 'LoadBalancer' && !ours.includes(metadata.namespace ?? ''))
+    .map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
   if (others.length === 0) return;
   const more = others.length > mostNames ? ` and ${others.length - mostNames} more` : '';
   throw new ConfigError(

@@ -1,6 +1,6 @@
-import type { V1EndpointSlice, V1Service, V1ServicePort } from '@kubernetes/client-node';
-import type { IpAddress, IpFamily } from '@switchyard/core';
-import { clusterObjects, familiesOf, type ScenarioService } from '@switchyard/scenarios';
+import { type IpAddress, type IpFamily, parseIp } from '@switchyard/core';
+import type { EndpointSlice, Service, ServicePortObject } from '@switchyard/core/kubernetes';
+import { affinityOf, clusterObjects, familiesOf, ingressOf, type ScenarioService } from '@switchyard/scenarios';
 import type { ScenarioMoment } from '../model/bed.ts';
 import type { AddressBook } from './address-book.ts';
 import type { NodePair } from './choose-nodes.ts';
@@ -22,9 +22,9 @@ export interface Translation {
 /** A Service to be written, with the scenario's own words for what the API server hands out. */
 export interface WantedService {
   readonly service: ScenarioService;
-  readonly object: V1Service;
+  readonly object: Service;
   /** `status.loadBalancer.ingress`; empty: none. */
-  readonly ingress: readonly { readonly ip: string; readonly ipMode?: string }[];
+  readonly ingress: ReturnType<typeof ingressOf>;
 }
 
 /** `shop/cart` is `shop-cart` in the namespace of the run. */
@@ -38,36 +38,30 @@ export function realServices({ scenario, state }: ScenarioMoment, how: Translati
   return [...state.services.values()].map((service) => ({
     service,
     object: realService(service, families, how),
-    ingress: service.loadBalancerIPs.map(({ ip, ipMode }) => (ipMode === undefined ? { ip } : { ip, ipMode })),
+    ingress: ingressOf(service),
   }));
 }
 
-function realService(service: ScenarioService, families: readonly IpFamily[], how: Translation): V1Service {
-  const { type, externalTrafficPolicy, externalIPs, healthCheckNodePort, sessionAffinityTimeoutSeconds } = service;
+function realService(service: ScenarioService, families: readonly IpFamily[], how: Translation): Service {
+  const { type, externalTrafficPolicy, externalIPs, healthCheckNodePort } = service;
   const metadata = { name: realName(service.name), namespace: how.namespace, labels: labelsOf(service.labels, how) };
-  const common = { apiVersion: 'v1', kind: 'Service', metadata };
-  if (type === 'ExternalName') return { ...common, spec: { type, externalName: 'nowhere.invalid' } };
+  if (type === 'ExternalName') return { metadata, spec: { type, externalName: 'nowhere.invalid' } };
   const isExternal = type === 'NodePort' || type === 'LoadBalancer' || externalIPs.length > 0;
   const healthPort = healthCheckNodePort === undefined ? undefined : how.book.healthPort(healthCheckNodePort);
   return {
-    ...common,
+    metadata,
     spec: {
       type,
       ...clusterIpsOf(service, how.book),
-      ipFamilies: [...families],
+      ipFamilies: families,
       ipFamilyPolicy: families.length > 1 ? 'RequireDualStack' : 'SingleStack',
       ports: service.ports.map((port) => realServicePort(port, how.book)),
       internalTrafficPolicy: service.internalTrafficPolicy,
       ...(isExternal ? { externalTrafficPolicy } : {}),
-      ...(externalIPs.length > 0 ? { externalIPs: [...externalIPs] } : {}),
+      ...(externalIPs.length > 0 ? { externalIPs } : {}),
       ...(type === 'LoadBalancer' ? { loadBalancerClass, ...sourceRangesOf(service, how) } : {}),
       ...(healthPort === undefined ? {} : { healthCheckNodePort: healthPort }),
-      ...(sessionAffinityTimeoutSeconds === undefined
-        ? { sessionAffinity: 'None' }
-        : {
-            sessionAffinity: 'ClientIP',
-            sessionAffinityConfig: { clientIP: { timeoutSeconds: sessionAffinityTimeoutSeconds } },
-          }),
+      ...affinityOf(service),
     },
   };
 }
@@ -76,7 +70,7 @@ function labelsOf(own: Readonly<Record<string, string>>, { run }: Translation): 
   return { ...own, [runLabel]: run };
 }
 
-function clusterIpsOf({ clusterIP, otherClusterIP }: ScenarioService, book: AddressBook): V1Service['spec'] & object {
+function clusterIpsOf({ clusterIP, otherClusterIP }: ScenarioService, book: AddressBook): Service['spec'] & object {
   if (clusterIP === 'None') return { clusterIP: 'None' };
   const known = book.clusterIp(clusterIP);
   if (known === undefined) return {};
@@ -88,7 +82,7 @@ function clusterIpsOf({ clusterIP, otherClusterIP }: ScenarioService, book: Addr
 function realServicePort(
   { name, port, protocol, nodePort }: ScenarioService['ports'][number],
   book: AddressBook,
-): V1ServicePort {
+): ServicePortObject {
   const real = nodePort === undefined ? undefined : (book.nodePort(nodePort, protocol) ?? nodePort);
   return { ...(name === '' ? {} : { name }), port, protocol, ...(real === undefined ? {} : { nodePort: real }) };
 }
@@ -97,7 +91,7 @@ function realServicePort(
 function sourceRangesOf(
   { loadBalancerSourceRanges: ranges }: ScenarioService,
   how: Translation,
-): V1Service['spec'] & object {
+): Service['spec'] & object {
   if (ranges.length === 0) return {};
   return { loadBalancerSourceRanges: ranges.flatMap((range) => realRange(range, how)) };
 }
@@ -132,44 +126,24 @@ function realRange(range: string, { nodes, client }: Translation): readonly stri
 }
 
 /** The EndpointSlices of a moment. The pool must have provided its endpoints. */
-export function realSlices({ scenario, state }: ScenarioMoment, how: Translation): readonly V1EndpointSlice[] {
+export function realSlices({ scenario, state }: ScenarioMoment, how: Translation): readonly EndpointSlice[] {
   const zones = zoneNames(scenario.zone, how.nodes);
   return clusterObjects(scenario, state)
-    .filter(({ kind }) => kind === 'EndpointSlice')
-    .map((object) => realSlice(object as unknown as ScenarioSlice, zones, how)); // as sliceObjects makes them
-}
-
-/** What `clusterObjects` makes of endpoints. */
-interface ScenarioSlice {
-  readonly metadata: {
-    readonly namespace: string;
-    readonly name: string;
-    readonly labels: Readonly<Record<string, string>>;
-  };
-  readonly addressType: IpFamily;
-  readonly ports: readonly { readonly name: string; readonly protocol: string; readonly port: number }[];
-  readonly endpoints: readonly {
-    readonly addresses: readonly IpAddress[];
-    readonly conditions: Readonly<Record<string, boolean>>;
-    readonly nodeName: 'node1' | 'node2';
-    readonly hints?: {
-      readonly forZones?: readonly { readonly name: string }[];
-      readonly forNodes?: readonly { readonly name: string }[];
-    };
-  }[];
+    .filter((object) => object.kind === 'EndpointSlice')
+    .map((slice) => realSlice(slice, zones, how));
 }
 
 const serviceNameLabel = 'kubernetes.io/service-name';
 
-function realSlice(slice: ScenarioSlice, zones: (name: string) => string, how: Translation): V1EndpointSlice {
-  const { namespace, name, labels } = slice.metadata;
+function realSlice(slice: EndpointSlice, zones: (name: string) => string, how: Translation): EndpointSlice {
+  const { namespace = '', name = '', labels = {} } = slice.metadata;
   const { nodes, pool } = how;
   const nodeName = (node: string): string => (node === 'node1' || node === 'node2' ? nodes[node].name : node);
-  const named = (list: readonly { readonly name: string }[], real: (name: string) => string): { name: string }[] =>
-    list.map((one) => ({ name: real(one.name) }));
+  const named = (
+    list: readonly { readonly name: string }[],
+    real: (name: string) => string,
+  ): readonly { readonly name: string }[] => list.map((one) => ({ name: real(one.name) }));
   return {
-    apiVersion: 'discovery.k8s.io/v1',
-    kind: 'EndpointSlice',
     metadata: {
       name: `${namespace}-${name}`,
       namespace: how.namespace,
@@ -180,13 +154,13 @@ function realSlice(slice: ScenarioSlice, zones: (name: string) => string, how: T
       },
     },
     addressType: slice.addressType,
-    ports: slice.ports.map(({ name: port, ...rest }) => ({
+    ports: (slice.ports ?? []).map(({ name: port = '', ...rest }) => ({
       ...rest,
       ...(port === '' ? {} : { name: port }),
-      port: realPort(rest.port),
+      port: realPort(rest.port ?? 0),
     })),
-    endpoints: slice.endpoints.map(({ addresses, conditions, nodeName: node, hints = {} }) => ({
-      addresses: addresses.map((address) => pool.realAddress(address)),
+    endpoints: (slice.endpoints ?? []).map(({ addresses, conditions = {}, nodeName: node = '', hints = {} }) => ({
+      addresses: addresses.map((address) => pool.realAddress(parseIp(address))),
       conditions,
       nodeName: nodeName(node),
       ...(hints.forZones === undefined && hints.forNodes === undefined

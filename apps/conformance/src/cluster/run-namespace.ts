@@ -1,12 +1,11 @@
-import type { V1Namespace } from '@kubernetes/client-node';
 import { type Clock, HostError, millis, seconds } from '@switchyard/core';
+import { apiResources, type Namespace, type ObjectClient } from '@switchyard/core/kubernetes';
 import { runLabel } from './cluster-options.ts';
-import type { KubeApi } from './kube-api.ts';
 import { runNamespaces } from './preflight.ts';
 
 /** What removing takes. */
 export interface RemovalOptions {
-  readonly api: KubeApi;
+  readonly api: ObjectClient;
   readonly clock: Clock;
   readonly onProgress: (text: string) => void;
 }
@@ -16,7 +15,7 @@ const longestRemoval = seconds(180);
 const quietTime = 5_000;
 
 /** Makes the namespace of a run. Pods on the host's network need the level `privileged` of Pod Security, and nothing else of it. */
-export async function createRunNamespace(api: KubeApi, run: string, signal: AbortSignal): Promise<string> {
+export async function createRunNamespace(api: ObjectClient, run: string, signal: AbortSignal): Promise<string> {
   const name = `switchyard-conformance-${run}`;
   const labels = {
     [runLabel]: run,
@@ -24,11 +23,7 @@ export async function createRunNamespace(api: KubeApi, run: string, signal: Abor
     'pod-security.kubernetes.io/warn': 'privileged',
     'pod-security.kubernetes.io/audit': 'privileged',
   };
-  await api.create<V1Namespace>(
-    '/api/v1/namespaces',
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } },
-    signal,
-  );
+  await api.create(apiResources.namespaces, { metadata: { name, labels } }, signal);
   return name;
 }
 
@@ -38,11 +33,10 @@ export async function removeNamespace(
   { api, clock, onProgress }: RemovalOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const path = `/api/v1/namespaces/${name}`;
-  await api.remove(path, signal);
+  await api.delete(apiResources.namespaces, { name }, {}, signal);
   const start = clock.monotonic();
   for (let told = ''; ; await clock.sleep(lookPause, signal)) {
-    const namespace = await api.find<V1Namespace>(path, signal);
+    const namespace = await api.find(apiResources.namespaces, { name }, signal);
     if (namespace === undefined) return;
     const waited = clock.monotonic() - start;
     const what = whatRemains(namespace);
@@ -56,12 +50,12 @@ export async function removeNamespace(
 
 /** Removes what all runs have left, also of one that still goes on; names of what was removed. */
 export async function removeAllRuns(options: RemovalOptions, signal: AbortSignal): Promise<readonly string[]> {
-  const names = (await runNamespaces(options.api, signal)).map(({ metadata }) => metadata?.name ?? '');
+  const names = (await runNamespaces(options.api, signal)).map(({ metadata }) => metadata.name ?? '');
   await Promise.all(names.map((name) => removeNamespace(name, options, signal)));
   return names;
 }
 
-function whatRemains({ status }: V1Namespace): string {
+function whatRemains({ status }: Namespace): string {
   const remaining = (status?.conditions ?? []).filter(({ status: value }) => value === 'True');
   return remaining.map(({ message }) => message ?? '').join('; ') || 'its pods are ending';
 }

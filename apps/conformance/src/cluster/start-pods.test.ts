@@ -1,19 +1,17 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import type { V1Pod } from '@kubernetes/client-node';
 import { type Clock, millis, systemClock } from '@switchyard/core';
-import { anonymousConnection } from '@switchyard/core/kubernetes';
+import { anonymousConnection, apiResources, type ObjectClient, type Pod } from '@switchyard/core/kubernetes';
 import { type ApiServer, startApiServer } from '@switchyard/lab';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createKubeApi, type KubeApi } from './kube-api.ts';
+import { apiOf } from './open-cluster-bed.ts';
 import { type PodStarter, startPods } from './start-pods.ts';
 
 const signal = AbortSignal.timeout(30_000);
-const pods = '/api/v1/namespaces/default/pods';
-const events = '/api/v1/namespaces/default/events';
+const { events, pods } = apiResources;
 const plan = { name: 'one', node: 'a', isOnHostNetwork: true };
 let server: ApiServer;
-let api: KubeApi;
+let api: ObjectClient;
 let program: Server;
 let starter: PodStarter;
 let told: string[];
@@ -28,7 +26,7 @@ beforeEach(async () => {
   server = await startApiServer({ connect: () => Promise.resolve(connect(port, '127.0.0.1')) });
   const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
   const connection = anonymousConnection(new URL(url));
-  api = createKubeApi({ connection, clock: systemClock });
+  api = apiOf({ connection, clock: systemClock });
   told = [];
   let ports = 21_000;
   const settings = { run: 'r', namespace: 'default', image: 'img', command: undefined, tokenDigest: '' };
@@ -61,14 +59,14 @@ function leapingClock(): Clock {
   };
 }
 
-const status = (change: V1Pod['status']): Promise<unknown> =>
-  api.patch(`${pods}/one/status`, { status: change }, signal);
-const waiting = (reason: string, message: string): V1Pod['status'] => ({
+const status = (change: Pod['status']): Promise<unknown> =>
+  api.patch(pods, { name: 'one', subresource: 'status' }, { kind: 'merge', body: { status: change } }, signal);
+const waiting = (reason: string, message: string): Pod['status'] => ({
   containerStatuses: [
     { name: 'traffic', image: '', imageID: '', ready: false, restartCount: 0, state: { waiting: { reason, message } } },
   ],
 });
-const ended = (exitCode: number): V1Pod['status'] => ({
+const ended = (exitCode: number): Pod['status'] => ({
   phase: 'Failed',
   containerStatuses: [
     {
@@ -81,7 +79,7 @@ const ended = (exitCode: number): V1Pod['status'] => ({
     },
   ],
 });
-const running: V1Pod['status'] = {
+const running: Pod['status'] = {
   phase: 'Running',
   podIP: '192.0.2.1',
   podIPs: [{ ip: '192.0.2.1' }, { ip: '2001:db8::1' }],
@@ -118,10 +116,10 @@ test('a port of the host that is taken is told, and the next one is tried', asyn
   const [pod] = await startPods(starter, [plan], signal);
   expect(told).toContain('port 21000 of node a is taken; trying another one');
   expect(pod?.port).toBe(21_001);
-  expect((await api.get<V1Pod>(`${pods}/one`, signal)).spec?.containers[0]?.args).toContain('21001');
+  expect((await api.get(pods, { name: 'one' }, signal)).spec?.containers[0]?.args).toContain('21001');
 });
 
-test.each<[string, V1Pod['status'], RegExp]>([
+test.each<[string, Pod['status'], RegExp]>([
   [
     'will never start',
     waiting('InvalidImageName', 'bad'),

@@ -1,5 +1,5 @@
-import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
 import {
+  ApiServerError,
   type Clock,
   HostError,
   type IpAddress,
@@ -9,8 +9,8 @@ import {
   seconds,
   tryParseIp,
 } from '@switchyard/core';
+import { apiResources, type EventObject, type ObjectClient, type Pod } from '@switchyard/core/kubernetes';
 import { portTakenExitCode } from '@switchyard/lab';
-import { type KubeApi, refusal } from './kube-api.ts';
 import { podManifest, type PodPlan, type PodSettings } from './pod-manifest.ts';
 import { podStanding } from './pod-trouble.ts';
 import { type CalledPod, type Caller, tryCallPod } from './traffic-caller.ts';
@@ -56,7 +56,7 @@ export function startPods(
 
 async function startPod(starter: PodStarter, plan: Omit<PodPlan, 'port'>, signal: AbortSignal): Promise<TrafficPod> {
   const { caller, settings, hostPort, onProgress } = starter;
-  const pods = `/api/v1/namespaces/${caller.namespace}/pods`;
+  const ref = { namespace: caller.namespace, name: plan.name };
   for (let left = portAttempts; ; left--) {
     const port = plan.isOnHostNetwork ? hostPort() : podPort;
     await createPod(starter, podManifest({ ...plan, port }, settings), signal);
@@ -64,21 +64,24 @@ async function startPod(starter: PodStarter, plan: Omit<PodPlan, 'port'>, signal
     if (started !== 'portTaken') return started;
     if (left <= 1) throw new HostError('cluster.port', `no free port on node ${plan.node}: ${portAttempts} were tried`);
     onProgress(`port ${port} of node ${plan.node} is taken; trying another one`);
-    await caller.api.remove(`${pods}/${plan.name}`, signal);
-    while ((await caller.api.find(`${pods}/${plan.name}`, signal)) !== undefined)
+    await caller.api.delete(apiResources.pods, ref, {}, signal);
+    while ((await caller.api.find(apiResources.pods, ref, signal)) !== undefined)
       await starter.clock.sleep(lookPause, signal);
   }
 }
 
 /** Into a new namespace no pod is let in before a controller has made its service account, a moment later. */
-async function createPod({ caller, clock }: PodStarter, body: V1Pod, signal: AbortSignal): Promise<void> {
-  const request = { method: 'POST', path: `/api/v1/namespaces/${caller.namespace}/pods`, body } as const;
+async function createPod({ caller, clock }: PodStarter, pod: Pod, signal: AbortSignal): Promise<void> {
   const until = clock.monotonic() + longestAccount;
   for (;;) {
-    const answer = await caller.api.send(request, signal);
-    if (answer.status < 300) return;
-    const isEarly = answer.status === 403 && /service ?account/i.test(answer.text);
-    if (!isEarly || clock.monotonic() > until) throw refusal(request, answer);
+    try {
+      await caller.api.create(apiResources.pods, pod, signal);
+      return;
+    } catch (error) {
+      const isEarly =
+        error instanceof ApiServerError && error.status === 403 && /service ?account/i.test(error.message);
+      if (!isEarly || clock.monotonic() > until) throw error;
+    }
     await clock.sleep(lookPause, signal);
   }
 }
@@ -93,7 +96,7 @@ async function untilStarted(
   let told = '';
   for (let why = ''; ; await clock.sleep(lookPause, signal)) {
     const waited = clock.monotonic() - start;
-    const pod = await api.get<V1Pod>(`/api/v1/namespaces/${namespace}/pods/${plan.name}`, signal);
+    const pod = await api.get(apiResources.pods, { namespace, name: plan.name }, signal);
     let standing = podStanding(pod);
     const isTold = waited > quietTime;
     if (standing.kind === 'pending' && isTold)
@@ -120,22 +123,19 @@ async function untilStarted(
 
 /** The newest last. */
 async function eventsOf(
-  api: KubeApi,
+  api: ObjectClient,
   namespace: string,
   { name }: PodPlan,
   signal: AbortSignal,
-): Promise<readonly CoreV1Event[]> {
-  const query = new URLSearchParams({ fieldSelector: `involvedObject.name=${name}` });
-  // Events are for words only; who may not read them goes without.
-  const events = await api
-    .list<CoreV1Event>(`/api/v1/namespaces/${namespace}/events?${query.toString()}`, signal)
-    .catch(() => []);
-  const time = ({ lastTimestamp, metadata }: CoreV1Event): string =>
-    String(lastTimestamp ?? metadata.creationTimestamp ?? '');
-  return events.toSorted((a, b) => time(a).localeCompare(time(b)));
+): Promise<readonly EventObject[]> {
+  const select = { namespace, fieldSelector: `involvedObject.name=${name}` };
+  // Events only explain the wait; without the right to read them it goes on.
+  const events = await api.list(apiResources.events, select, signal).catch(() => ({ items: [] }));
+  const time = ({ lastTimestamp, metadata }: EventObject): string => lastTimestamp ?? metadata.creationTimestamp ?? '';
+  return events.items.toSorted((a, b) => time(a).localeCompare(time(b)));
 }
 
-function addressesOf({ status }: V1Pod): TrafficPod['addresses'] {
+function addressesOf({ status }: Pod): TrafficPod['addresses'] {
   const addresses: Partial<Record<IpFamily, IpAddress>> = {};
   for (const { ip } of status?.podIPs ?? []) {
     const address = tryParseIp(ip ?? '');

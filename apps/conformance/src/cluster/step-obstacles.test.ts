@@ -2,7 +2,7 @@ import { allScenarios, type Scenario } from '@switchyard/scenarios';
 import { expect, test } from 'vitest';
 import { scenarioObstacle, stepObstacleOnCluster } from './step-obstacles.ts';
 
-const scenarios = allScenarios('nftables').filter(({ ipFamily }) => ipFamily === 'IPv4');
+const scenarios = allScenarios().filter(({ ipFamily }) => ipFamily === 'IPv4');
 
 const able = { hasZones: true, hasExternalIps: true };
 

@@ -1,11 +1,10 @@
 import { HostError, type Millis, seconds } from '@switchyard/core';
-import { statusMessage } from '@switchyard/core/kubernetes';
+import { type JsonRequest, type ObjectClient, statusMessage } from '@switchyard/core/kubernetes';
 import { type TrafficCall, type TrafficCalls, trafficTokenHeader } from '@switchyard/lab';
-import type { KubeApi, KubeRequest } from './kube-api.ts';
 
 /** Who calls the pods of a run. */
 export interface Caller {
-  readonly api: KubeApi;
+  readonly api: ObjectClient;
   readonly namespace: string;
   readonly token: string;
 }
@@ -51,7 +50,7 @@ export async function tryCallPod<K extends TrafficCall>(
   { name, argument, timeout = longestCall }: PodCall<K>,
   signal: AbortSignal,
 ): Promise<CallOutcome<TrafficCalls[K]['result']>> {
-  const request: KubeRequest = {
+  const request: JsonRequest = {
     method: 'POST',
     path: `/api/v1/namespaces/${namespace}/pods/${pod}:${port}/proxy/${name}`,
     body: argument,
@@ -59,9 +58,9 @@ export async function tryCallPod<K extends TrafficCall>(
   };
   const late = AbortSignal.timeout(timeout);
   try {
-    const { status, text } = await api.send(request, AbortSignal.any([signal, late]));
-    if (status !== 200) return { status: 'failed', why: `answered ${status}: ${statusMessage(text)}` };
-    const result = tryParse<TrafficCalls[K]['result']>(text);
+    const { status, body } = await api.send(request, AbortSignal.any([signal, late]));
+    if (status !== 200) return { status: 'failed', why: `answered ${status}: ${statusMessage(body)}` };
+    const result = tryParse<TrafficCalls[K]['result']>(body);
     return result === undefined ? { status: 'failed', why: 'answered what is no JSON' } : { status: 'done', result };
   } catch (error) {
     signal.throwIfAborted();

@@ -1,10 +1,10 @@
-import type { DataplaneMode } from '@switchyard/core';
+import { dataplaneNamed, type DataplaneName } from '@switchyard/scenarios';
 
 /**
  * How many markers must answer, one after the other, until the proxy has all that was written before the first. Where the kernel's state
  * is not one transaction (tables of iptables, maps of eBPF) the second, which is only seen after the first one's round, shows that
  * this has ended.
  */
-export function markerRounds(dataplane: DataplaneMode): number {
-  return dataplane === 'nftables' ? 1 : 2;
+export function markerRounds(dataplane: DataplaneName): number {
+  return dataplaneNamed(dataplane).atomicity === 'transaction' ? 1 : 2;
 }

@@ -1,14 +1,15 @@
 import { ipFamilies, parseCidr } from '@switchyard/core';
-import { type ApiClient, type ApiServer, apiResources, createApiClient, startApiServer } from '@switchyard/lab';
+import { apiResources, type ObjectClient } from '@switchyard/core/kubernetes';
+import { type ApiServer, createApiClient, startApiServer } from '@switchyard/lab';
 import { allScenarios, firstState, nextState, type Scenario } from '@switchyard/scenarios';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ScenarioMoment } from '../model/bed.ts';
 import { ClusterFeed } from './cluster-feed.ts';
 
 const { signal } = new AbortController();
-const scenarios = allScenarios('nftables');
+const scenarios = allScenarios();
 let server: ApiServer;
-let api: ApiClient;
+let api: ObjectClient;
 let feed: ClusterFeed;
 
 beforeEach(async () => {

@@ -1,6 +1,6 @@
-import { HostError, type IpFamily, ipFamilyOf, millis, systemClock } from '@switchyard/core';
+import { HostError, type IpFamily, millis, systemClock } from '@switchyard/core';
 import { type ApiServer, type DirectWrites, directWrites } from '@switchyard/lab';
-import { type ClusterObject, clusterObjects, nodeAddresses } from '@switchyard/scenarios';
+import { type ClusterObject, clusterObjects, nodeObjects } from '@switchyard/scenarios';
 import type { ScenarioMoment } from '../model/bed.ts';
 
 type Key = string;
@@ -115,46 +115,20 @@ function nodesOf(moments: readonly ScenarioMoment[], families: readonly IpFamily
   }
   const [zone = 'zone-a'] = zones;
   const changed = moments.flatMap(({ state }) => state.nodeAddress ?? []);
-  const addressOf = (name: string, family: IpFamily): string | undefined =>
-    (name === 'node1' ? changed.find((address) => ipFamilyOf(address) === family) : undefined) ??
-    nodeAddresses[family][name];
-  return ['node1', 'node2'].map((name, index): ClusterObject => {
-    const podCIDRs = families.map((family) =>
-      family === 'IPv4' ? `10.244.${index + 1}.0/24` : `fd00:10:244:${index + 1}::/64`,
-    );
-    return {
-      apiVersion: 'v1',
-      kind: 'Node',
-      metadata: {
-        name,
-        labels: {
-          'kubernetes.io/hostname': name,
-          'kubernetes.io/os': 'linux',
-          'topology.kubernetes.io/zone': name === 'node1' ? zone : 'zone-b',
-        },
-      },
-      spec: { podCIDR: podCIDRs[0], podCIDRs },
-      status: {
-        addresses: families.map((family) => ({ type: 'InternalIP', address: addressOf(name, family) })),
-        conditions: [{ type: 'Ready', status: 'True' }],
-      },
-    };
-  });
+  return nodeObjects(families, zone, changed);
 }
 
 /** With what an API server would choose by chance, so that every run is the same. */
 function completed(object: ClusterObject, healthPort: (key: Key) => number): ClusterObject {
   if (object.kind !== 'Service') return object;
-  const spec = object['spec'] as Readonly<Record<string, unknown>>;
-  if (spec['type'] === 'ExternalName') {
+  const { spec = {} } = object;
+  if (spec.type === 'ExternalName') {
     const { clusterIP: _ip, clusterIPs: _ips, ipFamilies: _families, internalTrafficPolicy: _policy, ...rest } = spec;
     return { ...object, spec: { ...rest, externalName: 'elsewhere.example' } };
   }
-  if (spec['type'] !== 'LoadBalancer') return object;
-  const hasNodePort = (spec['ports'] as readonly { readonly nodePort?: number }[]).some(
-    (port) => port.nodePort !== undefined,
-  );
-  const needsHealth = spec['externalTrafficPolicy'] === 'Local' && spec['healthCheckNodePort'] === undefined;
+  if (spec.type !== 'LoadBalancer') return object;
+  const hasNodePort = spec.ports?.some((port) => port.nodePort !== undefined) === true;
+  const needsHealth = spec.externalTrafficPolicy === 'Local' && spec.healthCheckNodePort === undefined;
   return {
     ...object,
     spec: {

@@ -89,7 +89,7 @@ export class Marker {
       metadata: { namespace, name },
       spec: {
         type: 'ClusterIP',
-        clusterIP: clusterIPs[0],
+        clusterIP: clusterIPs[0] ?? '',
         clusterIPs,
         ipFamilies: families,
         ports: [{ name: port, port: this.#port, protocol: 'TCP', targetPort: markerPort }],
@@ -101,7 +101,7 @@ export class Marker {
       metadata: { namespace, name: `${name}-${family.toLowerCase()}`, labels: { 'kubernetes.io/service-name': name } },
       addressType: family,
       ports: [{ name: port, protocol: 'TCP', port: markerPort }],
-      endpoints: [{ addresses: [endpoint[family]], conditions: { ready: true }, nodeName: 'node2' }],
+      endpoints: [{ addresses: [endpoint[family] ?? ''], conditions: { ready: true }, nodeName: 'node2' }],
     }));
     return [service, ...slices];
   }

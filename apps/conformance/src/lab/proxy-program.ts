@@ -1,9 +1,9 @@
 import { access, constants } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ConfigError, type DataplaneMode } from '@switchyard/core';
+import { ConfigError } from '@switchyard/core';
 import { type Lab, type LabNode, proxyModeFlags } from '@switchyard/lab';
-import type { ScenarioAgent } from '@switchyard/scenarios';
+import { type DataplaneName, dataplaneNamed, type ScenarioAgent } from '@switchyard/scenarios';
 import type { ProxyUnderTest } from '../model/report-file.ts';
 
 /** What a proxy's command line is made from. */
@@ -34,7 +34,7 @@ export type BackendName = (typeof backendNames)[number];
 const ownProgram = fileURLToPath(new URL('../../../node-agent/bin/switchyard-agent', import.meta.url));
 
 interface OwnBackend {
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneName;
   readonly flags: readonly string[];
 }
 
@@ -58,7 +58,7 @@ export async function ownProxy(name: BackendName): Promise<ProxyProgram> {
     about: { name, dataplane, command: undefined },
     lacks: () => undefined,
     obstacle: ({ nodes, limitations }) =>
-      dataplane !== 'ebpf' ||
+      dataplaneNamed(dataplane).translation === 'packets' ||
       nodes.every(({ cgroupPath, bpffsPath }) => cgroupPath !== undefined && bpffsPath !== undefined)
         ? undefined
         : limitations.join('; ') || 'the lab has no cgroup v2 or BPF file system of its own',
@@ -80,7 +80,7 @@ export interface ForeignOptions {
   readonly command: string;
   /** Undefined: the base name of the command's program. */
   readonly name: string | undefined;
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneName;
 }
 
 /** What `--proxy-cmd` may have in braces. */

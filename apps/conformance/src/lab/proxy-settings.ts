@@ -1,10 +1,16 @@
-import { assertNever, type DataplaneMode, type IpFamily } from '@switchyard/core';
-import { clusterCidrs, type ScenarioAgent } from '@switchyard/scenarios';
+import { assertNever, type IpFamily } from '@switchyard/core';
+import {
+  clusterCidrs,
+  type DataplaneName,
+  dataplaneNamed,
+  kubeProxyDefault,
+  type ScenarioAgent,
+} from '@switchyard/scenarios';
 
 /** What a proxy is started with, beyond what only one proxy knows. */
 export interface ProxySettings {
   readonly agent: ScenarioAgent;
-  readonly mode: DataplaneMode;
+  readonly mode: DataplaneName;
   readonly families: readonly IpFamily[];
   readonly kubeconfig: string;
   readonly node: string;
@@ -26,7 +32,7 @@ export function proxyFlags(settings: ProxySettings): readonly string[] {
     ...nodePortFlags(agent, families),
     ...(agent.localhostNodePorts ? [] : ['--iptables-localhost-nodeports=false']),
     // The default of a second between two applies would be most of what the cases wait for.
-    ...(mode === 'iptables' ? ['--iptables-min-sync-period=1ms'] : []),
+    ...(dataplaneNamed(mode).defaultMinSyncPeriod === 'kubeProxy' ? ['--iptables-min-sync-period=1ms'] : []),
   ];
 }
 
@@ -34,6 +40,8 @@ export function proxyFlags(settings: ProxySettings): readonly string[] {
 export function proxyConfigFile(settings: ProxySettings): string {
   const { agent, mode, families, kubeconfig, node } = settings;
   const { detectLocal } = agent;
+  const { kubeProxyMode } = dataplaneNamed(mode);
+  const common = { masqueradeAll: agent.masqueradeAll, minSyncPeriod: '1ms' };
   const hasCidr = detectLocal.kind === 'clusterCIDR';
   const document = {
     apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
@@ -53,12 +61,11 @@ export function proxyConfigFile(settings: ProxySettings): string {
       ? { detectLocalMode: 'InterfaceNamePrefix', detectLocal: { interfaceNamePrefix: detectLocal.prefix } }
       : {}),
     ...(agent.nodePortAddresses === 'default' ? {} : { nodePortAddresses: nodePortList(agent, families) }),
+    ...(kubeProxyMode === kubeProxyDefault.name ? {} : { [kubeProxyMode]: common }),
     iptables: {
-      masqueradeAll: agent.masqueradeAll,
-      minSyncPeriod: '1ms',
+      ...common,
       ...(agent.localhostNodePorts ? {} : { localhostNodePorts: false }),
     },
-    ...(mode === 'nftables' ? { nftables: { masqueradeAll: agent.masqueradeAll, minSyncPeriod: '1ms' } } : {}),
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }

@@ -1,5 +1,5 @@
-import type { DataplaneMode, IpFamily } from '@switchyard/core';
-import type { Scenario } from '@switchyard/scenarios';
+import type { IpFamily } from '@switchyard/core';
+import type { DataplaneName, Scenario } from '@switchyard/scenarios';
 import type { Bed } from './bed.ts';
 import type { CaseRecorder } from './recorder.ts';
 
@@ -74,6 +74,6 @@ export type ConformanceCase = ScenarioCase | SequenceCase;
 /** What decides which cases there are. */
 export interface CatalogueOptions {
   /** Whose answers are expected where kube-proxy's modes differ. */
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneName;
   readonly cell: FamilyCell;
 }

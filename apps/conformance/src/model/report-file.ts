@@ -1,4 +1,6 @@
-import type { DataplaneMode, IpFamily, LossCause, Millis } from '@switchyard/core';
+import type { DataplaneName } from '@switchyard/scenarios';
+import type { IpFamily, Millis } from '@switchyard/core';
+import type { LossCause } from '@switchyard/loss';
 import type { FamilyCell } from './case.ts';
 
 /** Where packets were sent. */
@@ -9,7 +11,7 @@ export interface ProxyUnderTest {
   /** `nftables`, `iptables-nft`, `ebpf-tc`, ... for ours; `--proxy-name` or the program's base name for others. Column head of the matrix. */
   readonly name: string;
   /** Whose answers are expected where kube-proxy's modes differ. */
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneName;
   /** As `--proxy-cmd` gave it, placeholders unfilled; undefined for a cluster's own. */
   readonly command: string | undefined;
 }

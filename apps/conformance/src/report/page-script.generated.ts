@@ -1,4 +1,4 @@
-// Made by test/unit/page-script.test.ts from src/report/page; UPDATE_GOLDENS=1 writes it anew.
+// Made by test/unit/page-script.test.ts from src/report/page; `vitest run -u` writes it anew.
 
 /** The script of a report's page, ready to stand in a script element. */
 export const pageScript: string =

@@ -1,3 +1,4 @@
+import { dataplaneNames } from '@switchyard/scenarios';
 import { ConfigError } from '@switchyard/core';
 import * as v from 'valibot';
 import type { ReportFile } from '../model/report-file.ts';
@@ -52,7 +53,7 @@ const run = v.object({
   target: v.picklist(['lab', 'cluster']),
   proxy: v.object({
     name: v.string(),
-    dataplane: v.picklist(['nftables', 'iptables', 'ebpf']),
+    dataplane: v.picklist(dataplaneNames),
     command: v.optional(v.string()),
   }),
   cell: v.picklist(['ipv4', 'ipv6', 'dual']),

@@ -1,54 +1,29 @@
-import { type Clock, type Millis, millis } from '@switchyard/core';
+import type { Clock, Millis } from '@switchyard/core';
+import { ManualClock } from '@switchyard/core/testing';
 
-interface Sleeper {
-  readonly due: number;
-  readonly wake: () => void;
-}
-
-/** A clock that leaps to the end of the shortest sleep as soon as nobody has anything else to do. */
+/** A clock that moves to the end of the shortest sleep as soon as the program has nothing else to do. */
 export class LeapingClock implements Clock {
-  #time = 1000;
-  readonly #sleepers = new Set<Sleeper>();
+  readonly #clock = new ManualClock(1000);
   #isLeaping = false;
 
   now(): Millis {
-    return millis(this.#time);
+    return this.#clock.now();
   }
 
   monotonic(): Millis {
-    return millis(this.#time);
+    return this.#clock.monotonic();
   }
 
   sleep(duration: Millis, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
-      const onAbort = (): void => {
-        this.#sleepers.delete(sleeper);
-        reject(signal.reason);
-      };
-      const wake = (): void => {
-        signal.removeEventListener('abort', onAbort);
-        resolve();
-      };
-      const sleeper = { due: this.#time + Math.max(0, duration), wake };
-      this.#sleepers.add(sleeper);
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#leapWhenIdle();
-    });
+    const sleep = this.#clock.sleep(duration, signal);
+    void this.#leap();
+    return sleep;
   }
 
-  #leapWhenIdle(): void {
-    if (this.#isLeaping || this.#sleepers.size === 0) return;
+  async #leap(): Promise<void> {
+    if (this.#isLeaping) return;
     this.#isLeaping = true;
-    setImmediate(() => {
-      this.#isLeaping = false;
-      const [next] = [...this.#sleepers].toSorted((a, b) => a.due - b.due);
-      if (next !== undefined) {
-        this.#sleepers.delete(next);
-        this.#time = Math.max(this.#time, next.due);
-        next.wake();
-      }
-      this.#leapWhenIdle();
-    });
+    while (this.#clock.sleeping > 0) await this.#clock.advanceToNext();
+    this.#isLeaping = false;
   }
 }

@@ -1,15 +1,15 @@
 import type { ScriptedProxy } from './scripted-proxy.ts';
 import {
-  withEndpoints,
-  withServices,
+  flushes,
+  ignoresServiceChanges,
+  isWhole,
+  keepsConditions,
   keepsOldEndpoints,
   onlyOnStart,
-  ignoresServiceChanges,
-  flushes,
-  keepsConditions,
-  isWhole,
+  withEndpoints,
+  withServices,
+  type WrongRow,
 } from './wrong-parts.ts';
-import type { WrongRow } from './wrong-parts.ts';
 import { wrongRestarts } from './wrong-restarts.ts';
 
 /** A proxy that does one thing wrong, and the check that must tell. */

@@ -1,6 +1,12 @@
 import { millis } from '@switchyard/core';
-import { keepsOldEndpoints, onlyOnStart, flushes, startsEmpty, keepsOldServices } from './wrong-parts.ts';
-import type { WrongRow } from './wrong-parts.ts';
+import {
+  flushes,
+  keepsOldEndpoints,
+  keepsOldServices,
+  onlyOnStart,
+  startsEmpty,
+  type WrongRow,
+} from './wrong-parts.ts';
 
 /** Proxies that end or begin wrongly. */
 export const wrongRestarts: readonly WrongRow[] = [

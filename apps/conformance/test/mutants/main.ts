@@ -19,14 +19,14 @@ import { stageCount } from './stages.ts';
 // ./dev mutants: runs the conformance suite against deliberate faults of our own and says which of them it notices.
 
 const usage = `usage: ./dev mutants [--mutant GLOB]... [--backend NAME]... [--case GLOB] [--jobs N] [--fresh] [--list]
-                    [--page FILE] [--json FILE]
+                    [--page FILE]
 
   --mutant GLOB   only these, for example 'core/**'; control/NAME is the agent as it is
   --backend NAME  only those that are run with ${backendNames.join(', ')}
   --case GLOB     only these cases of the suite
   --jobs N        labs side by side (2)
   --fresh         run again what is known from an earlier run; otherwise that is only told
-  --page, --json  where the page and the results go, beside what is printed
+  --page FILE     where the page goes, beside what is printed; results stay in apps/conformance/.test-results
 `;
 
 const measuring = new Gate(1);
@@ -45,7 +45,6 @@ const options = {
   jobs: { type: 'string', default: '2' },
   'lab-name': { type: 'string', default: 'mutant' },
   page: { type: 'string' },
-  json: { type: 'string' },
   fresh: { type: 'boolean', default: false },
   list: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
@@ -220,7 +219,6 @@ async function conclude(jobs: readonly Job[], results: ReadonlyMap<Job, SuiteRes
     controls.filter((job) => !broken.includes(job)).map(({ backend }) => backend),
   );
   if (values.page !== undefined) await writeFile(values.page, page);
-  if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(judged, undefined, 2)}\n`);
   process.exitCode = broken.length > 0 || Number(percent) < 95 ? 1 : 0;
 }
 

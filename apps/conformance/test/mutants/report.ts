@@ -1,3 +1,4 @@
+import { markdownTable } from '@switchyard/host';
 import type { Mutant } from './mutant.ts';
 import type { SuiteResult } from './run-suite.ts';
 import { survivors } from './survivors.ts';
@@ -38,16 +39,18 @@ export function mutantsPage(judged: readonly Judged[], controls: readonly string
     '',
     `**${caught} of ${total} noticed: ${percent} %.** The agent as it is passes the same run: ${controls.join(', ')}.`,
     '',
-    '| Part | Mutants | Noticed |',
-    '|---|---|---|',
-    ...[...parts].map(([part, all]) => `| ${part} | ${all.length} | ${scoreOf(all).caught} |`),
+    markdownTable(
+      ['Part', 'Mutants', 'Noticed'],
+      [...parts].map(([part, all]) => [part, `${all.length}`, `${scoreOf(all).caught}`]),
+    ),
     '',
     ...(left.length === 0 ? [] : ['## Survivors', '', ...left.map(({ mutant }) => survivorLine(mutant)), '']),
     '## All',
     '',
-    '| Mutant | What it breaks | With | Noticed by | Expected | Observed |',
-    '|---|---|---|---|---|---|',
-    ...judged.map(({ mutant, result }) => row(mutant, result)),
+    markdownTable(
+      ['Mutant', 'What it breaks', 'With', 'Noticed by', 'Expected', 'Observed'],
+      judged.map(({ mutant, result }) => row(mutant, result)),
+    ),
     '',
   ].join('\n');
 }
@@ -56,9 +59,9 @@ function survivorLine({ id, breaks }: Mutant): string {
   return `- \`${id}\` (${breaks}): ${survivors.get(id) ?? 'not explained yet.'}`;
 }
 
-function row(mutant: Mutant, result: SuiteResult): string {
+function row(mutant: Mutant, result: SuiteResult): readonly string[] {
   const cells = [`\`${mutant.id}\``, mutant.breaks, mutant.backend, ...outcomeCells(result)];
-  return `| ${cells.map(cell).join(' | ')} |`;
+  return cells.map((cell) => cell.replaceAll('\n', ' '));
 }
 
 function outcomeCells(result: SuiteResult): readonly string[] {
@@ -74,8 +77,4 @@ function outcomeCells(result: SuiteResult): readonly string[] {
 
 function firstLine(text: string): string {
   return text.split('\n')[0] ?? '';
-}
-
-function cell(text: string): string {
-  return text.replaceAll('|', String.raw`\|`).replaceAll('\n', ' ');
 }

@@ -1,4 +1,5 @@
-import { type DataplaneMode, HostError, InvariantError, type Millis, millis, systemClock } from '@switchyard/core';
+import type { DataplaneName } from '@switchyard/scenarios';
+import { HostError, InvariantError, type Millis, millis, systemClock } from '@switchyard/core';
 import { catalogue } from '../../src/cases/catalogue.ts';
 import type { Gate } from '../../src/engine/gate.ts';
 import { type Lane, runRound } from '../../src/engine/run-round.ts';
@@ -119,10 +120,10 @@ interface Parts {
   readonly current: { program: string };
 }
 
-const catalogues = new Map<DataplaneMode, readonly ConformanceCase[]>();
+const catalogues = new Map<DataplaneName, readonly ConformanceCase[]>();
 
 /** Made once: it is hundreds of scenarios. */
-function catalogueOf(dataplane: DataplaneMode): readonly ConformanceCase[] {
+function catalogueOf(dataplane: DataplaneName): readonly ConformanceCase[] {
   const known = catalogues.get(dataplane) ?? catalogue({ dataplane, cell: 'dual' });
   catalogues.set(dataplane, known);
   return known;

@@ -4,16 +4,9 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { millis, systemClock } from '@switchyard/core';
-import { defaultTls, fixedCredentials } from '@switchyard/core/kubernetes';
+import { apiResources, defaultTls, fixedCredentials } from '@switchyard/core/kubernetes';
 import { parseYaml } from '@switchyard/core/manifests';
-import {
-  apiResources,
-  type LabCluster,
-  listenInNamespace,
-  type PolicyRule,
-  startCluster,
-  trafficPodCommand,
-} from '@switchyard/lab';
+import { type LabCluster, listenInNamespace, type PolicyRule, startCluster, trafficPodCommand } from '@switchyard/lab';
 import { firstState } from '@switchyard/scenarios';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { catalogue } from '../../src/cases/catalogue.ts';

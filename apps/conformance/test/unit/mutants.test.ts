@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { transform } from 'esbuild';
@@ -48,6 +48,30 @@ test('ids are unique, and every backend has mutants', () => {
 test('what explains a survivor explains a mutant that there is', () => {
   const ids = new Set(mutants.map(({ id }) => id));
   expect([...survivors.keys()].filter((id) => !ids.has(id))).toEqual([]);
+});
+
+describe('docs/generated/mutants.md; else run: ./dev mutants --page docs/generated/mutants.md', () => {
+  const page = readFileSync(join(checkout, 'docs/generated/mutants.md'), 'utf8');
+  const rows = [...page.matchAll(/^\| `(.*?)` \|(.*)$/gm)].map(([, id = '', cells = '']) => ({ id, cells }));
+  const unnoticed = rows.filter(({ cells }) => cells.includes('| **nothing** |')).map(({ id }) => id);
+
+  test('has a row for each mutant and no other', () => {
+    expect(rows.map(({ id }) => id)).toEqual(mutants.map(({ id }) => id));
+  });
+
+  test('counts its rows, in all and by part', () => {
+    const [total, noticed] = [rows.length, rows.length - unnoticed.length];
+    expect(page).toContain(`\n**${noticed} of ${total} noticed: ${((noticed / total) * 100).toFixed(1)} %.** `);
+    for (const [part, all] of Map.groupBy(rows, ({ id }) => id.split('/')[0])) {
+      const left = all.filter(({ id }) => unnoticed.includes(id)).length;
+      expect(page).toContain(`\n| ${part} | ${all.length} | ${all.length - left} |\n`);
+    }
+  });
+
+  test('explains what nothing noticed', () => {
+    expect(unnoticed.filter((id) => !page.includes(`\n- \`${id}\` (`))).toEqual([]);
+    expect(unnoticed.filter((id) => !survivors.has(id))).toEqual([]);
+  });
 });
 
 test('a text that is not there, or there twice, is told by name', async () => {

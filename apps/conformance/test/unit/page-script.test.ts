@@ -1,10 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
 
 const path = (file: string): string => fileURLToPath(new URL(`../../src/report/${file}`, import.meta.url));
-const generated = path('page-script.generated.ts');
 
 /** The page's script as a TypeScript module that holds it as text. */
 async function generate(): Promise<string> {
@@ -19,7 +17,7 @@ async function generate(): Promise<string> {
   });
   const script = (outputFiles[0]?.text ?? '').trim();
   const quoted = script.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n');
-  return `// Made by test/unit/page-script.test.ts from src/report/page; UPDATE_GOLDENS=1 writes it anew.
+  return `// Made by test/unit/page-script.test.ts from src/report/page; \`vitest run -u\` writes it anew.
 
 /** The script of a report's page, ready to stand in a script element. */
 export const pageScript: string =
@@ -27,10 +25,8 @@ export const pageScript: string =
 `;
 }
 
-test('the script in the pages is what src/report/page makes; UPDATE_GOLDENS=1 writes it anew', async () => {
-  const fresh = await generate();
-  if (process.env['UPDATE_GOLDENS'] !== undefined) writeFileSync(generated, fresh);
-  expect(readFileSync(generated, 'utf8')).toBe(fresh);
+test('the script in the pages is what src/report/page makes; else run: vitest run test/unit/page-script.test.ts -u', async () => {
+  await expect(await generate()).toMatchFileSnapshot(path('page-script.generated.ts'));
 });
 
 test('the script needs nothing from elsewhere and cannot end its element', async () => {

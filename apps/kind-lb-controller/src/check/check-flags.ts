@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
-import { ConfigError, type KnownProxy, type Millis, parseGoDuration } from '@switchyard/core';
+import { ConfigError, type Millis, parseGoDuration } from '@switchyard/core';
+import { type KnownProxy } from '@switchyard/loss';
 import { Command, CommanderError, Option } from 'commander';
 import { defaultHealthProfile, healthProfile, healthProfiles } from '../health-profile/health-profiles.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';

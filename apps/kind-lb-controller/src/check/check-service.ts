@@ -1,5 +1,6 @@
 import type { V1Service } from '@kubernetes/client-node';
-import { ConfigError, type KnownProxy, type Millis, withFastDrain } from '@switchyard/core';
+import { ConfigError, type Millis } from '@switchyard/core';
+import { type KnownProxy, withFastDrain } from '@switchyard/loss';
 import { defaultHealthProfile, healthProfile } from '../health-profile/health-profiles.ts';
 import { type AnnotationProblem, parseAnnotations } from '../plan/annotations.ts';
 import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';

@@ -4,8 +4,6 @@ import {
   fastDrainTiming,
   knownProxyTiming,
   type KnownProxy,
-  type Millis,
-  millis,
   predictRollout,
   type ProxyTiming,
   requiredServing,
@@ -14,7 +12,8 @@ import {
   type Span,
   takenInAfter,
   takenOutAfter,
-} from '@switchyard/core';
+} from '@switchyard/loss';
+import { type Millis, millis } from '@switchyard/core';
 import type { HealthProfile } from '../spec/health-profile.ts';
 import type { Workload } from './workload.ts';
 import { type Warning, workloadWarnings } from './warnings.ts';

@@ -1,4 +1,5 @@
-import { type AppTiming, type Millis, millis, seconds } from '@switchyard/core';
+import { type AppTiming } from '@switchyard/loss';
+import { type Millis, millis, seconds } from '@switchyard/core';
 import { durationText } from '../health-profile/profile-text.ts';
 import type { CheckOptions, ProfileRow } from './check-workload.ts';
 import type { Workload } from './workload.ts';

@@ -1,5 +1,6 @@
 import type { V1Container, V1Deployment, V1Pod, V1PodSpec, V1Service } from '@kubernetes/client-node';
-import { type Millis, millis, type RolloutStrategy, seconds } from '@switchyard/core';
+import { type Millis, millis, seconds } from '@switchyard/core';
+import { type RolloutStrategy } from '@switchyard/loss';
 import { isUsableNode } from './usable-node.ts';
 import { type PreStop, preStopOf } from './pre-stop.ts';
 import type { ClusterObjects } from './read-cluster.ts';

@@ -1,19 +1,11 @@
-import {
-  BoundedRunner,
-  isEqual,
-  millis,
-  type Millis,
-  type RunOutcome,
-  seconds,
-  type ServiceKey,
-} from '@switchyard/core';
+import { BoundedRunner, type RunOutcome } from '@switchyard/core/engine';
+import { isEqual, millis, type Millis, runTogether, seconds, type ServiceKey } from '@switchyard/core';
 import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
 import { type ClusterChange, type ClusterView, isInSync, type SyncedView } from '../cluster/cluster-store.ts';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 import { KeyedQueue } from './keyed-queue.ts';
 import { askRuntime } from './runtime-trouble.ts';
 import { ServiceSync, type ServiceSyncOptions } from './service-sync.ts';
-import { together } from './together.ts';
 
 /** What of a Service has changed: what its owner wants, or only what controllers answer. */
 type ServiceChange = 'none' | 'intent' | 'answer';
@@ -104,7 +96,7 @@ export class ClusterController {
       if (this.#hasAsked) for (const key of keys) this.#queue.add(key);
     });
     try {
-      await together([(stop) => this.#queue.run(stop), (stop) => this.#stock.run(stop)], signal);
+      await runTogether([(stop) => this.#queue.run(stop), (stop) => this.#stock.run(stop)], signal);
     } finally {
       addresses.leave(cluster);
     }

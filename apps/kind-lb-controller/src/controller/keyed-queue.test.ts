@@ -1,4 +1,5 @@
-import { type RunOutcome, seconds } from '@switchyard/core';
+import { type RunOutcome } from '@switchyard/core/engine';
+import { seconds } from '@switchyard/core';
 import { ManualClock, settle } from '@switchyard/core/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { KeyedQueue } from './keyed-queue.ts';

@@ -1,4 +1,5 @@
-import { type Clock, type Millis, millis, type RunOutcome } from '@switchyard/core';
+import { type Clock, type Millis, millis } from '@switchyard/core';
+import { type RunOutcome } from '@switchyard/core/engine';
 
 /** What to run for each key, and how often. */
 export interface KeyedQueueOptions<K> {

@@ -1,4 +1,4 @@
-import { type Logger, withFields } from '@switchyard/core';
+import { type Logger, runTogether, withFields } from '@switchyard/core';
 import {
   ApiEventRecorder,
   type ApiServerConnection,
@@ -18,7 +18,6 @@ import type { Disturbances } from './disturbances.ts';
 import type { Host } from './host.ts';
 import { eventController, ServiceEvents } from './service-events.ts';
 import { newServiceWriter } from './service-writer.ts';
-import { together } from './together.ts';
 
 /** A cluster and how to reach its API server. */
 export interface ReachableCluster {
@@ -80,7 +79,7 @@ async function controlCluster(
   using _disturbed = disturbances.listen((which) => controller.disturbed(which));
   const onChange = controller.observe.bind(controller);
   log.info('serving the cluster', { server: connection.url.origin });
-  await together(
+  await runTogether(
     [(stop) => controller.run(stop), (stop) => watchCluster({ client, clock, random, log, onChange }, stop)],
     signal,
   );

@@ -1,4 +1,5 @@
-import type { Logger, RunOutcome, ServiceKey } from '@switchyard/core';
+import type { Logger, ServiceKey } from '@switchyard/core';
+import type { RunOutcome } from '@switchyard/core/engine';
 import { type LoadBalancerService, ourLoadBalancerClass } from '../cluster/cluster-objects.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import type { LoadBalancerRuntime } from '../runtime/runtime.ts';

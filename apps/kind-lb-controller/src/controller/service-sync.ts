@@ -1,13 +1,5 @@
-import {
-  asError,
-  type Clock,
-  isEqual,
-  isExpected,
-  type Logger,
-  type RunOutcome,
-  seconds,
-  type ServiceKey,
-} from '@switchyard/core';
+import { asError, type Clock, isEqual, isExpected, type Logger, seconds, type ServiceKey } from '@switchyard/core';
+import { type RunOutcome } from '@switchyard/core/engine';
 import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
 import type { SyncedView } from '../cluster/cluster-store.ts';
 import { planService } from '../plan/plan-service.ts';

@@ -1,5 +1,4 @@
-import type { Cidr, IpAddress } from '@switchyard/core';
-import { ConfigError } from '@switchyard/core';
+import { type Cidr, ConfigError, type IpAddress } from '@switchyard/core';
 import type { AddressSource } from '../plan/ip-pool.ts';
 import { addressesOf, idOf, labels } from './container-names.ts';
 import { listContainers } from './containers.ts';

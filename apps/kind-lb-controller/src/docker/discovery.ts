@@ -1,13 +1,5 @@
-import {
-  BoundedRunner,
-  type Clock,
-  ConfigError,
-  HostError,
-  type Logger,
-  messageOf,
-  millis,
-  type RunOutcome,
-} from '@switchyard/core';
+import { BoundedRunner, type RunOutcome } from '@switchyard/core/engine';
+import { type Clock, ConfigError, HostError, type Logger, messageOf, millis } from '@switchyard/core';
 import type { ClusterDiscovery, DiscoveredCluster } from '../controller/cluster-discovery.ts';
 import { inspectNetwork } from './address-source.ts';
 import { CliError } from './cli-failure.ts';

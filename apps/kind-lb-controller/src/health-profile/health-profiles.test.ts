@@ -1,4 +1,5 @@
-import { ConfigError, millis, nobodyUpProbability, seconds } from '@switchyard/core';
+import { ConfigError, millis, seconds } from '@switchyard/core';
+import { nobodyUpProbability } from '@switchyard/loss';
 import { describe, expect, test } from 'vitest';
 import { detectionTime, healthProfile, healthProfiles, type HealthProfileName, noticeTime } from './health-profiles.ts';
 import { positiveDuration } from '../config/positive-duration.ts';

@@ -1,13 +1,5 @@
-import {
-  ConfigError,
-  isEqual,
-  type KnownCheck,
-  knownChecks,
-  type Millis,
-  parsePort,
-  seconds,
-  takenOutAfter,
-} from '@switchyard/core';
+import { ConfigError, isEqual, type Millis, parsePort, seconds } from '@switchyard/core';
+import { type KnownCheck, knownChecks, takenOutAfter } from '@switchyard/loss';
 import type { HealthProfile } from '../spec/health-profile.ts';
 
 /** The named profiles. What each simulates, and where its figures come from, is said at `knownChecks`. */

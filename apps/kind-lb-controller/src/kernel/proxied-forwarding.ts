@@ -1,12 +1,6 @@
-import {
-  type Clock,
-  type DataplaneBackend,
-  type ForwardingTable,
-  HostError,
-  type IpFamily,
-  type Logger,
-} from '@switchyard/core';
-import { createFlowTable } from '@switchyard/native';
+import { type Clock, type ForwardingTable, HostError, type IpFamily, type Logger } from '@switchyard/core';
+import { type DataplaneBackend } from '@switchyard/core/engine';
+import { createFlowTable } from '@switchyard/netfilter';
 import { ensureForwarding } from './forwarding-switch.ts';
 import type { KernelSettings } from './kernel-settings.ts';
 import { removeStaleFlows } from './stale-flows.ts';

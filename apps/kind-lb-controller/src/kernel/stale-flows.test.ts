@@ -7,7 +7,7 @@ import {
   serviceKey,
   systemClock,
 } from '@switchyard/core';
-import type { FlowTable, TrackedFlow } from '@switchyard/native';
+import type { FlowTable, TrackedFlow } from '@switchyard/netfilter';
 import { expect, test } from 'vitest';
 import { exampleSpec, nodeTargets, portSpec } from '../testing/example-specs.ts';
 import { proxiedTable } from './proxied-table.ts';

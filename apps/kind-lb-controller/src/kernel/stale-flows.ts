@@ -1,5 +1,6 @@
-import { type Clock, type ForwardingTable, flowJudge, millis, type StaleFlowOptions } from '@switchyard/core';
-import type { FlowTable } from '@switchyard/native';
+import { type Clock, type ForwardingTable, millis } from '@switchyard/core';
+import { flowJudge, type StaleFlowOptions } from '@switchyard/core/engine';
+import type { FlowTable } from '@switchyard/netfilter';
 
 /**
  * A packet that was being translated while the kernel took a change enters the connection tracking a moment later, with the old

@@ -1,4 +1,5 @@
-import { type Port, ipFamilyOf, type ServiceRecord, tryParseIp, withFastDrain } from '@switchyard/core';
+import { type Port, ipFamilyOf, type ServiceRecord, tryParseIp } from '@switchyard/core';
+import { withFastDrain } from '@switchyard/loss';
 import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import { parseAnnotations } from './annotations.ts';

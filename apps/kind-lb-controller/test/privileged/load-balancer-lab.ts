@@ -2,16 +2,14 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ipFamilies, millis, parseCidr, systemClock } from '@switchyard/core';
+import { apiResources, type ObjectClient, type Service } from '@switchyard/core/kubernetes';
 import {
-  type ApiClient,
-  apiResources,
   createApiClient,
   createLab,
   type Lab,
   type LabNode,
   type LabProcess,
   listenInNamespace,
-  type Service,
   serviceCidrs,
   startApiServer,
 } from '@switchyard/lab';
@@ -30,7 +28,7 @@ export interface FakeNode {
 /** A lab with a controller in the load-balancer host and two fake nodes. */
 export interface LoadBalancerLab extends AsyncDisposable {
   readonly lab: Lab;
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
   readonly nodes: readonly FakeNode[];
   readonly kubeconfig: string;
   startController(flags: readonly string[]): LabProcess;

@@ -1,6 +1,6 @@
 import { millis, systemClock } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
   createProber,
   type LabProcess,
   type LoadResult,

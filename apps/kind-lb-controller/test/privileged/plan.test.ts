@@ -1,6 +1,5 @@
+import { apiResources, type ObjectClient } from '@switchyard/core/kubernetes';
 import {
-  type ApiClient,
-  apiResources,
   createProber,
   type LabNode,
   type LabPod,
@@ -17,7 +16,7 @@ import { createLoadBalancerLab, type LoadBalancerLab, localService, ports, waitU
 const signal = AbortSignal.timeout(110_000);
 const podPort = 8080;
 let lbLab: LoadBalancerLab;
-let api: ApiClient;
+let api: ObjectClient;
 let prober: Prober;
 let pods: readonly LabPod[];
 

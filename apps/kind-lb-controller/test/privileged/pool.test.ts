@@ -1,11 +1,5 @@
-import {
-  type ApiObject,
-  apiResources,
-  createProber,
-  type LabProcess,
-  type ProbeResult,
-  type Prober,
-} from '@switchyard/lab';
+import { type ApiObject, apiResources } from '@switchyard/core/kubernetes';
+import { createProber, type LabProcess, type ProbeResult, type Prober } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLoadBalancerLab, type LoadBalancerLab, localService, ports, waitUntil } from './load-balancer-lab.ts';
 

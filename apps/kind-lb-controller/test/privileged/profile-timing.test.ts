@@ -1,13 +1,5 @@
-import {
-  millis,
-  noopLogger,
-  parseCidr,
-  parseIp,
-  parsePort,
-  systemClock,
-  takenInAfter,
-  takenOutAfter,
-} from '@switchyard/core';
+import { millis, noopLogger, parseCidr, parseIp, parsePort, systemClock } from '@switchyard/core';
+import { takenInAfter, takenOutAfter } from '@switchyard/loss';
 import { createCommandRunner } from '@switchyard/host';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { healthProfiles } from '../../src/health-profile/health-profiles.ts';

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { ipFamilies } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
   createProber,
   type LabCluster,
   type LabProcess,

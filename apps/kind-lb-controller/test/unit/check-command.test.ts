@@ -2,23 +2,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ConfigError, systemClock } from '@switchyard/core';
-import {
-  type ApiClient,
-  apiResources,
-  type ApiServer,
-  createApiClient,
-  type Node,
-  startApiServer,
-  zeroapp,
-  type ZeroappOptions,
-} from '@switchyard/lab';
+import { apiResources, type Node, type ObjectClient } from '@switchyard/core/kubernetes';
+import { type ApiServer, createApiClient, startApiServer, zeroapp, type ZeroappOptions } from '@switchyard/lab';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { healthProfiles } from '../../src/health-profile/health-profiles.ts';
 import { runCheck } from '../../src/check/check-command.ts';
 
 let stack: AsyncDisposableStack;
 let server: ApiServer;
-let api: ApiClient;
+let api: ObjectClient;
 let kubeconfig: string;
 const signal = AbortSignal.timeout(60_000);
 

@@ -1,14 +1,7 @@
 import { millis, systemClock } from '@switchyard/core';
-import { anonymousConnection } from '@switchyard/core/kubernetes';
+import { anonymousConnection, apiResources, type ObjectClient, type Service } from '@switchyard/core/kubernetes';
 import { MemoryLogger } from '@switchyard/core/testing';
-import {
-  type ApiClient,
-  apiResources,
-  type ApiServer,
-  createApiClient,
-  type Service,
-  startApiServer,
-} from '@switchyard/lab';
+import { type ApiServer, createApiClient, startApiServer } from '@switchyard/lab';
 import { expect } from 'vitest';
 import { AddressDesk } from '../../src/controller/address-desk.ts';
 import { Disturbances } from '../../src/controller/disturbances.ts';
@@ -40,7 +33,7 @@ const signal = AbortSignal.timeout(110_000);
 /** The lab's API server over loopback HTTP, real reflectors, leases, events and writes; only the load balancers are played. */
 export class ControllerBench implements AsyncDisposable {
   readonly server: ApiServer;
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
   readonly url: string;
   /** What runs outlives controllers, as containers do. */
   readonly runtime: MemoryRuntime;

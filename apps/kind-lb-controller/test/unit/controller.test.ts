@@ -1,5 +1,5 @@
 import { HostError, parseCidr } from '@switchyard/core';
-import { apiResources } from '@switchyard/lab';
+import { apiResources } from '@switchyard/core/kubernetes';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cleanupFinalizer } from '../../src/controller/service-writer.ts';
 import { ControllerBench, eventually } from './controller-bench.ts';

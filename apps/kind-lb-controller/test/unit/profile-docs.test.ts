@@ -1,12 +1,6 @@
 import { readFileSync } from 'node:fs';
-import {
-  knownProxyTiming,
-  requiredServing,
-  type RolloutShape,
-  seconds,
-  takenInAfter,
-  takenOutAfter,
-} from '@switchyard/core';
+import { knownProxyTiming, requiredServing, type RolloutShape, takenInAfter, takenOutAfter } from '@switchyard/loss';
+import { seconds } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { healthProfiles } from '../../src/health-profile/health-profiles.ts';
 import { durationText, rangeText } from '../../src/health-profile/profile-text.ts';

@@ -1,14 +1,13 @@
 import type { V1Service } from '@kubernetes/client-node';
 import { ApiServerError, systemClock } from '@switchyard/core';
-import { anonymousConnection, sendJson } from '@switchyard/core/kubernetes';
 import {
-  type ApiClient,
+  anonymousConnection,
   apiResources,
-  type ApiServer,
-  createApiClient,
+  type ObjectClient,
+  sendJson,
   type Service,
-  startApiServer,
-} from '@switchyard/lab';
+} from '@switchyard/core/kubernetes';
+import { type ApiServer, createApiClient, startApiServer } from '@switchyard/lab';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type LoadBalancerService, serviceFromApi } from '../../src/cluster/cluster-objects.ts';
 import { cleanupFinalizer, newServiceWriter, type ServiceWriter } from '../../src/controller/service-writer.ts';
@@ -16,7 +15,7 @@ import type { DesiredStatus } from '../../src/controller/service-status.ts';
 
 let stack: AsyncDisposableStack;
 let server: ApiServer;
-let api: ApiClient;
+let api: ObjectClient;
 let writer: ServiceWriter;
 const signal = AbortSignal.timeout(60_000);
 const desired: DesiredStatus = { ingress: [{ ip: '172.18.0.50', ipMode: 'Proxy' }], conditions: [] };

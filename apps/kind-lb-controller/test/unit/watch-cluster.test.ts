@@ -1,6 +1,13 @@
 import { millis, noopLogger, type ServiceKey, systemClock } from '@switchyard/core';
-import { defaultTls, fixedCredentials, newApiClient } from '@switchyard/core/kubernetes';
-import { type ApiClient, apiResources, createApiClient, type Service, startApiServer } from '@switchyard/lab';
+import {
+  apiResources,
+  defaultTls,
+  fixedCredentials,
+  newApiClient,
+  type ObjectClient,
+  type Service,
+} from '@switchyard/core/kubernetes';
+import { createApiClient, startApiServer } from '@switchyard/lab';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type ClusterChange, type ClusterView, isInSync } from '../../src/cluster/cluster-store.ts';
 import { watchCluster } from '../../src/cluster/watch-cluster.ts';
@@ -10,7 +17,7 @@ import { rawSlice } from '../../src/testing/plan-input.ts';
 // The lab's API server over loopback HTTP and real reflectors.
 const signal = AbortSignal.timeout(60_000);
 let stack: AsyncDisposableStack;
-let api: ApiClient;
+let api: ObjectClient;
 let view: ClusterView | undefined;
 /** Since it was emptied last; `all`, or the keys of Services. */
 let changes: string[];

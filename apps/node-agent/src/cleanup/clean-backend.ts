@@ -1,16 +1,22 @@
-import type { IpFamily } from '@switchyard/core';
-import { type BackendHost, backends } from '../backends.ts';
-import type { ProxyMode } from '../config/proxy-mode.ts';
-import { nothingRemoved, type Removal } from './removal.ts';
+import type { BackendPlace, RegisteredBackend } from '../backends.ts';
+import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
-/** What a mode made in one family goes. Not probed: a host that cannot run a mode any more may have its state all the same. */
+/**
+ * Removes what a backend made, by its own `cleanup` in each family. Not probed: a host that can no longer run a mode may still have its
+ * state. Never rejects but for an abort.
+ */
 export async function cleanBackend(
-  mode: ProxyMode,
-  host: BackendHost,
-  ipFamily: IpFamily,
+  { load }: RegisteredBackend,
+  { host, ipFamilies }: BackendPlace,
   signal: AbortSignal,
 ): Promise<Removal> {
-  const factory = await backends[mode]();
-  await using backend = await factory.open(host, ipFamily, signal);
-  return { ...nothingRemoved, removed: await backend.cleanup(signal) };
+  const removals: Removal[] = [];
+  for (const ipFamily of ipFamilies) {
+    const clean = async (): Promise<Removal> => {
+      await using backend = await (await load()).open(host, ipFamily, signal);
+      return { ...nothingRemoved, removed: await backend.cleanup(signal) };
+    };
+    removals.push(await removalOf(clean, signal));
+  }
+  return joinRemovals(removals);
 }

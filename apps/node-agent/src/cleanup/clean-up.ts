@@ -4,13 +4,12 @@ import {
   iptablesPlaces,
   type IptablesSave,
   isBirthmarked,
-  type KernelFiles,
   nothingUnwanted,
   type RemovalWish,
-} from '@switchyard/host';
-import type { BackendHost } from '../backends.ts';
+} from '@switchyard/netfilter/iptables';
+import { type KernelFiles } from '@switchyard/host';
+import { type BackendHost, registeredBackends } from '../backends.ts';
 import { cleanBackend } from './clean-backend.ts';
-import { removeEbpfState } from './ebpf-state.ts';
 import { removePlace } from './iptables-place.ts';
 import { kubeProxyPort } from './kube-proxy-port.ts';
 import { removeKubeProxyIpvs } from './kube-proxy-ipvs.ts';
@@ -35,10 +34,11 @@ export async function cleanUp(options: CleanUpOptions, signal: AbortSignal): Pro
   const { backendHost, files, kubeProxy } = options;
   const removals: Removal[] = [];
   const port = kubeProxy ? undefined : kubeProxyPort(files);
-  for (const ipFamily of ipFamilies) {
-    removals.push(await removalOf(() => cleanBackend('nftables', backendHost, ipFamily, signal), signal));
+  for (const backend of registeredBackends()) {
+    if (backend.detectVariant !== undefined) continue; // its chains come next
+    const remove = backend.removeState?.always ?? cleanBackend;
+    removals.push(await remove(backend, { host: backendHost, ipFamilies }, signal));
   }
-  removals.push(await removeEbpfState({ backendHost, ipFamilies }, signal));
   removals.push(port === undefined ? await removeOwnChains(options, signal) : await handOver(options, port, signal));
   if (kubeProxy) {
     const { runner, tables } = backendHost;

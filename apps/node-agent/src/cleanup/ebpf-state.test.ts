@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HostError } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import type { BackendHost } from '../backends.ts';
+import { type BackendHost, backendOf } from '../backends.ts';
 import { mayEbpfStateBeThere, removeEbpfState } from './ebpf-state.ts';
 import { backendHost, memoryTables } from '../testing/backend-host.ts';
 
@@ -20,7 +20,8 @@ function host(tables: Tables): BackendHost {
 }
 
 /** On a machine without a bpffs there. */
-const remove = (tables: Tables) => removeEbpfState({ backendHost: host(tables), ipFamilies: ['IPv4'] }, signal);
+const remove = (tables: Tables) =>
+  removeEbpfState(backendOf('ebpf'), { host: host(tables), ipFamilies: ['IPv4'] }, signal);
 
 test.each([
   ['there are neither tables nor a bpffs', []],

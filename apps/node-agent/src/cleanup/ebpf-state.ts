@@ -1,14 +1,8 @@
 import { join } from 'node:path';
-import { HostError, type IpFamily } from '@switchyard/core';
-import type { BackendHost } from '../backends.ts';
+import { HostError } from '@switchyard/core';
+import type { BackendHost, BackendPlace, RegisteredBackend } from '../backends.ts';
 import { cleanBackend } from './clean-backend.ts';
-import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
-
-/** Where the ebpf mode may have left something. */
-export interface EbpfPlace {
-  readonly backendHost: BackendHost;
-  readonly ipFamilies: readonly IpFamily[];
-}
+import { nothingRemoved, type Removal, removalOf } from './removal.ts';
 
 /** How the names of its tables begin: rules, and the guard of its programs. */
 const tablePrefix = 'switchyard-ebpf';
@@ -18,26 +12,28 @@ const tablePrefix = 'switchyard-ebpf';
  * files. Where its tables are and no bpffs is, as in a container without that mount, nothing is removed and that is a failure: its
  * programs may go on forwarding, and the tables are the only sign of them. Never throws but for an abort.
  */
-export async function removeEbpfState(place: EbpfPlace, signal: AbortSignal): Promise<Removal> {
-  const { backendHost, ipFamilies } = place;
+export async function removeEbpfState(
+  backend: RegisteredBackend,
+  place: BackendPlace,
+  signal: AbortSignal,
+): Promise<Removal> {
   const unseen = await removalOf(() => refuseUnseenPins(place), signal);
   if (unseen.failures.length > 0) return unseen;
-  if (!(await hasBpffs(backendHost))) return nothingRemoved;
-  const removals: Removal[] = [];
-  for (const ipFamily of ipFamilies) {
-    removals.push(await removalOf(() => cleanBackend('ebpf', backendHost, ipFamily, signal), signal));
-  }
-  return joinRemovals(removals);
+  if (!(await hasBpffs(place.host))) return nothingRemoved;
+  return await cleanBackend(backend, place, signal);
 }
 
 /**
  * As `removeEbpfState`, for a start of another mode, which most often follows none of the ebpf mode: its backend, large and slow to load,
  * is loaded only where a look finds something of it.
  */
-export async function removeLeftEbpfState(place: EbpfPlace, signal: AbortSignal): Promise<Removal> {
-  if ((await hasBpffs(place.backendHost)) && !(await mayEbpfStateBeThere(place.backendHost, signal)))
-    return nothingRemoved;
-  return await removeEbpfState(place, signal);
+export async function removeLeftEbpfState(
+  backend: RegisteredBackend,
+  place: BackendPlace,
+  signal: AbortSignal,
+): Promise<Removal> {
+  if ((await hasBpffs(place.host)) && !(await mayEbpfStateBeThere(place.host, signal))) return nothingRemoved;
+  return await removeEbpfState(backend, place, signal);
 }
 
 /** Whether pins or tables of the ebpf mode are there, or could not be looked for. Never throws but for an abort. */
@@ -55,14 +51,14 @@ export async function mayEbpfStateBeThere(
   }
 }
 
-async function refuseUnseenPins({ backendHost }: EbpfPlace): Promise<Removal> {
-  if (await hasBpffs(backendHost)) return nothingRemoved;
-  const tables = await ebpfTables(backendHost);
+async function refuseUnseenPins({ host }: BackendPlace): Promise<Removal> {
+  if (await hasBpffs(host)) return nothingRemoved;
+  const tables = await ebpfTables(host);
   if (tables.length === 0) return nothingRemoved;
   throw new HostError(
     'cleanup.unseen',
     `the ebpf mode was here (nftables table inet ${tables.join(', ')}), and its programs cannot be removed: no bpffs is mounted at ` +
-      `${backendHost.bpffs}, where they are pinned; run --cleanup where the node's bpffs is mounted (--switchyard-ebpf-bpffs says where)`,
+      `${host.bpffs}, where they are pinned; run --cleanup where the node's bpffs is mounted (--switchyard-ebpf-bpffs says where)`,
   );
 }
 

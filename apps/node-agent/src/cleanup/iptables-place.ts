@@ -1,6 +1,6 @@
 import { HostError, type IpFamily } from '@switchyard/core';
+import { type CommandRunner } from '@switchyard/host';
 import {
-  type CommandRunner,
   iptablesName,
   type IptablesPlace,
   type IptablesSave,
@@ -10,7 +10,7 @@ import {
   type RemovalWish,
   removeChains,
   type TableRemoval,
-} from '@switchyard/host';
+} from '@switchyard/netfilter/iptables';
 import type { NftTables } from './nft-tables.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 

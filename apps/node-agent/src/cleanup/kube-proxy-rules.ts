@@ -1,5 +1,6 @@
 import type { IpFamily } from '@switchyard/core';
-import { type CommandRunner, iptablesPlaces, type RemovalWish } from '@switchyard/host';
+import { type CommandRunner } from '@switchyard/host';
+import { iptablesPlaces, type RemovalWish } from '@switchyard/netfilter/iptables';
 import { removePlace } from './iptables-place.ts';
 import type { NftTables } from './nft-tables.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';

@@ -9,18 +9,16 @@ import {
   isBirthmarked,
   nothingUnwanted,
   type RemovalWish,
-} from '@switchyard/host';
-import type { BackendHost } from '../backends.ts';
-import type { ProxyMode } from '../config/proxy-mode.ts';
+} from '@switchyard/netfilter/iptables';
+import { type BackendHost, backendOf, registeredBackends } from '../backends.ts';
 import { cleanBackend } from './clean-backend.ts';
-import { removeLeftEbpfState } from './ebpf-state.ts';
 import { type RuleAccess, removePlace } from './iptables-place.ts';
 import { removeNftTable } from './kube-proxy-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
 /** What others may have left, as seen by a mode that runs. */
 export interface LeftRulesOptions {
-  readonly mode: ProxyMode;
+  readonly mode: string;
   /** Where the iptables mode writes; undefined in another mode. Where that is not known, no iptables is looked at. */
   readonly variant: IptablesVariant | undefined;
   readonly kubeProxyRules: 'remove' | 'keep';
@@ -46,16 +44,17 @@ export async function removeLeftRules(options: LeftRulesOptions, signal: AbortSi
   const ours: Removal[] = [];
   const kubeProxy: Removal[] = [];
   // One after another: all of them contend for the kernel's one lock on rules.
-  for (const ipFamily of ipFamilies) {
-    if (mode !== 'nftables')
-      ours.push(await removalOf(() => cleanBackend('nftables', backendHost, ipFamily, signal), signal));
-    if (kubeProxyRules === 'remove') {
-      kubeProxy.push(await removalOf(() => removeNftTable(tables, ipFamily), signal));
-    }
+  for (const backend of registeredBackends()) {
+    if (backend.traits.name === mode || backend.detectVariant !== undefined) continue;
+    const remove = backend.removeState?.atStart ?? cleanBackend;
+    ours.push(await remove(backend, { host: backendHost, ipFamilies }, signal));
   }
-  if (mode !== 'ebpf') ours.push(await removeLeftEbpfState(options, signal));
+  for (const ipFamily of kubeProxyRules === 'remove' ? ipFamilies : []) {
+    kubeProxy.push(await removalOf(() => removeNftTable(tables, ipFamily), signal));
+  }
+  const writesChains = backendOf(mode).detectVariant !== undefined;
   for (const place of iptablesPlaces(ipFamilies)) {
-    if (mode === 'iptables' && (variant === undefined || place.variant === variant)) continue;
+    if (writesChains && (variant === undefined || place.variant === variant)) continue;
     const { isOurs, removal } = await removeFrom(place, options, signal);
     (isOurs ? ours : kubeProxy).push(removal);
   }

@@ -1,4 +1,4 @@
-import type { TableFamily, TablePlace } from '@switchyard/native';
+import type { TableFamily, TablePlace } from '@switchyard/netfilter';
 
 /** Tables of nftables of any owner, by name. Reads neither sets nor rules. Methods reject with `HostError`. */
 export interface NftTables {
@@ -15,7 +15,7 @@ export type NftTable = Pick<TablePlace, 'family' | 'table'>;
 
 /** The tables of this network namespace's kernel, over netlink. */
 export const kernelTables: NftTables = {
-  listTables: async (family) => (await import('@switchyard/native')).listTables(family),
-  listChains: async (place) => (await import('@switchyard/native')).listChains(place),
-  deleteTable: async (place) => (await import('@switchyard/native')).deleteTable(place),
+  listTables: async (family) => (await import('@switchyard/netfilter')).listTables(family),
+  listChains: async (place) => (await import('@switchyard/netfilter')).listChains(place),
+  deleteTable: async (place) => (await import('@switchyard/netfilter')).deleteTable(place),
 };

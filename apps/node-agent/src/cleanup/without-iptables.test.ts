@@ -1,5 +1,6 @@
 import { HostError } from '@switchyard/core';
-import { birthmarkChain, CommandError, type CommandRunner, type IptablesPlace } from '@switchyard/host';
+import { birthmarkChain, type IptablesPlace } from '@switchyard/netfilter/iptables';
+import { CommandError, type CommandRunner } from '@switchyard/host';
 import { expect, test } from 'vitest';
 import { cleanUp } from './clean-up.ts';
 import { refuseUnseenRules } from './without-iptables.ts';

@@ -1,5 +1,6 @@
 import { HostError, type IpFamily } from '@switchyard/core';
-import { birthmarkChain, iptablesName, type IptablesPlace, type KernelFiles } from '@switchyard/host';
+import { birthmarkChain, iptablesName, type IptablesPlace } from '@switchyard/netfilter/iptables';
+import { type KernelFiles } from '@switchyard/host';
 import type { NftTables } from './nft-tables.ts';
 
 /** What the kernel is asked by instead of iptables. */

@@ -41,7 +41,7 @@ describe.each(corpus.map((entry) => [entry.name, entry] as const))('%s', (_, ent
     expect(warningsOf(config).filter((message) => message !== modeIsNotSet)).toEqual(warnings);
   });
 
-  test.each(proxyModes)('loads with mode %s, which is in force', async (mode) => {
+  test.each(proxyModes())('loads with mode %s, which is in force', async (mode) => {
     const config = await load(...inMode(entry, mode));
     expect(config.mode).toBe(mode);
     expect(warningsOf(config)).toEqual(warnings);
@@ -94,7 +94,7 @@ describe('legal values', () => {
     });
   });
 
-  describe.each(proxyModes)('in mode %s', (mode) => {
+  describe.each(proxyModes())('in mode %s', (mode) => {
     const rows = kubeProxySchema.fields.flatMap((field) => legalValuesOf(field));
     test.each(rows.map((row) => [row.path, row.text, row] as const))('%s: %s', async (path, text, { beside }) => {
       const base = { mode, 'clientConnection.kubeconfig': '/k', ...beside };

@@ -3,7 +3,7 @@ import type { EffectiveSettings } from './effective.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import type { Flag } from './flags/flag.ts';
 import { flags } from './flags/table.ts';
-import { proxyModeOf, stanzaOf } from './proxy-mode.ts';
+import { fieldOfMode, proxyModeOf } from './proxy-mode.ts';
 import type { FieldType, FieldValue } from './schema/field.ts';
 import type { Settings } from './settings.ts';
 
@@ -55,10 +55,7 @@ function unsetText({ target, type }: Flag, { kubeProxy, switchyard }: EffectiveS
     case 'field':
       return flagText(type, kubeProxy.at(target.path).value);
     case 'fieldOfMode':
-      return flagText(
-        type,
-        kubeProxy.at(stanzaOf(proxyModeOf(kubeProxy)) === 'nftables' ? target.nftables : target.other).value,
-      );
+      return flagText(type, kubeProxy.at(fieldOfMode(target, proxyModeOf(kubeProxy))).value);
     case 'own':
       return flagText(type, switchyard.at(target.path).value);
     default:

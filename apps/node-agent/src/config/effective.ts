@@ -2,7 +2,8 @@ import { addressAndPort, tryParseIp } from '@switchyard/core';
 import type { DecodedFile } from './decode-file.ts';
 import type { FlagTarget } from './flags/flag.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
-import { proxyModeNamed, stanzaOf } from './proxy-mode.ts';
+import { traitsOf } from '../backends.ts';
+import { defaultMode, fieldOfMode, proxyModeNamed } from './proxy-mode.ts';
 import type { FieldValue } from './schema/field.ts';
 import { kubeProxySchema } from './schema/kube-proxy-fields.ts';
 import { switchyardSchema } from './schema/switchyard-fields.ts';
@@ -44,14 +45,14 @@ export function effectiveSettings(flags: FlagValues, files: ConfigFiles): Effect
 }
 
 function kubeProxyFlags(flags: FlagValues, hasFile: boolean): GivenSettings {
-  const stanza = stanzaOf(proxyModeNamed(flags.get('proxy-mode')?.setting.value));
+  const mode = proxyModeNamed(flags.get('proxy-mode')?.setting.value);
   const given = new Map<string, Setting>();
   for (const { flag, setting } of flags.values()) {
     const { target } = flag;
     if (hasFile && !flag.isKeptWithFile) continue;
     if (setting.value === '' && !servers.some(({ path }) => isFieldOf(target, path))) continue; // says nothing
     if (target.kind === 'field') given.set(target.path, setting);
-    if (target.kind === 'fieldOfMode') given.set(stanza === 'nftables' ? target.nftables : target.other, setting);
+    if (target.kind === 'fieldOfMode') given.set(fieldOfMode(target, mode), setting);
   }
   return given;
 }
@@ -98,10 +99,10 @@ function withPort(address: string, port: number): string {
 
 /** Defaults that depend on what was given; as kube-proxy fills them in on Linux, and shows them in `/configz`. */
 function defaultsFor(given: GivenSettings): ReadonlyMap<string, FieldValue> {
-  const isIptables = proxyModeNamed(given.get('mode')?.value) === 'iptables';
+  const { defaultNodePortAddresses } = traitsOf(proxyModeNamed(given.get('mode')?.value));
   return new Map<string, FieldValue>([
-    ['mode', 'iptables'],
-    ...(isIptables ? [] : ([['nodePortAddresses', ['primary']]] as const)),
+    ['mode', defaultMode],
+    ...(defaultNodePortAddresses === 'all' ? [] : ([['nodePortAddresses', ['primary']]] as const)),
     ...addressDefaults(given),
   ]);
 }

@@ -1,38 +1,50 @@
+import { backendOf, registeredBackends, traitsOf } from '../backends.ts';
 import type { Field } from './schema/field.ts';
 import type { Settings } from './settings.ts';
 
-/** The modes that exist here, by the words of `mode` and --proxy-mode; `ebpf` is ours, kube-proxy does not know it. */
-export const proxyModes = ['iptables', 'nftables', 'ebpf'] as const;
+/** Name of a registered backend: how the kernel is programmed. */
+export type ProxyMode = string;
 
-/** How the kernel is programmed. */
-export type ProxyMode = (typeof proxyModes)[number];
+/** Mode of a configuration that names none, as in kube-proxy. */
+export const defaultMode: ProxyMode = 'iptables';
 
-/** Words in `Field.modes` that name a mode; others (`all`, `Linux`) do not limit a field. */
-const namedModes: ReadonlySet<string> = new Set([...proxyModes, 'ipvs']);
+/** The modes that exist here, by the words of `mode` and --proxy-mode. */
+export function proxyModes(): readonly ProxyMode[] {
+  return registeredBackends().map(({ traits }) => traits.name);
+}
 
-/** Whether a mode was given: none is iptables, as in kube-proxy. */
+/** Whether a mode was given. */
 export function isModeSaid(kubeProxy: Settings): boolean {
   return kubeProxy.at('mode').origin.kind !== 'default';
 }
 
-/** The mode that kube-proxy's settings ask for; one that does not exist here counts as iptables. */
+/** The mode in kube-proxy's settings; one that does not exist here counts as the default. */
 export function proxyModeOf(kubeProxy: Settings): ProxyMode {
   return proxyModeNamed(kubeProxy.text('mode'));
 }
 
-/** The mode of that name; anything else is iptables, as in kube-proxy. */
+/** The mode of that name; anything else is the default, as in kube-proxy. */
 export function proxyModeNamed(name: unknown): ProxyMode {
-  return proxyModes.find((mode) => mode === name) ?? 'iptables';
+  return proxyModes().find((mode) => mode === name) ?? defaultMode;
 }
 
-/** Which part of kube-proxy's file a mode reads: it has none for ebpf, which reads that of nftables. */
-export function stanzaOf(mode: ProxyMode): 'iptables' | 'nftables' {
-  return mode === 'iptables' ? 'iptables' : 'nftables';
+/** Which part of kube-proxy's file a mode reads. */
+export function stanzaOf(mode: ProxyMode): string {
+  return traitsOf(mode).kubeProxyMode;
+}
+
+/** Which of two fields a flag sets in a mode: kube-proxy's file has the second for all modes but nftables. */
+export function fieldOfMode(
+  { nftables, other }: { readonly nftables: string; readonly other: string },
+  mode: ProxyMode,
+): string {
+  return stanzaOf(mode) === defaultMode ? other : nftables;
 }
 
 /** Whether a mode reads a field. */
 export function isReadIn(mode: ProxyMode, { modes }: Pick<Field, 'modes'>): boolean {
-  return !isOfSomeModes(modes) || modes.split(', ').includes(mode);
+  const { settings, traits } = backendOf(mode);
+  return !isOfSomeModes(modes) || modes.split(', ').includes(settings ?? traits.kubeProxyMode);
 }
 
 /** Why a field that `mode` does not read has no effect. */
@@ -43,5 +55,6 @@ export function unreadReason(mode: ProxyMode, { modes }: Pick<Field, 'modes'>): 
 }
 
 function isOfSomeModes(modes: string): boolean {
-  return modes.split(', ').some((name) => namedModes.has(name));
+  // Other words, such as `all` and `Linux`, do not limit a field.
+  return modes.split(', ').some((name) => name === 'ipvs' || proxyModes().includes(name));
 }

@@ -1,5 +1,6 @@
 import type { Cidr, IpAddress, IpFamily, Millis, NodeName, Port, TableOptions } from '@switchyard/core';
-import type { IptablesVariant, LogFormat, LogLevel } from '@switchyard/host';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
+import type { LogFormat, LogLevel } from '@switchyard/host';
 import type { EffectiveSettings } from './effective.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import type { ConfigNote } from './notes.ts';

@@ -1,4 +1,4 @@
-import { InvariantError } from '@switchyard/core';
+import { InvariantError, withoutLeadingZeros } from '@switchyard/core';
 import { formatDuration } from './duration.ts';
 import { type Field, fieldAt, type FieldValue, isZero, type Schema } from './schema/field.ts';
 
@@ -91,16 +91,11 @@ function isUnset(field: Field, { value, origin }: Setting): boolean {
   return origin.kind !== 'flag' && field.isZeroKept !== true && isZero(value);
 }
 
-/** Without the leading zeros of octets, which other readers take for octal numbers or refuse. */
 function withPlainAddresses(field: Field, setting: Setting): Setting {
   if (field.hasAddresses !== true) return setting;
   const { value } = setting;
-  if (typeof value === 'string') return { ...setting, value: plainAddresses(value) };
-  return field.type === 'list' ? { ...setting, value: (value as readonly string[]).map(plainAddresses) } : setting;
-}
-
-function plainAddresses(text: string): string {
-  return text.replaceAll(/\b\d+(?:\.\d+){3}\b/g, (address) => address.replaceAll(/\b0+(?=\d)/g, ''));
+  if (typeof value === 'string') return { ...setting, value: withoutLeadingZeros(value) };
+  return field.type === 'list' ? { ...setting, value: (value as readonly string[]).map(withoutLeadingZeros) } : setting;
 }
 
 /** A problem with the setting at a path of a schema. */

@@ -31,6 +31,7 @@ import type {
   RunConfig,
   SourceConfig,
 } from './run-config.ts';
+import { traitsOf } from '../backends.ts';
 import { proxyModeOf, stanzaOf } from './proxy-mode.ts';
 import { parseBindAddress } from './schema/checks.ts';
 import type { Settings } from './settings.ts';
@@ -225,11 +226,11 @@ function nodePortAddressesOf(settings: Settings): NodePortAddresses {
   return { primary: listed.includes('primary'), cidrs: [...new Set(cidrs)], loopback };
 }
 
-/** Unset is 1 s as upstream in the iptables mode, the dataplane's own in the others; a flag may say 0, which a file cannot. */
+/** Unset is 1 s as upstream, or the dataplane's own; a flag may say 0, which a file cannot. */
 function minSyncPeriodOf(settings: Settings): Millis | undefined {
-  const stanza = stanzaOf(proxyModeOf(settings));
-  const { value, origin } = settings.at(`${stanza}.minSyncPeriod`);
-  return stanza === 'nftables' && origin.kind === 'default' ? undefined : millis(Number(value));
+  const mode = proxyModeOf(settings);
+  const { value, origin } = settings.at(`${stanzaOf(mode)}.minSyncPeriod`);
+  return traitsOf(mode).defaultMinSyncPeriod === 'own' && origin.kind === 'default' ? undefined : millis(Number(value));
 }
 
 function conntrackOf(settings: Settings): RunConfig['conntrack'] {

@@ -7,10 +7,6 @@ import { type Problem, problemAt, type Settings } from './settings.ts';
 /** What the process is to do with the configuration; only running needs a mode that exists here. */
 export type Purpose = 'run' | 'other';
 
-/** Nothing means iptables. */
-const runnable = new Set<string>(['', ...proxyModes]);
-const writable = new Set([...runnable, 'ipvs']);
-
 /** Everything that is wrong with a configuration, not only the first. */
 export function problemsOf({ kubeProxy, switchyard }: EffectiveSettings, purpose: Purpose): readonly Problem[] {
   const mode = proxyModeOf(kubeProxy);
@@ -22,7 +18,7 @@ export function problemsOf({ kubeProxy, switchyard }: EffectiveSettings, purpose
     ...detectLocalProblems(kubeProxy),
     ...hostnameProblems(kubeProxy),
     ...sourceProblems(kubeProxy, switchyard),
-    ...(mode === 'ebpf' ? socketProblems(switchyard) : []),
+    ...(readsSockets(switchyard, mode) ? socketProblems(switchyard) : []),
   ];
 }
 
@@ -38,12 +34,14 @@ function fieldProblems(settings: Settings, mode: ProxyMode): readonly Problem[] 
 function modeProblems(settings: Settings, purpose: Purpose): readonly Problem[] {
   const setting = settings.at('mode');
   const mode = settings.text('mode');
-  if (runnable.has(mode) || (purpose === 'other' && writable.has(mode))) return [];
+  const known = ['', ...proxyModes(), ...(purpose === 'other' ? ['ipvs'] : [])]; // nothing: the default
+  if (known.includes(mode)) return [];
   return [problemAt(settings.schema, 'mode', setting, modeRefusal(mode))];
 }
 
 function modeRefusal(mode: string): string {
-  const cure = 'set mode: nftables, iptables or ebpf (--proxy-mode)';
+  const modes = proxyModes();
+  const cure = `set mode: ${modes.slice(0, -1).join(', ')} or ${modes.at(-1)} (--proxy-mode)`;
   switch (mode) {
     case 'ipvs':
       return `this agent has no ipvs mode, which is deprecated in Kubernetes too (KEP-5495: off by default in 1.40, gone in 1.43); ${cure}`;
@@ -99,6 +97,11 @@ function sourceProblems(kubeProxy: Settings, switchyard: Settings): readonly Pro
   if (switchyard.text('manifests') === '' || kubeProxy.text('clientConnection.kubeconfig') === '') return [];
   const why = 'excludes a kubeconfig (clientConnection.kubeconfig, --kubeconfig); give one';
   return [problemAt(switchyard.schema, 'manifests', switchyard.at('manifests'), why)];
+}
+
+/** Whether a mode reads the settings of sockets. */
+function readsSockets(switchyard: Settings, mode: ProxyMode): boolean {
+  return switchyard.entries().some(([field]) => field.path === 'ebpf.socketLB' && isReadIn(mode, field));
 }
 
 /** Programs of the wire serve the outside alone: pods that sockets do not serve need rules. */

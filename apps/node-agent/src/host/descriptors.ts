@@ -1,4 +1,5 @@
-import { HostError, type HttpLimits, usualHttpLimits } from '@switchyard/core';
+import { HostError } from '@switchyard/core';
+import { type HttpLimits, usualHttpLimits } from '@switchyard/core/health';
 import type { KernelFiles } from '@switchyard/host';
 
 /** File descriptors without which no agent runs: about 35 when idle, the others for commands and the API server. The launchers know it, too. */

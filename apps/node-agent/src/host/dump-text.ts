@@ -1,5 +1,6 @@
-import type { OpenDataplane } from '../backends.ts';
-import { type DataplaneBackend, HostError, type Millis } from '@switchyard/core';
+import type { OpenDataplane } from '../open-backends.ts';
+import { type DataplaneBackend } from '@switchyard/core/engine';
+import { HostError, type Millis } from '@switchyard/core';
 import type { ProxyMode } from '../config/proxy-mode.ts';
 
 /**

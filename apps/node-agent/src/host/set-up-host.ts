@@ -1,3 +1,4 @@
+import { traitsOf } from '../backends.ts';
 import {
   type EventRecorder,
   HostError,
@@ -50,7 +51,12 @@ export function setUpAfterChange(before: SetUpConfig, now: SetUpConfig, host: Se
 
 /** Packets to 127.0.0.0/8 leave the loopback interface only where the machine says so. Said at each start, in kube-proxy's words. */
 function allowLocalhostNodePorts({ mode, iptables }: SetUpConfig, host: SetUpHost): void {
-  if (mode !== 'iptables' || !iptables.localhostNodePorts || !host.ipFamilies.includes('IPv4')) return;
+  if (
+    traitsOf(mode).loopbackNodePorts !== 'kernel' ||
+    !iptables.localhostNodePorts ||
+    !host.ipFamilies.includes('IPv4')
+  )
+    return;
   const how =
     'to change this either disable iptables.localhostNodePorts (--iptables-localhost-nodeports) or set nodePortAddresses (--nodeport-addresses) to filter loopback addresses';
   host.logger.info(`Setting route_localnet=1 to allow node-ports on localhost; ${how}`);

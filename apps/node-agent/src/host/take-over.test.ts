@@ -1,11 +1,10 @@
+import { type FamilyStatus, type ReconcilerStatus } from '@switchyard/core/engine';
 import {
-  type FamilyStatus,
   type IpFamily,
   type Logger,
   millis,
   nodeName,
   noopLogger,
-  type ReconcilerStatus,
   type RecordedEvent,
   serviceKey,
   servicePortKey,

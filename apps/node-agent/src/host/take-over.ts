@@ -5,10 +5,10 @@ import {
   type Millis,
   type NodeName,
   nodeSubject,
-  type ReconcilerStatus,
   seconds,
   type ServicePortKey,
 } from '@switchyard/core';
+import { type ReconcilerStatus } from '@switchyard/core/engine';
 import type { LeftRules } from '../cleanup/left-rules.ts';
 import type { Removal } from '../cleanup/removal.ts';
 

@@ -1,4 +1,5 @@
-import { httpListener, noopLogger, parseIp, systemClock } from '@switchyard/core';
+import { httpListener } from '@switchyard/core/health';
+import { noopLogger, parseIp, systemClock } from '@switchyard/core';
 import { freePort } from '@switchyard/core/testing';
 import { once } from 'node:events';
 import { get } from 'node:http';

@@ -1,4 +1,5 @@
-import { type Failure, millis, type ServicePortKey } from '@switchyard/core';
+import { type Failure } from '@switchyard/core/engine';
+import { millis, type ServicePortKey } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { ask, debugHandler, debugState, now, tableOfFamily } from './testing/debug-bench.ts';
 

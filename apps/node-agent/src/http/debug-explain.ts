@@ -1,21 +1,20 @@
 import {
   assertNever,
-  type DataplaneMode,
+  type DataplaneTraits,
   explain,
   type Explanation,
-  type Failure,
   type Flow,
   type ForwardingTable,
-  type HttpAnswer,
-  type HttpRequest,
   type IpAddress,
   ipFamilyOf,
   isSentBySocket,
-  jsonAnswer,
+  isServedBySocket,
   type SourceClass,
   sourceClassOf,
-  textAnswer,
 } from '@switchyard/core';
+import { traitsOf } from '../backends.ts';
+import { type Failure } from '@switchyard/core/engine';
+import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from '@switchyard/core/health';
 import { includesType, parseAccept } from './accept.ts';
 import { type DebugState, familySummary, optional, timeText } from './debug-state.ts';
 import { type ExplainQuery, explainUsage, parseExplainQuery } from './explain-query.ts';
@@ -74,14 +73,15 @@ function explainFlow(state: DebugState, table: ForwardingTable, query: ExplainQu
     destinationIsLocal: isOurs(query.to, addresses),
   };
   const served = { ...flow, isSentHere: isServedHere(state, flow) };
-  const explanation = explain(table, served, state.mode);
+  const traits = traitsOf(state.mode);
+  const explanation = explain(table, served, traits);
 
   const failed = state.status().families.get(table.ipFamily)?.failedServices;
   return {
     flow,
     sourceReason: source.reason,
     explanation,
-    isBySocket: isBySocket(served, explanation, state.mode),
+    isBySocket: isBySocket(served, explanation, traits),
     failure: explanation.service === undefined ? undefined : failed?.get(explanation.service),
     summary: familySummary(state, table.ipFamily),
   };
@@ -93,9 +93,8 @@ function isServedHere({ socketLb }: DebugState, { from, isSentHere }: Flow): boo
 }
 
 /** Of a cluster IP that nobody serves the socket is told, too. */
-function isBySocket(flow: Flow, { frontend }: Explanation, mode: DataplaneMode): boolean {
-  if (frontend !== undefined) return isSentBySocket(flow, frontend, mode);
-  return mode === 'ebpf' && flow.protocol !== 'SCTP' && (flow.isSentHere ?? flow.from !== 'outside');
+function isBySocket(flow: Flow, { frontend }: Explanation, traits: DataplaneTraits): boolean {
+  return frontend === undefined ? isServedBySocket(flow, traits) : isSentBySocket(flow, frontend, traits);
 }
 
 function sourceOf(

@@ -1,4 +1,6 @@
-import { type Failure, type HttpStream, millis, type ServicePortKey } from '@switchyard/core';
+import { type Failure } from '@switchyard/core/engine';
+import { type HttpStream } from '@switchyard/core/health';
+import { millis, type ServicePortKey } from '@switchyard/core';
 import { getRequest, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { forwardingAnswer } from './debug-forwarding.ts';

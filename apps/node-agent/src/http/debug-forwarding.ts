@@ -1,17 +1,14 @@
 import {
   type Endpoint,
-  type Failure,
   type ForwardingTable,
   type HealthCheck,
-  type HttpReply,
-  type HttpRequest,
   type IpFamily,
-  jsonAnswer,
   type ServiceForwarding,
   type ServiceKey,
   type ServicePortKey,
-  textAnswer,
 } from '@switchyard/core';
+import { type Failure } from '@switchyard/core/engine';
+import { type HttpReply, type HttpRequest, jsonAnswer, textAnswer } from '@switchyard/core/health';
 import { type DebugState, familySummary, optional, timeText } from './debug-state.ts';
 
 /** What one piece of the answer holds at most, but for a larger Service: a few milliseconds of work. */

@@ -1,4 +1,4 @@
-import { type HttpAnswer, textAnswer } from '@switchyard/core';
+import { type HttpAnswer, textAnswer } from '@switchyard/core/health';
 import { explainAnswer } from './debug-explain.ts';
 import { forwardingAnswer } from './debug-forwarding.ts';
 import type { DebugState } from './debug-state.ts';

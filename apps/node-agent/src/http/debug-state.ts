@@ -1,18 +1,11 @@
-import type {
-  DataplaneMode,
-  ForwardingTable,
-  IpAddress,
-  IpFamily,
-  Millis,
-  NodeName,
-  ReconcilerStatus,
-} from '@switchyard/core';
+import type { ForwardingTable, IpAddress, IpFamily, Millis, NodeName } from '@switchyard/core';
+import type { ReconcilerStatus } from '@switchyard/core/engine';
 
 /** What the debugging endpoints read. Every call gives the state of that moment. */
 export interface DebugState {
   readonly nodeName: NodeName;
-  /** How the kernel is programmed: the modes answer some packets differently. */
-  readonly mode: DataplaneMode;
+  /** How the kernel is programmed; see `traitsOf`. */
+  readonly mode: string;
   /** Whose sockets the ebpf mode serves; see `EbpfConfig`. */
   readonly socketLb: 'all' | 'host';
   /** Every family of this node, whether anything was applied to it or not. */

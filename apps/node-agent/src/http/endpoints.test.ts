@@ -5,10 +5,10 @@ import {
   nodeName,
   parseIp,
   parsePort,
-  proxyHealth,
   type RecordedEvent,
   seconds,
 } from '@switchyard/core';
+import { proxyHealth } from '@switchyard/core/health';
 import { ManualClock, MemoryHttpListener, settle } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { type EndpointsOptions, serveEndpoints } from './endpoints.ts';

@@ -1,4 +1,5 @@
-import type { Clock, EventRecorder, HttpListener, Logger, Metrics, ProxyHealth } from '@switchyard/core';
+import type { Clock, EventRecorder, Logger, Metrics } from '@switchyard/core';
+import type { HttpListener, ProxyHealth } from '@switchyard/core/health';
 import type { BindTarget, RunConfig } from '../config/run-config.ts';
 import { failedServerEvent } from '../events/agent-events.ts';
 import type { DebugState } from './debug-state.ts';

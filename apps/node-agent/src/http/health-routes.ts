@@ -1,4 +1,5 @@
-import { type Clock, healthzAnswer, livezAnswer, type Metrics, type ProxyHealth } from '@switchyard/core';
+import { type Clock, type Metrics } from '@switchyard/core';
+import { healthzAnswer, livezAnswer, type ProxyHealth } from '@switchyard/core/health';
 import type { Route } from './route.ts';
 
 /** What the endpoints of the health server need. */

@@ -1,4 +1,5 @@
-import { type HttpAnswer, type HttpRequest, type Millis, textAnswer } from '@switchyard/core';
+import { type HttpAnswer, type HttpRequest, textAnswer } from '@switchyard/core/health';
+import { type Millis } from '@switchyard/core';
 import { processStartHeader } from './process-start.ts';
 import type { Route } from './route.ts';
 

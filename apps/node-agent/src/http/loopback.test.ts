@@ -1,13 +1,14 @@
+import { type HttpListener, httpListener, proxyHealth } from '@switchyard/core/health';
 import {
-  type HttpListener,
-  httpListener,
+  nodeName,
   noopEvents,
   noopLogger,
   noopMetrics,
-  nodeName,
   parseIp,
+  type Port,
+  seconds,
+  systemClock,
 } from '@switchyard/core';
-import { type Port, proxyHealth, seconds, systemClock } from '@switchyard/core';
 import { freePort } from '@switchyard/core/testing';
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

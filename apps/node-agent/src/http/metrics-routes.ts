@@ -1,12 +1,5 @@
-import {
-  type Clock,
-  type HttpRequest,
-  type HttpStream,
-  jsonAnswer,
-  type Logger,
-  type Millis,
-  textAnswer,
-} from '@switchyard/core';
+import { type Clock, type Logger, type Millis } from '@switchyard/core';
+import { type HttpRequest, type HttpStream, jsonAnswer, textAnswer } from '@switchyard/core/health';
 import { kubernetesRelease } from '../config/kubernetes-version.ts';
 import type { ProxyMode } from '../config/proxy-mode.ts';
 import { debugRoutes } from './debug-routes.ts';

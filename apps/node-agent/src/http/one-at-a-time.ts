@@ -1,4 +1,4 @@
-import { type HttpHandler, textAnswer } from '@switchyard/core';
+import { type HttpHandler, textAnswer } from '@switchyard/core/health';
 
 /** `handler` for one request at a time; others get 429 meanwhile. For what is too dear to be done twice at once. */
 export function oneAtATime(handler: HttpHandler): HttpHandler {

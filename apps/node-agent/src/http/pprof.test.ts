@@ -1,80 +1,27 @@
+import { Profile } from 'pprof-format';
 import { describe, expect, test } from 'vitest';
 import { type CallNode, encodePprof } from './pprof.ts';
 import { fromCpuProfile, fromHeapProfile } from './v8-profiles.ts';
 
-/** A field of a protobuf message: its number, and a number or bytes. */
-type Field = readonly [field: number, value: number | Buffer];
-
-/** Reads a message as any protobuf reader does that has no schema. */
-function decode(bytes: Uint8Array): readonly Field[] {
-  const fields: Field[] = [];
-  let at = 0;
-  const varint = (): number => {
-    let value = 0n;
-    for (let shift = 0n; ; shift += 7n) {
-      const byte = bytes[at++] ?? 0;
-      value |= BigInt(byte & 127) << shift;
-      if (byte < 128) return Number(value);
-    }
-  };
-  while (at < bytes.length) {
-    const tag = varint();
-    if (tag % 8 === 0) fields.push([tag >> 3, varint()]);
-    else {
-      const length = varint();
-      fields.push([tag >> 3, Buffer.from(bytes.subarray(at, at + length))]);
-      at += length;
-    }
-  }
-  return fields;
-}
-
-/** `profile.proto` as far as we write it, with texts instead of their numbers. */
+/** A profile as text and numbers, with texts instead of their numbers. */
 function readPprof(bytes: Uint8Array) {
-  const fields = decode(bytes);
-  const all = (field: number): Buffer[] =>
-    fields.flatMap(([number, value]) => (number === field ? [value as Buffer] : []));
-  const one = (message: Uint8Array, field: number): number =>
-    (decode(message).find(([number]) => number === field)?.[1] ?? 0) as number;
-  const list = (message: Uint8Array, field: number): number[] => {
-    const packed = decode(message).find(([number]) => number === field)?.[1] as Buffer;
-    return decode(wrap(packed)).map(([, value]) => value as number);
-  };
-  const texts = all(6).map((text) => text.toString('utf8'));
-  const text = (message: Uint8Array, field: number): string => texts[one(message, field)] ?? '?';
+  const { stringTable, sampleType, sample, location, function: all, ...profile } = Profile.decode(bytes);
+  const text = (at: number | bigint): string => stringTable.strings[Number(at)] ?? '?';
   const functions = new Map(
-    all(5).map((message) => [one(message, 1), `${text(message, 2)} ${text(message, 4)}:${one(message, 5)}`]),
+    all.map(({ id, name, filename, startLine }) => [id, `${text(name)} ${text(filename)}:${startLine}`]),
   );
-  const locations = new Map(
-    all(4).map((message) => {
-      const line = decode(message).find(([number]) => number === 4)?.[1] as Buffer;
-      return [one(message, 1), functions.get(one(line, 1))];
-    }),
-  );
-  const number = (field: number): number => (fields.find(([one]) => one === field)?.[1] ?? 0) as number;
+  const locations = new Map(location.map(({ id, line }) => [id, functions.get(line[0]?.functionId ?? 0)]));
   return {
-    firstText: texts[0],
-    sampleTypes: all(1).map((message) => [text(message, 1), text(message, 2)]),
-    samples: all(2).map((message) => ({
-      stack: list(message, 1).map((id) => locations.get(id)),
-      values: list(message, 2),
+    firstText: stringTable.strings[0],
+    sampleTypes: sampleType.map(({ type, unit }) => [text(type), text(unit)]),
+    samples: sample.map(({ locationId, value }) => ({
+      stack: locationId.map((id) => locations.get(id)),
+      values: value.map(Number),
     })),
-    timeNanos: number(9),
-    durationNanos: number(10),
-    period: number(12),
+    timeNanos: Number(profile.timeNanos),
+    durationNanos: Number(profile.durationNanos),
+    period: Number(profile.period),
   };
-}
-
-/** Packed varints as fields of number 1, which `decode` understands. */
-function wrap(packed: Buffer): Buffer {
-  const bytes: number[] = [];
-  let isStart = true;
-  for (const byte of packed) {
-    if (isStart) bytes.push(8);
-    bytes.push(byte);
-    isStart = byte < 128;
-  }
-  return Buffer.from(bytes);
 }
 
 const leaf = (functionName: string, self: readonly number[]): CallNode => ({

@@ -1,12 +1,5 @@
-import {
-  type HttpAnswer,
-  type HttpReply,
-  type HttpRequest,
-  type Logger,
-  type Millis,
-  seconds,
-  textAnswer,
-} from '@switchyard/core';
+import { type HttpAnswer, type HttpReply, type HttpRequest, textAnswer } from '@switchyard/core/health';
+import { type Logger, type Millis, seconds } from '@switchyard/core';
 import { oneAtATime } from './one-at-a-time.ts';
 import type { ProfileRequest, Profiler } from './profiler.ts';
 import type { Route } from './route.ts';

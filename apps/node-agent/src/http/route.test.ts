@@ -1,4 +1,5 @@
-import { noopLogger, textAnswer } from '@switchyard/core';
+import { noopLogger } from '@switchyard/core';
+import { textAnswer } from '@switchyard/core/health';
 import { MemoryLogger } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { oneAtATime } from './one-at-a-time.ts';

@@ -1,5 +1,11 @@
-import type { HttpHandler, HttpReply, HttpRequest, HttpStream, Logger } from '@switchyard/core';
-import { messageOf, textAnswer } from '@switchyard/core';
+import {
+  type HttpHandler,
+  type HttpReply,
+  type HttpRequest,
+  type HttpStream,
+  textAnswer,
+} from '@switchyard/core/health';
+import { type Logger, messageOf } from '@switchyard/core';
 import { SlowReaderError } from '../metrics/shared-pages.ts';
 
 /** Methods that an endpoint of ours may take. */

@@ -1,15 +1,5 @@
-import {
-  aborted,
-  type Clock,
-  HostError,
-  type HttpHandler,
-  type HttpListener,
-  type HttpSocket,
-  ipFamilyOf,
-  type ListenTarget,
-  type Logger,
-  seconds,
-} from '@switchyard/core';
+import { aborted, type Clock, HostError, ipFamilyOf, type Logger, seconds } from '@switchyard/core';
+import { type HttpHandler, type HttpListener, type HttpSocket, type ListenTarget } from '@switchyard/core/health';
 import type { BindTarget } from '../config/run-config.ts';
 
 /** One server of the agent. */

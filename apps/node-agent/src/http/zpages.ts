@@ -1,4 +1,5 @@
-import { type HttpAnswer, type HttpRequest, jsonAnswer, type Millis, textAnswer } from '@switchyard/core';
+import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from '@switchyard/core/health';
+import { type Millis } from '@switchyard/core';
 import { includesType, parseAccept } from './accept.ts';
 
 /** What `/statusz` tells of this process. */

@@ -1,4 +1,5 @@
-import type { Clock, EventRecorder, IpFamily, Logger, Metrics, NodeName, Random, Reconciler } from '@switchyard/core';
+import type { Clock, EventRecorder, IpFamily, Logger, Metrics, NodeName, Random } from '@switchyard/core';
+import type { Reconciler } from '@switchyard/core/engine';
 import type { ProxyLimits } from '../host/descriptors.ts';
 import { Connections } from './connections.ts';
 import { LocalhostNodePorts } from './localhost-node-ports.ts';

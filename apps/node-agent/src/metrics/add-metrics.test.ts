@@ -1,4 +1,5 @@
-import { noopLogger, type ServiceCounters, type ServicePortKey, serviceKey, servicePortKey } from '@switchyard/core';
+import { noopLogger, type ServicePortKey, serviceKey, servicePortKey } from '@switchyard/core';
+import { type ServiceCounters } from '@switchyard/core/engine';
 import { ManualClock, RecordingBackend } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import type { ServiceMetricsConfig } from '../config/run-config.ts';

@@ -1,4 +1,7 @@
-import type { Clock, DataplaneBackend, Logger, Metrics, ProxyHealth, ReconcilerStatus } from '@switchyard/core';
+import type { Clock, Logger, Metrics } from '@switchyard/core';
+import type { DataplaneBackend, ReconcilerStatus } from '@switchyard/core/engine';
+import type { ProxyHealth } from '@switchyard/core/health';
+import { traitsOf } from '../backends.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { addAgentCollectors } from './agent-collectors.ts';
 import { mapMetrics } from './map-metrics.ts';
@@ -27,11 +30,12 @@ export interface MeasuredAgent {
 export function addMetrics(agent: MeasuredAgent, signal: AbortSignal): void {
   const { config, backends, host, status, health, now = () => config } = agent;
   const { mode, featureGates } = config;
+  const { metricSets } = traitsOf(mode);
   addAgentCollectors(host.metricsPage, { backend: backends[0]?.name ?? '', featureGates, status, health });
-  if (mode === 'iptables') {
+  if (metricSets.includes('rules')) {
     host.metricsPage.addCollector(ruleMetrics({ backends, packetCounts: host.packetCounts }));
   }
-  if (mode === 'ebpf') host.metricsPage.addCollector(mapMetrics(backends));
+  if (metricSets.includes('maps')) host.metricsPage.addCollector(mapMetrics(backends));
   const ofServices = serviceMetrics({
     ...host,
     backends,

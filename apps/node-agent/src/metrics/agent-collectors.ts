@@ -1,4 +1,5 @@
-import type { ProxyHealth, ReconcilerStatus } from '@switchyard/core';
+import type { ProxyHealth } from '@switchyard/core/health';
+import type { ReconcilerStatus } from '@switchyard/core/engine';
 import { collectedFamily, type CollectedSample, type MetricFamily } from '@switchyard/host';
 import { featureStageOf } from '../config/feature-gates.ts';
 import { kubernetesVersion } from '../config/kubernetes-version.ts';

@@ -1,12 +1,5 @@
-import {
-  HostError,
-  millis,
-  type ServiceCounters,
-  serviceKey,
-  type ServicePortKey,
-  servicePortKey,
-  systemClock,
-} from '@switchyard/core';
+import { HostError, millis, serviceKey, type ServicePortKey, servicePortKey, systemClock } from '@switchyard/core';
+import { type ServiceCounters } from '@switchyard/core/engine';
 import { ManualClock, MemoryLogger, RecordingBackend } from '@switchyard/core/testing';
 import { collectedFamily, watchProcess } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';

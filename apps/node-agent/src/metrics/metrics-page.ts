@@ -4,8 +4,8 @@ import {
   type MetricDeclaration,
   metricDeclarations,
   type Metrics,
+  type MetricSet,
   millis,
-  modesOf,
   noopMetrics,
   UsageError,
 } from '@switchyard/core';
@@ -18,7 +18,7 @@ import {
   type MetricsFormat,
   pageEnd,
 } from '@switchyard/host';
-import type { ProxyMode } from '../config/proxy-mode.ts';
+import { traitsOf } from '../backends.ts';
 
 /** Works out families when a page is asked for. A name must have one collector. */
 export type Collector = (signal: AbortSignal) => readonly MetricFamily[] | Promise<readonly MetricFamily[]>;
@@ -44,13 +44,14 @@ export interface MetricsPage {
 /** What a page is about. */
 export interface MetricsPageOptions {
   /** Metrics of other modes are not on the page. */
-  readonly mode: ProxyMode;
+  readonly mode: string;
   readonly ipFamilies: readonly IpFamily[];
   readonly clock: Clock;
 }
 
 /** The page of a process that has not measured anything yet. */
 export function createMetricsPage({ mode, ipFamilies, clock }: MetricsPageOptions): MetricsPage {
+  const { metricSets } = traitsOf(mode);
   const metrics = createPrometheusMetrics({ declarations: Object.values(metricDeclarations), ipFamilies });
   const collectors: Collector[] = [() => metrics.families()];
   return {
@@ -59,7 +60,7 @@ export function createMetricsPage({ mode, ipFamilies, clock }: MetricsPageOption
     async metricsText(accept, signal) {
       const format = formatFor(accept);
       const collected = await Promise.all(collectors.map((collect) => collect(signal)));
-      const served = collected.flat().filter(({ name }) => isServedIn(mode, name));
+      const served = collected.flat().filter(({ name }) => isServed(name, metricSets));
       const families = served.sort((a, b) => (a.name < b.name ? -1 : 1));
       return { contentType: contentTypes[format], pieces: write(families, { format, clock }, signal) };
     },
@@ -71,9 +72,9 @@ const declared: Readonly<Record<string, MetricDeclaration>> = Object.assign(
   ...Object.values(metricDeclarations).flatMap((all) => Object.values(all)),
 );
 
-function isServedIn(mode: ProxyMode, name: string): boolean {
-  const modes = modesOf(declared[name]?.onlyIn);
-  return modes === undefined || modes.includes(mode);
+function isServed(name: string, sets: readonly MetricSet[]): boolean {
+  const set = declared[name]?.set;
+  return set === undefined || sets.includes(set);
 }
 
 /** The whole body, for whoever has no use for pieces. */

@@ -1,4 +1,4 @@
-import type { DataplaneBackend } from '@switchyard/core';
+import type { DataplaneBackend } from '@switchyard/core/engine';
 import { collectedFamily, type MetricFamily } from '@switchyard/host';
 import type { Collector } from './metrics-page.ts';
 

@@ -1,11 +1,5 @@
-import {
-  millis,
-  seconds,
-  type ServiceCounters,
-  serviceKey,
-  type ServicePortKey,
-  servicePortKey,
-} from '@switchyard/core';
+import { millis, seconds, serviceKey, type ServicePortKey, servicePortKey } from '@switchyard/core';
+import { type ServiceCounters } from '@switchyard/core/engine';
 import { ManualClock } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { BoundedCounters } from './service-counters.ts';

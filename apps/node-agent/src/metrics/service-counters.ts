@@ -1,12 +1,5 @@
-import {
-  type Clock,
-  type DataplaneBackend,
-  type IpFamily,
-  type Millis,
-  millis,
-  type ServiceCounters,
-  type ServicePortKey,
-} from '@switchyard/core';
+import { type Clock, type IpFamily, type Millis, millis, type ServicePortKey } from '@switchyard/core';
+import { type DataplaneBackend, type ServiceCounters } from '@switchyard/core/engine';
 
 /** What `BoundedCounters` reads, and how often. */
 export interface BoundedCountersOptions {

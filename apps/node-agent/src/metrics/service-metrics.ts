@@ -1,15 +1,14 @@
 import {
   type Clock,
-  type DataplaneBackend,
   HostError,
   type IpFamily,
   type Logger,
   type Metrics,
   seconds,
-  type ServiceCounters,
   type ServicePortParts,
   servicePortParts,
 } from '@switchyard/core';
+import { type DataplaneBackend, type ServiceCounters } from '@switchyard/core/engine';
 import { collectedFamily, type CollectedSample } from '@switchyard/host';
 import type { Collector } from './metrics-page.ts';
 import { BoundedCounters, type CountersReading } from './service-counters.ts';

@@ -1,4 +1,5 @@
-import { ConfigError, HostError, type IpFamily, millis, seconds, type StartCondition } from '@switchyard/core';
+import { ConfigError, HostError, type IpFamily, millis, seconds } from '@switchyard/core';
+import { type StartCondition } from '@switchyard/core/engine';
 import type { RunConfig } from '../config/run-config.ts';
 import type { OwnNode } from './own-node.ts';
 

@@ -1,8 +1,8 @@
 import { cp, readFile, readlink, rm, symlink } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ipFamilies } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
   createProber,
   type LabCluster,
   type LabNode,

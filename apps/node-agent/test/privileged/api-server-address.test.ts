@@ -1,6 +1,8 @@
-import { type DataplaneMode, dataplaneModes, ipFamilies } from '@switchyard/core';
+import { ipFamilies } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
+  type AgentMode,
+  agentModes,
   createProber,
   type LabCluster,
   type LabNode,
@@ -79,7 +81,7 @@ async function isCaptured(from: Prober): Promise<boolean> {
   return 'by' in answer && answer.by === 'echo';
 }
 
-describe.each(dataplaneModes)('in the %s mode', (mode: DataplaneMode) => {
+describe.each(agentModes)('in the %s mode', (mode: AgentMode) => {
   test('a Service at the address of the API server does not cut the node off', async () => {
     const agent = cluster.startAgent(node, { proxyMode: mode });
     await waitForAgents(cluster.lab, [agent], signal);

@@ -1,7 +1,7 @@
 import { type IpFamily, ipFamilies } from '@switchyard/core';
-import { kubeProxySave } from '@switchyard/host/testing';
+import { apiResources } from '@switchyard/core/kubernetes';
+import { kubeProxySave } from '@switchyard/netfilter/testing';
 import {
-  apiResources,
   type LabCluster,
   type LabCommandResult,
   type LabNode,

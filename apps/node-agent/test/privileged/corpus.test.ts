@@ -2,6 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ipFamilies } from '@switchyard/core';
 import {
+  type AgentMode,
+  agentModes,
   createProber,
   type LabCluster,
   type LabNode,
@@ -12,7 +14,6 @@ import {
   waitForAgents,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ProxyMode, proxyModes } from '../../src/config/proxy-mode.ts';
 import { withMode } from '../../src/config/testing/corpus.ts';
 import { kubeadmFileOf } from '../../src/config/testing/kubeadm-file.ts';
 import { readLog } from './agent-log.ts';
@@ -54,7 +55,7 @@ function fileFor(minor: number): string {
   return text;
 }
 
-async function start(name: string, text: string, mode: ProxyMode): Promise<LabProcess> {
+async function start(name: string, text: string, mode: AgentMode): Promise<LabProcess> {
   const file = join(cluster.lab.folder, `${name}.conf`);
   await writeFile(file, text);
   const places = proxyModeFlags(node, mode).filter((flag) => !flag.startsWith('--proxy-mode'));
@@ -64,7 +65,7 @@ async function start(name: string, text: string, mode: ProxyMode): Promise<LabPr
   return agent;
 }
 
-async function expectForwarding(mode: ProxyMode): Promise<void> {
+async function expectForwarding(mode: AgentMode): Promise<void> {
   expect((await askInside(node, '/proxyMode')).body).toBe(mode);
   for (const family of ipFamilies) {
     const request = { protocol: 'tcp', address: node.addresses[family] ?? '', port: nodePort } as const;
@@ -87,7 +88,7 @@ describe.each(minors)("kubeadm 1.%d's file", (minor) => {
     expect(await agent.ended).toBe(0);
   });
 
-  test.each(proxyModes)('starts with mode %s', async (mode) => {
+  test.each(agentModes)('starts with mode %s', async (mode) => {
     const agent = await start(`kubeadm-${minor}-${mode}`, withMode(fileFor(minor), mode), mode);
     await expectForwarding(mode);
     expect(await warningsOf(agent)).toEqual([]);

@@ -1,5 +1,6 @@
 import { ipFamilies } from '@switchyard/core';
-import { apiResources, type LabCluster, type LabNode, startEchoServer } from '@switchyard/lab';
+import { apiResources } from '@switchyard/core/kubernetes';
+import { type LabCluster, type LabNode, startEchoServer } from '@switchyard/lab';
 
 /** A Service with one endpoint, in both families. */
 export interface EchoService {

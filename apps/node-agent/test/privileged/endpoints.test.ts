@@ -1,11 +1,9 @@
 import { readFile } from 'node:fs/promises';
+import { type ApiObject, type ApiResource, apiResources } from '@switchyard/core/kubernetes';
 import {
-  type ApiResource,
-  apiResources,
   createProber,
   type LabCluster,
   type LabNode,
-  type ApiObject,
   type LabProcess,
   type Prober,
   type ProbeRequest,

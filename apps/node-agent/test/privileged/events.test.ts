@@ -1,14 +1,8 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
 import { ipFamilies } from '@switchyard/core';
-import {
-  apiResources,
-  type LabCluster,
-  type LabNode,
-  type LabProcess,
-  startCluster,
-  waitForAgents,
-} from '@switchyard/lab';
+import { apiResources } from '@switchyard/core/kubernetes';
+import { type LabCluster, type LabNode, type LabProcess, startCluster, waitForAgents } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readLog, until } from './agent-log.ts';
 

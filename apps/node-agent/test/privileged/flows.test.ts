@@ -2,10 +2,9 @@ import { once } from 'node:events';
 import { cp, rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
+import { apiResources, type EndpointSlice } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
   createProber,
-  type EndpointSlice,
   type LabCluster,
   type LabHost,
   type LabNode,
@@ -16,7 +15,7 @@ import {
   startEchoServer,
   waitForAgents,
 } from '@switchyard/lab';
-import { createFlowTable, type FlowTable, type TrackedFlow } from '@switchyard/native';
+import { createFlowTable, type FlowTable, type TrackedFlow } from '@switchyard/netfilter';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LogLine, readLog, until } from './agent-log.ts';
 import type { SenderFigures } from './udp-sender.ts';

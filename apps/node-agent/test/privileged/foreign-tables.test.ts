@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { ipFamilies } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
   type AgentOptions,
-  apiResources,
   createProber,
   type LabCluster,
   type LabNode,
@@ -12,7 +12,7 @@ import {
   startCluster,
   waitForAgents,
 } from '@switchyard/lab';
-import { deleteTable, listTables } from '@switchyard/native';
+import { deleteTable, listTables } from '@switchyard/netfilter';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readLog, until } from './agent-log.ts';
 import { addEchoService } from './echo-service.ts';

@@ -1,4 +1,4 @@
-import type { LeftService } from '@switchyard/host/testing';
+import type { LeftService } from '@switchyard/netfilter/testing';
 
 /**
  * What the nftables mode of kube-proxy leaves in one family: its table, with the chains that decide about a packet, as

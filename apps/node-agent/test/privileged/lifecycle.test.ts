@@ -1,12 +1,6 @@
 import { ipFamilies, millis, systemClock } from '@switchyard/core';
-import {
-  apiResources,
-  type LabCluster,
-  type LabNode,
-  type LabProcess,
-  startCluster,
-  waitForAgents,
-} from '@switchyard/lab';
+import { apiResources } from '@switchyard/core/kubernetes';
+import { type LabCluster, type LabNode, type LabProcess, startCluster, waitForAgents } from '@switchyard/lab';
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

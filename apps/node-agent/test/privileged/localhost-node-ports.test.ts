@@ -1,8 +1,7 @@
 import { type IpFamily, ipFamilies } from '@switchyard/core';
+import { apiResources, type EndpointSlice } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
   createProber,
-  type EndpointSlice,
   type LabCluster,
   type LabNode,
   type LabPod,

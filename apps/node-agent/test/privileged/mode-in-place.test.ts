@@ -1,8 +1,9 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type DataplaneMode, ipFamilies } from '@switchyard/core';
+import { ipFamilies } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
+  type AgentMode,
   createProber,
   type LabCluster,
   type LabNode,
@@ -74,7 +75,7 @@ async function startMounts(): Promise<LabProcess> {
   return process;
 }
 
-async function writeMode(mode: DataplaneMode, comment = ''): Promise<void> {
+async function writeMode(mode: AgentMode, comment = ''): Promise<void> {
   await writeFile(
     config,
     `# ${comment}
@@ -125,7 +126,7 @@ async function setUp(): Promise<void> {
 const wrong = (log: readonly LogLine[]): readonly LogLine[] => log.filter(({ level }) => !/info|debug/.test(level));
 
 /** Resolves when the agent serves in this mode, and its other modes left nothing. */
-async function serves(agent: LabProcess, mode: DataplaneMode, isFirst = false): Promise<void> {
+async function serves(agent: LabProcess, mode: AgentMode, isFirst = false): Promise<void> {
   await until(async () => {
     const log = await readLog(agent);
     expect(wrong(log)).toEqual([]);

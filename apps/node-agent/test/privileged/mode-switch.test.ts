@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import { type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
-import { kubeProxySave, type LeftService } from '@switchyard/host/testing';
+import { apiResources } from '@switchyard/core/kubernetes';
+import { kubeProxySave, type LeftService } from '@switchyard/netfilter/testing';
 import {
   type AgentOptions,
-  apiResources,
   createProber,
   type LabCluster,
   type LabNode,

@@ -1,6 +1,6 @@
 import { type IpFamily, ipFamilies, systemClock, millis } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
   createProber,
   type LabCluster,
   type LabNode,

@@ -1,6 +1,6 @@
 import { millis, seconds, systemClock } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
   type LabCluster,
   type LabNode,
   type LabProcess,

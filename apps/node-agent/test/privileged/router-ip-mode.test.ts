@@ -1,8 +1,9 @@
-import { type DataplaneMode, dataplaneModes, type IpAddress, parseIp } from '@switchyard/core';
+import { type IpAddress, parseIp } from '@switchyard/core';
+import { apiResources, type EndpointSlice } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
+  type AgentMode,
+  agentModes,
   createProber,
-  type EndpointSlice,
   type LabCluster,
   type LabHost,
   type LabNode,
@@ -94,7 +95,7 @@ async function expectAnswers(from: 'here' | 'elsewhere'): Promise<void> {
   await expect.poll(answers, { timeout: 15_000 }).toEqual(Array.from({ length: 6 }, () => from));
 }
 
-describe.each(dataplaneModes)('in the %s mode', (proxyMode: DataplaneMode) => {
+describe.each(agentModes)('in the %s mode', (proxyMode: AgentMode) => {
   test('an endpoint on this node answers; without one the packets follow the route', async () => {
     const args = ['--feature-gates=SwitchyardLoadBalancerIPModeRouter=true'];
     const agent = cluster.startAgent(node, { proxyMode, args });

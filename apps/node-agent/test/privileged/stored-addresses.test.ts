@@ -1,7 +1,9 @@
-import { type DataplaneMode, dataplaneModes, type IpAddress, parseIp } from '@switchyard/core';
+import { type IpAddress, parseIp } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
+  type AgentMode,
+  agentModes,
   type ApiServer,
-  apiResources,
   createProber,
   type LabCluster,
   type LabNode,
@@ -109,7 +111,7 @@ async function answers(): Promise<readonly string[]> {
   );
 }
 
-describe.each(dataplaneModes)('in the %s mode', (proxyMode: DataplaneMode) => {
+describe.each(agentModes)('in the %s mode', (proxyMode: AgentMode) => {
   test('leading zeros and IPv4-mapped addresses are served as the addresses that they mean', async () => {
     const agent = cluster.startAgent(node, { proxyMode });
     await waitForAgents(cluster.lab, [agent], signal);

@@ -1,7 +1,7 @@
 import { type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
-import { kubeProxySave, type LeftService } from '@switchyard/host/testing';
+import { apiResources } from '@switchyard/core/kubernetes';
+import { kubeProxySave, type LeftService } from '@switchyard/netfilter/testing';
 import {
-  apiResources,
   createProber,
   type LabCluster,
   type LabNode,

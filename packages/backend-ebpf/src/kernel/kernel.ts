@@ -1,6 +1,6 @@
 import type { IpFamily } from '@switchyard/core';
 import type { BpfMap, CgroupHook } from '@switchyard/native';
-import type { MapName, MapSizes } from '../layouts.ts';
+import type { MapName, MapSizes } from '../render/layouts.ts';
 
 /** All maps of one family. */
 export type MapSet = Readonly<Record<MapName, BpfMap>>;

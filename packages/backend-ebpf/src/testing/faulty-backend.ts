@@ -1,11 +1,12 @@
 import { openFaultyBackend as openFaultyRules, type TransportFaults } from '@switchyard/backend-nftables/testing';
-import type { DataplaneBackend, IpFamily } from '@switchyard/core';
+import type { DataplaneBackend } from '@switchyard/core/engine';
+import type { IpFamily } from '@switchyard/core';
 import type { BpfMap } from '@switchyard/native';
-import type { EbpfHost } from '../host.ts';
+import type { EbpfHost } from '../kernel/host.ts';
 import type { EbpfKernel, MapSet } from '../kernel/kernel.ts';
-import { LinuxKernel } from '../kernel/linux-kernel.ts';
+import { LinuxKernel } from '../kernel/programs/linux-kernel.ts';
 import { openEbpfBackend, ruleTableNames } from '../open-backend.ts';
-import { cgroupOf } from '../probe.ts';
+import { cgroupOf } from '../kernel/probe.ts';
 import { FaultyMap, type MapFaults } from './faulty-map.ts';
 
 /** What goes wrong between a backend and a real kernel; may be changed while the backend lives. */

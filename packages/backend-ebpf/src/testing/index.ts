@@ -4,5 +4,5 @@ export * from './memory-kernel.ts';
 export * from './trace-packet.ts';
 export * from './step-clock.ts';
 export * from './memory-backend.ts';
-export { addressBytes } from '../settings/address-bytes.ts';
+export { addressBytes } from '../render/settings/address-bytes.ts';
 export { type BackendFaults, openFaultyBackend, withMapFaults } from './faulty-backend.ts';

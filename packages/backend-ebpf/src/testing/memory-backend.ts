@@ -1,19 +1,12 @@
 import { nftablesBackend, type NftablesHost } from '@switchyard/backend-nftables';
-import {
-  type Clock,
-  type DataplaneBackend,
-  type IpAddress,
-  type IpFamily,
-  ipFamilyOf,
-  noopLogger,
-  systemClock,
-} from '@switchyard/core';
+import { type Clock, type IpAddress, type IpFamily, ipFamilyOf, noopLogger, systemClock } from '@switchyard/core';
+import { type DataplaneBackend } from '@switchyard/core/engine';
 import { assembleBackend, type Wire } from '../assemble-backend.ts';
-import { NodeAddresses } from '../node-addresses/node-addresses.ts';
+import { NodeAddresses } from '../kernel/node-addresses/node-addresses.ts';
 import { ruleTableNames, udpSticky } from '../open-backend.ts';
-import { OpenMapSet } from '../open-map-set.ts';
-import { Settings } from '../settings/settings.ts';
-import { StaleSockets } from '../stale-sockets/stale-sockets.ts';
+import { OpenMapSet } from '../kernel/open-map-set.ts';
+import { Settings } from '../kernel/settings/settings.ts';
+import { StaleSockets } from '../kernel/stale-sockets/stale-sockets.ts';
 import type { MemoryMachine } from './memory-kernel.ts';
 
 /** A machine without a kernel, as a backend sees it. */

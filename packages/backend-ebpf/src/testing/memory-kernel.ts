@@ -2,10 +2,10 @@ import { HostError, type IpFamily, parseIp, type Random } from '@switchyard/core
 import type { BpfMap } from '@switchyard/native';
 import { MemoryBpfMap } from '@switchyard/native/testing';
 import type { EbpfKernel, KernelFaults, MapSet, OpenedMaps } from '../kernel/kernel.ts';
-import { sizesOf } from '../kernel/map-sets.ts';
-import { type MapName, mapShapes, type MapSizes } from '../layouts.ts';
-import { putAddress } from '../maps/address-words.ts';
-import { isLarger, largerSizes } from '../maps/map-sizes.ts';
+import { sizesOf } from '../kernel/programs/map-sets.ts';
+import { type MapName, mapShapes, type MapSizes } from '../render/layouts.ts';
+import { putAddress } from '../render/address-words.ts';
+import { isLarger, largerSizes } from '../kernel/maps/map-sizes.ts';
 import { FaultyMap, type MapFaults, noFaults } from './faulty-map.ts';
 
 /** What is pinned of one family. */

@@ -1,10 +1,11 @@
+import { nftablesTraits } from '@switchyard/backend-nftables/traits';
 import { explain, type Flow, type ForwardingTable, type IpAddress, parseIp, type Verdict } from '@switchyard/core';
 import { comparableVerdict, flow, here, situation, type SituationSpec, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import type { MapSet } from '../kernel/kernel.ts';
-import { nodeAddressFlags, smallestSizes } from '../layouts.ts';
-import { putAddress } from '../maps/address-words.ts';
-import { ServiceWriter } from '../maps/service-writer.ts';
+import { nodeAddressFlags, smallestSizes } from '../render/layouts.ts';
+import { putAddress } from '../render/address-words.ts';
+import { ServiceWriter } from '../kernel/maps/service-writer.ts';
 import { memoryMaps } from './memory-kernel.ts';
 import { StepClock } from './step-clock.ts';
 import { type PacketPath, pickOutcomes, tracePacket } from './trace-packet.ts';
@@ -58,7 +59,7 @@ describe('programs do what the table says', () => {
   test.each(destinations)('to %s, on the wire and at sockets', (to, isLocal) => {
     for (const from of ['pod', 'node', 'outside'] as const) {
       const one = flow(from, to, { isLocal });
-      const { verdict } = explain(table, one, 'nftables');
+      const { verdict } = explain(table, one, nftablesTraits);
       expect(tracePacket(maps, one, { path: 'wire' })).toEqual(comparableVerdict(verdict, one));
       expect(tracePacket(maps, one, { path: 'socket' })).toEqual(onSocket(verdict, one));
     }
@@ -66,7 +67,7 @@ describe('programs do what the table says', () => {
 
   test('a client that is an endpoint is masqueraded on the wire', () => {
     const one = flow('pod', '10.96.0.1:80', { source: '10.244.1.1' });
-    const { verdict } = explain(table, one, 'nftables');
+    const { verdict } = explain(table, one, nftablesTraits);
     expect(tracePacket(maps, one, { path: 'wire' })).toEqual(comparableVerdict(verdict, one));
     expect(tracePacket(maps, one, { path: 'socket' })).toMatchObject({ kind: 'forward', masquerade: false });
   });

@@ -21,10 +21,10 @@ import {
   offsetOf,
   sizeOf,
   sourceClassIndex,
-} from '../layouts.ts';
-import { addressAt, portBits, putAddress } from '../maps/address-words.ts';
-import { keyWords } from '../maps/frontend-index.ts';
-import { type FoundFrontend, type FoundService, MapReader } from '../maps/read-maps.ts';
+} from '../render/layouts.ts';
+import { addressAt, portBits, putAddress } from '../render/address-words.ts';
+import { keyWords } from '../render/frontend-digest.ts';
+import { type FoundFrontend, type FoundService, MapReader } from '../kernel/maps/read-maps.ts';
 
 /** Who wants to go where, as programs ask `select.h`. */
 export interface PickRequest {

@@ -1,6 +1,7 @@
-import { type DataplaneBackend, diffTables, type ForwardingTable, type IpFamily, noopLogger } from '@switchyard/core';
+import { type DataplaneBackend } from '@switchyard/core/engine';
+import { diffTables, type ForwardingTable, type IpFamily, noopLogger } from '@switchyard/core';
 import { situation } from '@switchyard/core/testing';
-import { LinuxKernel } from '../../src/kernel/linux-kernel.ts';
+import { LinuxKernel } from '../../src/kernel/programs/linux-kernel.ts';
 import { openEbpfBackend } from '../../src/open-backend.ts';
 
 // A process that holds a backend, as an agent does, and does with it what its parent says; it is there to be killed.

@@ -1,3 +1,4 @@
+import { ebpfTraits } from '../../src/traits.ts';
 import { randomUUID } from 'node:crypto';
 import {
   addressAndPort,
@@ -12,11 +13,11 @@ import {
 import { ManualClock, seededRandom, tableOf, tableOptions } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import type { MapSet } from '../../src/kernel/kernel.ts';
-import { offsetOf, sourceClassIndex } from '../../src/layouts.ts';
-import { ServiceWriter } from '../../src/maps/service-writer.ts';
-import { addressFlags } from '../../src/node-addresses/address-flags.ts';
-import { addressBytes } from '../../src/settings/address-bytes.ts';
-import { Settings } from '../../src/settings/settings.ts';
+import { offsetOf, sourceClassIndex } from '../../src/render/layouts.ts';
+import { ServiceWriter } from '../../src/kernel/maps/service-writer.ts';
+import { addressFlags } from '../../src/kernel/node-addresses/address-flags.ts';
+import { addressBytes } from '../../src/render/settings/address-bytes.ts';
+import { Settings } from '../../src/kernel/settings/settings.ts';
 import { pickOutcomes } from '../../src/testing/trace-packet.ts';
 import { type PickAnswer, PickProgram, type PickRequest } from './pick-program.ts';
 import { describeFlow, Dice, nodeAddressesOf, randomCluster, randomFlow, randomOptions } from './random-cluster.ts';
@@ -42,8 +43,8 @@ class Bench implements Disposable {
   readonly #written = new WrittenMaps(this.program.maps);
 
   /** The maps hold this table and nothing else, in ids that were used before. */
-  write(table: ForwardingTable): void {
-    this.#clock.advance(millis(2000));
+  async write(table: ForwardingTable): Promise<void> {
+    await this.#clock.advance(millis(2000));
     this.#settings.apply(table);
     this.#written.empty('node_addresses');
     for (const [ip, flags] of addressFlags(nodeAddressesOf(table.ipFamily).map(parseIp), table)) {
@@ -69,7 +70,7 @@ type Path = 'wire' | 'socket';
 
 /** What the oracle allows: a verdict, with the endpoints it may lead to. Whoever has an endpoint keeps it while it exists. */
 function allowed(table: ForwardingTable, flow: Flow, isKept: boolean): readonly string[] {
-  const { verdict, frontend, service } = explain(table, flow, 'ebpf');
+  const { verdict, frontend, service } = explain(table, flow, ebpfTraits);
   if (flow.isSentHere === true && frontend !== undefined && frontend.allowedSources !== 'any') return ['pass'];
   if (verdict.kind !== 'forward') return [verdict.kind];
   const known = service === undefined ? [] : (table.services.get(service)?.knownEndpoints ?? []);
@@ -113,7 +114,7 @@ function forwardedPart(answer: PickAnswer): unknown {
 describe.each<IpFamily>(['IPv4', 'IPv6'])('%s', (family) => {
   const seed = randomUUID();
 
-  test(`what the program picks is what its twin picks and what explain allows (seed ${seed})`, () => {
+  test(`what the program picks is what its twin picks and what explain allows (seed ${seed})`, async () => {
     using bench = new Bench();
     const dice = new Dice(seededRandom(seed));
     const seen = new Map<string, number>();
@@ -122,7 +123,7 @@ describe.each<IpFamily>(['IPv4', 'IPv6'])('%s', (family) => {
     for (let round = 0; round < tablesOfRun; round++) {
       const options = tableOptions(randomOptions(dice, family));
       const table = tableOf(randomCluster(dice, family), options);
-      bench.write(table);
+      await bench.write(table);
       for (let turn = 0; turn < flowsOfTable; turn++) {
         const anyFlow = randomFlow(dice, family);
         const path: Path = anyFlow.from !== 'outside' && dice.is(0.6) ? 'socket' : 'wire';

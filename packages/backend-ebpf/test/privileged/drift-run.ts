@@ -5,10 +5,10 @@ import { type HealingParts, HealingRun, node, replaceAll, service, slice, TimedL
 import { type CommandRunner } from '@switchyard/host';
 import { type Lab, type LabNode, runnerIn } from '@switchyard/lab';
 import { type BpfMap, createMap, loadBpfObject, openPinnedLink, openPinnedMap, pin, unpin } from '@switchyard/native';
-import { frontendScopes, type MapName, offsetOf, sizeOf } from '../../src/layouts.ts';
+import { frontendScopes, type MapName, offsetOf, sizeOf } from '../../src/render/layouts.ts';
 import { openEbpfBackend } from '../../src/open-backend.ts';
-import { addressBytes } from '../../src/settings/address-bytes.ts';
-import { objectFile } from '../../src/kernel/object-files.ts';
+import { addressBytes } from '../../src/render/settings/address-bytes.ts';
+import { objectFile } from '../../src/kernel/programs/object-files.ts';
 
 const { signal } = new AbortController();
 /** Drift that comes sooner after the last one, or an apply sooner after another, waits; milliseconds. */

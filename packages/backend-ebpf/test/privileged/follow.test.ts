@@ -5,10 +5,10 @@ import { MemoryLogger } from '@switchyard/core/testing';
 import type { BpfMap } from '@switchyard/native';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { MapSet } from '../../src/kernel/kernel.ts';
-import { NodeAddresses } from '../../src/node-addresses/node-addresses.ts';
-import { addressBytes } from '../../src/settings/address-bytes.ts';
-import type { NetworkNamespace } from '../../src/stale-sockets/network-namespaces.ts';
-import { StaleSockets } from '../../src/stale-sockets/stale-sockets.ts';
+import { NodeAddresses } from '../../src/kernel/node-addresses/node-addresses.ts';
+import { addressBytes } from '../../src/render/settings/address-bytes.ts';
+import type { NetworkNamespace } from '../../src/kernel/stale-sockets/network-namespaces.ts';
+import { StaleSockets } from '../../src/kernel/stale-sockets/stale-sockets.ts';
 import { SocketSite } from './socket-site.ts';
 import { endpointOf, ports, vips, writeWorld } from './socket-world.ts';
 

@@ -1,5 +1,5 @@
 import { noopLogger } from '@switchyard/core';
-import { LinuxKernel } from '../../src/kernel/linux-kernel.ts';
+import { LinuxKernel } from '../../src/kernel/programs/linux-kernel.ts';
 import { largerOf, tinySizes } from './kernel-sizes.ts';
 
 // Starts, grows, attaches, changes its programs and removes everything, over and over, until it is killed.

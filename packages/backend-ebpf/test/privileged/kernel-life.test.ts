@@ -6,9 +6,9 @@ import type { IpFamily } from '@switchyard/core';
 import { type CgroupHook, loadBpfObject, openPinnedLink, openProgramById, queryCgroup } from '@switchyard/native';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hooksOf, type MapSet } from '../../src/kernel/kernel.ts';
-import type { LinuxKernel } from '../../src/kernel/linux-kernel.ts';
-import { mapNames } from '../../src/kernel/map-sets.ts';
-import { objectFile } from '../../src/kernel/object-files.ts';
+import type { LinuxKernel } from '../../src/kernel/programs/linux-kernel.ts';
+import { mapNames } from '../../src/kernel/programs/map-sets.ts';
+import { objectFile } from '../../src/kernel/programs/object-files.ts';
 import { largerOf, tinySizes as tiny } from './kernel-sizes.ts';
 import { KernelSite } from './kernel-site.ts';
 

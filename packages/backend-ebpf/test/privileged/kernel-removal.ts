@@ -1,5 +1,5 @@
 import { noopLogger } from '@switchyard/core';
-import { LinuxKernel } from '../../src/kernel/linux-kernel.ts';
+import { LinuxKernel } from '../../src/kernel/programs/linux-kernel.ts';
 
 // Removes what is pinned in a bpffs, and says what that was. Started without the rights of BPF, as a clean-up is.
 

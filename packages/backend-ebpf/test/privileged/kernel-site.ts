@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type IpFamily, type Logger, noopLogger } from '@switchyard/core';
 import { findMount, mountBpffs } from '@switchyard/native';
-import { LinuxKernel, type LinuxKernelOptions } from '../../src/kernel/linux-kernel.ts';
+import { LinuxKernel, type LinuxKernelOptions } from '../../src/kernel/programs/linux-kernel.ts';
 
 /** A bpffs and a cgroup of a test's own; all that is pinned and attached ends with them. */
 export class KernelSite implements Disposable {

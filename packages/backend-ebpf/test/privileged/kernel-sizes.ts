@@ -1,4 +1,4 @@
-import type { MapSizes } from '../../src/layouts.ts';
+import type { MapSizes } from '../../src/render/layouts.ts';
 
 /** Small enough to be made in no time. */
 export const tinySizes: MapSizes = { services: 64, endpoints: 64, slots: 64, frontends: 64, sourceRanges: 64 };

@@ -1,6 +1,6 @@
 import { ipFromBytes } from '@switchyard/core';
 import { type BpfMap, type BpfProgram, loadBpfObject, testRun } from '@switchyard/native';
-import { affinityKinds } from '../../src/layouts.ts';
+import { affinityKinds } from '../../src/render/layouts.ts';
 import { objectFile } from './socket-site.ts';
 import { address16 } from './written-maps.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { actions, endpointFlags, frontendFlags, masqueradeBit, sourceClassIndex } from '../../src/layouts.ts';
+import { actions, endpointFlags, frontendFlags, masqueradeBit, sourceClassIndex } from '../../src/render/layouts.ts';
 import { type PickAnswer, PickProgram, type PickRequest } from './pick-program.ts';
 import { actionsFor, tcp, udp } from './socket-world.ts';
 import { guardFields, index, WrittenMaps } from './written-maps.ts';

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { actions, endpointFlags } from '../../src/layouts.ts';
+import { actions, endpointFlags } from '../../src/render/layouts.ts';
 import { attachSockets, configurationOf, SocketSite } from './socket-site.ts';
 import {
   actionsFor,

@@ -4,7 +4,7 @@ import { ipFamilies, type IpFamily } from '@switchyard/core';
 import { createLab, type Lab, type LabNode, type LabPod } from '@switchyard/lab';
 import { type BpfObject, linkCgroup, loadBpfObject, netnsCookie } from '@switchyard/native';
 import { hooksOf } from '../../src/kernel/kernel.ts';
-import { sourceClassIndex } from '../../src/layouts.ts';
+import { sourceClassIndex } from '../../src/render/layouts.ts';
 import { SocketDriver } from './socket-driver.ts';
 import { guardFields, WrittenMaps } from './written-maps.ts';
 

@@ -1,5 +1,5 @@
 import type { IpFamily } from '@switchyard/core';
-import { actions, endpointFlags, frontendFlags } from '../../src/layouts.ts';
+import { actions, endpointFlags, frontendFlags } from '../../src/render/layouts.ts';
 import type { SocketSite } from './socket-site.ts';
 import type { WrittenMaps } from './written-maps.ts';
 

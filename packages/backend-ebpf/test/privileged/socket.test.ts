@@ -1,7 +1,7 @@
 import type { IpFamily } from '@switchyard/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { configurationOf, SocketSite } from './socket-site.ts';
-import { actions } from '../../src/layouts.ts';
+import { actions } from '../../src/render/layouts.ts';
 import { actionsFor, ports, udp, unallocated, vips, writeWorld } from './socket-world.ts';
 import type { WrittenMaps } from './written-maps.ts';
 

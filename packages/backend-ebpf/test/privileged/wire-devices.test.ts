@@ -5,11 +5,11 @@ import { type IpFamily, ipFamilies, noopLogger } from '@switchyard/core';
 import { loadBpfObject, openPinnedLink } from '@switchyard/native';
 import { type LabHost, type LabProcess, sitePort } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { objectFile } from '../../src/kernel/object-files.ts';
-import { readNetwork } from '../../src/wire/devices.ts';
-import { defaultWireMarks } from '../../src/wire/marks.ts';
-import { UplinkPrograms } from '../../src/wire/uplink-programs.ts';
-import type { WirePath } from '../../src/wire/wire-path.ts';
+import { objectFile } from '../../src/kernel/programs/object-files.ts';
+import { readNetwork } from '../../src/kernel/wire/devices.ts';
+import { defaultWireMarks } from '../../src/kernel/wire/marks.ts';
+import { UplinkPrograms } from '../../src/kernel/wire/uplink-programs.ts';
+import type { WirePath } from '../../src/kernel/wire/wire-path.ts';
 import { netnsOf, signal, WireSite } from './wire-site.ts';
 
 // Devices without an address, which only a route names. The test adds them after the start and does not name them to the agent.

@@ -1,7 +1,7 @@
 import { type IpFamily, ipFamilies, parseIp } from '@switchyard/core';
 import { clusterCidrs, type ProbeAnswer, serviceCidrs, sitePort } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { WirePath } from '../../src/wire/wire-path.ts';
+import type { WirePath } from '../../src/kernel/wire/wire-path.ts';
 import { hostPort, netnsOf, WireSite } from './wire-site.ts';
 import { flushConntrack, runClient } from './wire-clients.ts';
 import type { ActionText, WireService } from './wire-maps.ts';

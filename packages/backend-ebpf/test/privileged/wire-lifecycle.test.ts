@@ -12,12 +12,12 @@ import {
   queryTcx,
 } from '@switchyard/native';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { copyMap, mapSetOf } from '../../src/kernel/map-sets.ts';
-import { objectFile } from '../../src/kernel/object-files.ts';
-import { mapShapes, smallestSizes } from '../../src/layouts.ts';
-import { filterPriorities, UplinkPrograms } from '../../src/wire/uplink-programs.ts';
-import { probeWire } from '../../src/wire/probe-wire.ts';
-import type { WirePath } from '../../src/wire/wire-path.ts';
+import { copyMap, mapSetOf } from '../../src/kernel/programs/map-sets.ts';
+import { objectFile } from '../../src/kernel/programs/object-files.ts';
+import { mapShapes, smallestSizes } from '../../src/render/layouts.ts';
+import { filterPriorities, UplinkPrograms } from '../../src/kernel/wire/uplink-programs.ts';
+import { probeWire } from '../../src/kernel/wire/probe-wire.ts';
+import type { WirePath } from '../../src/kernel/wire/wire-path.ts';
 import { mapped } from './wire-maps.ts';
 import { netnsOf, signal, WireSite } from './wire-site.ts';
 

@@ -1,7 +1,7 @@
 import { type IpAddress, ipFamilyOf, parseIp } from '@switchyard/core';
 import { createMap } from '@switchyard/native';
 import type { MapSet } from '../../src/kernel/kernel.ts';
-import { mapSetOf } from '../../src/kernel/map-sets.ts';
+import { mapSetOf } from '../../src/kernel/programs/map-sets.ts';
 import {
   actionBits,
   actions,
@@ -17,7 +17,7 @@ import {
   sizeOf,
   smallestSizes,
   sourceClassIndex,
-} from '../../src/layouts.ts';
+} from '../../src/render/layouts.ts';
 
 /** What is done with a class: the action, with `+` where it is masqueraded. */
 export type ActionText = 'reject' | 'drop' | 'cluster' | 'local' | 'cluster+' | 'local+';

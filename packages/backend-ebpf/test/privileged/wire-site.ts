@@ -2,7 +2,7 @@ import { type IpFamily, ipFamilies, noopLogger } from '@switchyard/core';
 import { awaitEcho, createSite, type LabHost, type LabNode, type Site, startEchoServer } from '@switchyard/lab';
 import { interfaceIndex } from '@switchyard/native';
 import { expect } from 'vitest';
-import { WirePath, type WirePathOptions } from '../../src/wire/wire-path.ts';
+import { WirePath, type WirePathOptions } from '../../src/kernel/wire/wire-path.ts';
 import { WireMaps } from './wire-maps.ts';
 
 export const { signal } = new AbortController();

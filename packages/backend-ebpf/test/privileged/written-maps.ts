@@ -1,4 +1,4 @@
-import { cidrContains, type IpAddress, ipFamilyOf, ipToBytes, parseCidr, parseIp } from '@switchyard/core';
+import { ipFamilyOf, ipToBytes, parseIp } from '@switchyard/core';
 import type { BpfMap } from '@switchyard/native';
 import {
   endpointFlags,
@@ -11,7 +11,7 @@ import {
   nodeAddressFlags,
   offsetOf,
   sizeOf,
-} from '../../src/layouts.ts';
+} from '../../src/render/layouts.ts';
 
 /** Addresses as text; what is missing is zero. */
 type Fields = Readonly<Record<string, number | bigint | string>>;
@@ -194,9 +194,4 @@ export function guardFields(number: 0 | 1, cidr: string): Fields {
 
 function maskGroup(bits: number): string {
   return ((0xffff << (16 - Math.min(16, Math.max(0, bits)))) & 0xffff).toString(16);
-}
-
-/** Whether a source is in one of the ranges. */
-export function isInside(ranges: readonly string[], source: IpAddress): boolean {
-  return ranges.some((range) => cidrContains(parseCidr(range), source));
 }

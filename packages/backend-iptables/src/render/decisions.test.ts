@@ -8,8 +8,8 @@ import {
 } from '@switchyard/core';
 import { service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import type { RenderedService } from '../chains.ts';
-import { type RenderOptions, renderOptions } from '../options.ts';
+import type { RenderedService } from './chains.ts';
+import { type RenderOptions, renderOptions } from './options.ts';
 import { renderService } from './render-service.ts';
 
 // The renderer turns whatever decisions it is given into rules, also those that no policy of today makes.

@@ -1,7 +1,6 @@
-import { addressAndPort } from '@switchyard/core';
-import type { Endpoint, TrafficPolicy } from '@switchyard/core';
-import type { Chain, RuleText } from '../chains.ts';
-import { chainNames, endpointChain } from '../names.ts';
+import { addressAndPort, type Endpoint, type TrafficPolicy } from '@switchyard/core';
+import type { Chain, RuleText } from './chains.ts';
+import { chainNames, endpointChain } from './names.ts';
 import { probabilityOf } from './probability.ts';
 import { commentOf, ruleOf } from './rule-text.ts';
 import { leadsTo, type ServicePlan } from './service-plan.ts';

@@ -1,6 +1,6 @@
 import { type Decision, isEqual, type SourceClass, type TrafficPolicy } from '@switchyard/core';
-import type { Chain, RuleText } from '../chains.ts';
-import { chainNames } from '../names.ts';
+import type { Chain, RuleText } from './chains.ts';
+import { chainNames } from './names.ts';
 import { commentOf, ruleOf } from './rule-text.ts';
 import type { ServicePlan } from './service-plan.ts';
 import { matchOf } from './source-match.ts';

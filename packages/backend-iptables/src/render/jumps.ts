@@ -1,5 +1,5 @@
-import type { PlacedRule, RenderedSettings } from '../chains.ts';
-import { chainNames } from '../names.ts';
+import type { PlacedRule, RenderedSettings } from './chains.ts';
+import { chainNames } from './names.ts';
 import { commentOf, ruleOf } from './rule-text.ts';
 
 /** First packets of connections only: what was let in stays in when a Service loses its endpoints. */

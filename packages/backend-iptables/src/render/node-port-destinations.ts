@@ -1,5 +1,5 @@
 import { type Cidr, cidrLength, cidrsOverlap, isEverything, loopbackOf } from '@switchyard/core';
-import type { RenderOptions } from '../options.ts';
+import type { RenderOptions } from './options.ts';
 
 /** Addresses of this node on which NodePorts answer, in the two places of a rule where iptables prints such conditions. */
 export interface NodePortDestination {

@@ -1,6 +1,6 @@
 import type { HealthCheck } from '@switchyard/core';
-import type { ChainRule } from '../chains.ts';
-import { chainNames } from '../names.ts';
+import type { ChainRule } from './chains.ts';
+import { chainNames } from './names.ts';
 import { commentOf, ruleOf } from './rule-text.ts';
 
 /** Lets load balancers ask the health check server of a Service, whatever the policy of INPUT is. Pure. */

@@ -10,7 +10,7 @@ import {
   tableOptions,
 } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import { type RenderChoices, renderOptions } from '../options.ts';
+import { type RenderChoices, renderOptions } from './options.ts';
 import { renderService } from './render-service.ts';
 
 const usual: RenderChoices = {

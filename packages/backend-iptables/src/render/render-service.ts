@@ -1,7 +1,7 @@
 import { hostCidr, type IpAddress, type ServiceForwarding, type SourceClass } from '@switchyard/core';
-import type { Chain, RenderedService, RuleText } from '../chains.ts';
-import { chainNames } from '../names.ts';
-import type { RenderOptions } from '../options.ts';
+import type { Chain, RenderedService, RuleText } from './chains.ts';
+import { chainNames } from './names.ts';
+import type { RenderOptions } from './options.ts';
 import { choiceRules, endpointChainOf, namedEndpoints } from './endpoint-chains.ts';
 import { endpointsChain, externalChain, firewallChain } from './external-chains.ts';
 import { commentOf, ruleOf } from './rule-text.ts';

@@ -1,6 +1,6 @@
-import type { Chain, RenderedSettings, TableName } from '../chains.ts';
-import { chainNames, nfacctNames } from '../names.ts';
-import type { RenderOptions } from '../options.ts';
+import type { Chain, RenderedSettings, TableName } from './chains.ts';
+import { chainNames, nfacctNames } from './names.ts';
+import type { RenderOptions } from './options.ts';
 import { ensuredByKubelet, jumps } from './jumps.ts';
 import { nodePortDestinations } from './node-port-destinations.ts';
 import { commentOf, hexOf, ruleOf } from './rule-text.ts';

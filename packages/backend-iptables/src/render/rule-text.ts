@@ -1,5 +1,5 @@
 import type { IpFamily, Protocol } from '@switchyard/core';
-import type { RuleText } from '../chains.ts';
+import type { RuleText } from './chains.ts';
 
 /** A transport protocol as iptables spells it. */
 export type ProtocolName = Lowercase<Protocol>;

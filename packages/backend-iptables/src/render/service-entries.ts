@@ -1,6 +1,6 @@
 import { assertNever, type Frontend, hostCidr, type IpAddress } from '@switchyard/core';
-import type { ChainRule } from '../chains.ts';
-import { chainNames, nfacctNames } from '../names.ts';
+import type { ChainRule } from './chains.ts';
+import { chainNames, nfacctNames } from './names.ts';
 import { endpointsChain } from './external-chains.ts';
 import { nodePortDestinations } from './node-port-destinations.ts';
 import { commentOf, rejectTarget, ruleOf } from './rule-text.ts';

@@ -11,8 +11,8 @@ import {
   type TrafficPolicy,
   UsageError,
 } from '@switchyard/core';
-import { portNameOf, type ServiceChainNames, serviceChains } from '../names.ts';
-import type { RenderOptions } from '../options.ts';
+import { portNameOf, type ServiceChainNames, serviceChains } from './names.ts';
+import type { RenderOptions } from './options.ts';
 import type { ProtocolName } from './rule-text.ts';
 
 /** What happens to the senders that the kernel can tell apart: in the order in which they are asked for; `outside` is the rest. */

@@ -1,12 +1,7 @@
 import { type IpFamily, type Random, UsageError } from '@switchyard/core';
-import {
-  CommandError,
-  type CommandOptions,
-  type CommandResult,
-  type CommandRunner,
-  type IptablesVariant,
-} from '@switchyard/host';
-import type { PacketCounters } from '@switchyard/native';
+import { CommandError, type CommandOptions, type CommandResult, type CommandRunner } from '@switchyard/host';
+import type { PacketCounters } from '@switchyard/netfilter';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { builtInChains, FakeTable, listLines, saveLines } from './fake-table.ts';
 import { restore } from './restore.ts';
 

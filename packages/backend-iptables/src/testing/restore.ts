@@ -1,6 +1,5 @@
-import type { IpFamily } from '@switchyard/core';
-import { UsageError } from '@switchyard/core';
-import type { IptablesVariant } from '@switchyard/host';
+import { type IpFamily, UsageError } from '@switchyard/core';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { builtInChains, type FakeEntry, type FakeTable } from './fake-table.ts';
 import { parseRule } from './parse-rule.ts';
 import { badWords, chainExists, indexTooBig, noSuchChain, noSuchRule, Refused } from './refused.ts';

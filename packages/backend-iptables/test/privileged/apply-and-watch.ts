@@ -2,7 +2,8 @@
  * A process of its own for tests: applies rules in a network namespace (first argument) while it watches for foreign changes, lets
  * somebody else add a rule, and prints as JSON what was reported before and after.
  */
-import { type Drift, millis, noopLogger, seconds, systemClock } from '@switchyard/core';
+import { type Drift } from '@switchyard/core/engine';
+import { millis, noopLogger, seconds, systemClock } from '@switchyard/core';
 import { situation, there } from '@switchyard/core/testing';
 import { createCommandRunner, type CommandRunner } from '@switchyard/host';
 import { iptablesBackend } from '../../src/index.ts';

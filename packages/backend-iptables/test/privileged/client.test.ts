@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { TableName } from '../../src/chains.ts';
-import { openIptablesClient } from '../../src/client/create-client.ts';
-import type { IptablesClient, RestoreResult } from '../../src/client/iptables-client.ts';
+import type { TableName } from '../../src/render/chains.ts';
+import { openIptablesClient } from '../../src/kernel/client/create-client.ts';
+import type { IptablesClient, RestoreResult } from '../../src/kernel/client/iptables-client.ts';
 import { createNamespace, signal, type TestNamespace, variant } from './support.ts';
 
 let namespace: TestNamespace;

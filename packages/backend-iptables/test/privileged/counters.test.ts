@@ -4,10 +4,10 @@ import {
   ipFamilies,
   parseIp,
   seconds,
-  type ServiceCounters,
   type ServicePortKey,
   systemClock,
 } from '@switchyard/core';
+import { type ServiceCounters } from '@switchyard/core/engine';
 import { DrivenBackend, here, situation, type SituationSpec, there } from '@switchyard/core/testing';
 import { createSite, type Site } from '@switchyard/lab';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';

@@ -1,6 +1,7 @@
-import type { CommandRunner, IptablesVariant } from '@switchyard/host';
+import type { CommandRunner } from '@switchyard/host';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { detectVariant } from '../../src/client/detect-variant.ts';
+import { detectVariant } from '../../src/kernel/client/detect-variant.ts';
 import { createNamespace, signal, type TestNamespace, variant } from './support.ts';
 
 let namespace: TestNamespace;

@@ -12,7 +12,7 @@ import {
   startEchoServer,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { endpointChain, serviceChain } from '../../src/names.ts';
+import { endpointChain, serviceChain } from '../../src/render/names.ts';
 import { Healing } from './healing.ts';
 import { signal, variant } from './support.ts';
 

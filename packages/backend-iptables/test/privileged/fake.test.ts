@@ -1,6 +1,6 @@
 import { HostError, ipFamilies, type IpFamily } from '@switchyard/core';
 import { seededRandom } from '@switchyard/core/testing';
-import { createPacketCounters } from '@switchyard/native';
+import { createPacketCounters } from '@switchyard/netfilter';
 import { expect, test } from 'vitest';
 import { FakeIptables } from '../../src/testing/index.ts';
 import { randomRestore } from './random-restores.ts';

@@ -1,6 +1,7 @@
 import { type ClusterEvent, type IpFamily, type LogFields, millis, seconds } from '@switchyard/core';
 import { type HealingParts, HealingRun, TimedLogger, type TimedLine } from '@switchyard/core/testing';
-import { type CommandRunner, iptablesName } from '@switchyard/host';
+import { type CommandRunner } from '@switchyard/host';
+import { iptablesName } from '@switchyard/netfilter/iptables';
 import { type Lab, type LabHost, runnerIn } from '@switchyard/lab';
 import { iptablesBackend } from '../../src/index.ts';
 import { signal, variant } from './support.ts';

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { DataplaneBackend, ForwardingTable } from '@switchyard/core';
+import type { DataplaneBackend } from '@switchyard/core/engine';
+import type { ForwardingTable } from '@switchyard/core';
 import { service, type ServiceSpec, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 import { createSite, type Site, sitePort } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type IptablesHost, iptablesBackend } from '../../src/index.ts';
-import { serviceChain } from '../../src/names.ts';
+import { serviceChain } from '../../src/render/names.ts';
 import { hostOf } from './site-host.ts';
 import { signal, variant } from './support.ts';
 

@@ -1,9 +1,10 @@
-import { type ApplyOutcome, noopLogger, seconds } from '@switchyard/core';
+import { type ApplyOutcome } from '@switchyard/core/engine';
+import { noopLogger, seconds } from '@switchyard/core';
 import { situation, there } from '@switchyard/core/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { IptablesBackend } from '../../src/backend.ts';
-import { openIptablesClient } from '../../src/client/create-client.ts';
-import { UnreadableTableError } from '../../src/client/unreadable-table.ts';
+import { openIptablesClient } from '../../src/kernel/client/create-client.ts';
+import { UnreadableTableError } from '../../src/kernel/client/unreadable-table.ts';
 import { createNamespace, signal, type TestNamespace } from './support.ts';
 
 let namespace: TestNamespace;

@@ -1,11 +1,5 @@
-import {
-  type ApplyOutcome,
-  type DataplaneBackend,
-  type ForwardingTable,
-  type IpFamily,
-  ipFamilies,
-  parseIp,
-} from '@switchyard/core';
+import { type ApplyOutcome, type DataplaneBackend } from '@switchyard/core/engine';
+import { type ForwardingTable, type IpFamily, ipFamilies, parseIp } from '@switchyard/core';
 import { type ServiceSpec, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 import {
   createProber,
@@ -16,10 +10,10 @@ import {
   sitePort,
   startEchoServer,
 } from '@switchyard/lab';
-import { createPacketCounters } from '@switchyard/native';
+import { createPacketCounters } from '@switchyard/netfilter';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { iptablesBackend } from '../../src/index.ts';
-import { nfacctNames } from '../../src/names.ts';
+import { nfacctNames } from '../../src/render/names.ts';
 import { hostOf } from './site-host.ts';
 import { signal, variant } from './support.ts';
 

@@ -1,10 +1,11 @@
 import { ipFamilies, noopLogger } from '@switchyard/core';
-import { type CommandRunner, findIptables, type IptablesPrograms } from '@switchyard/host';
-import { createPacketCounters } from '@switchyard/native';
+import { type CommandRunner } from '@switchyard/host';
+import { createPacketCounters } from '@switchyard/netfilter';
+import { findIptables, type IptablesPrograms } from '@switchyard/netfilter/iptables';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ruleFeatures } from '../../src/client/rule-features.ts';
-import { openIptables } from '../../src/facts.ts';
-import { missingFeatures, probeHost } from '../../src/probe.ts';
+import { ruleFeatures } from '../../src/kernel/client/rule-features.ts';
+import { openIptables } from '../../src/kernel/facts.ts';
+import { missingFeatures, probeHost } from '../../src/kernel/probe.ts';
 import { createNamespace, signal, type TestNamespace, variant } from './support.ts';
 
 let namespace: TestNamespace;

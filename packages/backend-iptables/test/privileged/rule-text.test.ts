@@ -1,11 +1,11 @@
 import { type ForwardingTable, type IpFamily, ipFamilies } from '@switchyard/core';
-import { createPacketCounters } from '@switchyard/native';
+import { createPacketCounters } from '@switchyard/netfilter';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Chain, ChainRule, RenderedSettings } from '../../src/chains.ts';
-import { openIptablesClient } from '../../src/client/create-client.ts';
-import type { IptablesClient } from '../../src/client/iptables-client.ts';
-import { chainNames, nfacctNames } from '../../src/names.ts';
-import { type RenderChoices, type RenderOptions, renderOptions } from '../../src/options.ts';
+import type { Chain, ChainRule, RenderedSettings } from '../../src/render/chains.ts';
+import { openIptablesClient } from '../../src/kernel/client/create-client.ts';
+import type { IptablesClient } from '../../src/kernel/client/iptables-client.ts';
+import { chainNames, nfacctNames } from '../../src/render/names.ts';
+import { type RenderChoices, type RenderOptions, renderOptions } from '../../src/render/options.ts';
 import { probabilityOf } from '../../src/render/probability.ts';
 import { renderHealthCheck } from '../../src/render/render-health-check.ts';
 import { renderService } from '../../src/render/render-service.ts';

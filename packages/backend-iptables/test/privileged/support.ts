@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { seconds } from '@switchyard/core';
 import { type CommandOptions, type CommandResult, type CommandRunner, createCommandRunner } from '@switchyard/host';
-import type { IptablesVariant } from '@switchyard/host';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { inject } from 'vitest';
 
 declare module 'vitest' {

@@ -1,12 +1,5 @@
-import {
-  type ApplyOutcome,
-  type DataplaneBackend,
-  diffTables,
-  type ForwardingTable,
-  type IpFamily,
-  ipFamilies,
-  parseIp,
-} from '@switchyard/core';
+import { type ApplyOutcome, type DataplaneBackend } from '@switchyard/core/engine';
+import { diffTables, type ForwardingTable, type IpFamily, ipFamilies, parseIp } from '@switchyard/core';
 import { type PortSpec, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 import { connectWhile, createSite, type ProbeRequest, type Site, sitePort, type Traffic } from '@switchyard/lab';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';

@@ -54,7 +54,7 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
     await driven.next(situation({ cart: { ports } }));
     expect(driven.save()).toContain(ofKubelet);
     expect(
-      driven.backend.engine.state?.list('filter', 'KUBE-FIREWALL'),
+      driven.backend.driver.state?.list('filter', 'KUBE-FIREWALL'),
       'is nobody to look at any more',
     ).toBeUndefined();
   });

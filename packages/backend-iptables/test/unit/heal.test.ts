@@ -2,7 +2,7 @@ import type { ForwardingTable, ServicePortKey } from '@switchyard/core';
 import { situation, there } from '@switchyard/core/testing';
 import type { CommandOptions } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
-import { serviceChain } from '../../src/names.ts';
+import { serviceChain } from '../../src/render/names.ts';
 import { FakeIptables } from '../../src/testing/index.ts';
 import { Driven, signal } from './support.ts';
 
@@ -32,35 +32,35 @@ async function written(variant: 'nft' | 'legacy', table = shop()) {
     else if (at >= 0) reads.push(args[at + 1] ?? '');
     return run(file, args, options);
   };
-  const { engine } = driven.backend;
+  const { driver } = driven.backend;
   const repair = (of = table) => driven.backend.apply({ table: of, scope: { kind: 'full', after: 'drift' } }, signal);
   const damage = (lines: string): void => iptables.put('IPv4', variant, `*nat\n${lines}\nCOMMIT\n`);
-  return { driven, engine, reads, repair, damage, intact: driven.save() };
+  return { driven, driver, reads, repair, damage, intact: driven.save() };
 }
 
 describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (variant) => {
   test('only the chain that is suspect is read, and written when it is not as it was left', async () => {
-    const { driven, engine, reads, repair, damage, intact } = await written(variant);
+    const { driven, driver, reads, repair, damage, intact } = await written(variant);
     damage(`-A ${cart} -j ACCEPT`);
-    engine.suspect({ table: 'nat', name: cart });
+    driver.noteChain({ table: 'nat', name: cart });
     expect(await repair()).toMatchObject({ status: 'applied', writes: 1 });
     expect(reads).toEqual([cart]);
     expect(driven.save()).toBe(intact);
   });
 
   test('a suspect that is as it was left costs nothing more', async () => {
-    const { driven, engine, reads, repair } = await written(variant);
+    const { driven, driver, reads, repair } = await written(variant);
     const restores = driven.iptables.restores.length;
-    engine.suspect({ table: 'nat', name: cart });
+    driver.noteChain({ table: 'nat', name: cart });
     expect(await repair()).toEqual({ status: 'applied', writes: 0 });
     expect([reads, driven.iptables.restores.length]).toEqual([[cart], restores]);
   });
 
   test('what changed in the cluster meanwhile is written with it', async () => {
-    const { driven, engine, repair, damage } = await written(variant);
+    const { driven, driver, repair, damage } = await written(variant);
     const next = shop(['10.244.2.1']);
     damage(`-F ${chainOf('s1')}`);
-    engine.suspect({ table: 'nat', name: chainOf('s1') });
+    driver.noteChain({ table: 'nat', name: chainOf('s1') });
     await repair(next);
     const fresh = await Driven.open({ variant });
     await fresh.full(next);
@@ -80,17 +80,17 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
       'KUBE-SVC-ABCDEFGHIJKLMN23',
     ],
   ])('%s does not stay', async (_, lines, suspect) => {
-    const { driven, engine, repair, damage, intact } = await written(variant);
+    const { driven, driver, repair, damage, intact } = await written(variant);
     damage(lines);
-    for (const name of new Set([suspect, 'KUBE-SERVICES'])) engine.suspect({ table: 'nat', name });
+    for (const name of new Set([suspect, 'KUBE-SERVICES'])) driver.noteChain({ table: 'nat', name });
     expect(await repair()).toMatchObject({ status: 'applied' });
     expect(driven.save().split('\n').sort()).toEqual(intact.split('\n').sort());
   });
 
   test('everything is read once when anything may have been touched', async () => {
-    const { driven, engine, reads, repair, damage, intact } = await written(variant);
+    const { driven, driver, reads, repair, damage, intact } = await written(variant);
     damage(`-F ${cart}`);
-    engine.suspectAll();
+    driver.noteAll();
     await repair();
     expect(reads).toEqual(['all of nat', 'all of filter', 'all of mangle']);
     await repair();
@@ -99,38 +99,38 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
   });
 
   test('everything is read once where that is cheaper than to read many chains one by one', async () => {
-    const { engine, reads, repair } = await written(variant);
-    for (let index = 0; index < 40; index++) engine.suspect({ table: 'nat', name: chainOf(`s${index}`) });
+    const { driver, reads, repair } = await written(variant);
+    for (let index = 0; index < 40; index++) driver.noteChain({ table: 'nat', name: chainOf(`s${index}`) });
     await repair();
     expect(reads).toEqual(['all of nat', 'all of filter', 'all of mangle']);
   });
 
   test('of a table that was deleted only that is read, where others hold more', async () => {
-    const { driven, engine, reads, repair, intact } = await written(variant, shop(undefined, 200));
+    const { driven, driver, reads, repair, intact } = await written(variant, shop(undefined, 200));
     expect(driven.iptables.tables.delete(`IPv4 ${variant} filter`)).toBe(true);
-    engine.suspectTable('filter');
+    driver.noteTable('filter');
     await repair();
     if (variant === 'nft') expect(reads).not.toContain('all of nat');
     expect(driven.save().split('\n').sort()).toEqual(intact.split('\n').sort());
   });
 
   test('what becomes suspect while all is read is read again by the next repair', async () => {
-    const { driven, engine, reads, repair } = await written(variant);
-    engine.suspectAll();
+    const { driven, driver, reads, repair } = await written(variant);
+    driver.noteAll();
     const healing = repair();
-    engine.suspect({ table: 'nat', name: cart });
+    driver.noteChain({ table: 'nat', name: cart });
     await healing;
     reads.length = 0;
     await repair();
     expect(reads).toEqual([cart]);
     const full = driven.full(shop());
-    engine.suspectAll();
+    driver.noteAll();
     await full;
-    expect(engine.canHeal).toBe(false);
+    expect(driver.canHeal).toBe(false);
   });
 
   test('a table that is deleted while others are still read does not stay away', async () => {
-    const { driven, engine, repair, intact } = await written(variant);
+    const { driven, driver, repair, intact } = await written(variant);
     const { iptables } = driven;
     const run = iptables.run.bind(iptables);
     let isDeleted = false;
@@ -138,7 +138,7 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
       const result = await run(file, args, options);
       if (isDeleted || !file.endsWith('-save') || !args.includes('filter')) return result;
       isDeleted = iptables.tables.delete(`IPv4 ${variant} nat`);
-      engine.suspectTable('nat');
+      driver.noteTable('nat');
       return result;
     };
     await driven.full(shop());

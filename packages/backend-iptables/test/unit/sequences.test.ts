@@ -1,4 +1,5 @@
-import type { ApplyOutcome, ForwardingTable } from '@switchyard/core';
+import type { ApplyOutcome } from '@switchyard/core/engine';
+import type { ForwardingTable } from '@switchyard/core';
 import { situation } from '@switchyard/core/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';

@@ -1,5 +1,5 @@
+import { type ApplyOutcome } from '@switchyard/core/engine';
 import {
-  type ApplyOutcome,
   type Clock,
   diffTables,
   type ForwardingTable,
@@ -9,9 +9,9 @@ import {
   noopLogger,
   seconds,
 } from '@switchyard/core';
-import type { IptablesVariant } from '@switchyard/host';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { IptablesBackend } from '../../src/backend.ts';
-import { openIptablesClient } from '../../src/client/create-client.ts';
+import { openIptablesClient } from '../../src/kernel/client/create-client.ts';
 import { FakeIptables } from '../../src/testing/index.ts';
 
 export const { signal } = new AbortController();

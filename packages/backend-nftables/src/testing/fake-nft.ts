@@ -1,11 +1,11 @@
 import { type Millis, millis, type Random, UsageError } from '@switchyard/core';
-import { OwnChanges } from '@switchyard/native';
-import { elementId } from '../elements.ts';
-import { handleClass } from '../handles.ts';
-import { birthmarkSet, heartbeatSet, heartbeatTimeout } from '../names.ts';
-import { NftError } from '../nft-error.ts';
-import { printTable } from '../rules/print.ts';
-import type { NftTransport } from '../transport.ts';
+import { OwnChanges } from '@switchyard/netfilter';
+import { elementId } from '../render/elements.ts';
+import { handleClass } from '../render/elements.ts';
+import { birthmarkSet, heartbeatSet, heartbeatTimeout } from '../render/names.ts';
+import { NftError } from '../kernel/nft-error.ts';
+import { printTable } from '../render/rules/print.ts';
+import type { NftTransport } from '../kernel/transport.ts';
 import { type FakeObject, FakeRuleset, Refused } from './nft-ruleset.ts';
 import { printChanges } from './print-changes.ts';
 

@@ -1,9 +1,10 @@
-import type { DataplaneBackend, IpFamily, Random } from '@switchyard/core';
+import type { DataplaneBackend } from '@switchyard/core/engine';
+import type { IpFamily, Random } from '@switchyard/core';
 import { NftablesBackend, type NftablesHost } from '../backend.ts';
-import type { Change } from '../elements.ts';
-import { NftError } from '../nft-error.ts';
+import type { Change } from '../render/elements.ts';
+import { NftError } from '../kernel/nft-error.ts';
 import { openTransport } from '../open-transport.ts';
-import type { NftTransport, WriteRequest } from '../transport.ts';
+import type { NftTransport, WriteRequest } from '../kernel/transport.ts';
 
 /** What goes wrong between a backend and a real kernel; may be changed while the backend lives. */
 export interface TransportFaults {

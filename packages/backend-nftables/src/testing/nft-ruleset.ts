@@ -1,6 +1,6 @@
 import { ipToBytes, parseCidr, parseIp, UsageError } from '@switchyard/core';
-import { hex } from '../handles.ts';
-import type { NftRefusal } from '../nft-error.ts';
+import { hex } from '../render/elements.ts';
+import type { NftRefusal } from '../kernel/nft-error.ts';
 import {
   chainsOf,
   type HookDescription,
@@ -9,7 +9,7 @@ import {
   type PartType,
   type Rule,
   type TableDescription,
-} from '../rules/model.ts';
+} from '../render/rules/model.ts';
 
 /** A map or set of the fake. */
 export interface FakeObject {

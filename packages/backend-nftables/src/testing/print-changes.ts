@@ -1,6 +1,6 @@
 import { InvariantError } from '@switchyard/core';
-import { type Change, splitElementId } from '../elements.ts';
-import type { ObjectName } from '../names.ts';
+import { type Change, splitElementId } from '../render/elements.ts';
+import type { ObjectName } from '../render/names.ts';
 
 /** Elements per line. */
 const elementsPerCommand = 500;

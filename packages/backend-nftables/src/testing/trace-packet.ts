@@ -10,8 +10,8 @@ import {
   cidrContains,
 } from '@switchyard/core';
 import { summarizeOutcomes, type TracedOutcome, type TracedVerdict } from '@switchyard/core/testing';
-import { nftProtocols } from '../names.ts';
-import { type Field, priorityMask, randomModulus, type Statement, type VerdictElement } from '../rules/model.ts';
+import { nftProtocols } from '../render/names.ts';
+import { type Field, priorityMask, randomModulus, type Statement, type VerdictElement } from '../render/rules/model.ts';
 import type { FakeNft } from './fake-nft.ts';
 import { type FakeObject, type FakeTable, splitLast } from './nft-ruleset.ts';
 

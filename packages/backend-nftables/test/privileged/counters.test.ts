@@ -1,11 +1,5 @@
-import {
-  type ForwardingTable,
-  type IpFamily,
-  ipFamilies,
-  parseIp,
-  type ServiceCounters,
-  type ServicePortKey,
-} from '@switchyard/core';
+import { type ForwardingTable, type IpFamily, ipFamilies, parseIp, type ServicePortKey } from '@switchyard/core';
+import { type ServiceCounters } from '@switchyard/core/engine';
 import { here, situation, type SituationSpec, there } from '@switchyard/core/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createSite, Kernel, signal, type Site } from './support.ts';

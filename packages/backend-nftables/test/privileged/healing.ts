@@ -2,7 +2,7 @@ import type { ClusterEvent, IpFamily } from '@switchyard/core';
 import { type HealingParts, HealingRun, TimedLogger } from '@switchyard/core/testing';
 import type { LabHost } from '@switchyard/lab';
 import { type NftablesHost, nftablesBackend } from '../../src/index.ts';
-import { tableNames } from '../../src/names.ts';
+import { tableNames } from '../../src/render/names.ts';
 
 /** Drift that comes sooner after the last one waits; milliseconds. */
 const driftGap = 1000;

@@ -3,8 +3,8 @@ import { situation } from '@switchyard/core/testing';
 import { createLab, type Lab, type LabNode } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type NftablesHost, nftablesBackend } from '../../src/index.ts';
-import { printTable } from '../../src/rules/print.ts';
-import { skeleton } from '../../src/skeleton.ts';
+import { printTable } from '../../src/render/rules/print.ts';
+import { skeleton } from '../../src/render/skeleton.ts';
 import { hostIn, signal } from './support.ts';
 
 let lab: Lab;

@@ -109,8 +109,8 @@ function settingsOf(family: IpFamily): ReadonlyMap<string, SituationOptions> {
 interface Listing {
   /** The table as it is before anything is written into its objects. */
   readonly rules: string;
-  /** The objects that have elements. */
-  readonly objects: string;
+  /** The objects that have elements, each with its lines. */
+  readonly objects: readonly string[];
 }
 
 const elementsLine = /\t\telements = \{[^}]*\}\n/g;
@@ -133,7 +133,16 @@ async function list(family: IpFamily, options: SituationOptions): Promise<Listin
     (rest, block) => (constant.test(block) ? rest : rest.replace(block, block.replace(elementsLine, ''))),
     text,
   );
-  return { rules, objects: objects.join('') };
+  return { rules, objects };
+}
+
+/** The objects that differ from those of another listing; of an object that is missing only the name. */
+function differences({ objects }: Listing, other: Listing): string {
+  const nameOf = (object: string): string => object.split(' ')[1] ?? '';
+  const names = new Set(objects.map(nameOf));
+  const missing = other.objects.map(nameOf).filter((name) => !names.has(name));
+  const different = objects.filter((object) => !other.objects.includes(object));
+  return [...missing.map((name) => `\t# no ${name}\n`), ...different].join('');
 }
 
 /** Of the load-balancing classes only the first and the last. */
@@ -146,11 +155,14 @@ describe.each(ipFamilies)('%s', (family) => {
     const { rules } = await list(family, {});
     expect(rules).toContain('chain nat-postrouting {');
     await expect(withoutClasses(rules)).toMatchFileSnapshot('../golden/listed-rules.nft');
-    const listed: string[] = [];
-    for (const [title, options] of settingsOf(family)) {
+    const [[firstTitle, firstOptions], ...others] = [...settingsOf(family)] as [[string, SituationOptions]];
+    const first = await list(family, firstOptions);
+    expect(first.rules, firstTitle).toBe(rules);
+    const listed = [`# ${firstTitle}\n${first.objects.join('')}`, '# The objects that differ from those above:\n'];
+    for (const [title, options] of others as readonly [string, SituationOptions][]) {
       const listing = await list(family, options);
       expect(listing.rules, title).toBe(rules);
-      listed.push(`# ${title}\n${listing.objects}`);
+      listed.push(`# ${title}\n${differences(listing, first)}`);
     }
     await expect(listed.join('\n')).toMatchFileSnapshot(`../golden/listed-${family.toLowerCase()}.nft`);
   }, 120_000);

@@ -1,10 +1,10 @@
 import { parseIp } from '@switchyard/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Change } from '../../src/elements.ts';
-import { hex, packHandle } from '../../src/handles.ts';
-import { createNetlinkTransport } from '../../src/netlink/netlink-transport.ts';
-import { skeleton } from '../../src/skeleton.ts';
-import type { NftTransport } from '../../src/transport.ts';
+import type { Change } from '../../src/render/elements.ts';
+import { hex, packHandle } from '../../src/render/elements.ts';
+import { createNetlinkTransport } from '../../src/kernel/netlink/netlink-transport.ts';
+import { skeleton } from '../../src/render/skeleton.ts';
+import type { NftTransport } from '../../src/kernel/transport.ts';
 import { createSite, signal, type Site, withoutProtocolMatch } from './support.ts';
 
 let site: Site;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Change } from '../../src/elements.ts';
-import type { NftError } from '../../src/nft-error.ts';
+import type { Change } from '../../src/render/elements.ts';
+import type { NftError } from '../../src/kernel/nft-error.ts';
 import { added, classes, contents, NetlinkSite, table } from './netlink-site.ts';
 import { signal } from './support.ts';
 

@@ -3,12 +3,12 @@ import { situation, there } from '@switchyard/core/testing';
 import { createLab, type Lab, type LabNode } from '@switchyard/lab';
 import { openNetlinkSocket } from '@switchyard/native';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { RulesReader } from '../../src/netlink/dump-rules.ts';
-import { createNetlinkTransport } from '../../src/netlink/netlink-transport.ts';
-import { printTable } from '../../src/rules/print.ts';
-import { marksOf } from '../../src/rule-marks.ts';
-import { RulesGuard } from '../../src/rules-guard.ts';
-import { skeleton } from '../../src/skeleton.ts';
+import { RulesReader } from '../../src/kernel/netlink/dump-rules.ts';
+import { createNetlinkTransport } from '../../src/kernel/netlink/netlink-transport.ts';
+import { printTable } from '../../src/render/rules/print.ts';
+import { marksOf } from '../../src/kernel/rule-marks.ts';
+import { RulesGuard } from '../../src/watch/rules-guard.ts';
+import { skeleton } from '../../src/render/skeleton.ts';
 import { Kernel, signal } from './support.ts';
 
 let lab: Lab;

@@ -2,12 +2,12 @@ import { setTimeout } from 'node:timers/promises';
 import { createLab, type Lab } from '@switchyard/lab';
 import { type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
 import { expect } from 'vitest';
-import type { Change, Element } from '../../src/elements.ts';
-import { elementObjects, intervalObjects, type TableName } from '../../src/names.ts';
-import { createNetlinkTransport } from '../../src/netlink/netlink-transport.ts';
-import { NftError } from '../../src/nft-error.ts';
-import { skeleton } from '../../src/skeleton.ts';
-import type { NftTransport } from '../../src/transport.ts';
+import type { Change, Element } from '../../src/render/elements.ts';
+import { elementObjects, intervalObjects, type TableName } from '../../src/render/names.ts';
+import { createNetlinkTransport } from '../../src/kernel/netlink/netlink-transport.ts';
+import { NftError } from '../../src/kernel/nft-error.ts';
+import { skeleton } from '../../src/render/skeleton.ts';
+import type { NftTransport } from '../../src/kernel/transport.ts';
 import { signal } from './support.ts';
 
 export const table = 'switchyard';

@@ -5,7 +5,7 @@ import { type ForwardingTable, type IpFamily, ipFamilies, parseIp } from '@switc
 import { service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 import { clusterCidrs, createLab, createProber, type Lab, type Prober, startEchoServer } from '@switchyard/lab';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { affinityMapSize } from '../../src/names.ts';
+import { affinityMapSize } from '../../src/render/names.ts';
 import { Kernel, signal, withoutProtocolMatch } from './support.ts';
 
 const firstPort = 9000;

@@ -1,8 +1,9 @@
-import { type ApplyRequest, type ForwardingTable, HostError } from '@switchyard/core';
+import { type ApplyRequest } from '@switchyard/core/engine';
+import { type ForwardingTable, HostError } from '@switchyard/core';
 import { here, situation, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import type { TableDescription } from '../../src/rules/model.ts';
-import { skeleton } from '../../src/skeleton.ts';
+import type { TableDescription } from '../../src/render/rules/model.ts';
+import { skeleton } from '../../src/render/skeleton.ts';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
 import { Driven, signal, withBirthmark } from './support.ts';
 

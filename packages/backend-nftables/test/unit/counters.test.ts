@@ -1,4 +1,5 @@
-import { type ForwardingTable, type ServiceCounters, type ServicePortKey } from '@switchyard/core';
+import { type ForwardingTable, type ServicePortKey } from '@switchyard/core';
+import { type ServiceCounters } from '@switchyard/core/engine';
 import { flow, situation, type SituationSpec, there } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import { FakeNft } from '../../src/testing/fake-nft.ts';

@@ -1,3 +1,4 @@
+import { nftablesTraits } from '../../src/traits.ts';
 import {
   explain,
   type Flow,
@@ -164,7 +165,7 @@ function withInterface(table: ForwardingTable, one: Flow, index: number): Flow {
 
 async function expectAgreement(nft: FakeNft, table: ForwardingTable, plan: Plan): Promise<void> {
   for (const one of flowsOf(plan).map((each, index) => withInterface(table, each, index))) {
-    const { verdict } = explain(table, one, 'nftables');
+    const { verdict } = explain(table, one, nftablesTraits);
     expect({ flow: one, verdict: tracePacket(nft, one) }).toEqual({
       flow: one,
       verdict: comparableVerdict(verdict, one),

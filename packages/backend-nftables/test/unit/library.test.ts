@@ -1,4 +1,5 @@
-import { type ApplyRequest, type DataplaneBackend, type ForwardingTable, noopLogger } from '@switchyard/core';
+import { type ApplyRequest, type DataplaneBackend } from '@switchyard/core/engine';
+import { type ForwardingTable, noopLogger } from '@switchyard/core';
 import { situation, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { nftablesBackend } from '../../src/index.ts';
@@ -34,7 +35,7 @@ describe('as a library, under names of its own', () => {
     const till = situation({ till: { clusterIps: ['10.96.0.77'], endpoints: [there('10.244.2.7')] } });
     await library.apply(full(cart('10.244.2.1')), signal);
     const before = texts();
-    const scope = { kind: 'full', leftovers: 'stay' } as const;
+    const scope = { kind: 'full', stale: 'keep' } as const;
     expect(await library.apply({ table: till, scope }, signal)).toMatchObject({ status: 'applied' });
     const both = texts();
     expect(both).toEqual(expect.arrayContaining([...before]));

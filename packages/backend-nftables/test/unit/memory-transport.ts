@@ -1,11 +1,11 @@
 import { HostError } from '@switchyard/core';
-import { chainName } from '../../src/class-chains.ts';
-import { type Change, type ElementId, splitElementId } from '../../src/elements.ts';
-import type { FamilySuffix } from '../../src/names.ts';
-import { NftError } from '../../src/nft-error.ts';
-import { loadBalancingClasses } from '../../src/slots.ts';
-import { skeletonDigest } from '../../src/skeleton.ts';
-import type { KernelObject, NftTransport, WriteRequest } from '../../src/transport.ts';
+import { chainName } from '../../src/render/class-chains.ts';
+import { type Change, type ElementId, splitElementId } from '../../src/render/elements.ts';
+import type { FamilySuffix } from '../../src/render/names.ts';
+import { NftError } from '../../src/kernel/nft-error.ts';
+import { loadBalancingClasses } from '../../src/render/place-service.ts';
+import { skeletonDigest } from '../../src/render/skeleton.ts';
+import type { KernelObject, NftTransport, WriteRequest } from '../../src/kernel/transport.ts';
 
 interface Table {
   readonly birthmark: number;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { readAttributes, readMessages, readUint32, NLM_F } from '@switchyard/native';
 import { describe, expect, test } from 'vitest';
-import type { Change } from '../../src/elements.ts';
-import { BatchEncoder } from '../../src/netlink/encode-batch.ts';
+import type { Change } from '../../src/render/elements.ts';
+import { BatchEncoder } from '../../src/kernel/netlink/encode-batch.ts';
 
 interface Recorded {
   readonly nft: string;

@@ -1,4 +1,5 @@
-import { type ApplyOutcome, diffTables, type ForwardingTable, noopLogger } from '@switchyard/core';
+import { type ApplyOutcome, withFailed } from '@switchyard/core/engine';
+import { diffTables, type ForwardingTable, noopLogger, type ServicePortKey } from '@switchyard/core';
 import { type EndpointSpec, here, situation, type SituationSpec, there } from '@switchyard/core/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -59,6 +60,7 @@ class Driven {
   readonly kernel: MemoryKernel;
   readonly #backend: NftablesBackend;
   #last: ForwardingTable | undefined;
+  #failed: ReadonlyMap<ServicePortKey, Error> = new Map();
 
   constructor(kernel: MemoryKernel) {
     const host = { logger: noopLogger };
@@ -67,12 +69,13 @@ class Driven {
   }
 
   async next(wanted: ForwardingTable, isFull = this.#last === undefined): Promise<ApplyOutcome> {
-    const delta = diffTables(this.#last, wanted);
+    const delta = withFailed(diffTables(this.#last, wanted), wanted, this.#failed);
     const outcome = await this.#backend.apply(
       { table: wanted, scope: isFull ? { kind: 'full' } : { kind: 'delta', delta } },
       signal,
     );
     this.#last = outcome.status === 'failed' ? undefined : wanted; // as the reconciler has it
+    this.#failed = outcome.status === 'partial' ? outcome.failed : new Map();
     return outcome;
   }
 

@@ -1,8 +1,9 @@
-import { type DataplaneBackend, type IpFamily, type Logger, noopLogger } from '@switchyard/core';
+import { type DataplaneBackend } from '@switchyard/core/engine';
+import { type IpFamily, type Logger, noopLogger } from '@switchyard/core';
 import { DrivenBackend } from '@switchyard/core/testing';
 import { nftablesBackend } from '../../src/index.ts';
-import { birthmarkSet } from '../../src/names.ts';
-import type { TableDescription } from '../../src/rules/model.ts';
+import { birthmarkSet } from '../../src/render/names.ts';
+import type { TableDescription } from '../../src/render/rules/model.ts';
 import { FakeNft } from '../../src/testing/fake-nft.ts';
 
 export const { signal } = new AbortController();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.ts';
-import { seconds } from '../time.ts';
+import { seconds } from '../base/time.ts';
 import { ConnectionPool } from './connection-pool.ts';
 
 function bench(connections = 3) {

@@ -1,4 +1,4 @@
-import { type Clock, type Millis, millis } from '../time.ts';
+import { type Clock, type Millis, millis } from '../base/time.ts';
 
 /** A connection of a pool. */
 export interface PooledConnection {

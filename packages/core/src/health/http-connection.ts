@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import type { Millis } from '../time.ts';
+import type { Millis } from '../base/time.ts';
 import type { ConnectionPool, PooledConnection } from './connection-pool.ts';
 import type { ClientPlace, FairTurns } from './fair-turns.ts';
 

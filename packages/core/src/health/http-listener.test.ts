@@ -1,10 +1,10 @@
 import { Agent, createServer, get, type IncomingMessage, request, type Server } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { parseIp } from '../ip/address.ts';
-import { parsePort } from '../ip/port.ts';
+import { parseIp } from '../model/ip/address.ts';
+import { parsePort } from '../model/ip/port.ts';
 import { freePort } from '../testing/free-port.ts';
-import { millis, seconds } from '../time.ts';
+import { millis, seconds } from '../base/time.ts';
 import { jsonAnswer, textAnswer } from './http-answer.ts';
 import type { HttpHandler, HttpReply } from './http-handler.ts';
 import {

@@ -1,10 +1,10 @@
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { HostError, InvariantError } from '../errors.ts';
-import type { IpAddress, IpFamily } from '../ip/address.ts';
-import { addressAndPort, type Port } from '../ip/port.ts';
-import { type Clock, type Millis, seconds, systemClock } from '../time.ts';
+import { HostError, InvariantError } from '../base/errors.ts';
+import type { IpAddress, IpFamily } from '../model/ip/address.ts';
+import { addressAndPort, type Port } from '../model/ip/port.ts';
+import { type Clock, type Millis, seconds, systemClock } from '../base/time.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { type ClientPlace, FairTurns } from './fair-turns.ts';
 import { HeldInput, HttpConnection } from './http-connection.ts';

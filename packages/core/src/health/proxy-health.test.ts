@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { IpFamily } from '../ip/address.ts';
-import { type Millis, millis, seconds } from '../time.ts';
+import type { IpFamily } from '../model/ip/address.ts';
+import { type Millis, millis, seconds } from '../base/time.ts';
 import { type FamilyProgress, healthzAnswer, livezAnswer, proxyHealth } from './proxy-health.ts';
 
 const now = millis(Date.parse('2026-11-21T10:00:00Z'));

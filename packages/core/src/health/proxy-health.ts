@@ -1,5 +1,5 @@
-import type { IpFamily } from '../ip/address.ts';
-import type { Millis } from '../time.ts';
+import type { IpFamily } from '../model/ip/address.ts';
+import type { Millis } from '../base/time.ts';
 import { type HttpAnswer, jsonAnswer } from './http-answer.ts';
 
 /** How far one family is behind. */

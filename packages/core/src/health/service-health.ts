@@ -1,12 +1,12 @@
-import { InvariantError, messageOf } from '../errors.ts';
-import { type EventRecorder, serviceSubject } from '../events.ts';
-import type { HealthCheck } from '../forwarding/forwarding-table.ts';
-import type { IpAddress, IpFamily } from '../ip/address.ts';
-import type { Port } from '../ip/port.ts';
-import type { Logger } from '../log.ts';
-import type { Metrics } from '../metrics.ts';
-import type { NodeName, ServiceKey } from '../records/keys.ts';
-import { type Clock, type Millis, seconds } from '../time.ts';
+import { InvariantError, messageOf } from '../base/errors.ts';
+import { type EventRecorder, serviceSubject } from '../base/events.ts';
+import type { HealthCheck } from '../model/forwarding/forwarding-table.ts';
+import type { IpAddress, IpFamily } from '../model/ip/address.ts';
+import type { Port } from '../model/ip/port.ts';
+import type { Logger } from '../base/log.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { NodeName, ServiceKey } from '../model/records/keys.ts';
+import { type Clock, type Millis, seconds } from '../base/time.ts';
 import { type HttpAnswer, jsonAnswer } from './http-answer.ts';
 import type { HttpListener, HttpSocket } from './http-listener.ts';
 

@@ -1,13 +1,12 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
-import { type Clock, type Millis, seconds } from '../time.ts';
+import { type Clock, type Millis, seconds } from '../base/time.ts';
 import { newApiAgent } from './api-agent.ts';
-import { brokenOff, cutOff, failureFrom, fellSilent } from './api-failure.ts';
+import { type ApiFailure, brokenOff, cutOff, failureFrom, fellSilent, isReset } from './api-failure.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
-import { type RequestMeasure, RequestMetrics } from './request-metrics.ts';
-import type { Metrics } from '../metrics.ts';
 import { defaultTimings } from './reflector-timings.ts';
-import { inactive, startInactivityTimer, type InactivityTimer } from './inactivity.ts';
+import { type RequestMeasure, RequestMetrics } from './request-metrics.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 
 /** What a GET asks for. */
 export interface ApiRequest {
@@ -30,6 +29,8 @@ export interface ApiBody {
 
 /** GETs on one API server over kept-alive connections. */
 export interface ApiClient extends AsyncDisposable {
+  /** The body of a 200 answer; disposing it before its end closes the connection. Rejects as `get` does. */
+  open(request: ApiRequest, signal: AbortSignal): Promise<ApiBody & AsyncDisposable>;
   /**
    * Calls `use` with the body of a 200 answer, and closes the connection if `use` leaves before the
    * body's end. Any other status rejects with `ApiFailure`, and so does no answer within the inactivity
@@ -49,6 +50,8 @@ export interface ApiClientOptions {
   readonly connectLimit?: Millis;
   /** Called with each address to which the server's name was resolved, before a connection to it. Default: ignored. */
   readonly onAddress?: ((address: string) => void) | undefined;
+  /** Connections to use; destroyed with the client. Default: its own. */
+  readonly agent?: http.Agent;
 }
 
 /** No answer and no byte of a list for this long: the connection is dead. */
@@ -64,30 +67,41 @@ const maxRefusalBytes = 16_384;
 export function newApiClient(connection: ApiServerConnection, options: ApiClientOptions): ApiClient {
   const { url } = connection;
   const { connectLimit = defaultTimings.connect } = options;
-  const agent = newApiAgent(connection, { keepAlive: true, keepAliveMsecs: 30_000 });
+  const agent = options.agent ?? newApiAgent(connection, { keepAlive: true, keepAliveMsecs: 30_000 });
   const measured = new RequestMetrics(url, options);
+  const open: ApiClient['open'] = async (request, signal) => {
+    signal.throwIfAborted();
+    const measure = measured.begin('GET', request.query.get('watch') === 'true');
+    const timer = startInactivityTimer(options.clock, answerLimit);
+    const target = `${url.pathname.replace(/\/$/, '')}${request.path}?${request.query.toString()}`;
+    const name = `GET ${target}`;
+    let response: http.IncomingMessage | undefined;
+    const close = (): Promise<void> => {
+      if (response !== undefined) measure.ended();
+      if (response?.complete === false) response.destroy();
+      timer[Symbol.dispose]();
+      return Promise.resolve();
+    };
+    try {
+      const call = { ...options, connection, agent, target, name, timer, measure, connectLimit };
+      const answered = (response = await fetchOnce(call, signal));
+      if (answered.statusCode !== 200) throw await refusal(name, answered, connection);
+      return {
+        request: name,
+        chunks: () => readBody(name, answered, timer, signal),
+        setInactivity: (limit) => timer.restart(limit),
+        [Symbol.asyncDispose]: close,
+      };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  };
   return {
+    open,
     async get(request, use, signal) {
-      signal.throwIfAborted();
-      const measure = measured.begin('GET', request.query.get('watch') === 'true');
-      using timer = startInactivityTimer(options.clock, answerLimit);
-      const target = `${url.pathname.replace(/\/$/, '')}${request.path}?${request.query.toString()}`;
-      const name = `GET ${target}`;
-      const response = await fetchOnce(
-        { ...options, connection, agent, target, name, timer, measure, connectLimit },
-        signal,
-      );
-      try {
-        if (response.statusCode !== 200) throw await refusal(name, response, connection);
-        return await use({
-          request: name,
-          chunks: () => readBody(name, response, timer, signal),
-          setInactivity: (limit) => timer.restart(limit),
-        });
-      } finally {
-        measure.ended();
-        if (!response.complete) response.destroy();
-      }
+      await using body = await open(request, signal);
+      return await use(body);
     },
     [Symbol.asyncDispose]: () => {
       agent.destroy();
@@ -182,10 +196,6 @@ function answer(request: http.ClientRequest): Promise<http.IncomingMessage> {
   });
 }
 
-function isReset(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
-}
-
 async function refusal(name: string, response: http.IncomingMessage, connection: ApiServerConnection): Promise<Error> {
   const status = response.statusCode ?? 0;
   if (status === 401) connection.credentials.forget();
@@ -220,4 +230,147 @@ async function* readBody(
     throw isReset(error) ? cutOff(name) : brokenOff(name, 'the answer broke off', error);
   }
   if (!response.complete) throw cutOff(name);
+}
+
+/** One line of a watch. */
+export type WatchEvent =
+  | { readonly kind: 'changed'; readonly object: RawObject }
+  | { readonly kind: 'deleted'; readonly object: RawObject }
+  /** Carries a version only; its object is an empty shell. */
+  | { readonly kind: 'bookmark'; readonly resourceVersion: string; readonly isInitialEventsEnd: boolean }
+  | { readonly kind: 'error'; readonly error: ApiFailure };
+
+/** An API object of any kind, as parsed. */
+export interface RawObject {
+  readonly metadata?: {
+    readonly name?: string;
+    readonly namespace?: string;
+    readonly resourceVersion?: string;
+    readonly annotations?: Readonly<Record<string, string>> | null;
+  };
+}
+
+/** Objects are limited to about 1.5 MiB by etcd; a longer line is not a watch. */
+const maxLineBytes = 32 * 1024 * 1024;
+const newline = 10;
+
+/**
+ * Joins chunks and cuts them at newlines (byte 10), not at chunk borders: one chunk may hold many lines
+ * or half of one. Yields the complete lines of each chunk together, without their newlines; they are
+ * views, valid until the next step. Throws `ApiFailure` when the last line has no newline.
+ */
+export async function* splitLines(chunks: AsyncIterable<Buffer>, request: string): AsyncGenerator<readonly Buffer[]> {
+  let parts: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of chunks) {
+    let start = 0;
+    const lines: Buffer[] = [];
+    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
+      const tail = chunk.subarray(start, end);
+      const line = parts.length === 0 ? tail : Buffer.concat([...parts, tail]);
+      if (line.length > 0) lines.push(line);
+      parts = [];
+      length = 0;
+      start = end + 1;
+    }
+    if (start < chunk.length) {
+      parts.push(chunk.subarray(start));
+      length += chunk.length - start;
+      if (length > maxLineBytes) throw brokenOff(request, `a line is longer than ${maxLineBytes} bytes`);
+    }
+    if (lines.length > 0) yield lines;
+  }
+  if (length > 0) throw brokenOff(request, 'the last line is not complete');
+}
+
+/** Reads one line of a watch. Throws `ApiFailure` for anything that is not a watch event. */
+export function parseWatchLine(line: Buffer, request: string): WatchEvent {
+  const { type, object } = parseLine(line, request);
+  switch (type) {
+    case 'ADDED':
+    case 'MODIFIED':
+      return { kind: 'changed', object };
+    case 'DELETED':
+      return { kind: 'deleted', object };
+    case 'BOOKMARK':
+      return {
+        kind: 'bookmark',
+        resourceVersion: object.metadata?.resourceVersion ?? '',
+        isInitialEventsEnd: object.metadata?.annotations?.['k8s.io/initial-events-end'] === 'true',
+      };
+    case 'ERROR':
+      return { kind: 'error', error: errorEvent(object, request) };
+    default:
+      throw brokenOff(request, `a watch event has the unknown type ${JSON.stringify(type)}`);
+  }
+}
+
+interface Line {
+  readonly type?: unknown;
+  readonly object: RawObject;
+}
+
+function parseLine(line: Buffer, request: string): Line {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(line.toString('utf8'));
+  } catch (error) {
+    throw brokenOff(request, 'a watch event is not JSON', error);
+  }
+  const isLine = (value: unknown): value is Line =>
+    typeof value === 'object' && value !== null && 'object' in value && typeof value.object === 'object';
+  if (!isLine(parsed) || parsed.object === null) throw brokenOff(request, 'a watch event has no object');
+  return parsed;
+}
+
+/** The object of an ERROR event is a `Status`; its code stands where an HTTP status would. */
+function errorEvent(status: object, request: string): ApiFailure {
+  const code = 'code' in status && typeof status.code === 'number' ? status.code : 500;
+  return failureFrom({ request, status: code, retryAfter: undefined, body: JSON.stringify(status) });
+}
+
+/** Notices that nothing has happened for too long. */
+export interface InactivityTimer extends Disposable {
+  /** Aborts after `limit` without a `touch`. */
+  readonly signal: AbortSignal;
+  /** Something happened. Cheap: called for every chunk. */
+  touch(): void;
+  /** Counts from now on with another limit. */
+  restart(limit: Millis): void;
+}
+
+/** The reason of an inactivity timer's abort. */
+export const inactive: unique symbol = Symbol('inactive');
+
+/** Starts counting at once; disposal stops it. */
+export function startInactivityTimer(clock: Clock, limit: Millis): InactivityTimer {
+  const expired = new AbortController();
+  let current = limit;
+  let last = clock.monotonic();
+  let stop = new AbortController();
+
+  const run = async (stopped: AbortSignal): Promise<void> => {
+    // Wakes once per limit, not once per touch.
+    for (let left = current as number; left > 0; left = last + current - clock.monotonic()) {
+      await clock.sleep(left as Millis, stopped);
+    }
+    expired.abort(inactive);
+  };
+  const start = (): void => {
+    run(stop.signal).catch(() => undefined); // rejects only when stopped
+  };
+  start();
+  return {
+    signal: expired.signal,
+    touch: () => {
+      last = clock.monotonic();
+    },
+    restart: (next) => {
+      stop.abort();
+      stop = new AbortController();
+      current = next;
+      start();
+    },
+    [Symbol.dispose]: () => stop.abort(),
+  };
 }

@@ -1,5 +1,5 @@
-import { ApiServerError } from '../errors.ts';
-import { type Millis, seconds } from '../time.ts';
+import { ApiServerError } from '../base/errors.ts';
+import { type Millis, seconds } from '../base/time.ts';
 
 /** A refusal of the API server that may say when to come back. */
 export class ApiFailure extends ApiServerError {
@@ -64,6 +64,11 @@ export function fellSilent(request: string): ApiFailure {
 /** Whether the error is from `fellSilent`. */
 export function isSilent(error: unknown): boolean {
   return error instanceof ApiFailure && error.code === 'api.silent';
+}
+
+/** Whether the peer closed the connection, as the kernel says. */
+export function isReset(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
 }
 
 /** Whether the server no longer has the version or the page that was asked for (fixture facts 6 and 16). */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ScriptedApiServer } from '../testing/scripted-api-server.ts';
-import { systemClock } from '../time.ts';
+import { systemClock } from '../base/time.ts';
 import { newApiClient } from './api-client.ts';
 import { anonymousConnection } from './api-server-connection.ts';
 import { ApiServerAddresses } from './api-server-addresses.ts';

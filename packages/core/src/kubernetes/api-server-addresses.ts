@@ -1,6 +1,6 @@
-import type { ApiServerAddress } from '../forwarding/build-table-types.ts';
-import { tryParseIp } from '../ip/address.ts';
-import { parsePort, type Port } from '../ip/port.ts';
+import type { ApiServerAddress } from '../model/forwarding/build-table-types.ts';
+import { tryParseIp } from '../model/ip/address.ts';
+import { parsePort, type Port } from '../model/ip/port.ts';
 
 /** More addresses than this of one name are forgotten, the oldest first. */
 const maxAddresses = 16;

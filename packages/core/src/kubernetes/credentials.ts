@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { ConfigError, messageOf } from '../errors.ts';
-import { type Clock, seconds } from '../time.ts';
+import { ConfigError, messageOf } from '../base/errors.ts';
+import { type Clock, seconds } from '../base/time.ts';
 import type { Credentials } from './api-server-connection.ts';
 
 /** Bound tokens are rotated on disk well before they expire; the API server allows for more than a minute. */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { millis } from '../time.ts';
+import { millis } from '../base/time.ts';
 import { initialEventsEnd } from '../testing/scripted-api-server.ts';
 import { resourceQueries } from './resources.ts';
-import { nodeName } from '../records/keys.ts';
+import { nodeName } from '../model/records/keys.ts';
 import { recorded, recording, replay, type Recorded } from './testing/recorded.ts';
 import { ReflectorHarness } from './testing/reflector-harness.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
-import { millis } from '../time.ts';
+import type { EndpointSliceRecord } from '../model/records/endpoint-slice.ts';
+import { millis } from '../base/time.ts';
 import { linesOf, recorded, recording, replay, type Recorded } from './testing/recorded.ts';
 import { ReflectorHarness } from './testing/reflector-harness.ts';
 

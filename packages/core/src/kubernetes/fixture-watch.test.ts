@@ -3,10 +3,10 @@ import { createServer, type Server } from 'node:net';
 import { readFileSync } from 'node:fs';
 import type { TLSSocket } from 'node:tls';
 import { initialEventsEnd, ScriptedApiServer } from '../testing/scripted-api-server.ts';
-import { millis, systemClock } from '../time.ts';
+import { millis, systemClock } from '../base/time.ts';
 import { type ApiBody, newApiClient } from './api-client.ts';
 import { defaultTls, fixedCredentials } from './api-server-connection.ts';
-import { parseWatchLine, splitLines } from './watch-stream.ts';
+import { parseWatchLine, splitLines } from './api-client.ts';
 import { linesOf, recorded, recording, replay, type Recorded, type RecordedLine } from './testing/recorded.ts';
 import { gone, ReflectorHarness } from './testing/reflector-harness.ts';
 

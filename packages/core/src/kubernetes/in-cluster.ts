@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
-import { ConfigError } from '../errors.ts';
-import type { Clock } from '../time.ts';
+import { ConfigError } from '../base/errors.ts';
+import type { Clock } from '../base/time.ts';
 import { defaultTls, type ApiServerConnection } from './api-server-connection.ts';
 import { readText, tokenFileCredentials } from './credentials.ts';
 

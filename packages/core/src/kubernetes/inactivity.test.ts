@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.ts';
-import { millis } from '../time.ts';
-import { inactive, startInactivityTimer } from './inactivity.ts';
+import { millis } from '../base/time.ts';
+import { inactive, startInactivityTimer } from './api-client.ts';
 
 test('it aborts after the limit, and not before', async () => {
   const clock = new ManualClock();

@@ -1,9 +1,9 @@
 import { dirname, resolve } from 'node:path';
 import type { RequestOptions } from 'node:https';
 import { KubeConfig, type Cluster, type User } from '@kubernetes/client-node';
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../base/errors.ts';
 import { parseYaml } from '../manifests/parse-yaml.ts';
-import type { Clock } from '../time.ts';
+import type { Clock } from '../base/time.ts';
 import type { ApiServerConnection, Credentials, TlsSettings } from './api-server-connection.ts';
 import { missingContext } from './plain-kubeconfig.ts';
 import { errorReason, readText, rereadCredentials, tokenFileCredentials } from './credentials.ts';

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { nodeName } from '../records/keys.ts';
-import { ClusterState } from '../state/cluster-state.ts';
-import type { ClusterEvent } from '../state/cluster-event.ts';
+import { nodeName } from '../model/records/keys.ts';
+import { ClusterState } from '../model/state/cluster-state.ts';
+import type { ClusterEvent } from '../model/state/cluster-event.ts';
 import { MemoryLogger } from '../testing/memory-logger.ts';
 import { RecordingClock } from '../testing/recording-clock.ts';
 import { type Exchange, ScriptedApiServer, serveWatchList } from '../testing/scripted-api-server.ts';
-import { seconds } from '../time.ts';
+import { seconds } from '../base/time.ts';
 import { defaultTls, fixedCredentials } from './api-server-connection.ts';
 import { KubernetesSource } from './kubernetes-source.ts';
 

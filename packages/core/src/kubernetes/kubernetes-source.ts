@@ -1,26 +1,24 @@
-import type { Logger } from '../log.ts';
-import { type Metrics, noopMetrics } from '../metrics.ts';
-import type { ClusterEvent, Records, ResourceKind } from '../state/cluster-event.ts';
-import type { ClusterStateSource } from '../state/cluster-state-source.ts';
-import type { Clock, Random } from '../time.ts';
-import { newApiClient, type ApiClient } from './api-client.ts';
+import type { Logger } from '../base/log.ts';
+import { type Clock, type Millis, type Random, millis } from '../base/time.ts';
+import { type ApiClient, type RawObject, newApiClient } from './api-client.ts';
 import type { ApiServerAddresses } from './api-server-addresses.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
-import { defaultMerge, newBatchMerger, type MergeOptions } from './merge-batches.ts';
 import { OutageWaits } from './outage-waits.ts';
+import { type ReflectorTimings, defaultTimings } from './reflector-timings.ts';
 import { Reflector } from './reflector.ts';
-import { defaultTimings, type ReflectorTimings } from './reflector-timings.ts';
-import { resourceQueries, type NodeScope, type ResourceQuery } from './resources.ts';
-import type { SourceMetrics } from './source-metrics.ts';
+import { type NodeScope, type ResourceQuery, resourceQueries } from './resources.ts';
 import { newSkippedLog } from './skipped-log.ts';
+import type { SourceMetrics } from './source-metrics.ts';
 import {
-  newProjectionContext,
-  projections,
   type Projected,
   type ProjectionContext,
   type RawObjects,
+  newProjectionContext,
+  projections,
 } from './to-records.ts';
-import type { RawObject } from './watch-stream.ts';
+import { type Metrics, noopMetrics } from '../metrics/metrics.ts';
+import type { ClusterEvent, Records, ResourceKind } from '../model/state/cluster-event.ts';
+import type { ClusterStateSource } from '../model/state/cluster-state-source.ts';
 
 /** What a Kubernetes source needs. */
 export interface KubernetesSourceOptions {
@@ -122,4 +120,135 @@ interface ReflectorParts {
   readonly context: ProjectionContext;
   readonly deliver: (event: ClusterEvent) => void;
   readonly waits: OutageWaits;
+}
+
+/** Bounds of merging. */
+export interface MergeOptions {
+  readonly clock: Clock;
+  /** An event that comes so long after the last delivery is delivered at once. */
+  readonly idle: Millis;
+  /** No event waits longer than this, counted from its arrival (unless the consumer is busy). */
+  readonly maxDelay: Millis;
+  /** A pause this long ends a flood: what has come so far belongs together. */
+  readonly quiet: Millis;
+  /** So many events are delivered at once, however young. */
+  readonly maxEvents: number;
+}
+
+/** Events in, batches out. One consumer. */
+export interface BatchMerger {
+  /** Adds an event. Cheap; never blocks. */
+  push(event: ClusterEvent): void;
+  /**
+   * Batches in first-seen order, never empty. The first event after `idle` is delivered at once,
+   * together with what was pushed in the same turn; a flood is merged. A later event
+   * of an object replaces the earlier one, a `replace` all earlier ones of its resource, so what waits
+   * for a slow consumer is bounded by the number of objects. Rejects with `signal.reason`.
+   */
+  batches(signal: AbortSignal): AsyncGenerator<readonly ClusterEvent[]>;
+}
+
+/**
+ * The bounds of a node agent: related objects written together arrive within a few milliseconds (A15). A batch costs less
+ * than a millisecond from here to the kernel, so steady changes need no more merging than this; what takes longer merges
+ * by itself, in the family that is busy.
+ */
+export const defaultMerge: Omit<MergeOptions, 'clock'> = {
+  idle: millis(10),
+  maxDelay: millis(20),
+  quiet: millis(2),
+  maxEvents: 1000,
+};
+
+/** A merger with nothing in it. */
+export function newBatchMerger({ clock, idle, maxDelay, quiet, maxEvents }: MergeOptions): BatchMerger {
+  const pending = new PendingEvents();
+  let oldest = 0;
+  let newest = 0;
+  let delivered = Number.NEGATIVE_INFINITY;
+  let arrived = Promise.withResolvers<void>();
+  let full = Promise.withResolvers<void>();
+
+  const push = (event: ClusterEvent): void => {
+    newest = clock.monotonic();
+    if (pending.size === 0) oldest = newest;
+    pending.add(event);
+    arrived.resolve();
+    if (pending.size >= maxEvents) full.resolve();
+  };
+
+  const settle = async (signal: AbortSignal): Promise<void> => {
+    if (oldest - delivered >= idle) return;
+    while (pending.size < maxEvents && !signal.aborted) {
+      const wait = Math.min(oldest + maxDelay, newest + quiet) - clock.monotonic();
+      if (wait <= 0) return;
+      await sleepUntil(full.promise, millis(wait), clock);
+    }
+  };
+
+  return {
+    push,
+    async *batches(signal) {
+      const onAbort = (): void => {
+        arrived.resolve();
+        full.resolve();
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      try {
+        for (;;) {
+          signal.throwIfAborted();
+          await arrived.promise;
+          await settle(signal);
+          signal.throwIfAborted();
+          delivered = clock.monotonic();
+          arrived = Promise.withResolvers();
+          full = Promise.withResolvers();
+          yield pending.take();
+        }
+      } finally {
+        signal.removeEventListener('abort', onAbort);
+      }
+    },
+  };
+}
+
+/** Sleeps, but not beyond `ready`; leaves no timer behind. */
+async function sleepUntil(ready: Promise<void>, duration: Millis, clock: Clock): Promise<void> {
+  const stop = new AbortController();
+  const slept = clock.sleep(duration, stop.signal);
+  slept.catch(() => undefined); // stopped, not failed
+  await Promise.race([ready, slept]);
+  stop.abort();
+}
+
+/** The name by which a record is deleted. */
+export function nameOf<K extends ResourceKind>(resource: K, record: Records[K]): string {
+  return resource === 'Node' || resource === 'ServiceCIDR'
+    ? (record as Records['Node' | 'ServiceCIDR']).name // the kind says which record it is
+    : (record as Records['Service' | 'EndpointSlice']).key;
+}
+
+/** Waiting events in first-seen order: a Map keeps the place of a key whose value is replaced. */
+class PendingEvents {
+  #events = new Map<string, ClusterEvent>();
+
+  get size(): number {
+    return this.#events.size;
+  }
+
+  add(event: ClusterEvent): void {
+    if (event.kind !== 'replace') {
+      const name = event.kind === 'delete' ? event.name : nameOf(event.resource, event.item);
+      this.#events.set(`${event.resource} ${name}`, event);
+      return;
+    }
+    for (const [key, earlier] of this.#events) if (earlier.resource === event.resource) this.#events.delete(key);
+    this.#events.set(event.resource, event);
+  }
+
+  take(): readonly ClusterEvent[] {
+    const taken = [...this.#events.values()];
+    this.#events = new Map();
+    return taken;
+  }
 }

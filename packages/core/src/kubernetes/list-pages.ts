@@ -1,6 +1,6 @@
 import type { ApiBody, ApiClient } from './api-client.ts';
 import { brokenOff, isExpired } from './api-failure.ts';
-import type { RawObject } from './watch-stream.ts';
+import type { RawObject } from './api-client.ts';
 
 /** Objects per page: 12 ms of parsing at a time instead of a second for everything. */
 const pageSize = 500;

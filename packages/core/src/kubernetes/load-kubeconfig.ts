@@ -1,4 +1,4 @@
-import type { Clock } from '../time.ts';
+import type { Clock } from '../base/time.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { nodeName } from '../records/keys.ts';
-import type { ClusterEvent } from '../state/cluster-event.ts';
+import { nodeName } from '../model/records/keys.ts';
+import type { ClusterEvent } from '../model/state/cluster-event.ts';
 import { ManualClock } from '../testing/manual-clock.ts';
-import { millis } from '../time.ts';
-import { type BatchMerger, newBatchMerger } from './merge-batches.ts';
+import { millis } from '../base/time.ts';
+import { type BatchMerger, newBatchMerger } from './kubernetes-source.ts';
 
 const node = (name: string, zone = ''): ClusterEvent => ({
   kind: 'upsert',

@@ -1,4 +1,4 @@
-import type { Millis } from '../time.ts';
+import type { Millis } from '../base/time.ts';
 
 /** The API's MicroTime: six digits, whatever the clock knows. */
 export function microTime(time: Millis): string {

@@ -1,6 +1,6 @@
-import type { Logger } from '../log.ts';
-import type { ResourceKind } from '../state/cluster-event.ts';
-import type { Clock } from '../time.ts';
+import type { Logger } from '../base/log.ts';
+import type { ResourceKind } from '../model/state/cluster-event.ts';
+import type { Clock } from '../base/time.ts';
 import type { ApiFailure } from './api-failure.ts';
 
 /** Logs transitions only: the first failure of an outage, and its end. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.ts';
-import { seconds } from '../time.ts';
+import { seconds } from '../base/time.ts';
 import { OutageWaits } from './outage-waits.ts';
 
 const { signal } = new AbortController();

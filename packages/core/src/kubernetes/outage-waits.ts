@@ -1,4 +1,4 @@
-import { type Clock, type Millis, seconds } from '../time.ts';
+import { type Clock, type Millis, seconds } from '../base/time.ts';
 
 /** Reflectors that get through for a moment, again and again, must not wake each other in a circle. */
 const minGap = seconds(10);

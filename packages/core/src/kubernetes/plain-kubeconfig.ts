@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path';
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../base/errors.ts';
 import { parseYaml } from '../manifests/parse-yaml.ts';
-import type { Clock } from '../time.ts';
+import type { Clock } from '../base/time.ts';
 import type { ApiServerConnection, Credentials } from './api-server-connection.ts';
 import { readText, rereadCredentials, tokenFileCredentials } from './credentials.ts';
 

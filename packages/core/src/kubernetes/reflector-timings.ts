@@ -1,5 +1,5 @@
-import { type Millis, millis, seconds } from '../time.ts';
-import type { BackOffBounds } from '../back-off.ts';
+import { type Millis, millis, seconds } from '../base/time.ts';
+import type { BackOffBounds } from '../base/back-off.ts';
 
 /** How patient a reflector is. */
 export interface ReflectorTimings {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Exchange, initialEventsEnd, serveWatchList } from '../testing/scripted-api-server.ts';
-import { millis, seconds } from '../time.ts';
+import { millis, seconds } from '../base/time.ts';
 import { added, deleted, gone, modified, ReflectorHarness, serviceObject } from './testing/reflector-harness.ts';
 
 let h: ReflectorHarness;

@@ -1,9 +1,9 @@
-import type { Logger } from '../log.ts';
-import type { ClusterEvent, Records, ResourceKind } from '../state/cluster-event.ts';
-import { type Clock, type Millis, millis, type Random } from '../time.ts';
+import type { Logger } from '../base/log.ts';
+import type { ClusterEvent, Records, ResourceKind } from '../model/state/cluster-event.ts';
+import { type Clock, type Millis, millis, type Random } from '../base/time.ts';
 import type { ApiBody, ApiClient } from './api-client.ts';
 import { ApiFailure, brokenOff, isCut, isExpired, isSilent } from './api-failure.ts';
-import { newBackOff, type BackOff } from '../back-off.ts';
+import { newBackOff, type BackOff } from '../base/back-off.ts';
 import { listPages } from './list-pages.ts';
 import { OutageLog } from './outage-log.ts';
 import { OutageWaits } from './outage-waits.ts';
@@ -11,7 +11,7 @@ import type { ReflectorTimings } from './reflector-timings.ts';
 import type { ResourceQuery } from './resources.ts';
 import type { SourceMetrics } from './source-metrics.ts';
 import type { Projected } from './to-records.ts';
-import { parseWatchLine, splitLines, type RawObject, type WatchEvent } from './watch-stream.ts';
+import { parseWatchLine, splitLines, type RawObject, type WatchEvent } from './api-client.ts';
 
 /** What a reflector works with. */
 export interface ReflectorOptions<K extends ResourceKind> {

@@ -1,5 +1,5 @@
-import { type Metrics, noopMetrics } from '../metrics.ts';
-import type { Clock } from '../time.ts';
+import { type Metrics, noopMetrics } from '../metrics/metrics.ts';
+import type { Clock } from '../base/time.ts';
 
 /** One request, measured while it happens. */
 export interface RequestMeasure {

@@ -1,5 +1,5 @@
-import type { NodeName } from '../records/keys.ts';
-import type { ResourceKind } from '../state/cluster-event.ts';
+import type { NodeName } from '../model/records/keys.ts';
+import type { ResourceKind } from '../model/state/cluster-event.ts';
 
 /** Which Nodes to follow: a node agent needs its own, a controller needs all. */
 export type NodeScope = { readonly kind: 'one'; readonly name: NodeName } | { readonly kind: 'all' };

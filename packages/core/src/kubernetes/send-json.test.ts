@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.ts';
 import { MemoryMetrics } from '../testing/memory-metrics.ts';
-import { systemClock } from '../time.ts';
+import { systemClock } from '../base/time.ts';
 import { type ApiServerConnection, defaultTls } from './api-server-connection.ts';
 import { type JsonRequest, sendJson } from './send-json.ts';
 

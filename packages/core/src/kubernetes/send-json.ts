@@ -1,12 +1,12 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
-import { type Clock, type Millis, seconds } from '../time.ts';
+import { type Clock, type Millis, seconds } from '../base/time.ts';
 import { tlsOptionsOf } from './api-agent.ts';
-import { brokenOff, parseRetryAfter } from './api-failure.ts';
+import { brokenOff, isReset, parseRetryAfter } from './api-failure.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
-import type { Metrics } from '../metrics.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 import { RequestMetrics } from './request-metrics.ts';
-import { startInactivityTimer } from './inactivity.ts';
+import { startInactivityTimer } from './api-client.ts';
 
 /** One request that writes, or asks for something small. */
 export interface JsonRequest {
@@ -15,6 +15,8 @@ export interface JsonRequest {
   readonly path: string;
   /** Sent as JSON; a PATCH is a merge patch. Undefined for a GET. */
   readonly body?: unknown;
+  /** Added to what every request sends. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** One request, as `sendJson` with its options given: rejects with `ApiServerError` when there is no answer. */
@@ -37,18 +39,21 @@ export interface SendOptions {
   readonly userAgent: string;
   /** Where requests are measured. Default: nowhere. */
   readonly metrics?: Metrics;
+  /** Connections that are kept. Default: a new one for each request. */
+  readonly agent?: http.Agent;
+  /** No complete answer for this long is a failure. Default: 30 s. */
+  readonly answerLimit?: Millis;
+  /** The rest of a longer answer is not read. Default: 1 MiB. */
+  readonly maxBytes?: number;
 }
 
-const answerLimit = seconds(30);
-const maxAnswerBytes = 1 << 20;
-
 /**
- * Sends one request on a connection of its own, for what is rare. Rejects with `ApiFailure` when there is no answer,
+ * Sends one request; again if a kept connection turns out to be closed by the server. Rejects with `ApiFailure` when there is no answer,
  * and with `signal.reason` when aborted. After a 401 the credentials are read again next time.
  */
 export async function sendJson(options: SendOptions, request: JsonRequest, signal: AbortSignal): Promise<JsonAnswer> {
   signal.throwIfAborted();
-  const { connection, clock, userAgent } = options;
+  const { connection, clock, answerLimit = seconds(30), maxBytes = 1 << 20 } = options;
   using timer = startInactivityTimer(clock, answerLimit);
   const measure = new RequestMetrics(connection.url, options).begin(request.method, false);
   let status: number | undefined;
@@ -56,13 +61,13 @@ export async function sendJson(options: SendOptions, request: JsonRequest, signa
   try {
     const authorization = await connection.credentials.authorization(signal);
     const stop = AbortSignal.any([signal, timer.signal]);
-    const sent = open(connection, request, { authorization, userAgent, stop });
-    const response = await answerOf(sent, request.body);
+    const text = request.body === undefined ? undefined : JSON.stringify(request.body);
+    const response = await answerOf(() => open(options, request, { authorization, text, stop }), text);
     status = response.statusCode;
     if (status === 401) connection.credentials.forget();
     return {
       status: status ?? 0,
-      body: await textOf(response),
+      body: await textOf(response, maxBytes),
       retryAfter: parseRetryAfter(response.headers['retry-after']),
     };
   } catch (error) {
@@ -75,16 +80,16 @@ export async function sendJson(options: SendOptions, request: JsonRequest, signa
   }
 }
 
-interface Headers {
+interface Sending {
   readonly authorization: string | undefined;
-  readonly userAgent: string;
+  readonly text: string | undefined;
   readonly stop: AbortSignal;
 }
 
 function open(
-  connection: ApiServerConnection,
+  { connection, userAgent, agent }: SendOptions,
   request: JsonRequest,
-  { authorization, userAgent, stop }: Headers,
+  { authorization, text, stop }: Sending,
 ): http.ClientRequest {
   const { url } = connection;
   const type = request.method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
@@ -94,32 +99,41 @@ function open(
     port: url.port,
     path: `${url.pathname.replace(/\/$/, '')}${request.path}`,
     method: request.method,
-    agent: false,
+    agent: agent ?? false,
     signal: stop,
     headers: {
       accept: 'application/json',
       'user-agent': userAgent,
-      ...(request.body === undefined ? {} : { 'content-type': type }),
+      // Node sends the body of a DELETE without any length otherwise.
+      ...(text === undefined ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(text) }),
       ...(authorization === undefined ? {} : { authorization }),
+      ...request.headers,
     },
   };
   if (url.protocol !== 'https:') return http.request(options);
   return https.request({ ...options, ...tlsOptionsOf(connection) });
 }
 
-function answerOf(request: http.ClientRequest, body: unknown): Promise<http.IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    // The error listener stays: an abort after the answer must not end the process.
-    request.on('error', reject).on('response', resolve);
-    request.end(body === undefined ? undefined : JSON.stringify(body));
-  });
+async function answerOf(send: () => http.ClientRequest, text: string | undefined): Promise<http.IncomingMessage> {
+  for (;;) {
+    const request = send();
+    try {
+      return await new Promise((resolve, reject) => {
+        // The error listener stays: an abort after the answer must not end the process.
+        request.on('error', reject).on('response', resolve);
+        request.end(text);
+      });
+    } catch (error) {
+      if (!request.reusedSocket || !isReset(error)) throw error;
+    }
+  }
 }
 
-async function textOf(response: http.IncomingMessage): Promise<string> {
+async function textOf(response: http.IncomingMessage, maxBytes: number): Promise<string> {
   let text = '';
   for await (const chunk of response.setEncoding('utf8')) {
     text += chunk as string; // setEncoding makes it text
-    if (text.length > maxAnswerBytes) break;
+    if (text.length > maxBytes) break;
   }
   return text;
 }

@@ -1,4 +1,4 @@
-import type { Logger } from '../log.ts';
+import type { Logger } from '../base/log.ts';
 import type { SkippedPart } from './to-records.ts';
 
 /** Enough to name every fault of a sane cluster once. */

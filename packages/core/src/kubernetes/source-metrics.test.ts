@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.ts';
 import { MemoryMetrics } from '../testing/memory-metrics.ts';
 import type { Exchange } from '../testing/scripted-api-server.ts';
-import { seconds } from '../time.ts';
+import { seconds } from '../base/time.ts';
 import { SourceMetrics } from './source-metrics.ts';
 import { gone, modified, ReflectorHarness } from './testing/reflector-harness.ts';
 

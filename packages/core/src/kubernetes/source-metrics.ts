@@ -1,7 +1,7 @@
-import type { Metrics } from '../metrics.ts';
-import type { ResourceKind } from '../state/cluster-event.ts';
-import { maxSourceSilence } from '../reconcile/heartbeat.ts';
-import { type Clock, type Millis, millis } from '../time.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { ResourceKind } from '../model/state/cluster-event.ts';
+import { maxSourceSilence } from '../engine/reconcile/heartbeat.ts';
+import { type Clock, type Millis, millis } from '../base/time.ts';
 import { type ApiFailure, isCut, isExpired, isSilent } from './api-failure.ts';
 
 /**

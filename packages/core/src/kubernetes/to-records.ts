@@ -10,18 +10,17 @@ import type {
   V1ServicePort,
   V1ServiceSpec,
 } from '@kubernetes/client-node';
-import { type IpAddress, type IpFamily, ipFamilyOf } from '../ip/address.ts';
-import type { Cidr } from '../ip/cidr.ts';
-import { type Port, tryParsePort, tryParseProtocol } from '../ip/port.ts';
-import type { EndpointRecord, EndpointSliceRecord, SlicePortRecord } from '../records/endpoint-slice.ts';
-import { nodeName, serviceKey, sliceKey } from '../records/keys.ts';
-import type { NodeRecord } from '../records/node.ts';
-import type { ServiceCidrRecord } from '../records/service-cidr.ts';
-import type { LoadBalancerIngressRecord, ServicePortRecord, ServiceRecord } from '../records/service.ts';
-import type { Records, ResourceKind } from '../state/cluster-event.ts';
-import { type Millis, millis, seconds } from '../time.ts';
+import { type Millis, millis, seconds } from '../base/time.ts';
 import { type Interner, newInterner } from './interner.ts';
-import { allowsNobody, readCidr, readIp } from './stored-addresses.ts';
+import { type IpAddress, type IpFamily, ipFamilyOf, tryParseIp, withoutLeadingZeros } from '../model/ip/address.ts';
+import { type Cidr, tryParseCidr } from '../model/ip/cidr.ts';
+import { type Port, tryParsePort, tryParseProtocol } from '../model/ip/port.ts';
+import type { EndpointRecord, EndpointSliceRecord, SlicePortRecord } from '../model/records/endpoint-slice.ts';
+import { nodeName, serviceKey, sliceKey } from '../model/records/keys.ts';
+import type { NodeRecord } from '../model/records/node.ts';
+import type { ServiceCidrRecord } from '../model/records/service-cidr.ts';
+import type { LoadBalancerIngressRecord, ServicePortRecord, ServiceRecord } from '../model/records/service.ts';
+import type { Records, ResourceKind } from '../model/state/cluster-event.ts';
 
 /** Why an object never becomes a record. */
 export type IgnoredReason =
@@ -351,3 +350,27 @@ function collect<Raw, T>(
   });
   return found.every((one) => one !== undefined) ? found : found.filter((one) => one !== undefined);
 }
+
+// API servers before strict validation (KEP-4858, on since Kubernetes 1.36) accepted other spellings of addresses. Such
+// objects live on, and kube-proxy reads them: leading zeros mean nothing, an IPv4-mapped IPv6 address is the IPv4 address.
+
+const mappedIpv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+
+/** The address of a stored object, or undefined. */
+export function readIp(text: string): IpAddress | undefined {
+  const canonical = tryParseIp(text);
+  if (canonical !== undefined) return canonical;
+  const ipv4 = mappedIpv4.exec(text)?.[1] ?? text;
+  return ipv4.includes(':') ? undefined : tryParseIp(withoutLeadingZeros(ipv4));
+}
+
+/** The CIDR of a stored object, or undefined. As in kube-proxy, an IPv4-mapped CIDR belongs to no family. */
+export function readCidr(text: string): Cidr | undefined {
+  return tryParseCidr(withoutLeadingZeros(text.trim()).replace(/\/0+(?=\d)/, '/'));
+}
+
+/**
+ * Ranges that allow no sender: a packet never comes from the unspecified address (RFC 1122, 3.2.1.3; RFC 4291, 2.5.2).
+ * They take the place of `loadBalancerSourceRanges` of which none can be read, since an empty list allows everybody.
+ */
+export const allowsNobody: readonly Cidr[] = ['0.0.0.0/32' as Cidr, '::/128' as Cidr];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseWatchLine, splitLines } from './watch-stream.ts';
+import { parseWatchLine, splitLines } from './api-client.ts';
 
 async function* chunks(...texts: readonly string[]): AsyncGenerator<Buffer> {
   for (const text of texts) yield Buffer.from(text, 'latin1');

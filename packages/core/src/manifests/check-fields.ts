@@ -1,7 +1,7 @@
-import { tryParseIp } from '../ip/address.ts';
-import { tryParseCidr } from '../ip/cidr.ts';
-import { tryParsePort } from '../ip/port.ts';
-import type { ResourceKind } from '../state/cluster-event.ts';
+import { tryParseIp } from '../model/ip/address.ts';
+import { tryParseCidr } from '../model/ip/cidr.ts';
+import { tryParsePort } from '../model/ip/port.ts';
+import type { ResourceKind } from '../model/state/cluster-event.ts';
 
 /** Where in an object a value stands: field names and list indexes. */
 export type FieldPath = readonly (string | number)[];

@@ -1,8 +1,7 @@
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ManifestFault, ManifestNote, ManifestObject } from './read-manifest.ts';
-import { readManifest } from './read-manifest.ts';
+import { type ManifestFault, type ManifestNote, type ManifestObject, readManifest } from './read-manifest.ts';
 
 /** What is wrong with a file at present. */
 export interface FileFault extends ManifestFault {

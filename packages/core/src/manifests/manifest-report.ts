@@ -1,4 +1,4 @@
-import type { Logger } from '../log.ts';
+import type { Logger } from '../base/log.ts';
 import type { FileFault, FolderState } from './manifest-folder.ts';
 
 /** Faults of one file that are named; the rest is counted. */

@@ -2,11 +2,11 @@ import { mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ConfigError } from '../errors.ts';
-import type { ClusterEvent } from '../state/cluster-event.ts';
+import { ConfigError } from '../base/errors.ts';
+import type { ClusterEvent } from '../model/state/cluster-event.ts';
 import { ManualClock } from '../testing/manual-clock.ts';
 import { MemoryLogger } from '../testing/memory-logger.ts';
-import { millis, seconds, systemClock } from '../time.ts';
+import { millis, seconds, systemClock } from '../base/time.ts';
 import { ManifestSource } from './manifest-source.ts';
 
 let folder: string;

@@ -1,10 +1,10 @@
 import { watch } from 'node:fs/promises';
-import { isEqual } from '../equal.ts';
-import { ConfigError, messageOf } from '../errors.ts';
-import type { Logger } from '../log.ts';
-import { type ClusterEvent, resourceKinds } from '../state/cluster-event.ts';
-import type { ClusterStateSource } from '../state/cluster-state-source.ts';
-import { type Clock, type Millis, millis, seconds } from '../time.ts';
+import { isEqual } from '../base/equal.ts';
+import { ConfigError, messageOf } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
+import { type ClusterEvent, resourceKinds } from '../model/state/cluster-event.ts';
+import type { ClusterStateSource } from '../model/state/cluster-state-source.ts';
+import { type Clock, type Millis, millis, seconds } from '../base/time.ts';
 import { ManifestFolder, type FolderState } from './manifest-folder.ts';
 import type { ManifestObject } from './read-manifest.ts';
 import { ManifestReport } from './manifest-report.ts';

@@ -1,5 +1,5 @@
 import { newProjectionContext, projections, type RawObjects } from '../kubernetes/to-records.ts';
-import type { Records, ResourceKind } from '../state/cluster-event.ts';
+import type { Records, ResourceKind } from '../model/state/cluster-event.ts';
 import { checkFields, type FieldFault, type FieldPath, printPath } from './check-fields.ts';
 import { parseYaml, type YamlDocument } from './parse-yaml.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { nodeName } from '../records/keys.ts';
-import { ClusterState } from '../state/cluster-state.ts';
+import { nodeName } from '../model/records/keys.ts';
+import { ClusterState } from '../model/state/cluster-state.ts';
 import { node, service, serviceCidr, slice } from './builders.ts';
 import type { ClusterSpec } from './cluster.ts';
 import { eventsBetween, expandStates } from './expand-states.ts';

@@ -1,4 +1,4 @@
-import type { ClusterEvent, Records, ResourceKind } from '../state/cluster-event.ts';
+import type { ClusterEvent, Records, ResourceKind } from '../model/state/cluster-event.ts';
 import type { ClusterSpec } from './cluster.ts';
 
 /** One delivery and the cluster it leads to. */

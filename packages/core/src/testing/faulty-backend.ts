@@ -1,13 +1,13 @@
-import { HostError } from '../errors.ts';
-import type { IpFamily } from '../ip/address.ts';
+import { HostError } from '../base/errors.ts';
+import type { IpFamily } from '../model/ip/address.ts';
 import type {
   ApplyOutcome,
   ApplyRequest,
   BackendCapabilities,
   BackendObservers,
   DataplaneBackend,
-} from '../reconcile/dataplane-backend.ts';
-import type { Millis, Random } from '../time.ts';
+} from '../engine/dataplane-backend.ts';
+import type { Millis, Random } from '../base/time.ts';
 
 /** One thing that can go wrong with one apply. */
 export type Fault =

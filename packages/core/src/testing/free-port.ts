@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { parsePort, type Port } from '../ip/port.ts';
+import { parsePort, type Port } from '../model/ip/port.ts';
 
 /** A TCP port on which nobody listened a moment ago. Default address: 127.0.0.1. */
 export async function freePort(address = '127.0.0.1'): Promise<Port> {

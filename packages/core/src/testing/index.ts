@@ -4,6 +4,7 @@ export * from './manual-clock.ts';
 export * from './memory-source.ts';
 export * from './expand-states.ts';
 export * from './outcome.ts';
+export * from './traits.ts';
 export * from './memory-http-listener.ts';
 export * from './recording-backend.ts';
 export * from './faulty-backend.ts';

@@ -1,5 +1,5 @@
-import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
-import type { ServiceRecord } from '../records/service.ts';
+import type { EndpointSliceRecord } from '../model/records/endpoint-slice.ts';
+import type { ServiceRecord } from '../model/records/service.ts';
 import { service, slice } from './builders.ts';
 
 /** Ports of a slice of a large Service; the API allows no more. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { millis, seconds } from '../time.ts';
+import { millis, seconds } from '../base/time.ts';
 import { ManualClock } from './manual-clock.ts';
 
 const never = new AbortController().signal;

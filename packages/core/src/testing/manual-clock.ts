@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
-import { UsageError } from '../errors.ts';
-import { type Clock, type Millis, millis } from '../time.ts';
+import { UsageError } from '../base/errors.ts';
+import { type Clock, type Millis, millis } from '../base/time.ts';
 
 interface Sleeper {
   readonly due: number;
@@ -55,15 +55,23 @@ export class ManualClock implements Clock {
     if (duration < 0) throw new UsageError('clock.backwards', `time cannot move by ${duration} ms; use jump()`);
     const end = this.#time + duration;
     await settle();
-    for (;;) {
-      const next = this.#sleepers.filter((one) => one.due <= end).sort((a, b) => a.due - b.due)[0];
-      if (next === undefined) break;
-      this.#sleepers = this.#sleepers.filter((one) => one !== next);
-      this.#time = Math.max(this.#time, next.due);
-      next.wake();
-      await settle();
-    }
+    while (this.#wakeNext(end)) await settle();
     this.#time = end;
+  }
+
+  /** Moves time on to the end of the shortest sleep, once nothing else is ready to run. */
+  async advanceToNext(): Promise<void> {
+    await settle();
+    this.#wakeNext(Infinity);
+  }
+
+  #wakeNext(end: number): boolean {
+    const next = this.#sleepers.filter((one) => one.due <= end).sort((a, b) => a.due - b.due)[0];
+    if (next === undefined) return false;
+    this.#sleepers = this.#sleepers.filter((one) => one !== next);
+    this.#time = Math.max(this.#time, next.due);
+    next.wake();
+    return true;
   }
 
   /** Moves the wall clock alone, forwards or backwards, as an operator or NTP does; nobody wakes. */

@@ -1,5 +1,5 @@
-import { addressAndPort } from '../ip/port.ts';
-import { HostError, UsageError } from '../errors.ts';
+import { addressAndPort } from '../model/ip/port.ts';
+import { HostError, UsageError } from '../base/errors.ts';
 import type { HttpAnswer } from '../health/http-answer.ts';
 import type { HttpHandler, HttpReply, HttpRequest } from '../health/http-handler.ts';
 import type { HttpListener, HttpSocket, ListenTarget } from '../health/http-listener.ts';

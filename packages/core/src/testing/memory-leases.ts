@@ -1,4 +1,4 @@
-import { ApiServerError } from '../errors.ts';
+import { ApiServerError } from '../base/errors.ts';
 import type { JsonAnswer, JsonRequest } from '../kubernetes/send-json.ts';
 
 interface StoredObject {

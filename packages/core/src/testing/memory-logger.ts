@@ -1,4 +1,4 @@
-import type { LogFields, Logger } from '../log.ts';
+import type { LogFields, Logger } from '../base/log.ts';
 
 /** One call of a logger. */
 export interface LogLine {

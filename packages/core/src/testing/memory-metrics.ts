@@ -1,4 +1,4 @@
-import type { MetricLabels, Metrics } from '../metrics.ts';
+import type { MetricLabels, Metrics } from '../metrics/metrics.ts';
 
 /** Keeps what is measured, for tests that assert it. Series are spelled `name{label=value,...}`. */
 export class MemoryMetrics implements Metrics {

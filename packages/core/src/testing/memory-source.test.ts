@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ClusterEvent } from '../state/cluster-event.ts';
+import type { ClusterEvent } from '../model/state/cluster-event.ts';
 import { service } from './builders.ts';
 import { MemorySource } from './memory-source.ts';
 

@@ -1,6 +1,6 @@
-import type { ClusterEvent } from '../state/cluster-event.ts';
-import type { ClusterStateSource } from '../state/cluster-state-source.ts';
-import { UsageError } from '../errors.ts';
+import type { ClusterEvent } from '../model/state/cluster-event.ts';
+import type { ClusterStateSource } from '../model/state/cluster-state-source.ts';
+import { UsageError } from '../base/errors.ts';
 
 /**
  * A source a test feeds by hand. Batches wait until they are taken, each is delivered once and in

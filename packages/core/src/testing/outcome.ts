@@ -1,10 +1,11 @@
-import { explain } from '../forwarding/explain.ts';
-import type { Flow, Verdict } from '../forwarding/explain-types.ts';
-import type { ForwardingTable } from '../forwarding/forwarding-table.ts';
+import { explain } from '../model/forwarding/explain.ts';
+import type { Flow, Verdict } from '../model/forwarding/explain-types.ts';
+import type { ForwardingTable } from '../model/forwarding/forwarding-table.ts';
+import { strictTraits } from './traits.ts';
 
 /** What a table does with a flow, on one line: see `verdictText`. */
 export function outcome(table: ForwardingTable, flow: Flow): string {
-  return verdictText(explain(table, flow, 'nftables').verdict);
+  return verdictText(explain(table, flow, strictTraits).verdict);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { diffTables } from '../forwarding/diff-tables.ts';
-import type { ForwardingTable } from '../forwarding/forwarding-table.ts';
+import { diffTables } from '../model/forwarding/build-table.ts';
+import type { ForwardingTable } from '../model/forwarding/forwarding-table.ts';
 import { service, slice, tableOptions } from './builders.ts';
 import { tableOf } from './cluster.ts';
 import { FaultyBackend } from './faulty-backend.ts';

@@ -1,7 +1,7 @@
-import { UsageError } from '../errors.ts';
-import type { ForwardingTable, ServiceForwarding } from '../forwarding/forwarding-table.ts';
-import type { IpFamily } from '../ip/address.ts';
-import type { ServicePortKey } from '../records/keys.ts';
+import { UsageError } from '../base/errors.ts';
+import type { ForwardingTable, ServiceForwarding } from '../model/forwarding/forwarding-table.ts';
+import type { IpFamily } from '../model/ip/address.ts';
+import type { ServicePortKey } from '../model/records/keys.ts';
 import type {
   ApplyOutcome,
   ApplyRequest,
@@ -9,8 +9,8 @@ import type {
   BackendObservers,
   DataplaneBackend,
   Drift,
-} from '../reconcile/dataplane-backend.ts';
-import { type Millis, millis } from '../time.ts';
+} from '../engine/dataplane-backend.ts';
+import { type Millis, millis } from '../base/time.ts';
 
 /** What a recording backend claims to be. */
 export interface RecordingBackendOptions {
@@ -41,9 +41,9 @@ export class RecordingBackend implements DataplaneBackend {
   readonly observers: BackendObservers;
   /** How many applies there had been at each heartbeat that reached the kernel. */
   readonly heartbeats: number[] = [];
-  /** Every request, in order, with what became of it. */
   /** What applies say is left of what others put into our rules. */
   unremoved: Error | undefined;
+  /** Every request, in order, with what became of it. */
   readonly applies: { readonly request: ApplyRequest; readonly outcome: ApplyOutcome }[] = [];
   readonly #during: RecordingBackendOptions['during'];
   readonly #watchFailures: Error[];

@@ -1,4 +1,4 @@
-import { type Clock, type Millis, millis, seconds, systemClock } from '../time.ts';
+import { type Clock, type Millis, millis, seconds, systemClock } from '../base/time.ts';
 
 /**
  * Real time, except that waits shorter than a minute are noted and cut to at most 2 ms: code that

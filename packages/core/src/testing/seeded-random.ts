@@ -1,4 +1,4 @@
-import type { Random } from '../time.ts';
+import type { Random } from '../base/time.ts';
 
 /** Numbers from 0 to 1 that look random and depend on the seed alone (mulberry32 over an FNV-1a hash). */
 export function seededRandom(seed: string): Random {

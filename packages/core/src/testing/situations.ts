@@ -1,5 +1,5 @@
-import type { ForwardingTable } from '../forwarding/forwarding-table.ts';
-import type { IpFamily } from '../ip/address.ts';
+import type { ForwardingTable } from '../model/forwarding/forwarding-table.ts';
+import type { IpFamily } from '../model/ip/address.ts';
 import {
   type EndpointSpec,
   node,

@@ -1,6 +1,6 @@
-import { InvariantError } from '../errors.ts';
-import type { Flow, Verdict } from '../forwarding/explain-types.ts';
-import { addressAndPort } from '../ip/port.ts';
+import { InvariantError } from '../base/errors.ts';
+import type { Flow, Verdict } from '../model/forwarding/explain-types.ts';
+import { addressAndPort } from '../model/ip/port.ts';
 
 /** A verdict without objects: endpoints as `address:port`, IPv6 in brackets, sorted. */
 export type TracedVerdict =

@@ -1,2 +1,1 @@
 export * from './scripted-runner.ts';
-export * from './kube-proxy-save.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { pods } from './resources/pods.ts';
-import { matchesSelectorObject, nameOfFieldSelector, parseFieldSelector, parseLabelSelector } from './selectors.ts';
+import { matchesSelector } from '../workloads/labels.ts';
+import { nameOfFieldSelector, parseFieldSelector, parseLabelSelector } from './selectors.ts';
 
 const labels = { app: 'web', tier: 'front', 'example.com/zone': 'z1', version: '7' };
 const object = {
@@ -67,5 +68,5 @@ test.each([
   ['DoesNotExist', { matchExpressions: [{ key: 'x', operator: 'DoesNotExist' }] }, true],
   ['an unknown operator', { matchExpressions: [{ key: 'app', operator: 'Near' }] }, false],
 ])('a selector object with %s', (_what, selector, result) => {
-  expect(matchesSelectorObject(selector, labels)).toBe(result);
+  expect(matchesSelector(selector, labels)).toBe(result);
 });

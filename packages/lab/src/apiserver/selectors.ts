@@ -1,4 +1,4 @@
-import { type JsonObject, listAt, objectAt, stringAt } from './json.ts';
+import { type JsonObject, objectAt, stringAt } from './json.ts';
 import type { ResourceDefinition } from './resource.ts';
 import { badRequest } from './status-error.ts';
 
@@ -28,29 +28,6 @@ export function parseFieldSelector(text: string, resource: ResourceDefinition): 
 export function nameOfFieldSelector(text: string): string | undefined {
   const match = /(?:^|,)metadata\.name==?([^,=!]+)(?:,|$)/.exec(text);
   return match?.[1];
-}
-
-/** Whether labels satisfy a selector object of `matchLabels` and `matchExpressions`. */
-export function matchesSelectorObject(selector: JsonObject, labels: JsonObject): boolean {
-  const wanted = objectAt(selector, 'matchLabels');
-  if (!Object.keys(wanted).every((key) => labels[key] === wanted[key])) return false;
-  return listAt(selector, 'matchExpressions').every((expression) => {
-    const key = stringAt(expression, 'key');
-    const values = listAt(expression, 'values');
-    const value = labels[key];
-    switch (stringAt(expression, 'operator')) {
-      case 'In':
-        return value !== undefined && values.includes(value);
-      case 'NotIn':
-        return value === undefined || !values.includes(value);
-      case 'Exists':
-        return value !== undefined;
-      case 'DoesNotExist':
-        return value === undefined;
-      default:
-        return false;
-    }
-  });
 }
 
 /** Splits at commas that are not inside parentheses. */

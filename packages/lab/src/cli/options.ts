@@ -1,13 +1,6 @@
 import { parseArgs } from 'node:util';
-import {
-  ConfigError,
-  type DataplaneMode,
-  dataplaneModes,
-  ipFamilies,
-  type IpFamily,
-  messageOf,
-  tryParseIp,
-} from '@switchyard/core';
+import { ConfigError, ipFamilies, type IpFamily, messageOf, tryParseIp } from '@switchyard/core';
+import { type AgentMode, agentModes, defaultAgentMode } from '../agent-program.ts';
 
 /** Name of the lab that commands mean when none is given. */
 export const defaultLab = 'demo';
@@ -33,7 +26,7 @@ export interface UpOptions {
   /** Starts the node agent on every node. */
   readonly agents: boolean;
   /** The agents' --proxy-mode. */
-  readonly proxyMode: DataplaneMode;
+  readonly proxyMode: AgentMode;
 }
 
 const familiesByFlag: Readonly<Record<string, readonly IpFamily[]>> = {
@@ -102,20 +95,20 @@ function parseUp(args: readonly string[]): UpOptions {
     nodes: { type: 'string', default: '3' },
     'ip-family': { type: 'string', default: 'dual' },
     agents: { type: 'boolean', default: false },
-    'proxy-mode': { type: 'string', default: 'nftables' },
+    'proxy-mode': { type: 'string', default: defaultAgentMode },
   });
   const families = familiesByFlag[values['ip-family']];
   if (families === undefined) throw invalid(`--ip-family is ipv4, ipv6 or dual, not ${values['ip-family']}`);
   if (!/^[0-9]+$/.test(values.nodes)) throw invalid(`--nodes is a number, not ${values.nodes}`);
   const proxyMode = values['proxy-mode'];
   if (!isMode(proxyMode)) {
-    throw invalid(`--proxy-mode is one of ${dataplaneModes.join(', ')}, not ${proxyMode}`);
+    throw invalid(`--proxy-mode is one of ${agentModes.join(', ')}, not ${proxyMode}`);
   }
   return { name: values.name, nodes: Number(values.nodes), ipFamilies: families, agents: values.agents, proxyMode };
 }
 
-function isMode(text: string): text is DataplaneMode {
-  return (dataplaneModes as readonly string[]).includes(text);
+function isMode(text: string): text is AgentMode {
+  return (agentModes as readonly string[]).includes(text);
 }
 
 /** Everything after `--` belongs to the command, whatever it looks like. */

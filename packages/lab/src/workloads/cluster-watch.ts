@@ -1,5 +1,4 @@
-import type { ApiClient, ApiResource } from '../api-client.ts';
-import type { ApiObject } from '../api-types.ts';
+import type { ApiObject, ApiResource, ObjectClient } from '@switchyard/core/kubernetes';
 import { objectKey } from './pod-facts.ts';
 
 /** One object changed. Undefined is "not there". */
@@ -21,7 +20,10 @@ export interface ResourceWatch<T extends ApiObject> {
 }
 
 /** An empty cache for `resource`. Keys are `namespace/name` (`default/name` for cluster-scoped objects). */
-export function createResourceWatch<T extends ApiObject>(api: ApiClient, resource: ApiResource<T>): ResourceWatch<T> {
+export function createResourceWatch<T extends ApiObject>(
+  api: ObjectClient,
+  resource: ApiResource<T>,
+): ResourceWatch<T> {
   const objects = new Map<string, T>();
   const subscribers: ((change: ObjectChange<T>) => void)[] = [];
   const listed = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-import type { Condition } from '../api-types.ts';
+import type { Condition } from '@switchyard/core/kubernetes';
 
 /** The condition of that type, or undefined. */
 export function findCondition(conditions: readonly Condition[] | undefined, type: string): Condition | undefined {

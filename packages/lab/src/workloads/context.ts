@@ -1,12 +1,19 @@
 import type { Clock, Logger, Random } from '@switchyard/core';
-import { type ApiClient, apiResources } from '../api-client.ts';
-import type { Deployment, EndpointSlice, Node, Pod, Service } from '../api-types.ts';
+import {
+  apiResources,
+  type Deployment,
+  type EndpointSlice,
+  type Node,
+  type ObjectClient,
+  type Pod,
+  type Service,
+} from '@switchyard/core/kubernetes';
 import { createResourceWatch, type ResourceWatch } from './cluster-watch.ts';
 import type { TimeScale } from './time-scale.ts';
 
 /** What every controller is given. */
 export interface ControllerContext {
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
   readonly watches: ClusterWatches;
   readonly scale: TimeScale;
   readonly clock: Clock;
@@ -24,7 +31,7 @@ export interface ClusterWatches {
 }
 
 /** Watches that do not run yet. */
-export function createClusterWatches(api: ApiClient): ClusterWatches {
+export function createClusterWatches(api: ObjectClient): ClusterWatches {
   return {
     pods: createResourceWatch(api, apiResources.pods),
     nodes: createResourceWatch(api, apiResources.nodes),

@@ -1,5 +1,4 @@
-import { apiResources } from '../api-client.ts';
-import type { DaemonSet, OwnerReference, Pod } from '../api-types.ts';
+import { apiResources, type DaemonSet, type OwnerReference, type Pod } from '@switchyard/core/kubernetes';
 import type { ResourceWatch } from './cluster-watch.ts';
 import type { ControllerContext } from './context.ts';
 import { reconcileDaemonSet } from './daemon-set-reconcile.ts';

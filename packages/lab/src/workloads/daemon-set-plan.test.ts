@@ -1,5 +1,5 @@
+import type { DaemonSet } from '@switchyard/core/kubernetes';
 import { describe, expect, test } from 'vitest';
-import type { DaemonSet } from '../api-types.ts';
 import { daemonLimits, type DaemonNode, type DaemonPod, planDaemonSet } from './daemon-set-plan.ts';
 
 const ready = { isTerminating: false, isEnded: false, isReady: true, isAvailable: true };

@@ -1,6 +1,5 @@
-import type { DaemonSet } from '../api-types.ts';
-import type { RolloutLimits } from './rollout-plan.ts';
-import { scaledCount } from './rollout-plan.ts';
+import type { DaemonSet } from '@switchyard/core/kubernetes';
+import { type RolloutLimits, scaledCount } from './rollout-plan.ts';
 
 /** One pod of a DaemonSet on one node, as far as a rollout asks. Pods that are gone are not listed. */
 export interface DaemonPod {

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Millis, millis } from '@switchyard/core';
-import { apiResources } from '../api-client.ts';
-import type { DaemonSet, Node, Pod, PodSpec } from '../api-types.ts';
+import { apiResources, type DaemonSet, type Node, type Pod, type PodSpec } from '@switchyard/core/kubernetes';
 import type { ControllerContext } from './context.ts';
 import { daemonLimits, type DaemonNode, type DaemonStep, planDaemonSet } from './daemon-set-plan.ts';
 import { matchesLabels } from './labels.ts';

@@ -1,5 +1,4 @@
-import { apiResources } from '../api-client.ts';
-import type { OwnerReference, Pod } from '../api-types.ts';
+import { apiResources, type OwnerReference, type Pod } from '@switchyard/core/kubernetes';
 import type { ControllerContext } from './context.ts';
 import { reconcileDeployment } from './deployment-reconcile.ts';
 import { createKeyedRunner } from './keyed-runner.ts';

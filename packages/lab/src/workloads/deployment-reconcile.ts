@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Millis, millis } from '@switchyard/core';
-import { apiResources } from '../api-client.ts';
-import type { Deployment, Pod } from '../api-types.ts';
+import { apiResources, type Deployment, type Pod } from '@switchyard/core/kubernetes';
 import type { ControllerContext } from './context.ts';
 import {
   deploymentStatus,

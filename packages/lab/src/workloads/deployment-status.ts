@@ -1,5 +1,5 @@
 import { type Millis, millis } from '@switchyard/core';
-import type { Condition, Deployment } from '../api-types.ts';
+import type { Condition, Deployment } from '@switchyard/core/kubernetes';
 import { findCondition, replaceCondition, withCondition, withoutCondition } from './conditions.ts';
 import { rolloutLimits } from './rollout-plan.ts';
 import { apiTime, parseApiTime, type TimeScale } from './time-scale.ts';

@@ -1,5 +1,5 @@
-import { apiResources } from '../api-client.ts';
-import type { EndpointSlice, Node, Pod, Service } from '../api-types.ts';
+import type { IpFamily } from '@switchyard/core';
+import { apiResources, type EndpointSlice, type Node, type Pod, type Service } from '@switchyard/core/kubernetes';
 import type { ControllerContext } from './context.ts';
 import { createKeyedRunner } from './keyed-runner.ts';
 import { matchesLabels, selectorText } from './labels.ts';
@@ -91,7 +91,8 @@ async function writeSlices(
   const zones = new Map([...watches.nodes.values()].map((node) => [node.metadata.name ?? '', zoneOf(node) ?? '']));
   for (const [node, zone] of zones) if (zone === '') zones.delete(node);
   const triggerTime = triggerTimes.next(objectKey(service), service, pods);
-  const families = service.spec?.ipFamilies ?? ['IPv4'];
+  // the API server takes no other families
+  const families = (service.spec?.ipFamilies ?? ['IPv4']) as readonly IpFamily[];
   for (const slice of existing) {
     const isForeignFamily = !families.some((family) => family === slice.addressType);
     if (isForeignFamily) await removeSlice(slice, context, signal);
@@ -115,13 +116,7 @@ async function applyPlan(plan: SlicePlan, context: ControllerContext, signal: Ab
 
 async function removeSlice(slice: EndpointSlice, { api }: ControllerContext, signal: AbortSignal): Promise<void> {
   const { namespace, name = '' } = slice.metadata;
-  await api.delete(apiResources.endpointSlices, { namespace, name }, {}, signal).catch((error: unknown) => {
-    if (!isGone(error)) throw error;
-  });
-}
-
-function isGone(error: unknown): boolean {
-  return error instanceof Error && 'status' in error && error.status === 404;
+  await api.delete(apiResources.endpointSlices, { namespace, name }, {}, signal);
 }
 
 function hasSelector(service: Service): boolean {

@@ -1,6 +1,7 @@
-import type { LabelSelector } from '../api-types.ts';
+import type { LabelSelector } from '@switchyard/core/kubernetes';
 
-type Labels = Readonly<Record<string, string>>;
+/** Labels of an object. */
+export type Labels = Readonly<Record<string, string>>;
 
 /** Whether all of `wanted` are among `labels`. Empty `wanted` matches everything. */
 export function matchesLabels(wanted: Labels, labels: Labels | undefined): boolean {
@@ -22,6 +23,8 @@ export function matchesSelector(selector: LabelSelector | undefined, labels: Lab
         return value !== undefined;
       case 'DoesNotExist':
         return value === undefined;
+      default:
+        return false;
     }
   });
 }

@@ -1,6 +1,11 @@
-import { ApiServerError, type Random } from '@switchyard/core';
-import { type ApiClient, apiResources } from '../api-client.ts';
-import type { ApiObject, Pod, PodTemplate } from '../api-types.ts';
+import type { Random } from '@switchyard/core';
+import {
+  type ApiObject,
+  apiResources,
+  type ObjectClient,
+  type Pod,
+  type PodTemplate,
+} from '@switchyard/core/kubernetes';
 import { isPodTerminating } from './pod-facts.ts';
 import { nameSuffix } from './template-hash.ts';
 
@@ -32,10 +37,8 @@ export function podFromTemplate(owner: PodOwner, template: PodTemplate | undefin
 }
 
 /** Asks for graceful deletion once; a pod that is already going or gone is fine. */
-export async function deletePod(pod: Pod, api: ApiClient, signal: AbortSignal): Promise<void> {
+export async function deletePod(pod: Pod, api: ObjectClient, signal: AbortSignal): Promise<void> {
   if (isPodTerminating(pod)) return;
   const { namespace, name = '' } = pod.metadata;
-  await api.delete(apiResources.pods, { namespace, name }, {}, signal).catch((error: unknown) => {
-    if (!(error instanceof ApiServerError && error.status === 404)) throw error;
-  });
+  await api.delete(apiResources.pods, { namespace, name }, {}, signal);
 }

@@ -1,5 +1,5 @@
 import type { Millis } from '@switchyard/core';
-import type { ApiObject, OwnerReference, Pod } from '../api-types.ts';
+import type { ApiObject, OwnerReference, Pod } from '@switchyard/core/kubernetes';
 import { findCondition } from './conditions.ts';
 import { parseApiTime } from './time-scale.ts';
 

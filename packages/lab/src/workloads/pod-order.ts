@@ -1,4 +1,4 @@
-import type { Pod } from '../api-types.ts';
+import type { Pod } from '@switchyard/core/kubernetes';
 import { isPodReady, readyTransition } from './pod-facts.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Clock, Millis } from '@switchyard/core';
-import type { Pod } from '../api-types.ts';
+import type { Pod } from '@switchyard/core/kubernetes';
 import type { ResourceWatch } from './cluster-watch.ts';
 import { isPodReady, readyTransition } from './pod-facts.ts';
 

@@ -1,5 +1,5 @@
 import { UsageError } from '@switchyard/core';
-import type { Deployment } from '../api-types.ts';
+import type { Deployment } from '@switchyard/core/kubernetes';
 
 /** The strategy of a Deployment's spec, as the server defaults it. */
 export type DeploymentStrategy = NonNullable<NonNullable<Deployment['spec']>['strategy']>;

@@ -1,5 +1,5 @@
+import type { Node, Pod, PodSpec } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
-import type { Node, Pod, PodSpec } from '../api-types.ts';
 import { schedulePod } from './schedule-pod.ts';
 
 const three = [node('n1'), node('n2'), node('n10')];

@@ -1,4 +1,4 @@
-import type { Node, Pod, PodAffinityTerm, PodSpec } from '../api-types.ts';
+import type { Node, Pod, PodAffinityTerm, PodSpec } from '@switchyard/core/kubernetes';
 import { findCondition } from './conditions.ts';
 import { matchesLabels, matchesSelector } from './labels.ts';
 import { controllerOf, isPodActive, isPodEnded } from './pod-facts.ts';

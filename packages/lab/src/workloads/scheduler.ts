@@ -1,5 +1,4 @@
-import { apiResources } from '../api-client.ts';
-import type { Pod } from '../api-types.ts';
+import { apiResources, type Pod } from '@switchyard/core/kubernetes';
 import { findCondition, withCondition } from './conditions.ts';
 import type { ControllerContext } from './context.ts';
 import { createKeyedRunner } from './keyed-runner.ts';

@@ -1,5 +1,5 @@
 import { ipFamilyOf, type IpFamily, tryParseIp } from '@switchyard/core';
-import type { EndpointObject, EndpointSlice, Pod, Service } from '../api-types.ts';
+import type { EndpointObject, EndpointSlice, Pod, Service } from '@switchyard/core/kubernetes';
 import { isPodEnded, isPodReady, isPodTerminating } from './pod-facts.ts';
 
 /** The ports of a slice. */

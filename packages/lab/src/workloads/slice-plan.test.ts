@@ -1,5 +1,5 @@
+import type { EndpointSlice, Pod, Service } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
-import type { EndpointSlice, Pod, Service } from '../api-types.ts';
 import { endpointGroups } from './slice-endpoints.ts';
 import { planSlices, type SlicePlan } from './slice-plan.ts';
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { IpFamily } from '@switchyard/core';
-import type { EndpointObject, EndpointSlice, Service } from '../api-types.ts';
+import type { EndpointObject, EndpointSlice, Service } from '@switchyard/core/kubernetes';
 import { type EndpointGroup, portsKey } from './slice-endpoints.ts';
 
 /** Endpoints in one slice at most, as the real controller's default. */

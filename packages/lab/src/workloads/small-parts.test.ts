@@ -1,6 +1,6 @@
 import { millis } from '@switchyard/core';
+import type { Pod } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
-import type { Pod } from '../api-types.ts';
 import { replaceCondition, withCondition } from './conditions.ts';
 import { createEventFeed } from './event-feed.ts';
 import { matchesSelector } from './labels.ts';

@@ -1,6 +1,5 @@
 import { type Clock, type Logger, noopLogger, type Random, systemClock } from '@switchyard/core';
-import { type ApiClient, apiResources } from '../api-client.ts';
-import type { Pod } from '../api-types.ts';
+import { apiResources, type ObjectClient, type Pod } from '@switchyard/core/kubernetes';
 import type { Lab } from '../lab.ts';
 import { createResourceWatch } from './cluster-watch.ts';
 import { createClusterWatches, type ControllerContext } from './context.ts';
@@ -17,7 +16,7 @@ import { podEvents, type WorkloadEvent } from './workload-event.ts';
 /** What the workloads run in. */
 export interface WorkloadsOptions {
   readonly lab: Lab;
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
   /** 1 (default) is real time; 0.1 makes every duration of a manifest a tenth. */
   readonly timeScale?: number;
   /** Called at once with every event, before any reader of `events`. */

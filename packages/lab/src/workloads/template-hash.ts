@@ -1,5 +1,5 @@
 import type { Random } from '@switchyard/core';
-import type { PodTemplate } from '../api-types.ts';
+import type { PodTemplate } from '@switchyard/core/kubernetes';
 
 /** Kubernetes' alphabet for generated names: no vowels and nothing that looks like one. */
 const safeLetters = 'bcdfghjklmnpqrstvwxz2456789';

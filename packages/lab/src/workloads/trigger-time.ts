@@ -1,5 +1,5 @@
 import type { Millis } from '@switchyard/core';
-import type { Pod, Service } from '../api-types.ts';
+import type { Pod, Service } from '@switchyard/core/kubernetes';
 import { readyTransition } from './pod-facts.ts';
 import { apiTime, parseApiTime } from './time-scale.ts';
 

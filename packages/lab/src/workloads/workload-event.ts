@@ -1,5 +1,5 @@
 import type { Millis } from '@switchyard/core';
-import type { Pod } from '../api-types.ts';
+import type { Pod } from '@switchyard/core/kubernetes';
 import { isPodReady, isPodTerminating } from './pod-facts.ts';
 
 /** Which pod, and when. */

@@ -1,5 +1,5 @@
 import type { IpFamily } from '@switchyard/core';
-import type { DaemonSet, Deployment, PodTemplate, Service } from '../api-types.ts';
+import type { DaemonSet, Deployment, PodSpec, PodTemplate, Service } from '@switchyard/core/kubernetes';
 
 /** What may differ from the measured example. */
 export interface ZeroappOptions {
@@ -85,7 +85,10 @@ function serviceSpec(
   };
 }
 
-function podTemplate(options: ZeroappOptions, labels: Readonly<Record<string, string>>): PodTemplate {
+function podTemplate(
+  options: ZeroappOptions,
+  labels: Readonly<Record<string, string>>,
+): PodTemplate & { readonly spec: PodSpec } {
   const { port = 8080, echoPort, delayShutdown = 30, preStopSleep } = options;
   const echoFlag = echoPort === undefined ? [] : [`--echo-port=${echoPort}`];
   const echo = echoPort === undefined ? [] : [{ name: 'echo', containerPort: echoPort, protocol: 'TCP' } as const];

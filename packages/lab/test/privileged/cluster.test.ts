@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { ipFamilies } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
 import {
-  apiResources,
   createApiClient,
   createProber,
   type LabCluster,

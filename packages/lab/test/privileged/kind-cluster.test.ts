@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
+import { apiResources } from '@switchyard/core/kubernetes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { debianRoot } from '../../../../tools/debian/debian-root.ts';
 import {
-  apiResources,
   createLab,
   type DockerEngine,
   dockerPackages,

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
+import { apiResources, type Container, type Pod } from '@switchyard/core/kubernetes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { apiResources, type Container, type Pod, type WorkloadEvent } from '../../src/index.ts';
+import { type WorkloadEvent } from '../../src/index.ts';
 import { type LabCluster, startLabCluster, until } from '../support/lab-cluster.ts';
 
 const signal = AbortSignal.timeout(110_000);

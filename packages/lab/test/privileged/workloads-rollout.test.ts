@@ -1,13 +1,6 @@
+import { apiResources, type Deployment, type EndpointSlice, type Pod } from '@switchyard/core/kubernetes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  apiResources,
-  createProber,
-  type Deployment,
-  type EndpointSlice,
-  type Pod,
-  type WorkloadEvent,
-  zeroapp,
-} from '../../src/index.ts';
+import { createProber, type WorkloadEvent, zeroapp } from '../../src/index.ts';
 import { type LabCluster, startLabCluster, until } from '../support/lab-cluster.ts';
 
 const signal = AbortSignal.timeout(110_000);

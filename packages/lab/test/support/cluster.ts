@@ -1,6 +1,6 @@
 import { type Logger, noopLogger } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import { type ManualClock, settle } from '@switchyard/core/testing';
-import { apiResources } from '../../src/api-client.ts';
 import { createResourceWatch } from '../../src/workloads/cluster-watch.ts';
 import { createClusterWatches, type ControllerContext } from '../../src/workloads/context.ts';
 import { startDaemonSetController } from '../../src/workloads/daemon-set-controller.ts';

@@ -1,12 +1,10 @@
 import { type IpFamily, type Logger, parseCidr } from '@switchyard/core';
+import { apiResources, type ObjectClient, type Pod } from '@switchyard/core/kubernetes';
 import {
-  type ApiClient,
   type ApiServer,
-  apiResources,
   createApiClient,
   createLab,
   type Lab,
-  type Pod,
   serviceCidrs,
   startApiServer,
   startWorkloads,
@@ -18,7 +16,7 @@ import {
 export interface LabCluster extends AsyncDisposable {
   readonly lab: Lab;
   readonly server: ApiServer;
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
   /** On the machine's loopback. */
   readonly url: string;
   readonly workloads: Workloads;

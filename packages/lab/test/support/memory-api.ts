@@ -1,6 +1,15 @@
 import { ApiServerError, type Clock } from '@switchyard/core';
-import type { ApiClient, ApiResource, DeleteOptions, ObjectRef, WatchEvent } from '../../src/api-client.ts';
-import type { ApiObject, ObjectMeta, Pod } from '../../src/api-types.ts';
+import type {
+  ApiObject,
+  ApiResource,
+  DeleteOptions,
+  ObjectClient,
+  ObjectEvent,
+  ObjectMeta,
+  ObjectRef,
+  Pod,
+} from '@switchyard/core/kubernetes';
+import { applyMergePatch } from '../../src/apiserver/patch/merge-patch.ts';
 import { matchesLabels } from '../../src/workloads/labels.ts';
 
 /** One write, as a watch without selector would tell it. */
@@ -10,8 +19,8 @@ export interface MemoryEvent {
   readonly object: ApiObject;
 }
 
-/** An ApiClient without a server: objects in a map, optimistic concurrency, watches, graceful deletion of pods. */
-export interface MemoryApi extends ApiClient {
+/** An ObjectClient without a server: objects in a map, optimistic concurrency, watches, graceful deletion of pods. */
+export interface MemoryApi extends ObjectClient {
   /** Every write so far. */
   readonly events: readonly MemoryEvent[];
   objects<T extends ApiObject>(resource: ApiResource<T>): readonly T[];
@@ -106,6 +115,10 @@ export function createMemoryApi(clock: Clock): MemoryApi {
       const meta = { namespace, uid: `uid-${version + 1}`, generation: 1, creationTimestamp: at() };
       return publish('ADDED', resource.plural, object, meta) as never;
     },
+    send: async () => {
+      throw new Error('the API in memory has no paths');
+    },
+    tryCreate: async (_, object) => object,
     update: async (resource, object) =>
       write(
         resource.plural,
@@ -121,7 +134,7 @@ export function createMemoryApi(clock: Clock): MemoryApi {
         object.metadata.resourceVersion,
       ),
     patch: async (resource, ref, patch) =>
-      write(resource.plural, ref, (old) => merge(old, patch.body as Json) as unknown as ApiObject),
+      write(resource.plural, ref, (old) => applyMergePatch(old as never, patch.body as never) as unknown as ApiObject),
     delete: async (resource, ref, options) => remove(resource.plural, ref, options),
     watch: (resource, options, signal) => follow(resource.plural, list(resource.plural, options), watchers, signal),
     [Symbol.asyncDispose]: async () => undefined,
@@ -134,7 +147,7 @@ async function* follow<T>(
   items: readonly ApiObject[],
   watchers: Set<(event: MemoryEvent) => void>,
   signal: AbortSignal,
-): AsyncGenerator<WatchEvent<T>> {
+): AsyncGenerator<ObjectEvent<T>> {
   const queue: MemoryEvent[] = [];
   let wake = (): void => undefined;
   watchers.add((event) => {
@@ -151,7 +164,7 @@ async function* follow<T>(
       });
       continue;
     }
-    const kind = ({ ADDED: 'added', MODIFIED: 'modified', DELETED: 'deleted' } as const)[event.type];
+    const kind = event.type === 'DELETED' ? 'deleted' : 'changed';
     yield { kind, object: event.object as never };
   }
 }
@@ -162,15 +175,4 @@ function refused(reason: string, status: number): ApiServerError {
 
 function json(object: ApiObject): Json {
   return object as unknown as Json;
-}
-
-/** RFC 7386. */
-function merge(target: unknown, patch: Json): Json {
-  const result: Record<string, unknown> = { ...(target as Json) };
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete result[key];
-    else if (typeof value === 'object' && !Array.isArray(value)) result[key] = merge(result[key] ?? {}, value as Json);
-    else if (value !== undefined) result[key] = value;
-  }
-  return result;
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Deployment, EndpointSlice, Pod } from '../../src/api-types.ts';
+import type { Deployment, EndpointSlice, Pod } from '@switchyard/core/kubernetes';
 
 interface EventOf<K extends string, T> {
   readonly atMs: number;

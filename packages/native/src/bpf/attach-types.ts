@@ -17,6 +17,3 @@ export type TcDirection = 'ingress' | 'egress';
 
 /** Numbers of the hooks of interfaces in `enum bpf_attach_type`. */
 export const tcxAttachTypes: Readonly<Record<TcDirection, number>> = { ingress: 46, egress: 47 };
-
-/** The number of iterators in `enum bpf_attach_type`. */
-export const iteratorAttachType = 28;

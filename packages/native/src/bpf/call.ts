@@ -22,10 +22,7 @@ export const commands = {
   MAP_DELETE_BATCH: 27,
   LINK_CREATE: 28,
   LINK_UPDATE: 29,
-  LINK_GET_FD_BY_ID: 30,
-  LINK_GET_NEXT_ID: 31,
   ENABLE_STATS: 32,
-  ITER_CREATE: 33,
   LINK_DETACH: 34,
 } as const;
 

@@ -8,7 +8,7 @@ import { orClose } from './or-close.ts';
 import { openPin } from './open-map.ts';
 import type { BpfLink, BpfProgram } from './types.ts';
 
-const { ENOENT, ENOLINK } = constants.errno;
+const { ENOLINK } = constants.errno;
 
 /** A link of the kernel that is open. */
 export class KernelLink implements BpfLink {
@@ -60,13 +60,4 @@ export function linkInfo(link: BpfLink): BpfLinkInfo {
 export function openPinnedLink(path: string): BpfLink | undefined {
   const fd = openPin(path);
   return fd === undefined ? undefined : new KernelLink(fd, `the BPF link pinned at ${path}`);
-}
-
-/** The link with this number; undefined when there is none. Throws `NativeError`. */
-export function openLinkById(id: number): BpfLink | undefined {
-  const what = `the BPF link with the id ${id}`;
-  const fd = tryBpf('LINK_GET_FD_BY_ID', { attempt: what, attribute: new Attribute(12).u32(0, id) });
-  if (fd === -ENOENT) return undefined;
-  if (fd < 0) throw bpfError('LINK_GET_FD_BY_ID', `cannot open ${what}`, -fd);
-  return new KernelLink(fd, what);
 }

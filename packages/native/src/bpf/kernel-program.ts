@@ -3,7 +3,6 @@ import { constants } from 'node:os';
 import { UsageError } from '@switchyard/core';
 import { Attribute, bpfError, tryBpf } from './call.ts';
 import { type BpfProgramInfo, readProgramInfo } from './info.ts';
-import { openPin } from './open-map.ts';
 import { orClose } from './or-close.ts';
 import type { BpfProgram } from './types.ts';
 
@@ -54,12 +53,6 @@ export function openProgramById(id: number): BpfProgram | undefined {
   if (fd === -ENOENT) return undefined;
   if (fd < 0) throw bpfError('PROG_GET_FD_BY_ID', attempt, -fd);
   return new KernelProgram(fd);
-}
-
-/** The program that is pinned there; undefined when nothing is. Throws `NativeError`. */
-export function openPinnedProgram(path: string): BpfProgram | undefined {
-  const fd = openPin(path);
-  return fd === undefined ? undefined : new KernelProgram(fd);
 }
 
 /** The descriptor of a map, program or link of the kernel. Throws `UsageError` for those that only tests have. */

@@ -57,11 +57,6 @@ export class MessageWriter {
     if (this.#bytes.length > keptCapacity) this.#resize(firstCapacity);
   }
 
-  /** Takes back everything after `length`, which must lie outside open messages and attributes, or end them. */
-  truncate(length: number): void {
-    this.#length = length;
-  }
-
   beginMessage({ type, flags, sequence }: MessageHeader): void {
     if (this.#message >= 0) throw new InvariantError('a netlink message begins before the one before it ends');
     this.#message = this.#length;

@@ -2,9 +2,8 @@ import { execFile } from 'node:child_process';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { apiResources, type ObjectClient } from '@switchyard/core/kubernetes';
 import {
-  type ApiClient,
-  apiResources,
   createApiClient,
   createLab,
   createProber,
@@ -21,7 +20,7 @@ import { type BenchApiServer, startRealApiServer } from './real-api-server.ts';
 
 /** A node for each proxy, one with the pods of all Services, and an API server. */
 export interface PeersStage extends AsyncDisposable {
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
   readonly site: PeerSite;
   readonly places: readonly PeerPlace[];
   /** Addresses of the pods: `a` and `b` say their names, `c` only takes connections. All on `podPort`. */
@@ -104,7 +103,7 @@ async function startServer(
   };
 }
 
-async function registerNode(api: ApiClient, { nodeName, addresses }: LabNode, signal: AbortSignal): Promise<void> {
+async function registerNode(api: ObjectClient, { nodeName, addresses }: LabNode, signal: AbortSignal): Promise<void> {
   const metadata = { name: nodeName };
   await api.create(apiResources.nodes, { metadata }, signal);
   const status = { addresses: [{ type: 'InternalIP' as const, address: addresses.IPv4 ?? '' }] };

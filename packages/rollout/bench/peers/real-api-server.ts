@@ -5,16 +5,15 @@ import { type Agent, type AgentOptions, Agent as HttpsAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
+import { systemClock } from '@switchyard/core';
 import {
-  type ApiClient,
+  anonymousConnection,
   apiResources,
-  connectorIn,
-  createApiClient,
-  type Lab,
-  type LabProcess,
-  type NamespaceConnector,
-  serviceCidrs,
-} from '@switchyard/lab';
+  fixedCredentials,
+  newObjectClient,
+  type ObjectClient,
+} from '@switchyard/core/kubernetes';
+import { connectorIn, type Lab, type LabProcess, type NamespaceConnector, serviceCidrs } from '@switchyard/lab';
 import type { PeersOptions } from './options.ts';
 
 const port = 6443;
@@ -22,7 +21,7 @@ const startTimeout = 90_000;
 
 /** An API server that the proxies of a lab read, and a client of it. */
 export interface BenchApiServer extends AsyncDisposable {
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
   /** For programs on the lab's nodes. */
   readonly kubeconfig: string;
 }
@@ -49,12 +48,14 @@ export async function startRealApiServer(
   stack.defer(() => etcd.stop());
   const server = host.spawn(programs.kubeApiserver, serverArgs(folder, address), { logName: 'kube-apiserver' });
   stack.defer(() => server.stop());
+  const url = new URL(`https://${address}:${port}`);
+  const connection = { ...anonymousConnection(url), credentials: fixedCredentials(`Bearer ${token}`) };
   const agent = namespaceAgent(stack.use(connectorIn(host.namespace)), address, signal);
   stack.defer(() => agent.destroy());
-  const api = stack.use(createApiClient({ url: `https://${address}:${port}`, name: 'bench', token, agent }));
+  const api = stack.use(newObjectClient(connection, { clock: systemClock, userAgent: 'bench', agent }));
   await waitUntilReady(api, [etcd, server], signal);
   const kubeconfig = `${lab.folder}/kubeconfig`;
-  await writeFile(kubeconfig, JSON.stringify(kubeconfigOf(`https://${address}:${port}`, token)));
+  await writeFile(kubeconfig, JSON.stringify(kubeconfigOf(url.origin, token)));
   const owned = stack.move();
   return { api, kubeconfig, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
@@ -111,7 +112,7 @@ function namespaceAgent({ connect }: NamespaceConnector, host: string, signal: A
   })({ keepAlive: true, maxSockets: 32 });
 }
 
-async function waitUntilReady(api: ApiClient, processes: readonly LabProcess[], signal: AbortSignal): Promise<void> {
+async function waitUntilReady(api: ObjectClient, processes: readonly LabProcess[], signal: AbortSignal): Promise<void> {
   const end = Date.now() + startTimeout;
   let ended: string | undefined;
   for (const { ended: over, logFile } of processes)

@@ -1,11 +1,9 @@
 import { millis } from '@switchyard/core';
 import { healthCheckOf, type Profile } from '../profiles.ts';
-import { deployApp } from '../rollout/app.ts';
-import type { RolloutProgress } from '../rollout/progress.ts';
-import { silentProgress } from '../rollout/progress.ts';
+import { type App, deployApp } from '../rollout/app.ts';
+import { type RolloutProgress, silentProgress } from '../rollout/progress.ts';
 import { rollOut } from '../rollout/roll-out.ts';
 import { loadBalancerTarget } from '../rollout/settle.ts';
-import type { App } from '../rollout/app.ts';
 import type { Scene } from '../rollout/scene.ts';
 import type { RunRecord, RunSettings } from '../run-record.ts';
 import { type Agents, startAgents } from '../stage/agents.ts';

@@ -2,11 +2,10 @@ import {
   fastDrainTiming,
   withFastDrain,
   knownProxyTiming,
-  type Millis,
-  millis,
   predictRollout,
   type RolloutSetting,
-} from '@switchyard/core';
+} from '@switchyard/loss';
+import { type Millis, millis } from '@switchyard/core';
 import type { RunSettings } from '../run-record.ts';
 import type { RunSummary } from '../run-summary.ts';
 

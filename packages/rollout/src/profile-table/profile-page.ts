@@ -1,6 +1,6 @@
 import type { ProfileCell } from './profile-cell.ts';
 
-/** What a measurement of all profiles left: the file that the page is made from. */
+/** The measurement of all profiles that the page is made from. */
 export interface ProfileFigures {
   /** One line about the machine. */
   readonly machine: string;
@@ -21,7 +21,7 @@ export function profilePage(figures: ProfileFigures): string {
     timeScale === 1 ? '' : `; all durations were multiplied by ${timeScale}, figures are those of real time`;
   return `# What a rolling update loses behind each health-check profile
 
-<!-- Made by ./dev bench profiles from what it measured (profile-losses.json). Do not edit. -->
+<!-- Made by ./dev bench profiles from what it measured. Do not edit. -->
 
 One replica moves from one node to the other, \`externalTrafficPolicy: Local\`, ${rate} requests per second in an open loop, 500 ms each.
 *serves on*: how long the app goes on serving after SIGTERM. *fallback*: the terminating fallback of the nodes' proxies (KEP-1669):

@@ -5,48 +5,73 @@ import { healthCheckOf, profiles } from '../profiles.ts';
 import type { RunSettings } from '../run-record.ts';
 import { summarise } from '../summarise.ts';
 import { syntheticRun } from '../testing/synthetic-run.ts';
-import { type ProfileCell, profileCell } from './profile-cell.ts';
-import { type ProfileFigures, profilePage } from './profile-page.ts';
+import { profileCell } from './profile-cell.ts';
 
-const folder = new URL('../../../../docs/generated/', import.meta.url);
-const read = (name: string): string => readFileSync(new URL(name, folder), 'utf8');
-const figures = JSON.parse(read('profile-losses.json')) as ProfileFigures;
+const page = readFileSync(new URL('../../../../docs/generated/profile-losses.md', import.meta.url), 'utf8');
 
-/** As the measurement chose them for this cell. */
-function settingsOf(cell: ProfileCell): RunSettings {
-  const { timeScale, rate, runtime } = figures;
-  const profile = profiles.find(({ name }) => name === cell.profile);
-  if (profile === undefined) throw new Error(`there is no profile ${cell.profile} any more`);
+/** One measured rollout, read from the page. */
+interface PublishedRollout {
+  readonly profile: string;
+  readonly drain: number;
+  readonly terminatingFallback: boolean;
+  readonly lost: number;
+  readonly isWithin: boolean;
+}
+
+const rows = page.matchAll(/^\| (\S+) \(.*\) \| (\d+) s \| \*\*(\d+)\*\*.* \| (.*) \| \*\*(\d+)\*\*.* \| (.*) \|$/gm);
+const rollouts = [...rows].flatMap(([, profile = '', drain, offLost, offPredicted, onLost, onPredicted]) =>
+  [
+    { terminatingFallback: false, lost: Number(offLost), predicted: offPredicted },
+    { terminatingFallback: true, lost: Number(onLost), predicted: onPredicted },
+  ].map(({ terminatingFallback, lost, predicted }): PublishedRollout => ({
+    profile,
+    drain: Number(drain),
+    terminatingFallback,
+    lost,
+    isWithin: predicted?.endsWith(' (outside)') === false,
+  })),
+);
+
+const numberIn = (pattern: RegExp): number => Number(pattern.exec(page)?.[1] ?? 1);
+const rate = numberIn(/ (\d+) requests per second/);
+const timeScale = numberIn(/all durations were multiplied by ([\d.]+)/);
+
+/** As the measurement chose them for this rollout. */
+function settingsOf(rollout: PublishedRollout): RunSettings {
+  const profile = profiles.find(({ name }) => name === rollout.profile);
+  if (profile === undefined) throw new Error(`there is no profile ${rollout.profile} any more`);
   return {
-    terminatingFallback: cell.terminatingFallback,
+    terminatingFallback: rollout.terminatingFallback,
     proxyMode: 'nftables',
     rate: rate / timeScale,
     requestTimeout: millis(500),
     healthCheck: healthCheckOf(profile, {}, timeScale),
-    runtime,
-    fastDrain: cell.fastDrain,
-    delayShutdown: millis(cell.drain * 1000 * timeScale),
+    runtime: page.includes('container of a Docker Engine') ? 'docker' : 'process',
+    fastDrain: false,
+    delayShutdown: millis(rollout.drain * 1000 * timeScale),
     timeScale,
   };
 }
 
 describe('the published figures (./dev bench profiles measures them again)', () => {
-  test('have their page', () => {
-    expect(read('profile-losses.md')).toBe(profilePage(figures));
-  });
-
   test('are of every profile, with the fallback off and on, and of every drain time', () => {
     const wanted = profiles.flatMap(({ name }) =>
       [false, true].flatMap((fallback) => [0, 5, 30].map((drain) => `${name} ${fallback} ${drain}`)),
     );
-    const cells = figures.cells.map((cell) => `${cell.profile} ${cell.terminatingFallback} ${cell.drain}`);
-    expect(cells.sort()).toEqual(wanted.sort());
+    const found = rollouts.map((one) => `${one.profile} ${one.terminatingFallback} ${one.drain}`);
+    expect(found.sort()).toEqual(wanted.sort());
   });
 
-  test.each(
-    figures.cells.map((cell) => [`${cell.profile}, ${cell.drain} s, ${cell.terminatingFallback}`, cell] as const),
-  )('%s: what was lost is within what the model predicts today', (_, cell) => {
-    const summary = { ...summarise(syntheticRun({ terminatingFallback: true }), () => []), lost: cell.lost };
-    expect(profileCell(settingsOf(cell), cell.drain, summary).isWithin).toBe(cell.isWithin);
+  test('are counted', () => {
+    const within = rollouts.filter(({ isWithin }) => isWithin).length;
+    expect(page).toContain(`\n${within} of ${rollouts.length} rollouts lost what was predicted.`);
   });
+
+  test.each(rollouts.map((one) => [`${one.profile}, ${one.drain} s, ${one.terminatingFallback}`, one] as const))(
+    '%s: what was lost is within what the model predicts today',
+    (_, rollout) => {
+      const summary = { ...summarise(syntheticRun({ terminatingFallback: true }), () => []), lost: rollout.lost };
+      expect(profileCell(settingsOf(rollout), rollout.drain, summary).isWithin).toBe(rollout.isWithin);
+    },
+  );
 });

@@ -1,5 +1,6 @@
 import { HostError, type IpFamily, type Millis, systemClock } from '@switchyard/core';
-import { type ApiObject, type ApiResource, apiResources, zeroapp, type ZeroappOptions } from '@switchyard/lab';
+import { type ApiObject, type ApiResource, apiResources } from '@switchyard/core/kubernetes';
+import { zeroapp, type ZeroappOptions } from '@switchyard/lab';
 import type { ServiceName } from '../stage/load-balancer.ts';
 import type { Stage } from '../stage/stage.ts';
 

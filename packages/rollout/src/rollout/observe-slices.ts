@@ -5,8 +5,12 @@ import {
   type ServiceRecord,
   systemClock,
 } from '@switchyard/core';
-import { recordFromEndpointSlice, recordFromService } from '@switchyard/core/kubernetes';
-import { type ApiClient, apiResources } from '@switchyard/lab';
+import {
+  apiResources,
+  type ObjectClient,
+  recordFromEndpointSlice,
+  recordFromService,
+} from '@switchyard/core/kubernetes';
 import type { EndpointMoment, StateMoment } from '../run-record.ts';
 
 /** What a watch of one Service and its EndpointSlices showed. */
@@ -16,7 +20,7 @@ export interface SliceObserver extends AsyncDisposable {
 
 /** Follows one Service until it is disposed. Resolves when both watches have listed. */
 export async function observeSlices(
-  api: ApiClient,
+  api: ObjectClient,
   service: { readonly namespace: string; readonly name: string },
   signal: AbortSignal,
 ): Promise<SliceObserver> {

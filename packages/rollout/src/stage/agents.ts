@@ -1,3 +1,4 @@
+import { dataplaneNamed } from '@switchyard/scenarios';
 import { readLogFile, readSyncs } from '../rollout/read-logs.ts';
 import type { Proxies } from '../rollout/scene.ts';
 import type { RunSettings } from '../run-record.ts';
@@ -15,8 +16,8 @@ export async function startAgents(
 ): Promise<Agents> {
   const args = [
     `--switchyard-terminating-fallback=${settings.terminatingFallback ? 'on' : 'off'}`,
-    // The iptables mode's default is a second, which is a duration like the others.
-    ...(settings.proxyMode === 'iptables'
+    // kube-proxy's default of a second is a duration like the others.
+    ...(dataplaneNamed(settings.proxyMode).defaultMinSyncPeriod === 'kubeProxy'
       ? [`--iptables-min-sync-period=${Math.round(1000 * settings.timeScale)}ms`]
       : []),
   ];

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type IpFamily, millis, systemClock } from '@switchyard/core';
-import { apiResources, type LabProcess } from '@switchyard/lab';
+import { apiResources } from '@switchyard/core/kubernetes';
+import { type LabProcess } from '@switchyard/lab';
 import { healthCheckFlags } from '../profiles.ts';
 import { readLoadBalancer, readLogFile } from '../rollout/read-logs.ts';
 import type { LoadBalancerMoment, RunSettings } from '../run-record.ts';

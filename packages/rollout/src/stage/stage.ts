@@ -1,11 +1,11 @@
 import type { IpFamily } from '@switchyard/core';
+import type { ObjectClient } from '@switchyard/core/kubernetes';
 import { type Lab, type LabCluster, startCluster, type WorkloadEvent } from '@switchyard/lab';
-import type { ApiClient } from '@switchyard/lab';
 
 /** What all programs of an experiment play in: a lab of two nodes and its cluster's brain. Rollouts may follow each other on it. */
 export interface Stage {
   readonly lab: Lab;
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
   readonly cluster: LabCluster;
   /** Everything that happened to pods since the start. */
   readonly workloadEvents: readonly WorkloadEvent[];

@@ -1,4 +1,6 @@
-import { knownChecks, millis, type Millis } from '@switchyard/core';
+import { defaultAgentMode } from '@switchyard/lab';
+import { knownChecks } from '@switchyard/loss';
+import { millis, type Millis } from '@switchyard/core';
 import { healthCheckOf } from '../profiles.ts';
 import type { EndpointMoment, HealthCheck, RequestRecord, RunRecord } from '../run-record.ts';
 
@@ -36,7 +38,7 @@ export function syntheticRun(options: { readonly terminatingFallback: boolean })
       runtime: 'process',
       fastDrain: false,
       delayShutdown: millis(30_000),
-      proxyMode: 'nftables',
+      proxyMode: defaultAgentMode,
       timeScale: 1,
     },
     startedAt: at(-5),

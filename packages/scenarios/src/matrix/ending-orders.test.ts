@@ -1,6 +1,6 @@
-import { dataplaneModes } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { compareAltitudes, disagreementText } from '../compare-altitudes.ts';
+import { dataplanes, referenceDataplane } from '../dataplanes.ts';
 import { runOnTable } from '../run-on-table.ts';
 import { expectationText, healthText } from '../verdict.ts';
 import { endingOrders, endingScenarios, everyEndingStep } from './ending-orders.ts';
@@ -28,7 +28,7 @@ test('six of them take every step from every pair of conditions', () => {
   expect(everyEndingStep.filter((order) => !endingOrders.includes(order))).toEqual([]);
 });
 
-describe.each(dataplaneModes)('core as %s', (dataplane) => {
+describe.each(dataplanes)('core as $name', (dataplane) => {
   test.each(endingScenarios(dataplane, endingOrders).map((scenario) => [scenario.ipFamily, scenario] as const))(
     'does what the rules say in every moment of every order, %s',
     (_, scenario) => {
@@ -38,7 +38,7 @@ describe.each(dataplaneModes)('core as %s', (dataplane) => {
 });
 
 test('what a Service shows, from ready to gone, when here and elsewhere take turns', () => {
-  const [scenario] = endingScenarios('nftables');
+  const [scenario] = endingScenarios(referenceDataplane);
   const service = scenario?.services.find(({ name }) => name === 'matrix/ending-hehehe-v4');
   const to = service?.loadBalancerIPs[0]?.ip;
   const seen = (scenario?.steps ?? []).flatMap((step) => {

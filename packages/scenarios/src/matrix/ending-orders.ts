@@ -1,4 +1,4 @@
-import { type DataplaneMode, type IpFamily, type IpAddress, ipFamilies, parsePort } from '@switchyard/core';
+import { type DataplaneTraits, type IpFamily, type IpAddress, ipFamilies, parsePort } from '@switchyard/core';
 import { inFamily } from '../other-family.ts';
 import {
   altitudes,
@@ -41,13 +41,13 @@ function interleavings(here: number, elsewhere: number): readonly string[] {
  * at from outside (policy Local), from a pod (policy Cluster), and by its health check. Judged by `matrix-rules.ts`.
  */
 export function endingScenarios(
-  dataplane: DataplaneMode,
+  dataplane: DataplaneTraits,
   orders: readonly string[] = everyEndingStep,
 ): readonly Scenario[] {
   return ipFamilies.map((ipFamily) => endingScenario(ipFamily, dataplane, orders));
 }
 
-function endingScenario(ipFamily: IpFamily, dataplane: DataplaneMode, orders: readonly string[]): Scenario {
+function endingScenario(ipFamily: IpFamily, dataplane: DataplaneTraits, orders: readonly string[]): Scenario {
   const plays = orders.map((order, index) => ({ order, service: serviceOf(order, index, ipFamily) }));
   const rounds = Array.from({ length: 2 * ending.length + 1 }, (_, round) => round);
   const steps: readonly UnnumberedStep[] = rounds.flatMap((round) => [
@@ -112,7 +112,7 @@ function changeOf(play: Play, round: number): UnnumberedStep {
   return { kind: 'removeEndpoint', service, ip };
 }
 
-function looksAt(play: Play, round: number, dataplane: DataplaneMode): readonly UnnumberedStep[] {
+function looksAt(play: Play, round: number, dataplane: DataplaneTraits): readonly UnnumberedStep[] {
   const { service } = play;
   const endpoints = endpointsAt(play, round);
   const { status, localEndpoints } = healthAnswerOf(endpoints);

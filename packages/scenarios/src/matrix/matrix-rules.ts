@@ -1,5 +1,5 @@
 import {
-  type DataplaneMode,
+  type DataplaneTraits,
   InvariantError,
   type Protocol,
   type SourceClass,
@@ -21,7 +21,7 @@ export interface MatrixQuestion {
   readonly endpoints: readonly ScenarioEndpoint[];
   readonly from: SourceClass;
   readonly protocol: Protocol;
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneTraits;
 }
 
 /** One sentence of the rules, and when it speaks. The first that does, of a list, decides. */
@@ -103,7 +103,9 @@ export const outcomeRules: readonly MatrixRule<Reached, MatrixOutcome>[] = [
     sentence:
       'kube-proxy: its iptables mode refuses nothing that the node itself sends to an external address; it goes where routes lead',
     when: ({ dataplane, from, frontend }) =>
-      dataplane === 'iptables' && from === 'node' && (frontend === 'externalIP' || frontend === 'loadBalancerIP'),
+      dataplane.externalIpsRefuse === 'arriving' &&
+      from === 'node' &&
+      (frontend === 'externalIP' || frontend === 'loadBalancerIP'),
     decides: () => ({ kind: 'pass' }),
   },
   {
@@ -120,7 +122,8 @@ export const masqueradeRules: readonly MatrixRule<MatrixQuestion, boolean>[] = [
     id: 'by-socket',
     sentence:
       'eBPF: a socket of a pod or of the node goes to the endpoint itself, so no packet is translated; but for SCTP',
-    when: ({ dataplane, from, protocol }) => dataplane === 'ebpf' && from !== 'outside' && protocol !== 'SCTP',
+    when: ({ dataplane, from, protocol }) =>
+      dataplane.translation === 'sockets' && from !== 'outside' && protocol !== 'SCTP',
     decides: () => false,
   },
   {

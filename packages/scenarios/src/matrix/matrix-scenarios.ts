@@ -1,4 +1,4 @@
-import { type DataplaneMode, ipFamilies, type Protocol, type SourceClass } from '@switchyard/core';
+import { type DataplaneTraits, ipFamilies, type Protocol, type SourceClass } from '@switchyard/core';
 import { altitudes, type Expectation, type Scenario, type ScenarioFlow, type ScenarioStep } from '../scenario.ts';
 import { type EndpointState, endpointsOf, endpointStates } from './endpoint-states.ts';
 import {
@@ -24,7 +24,7 @@ export interface MatrixScenario extends MatrixPlace {
  * one cluster together. Each has a flow of every source class and protocol, and its health
  * check where the API has one. Their expectations are `matrix-rules.ts`.
  */
-export function matrixScenarios(dataplane: DataplaneMode): readonly MatrixScenario[] {
+export function matrixScenarios(dataplane: DataplaneTraits): readonly MatrixScenario[] {
   return ipFamilies.flatMap((ipFamily) =>
     matrixFrontends.flatMap((frontend) =>
       matrixPolicies.flatMap((policy) =>
@@ -46,7 +46,7 @@ export function isOfMatrix({ id }: Pick<Scenario, 'id'>): boolean {
 const sources: readonly SourceClass[] = ['pod', 'node', 'outside'];
 const protocols: readonly Protocol[] = ['TCP', 'UDP', 'SCTP'];
 
-function matrixScenario(place: MatrixPlace, state: EndpointState, dataplane: DataplaneMode): MatrixScenario {
+function matrixScenario(place: MatrixPlace, state: EndpointState, dataplane: DataplaneTraits): MatrixScenario {
   const service = serviceOf(place);
   const endpoints = endpointsOf(state, service.name, place.ipFamily);
   const answered = sources.flatMap((from) =>
@@ -149,6 +149,6 @@ export function expectationOf(
     kind: 'forward',
     to: outcome.to.map(({ ip }) => ({ address: ip, port: undefined })),
     masquerade,
-    isHairpinMasqueraded: dataplane !== 'ebpf' || protocol === 'SCTP',
+    isHairpinMasqueraded: dataplane.translation === 'packets' || protocol === 'SCTP',
   };
 }

@@ -1,6 +1,9 @@
-import { dataplaneModes } from '@switchyard/core';
+import { ebpfTraits } from '@switchyard/backend-ebpf/traits';
+import { iptablesTraits } from '@switchyard/backend-iptables/traits';
+import { nftablesTraits } from '@switchyard/backend-nftables/traits';
 import { describe, expect, test } from 'vitest';
 import { compareAltitudes, disagreementText } from '../compare-altitudes.ts';
+import { dataplanes, referenceDataplane } from '../dataplanes.ts';
 import { runOnTable } from '../run-on-table.ts';
 import type { Scenario } from '../scenario.ts';
 import { expectationText, healthText } from '../verdict.ts';
@@ -9,9 +12,9 @@ import { healthRules, masqueradeRules, outcomeRules, reachRules } from './matrix
 import { type MatrixScenario, matrixScenarios } from './matrix-scenarios.ts';
 
 const titleOf = ({ scenario }: MatrixScenario): string => `${scenario.id} ${scenario.ipFamily}`;
-const nftables = matrixScenarios('nftables');
+const nftables = matrixScenarios(referenceDataplane);
 
-describe.each(dataplaneModes)('core as %s', (dataplane) => {
+describe.each(dataplanes)('core as $name', (dataplane) => {
   const rows = matrixScenarios(dataplane).map((one) => [titleOf(one), one.scenario] as const);
 
   test.each(rows)('does what the rules say: %s', (_, scenario) => {
@@ -33,7 +36,7 @@ describe.each(dataplaneModes)('core as %s', (dataplane) => {
 describe('the rules', () => {
   test('have each id once, and each decides something', () => {
     const ids = [...reachRules, ...outcomeRules, ...masqueradeRules, ...healthRules].map(({ id }) => id);
-    const used = dataplaneModes.flatMap((dataplane) => matrixScenarios(dataplane).flatMap(({ rules }) => rules));
+    const used = dataplanes.flatMap((dataplane) => matrixScenarios(dataplane).flatMap(({ rules }) => rules));
     expect([...ids].sort()).toEqual([...new Set(used)].sort());
   });
 
@@ -110,16 +113,16 @@ describe('the rules', () => {
   });
 
   test.each([
-    ['iptables', 'externalIP-Cluster-none', 'node', ['pass', 'pass', 'pass']],
-    ['iptables', 'nodePort-Cluster-none', 'node', ['reject', 'reject', 'reject']],
-    ['nftables', 'externalIP-Cluster-none', 'node', ['reject', 'reject', 'reject']],
+    [iptablesTraits, 'externalIP-Cluster-none', 'node', ['pass', 'pass', 'pass']],
+    [iptablesTraits, 'nodePort-Cluster-none', 'node', ['reject', 'reject', 'reject']],
+    [nftablesTraits, 'externalIP-Cluster-none', 'node', ['reject', 'reject', 'reject']],
     [
-      'ebpf',
+      ebpfTraits,
       'nodePort-Cluster-ready-local-only',
       'pod',
       ['forward to 10.244.1.5', 'forward to 10.244.1.5', 'forward to 10.244.1.5, masqueraded'],
     ],
-  ] as const)('know %s: %s from %s', (dataplane, id, from, expected) => {
+  ] as const)('know $0.name: $1 from $2', (dataplane, id, from, expected) => {
     const one = matrixScenarios(dataplane).find(({ scenario }) => scenario.id === `matrix-${id}`);
     const texts = one?.scenario.steps.flatMap((step) =>
       step.kind === 'flow' && step.flow.from === from ? [expectationText(step.flow.expect)] : [],

@@ -1,14 +1,14 @@
 import { seededRandom } from '@switchyard/core/testing';
 import { findCgroupObstacle } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { allScenarios, backendContract } from '../../src/index.ts';
+import { allScenarios, backendContract, dataplaneNamed } from '../../src/index.ts';
 import { ebpfHarness } from '../unit/ebpf-harness.ts';
 import { ebpfKernel } from './ebpf-subject.ts';
 import { chosenScenarios, clauseFaults, runWithoutPackets } from './chosen-scenarios.ts';
 import { KernelHarness } from './kernel-harness.ts';
 
 const { signal } = new AbortController();
-const all = allScenarios('ebpf');
+const all = allScenarios(dataplaneNamed('ebpf'));
 const obstacle = await findCgroupObstacle();
 let harness: KernelHarness;
 

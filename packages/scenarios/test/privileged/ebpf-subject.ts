@@ -1,3 +1,4 @@
+import { ebpfTraits } from '@switchyard/backend-ebpf/traits';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,8 +25,7 @@ export async function ebpfKernel(): Promise<KernelSubject> {
   const cgroupOf = (namespace: string): string => join(cgroups, namespace);
   return {
     name: 'ebpf',
-    dataplane: 'ebpf',
-    atomicity: 'entry',
+    dataplane: ebpfTraits,
     open: (namespace, ipFamily, faults, signal) => {
       for (const folder of [folderOf(namespace), cgroupOf(namespace)]) mkdirSync(folder, { recursive: true });
       const place = { cgroup: cgroupOf(namespace), bpffs: folderOf(namespace), netns: `/run/netns/${namespace}` };

@@ -1,13 +1,13 @@
 import { seededRandom } from '@switchyard/core/testing';
 import { afterAll, describe, expect, test } from 'vitest';
-import { allScenarios, backendContract } from '../../src/index.ts';
+import { allScenarios, backendContract, dataplaneNamed } from '../../src/index.ts';
 import { iptablesHarness } from '../unit/iptables-harness.ts';
 import { chosenScenarios, clauseFaults, runWithoutPackets } from './chosen-scenarios.ts';
 import { KernelHarness } from './kernel-harness.ts';
 import { iptablesKernel } from './kernel-subjects.ts';
 
 const { signal } = new AbortController();
-const all = allScenarios('iptables');
+const all = allScenarios(dataplaneNamed('iptables'));
 
 /**
  * Each change is a process here, and each dump three: all kinds of Services and settings once, instead of all scenarios. Packets

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type DataplaneBackend, type DataplaneMode, type IpFamily, type Random, UsageError } from '@switchyard/core';
+import { type DataplaneBackend } from '@switchyard/core/engine';
+import { type DataplaneTraits, type IpFamily, type Random, UsageError } from '@switchyard/core';
 import { type CommandRunner, createCommandRunner } from '@switchyard/host';
 import type { BackendHarness, FakeKernel } from '../../src/index.ts';
 import { addressPattern } from '../unit/address-pattern.ts';
@@ -25,7 +26,7 @@ export function noKernelFaults(): KernelFaults {
 }
 
 /** A backend over the real kernel. */
-export interface KernelSubject extends Pick<BackendHarness, 'name' | 'dataplane' | 'atomicity'> {
+export interface KernelSubject extends Pick<BackendHarness, 'name' | 'dataplane'> {
   /** A backend in a namespace; what it finds out about the machine is not disturbed by faults. */
   open(namespace: string, ipFamily: IpFamily, faults: KernelFaults, signal: AbortSignal): Promise<DataplaneBackend>;
   /** Whether nothing of it is left in a namespace. */
@@ -42,8 +43,7 @@ export interface KernelSubject extends Pick<BackendHarness, 'name' | 'dataplane'
  */
 export class KernelHarness implements BackendHarness, Disposable {
   readonly name: string;
-  readonly dataplane: DataplaneMode;
-  readonly atomicity: BackendHarness['atomicity'];
+  readonly dataplane: DataplaneTraits;
   readonly #subject: KernelSubject;
   readonly #free: string[] = [];
   readonly #all = new Set<string>();
@@ -53,7 +53,6 @@ export class KernelHarness implements BackendHarness, Disposable {
   constructor(subject: KernelSubject) {
     this.name = subject.name;
     this.dataplane = subject.dataplane;
-    this.atomicity = subject.atomicity;
     this.#subject = subject;
     for (const [namespace, pid] of namespaces()) if (!isAlive(pid)) remove(namespace);
   }

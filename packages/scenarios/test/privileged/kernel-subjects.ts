@@ -1,15 +1,16 @@
 import { iptablesBackend } from '@switchyard/backend-iptables';
 import { withFaults } from '@switchyard/backend-iptables/testing';
+import { iptablesTraits } from '@switchyard/backend-iptables/traits';
+import { nftablesTraits } from '@switchyard/backend-nftables/traits';
 import { openFaultyBackend } from '@switchyard/backend-nftables/testing';
 import { noopLogger, seconds } from '@switchyard/core';
-import type { IptablesVariant } from '@switchyard/host';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { type KernelFaults, type KernelSubject, noKernelFaults, printedIn, runnerIn } from './kernel-harness.ts';
 
 /** backend-nftables over netlink. */
 export const nftablesKernel: KernelSubject = {
   name: 'nftables',
-  dataplane: 'nftables',
-  atomicity: 'transaction',
+  dataplane: nftablesTraits,
   open: (namespace, ipFamily, faults) => {
     const host = { logger: noopLogger, netns: `/run/netns/${namespace}` };
     return Promise.resolve(openFaultyBackend(host, ipFamily, faults));
@@ -22,8 +23,7 @@ export const nftablesKernel: KernelSubject = {
 export function iptablesKernel(variant: IptablesVariant): KernelSubject {
   return {
     name: `iptables-${variant}`,
-    dataplane: 'iptables',
-    atomicity: 'table',
+    dataplane: iptablesTraits,
     open: async (namespace, ipFamily, faults, signal) => {
       let active = noKernelFaults();
       const live: KernelFaults = {

@@ -1,4 +1,4 @@
-import type { DataplaneBackend } from '@switchyard/core';
+import type { DataplaneBackend } from '@switchyard/core/engine';
 import { describe, expect, test } from 'vitest';
 import { allScenarios, type BackendHarness, backendContract } from '../../src/index.ts';
 import { harnesses } from './harnesses.ts';
@@ -11,7 +11,6 @@ function harnessWith(good: BackendHarness, defect: Defect): BackendHarness {
   return {
     name: 'defective',
     dataplane: good.dataplane,
-    atomicity: good.atomicity,
     createKernel: () => {
       const kernel = good.createKernel();
       return {

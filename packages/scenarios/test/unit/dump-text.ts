@@ -1,10 +1,12 @@
 import type { BackendHarness, BackendResult } from '../../src/index.ts';
 
-/** What a golden file holds: the kernel after each change of a scenario, each under the line of its step. */
+/** Content of a golden file: the kernel after each change of a scenario, each under the change and its element writes. */
 export function dumpText({ dataplane }: BackendHarness, { writes, dumps }: BackendResult): string {
   const texts =
-    dataplane === 'iptables' ? dumps.map((dump, at) => (at === 0 ? dump : changes(dumps[at - 1] ?? '', dump))) : dumps;
-  return writes.map(({ at }, index) => `== ${at === 'start' ? at : `line ${at}`}\n${texts[index]}`).join('\n');
+    dataplane.name === 'iptables'
+      ? dumps.map((dump, at) => (at === 0 ? dump : changes(dumps[at - 1] ?? '', dump)))
+      : dumps;
+  return writes.map(({ change, writes: count }, at) => `== ${change} (${count} writes)\n${texts[at]}`).join('\n');
 }
 
 /**

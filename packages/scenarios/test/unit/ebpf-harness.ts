@@ -1,3 +1,4 @@
+import { ebpfTraits } from '@switchyard/backend-ebpf/traits';
 import { type MapSet, offsetOf, sizeOf, sourceClassIndex } from '@switchyard/backend-ebpf';
 import { addressBytes, MemoryMachine, openMemoryBackend, tracePacket } from '@switchyard/backend-ebpf/testing';
 import { FakeNft, tracePacket as traceRules } from '@switchyard/backend-nftables/testing';
@@ -14,8 +15,7 @@ export type NorthSouth = 'tc' | 'nftables';
 export function ebpfHarness(northSouth: NorthSouth): BackendHarness {
   return {
     name: northSouth === 'tc' ? 'ebpf' : 'ebpf-nftables',
-    dataplane: 'ebpf',
-    atomicity: 'entry',
+    dataplane: ebpfTraits,
     createKernel: () => createKernel(northSouth),
   };
 }

@@ -1,4 +1,3 @@
-import { dataplaneModes } from '@switchyard/core';
 import { expandStates, type Sequence } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { TableApplier } from '../../src/apply-until-done.ts';
@@ -12,6 +11,7 @@ import {
   type Scenario,
   ScenarioTables,
   type StepResult,
+  dataplanes,
 } from '../../src/index.ts';
 import { clustersOf, type Look } from './cluster-specs.ts';
 import { harnesses } from './harnesses.ts';
@@ -37,8 +37,8 @@ async function check(scenario: Scenario, seeing: Seeing): Promise<void> {
 }
 
 /** A scenario under another order of events holds as it is written: what must happen depends on the state alone. */
-describe.each(dataplaneModes)('altitude 1 (%s), states reversed, squashed, doubled, emptied', (mode) => {
-  const runs = allScenarios(mode).map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
+describe.each(dataplanes)('altitude 1 ($name), states reversed, squashed, doubled, emptied', (dataplane) => {
+  const runs = allScenarios(dataplane).map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
 
   test.for(runs)('$title', async ({ scenario }, { skip }) => {
     skip(!scenario.altitudes.run.includes('table'), scenario.altitudes.because);

@@ -1,7 +1,8 @@
 import { iptablesBackend } from '@switchyard/backend-iptables';
 import { FakeIptables, tracePacket, traceReturning } from '@switchyard/backend-iptables/testing';
 import { type Clock, HostError, ipFamilies, noopLogger, seconds, systemClock } from '@switchyard/core';
-import type { IptablesVariant } from '@switchyard/host';
+import { iptablesTraits } from '@switchyard/backend-iptables/traits';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import type { BackendHarness, FakeKernel } from '../../src/index.ts';
 import { addressPattern } from './address-pattern.ts';
 import { observationOf } from './observation-of.ts';
@@ -15,7 +16,7 @@ export interface IptablesMachine {
 
 /** backend-iptables over its transactional fake. */
 export function iptablesHarness(machine: IptablesMachine): BackendHarness {
-  return { name: 'iptables', dataplane: 'iptables', atomicity: 'table', createKernel: () => createKernel(machine) };
+  return { name: 'iptables', dataplane: iptablesTraits, createKernel: () => createKernel(machine) };
 }
 
 /** Retries at once. */

@@ -1,3 +1,4 @@
+import { nftablesTraits } from '@switchyard/backend-nftables/traits';
 import { nftablesBackend } from '@switchyard/backend-nftables';
 import { FakeNft, tracePacket } from '@switchyard/backend-nftables/testing';
 import { noopLogger } from '@switchyard/core';
@@ -8,8 +9,7 @@ import { observationOf } from './observation-of.ts';
 /** backend-nftables over its transactional fake. */
 export const nftablesHarness: BackendHarness = {
   name: 'nftables',
-  dataplane: 'nftables',
-  atomicity: 'transaction',
+  dataplane: nftablesTraits,
   createKernel: () => {
     const nft = new FakeNft();
     return {

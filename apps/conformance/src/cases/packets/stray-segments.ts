@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { HostError, InvariantError, type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
 import type { LabPod, LabProcess } from '@switchyard/lab';
-import { firstState, type ScenarioService } from '@switchyard/scenarios';
+import { dataplaneNamed, firstState, type ScenarioService } from '@switchyard/scenarios';
 import type { Bed } from '../../model/bed.ts';
 import type { CatalogueOptions, SequenceCase } from '../../model/case.ts';
 import type { CaseRecorder } from '../../model/recorder.ts';
@@ -28,7 +28,9 @@ export function straySegments({ dataplane }: Pick<CatalogueOptions, 'dataplane'>
       families: ipFamily,
       needs: ['rawPackets'],
       notFor:
-        dataplane === 'iptables' ? undefined : `not for ${dataplane}: only the iptables mode has a rule against them`,
+        dataplaneNamed(dataplane).invalidSegments === 'dropped'
+          ? undefined
+          : `not for ${dataplane}: only the iptables mode has a rule against them`,
       run: (bed, record, signal) => run({ id, cast: new Cast(ipFamily, dataplane) }, { bed, record }, signal),
     };
   });

@@ -1,5 +1,5 @@
-import { ApiServerError, type Millis, millis, systemClock } from '@switchyard/core';
-import { apiResources } from '@switchyard/lab';
+import { type Millis, millis, systemClock } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import { type App, type PodPlace, type Scene, servingPods } from '@switchyard/rollout';
 
 /** Lets old pods end when nobody needs them any more. Disposing lets go of what is left to it. */
@@ -78,7 +78,5 @@ function isNeeded(
 
 async function letGo({ stage }: Scene, pod: { readonly namespace: string; readonly name: string }): Promise<void> {
   const options = { gracePeriodSeconds: lastGrace };
-  await stage.api.delete(apiResources.pods, pod, options, AbortSignal.timeout(patience)).catch((error: unknown) => {
-    if (!(error instanceof ApiServerError && error.status === 404)) throw error;
-  });
+  await stage.api.delete(apiResources.pods, pod, options, AbortSignal.timeout(patience));
 }

@@ -1,20 +1,7 @@
-import {
-  clusterCidrs,
-  type ApiClient,
-  apiResources,
-  type Lab,
-  type LabCluster,
-  type WorkloadEvent,
-} from '@switchyard/lab';
-import {
-  ApiServerError,
-  type DataplaneMode,
-  HostError,
-  InvariantError,
-  type IpFamily,
-  millis,
-  parseIp,
-} from '@switchyard/core';
+import type { DataplaneName } from '@switchyard/scenarios';
+import { clusterCidrs, type Lab, type LabCluster, type WorkloadEvent } from '@switchyard/lab';
+import { HostError, InvariantError, type IpFamily, millis, parseIp } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
   type App,
   awaitCondition,
@@ -41,7 +28,7 @@ import type { RolloutKind } from './rollout-kind.ts';
 export interface RolloutCase {
   readonly kind: RolloutKind;
   readonly family: IpFamily;
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneName;
 }
 
 /** A deployed app and the ways to it. Disposing removes the app and stops what was started for it. */
@@ -256,18 +243,11 @@ async function leaveNothing(stage: Stage, app: App): Promise<void> {
       api.find(apiResources.services, app, signal),
       api.list(apiResources.pods, { namespace: app.namespace, labelSelector: `app=${app.name}` }, signal),
     ]);
-    for (const { metadata } of pods.items) await deleteNow(api, { ...app, name: metadata.name ?? '' }, signal);
+    for (const { metadata } of pods.items) {
+      const pod = { namespace: app.namespace, name: metadata.name ?? '' };
+      await api.delete(apiResources.pods, pod, { gracePeriodSeconds: 0 }, signal);
+    }
     return service === undefined && pods.items.length === 0 ? true : undefined;
   };
   await awaitCondition(`${app.name} to be gone`, isGone, { timeout: readyTimeout, programs: [], signal });
-}
-
-async function deleteNow(
-  api: ApiClient,
-  pod: { readonly namespace: string; readonly name: string },
-  signal: AbortSignal,
-): Promise<void> {
-  await api.delete(apiResources.pods, pod, { gracePeriodSeconds: 0 }, signal).catch((error: unknown) => {
-    if (!(error instanceof ApiServerError && error.status === 404)) throw error;
-  });
 }

@@ -1,4 +1,5 @@
-import { type LossCause, type Millis, millis } from '@switchyard/core';
+import { type LossCause } from '@switchyard/loss';
+import { type Millis, millis } from '@switchyard/core';
 import { type ExplainAt, type RunRecord, type RunSummary, summarise } from '@switchyard/rollout';
 import type { RolloutTimeline } from '../../model/report-file.ts';
 

@@ -1,4 +1,5 @@
-import { type DataplaneMode, millis } from '@switchyard/core';
+import type { DataplaneName } from '@switchyard/scenarios';
+import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import type { SequenceCase } from '../../model/case.ts';
 import { LeapingClock } from '../../testing/leaping-clock.ts';
@@ -8,11 +9,11 @@ import type { ScriptedProxy } from '../../testing/scripted-proxy.ts';
 import { wrongProxies } from '../../testing/wrong-proxies.ts';
 import { sequenceCases, sequences } from './index.ts';
 
-const dataplanes: readonly DataplaneMode[] = ['nftables', 'iptables', 'ebpf'];
+const dataplanes: readonly DataplaneName[] = ['nftables', 'iptables', 'ebpf'];
 const signal = new AbortController().signal;
 
 interface Trial {
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneName;
   readonly proxy: Partial<ScriptedProxy>;
   readonly command?: string;
 }

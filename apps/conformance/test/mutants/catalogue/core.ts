@@ -5,7 +5,7 @@ const of = (file: string, rows: Parameters<typeof mutantsOf>[2]): readonly Mutan
 
 /** Policy as core decides it, seen through one backend or another. */
 export const coreMutants: readonly Mutant[] = [
-  ...of('policy/select-endpoints.ts', [
+  ...of('model/policy/decide.ts', [
     [
       'no-terminating-fallback',
       'without ready endpoints those that still serve while they terminate are not used',
@@ -35,7 +35,7 @@ export const coreMutants: readonly Mutant[] = [
       'all',
     ],
   ]),
-  ...of('policy/topology.ts', [
+  ...of('model/policy/decide.ts', [
     [
       'zone-hints-ignored',
       'zone hints do not narrow anything',
@@ -58,7 +58,7 @@ export const coreMutants: readonly Mutant[] = [
       'if (hints.length === 0) continue;',
     ],
   ]),
-  ...of('policy/decide.ts', [
+  ...of('model/policy/decide.ts', [
     [
       'short-circuit-of-pods',
       'pods reach only local endpoints by external addresses of a Service with policy Local',
@@ -123,7 +123,7 @@ export const coreMutants: readonly Mutant[] = [
       'const masquerade = (',
     ],
   ]),
-  ...of('policy/frontends.ts', [
+  ...of('model/policy/decide.ts', [
     [
       'ip-mode-ignored',
       'load-balancer IPs with ipMode Proxy are captured',
@@ -153,7 +153,7 @@ export const coreMutants: readonly Mutant[] = [
       "if (externalIps === 'forward') add('externalIP', ofFamily(service.externalIps, ipFamily));\n  add('loadBalancerIP', capturedLoadBalancerIps(service, ipFamily));",
     ],
   ]),
-  ...of('policy/proxied-services.ts', [
+  ...of('model/policy/decide.ts', [
     [
       'other-proxy-ignored',
       'Services that are labelled for another proxy are forwarded',
@@ -169,7 +169,7 @@ export const coreMutants: readonly Mutant[] = [
       'service.ipFamilies[0] === ipFamily',
     ],
   ]),
-  ...of('policy/source-ranges.ts', [
+  ...of('model/policy/decide.ts', [
     [
       'range-of-other-family',
       'source ranges of the other family alone shut everybody out',
@@ -185,7 +185,7 @@ export const coreMutants: readonly Mutant[] = [
       'allowsNode ? ranges : ranges',
     ],
   ]),
-  ...of('forwarding/build-service.ts', [
+  ...of('model/forwarding/build-service.ts', [
     [
       'itp-ignored',
       'internalTrafficPolicy Local is taken for Cluster',
@@ -222,7 +222,7 @@ export const coreMutants: readonly Mutant[] = [
       'if (endpoint.ready',
     ],
   ]),
-  ...of('forwarding/merge-endpoints.ts', [
+  ...of('model/forwarding/build-service.ts', [
     [
       'port-name-ignored',
       'endpoints of one port of a Service serve its other ports',
@@ -238,7 +238,7 @@ export const coreMutants: readonly Mutant[] = [
       'Number(b.terminating) - Number(a.terminating) ||',
     ],
   ]),
-  ...of('forwarding/frontend-claims.ts', [
+  ...of('model/forwarding/frontend-claims.ts', [
     [
       'claims-upside-down',
       'an external IP takes the cluster IP of another Service',
@@ -247,7 +247,7 @@ export const coreMutants: readonly Mutant[] = [
       'loadBalancerIP: 3,\n  externalIP: -1,',
     ],
   ]),
-  ...of('forwarding/is-same-forwarding.ts', [
+  ...of('model/forwarding/build-table.ts', [
     [
       'affinity-change-unseen',
       'a Service whose session affinity alone changes stays as it was',
@@ -263,7 +263,7 @@ export const coreMutants: readonly Mutant[] = [
       '',
     ],
   ]),
-  ...of('state/cluster-state.ts', [
+  ...of('model/state/cluster-state.ts', [
     [
       'slice-deletion-unseen',
       'endpoints of a slice that was deleted are kept',
@@ -272,7 +272,7 @@ export const coreMutants: readonly Mutant[] = [
       'delete: () => undefined,',
     ],
   ]),
-  ...of('conntrack/stale-flows.ts', [
+  ...of('engine/conntrack/stale-flows.ts', [
     [
       'udp-flows-kept',
       'UDP flows to endpoints that are gone are kept',

@@ -5,7 +5,7 @@ const of = (file: string, rows: Parameters<typeof mutantsOf>[2]): readonly Mutan
 
 /** The eBPF backend: what is written to the maps. */
 export const ebpfMutants: readonly Mutant[] = [
-  ...of('maps/address-words.ts', [
+  ...of('render/address-words.ts', [
     [
       'byte-order',
       'ports stand in maps in the order of the host',
@@ -14,7 +14,7 @@ export const ebpfMutants: readonly Mutant[] = [
       'return port;',
     ],
   ]),
-  ...of('maps/set-writer.ts', [
+  ...of('kernel/maps/set-writer.ts', [
     [
       'slot-range-off-by-one',
       'slots are written one behind where programs look',
@@ -58,7 +58,7 @@ export const ebpfMutants: readonly Mutant[] = [
       'const generation = before || 1;',
     ],
   ]),
-  ...of('maps/apply-run.ts', [
+  ...of('kernel/maps/apply-run.ts', [
     [
       'guard-missing',
       'ports that a cluster IP does not have are silent instead of refused',
@@ -88,7 +88,7 @@ export const ebpfMutants: readonly Mutant[] = [
       'if (isUdp || !isUdp) return;',
     ],
   ]),
-  ...of('maps/render-service.ts', [
+  ...of('render/render-service.ts', [
     [
       'local-is-cluster',
       'what goes to local endpoints is led to those of all nodes',
@@ -111,7 +111,7 @@ export const ebpfMutants: readonly Mutant[] = [
       "bits |= actionOf(decisions[source === 'pod' ? 'node' : source === 'node' ? 'pod' : source]) << (sourceClassIndex[source] * actionBits);",
     ],
   ]),
-  ...of('settings/configuration.ts', [
+  ...of('render/settings/configuration.ts', [
     [
       'sockets-of-pods-are-outside',
       'sockets of pods are decided about as if they were outside, unlike their packets',
@@ -127,7 +127,7 @@ export const ebpfMutants: readonly Mutant[] = [
       "view.setUint8(at('guards'), 0);",
     ],
   ]),
-  ...of('node-addresses/address-flags.ts', [
+  ...of('kernel/node-addresses/address-flags.ts', [
     [
       'node-port-anywhere',
       'NodePorts answer on all local addresses, whatever was selected',
@@ -136,7 +136,7 @@ export const ebpfMutants: readonly Mutant[] = [
       'nodePortCidrs.length >= 0 ? nodeAddressFlags.nodePort : 0',
     ],
   ]),
-  ...of('remainder/left-to-rules.ts', [
+  ...of('render/remainder/left-to-rules.ts', [
     [
       'sctp-left-to-nobody',
       'neither programs nor rules carry SCTP',

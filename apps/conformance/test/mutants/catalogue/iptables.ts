@@ -136,7 +136,7 @@ export const iptablesMutants: readonly Mutant[] = [
       '',
     ],
   ]),
-  ...of('apply/plan-entries.ts', [
+  ...of('kernel/apply/plan-entries.ts', [
     [
       'stale-entries',
       'the entries that a Service no longer has stay',
@@ -157,7 +157,7 @@ export const iptablesMutants: readonly Mutant[] = [
       'cleanup-at-exit',
       'the agent takes its rules away when it ends',
       'iptables-nft',
-      'this.engine.forget(); // forwarding stays',
+      'this.#engine.forget(); // forwarding stays',
       'await this.cleanup(AbortSignal.timeout(3000)).catch(() => undefined);',
     ],
   ]),

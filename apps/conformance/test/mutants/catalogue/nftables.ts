@@ -5,7 +5,7 @@ const of = (file: string, rows: Parameters<typeof mutantsOf>[2]): readonly Mutan
 
 /** The nftables backend: its constant rules and its elements. */
 export const nftablesMutants: readonly Mutant[] = [
-  ...of('skeleton.ts', [
+  ...of('render/skeleton.ts', [
     [
       'cluster-ip-not-masqueraded',
       'senders that are no pods keep their address at cluster IPs',
@@ -63,7 +63,7 @@ export const nftablesMutants: readonly Mutant[] = [
       "      ...perFamily((family) => [\n        isTo('nodeport-ips', family),\n        { kind: 'isNot', field: `${family.ip} daddr`, cidr: loopback[family.suffix] },\n        { kind: 'isLocal', address: 'daddr' },\n        ...find('nodeports', ['meta l4proto', 'th dport'], family),\n      ]),\n      ...perFamily((family) => find('frontends', tuple(family.ip), family)),\n",
     ],
   ]),
-  ...of('handles.ts', [
+  ...of('render/elements.ts', [
     [
       'wrong-verdict-class',
       'Services without endpoints get the verdict of those without local ones',
@@ -86,7 +86,7 @@ export const nftablesMutants: readonly Mutant[] = [
       "(allowedSources === 'any' ? 0 : 0)",
     ],
   ]),
-  ...of('render-service.ts', [
+  ...of('render/render-service.ts', [
     [
       'last-slot-missing',
       'the last endpoint of a set is never picked',
@@ -105,11 +105,9 @@ export const nftablesMutants: readonly Mutant[] = [
       'map-element-missing',
       'the last frontend of a Service is not written',
       'nftables',
-      'for (const frontend of service.frontends) {',
-      'for (const frontend of service.frontends.length > 1 ? service.frontends.slice(0, -1) : service.frontends) {',
+      'for (const frontend of service.frontends) {\n    const handle',
+      'for (const frontend of service.frontends.length > 1 ? service.frontends.slice(0, -1) : service.frontends) {\n    const handle',
     ],
-  ]),
-  ...of('diff-service.ts', [
     [
       'stale-slots',
       'slots keep the endpoints that they had when a set changes without growing',
@@ -125,7 +123,7 @@ export const nftablesMutants: readonly Mutant[] = [
       '',
     ],
   ]),
-  ...of('netlink/affinity-rules.ts', [
+  ...of('kernel/netlink/affinity-rules.ts', [
     [
       'affinity-not-kept',
       'session affinity lasts a millisecond',
@@ -141,7 +139,7 @@ export const nftablesMutants: readonly Mutant[] = [
       'const timeout = this.#which.timeoutSeconds * 1_000_000;',
     ],
   ]),
-  ...of('netlink/expressions.ts', [
+  ...of('kernel/netlink/expressions.ts', [
     [
       'affinity-by-destination',
       'all clients of a Service share one session',
@@ -150,20 +148,20 @@ export const nftablesMutants: readonly Mutant[] = [
       'isIpv6 ? { base: 1, offset: 24, length: 16 } : { base: 1, offset: 16, length: 4 }',
     ],
   ]),
-  ...of('applied-table.ts', [
+  ...of('kernel/driver.ts', [
     [
       'restart-flushes',
       'a start removes all rules before it writes them again',
       'nftables',
-      'const { table: name, others, isNew } = await ensureTable({ transport, names }, signal);',
-      'for (const one of names) await removeFamily(transport, one, ipFamily, signal);\n    const { table: name, others, isNew } = await ensureTable({ transport, names }, signal);',
+      'const { table, others, isNew } = await ensureTable({ transport, names }, signal);',
+      'for (const one of names) await removeFamily(transport, one, ipFamily, signal);\n    const { table, others, isNew } = await ensureTable({ transport, names }, signal);',
     ],
     [
       'restart-forgets',
       'Services that went while the agent was down stay',
       'nftables',
-      'const groups = this.#everything(table, broken, keepsStale ? [] : found);',
-      'const groups = this.#everything(table, broken, keepsStale ? [] : found.slice(0, 0));',
+      'staleElementGroups(found, this.#classes, changesPerTransaction)',
+      'staleElementGroups(found.slice(0, 0), this.#classes, changesPerTransaction)',
     ],
   ]),
   ...of('backend.ts', [

@@ -1,5 +1,6 @@
+import { apiResources } from '@switchyard/core/kubernetes';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apiResources, type LabProcess, tryKill } from '@switchyard/lab';
+import { type LabProcess, tryKill } from '@switchyard/lab';
 import { type E2eStage, logLines, nodePorts, setE2eStage } from './e2e-stage.ts';
 import {
   addressesIn,

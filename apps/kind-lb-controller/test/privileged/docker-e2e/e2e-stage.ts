@@ -2,9 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ipFamilies } from '@switchyard/core';
+import { apiResources, type ObjectClient } from '@switchyard/core/kubernetes';
 import {
-  type ApiClient,
-  apiResources,
   createLab,
   createProber,
   type DockerEngine,
@@ -28,7 +27,7 @@ export const nodePorts = { http: 30080, moreHttp: 30081, udp: 30053, health: 320
 /** A cluster with Nodes and an API server, and a container that looks like kind's control plane. */
 export interface E2eCluster {
   readonly name: string;
-  readonly api: ApiClient;
+  readonly api: ObjectClient;
 }
 
 /** One Docker Engine in a lab with two clusters and the load balancer's image: everything but the controller. */
@@ -118,7 +117,7 @@ function playNode(node: LabNode): void {
   startEchoServer(node, { pod: node.name, node: node.name, http: [http, moreHttp, health, proxyHealth], udp: [udp] });
 }
 
-async function registerNode(api: ApiClient, node: LabNode, signal: AbortSignal): Promise<void> {
+async function registerNode(api: ObjectClient, node: LabNode, signal: AbortSignal): Promise<void> {
   const metadata = { name: node.nodeName };
   await api.create(apiResources.nodes, { metadata }, signal);
   const addresses = Object.values(node.addresses).map((address) => ({ type: 'InternalIP' as const, address }));

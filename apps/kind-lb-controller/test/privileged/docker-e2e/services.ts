@@ -1,5 +1,11 @@
+import {
+  type ApiObject,
+  type ApiResource,
+  apiResources,
+  type ObjectClient,
+  type Service,
+} from '@switchyard/core/kubernetes';
 import { expect } from 'vitest';
-import { type ApiClient, type ApiObject, type ApiResource, apiResources, type Service } from '@switchyard/lab';
 import { nodePorts } from './e2e-stage.ts';
 
 const signal = new AbortController().signal;
@@ -29,7 +35,7 @@ export function plainService(name: string): Service {
 }
 
 /** Creates it and returns its address when its status has one. */
-export async function createServed(api: ApiClient, service: Service): Promise<string> {
+export async function createServed(api: ObjectClient, service: Service): Promise<string> {
   await api.create(apiResources.services, service, signal);
   return addressOf(api, service.metadata.name ?? '');
 }
@@ -39,7 +45,7 @@ export function addressesIn(service: Service): readonly string[] {
 }
 
 /** Waits for the address of a Service's status. */
-export async function addressOf(api: ApiClient, name: string): Promise<string> {
+export async function addressOf(api: ObjectClient, name: string): Promise<string> {
   let address: string | undefined;
   const ask = async (): Promise<string | undefined> => {
     [address] = addressesIn(await read(api, name));
@@ -49,33 +55,33 @@ export async function addressOf(api: ApiClient, name: string): Promise<string> {
   return address ?? '';
 }
 
-export function read(api: ApiClient, name: string): Promise<Service> {
+export function read(api: ObjectClient, name: string): Promise<Service> {
   return api.get(apiResources.services, { namespace: 'default', name }, signal);
 }
 
 /** A merge patch of a Service. */
-export async function patch(api: ApiClient, name: string, body: Readonly<Record<string, unknown>>): Promise<void> {
+export async function patch(api: ObjectClient, name: string, body: Readonly<Record<string, unknown>>): Promise<void> {
   await api.patch(apiResources.services, { namespace: 'default', name }, { kind: 'merge', body }, signal);
 }
 
 /** Asks for its deletion. */
-export async function removeService(api: ApiClient, name: string): Promise<void> {
+export async function removeService(api: ObjectClient, name: string): Promise<void> {
   await api.delete(apiResources.services, { namespace: 'default', name }, {}, signal);
 }
 
 /** Asks for its deletion and waits until it is gone, so that its finalizer was taken off. */
-export async function deleteService(api: ApiClient, name: string): Promise<void> {
+export async function deleteService(api: ObjectClient, name: string): Promise<void> {
   await removeService(api, name);
   await expect.poll(() => exists(api, name), { timeout: 30_000, interval: 100 }).toBe(false);
 }
 
-async function exists(api: ApiClient, name: string): Promise<boolean> {
+async function exists(api: ObjectClient, name: string): Promise<boolean> {
   const { items } = await api.list(apiResources.services, { namespace: 'default' }, signal);
   return items.some((service) => service.metadata.name === name);
 }
 
 /** The condition `lb.switchyard.dev/Ready`, on one line. */
-export async function readiness(api: ApiClient, name: string): Promise<string> {
+export async function readiness(api: ObjectClient, name: string): Promise<string> {
   const { status } = await read(api, name);
   const ready = status?.conditions?.find(({ type }) => type === 'lb.switchyard.dev/Ready');
   return ready === undefined ? 'no condition' : `${ready.status} ${ready.reason}: ${ready.message}`;
@@ -97,7 +103,7 @@ const events: ApiResource<EventObject> = {
 };
 
 /** What `kubectl describe service` would list, in order of time: type, reason, message. */
-export async function eventsOf(api: ApiClient, name: string): Promise<readonly string[]> {
+export async function eventsOf(api: ObjectClient, name: string): Promise<readonly string[]> {
   const { items } = await api.list(events, { namespace: 'default' }, signal);
   return items
     .filter(({ regarding }) => regarding?.name === name)

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { millis } from '@switchyard/core';
+import { apiResources, type ObjectClient } from '@switchyard/core/kubernetes';
 import {
-  type ApiClient,
-  apiResources,
   createLab,
   createProber,
   type DockerEngine,
@@ -197,7 +196,7 @@ describe('a load balancer’s container, as the controller makes it', () => {
 });
 
 describe('the controller’s container, on the network and with the socket', () => {
-  let api: ApiClient;
+  let api: ObjectClient;
   const refused: unknown[] = [];
 
   beforeAll(async () => {

@@ -64,12 +64,6 @@ export const nodePortRanges: Check = (value) => {
   return `[${bad}] must be a CIDR, such as 10.9.8.0/24 or 2001:db8::/64, or one of ${nodePortKeywords.join(', ')}`;
 };
 
-/** CIDRs. */
-export const cidrList: Check = (value) => {
-  const bad = (value as readonly string[]).findIndex((part) => tryParseCidr(part.trim()) === undefined);
-  return bad < 0 ? undefined : `[${bad}] must be a CIDR, such as 10.9.8.0/24 or 2001:db8::/64`;
-};
-
 /** A path from the root. */
 export const absolutePath: Check = (value) =>
   String(value).startsWith('/') ? undefined : 'must be an absolute path, such as /sys/fs/bpf';

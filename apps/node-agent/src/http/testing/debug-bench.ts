@@ -1,10 +1,5 @@
 import {
-  type DataplaneMode,
-  type Failure,
-  type FamilyStatus,
   type ForwardingTable,
-  type HttpAnswer,
-  type HttpHandler,
   type IpFamily,
   type Millis,
   millis,
@@ -14,6 +9,8 @@ import {
   parseIp,
   type ServicePortKey,
 } from '@switchyard/core';
+import { type Failure, type FamilyStatus } from '@switchyard/core/engine';
+import { type HttpAnswer, type HttpHandler } from '@switchyard/core/health';
 import {
   getRequest,
   node,
@@ -75,7 +72,7 @@ export function tableOfFamily(ipFamily: IpFamily, more: Parameters<typeof tableO
 /** What a test may choose. */
 export interface DebugBenchOptions {
   /** Default: nftables. */
-  readonly mode?: DataplaneMode;
+  readonly mode?: string;
   /** Default: all. */
   readonly socketLb?: 'all' | 'host';
   readonly tables?: ReadonlyMap<IpFamily, ForwardingTable>;

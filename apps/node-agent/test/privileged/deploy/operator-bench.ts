@@ -2,8 +2,8 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
   createProber,
   type LabCluster,
   type LabNode,

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
   type AuditEntry,
   isGranted,
   type LabCluster,

@@ -1,7 +1,7 @@
 import { millis, parseIp, seconds, systemClock } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
   type AgentOptions,
-  apiResources,
   createProber,
   type LabCluster,
   type LabHost,

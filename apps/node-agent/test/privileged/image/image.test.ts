@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  apiResources,
   createProber,
   type DockerEngine,
   dockerPackages,

@@ -1,15 +1,10 @@
+import { nftablesTraits } from '@switchyard/backend-nftables/traits';
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { ipFamilies, type MetricDeclaration, type MetricDeclarations, metricDeclarations } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  ipFamilies,
-  type MetricDeclaration,
-  type MetricDeclarations,
-  metricDeclarations,
-  modesOf,
-} from '@switchyard/core';
-import {
-  apiResources,
   createProber,
   type LabCluster,
   type LabNode,
@@ -152,8 +147,9 @@ describe('the page', () => {
 
   test('has every metric that is declared, with its type and labels, and no other', async () => {
     const found = new Map((await targetMetadata()).map(({ metric, type }) => [metric, type]));
-    const isHere = (onlyIn: MetricDeclaration['onlyIn']): boolean => modesOf(onlyIn)?.includes('nftables') ?? true;
-    const expected = declared().filter(({ name, onlyIn }) => absent[name] === undefined && isHere(onlyIn));
+    const isHere = (set: MetricDeclaration['set']): boolean =>
+      set === undefined || nftablesTraits.metricSets.includes(set);
+    const expected = declared().filter(({ name, set }) => absent[name] === undefined && isHere(set));
     // Prometheus reads OpenMetrics, where the name of a counter's family has no _total.
     const named = expected.map(({ name, type }) => [type === 'counter' ? name.replace(/_total$/, '') : name, type]);
     expect(Object.fromEntries(found)).toEqual(Object.fromEntries(named));
@@ -258,7 +254,7 @@ interface Declared {
   readonly name: string;
   readonly type: string;
   readonly labels: readonly string[];
-  readonly onlyIn?: MetricDeclaration['onlyIn'];
+  readonly set?: MetricDeclaration['set'];
 }
 
 function declared(): readonly Declared[] {

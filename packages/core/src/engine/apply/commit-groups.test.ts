@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { HostError, InvariantError } from '../../errors.ts';
-import { type ServicePortKey, serviceKey, servicePortKey } from '../../records/keys.ts';
+import { HostError, InvariantError } from '../../base/errors.ts';
+import { type ServicePortKey, serviceKey, servicePortKey } from '../../model/records/keys.ts';
 import type { ChangeGroup, GroupOwner, PlannedGroup } from './change-group.ts';
 import { commitGroups, type CommitResult, noResult, outcomeOf } from './commit-groups.ts';
-import type { GroupWriter, WriteResult } from './group-writer.ts';
+import type { Atomicity, GroupWriter, WriteResult } from './group-writer.ts';
 import { KernelDiffersError } from './kernel-differs-error.ts';
 
 const keyOf = (name: string): ServicePortKey => servicePortKey(serviceKey('shop', name), '', 'TCP');
@@ -16,7 +16,7 @@ interface GroupOptions {
 }
 
 /** A group that wants `size` changes named after it; `settled` is the last result it was given. */
-class Group implements ChangeGroup {
+class Group implements ChangeGroup<string> {
   readonly name: string;
   readonly owner: GroupOwner;
   readonly together: string | undefined;
@@ -32,6 +32,11 @@ class Group implements ChangeGroup {
     this.error = error;
   }
 
+  plan(): readonly string[] {
+    if (this.error !== undefined) throw this.error;
+    return Array.from({ length: this.wanted }, (_, index) => `${this.name}.${index}`);
+  }
+
   settle(isApplied: boolean): void {
     this.settled = isApplied;
   }
@@ -41,6 +46,14 @@ const groups = (count: number): Group[] => Array.from({ length: count }, (_, ind
 
 /** A kernel in memory that takes each write as a whole, and refuses those with a group in `refuses`. */
 class MemoryWriter implements GroupWriter<Group, string> {
+  readonly atomicity: Atomicity = 'table';
+  readonly isBlocking = true;
+  readonly clock: GroupWriter<Group, string>['clock'] = {
+    sleep: async (duration) => {
+      if (duration > 0) this.sleeps++;
+      else this.pauses++;
+    },
+  };
   readonly limit: number = 1000;
   readonly refusalBudget: number = 50;
   readonly sent: string[] = [];
@@ -56,11 +69,6 @@ class MemoryWriter implements GroupWriter<Group, string> {
   remedy: (group: Group) => boolean = () => false;
   instead: Group | undefined;
 
-  plan(group: Group): readonly string[] {
-    if (group.error !== undefined) throw group.error;
-    return Array.from({ length: group.wanted }, (_, index) => `${group.name}.${index}`);
-  }
-
   weigh(changes: readonly string[]): number {
     return changes.length;
   }
@@ -74,14 +82,6 @@ class MemoryWriter implements GroupWriter<Group, string> {
     const refused = planned.find(({ group }) => this.refuses.has(group.name));
     if (refused === undefined) return { status: 'written', writes: planned.flatMap(({ changes }) => changes).length };
     return { status: 'refused', writes: 0, error, group: this.namesGroup ? refused.group : undefined };
-  }
-
-  async pause(): Promise<void> {
-    this.pauses++;
-  }
-
-  async sleep(): Promise<void> {
-    this.sleeps++;
   }
 
   async reconsider({ group }: PlannedGroup<Group, string>): Promise<boolean> {
@@ -106,7 +106,7 @@ const failedNames = ({ failed }: CommitResult): string[] =>
 describe('commitGroups', () => {
   test('writes all groups at once and settles each', async () => {
     const [writer, all] = [new MemoryWriter(), groups(3)];
-    expect(await commit(all, writer)).toEqual({ writes: 3, failed: new Map(), unremoved: [] });
+    expect(await commit(all, writer)).toEqual({ writes: 3, failed: new Map(), refused: 0, unremoved: [] });
     expect([writer.sent, all.map(({ settled }) => settled)]).toEqual([['s0 s1 s2'], [true, true, true]]);
   });
 
@@ -120,7 +120,7 @@ describe('commitGroups', () => {
     const [writer, all] = [new MemoryWriter(), groups(8)];
     writer.refuses = new Set(['s2', 's5']);
     const result = await commit(all, writer);
-    expect([failedNames(result), result.writes]).toEqual([['s2', 's5'], 6]);
+    expect([failedNames(result), result.writes, result.refused]).toEqual([['s2', 's5'], 6, 2]);
     expect(all.map(({ settled }) => settled)).toEqual([true, true, false, true, true, false, true, true]);
     expect(writer.sent.length).toBeLessThanOrEqual(13);
   });
@@ -176,6 +176,7 @@ describe('commitGroups', () => {
     const broken = new Group('a', { error });
     const result = await commit([broken, new Group('b')], writer);
     expect([result.failed, broken.settled, writer.sent]).toEqual([new Map([[keyOf('a'), error]]), false, ['b']]);
+    expect(result.refused).toBe(0);
   });
 
   test.each([new InvariantError('broken promise'), new KernelDiffersError('a chain is gone')])(
@@ -239,8 +240,11 @@ describe('commitGroups', () => {
 test('services that failed and objects that stay are part of the outcome', () => {
   const error = new HostError('test.refused', 'refused');
   const failed = new Map([[keyOf('a'), error]]);
-  expect(outcomeOf({ writes: 4, failed: new Map(), unremoved: [] })).toEqual({ status: 'applied', writes: 4 });
-  expect(outcomeOf({ writes: 4, failed, unremoved: [error] })).toEqual({
+  expect(outcomeOf({ writes: 4, failed: new Map(), refused: 0, unremoved: [] })).toEqual({
+    status: 'applied',
+    writes: 4,
+  });
+  expect(outcomeOf({ writes: 4, failed, refused: 1, unremoved: [error] })).toEqual({
     status: 'partial',
     writes: 4,
     failed,

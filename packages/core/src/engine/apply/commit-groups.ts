@@ -1,7 +1,7 @@
-import { DataplaneError, HostError, isExpected } from '../../errors.ts';
-import type { ApplyOutcome } from '../../reconcile/dataplane-backend.ts';
-import type { ServicePortKey } from '../../records/keys.ts';
-import { millis } from '../../time.ts';
+import { DataplaneError, HostError, isExpected } from '../../base/errors.ts';
+import type { ApplyOutcome } from '../dataplane-backend.ts';
+import type { ServicePortKey } from '../../model/records/keys.ts';
+import { millis } from '../../base/time.ts';
 import type { ChangeGroup, PlannedGroup } from './change-group.ts';
 import type { GroupWriter } from './group-writer.ts';
 import { KernelDiffersError } from './kernel-differs-error.ts';
@@ -12,13 +12,15 @@ export interface CommitResult {
   writes: number;
   /** Services that the kernel refused or that cannot be rendered, with the first reason. */
   readonly failed: Map<ServicePortKey, Error>;
+  /** Groups that the kernel refused; a service that cannot be rendered is in none. */
+  refused: number;
   /** Stale objects that could not be removed. */
   readonly unremoved: Error[];
 }
 
 /** An empty result. */
 export function noResult(): CommitResult {
-  return { writes: 0, failed: new Map(), unremoved: [] };
+  return { writes: 0, failed: new Map(), refused: 0, unremoved: [] };
 }
 
 /** The result as the outcome of an apply. */
@@ -36,7 +38,7 @@ const attemptGap = millis(50);
  * found, by what the kernel says or by halving, and all others are written. Groups are taken from the iterable when
  * their turn comes. `result` is filled on the way. Rejects when settings are refused, and with what the writer throws.
  */
-export async function commitGroups<Group extends ChangeGroup, Change>(
+export async function commitGroups<Group extends ChangeGroup<Change>, Change>(
   groups: Iterable<Group>,
   { writer, result }: { readonly writer: GroupWriter<Group, Change>; readonly result: CommitResult },
   signal: AbortSignal,
@@ -44,13 +46,13 @@ export async function commitGroups<Group extends ChangeGroup, Change>(
   const commit = new Commit(writer, result);
   let isFirst = true;
   for (const part of commit.parts(groups)) {
-    if (!isFirst) await writer.pause(signal);
+    if (!isFirst && writer.isBlocking) await writer.clock.sleep(millis(0), signal);
     isFirst = false;
     await commit.write(part, signal);
   }
 }
 
-class Commit<Group extends ChangeGroup, Change> {
+class Commit<Group extends ChangeGroup<Change>, Change> {
   readonly #writer: GroupWriter<Group, Change>;
   readonly #result: CommitResult;
   #budget: number;
@@ -95,13 +97,13 @@ class Commit<Group extends ChangeGroup, Change> {
       if (isTransient) {
         if (attempts === maxAttempts) throw error;
         attempts++;
-        await writer.sleep(attemptGap, signal);
+        await writer.clock.sleep(attemptGap, signal);
         part = this.#again(part);
         continue;
       }
       this.#budget--;
       if (this.#budget <= 0) {
-        for (const { group } of part) this.#fail(group, error);
+        for (const { group } of part) this.#refuse(group, error);
         return;
       }
       const refused = part.length === 1 ? part[0] : part.find(({ group }) => group === written.group);
@@ -122,12 +124,12 @@ class Commit<Group extends ChangeGroup, Change> {
   ): Promise<readonly PlannedGroup<Group, Change>[]> {
     const writer = this.#writer;
     if ((await writer.reconsider?.(refused, error, signal)) === true) return this.#again(part);
-    this.#fail(refused.group, error);
+    this.#refuse(refused.group, error);
     const instead = writer.insteadOf?.(refused.group);
     return this.#again(
       part.flatMap((one) => {
         if (one !== refused) return one;
-        return instead === undefined ? [] : { group: instead, changes: [] };
+        return instead === undefined ? [] : (this.#plan(instead) ?? []);
       }),
     );
   }
@@ -136,7 +138,7 @@ class Commit<Group extends ChangeGroup, Change> {
   #plan(group: Group): PlannedGroup<Group, Change> | undefined {
     let changes: readonly Change[];
     try {
-      changes = this.#writer.plan(group);
+      changes = group.plan();
     } catch (error) {
       if (group.owner.kind !== 'services' || !isExpected(error) || error instanceof KernelDiffersError) throw error;
       this.#fail(group, error);
@@ -148,7 +150,13 @@ class Commit<Group extends ChangeGroup, Change> {
   }
 
   #again(part: readonly PlannedGroup<Group, Change>[]): readonly PlannedGroup<Group, Change>[] {
+    if (this.#writer.atomicity === 'transaction') return part;
     return part.flatMap(({ group }) => this.#plan(group) ?? []);
+  }
+
+  #refuse(group: Group, error: Error): void {
+    this.#result.refused++;
+    this.#fail(group, error);
   }
 
   #fail(group: Group, error: Error): void {

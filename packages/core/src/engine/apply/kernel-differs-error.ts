@@ -1,4 +1,4 @@
-import { HostError } from '../../errors.ts';
+import { HostError } from '../../base/errors.ts';
 
 /** The kernel does not hold what an earlier apply recorded. It must be read back before anything else is written. */
 export class KernelDiffersError extends HostError {

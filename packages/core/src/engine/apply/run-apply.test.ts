@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { HostError, InvariantError } from '../../errors.ts';
-import type { ApplyOutcome, ApplyRequest } from '../../reconcile/dataplane-backend.ts';
+import { HostError, InvariantError } from '../../base/errors.ts';
+import type { ApplyOutcome, ApplyRequest } from '../dataplane-backend.ts';
 import { MemoryLogger } from '../../testing/memory-logger.ts';
 import { situation } from '../../testing/situations.ts';
 import { KernelDiffersError } from './kernel-differs-error.ts';
-import { type AppliedState, runApply } from './run-apply.ts';
+import { type AppliedState, runApply } from './apply-engine.ts';
 
 const table = situation({});
 const delta: ApplyRequest = {
@@ -30,12 +30,8 @@ class ScriptedState implements AppliedState {
     this.calls.push('forget');
   }
 
-  applyDelta(): Promise<ApplyOutcome> {
-    return this.#end('delta');
-  }
-
-  applyFull(): Promise<ApplyOutcome> {
-    return this.#end('full');
+  apply({ scope }: ApplyRequest): Promise<ApplyOutcome> {
+    return this.#end(scope.kind);
   }
 
   async #end(call: string): Promise<ApplyOutcome> {

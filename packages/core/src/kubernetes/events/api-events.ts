@@ -1,8 +1,8 @@
-import { aborted } from '../../aborted.ts';
-import { messageOf } from '../../errors.ts';
-import type { EventRecorder, EventSubject, RecordedEvent } from '../../events.ts';
-import type { Logger } from '../../log.ts';
-import { type Clock, type Millis, millis, seconds } from '../../time.ts';
+import { aborted } from '../../base/aborted.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { EventRecorder, EventSubject, RecordedEvent } from '../../base/events.ts';
+import type { Logger } from '../../base/log.ts';
+import { type Clock, type Millis, millis, seconds } from '../../base/time.ts';
 import type { JsonAnswer, JsonRequest, SendJson } from '../send-json.ts';
 import { EventBudget } from './event-budget.ts';
 import {

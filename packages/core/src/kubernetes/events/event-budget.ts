@@ -1,4 +1,4 @@
-import type { Clock, Millis } from '../../time.ts';
+import type { Clock, Millis } from '../../base/time.ts';
 
 /** New events at once, and how long it takes until one more may come. */
 export interface EventRate {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { RecordedEvent } from '../../events.ts';
-import { millis } from '../../time.ts';
+import type { RecordedEvent } from '../../base/events.ts';
+import { millis } from '../../base/time.ts';
 import { eventName, eventObject, type EventSeries, seriesKey, seriesPatch } from './event-object.ts';
 
 const reporter = { controller: 'kube-proxy', instance: 'kube-proxy-n1' };

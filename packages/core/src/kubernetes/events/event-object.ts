@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../../events.ts';
-import type { Millis } from '../../time.ts';
+import type { RecordedEvent } from '../../base/events.ts';
+import type { Millis } from '../../base/time.ts';
 import { microTime } from '../micro-time.ts';
 
 /** Who tells of events: people filter by it. */

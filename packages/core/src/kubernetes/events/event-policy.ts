@@ -1,4 +1,4 @@
-import { type Millis, seconds } from '../../time.ts';
+import { type Millis, seconds } from '../../base/time.ts';
 import type { EventRate } from './event-budget.ts';
 
 /** How much a recorder tells, and what it takes for a repetition. */

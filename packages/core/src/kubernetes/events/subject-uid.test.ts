@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { ApiServerError } from '../../errors.ts';
-import type { EventSubject } from '../../events.ts';
+import { ApiServerError } from '../../base/errors.ts';
+import type { EventSubject } from '../../base/events.ts';
 import type { JsonAnswer } from '../send-json.ts';
 import { subjectUid } from './subject-uid.ts';
 

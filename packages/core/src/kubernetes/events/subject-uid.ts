@@ -1,5 +1,5 @@
-import { ApiServerError } from '../../errors.ts';
-import type { EventSubject } from '../../events.ts';
+import { ApiServerError } from '../../base/errors.ts';
+import type { EventSubject } from '../../base/events.ts';
 import type { SendJson } from '../send-json.ts';
 
 /**

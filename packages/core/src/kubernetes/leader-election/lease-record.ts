@@ -1,5 +1,5 @@
-import { ApiServerError } from '../../errors.ts';
-import { type Millis, seconds } from '../../time.ts';
+import { ApiServerError } from '../../base/errors.ts';
+import { type Millis, seconds } from '../../base/time.ts';
 import { microTime } from '../micro-time.ts';
 
 /** What a Lease says (coordination.k8s.io/v1). */

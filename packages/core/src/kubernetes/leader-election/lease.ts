@@ -1,5 +1,5 @@
-import { ApiServerError } from '../../errors.ts';
-import { type Clock, type Millis, seconds } from '../../time.ts';
+import { ApiServerError } from '../../base/errors.ts';
+import { type Clock, type Millis, seconds } from '../../base/time.ts';
 import { failureFrom } from '../api-failure.ts';
 import type { JsonAnswer, JsonRequest, SendJson } from '../send-json.ts';
 import {

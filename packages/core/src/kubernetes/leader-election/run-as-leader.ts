@@ -1,6 +1,6 @@
-import { asError, HostError, messageOf } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
-import { type Clock, type Millis, millis, type Random, seconds } from '../../time.ts';
+import { asError, HostError, messageOf } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import { type Clock, type Millis, millis, type Random, seconds } from '../../base/time.ts';
 import { Lease, type LeaseOptions } from './lease.ts';
 
 /** How leadership is timed; names and defaults as in kube-controller-manager. `leaseDuration` > `renewDeadline` > 1.2 `retryPeriod`. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { UsageError } from '../../errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import type { Exchange } from '../../testing/scripted-api-server.ts';
 
 /** One exchange of a recording. */

@@ -1,10 +1,10 @@
-import { nodeName } from '../../records/keys.ts';
-import type { ClusterEvent, ResourceKind } from '../../state/cluster-event.ts';
+import { nodeName } from '../../model/records/keys.ts';
+import type { ClusterEvent, ResourceKind } from '../../model/state/cluster-event.ts';
 import { MemoryLogger } from '../../testing/memory-logger.ts';
 import { MemoryMetrics } from '../../testing/memory-metrics.ts';
 import { RecordingClock } from '../../testing/recording-clock.ts';
 import { type Exchange, ScriptedApiServer, serveWatchList } from '../../testing/scripted-api-server.ts';
-import { millis, seconds, systemClock } from '../../time.ts';
+import { millis, seconds, systemClock } from '../../base/time.ts';
 import { type ApiClient, newApiClient } from '../api-client.ts';
 import { defaultTls, fixedCredentials } from '../api-server-connection.ts';
 import { OutageWaits } from '../outage-waits.ts';

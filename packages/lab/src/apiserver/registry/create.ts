@@ -5,7 +5,8 @@ import type { ResourceDefinition } from '../resource.ts';
 import { alreadyExists, badRequest, invalid, notFound, StatusError } from '../status-error.ts';
 import { storedObject } from '../store/stored-object.ts';
 import { decodeBody } from './decode-body.ts';
-import { type RegistryContext, resourceContext, timestamp, type WriteOptions, type WriteResult } from './registry.ts';
+import type { RegistryContext, WriteOptions, WriteResult } from './registry.ts';
+import { resourceContext, timestamp } from './registry-context.ts';
 import { validateMeta } from './validate-meta.ts';
 
 interface Creation {

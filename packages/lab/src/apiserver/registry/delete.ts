@@ -2,13 +2,8 @@ import { type JsonObject, listAt, type MutableJsonObject, numberAt, objectAt, st
 import type { ResourceDefinition } from '../resource.ts';
 import { conflict, forbidden, notFound } from '../status-error.ts';
 import type { StoredObject } from '../store/stored-object.ts';
-import {
-  type DeletionOptions,
-  type DeletionResult,
-  type ObjectName,
-  type RegistryContext,
-  timestamp,
-} from './registry.ts';
+import type { DeletionOptions, DeletionResult, ObjectName, RegistryContext } from './registry.ts';
+import { timestamp } from './registry-context.ts';
 
 const propagationFinalizers: Readonly<Record<string, string>> = {
   Foreground: 'foregroundDeletion',

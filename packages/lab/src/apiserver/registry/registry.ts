@@ -1,7 +1,7 @@
 import type { Clock, Random } from '@switchyard/core';
 import type { Allocations } from '../allocations.ts';
 import type { JsonObject } from '../json.ts';
-import type { ResourceContext, ResourceDefinition } from '../resource.ts';
+import type { ResourceDefinition } from '../resource.ts';
 import type { Store } from '../store/store.ts';
 import type { StoredObject } from '../store/stored-object.ts';
 import { createObject } from './create.ts';
@@ -80,18 +80,4 @@ export function createRegistry(context: RegistryContext): Registry {
     update: (resource, name, change, options) => updateObject(context, resource, { name, change, options }),
     delete: (resource, name, options) => deleteObject(context, resource, name, options),
   };
-}
-
-/** What a kind's defaulting and validation get. */
-export function resourceContext(context: RegistryContext): ResourceContext {
-  return {
-    now: context.clock.now(),
-    allocations: context.allocations,
-    findNode: (name) => context.store.get(context.nodes, '', name)?.value,
-  };
-}
-
-/** The current time as objects carry it: RFC 3339 in whole seconds. */
-export function timestamp(context: RegistryContext, secondsLater = 0): string {
-  return `${new Date(context.clock.now() + secondsLater * 1000).toISOString().slice(0, 19)}Z`;
 }

@@ -13,14 +13,8 @@ import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
 import { badRequest, conflict, invalid, notFound } from '../status-error.ts';
 import { type StoredObject, storedObject } from '../store/stored-object.ts';
 import { decodeBody } from './decode-body.ts';
-import {
-  type ObjectChange,
-  type ObjectName,
-  type RegistryContext,
-  resourceContext,
-  type WriteOptions,
-  type WriteResult,
-} from './registry.ts';
+import type { ObjectChange, ObjectName, RegistryContext, WriteOptions, WriteResult } from './registry.ts';
+import { resourceContext } from './registry-context.ts';
 import { validateMeta } from './validate-meta.ts';
 
 interface Update {

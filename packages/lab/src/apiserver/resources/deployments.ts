@@ -4,7 +4,7 @@ import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { deploymentSchema } from '../schema/workloads.ts';
 import { ageColumn, column, containersText, nameColumn, selectorText } from './common.ts';
 import { setPodSpecDefaults, validatePodSpec } from './pod-spec.ts';
-import { matchesSelectorObject } from '../selectors.ts';
+import { type Labels, matchesSelector } from '../../workloads/labels.ts';
 
 /** apps/v1 Deployment. */
 export const deployments: ResourceDefinition = defineResource({
@@ -50,7 +50,7 @@ export function validateTemplateOwner(object: JsonObject, previous: JsonObject |
   const errors: FieldError[] = [];
   const labels = objectAt(spec, 'template', 'metadata', 'labels');
   if (Object.keys(selector).length === 0) errors.push(requiredField('spec.selector'));
-  else if (!matchesSelectorObject(selector, labels)) {
+  else if (!matchesSelector(selector, labels as Labels)) {
     errors.push(invalidField('spec.template.metadata.labels', labels, '`selector` does not match template `labels`'));
   }
   const replicas = numberAt(spec, 'replicas') ?? 1;

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { Container, Pod } from '../../api-types.ts';
+import type { Container, Pod } from '@switchyard/core/kubernetes';
 import { echoServerCommand } from '../../echo-server.ts';
 import type { TimeScale } from '../time-scale.ts';
 

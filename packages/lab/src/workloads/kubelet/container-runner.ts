@@ -1,5 +1,5 @@
 import { type Clock, messageOf, type Millis, millis } from '@switchyard/core';
-import type { Container, Pod } from '../../api-types.ts';
+import type { Container, Pod } from '@switchyard/core/kubernetes';
 import type { LabPod, LabProcess } from '../../lab.ts';
 import type { TimeScale } from '../time-scale.ts';
 import { podMoment, type WorkloadEvent } from '../workload-event.ts';
@@ -14,7 +14,7 @@ export interface ContainerRunnerOptions {
   readonly pod: Pod;
   readonly container: Container;
   readonly host: LabPod;
-  readonly restartPolicy: 'Always' | 'OnFailure' | 'Never';
+  readonly restartPolicy: string;
   /** Restarts before this kubelet's time. */
   readonly restartCount: number;
   readonly probes: NodeProbes;

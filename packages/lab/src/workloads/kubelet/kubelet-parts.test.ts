@@ -1,7 +1,7 @@
 import { millis, parseIp } from '@switchyard/core';
+import type { Container, Pod } from '@switchyard/core/kubernetes';
 import { ManualClock, settle } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
-import type { Container, Pod } from '../../api-types.ts';
 import { timeScale } from '../time-scale.ts';
 import { containerCommand } from './container-command.ts';
 import { sleepOf } from './container-runner.ts';

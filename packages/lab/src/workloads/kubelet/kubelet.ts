@@ -1,7 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ApiServerError } from '@switchyard/core';
-import { apiResources } from '../../api-client.ts';
-import type { Pod } from '../../api-types.ts';
+import { apiResources, type Pod } from '@switchyard/core/kubernetes';
 import type { Lab, LabNode } from '../../lab.ts';
 import type { ControllerContext } from '../context.ts';
 import { createKeyedRunner, type KeyedRunner } from '../keyed-runner.ts';
@@ -114,9 +112,7 @@ class Kubelet implements AsyncDisposable {
     const { api } = this.#context;
     const pod = await api.find(apiResources.pods, splitKey(key), signal);
     if (pod !== undefined && pod.metadata.uid === uid) {
-      await api.delete(apiResources.pods, splitKey(key), { gracePeriodSeconds: 0 }, signal).catch((error: unknown) => {
-        if (!(error instanceof ApiServerError && error.status === 404)) throw error;
-      });
+      await api.delete(apiResources.pods, splitKey(key), { gracePeriodSeconds: 0 }, signal);
     }
   }
 }

@@ -1,7 +1,6 @@
 import { availableParallelism, release, totalmem } from 'node:os';
 import { ipFamilies } from '@switchyard/core';
-import { type ApiClient, apiResources } from '../../api-client.ts';
-import type { Condition, Node } from '../../api-types.ts';
+import { apiResources, type Condition, type Node, type ObjectClient } from '@switchyard/core/kubernetes';
 import type { LabNode } from '../../lab.ts';
 import { findCondition } from '../conditions.ts';
 
@@ -39,7 +38,7 @@ export function nodeObject(node: LabNode, at: string): Node {
 }
 
 /** Creates the Node if it is not there, and says that it is Ready. What somebody else put into it stays. */
-export async function registerNode(api: ApiClient, node: LabNode, at: string, signal: AbortSignal): Promise<void> {
+export async function registerNode(api: ObjectClient, node: LabNode, at: string, signal: AbortSignal): Promise<void> {
   const wanted = nodeObject(node, at);
   const present = await api.find(apiResources.nodes, { name: node.nodeName }, signal);
   const current = present ?? (await api.create(apiResources.nodes, wanted, signal));

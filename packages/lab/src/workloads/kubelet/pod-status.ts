@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import type { IpAddress, Millis } from '@switchyard/core';
-import type { Condition, Pod } from '../../api-types.ts';
+import type { Condition, Pod } from '@switchyard/core/kubernetes';
 import { findCondition } from '../conditions.ts';
 import { apiTime } from '../time-scale.ts';
 

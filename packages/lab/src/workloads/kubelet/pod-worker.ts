@@ -1,5 +1,5 @@
 import { type Clock, type IpAddress, ipFamilies, type Logger, millis } from '@switchyard/core';
-import type { Container, Pod } from '../../api-types.ts';
+import type { Container, Pod } from '@switchyard/core/kubernetes';
 import type { Lab, LabNode, LabPod, PerFamily } from '../../lab.ts';
 import { isPodTerminating } from '../pod-facts.ts';
 import type { TimeScale } from '../time-scale.ts';
@@ -124,14 +124,11 @@ export class PodWorker {
 
   #makeRunner(host: LabPod, container: Container): ContainerRunner {
     const { probes, scale, clock, emit, onChange } = this.#options;
-    const spec: Pod['spec'] & { readonly restartPolicy?: 'Always' | 'OnFailure' | 'Never' } = this.#pod.spec ?? {
-      containers: [],
-    };
     return new ContainerRunner({
       pod: this.#pod,
       container,
       host,
-      restartPolicy: spec.restartPolicy ?? 'Always',
+      restartPolicy: this.#pod.spec?.restartPolicy ?? 'Always',
       restartCount: this.#restartCount(container.name),
       probes,
       scale,

@@ -1,5 +1,5 @@
 import type { Clock } from '@switchyard/core';
-import type { Probe } from '../../api-types.ts';
+import type { Probe } from '@switchyard/core/kubernetes';
 import type { TimeScale } from '../time-scale.ts';
 
 /** Counts a probe's results against its thresholds. */

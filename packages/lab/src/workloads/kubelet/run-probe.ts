@@ -1,5 +1,5 @@
 import { millis, seconds } from '@switchyard/core';
-import type { Container, Probe } from '../../api-types.ts';
+import type { Container, Probe } from '@switchyard/core/kubernetes';
 import type { LabPod } from '../../lab.ts';
 import { createProber, type Prober } from '../../prober.ts';
 
@@ -16,7 +16,7 @@ export function createNodeProbes(): NodeProbes {
       const address = pod.addresses.IPv4 ?? pod.addresses.IPv6 ?? '';
       const timeout = seconds(probe.timeoutSeconds ?? 1);
       if (probe.exec !== undefined) {
-        const [file = '', ...args] = probe.exec.command;
+        const [file = '', ...args] = probe.exec.command ?? [];
         return (await pod.run(file, args, { timeout })).exitCode === 0;
       }
       const port = portNumber(probe.httpGet?.port ?? probe.tcpSocket?.port, container);

@@ -1,7 +1,6 @@
+import { apiResources, type Deployment, type Pod } from '@switchyard/core/kubernetes';
 import { ManualClock } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
-import { apiResources } from '../../../src/api-client.ts';
-import type { Deployment, Pod } from '../../../src/api-types.ts';
 import { startTestCluster, type TestCluster } from '../../support/cluster.ts';
 
 const signal = new AbortController().signal;

@@ -1,7 +1,6 @@
+import { apiResources, type Deployment, type EndpointSlice, type Pod, type Service } from '@switchyard/core/kubernetes';
 import { ManualClock } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
-import { apiResources } from '../../../src/api-client.ts';
-import type { Deployment, EndpointSlice, Pod, Service } from '../../../src/api-types.ts';
 import { startTestCluster, type TestCluster } from '../../support/cluster.ts';
 import type { MemoryApi } from '../../support/memory-api.ts';
 import { readRollout, type RecordedRollout } from '../../support/rollout-fixture.ts';

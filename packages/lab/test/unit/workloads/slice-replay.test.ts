@@ -1,5 +1,5 @@
+import type { EndpointSlice, Pod, Service } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
-import type { EndpointSlice, Pod, Service } from '../../../src/api-types.ts';
 import { endpointGroups } from '../../../src/workloads/slice-endpoints.ts';
 import { planSlices, triggerTimeAnnotation } from '../../../src/workloads/slice-plan.ts';
 import { createTriggerTimes } from '../../../src/workloads/trigger-time.ts';

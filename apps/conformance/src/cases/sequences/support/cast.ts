@@ -1,5 +1,4 @@
 import {
-  type DataplaneMode,
   InvariantError,
   type IpAddress,
   type IpFamily,
@@ -10,6 +9,8 @@ import {
   type SourceClass,
 } from '@switchyard/core';
 import {
+  type DataplaneName,
+  dataplaneNamed,
   type Expectation,
   ipv6TwinOf,
   otherFamilyOf,
@@ -82,10 +83,10 @@ function nodeOf(pod: PodName): string {
 /** Makes what a sequence needs, in the addresses of one family. */
 export class Cast {
   readonly ipFamily: IpFamily;
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneName;
   readonly #isDualStack: boolean;
 
-  constructor(ipFamily: IpFamily, dataplane: DataplaneMode, isDualStack = false) {
+  constructor(ipFamily: IpFamily, dataplane: DataplaneName, isDualStack = false) {
     this.ipFamily = ipFamily;
     this.dataplane = dataplane;
     this.#isDualStack = isDualStack;
@@ -148,9 +149,10 @@ export class Cast {
 
   /** Exactly these pods answer. */
   forward(pods: readonly PodName[], how: 'direct' | 'masqueraded' | 'masqueraded by packets' = 'direct'): Expectation {
-    const masquerade = how === 'masqueraded by packets' ? this.dataplane !== 'ebpf' : how === 'masqueraded';
+    const isByPackets = dataplaneNamed(this.dataplane).translation === 'packets';
+    const masquerade = how === 'masqueraded by packets' ? isByPackets : how === 'masqueraded';
     const to = pods.map((pod) => ({ address: this.pod(pod), port: undefined }));
-    return { kind: 'forward', to, masquerade, isHairpinMasqueraded: this.dataplane !== 'ebpf' };
+    return { kind: 'forward', to, masquerade, isHairpinMasqueraded: isByPackets };
   }
 
   flow({ service, by, from, sourcePort }: Call, expect: Expectation): ScenarioFlow {
@@ -200,7 +202,7 @@ export function momentScenario(
     why: about.why,
     ipFamily: cast.ipFamily,
     isDualStack: about.isDualStack,
-    dataplane: cast.dataplane,
+    dataplane: dataplaneNamed(cast.dataplane),
     altitudes: { run: ['table', 'lab'], because: undefined },
     agent,
     zone: 'zone-a',

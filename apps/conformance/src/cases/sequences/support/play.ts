@@ -1,5 +1,7 @@
-import { type Clock, type DataplaneMode, InvariantError, type IpFamily, type Millis, millis } from '@switchyard/core';
+import { type Clock, InvariantError, type IpFamily, type Millis, millis } from '@switchyard/core';
 import {
+  type DataplaneName,
+  emptyState,
   type Expectation,
   expectationText,
   flowText,
@@ -10,7 +12,6 @@ import {
   type ScenarioEndpoint,
   type ScenarioHealthCheck,
   type ScenarioService,
-  emptyState,
 } from '@switchyard/scenarios';
 import { ErrorPace } from '../../../engine/error-pace.ts';
 import type { ErrorLimits } from '../../../engine/probe-flow.ts';
@@ -27,7 +28,7 @@ export interface About {
   /** The family whose addresses the cast has first. */
   readonly ipFamily: IpFamily;
   readonly isDualStack: boolean;
-  readonly dataplane: DataplaneMode;
+  readonly dataplane: DataplaneName;
 }
 
 /** What a sequence runs on. */

@@ -1,0 +1,125 @@
+import { markdownTable } from '@switchyard/host';
+import {
+  dataplaneNames,
+  dataplanes,
+  healthRules,
+  masqueradeRules,
+  type MatrixRule,
+  matrixScenarios,
+  outcomeRules,
+  reachRules,
+  referenceDataplane,
+} from '@switchyard/scenarios';
+import { catalogue } from '../../src/cases/catalogue.ts';
+import { coverage, type CoveredFeature } from '../../src/cases/coverage.ts';
+import type { ConformanceCase } from '../../src/model/case.ts';
+
+/** `docs/generated/conformance-cases.md`: every case, the rules of the matrix, and which case checks which feature. */
+export function casesPage(): string {
+  const all = catalogue({ dataplane: referenceDataplane.name, cell: 'dual' });
+  const counts = casesByRule();
+  return `# Conformance cases
+
+<!-- Generated from apps/conformance/src/cases by \`nx run conformance:generate\`. Do not edit. -->
+
+What \`switchyard-conformance\` can check of a Service proxy: ${all.length} cases, each in every IP family it is for. How to run
+them: [conformance](../conformance.md). \`switchyard-conformance list\` prints the same, \`--json\` with every check.
+
+Expectations are those of the nftables mode; where modes differ, each is held to its own.
+
+## Which case checks which feature
+
+${markdownTable(['Row', 'Feature', 'Cases'], coverage.map(coverageRow))}
+
+${sections(all)}
+## Rules of the matrix
+
+The matrix is judged by these rules alone, the first of a list that speaks. Switchyard's own table is compared with them.
+
+${ruleList('Which endpoints are in reach', reachRules, counts)}
+${ruleList('What becomes of a packet', outcomeRules, counts)}
+${ruleList('Whether the endpoint sees the address of the node instead of that of the sender', masqueradeRules, counts)}
+${ruleList('What a health check answers', healthRules, counts)}`;
+}
+
+const kinds: readonly { readonly tag: string; readonly title: string; readonly intro: string }[] = [
+  {
+    tag: 'scenario',
+    title: 'Scenarios',
+    intro: 'A cluster in a file, and what becomes of packets as it changes. Checks are lines of the file.',
+  },
+  {
+    tag: 'matrix',
+    title: 'Matrix',
+    intro:
+      'Policy by endpoint state by frontend kind. Checks are source by protocol: a pod, the node and a client outside, by TCP, UDP and SCTP.',
+  },
+  {
+    tag: 'sequence',
+    title: 'Sequences',
+    intro: 'What takes time: load, held connections, a proxy that ends and starts.',
+  },
+  {
+    tag: 'rollout',
+    title: 'Rolling updates',
+    intro: 'Pods are replaced under an open loop of requests; none may be lost.',
+  },
+];
+
+function sections(all: readonly ConformanceCase[]): string {
+  const notFor = reasonsByCase();
+  return kinds
+    .map(({ tag, title, intro }) => {
+      const groups = Map.groupBy(
+        all.filter(({ tags }) => tags[0] === tag),
+        ({ id }) => id.slice(0, id.lastIndexOf('/')),
+      );
+      const rows = [...groups].map(([name, members]) => caseRow(name, members, notFor));
+      return `## ${title}\n\n${intro}\n\n${markdownTable(['Case', 'What must be so', 'Why', 'Tags'], rows)}\n`;
+    })
+    .join('\n');
+}
+
+function caseRow(
+  name: string,
+  members: readonly ConformanceCase[],
+  notFor: ReadonlyMap<string, readonly string[]>,
+): readonly string[] {
+  const [first] = members;
+  const families = members.map(({ id }) => id.slice(name.length + 1)).join(', ');
+  const reasons = [...new Set(members.flatMap(({ id }) => notFor.get(id) ?? []))].map((reason) => ` (${reason})`);
+  const tags = [...new Set(members.flatMap((one) => one.tags.slice(1)))];
+  return [`\`${name}/\` ${families}`, `${first?.title ?? ''}${reasons.join('')}`, first?.why ?? '', tags.join(' ')];
+}
+
+/** Why a mode leaves a case out, by its id. */
+function reasonsByCase(): ReadonlyMap<string, readonly string[]> {
+  const skips = dataplaneNames.flatMap((dataplane) =>
+    catalogue({ dataplane, cell: 'dual' }).flatMap(({ id, notFor }) => (notFor === undefined ? [] : [{ id, notFor }])),
+  );
+  return new Map(
+    [...Map.groupBy(skips, ({ id }) => id)].map(([id, found]) => [id, [...new Set(found.map((one) => one.notFor))]]),
+  );
+}
+
+function coverageRow(one: CoveredFeature): readonly string[] {
+  const how = one.status === 'covered' ? one.cases.map((glob) => `\`${glob}\``).join(', ') : `none: ${one.because}`;
+  return [String(one.row), one.feature, how];
+}
+
+function ruleList<Given, Decision>(
+  title: string,
+  rules: readonly MatrixRule<Given, Decision>[],
+  counts: ReadonlyMap<string, number>,
+): string {
+  const lines = rules.map(
+    ({ id, sentence }, index) => `${index + 1}. ${sentence}. (\`${id}\`, ${counts.get(id) ?? 0} cases)`,
+  );
+  return `**${title}**\n\n${lines.join('\n')}\n`;
+}
+
+/** In how many Services of the matrix, of all modes, a rule decides something. */
+function casesByRule(): ReadonlyMap<string, number> {
+  const ids = dataplanes.flatMap((dataplane) => matrixScenarios(dataplane).flatMap(({ rules }) => rules));
+  return new Map([...Map.groupBy(ids, (id) => id)].map(([id, all]) => [id, all.length]));
+}

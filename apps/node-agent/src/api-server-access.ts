@@ -1,0 +1,11 @@
+// The part of core's API client that the agent uses. A dynamic import of the whole room would keep the rest of it in the bundle.
+export {
+  anonymousConnection,
+  ApiEventRecorder,
+  ApiServerAddresses,
+  inClusterConnection,
+  kubeconfigConnection,
+  KubernetesSource,
+  sendJson,
+  SourceMetrics,
+} from '@switchyard/core/kubernetes';

@@ -1,0 +1,42 @@
+import { HostError } from '@switchyard/core';
+import type { DataplaneBackend, DataplaneBackendFactory } from '@switchyard/core/engine';
+import type { IptablesVariant } from '@switchyard/netfilter/iptables';
+import { type BackendHost, backendOf, type BackendPlace } from './backends.ts';
+
+/** A mode, and the host and families to open it for. */
+export interface DataplaneWish extends BackendPlace {
+  readonly mode: string;
+  /** Prepares a host that can run them, before they are opened. */
+  readonly prepare?: () => Promise<void>;
+}
+
+/** The backends that program this node. */
+export interface OpenDataplane {
+  /** One per family. */
+  readonly backends: readonly DataplaneBackend[];
+  /** Which of the kernel's two iptables they write; undefined in another mode. */
+  readonly variant: IptablesVariant | undefined;
+}
+
+/** One backend per family, after asking whether this host can run it. Rejects with `HostError` if not. */
+export async function openBackends(wish: DataplaneWish, signal: AbortSignal): Promise<OpenDataplane> {
+  const { factory, variant } = await checkBackend(wish, signal);
+  await wish.prepare?.();
+  // Only now: the probe has loaded the connection tracking, whose settings the host reads.
+  const host = { ...wish.host, ...(variant === undefined ? {} : { variant }) };
+  return { backends: await Promise.all(wish.ipFamilies.map((one) => factory.open(host, one, signal))), variant };
+}
+
+/** Probes the host and returns the factory of a mode that it can run. Touches no rule. Rejects with `HostError` if it cannot run it. */
+export async function checkBackend(
+  wish: DataplaneWish,
+  signal: AbortSignal,
+): Promise<Pick<OpenDataplane, 'variant'> & { readonly factory: DataplaneBackendFactory<BackendHost> }> {
+  const { mode, host } = wish;
+  const { detectVariant, load } = backendOf(mode);
+  const variant = await detectVariant?.(wish, signal);
+  const factory = await load();
+  const probe = await factory.probe({ ...host, ...(variant === undefined ? {} : { variant }) }, signal);
+  if (probe.status === 'usable') return { factory, variant };
+  throw new HostError('host.unusable', `this host cannot run --proxy-mode ${mode}: ${probe.reasons.join('; ')}`);
+}

@@ -1,0 +1,113 @@
+import { type AppliedState, type ApplyOutcome, type ApplyRequest } from '@switchyard/core/engine';
+import { diffTables, type ForwardingTable, type ServicePortKey, sorted, type TableDelta } from '@switchyard/core';
+import type { EbpfParts } from '../backend.ts';
+import { mergeOutcomes } from './merge-outcomes.ts';
+import { movesToRules } from './remainder/moves-to-rules.ts';
+import type { RulesPart, RulesShare } from './remainder/rules-part.ts';
+
+/**
+ * The state of programs and rules, and how they follow a table. Maps are written and programs attached before rules that are
+ * no longer needed go, and rules come before programs stop carrying what they will carry: traffic that moves between the two
+ * is in one of them at every moment.
+ */
+export class AppliedTable implements AppliedState {
+  readonly #parts: Pick<EbpfParts, 'kernel' | 'programs' | 'wire'>;
+  readonly #rules: RulesPart;
+  #known: ForwardingTable | undefined;
+  /** The last look for programs of an unused wire found none. */
+  #isWireGone = false;
+
+  constructor(parts: Pick<EbpfParts, 'kernel' | 'programs' | 'wire'>, rules: RulesPart) {
+    this.#parts = parts;
+    this.#rules = rules;
+  }
+
+  get isKnown(): boolean {
+    return this.#known !== undefined;
+  }
+
+  forget(): void {
+    this.#known = undefined;
+  }
+
+  /** The kernel's state is unknown until this has succeeded. */
+  async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
+    const { table, scope } = request;
+    const known = this.#known;
+    this.#known = undefined;
+    const outcome = await (scope.kind === 'delta'
+      ? this.#applyDelta(table, scope.delta, signal)
+      : this.#applyFull(known, request, signal));
+    if (outcome.status !== 'failed') this.#known = table;
+    return outcome;
+  }
+
+  async #applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<ApplyOutcome> {
+    const { programs } = this.#parts;
+    const plan = this.#rules.plan(table, delta);
+    const early = await this.#rules.before(plan, signal);
+    if (early?.status === 'failed') return early;
+    const refused = early?.status === 'partial' ? early.failed : undefined;
+    const written = await programs.applyDelta(table, refused ? without(delta, refused) : delta, signal);
+    if (refused) programs.noteIncomplete();
+    return mergeOutcomes(written, [early, await this.#rules.after(plan, table, signal)]);
+  }
+
+  async #applyFull(
+    known: ForwardingTable | undefined,
+    { table, scope }: ApplyRequest,
+    signal: AbortSignal,
+  ): Promise<ApplyOutcome> {
+    const { programs, kernel, wire } = this.#parts;
+    const isWireUsed = await wire.isUsed(signal);
+    const share = isWireUsed && !(await wire.needsRules(table.podDetector)) ? 'remainder' : 'all';
+    if (isWireUsed) this.#isWireGone = false; // also if this ends halfway
+    const plan = known && this.#rules.knows(share) ? this.#rules.plan(table, diffTables(known, table)) : undefined;
+    const early = await (plan ? this.#rules.before(plan, signal) : this.#addRules(table, share, signal));
+    if (early?.status === 'failed') return early;
+    const refused = plan && early?.status === 'partial' ? early.failed : undefined;
+    const after = scope.kind === 'full' ? scope.after : undefined;
+    const written = await programs.applyFull(refused ? withFormer(table, known, refused) : table, after, signal);
+    const late =
+      plan !== undefined && this.#rules.isRight(scope, share)
+        ? await this.#rules.after(plan, table, signal)
+        : await this.#rules.applyFull({ table, scope }, share, signal);
+    const outcome = mergeOutcomes(written, [early, late]);
+    if (outcome.status === 'failed') return outcome;
+    // Only now programs of the wire may go: rules forward what comes from outside, all of it.
+    const removed = isWireUsed ? 0 : await this.#removeWire(signal);
+    const writes = outcome.writes + removed + (await kernel.removeOtherVersions(signal));
+    return { ...outcome, writes };
+  }
+
+  /**
+   * Removes objects that another process left, such as an agent of another configuration. Looks again while it finds
+   * some: that process may still run for a moment and write them anew. Returns how many were removed.
+   */
+  async #removeWire(signal: AbortSignal): Promise<number> {
+    if (this.#isWireGone) return 0;
+    const removed = await this.#parts.wire.remove(signal);
+    this.#isWireGone = removed.length === 0;
+    return removed.length;
+  }
+
+  /** Adds the rules first where programs are about to leave Services to them; the record does not say which they carry. */
+  async #addRules(table: ForwardingTable, share: RulesShare, signal: AbortSignal): Promise<ApplyOutcome | undefined> {
+    const found = share === 'remainder' ? await this.#parts.kernel.findMaps(signal) : undefined;
+    return found !== undefined && movesToRules(found, table) ? this.#rules.add(table, signal) : undefined;
+  }
+}
+
+type Refused = ReadonlyMap<ServicePortKey, Error>;
+
+/** Programs must keep the Services that the rules refused. */
+function without(delta: TableDelta, refused: Refused): TableDelta {
+  return { ...delta, upserted: delta.upserted.filter(({ key }) => !refused.has(key)) };
+}
+
+/** The table with those Services as they are now. */
+function withFormer(table: ForwardingTable, known: ForwardingTable | undefined, refused: Refused): ForwardingTable {
+  const keys = [...refused.keys()];
+  const former = keys.flatMap((key) => known?.services.get(key) ?? []);
+  return { ...table, services: sorted(table.services).with(former, keys) };
+}

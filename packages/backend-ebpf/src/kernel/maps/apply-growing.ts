@@ -1,0 +1,50 @@
+import { type ForwardingTable, HostError, type TableDelta } from '@switchyard/core';
+import { withFailed } from '@switchyard/core/engine';
+import type { EbpfKernel } from '../kernel.ts';
+import type { ServiceWriter, WriteResult } from './service-writer.ts';
+import { MapFullError } from './set-writer.ts';
+
+/** A full apply doubles what is too small until it fits; more rounds than doublings there are. */
+const maxRounds = 12;
+
+const noDelta: TableDelta = { upserted: [], removed: [], settingsChanged: false };
+
+/** What to apply, to what. */
+export interface GrowingApply {
+  readonly writer: ServiceWriter;
+  readonly kernel: Pick<EbpfKernel, 'growMaps'>;
+  readonly table: ForwardingTable;
+  /** Undefined: all of the table. */
+  readonly delta: TableDelta | undefined;
+}
+
+/**
+ * Applies, and grows the maps for what found no room. What then still fails has reached the largest sizes, or the kernel has no
+ * memory for larger maps: all else is written.
+ */
+export async function applyGrowing(
+  { writer, kernel, table, delta }: GrowingApply,
+  signal: AbortSignal,
+): Promise<WriteResult> {
+  let result = delta === undefined ? writer.applyFull(table) : writer.applyDelta(delta);
+  for (let round = 0; round < maxRounds && result.grow !== undefined; round++) {
+    try {
+      writer.moveTo(await kernel.growMaps(result.grow, signal));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof HostError)) throw error;
+      const failed = new Map([...result.failed].map(([key, cause]) => [key, whyNotWritten(cause, error)]));
+      return { ...result, failed };
+    }
+    const again = writer.applyDelta(withFailed(noDelta, table, result.failed));
+    const failed = new Map(again.failed);
+    result = { ...again, failed, writes: result.writes + again.writes, gone: [...result.gone, ...again.gone] };
+  }
+  return result;
+}
+
+/** A map that is full is half of the truth where it could not grow. */
+function whyNotWritten(failure: Error, growth: HostError): Error {
+  if (!(failure instanceof MapFullError)) return failure;
+  return new HostError('ebpf.full', `${failure.message}; it could not grow: ${growth.message}`, { cause: growth });
+}

@@ -1,0 +1,192 @@
+import { noId } from '../../render/layouts.ts';
+import { FrontendDigest, keyWords } from '../../render/frontend-digest.ts';
+
+/** Words of a value. */
+const valueWords = 2;
+/** No entry. */
+export const noEntry = -1;
+
+/**
+ * What was written to the map of frontends: a copy of keys and values that finds an entry by its key, and all entries of a service.
+ * 48 bytes for each entry, no objects.
+ */
+export class FrontendIndex {
+  /** Of all entries as they are now. */
+  readonly digest: FrontendDigest = new FrontendDigest();
+  /** Grows with each `set` and `delete`. */
+  changes = 0;
+  #keys: Uint32Array = new Uint32Array(256 * keyWords);
+  #values: Uint32Array = new Uint32Array(256 * valueWords);
+  /** By hash; entries of the same one follow in `#chain`, which also holds the free entries. */
+  #heads: Int32Array = new Int32Array(256).fill(noEntry);
+  #chain: Int32Array = new Int32Array(256);
+  #ofService: Int32Array = new Int32Array(256);
+  #firstOfService: Int32Array = new Int32Array(256).fill(noEntry);
+  #capacity = 256;
+  #free = noEntry;
+  #end = 0;
+  #size = 0;
+
+  /** How many entries there are. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** All entries have numbers below. */
+  get end(): number {
+    return this.#end;
+  }
+
+  /** The entry of a key, or `noEntry`. */
+  find(key: Uint32Array, at = 0): number {
+    let entry = this.#heads[this.#hash(key, at)] ?? noEntry;
+    while (entry !== noEntry && !this.#isKey(entry, key, at)) entry = this.#chain[entry] ?? noEntry;
+    return entry;
+  }
+
+  /** The lower half of an entry's value: its service. */
+  serviceOf(entry: number): number {
+    return this.#values[entry * valueWords] ?? noId;
+  }
+
+  /** The upper half of an entry's value: actions and cookie. */
+  restOf(entry: number): number {
+    return this.#values[entry * valueWords + 1] ?? 0;
+  }
+
+  /** The six words of an entry's key; valid until the next `set`. */
+  keyOf(entry: number): Uint32Array {
+    return this.#keys.subarray(entry * keyWords, (entry + 1) * keyWords);
+  }
+
+  /** Notes that a key, its words from `at` on, has a value now. */
+  set(key: Uint32Array, service: number, rest: number, at = 0): void {
+    let entry = this.find(key, at);
+    if (entry === noEntry) entry = this.#insert(key, at);
+    else {
+      this.#unlink(entry);
+      this.digest.remove(this.#keys, entry * keyWords, this.#values, entry * valueWords);
+    }
+    this.#values[entry * valueWords] = service;
+    this.#values[entry * valueWords + 1] = rest;
+    this.digest.add(this.#keys, entry * keyWords, this.#values, entry * valueWords);
+    this.changes++;
+    this.#link(entry, service);
+  }
+
+  /** Notes that an entry is gone. */
+  delete(entry: number): void {
+    this.#unlink(entry);
+    this.digest.remove(this.#keys, entry * keyWords, this.#values, entry * valueWords);
+    this.changes++;
+    const bucket = this.#hash(this.#keys, entry * keyWords);
+    let before = this.#heads[bucket] ?? noEntry;
+    if (before === entry) this.#heads[bucket] = this.#chain[entry] ?? noEntry;
+    else {
+      while (this.#chain[before] !== entry) before = this.#chain[before] ?? noEntry;
+      this.#chain[before] = this.#chain[entry] ?? noEntry;
+    }
+    this.#chain[entry] = this.#free;
+    this.#free = entry;
+    this.#size--;
+  }
+
+  /** The entries of a service as they are now, in no order. Of `noId` those of nobody, guards among them: that looks through all. */
+  entriesOf(service: number): readonly number[] {
+    if (service === noId) return this.entries().filter((entry) => this.serviceOf(entry) === noId);
+    const entries: number[] = [];
+    let entry = this.#firstOfService[service] ?? noEntry;
+    for (; entry !== noEntry; entry = this.#ofService[entry] ?? noEntry) entries.push(entry);
+    return entries;
+  }
+
+  /** Whether a service has an entry; `noId` is no service. */
+  hasAny(service: number): boolean {
+    return (this.#firstOfService[service] ?? noEntry) !== noEntry;
+  }
+
+  /** All entries as they are now, in no order. */
+  entries(): readonly number[] {
+    const found: number[] = [];
+    for (const head of this.#heads) {
+      for (let entry = head; entry !== noEntry; entry = this.#chain[entry] ?? noEntry) found.push(entry);
+    }
+    return found;
+  }
+
+  #insert(key: Uint32Array, at: number): number {
+    if (this.#free === noEntry && this.#end === this.#capacity) this.#grow();
+    let entry = this.#free;
+    if (entry === noEntry) entry = this.#end++;
+    else this.#free = this.#chain[entry] ?? noEntry;
+    for (let word = 0; word < keyWords; word++) this.#keys[entry * keyWords + word] = key[at + word] ?? 0;
+    const bucket = this.#hash(this.#keys, entry * keyWords);
+    this.#chain[entry] = this.#heads[bucket] ?? noEntry;
+    this.#heads[bucket] = entry;
+    this.#size++;
+    return entry;
+  }
+
+  /** Entries of nobody are in no list: there are as many guards as cluster IPs, and to take one out would mean to pass them. */
+  #link(entry: number, service: number): void {
+    if (service === noId) return;
+    if (service >= this.#firstOfService.length) {
+      this.#firstOfService = enlarged(this.#firstOfService, Math.max(service + 1, this.#firstOfService.length * 2));
+    }
+    this.#ofService[entry] = this.#firstOfService[service] ?? noEntry;
+    this.#firstOfService[service] = entry;
+  }
+
+  #unlink(entry: number): void {
+    const service = this.serviceOf(entry);
+    if (service === noId) return;
+    let before = this.#firstOfService[service] ?? noEntry;
+    if (before === entry) {
+      this.#firstOfService[service] = this.#ofService[entry] ?? noEntry;
+      return;
+    }
+    while (this.#ofService[before] !== entry) before = this.#ofService[before] ?? noEntry;
+    this.#ofService[before] = this.#ofService[entry] ?? noEntry;
+  }
+
+  /** Twice the room; the hash table too, so that chains stay short. */
+  #grow(): void {
+    const before = this.#capacity;
+    this.#capacity = before * 2;
+    this.#keys = copied(this.#keys, this.#capacity * keyWords);
+    this.#values = copied(this.#values, this.#capacity * valueWords);
+    this.#ofService = enlarged(this.#ofService, this.#capacity);
+    this.#chain = new Int32Array(this.#capacity);
+    this.#heads = new Int32Array(this.#capacity).fill(noEntry);
+    for (let entry = 0; entry < before; entry++) {
+      const bucket = this.#hash(this.#keys, entry * keyWords);
+      this.#chain[entry] = this.#heads[bucket] ?? noEntry;
+      this.#heads[bucket] = entry;
+    }
+  }
+
+  #hash(key: Uint32Array, at: number): number {
+    let hash = 0;
+    for (let word = at; word < at + keyWords; word++)
+      hash = Math.imul(hash ^ (key[word] ?? 0), 0x9e3779b1) ^ (hash >>> 15);
+    return (hash ^ (hash >>> 16)) & (this.#capacity - 1);
+  }
+
+  #isKey(entry: number, key: Uint32Array, at: number): boolean {
+    const own = entry * keyWords;
+    for (let word = 0; word < keyWords; word++) if (this.#keys[own + word] !== key[at + word]) return false;
+    return true;
+  }
+}
+
+function copied(array: Uint32Array, length: number): Uint32Array {
+  const larger = new Uint32Array(length);
+  larger.set(array);
+  return larger;
+}
+
+function enlarged(array: Int32Array, length: number): Int32Array {
+  const larger = new Int32Array(length).fill(noEntry);
+  larger.set(array);
+  return larger;
+}

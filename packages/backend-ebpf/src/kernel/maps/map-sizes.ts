@@ -1,0 +1,68 @@
+import type { ForwardingTable } from '@switchyard/core';
+import { type MapSizes, smallestSizes } from '../../render/layouts.ts';
+
+/** What the maps hold at most; a Service beyond it is named as failed. */
+export const largestSizes: MapSizes = {
+  services: 1_048_576,
+  endpoints: 4_194_304,
+  slots: 4_194_304,
+  frontends: 4_194_304,
+  sourceRanges: 1_048_576,
+};
+
+/** Room for what waits in quarantine, and for growth. */
+const headroom = 1.25;
+
+const names: readonly (keyof MapSizes)[] = ['services', 'endpoints', 'slots', 'frontends', 'sourceRanges'];
+
+/** Sizes in which a table fits with room to spare: powers of two, none below `smallestSizes`. Looks at every Service. */
+export function neededSizes(table: ForwardingTable): MapSizes {
+  const entries = { services: 1, endpoints: 1, slots: 0, frontends: 0, sourceRanges: 0 };
+  for (const { protocol, frontends, endpoints, knownEndpoints } of table.services.values()) {
+    const { Cluster: cluster, Local: local } = endpoints;
+    if (protocol !== 'SCTP') {
+      entries.services++;
+      entries.endpoints += Math.min(cluster.length + local.length, knownEndpoints.length);
+      entries.slots += rangeLength(cluster.length) + rangeLength(local.length);
+    }
+    let ranges = 0;
+    for (const { kind, allowedSources } of frontends) {
+      entries.frontends += kind === 'clusterIP' ? 2 : 1;
+      if (allowedSources !== 'any') ranges = allowedSources.length;
+    }
+    entries.sourceRanges += ranges;
+  }
+  return sizesOf((name) => 2 ** Math.ceil(Math.log2(Math.max(1, entries[name] * headroom))));
+}
+
+/** The larger one of each. */
+export function largerSizes(a: MapSizes, b: MapSizes): MapSizes {
+  return sizesOf((name) => Math.max(a[name], b[name]));
+}
+
+/** Whether any of `wanted` is larger than what is there. */
+export function isLarger(wanted: MapSizes, than: MapSizes): boolean {
+  return names.some((name) => wanted[name] > than[name]);
+}
+
+/** The sizes with some of them doubled. */
+export function doubled(sizes: MapSizes, which: ReadonlySet<keyof MapSizes>): MapSizes {
+  return sizesOf((name) => sizes[name] * (which.has(name) ? 2 : 1));
+}
+
+function sizesOf(entries: (name: keyof MapSizes) => number): MapSizes {
+  const size = (name: keyof MapSizes): number =>
+    Math.min(Math.max(entries(name), smallestSizes[name]), largestSizes[name]);
+  return {
+    services: size('services'),
+    endpoints: size('endpoints'),
+    slots: size('slots'),
+    frontends: size('frontends'),
+    sourceRanges: size('sourceRanges'),
+  };
+}
+
+/** Slots that a set takes: a power of two. */
+function rangeLength(count: number): number {
+  return count <= 1 ? count : 2 ** (32 - Math.clz32(count - 1));
+}

@@ -1,0 +1,170 @@
+import type { Clock } from '@switchyard/core';
+import type { MapSet } from '../kernel.ts';
+import { sizesOf } from '../programs/map-sets.ts';
+import { type MapSizes, noId, offsetOf, sizeOf } from '../../render/layouts.ts';
+import { type AfterStore, ArrayMap } from './array-map.ts';
+import { EndpointIndex } from './endpoint-index.ts';
+import { FrontendIndex } from './frontend-index.ts';
+import { IdPool } from './id-pool.ts';
+import { SlotPool } from './slot-pool.ts';
+import { SourceRangeStore } from './source-range-store.ts';
+
+/** What a writer needs beside the maps. */
+export interface MapStateOptions {
+  readonly clock: Clock;
+  readonly afterStore?: AfterStore;
+}
+
+/** Which of a service's two sets: the word of its record that holds the selection. */
+export type SetWord = 0 | 1;
+/** Both, in the order in which they are written. */
+export const setWords: readonly SetWord[] = [0, 1];
+
+/** 8-byte words of the records; the selections are the first two of a service. */
+export const serviceWords: number = sizeOf('service') / 8;
+export const endpointWords: number = sizeOf('endpoint') / 8;
+/** The word with affinity, cookie and flags; the word with port, flags and generation; the word with the service. */
+export const serviceStateWord: number = offsetOf('service', 'affinity_seconds') / 8;
+export const endpointStateWord: number = offsetOf('endpoint', 'port') / 8;
+export const endpointOwnerWord: number = offsetOf('endpoint', 'service') / 8;
+
+/** What the maps of one family hold as far as this process wrote or read it, with what follows from it: who has which id, what is free. */
+export class MapState {
+  readonly clock: Clock;
+  readonly services: ArrayMap;
+  readonly endpoints: ArrayMap;
+  readonly slots: ArrayMap;
+  readonly sourceRanges: SourceRangeStore;
+  frontends: FrontendIndex = new FrontendIndex();
+  readonly endpointIndex: EndpointIndex = new EndpointIndex();
+  serviceIds: IdPool;
+  endpointIds: IdPool;
+  slotPool: SlotPool;
+  #maps: MapSet;
+  /** Two bits for each service: whether the range of a set is one of ours, to be given back. */
+  #owned: Uint8Array = new Uint8Array(1024);
+
+  constructor(maps: MapSet, { clock, afterStore }: MapStateOptions) {
+    this.#maps = maps;
+    this.clock = clock;
+    this.services = new ArrayMap(maps.services, afterStore);
+    this.endpoints = new ArrayMap(maps.endpoints, afterStore);
+    this.slots = new ArrayMap(maps.slots, afterStore);
+    this.sourceRanges = new SourceRangeStore(maps.source_ranges);
+    this.serviceIds = new IdPool(clock, maps.services.shape.maxEntries);
+    this.endpointIds = new IdPool(clock, maps.endpoints.shape.maxEntries);
+    this.slotPool = new SlotPool(clock, maps.slots.shape.maxEntries);
+  }
+
+  get maps(): MapSet {
+    return this.#maps;
+  }
+
+  /** The sizes of the maps as they are. */
+  get sizes(): MapSizes {
+    return sizesOf(this.#maps);
+  }
+
+  /** From now on everything is in these maps, which hold the same and are larger. */
+  attach(maps: MapSet): void {
+    this.#maps = maps;
+    this.services.attach(maps.services);
+    this.endpoints.attach(maps.endpoints);
+    this.slots.attach(maps.slots);
+    this.sourceRanges.attach(maps.source_ranges);
+    this.serviceIds.grow(maps.services.shape.maxEntries);
+    this.endpointIds.grow(maps.endpoints.shape.maxEntries);
+    this.slotPool.grow(maps.slots.shape.maxEntries);
+  }
+
+  /** Stores to arrays so far. */
+  get stores(): number {
+    return this.services.stores + this.endpoints.stores + this.slots.stores;
+  }
+
+  cookieOf(service: number): number {
+    return this.#half(this.services, service * serviceWords + serviceStateWord, 1) & 0xffff;
+  }
+
+  /** Whether nobody ever used this record, as far as it tells. */
+  isUnusedService(service: number): boolean {
+    for (let word = 0; word < serviceWords; word++) {
+      const at = service * serviceWords + word;
+      if (this.#half(this.services, at, 0) !== 0 || this.#half(this.services, at, 1) !== 0) return false;
+    }
+    return true;
+  }
+
+  baseOf(service: number, set: SetWord): number {
+    return this.#half(this.services, service * serviceWords + set, 0);
+  }
+
+  countOf(service: number, set: SetWord): number {
+    return this.#half(this.services, service * serviceWords + set, 1) & 0xffff;
+  }
+
+  /** The commit of a set. */
+  select(service: number, set: SetWord, range: { readonly base: number; readonly count: number }): void {
+    const word = service * serviceWords + set;
+    const generation = ((this.#half(this.services, word, 1) >>> 16) + 1) & 0xffff;
+    this.services.set(word, range.base, range.count | (generation << 16));
+  }
+
+  isOwned(service: number, set: SetWord): boolean {
+    return (((this.#owned[service] ?? 0) >>> set) & 1) === 1;
+  }
+
+  setOwned(service: number, set: SetWord, isOwned: boolean): void {
+    if (service >= this.#owned.length) {
+      const larger = new Uint8Array(Math.max(service + 1, this.#owned.length * 2));
+      larger.set(this.#owned);
+      this.#owned = larger;
+    }
+    const bits = this.#owned[service] ?? 0;
+    this.#owned[service] = isOwned ? bits | (1 << set) : bits & ~(1 << set);
+  }
+
+  /** Forgets which ranges are ours. */
+  disownAll(): void {
+    this.#owned.fill(0);
+  }
+
+  slotOwner(slot: number): number {
+    return this.#half(this.slots, slot, 0);
+  }
+
+  slotEndpoint(slot: number): number {
+    return this.#half(this.slots, slot, 1);
+  }
+
+  flagsOf(endpoint: number): number {
+    return this.#half(this.endpoints, endpoint * endpointWords + endpointStateWord, 0) >>> 16;
+  }
+
+  generationOf(endpoint: number): number {
+    return this.#half(this.endpoints, endpoint * endpointWords + endpointStateWord, 1);
+  }
+
+  ownerOf(endpoint: number): number {
+    return this.#half(this.endpoints, endpoint * endpointWords + endpointOwnerWord, 0);
+  }
+
+  /** Where an endpoint's address stands among `endpoints.words`; the port's bits are the lower half of the fifth word. */
+  addressOf(endpoint: number): number {
+    return endpoint * endpointWords * 2;
+  }
+
+  portBitsOf(endpoint: number): number {
+    return this.#half(this.endpoints, endpoint * endpointWords + endpointStateWord, 0) & 0xffff;
+  }
+
+  /** One store; the rest of the record stays. */
+  setFlags(endpoint: number, flags: number): void {
+    const state = endpoint * endpointWords + endpointStateWord;
+    this.endpoints.set(state, this.portBitsOf(endpoint) | (flags << 16), this.generationOf(endpoint));
+  }
+
+  #half(array: ArrayMap, word: number, half: 0 | 1): number {
+    return array.words[word * 2 + half] ?? noId;
+  }
+}

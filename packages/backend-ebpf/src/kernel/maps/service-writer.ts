@@ -1,0 +1,210 @@
+import {
+  type ForwardingTable,
+  type ServiceForwarding,
+  type ServicePortKey,
+  type TableDelta,
+  UsageError,
+} from '@switchyard/core';
+import { type MapFill } from '@switchyard/core/engine';
+import type { MapSet } from '../kernel.ts';
+import { type MapSizes, noId } from '../../render/layouts.ts';
+import { adoptMaps, claimServices, isUdpService, liveServices, removeUnwanted } from './adopt.ts';
+import { ApplyRun, type GoneEndpoint, newlyPlaced, type Placed, type WriterParts } from './apply-run.ts';
+import { repairDamage, scanDamage } from './damage.ts';
+import { FrontendWriter } from './frontend-writer.ts';
+import { GuardCounts } from './guard-counts.ts';
+import { doubled, isLarger, largerSizes, neededSizes } from './map-sizes.ts';
+import { MapState, type MapStateOptions } from './map-state.ts';
+import { type MapFullError, SetWriter } from './set-writer.ts';
+
+/** What an apply did. */
+export interface WriteResult {
+  /** Stores, entries written and entries deleted. */
+  readonly writes: number;
+  /** Services that are not as they should be, and why; everything else is. */
+  readonly failed: ReadonlyMap<ServicePortKey, Error>;
+  /** UDP endpoints that no longer exist: sockets connected to them may be destroyed. */
+  readonly gone: readonly GoneEndpoint[];
+  /** Some failed because maps were too small: grow them to these sizes, call `moveTo`, and apply again. */
+  readonly grow?: MapSizes;
+  /** Why something that nobody asks for is still there. */
+  readonly unremoved?: Error;
+}
+
+/** A Service that programs know by an id. */
+export interface IdentifiedService {
+  readonly key: ServicePortKey;
+  readonly id: number;
+}
+
+/** What is to be written. */
+interface Changes {
+  readonly upserted: Iterable<ServiceForwarding>;
+  readonly removed: Iterable<ServicePortKey>;
+}
+
+const sizeOfMap: Readonly<Record<MapFullError['map'], keyof MapSizes>> = {
+  services: 'services',
+  endpoints: 'endpoints',
+  slots: 'slots',
+  frontends: 'frontends',
+  source_ranges: 'sourceRanges',
+};
+
+/**
+ * Makes the maps of one family hold a forwarding table, and keeps a copy of what it wrote. Programs read while it writes: at no
+ * moment do they see half of a change (docs/design/ebpf-maps.md). Synchronous; only full applies take long.
+ */
+export class ServiceWriter {
+  readonly #parts: WriterParts;
+  /** Services found in the maps that no table wants. */
+  #stale: readonly Placed[] = [];
+  #isAdopted = false;
+  /** What was found in the maps has not been compared with a table. */
+  #isFound = false;
+  /** Some entries may be stale. */
+  #hasStaleEntries = false;
+  #repairs = 0;
+
+  constructor(maps: MapSet, options: MapStateOptions) {
+    const state = new MapState(maps, options);
+    this.#parts = {
+      state,
+      sets: new SetWriter(state),
+      frontends: new FrontendWriter(state),
+      guards: new GuardCounts(),
+      placed: new Map(),
+    };
+  }
+
+  /** The sizes of the maps it writes to. */
+  get sizes(): MapSizes {
+    return this.#parts.state.sizes;
+  }
+
+  /** All Services that have an id: whose counters stand where in `statistics`. */
+  *services(): Generator<IdentifiedService, void, undefined> {
+    for (const [key, { id }] of this.#parts.placed) if (id !== noId) yield { key, id };
+  }
+
+  /** How full the maps are. */
+  fills(): readonly MapFill[] {
+    const { serviceIds, endpointIds, slotPool, frontends, sourceRanges } = this.#parts.state;
+    const { services, endpoints, slots, ...sizes } = this.sizes;
+    return [
+      { map: 'services', entries: services - serviceIds.available, capacity: services },
+      { map: 'endpoints', entries: endpoints - endpointIds.available, capacity: endpoints },
+      { map: 'slots', entries: slots - slotPool.available, capacity: slots },
+      { map: 'frontends', entries: frontends.size, capacity: sizes.frontends },
+      { map: 'source_ranges', entries: sourceRanges.size, capacity: sizes.sourceRanges },
+    ];
+  }
+
+  /** Sizes in which the table fits, none below those of the maps. Looks at every Service. */
+  neededSizes(table: ForwardingTable): MapSizes {
+    return largerSizes(neededSizes(table), this.sizes);
+  }
+
+  /** From now on it writes to these maps, which hold the same and are larger. */
+  moveTo(maps: MapSet): void {
+    this.#parts.state.attach(maps);
+  }
+
+  /** Forgets everything and adopts what the maps hold. The next apply must be a full one. */
+  adopt(): void {
+    const { state, guards, placed } = this.#parts;
+    placed.clear();
+    guards.clear();
+    adoptMaps(state);
+    this.#isAdopted = true;
+    this.#isFound = true;
+    this.#hasStaleEntries = state.frontends.size > 0 || state.sourceRanges.services.length > 0;
+  }
+
+  /** Makes the maps hold the table, whatever somebody did to them. Adopts them first if nobody did. Throws what the kernel said. */
+  applyFull(table: ForwardingTable): WriteResult {
+    const before = this.#writes;
+    if (!this.#isAdopted) this.adopt();
+    if (this.#isFound) this.#claim(table);
+    else this.repair();
+    const removed: ServicePortKey[] = [];
+    for (const key of this.#parts.placed.keys()) if (!table.services.has(key)) removed.push(key);
+    const result = this.#apply({ upserted: table.services.values(), removed }, before);
+    if (result.grow === undefined) return result;
+    return { ...result, grow: largerSizes(result.grow, this.neededSizes(table)) };
+  }
+
+  /** Writes what changed. There must have been a full apply. */
+  applyDelta(delta: TableDelta): WriteResult {
+    if (!this.#isAdopted || this.#isFound) {
+      throw new UsageError('ebpf.noFullApply', 'a difference was to be written before anything was written in full');
+    }
+    return this.#apply(delta, this.#writes);
+  }
+
+  /** What somebody else changed, in words, a bounded part of the maps with each step. Between two steps anything may be applied. */
+  scanDamage(): Generator<readonly string[], void, undefined> {
+    return scanDamage(this.#parts.state, (id) => this.#nameOf(id));
+  }
+
+  /** The same in one go. Empty before anything was applied. */
+  findDamage(): readonly string[] {
+    return this.#isAdopted && !this.#isFound ? [...this.scanDamage()].flat() : [];
+  }
+
+  /** Writes everything again that is not as it was written; returns how much. Throws what the kernel said. */
+  repair(): number {
+    const before = this.#writes;
+    this.#repairs += repairDamage(this.#parts.state);
+    return this.#writes - before;
+  }
+
+  /** Looks through all: asked only for what somebody damaged. */
+  #nameOf(id: number): string | undefined {
+    for (const { key, id: other } of this.#parts.placed.values()) if (other === id && id !== noId) return key;
+    return undefined;
+  }
+
+  get #writes(): number {
+    const { state, frontends } = this.#parts;
+    return state.stores + frontends.writes + state.sourceRanges.writes + this.#repairs;
+  }
+
+  #apply({ upserted, removed }: Changes, before: number): WriteResult {
+    const { placed: all } = this.#parts;
+    const run = new ApplyRun(this.#parts);
+    for (const service of upserted) run.write(service);
+    for (const key of removed) {
+      const placed = all.get(key);
+      if (placed !== undefined) run.remove(placed);
+    }
+    for (const placed of this.#stale) run.remove(placed);
+    const areSwept = run.finish({ sweep: this.#hasStaleEntries });
+    this.#hasStaleEntries &&= !areSwept;
+    this.#stale = this.#stale.filter(({ id }) => id !== noId);
+    const { failed, gone, full, unremoved } = run;
+    const larger = doubled(this.sizes, new Set([...full].map((map) => sizeOfMap[map])));
+    return {
+      writes: this.#writes - before,
+      failed,
+      gone,
+      ...(isLarger(larger, this.sizes) ? { grow: larger } : {}),
+      ...(unremoved === undefined ? {} : { unremoved }),
+    };
+  }
+
+  /** Deletes what nobody wants, and gives the Services of a table the ids they had, as far as the maps tell. */
+  #claim(table: ForwardingTable): void {
+    const { state, placed, frontends } = this.#parts;
+    const found = liveServices(state).map((id) => ({ key: undefined, isUdp: isUdpService(state, id), id, guards: [] }));
+    removeUnwanted(state, table, frontends);
+    const claimed = claimServices(state, table);
+    for (const [key, id] of claimed) {
+      const service = table.services.get(key);
+      if (service !== undefined) placed.set(key, { ...newlyPlaced(service), id });
+    }
+    const ids = new Set(claimed.values());
+    this.#stale = found.filter(({ id }) => !ids.has(id));
+    this.#isFound = false;
+  }
+}

@@ -1,0 +1,27 @@
+import {
+  type Cidr,
+  cidrContains,
+  type ForwardingTable,
+  type IpAddress,
+  ipFamilyOf,
+  loopbackOf,
+  parseCidr,
+} from '@switchyard/core';
+import { nodeAddressFlags } from '../../render/layouts.ts';
+
+const linkLocal: Cidr = parseCidr('fe80::/10');
+
+/**
+ * What `node_addresses` holds for a table: every local address but those that never come over a wire (loopback) and those that mean
+ * nothing without an interface (IPv6 link-local); flagged where NodePorts answer.
+ */
+export function addressFlags(
+  local: readonly IpAddress[],
+  { nodePortCidrs }: Pick<ForwardingTable, 'nodePortCidrs'>,
+): ReadonlyMap<IpAddress, number> {
+  const isLeftOut = (ip: IpAddress): boolean =>
+    cidrContains(loopbackOf(ipFamilyOf(ip)), ip) || cidrContains(linkLocal, ip);
+  const flagsOf = (ip: IpAddress): number =>
+    nodePortCidrs.some((cidr) => cidrContains(cidr, ip)) ? nodeAddressFlags.nodePort : 0;
+  return new Map(local.filter((ip) => !isLeftOut(ip)).map((ip) => [ip, flagsOf(ip)]));
+}

@@ -1,0 +1,275 @@
+import { join } from 'node:path';
+import { HostError, type IpFamily, InvariantError, type Logger } from '@switchyard/core';
+import {
+  type BpfMap,
+  type BpfMapShape,
+  type BpfObject,
+  type BpfProgram,
+  type CgroupHook,
+  createMap,
+  hasSetRetval,
+  isBpffs,
+  loadBpfObject,
+  mountBpffs,
+  openPinnedMap,
+  pin,
+} from '@switchyard/native';
+import type { SocketLb } from '../host.ts';
+import { layoutVersion, type MapName, type MapSizes, mapShapes } from '../../render/layouts.ts';
+import {
+  type AttachedHook,
+  detachOrder,
+  detachPinned,
+  ensureHook,
+  hookFaults,
+  inOrder,
+  updateHook,
+} from './cgroup-hooks.ts';
+import { type EbpfKernel, hooksOf, type KernelFaults, type MapSet, type OpenedMaps } from '../kernel.ts';
+import { closeMaps, copyMap, largestOf, mapNames, mapSetOf, sizesOf, tooSmall } from './map-sets.ts';
+import { objectFile } from './object-files.ts';
+import { PinFolders } from './pin-folders.ts';
+import { OthersWatch } from './watch-others.ts';
+
+/** Which kernel objects, and where. */
+export interface LinuxKernelOptions {
+  readonly ipFamily: IpFamily;
+  /** Folder of cgroup2 below which sockets are served. Asked when it is needed: a clean-up needs none. */
+  readonly cgroup: () => string;
+  /** Where bpffs is, or is to be mounted. */
+  readonly bpffs: string;
+  readonly socketLb: SocketLb;
+  readonly logger: Logger;
+  /** Path of the compiled socket programs; default: this build's. */
+  readonly object?: string;
+  /** Of the layouts; another one than this build's is for tests. */
+  readonly version?: number;
+}
+
+/**
+ * One family in the kernel. Maps and links are pinned, so that nothing ends with the process; whatever order a process is killed in,
+ * the next one goes on from what it finds. Two processes at a time are not foreseen: the agent sees to that.
+ */
+export class LinuxKernel implements EbpfKernel {
+  readonly ipFamily: IpFamily;
+  readonly #options: LinuxKernelOptions;
+  readonly #pins: PinFolders;
+  readonly #others: OthersWatch;
+  #maps: MapSet | undefined;
+  /** What was only looked at. */
+  #looked: MapSet | undefined;
+  #attached: readonly AttachedHook[] = [];
+
+  constructor(options: LinuxKernelOptions) {
+    const { ipFamily, bpffs, version = layoutVersion } = options;
+    this.ipFamily = ipFamily;
+    this.#options = options;
+    this.#pins = new PinFolders({ bpffs, ipFamily, version });
+    this.#others = new OthersWatch(options);
+  }
+
+  async openMaps(sizes: MapSizes, signal: AbortSignal): Promise<OpenedMaps> {
+    signal.throwIfAborted();
+    const { bpffs, logger } = this.#options;
+    if (mountBpffs(bpffs)) logger.info('bpffs mounted', { path: bpffs });
+    this.#pins.settle();
+    const held = this.#maps;
+    if (held !== undefined) {
+      if (!this.#arePinned(held)) this.#install(held);
+      return { maps: await this.growMaps(sizes, signal), isNew: false };
+    }
+    this.#forgetLooked();
+    const found = this.#openPinned();
+    if (found === undefined) {
+      const shapes = mapShapes(sizes);
+      using made = new DisposableStack(); // tried again and again, what fails must leave nothing open
+      const maps = mapSetOf((name) => made.use(createMap(shapes[name])));
+      this.#install(maps);
+      made.move();
+      this.#maps = maps;
+      return { maps, isNew: true };
+    }
+    this.#maps = found;
+    return { maps: await this.growMaps(sizes, signal), isNew: false };
+  }
+
+  async findMaps(signal: AbortSignal): Promise<MapSet | undefined> {
+    signal.throwIfAborted();
+    if (this.#maps !== undefined) return this.#maps;
+    // Not kept: until this process writes, another one may exchange what is pinned.
+    this.#forgetLooked();
+    this.#looked = isBpffs(this.#options.bpffs) ? this.#openPinned() : undefined;
+    return this.#looked;
+  }
+
+  async growMaps(sizes: MapSizes, signal: AbortSignal): Promise<MapSet> {
+    signal.throwIfAborted();
+    const maps = this.#maps;
+    if (maps === undefined) throw new InvariantError('maps are to grow before they are open');
+    const small = tooSmall(maps, sizes);
+    if (small.length === 0) return maps;
+    const shapes = mapShapes(largestOf(sizesOf(maps), sizes));
+    using made = new DisposableStack();
+    const grown = mapSetOf((name) => (small.includes(name) ? made.use(createMap(shapes[name])) : maps[name]));
+    for (const name of small) copyMap(maps[name], grown[name]);
+    using object = this.#load(grown);
+    const updated = this.#programs(object).map(([hook, program]) => updateHook(this.#pins, hook, program));
+    this.#install(grown);
+    made.move();
+    // Not before: what fails halfway is a fault that `attach` finds.
+    for (const attached of updated) if (attached !== undefined) this.#note(attached);
+    this.#maps = grown;
+    for (const name of small) maps[name][Symbol.dispose]();
+    this.#options.logger.info('maps have grown', { ipFamily: this.ipFamily, maps: small, ...sizesOf(grown) });
+    return grown;
+  }
+
+  async attach(signal: AbortSignal): Promise<number> {
+    signal.throwIfAborted();
+    const { logger } = this.#options;
+    if (this.#maps === undefined) throw new InvariantError('programs are to be attached before maps are open');
+    const cgroup = this.#options.cgroup();
+    if (this.#attached.length > 0 && (await this.findFaults(signal)).length === 0) return 0; // loading takes 10 ms
+    if (this.#attached.length === 0) this.#others.refuse(cgroup);
+    using object = this.#load(this.#maps);
+    const attached: AttachedHook[] = [];
+    let writes = 0;
+    for (const [hook, program] of this.#programs(object)) {
+      const ensured = ensureHook({ pins: this.#pins, cgroup }, hook, program);
+      attached.push(ensured.attached);
+      writes += ensured.writes;
+    }
+    this.#attached = attached;
+    if (writes > 0) logger.info('socket programs attached', { ipFamily: this.ipFamily, cgroup, changes: writes });
+    return writes;
+  }
+
+  async removeOtherVersions(signal: AbortSignal): Promise<number> {
+    signal.throwIfAborted();
+    const others = this.#pins.others();
+    for (const folder of others) this.#removeFolder(folder);
+    return others.length;
+  }
+
+  async findFaults(signal: AbortSignal): Promise<KernelFaults> {
+    signal.throwIfAborted();
+    const maps = this.#maps;
+    if (maps === undefined) return [];
+    if (this.#attached.length > 0) this.#others.notice(this.#options.cgroup());
+    return [
+      ...this.#attached.flatMap((one) => hookFaults(this.#pins, one)),
+      ...mapNames.filter((name) => !this.#isPinned(name, maps[name])).map((name) => `map ${name} unpinned or replaced`),
+    ];
+  }
+
+  async remove(signal: AbortSignal): Promise<readonly string[]> {
+    signal.throwIfAborted();
+    this.#close();
+    const removed: string[] = [];
+    for (const folder of this.#pins.all()) {
+      this.#removeFolder(folder);
+      removed.push(`eBPF programs and maps of ${this.ipFamily} pinned in ${folder}`);
+    }
+    return removed;
+  }
+
+  /** Forwarding stays. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#close();
+  }
+
+  #forgetLooked(): void {
+    if (this.#looked !== undefined) closeMaps(this.#looked);
+    this.#looked = undefined;
+  }
+
+  #close(): void {
+    this.#forgetLooked();
+    if (this.#maps !== undefined) closeMaps(this.#maps);
+    this.#maps = undefined;
+    this.#attached = [];
+  }
+
+  /** Links first; where they cannot be opened, as without libbpf, taking their pins away detaches them as well. */
+  #removeFolder(folder: string): void {
+    for (const path of detachOrder(this.#pins.linksIn(folder))) {
+      try {
+        detachPinned(path);
+      } catch (error) {
+        this.#options.logger.debug('a link is unpinned without being detached', { path, error });
+      }
+      this.#pins.unpin(path);
+    }
+    this.#pins.remove(folder);
+  }
+
+  #load(maps: MapSet): BpfObject {
+    const { ipFamily, socketLb, object = objectFile('socket') } = this.#options;
+    const hooks: readonly string[] = hooksOf[ipFamily];
+    return loadBpfObject(object, {
+      maps: new Map(Object.entries(maps)),
+      constants: {
+        family: ipFamily === 'IPv4' ? 4 : 6,
+        socket_scope: socketLb === 'host' ? 1 : 0,
+        has_set_retval: hasSetRetval() ? 1 : 0,
+      },
+      skip: hooksOf.IPv4.filter((hook) => !hooks.includes(hook)),
+    });
+  }
+
+  #programs(object: BpfObject): readonly (readonly [CgroupHook, BpfProgram])[] {
+    return inOrder(hooksOf[this.ipFamily]).map((hook) => {
+      const program = object.programs.get(hook);
+      if (program === undefined) throw new InvariantError(`the socket programs have no program ${hook}`);
+      return [hook, program];
+    });
+  }
+
+  #note(attached: AttachedHook): void {
+    this.#attached = this.#attached.map((one) => (one.hook === attached.hook ? attached : one));
+  }
+
+  /** Pins a whole set, in place of what is pinned. */
+  #install(maps: MapSet): void {
+    this.#pins.beginMaps();
+    for (const name of mapNames) pin(maps[name], join(this.#pins.nextMaps, name));
+    this.#pins.commitMaps();
+  }
+
+  /** Undefined where a map is missing, or is none of this layout: somebody was at it, and all is made anew beside what programs use. */
+  #openPinned(): MapSet | undefined {
+    const shapes = mapShapes({ services: 1, endpoints: 1, slots: 1, frontends: 1, sourceRanges: 1 });
+    const opened = new Map<MapName, BpfMap>();
+    for (const name of mapNames) {
+      const map = this.#tryOpen(name, shapes[name]);
+      if (map !== undefined) opened.set(name, map);
+    }
+    if (opened.size === mapNames.length) return mapSetOf((name) => opened.get(name) as BpfMap); // all are there
+    for (const map of opened.values()) map[Symbol.dispose]();
+    return undefined;
+  }
+
+  #tryOpen(name: MapName, shape: BpfMapShape): BpfMap | undefined {
+    const path = join(this.#pins.maps, name);
+    try {
+      return openPinnedMap(path, shape);
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+      this.#options.logger.warn('a pinned map cannot be used; all maps are made anew', { path, error });
+      return undefined;
+    }
+  }
+
+  #arePinned(maps: MapSet): boolean {
+    return mapNames.every((name) => this.#isPinned(name, maps[name]));
+  }
+
+  #isPinned(name: MapName, map: BpfMap): boolean {
+    try {
+      using pinned = openPinnedMap(join(this.#pins.maps, name));
+      return pinned?.id === map.id;
+    } catch {
+      return false; // something else is pinned there
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import { type Clock, millis, type ServicePortKey } from '@switchyard/core';
+import { type CountedTotal, type ServiceCounters, ServiceCounts } from '@switchyard/core/engine';
+import type { BpfMap } from '@switchyard/native';
+import { offsetOf, sizeOf } from '../render/layouts.ts';
+
+/** A service that has an id. */
+export interface CountedService {
+  readonly key: ServicePortKey;
+  readonly id: number;
+}
+
+/** What is to be read, and from where. */
+export interface StatisticsReading {
+  /** The map at this moment: it is exchanged when maps grow, also while it is read. Throws `HostError` when none is open. */
+  readonly statistics: () => BpfMap;
+  /** Every service that has an id now. */
+  readonly services: Iterable<CountedService>;
+  /** As for `CountsUpdate.isKnown`. */
+  readonly isKnown: (key: ServicePortKey) => boolean;
+}
+
+/** Field of a record, and the totals that it adds to: one and the same array for all services. */
+const totals: readonly (readonly [offset: number, letter: string, totals: readonly CountedTotal[]])[] = [
+  [offsetOf('statistics', 'connections'), 'c', ['connections']],
+  [offsetOf('statistics', 'no_local_endpoint'), 'l', ['noLocalEndpoint']],
+  [offsetOf('statistics', 'no_endpoints'), 'e', ['noEndpoints']],
+  [offsetOf('statistics', 'source_range'), 's', ['sourceRange']],
+];
+const recordSize = sizeOf('statistics');
+/** Some 1 ms of look-ups; between two slices the event loop runs. */
+const lookupsPerSlice = 500;
+
+/**
+ * Counters of services out of `statistics`. Programs add to the record of a service's id on the CPU they run on; the map is pinned,
+ * so a restart keeps what was counted. An id that gets a new owner begins at zero: the writer sees to that, when nobody adds to it.
+ */
+export class ServiceStatistics {
+  readonly #clock: Clock;
+  readonly #counts = new ServiceCounts();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The totals of the last `read`. */
+  get latest(): ReadonlyMap<ServicePortKey, ServiceCounters> {
+    return this.#counts.latest;
+  }
+
+  /** Takes some 2 us for each service. May run while an apply does. Rejects with `HostError`. */
+  async read(
+    { statistics, services, isKnown }: StatisticsReading,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
+    this.#counts.beginReading();
+    const counted = [...services];
+    const reading = new Map<string, number>();
+    const counting = new Set<number>(); // most services of most nodes have not counted anything
+    for (const [index, { id }] of counted.entries()) {
+      if (index > 0 && index % lookupsPerSlice === 0) await this.#clock.sleep(millis(0), signal);
+      if (addCounts(reading, id, statistics().lookup(keyOf(id)))) counting.add(id);
+    }
+    return this.#counts.update({
+      services: counted,
+      reading,
+      keyOf: ({ key }) => key,
+      visit: ({ id }, count) => {
+        if (!counting.has(id)) return;
+        for (const [, letter, names] of totals) count(nameOf(id, letter), names);
+      },
+      isKnown,
+    });
+  }
+}
+
+/** Adds up the CPUs; whether anything was counted. A map that grew smaller is read as zeros. */
+function addCounts(reading: Map<string, number>, id: number, values: Uint8Array = new Uint8Array(0)): boolean {
+  const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
+  let hasCounted = false;
+  for (const [offset, letter] of totals) {
+    let sum = 0;
+    for (let at = offset; at < values.byteLength; at += recordSize) {
+      sum += view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
+    }
+    if (sum === 0) continue;
+    reading.set(nameOf(id, letter), sum);
+    hasCounted = true;
+  }
+  return hasCounted;
+}
+
+function nameOf(id: number, letter: string): string {
+  return `${letter}${id}`;
+}
+
+function keyOf(id: number): Uint8Array {
+  const key = new Uint8Array(4);
+  new DataView(key.buffer).setUint32(0, id, true);
+  return key;
+}

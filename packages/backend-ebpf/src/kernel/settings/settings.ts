@@ -1,0 +1,87 @@
+import { cidrContains, type ForwardingTable, type ServiceForwarding } from '@switchyard/core';
+import type { MapSet } from '../kernel.ts';
+import {
+  type ConfigurationConstants,
+  type ConfiguredSettings,
+  encodeConfiguration,
+  planWrites,
+  wordCount,
+} from '../../render/settings/configuration.ts';
+import { hasPodCidrs, podCidrsOf, writePodCidrs } from './pod-cidrs.ts';
+
+/** What settings are written to, and what of them no table says. */
+export interface SettingsOptions extends ConfigurationConstants {
+  /** The maps at this moment: they are exchanged when they grow. */
+  readonly maps: () => Pick<MapSet, 'configuration' | 'pod_cidrs'>;
+}
+
+/** The part of a forwarding table that is written here. */
+export type SettingsOfTable = Pick<ForwardingTable, 'serviceCidrs' | 'podDetector' | 'services'>;
+
+/** What of a forwarding table belongs to no service and no address: `configuration` and `pod_cidrs`. */
+export class Settings {
+  readonly #options: SettingsOptions;
+  /** What the last `apply` wrote for. */
+  #table: SettingsOfTable | undefined;
+  /** Since then a Service came whose cluster IP is in no service CIDR; when it goes, that stays so until the next `apply`. */
+  #hasClusterIpsElsewhere = false;
+
+  constructor(options: SettingsOptions) {
+    this.#options = options;
+  }
+
+  /** Writes what differs from what is in the maps; returns writes. To be called before the programs are attached. Throws `NativeError`. */
+  apply(table: SettingsOfTable): number {
+    this.#table = table;
+    this.#hasClusterIpsElsewhere = isAnyElsewhere(table.services.values(), table);
+    return this.#writeConfiguration(table) + writePodCidrs(this.#options.maps().pod_cidrs, podCidrsOf(table));
+  }
+
+  /** Writes what these Services need, before they are written; returns writes. Throws `NativeError`. */
+  applyServices(upserted: readonly ServiceForwarding[]): number {
+    const table = this.#table;
+    if (table === undefined || this.#hasClusterIpsElsewhere || !isAnyElsewhere(upserted, table)) return 0;
+    this.#hasClusterIpsElsewhere = true;
+    return this.#writeConfiguration(table);
+  }
+
+  /** What is not as the last `apply` left it, in words. */
+  findDamage(): readonly string[] {
+    if (this.#table === undefined) return [];
+    const { configuration, pod_cidrs } = this.#options.maps();
+    const current = wordsOf(configuration);
+    const wanted = encodeConfiguration(this.#options, this.#configuredOf(this.#table), current);
+    return [
+      ...(planWrites(current, wanted).length > 0 ? ['map configuration edited'] : []),
+      ...(hasPodCidrs(pod_cidrs, podCidrsOf(this.#table)) ? [] : ['map pod_cidrs edited']),
+    ];
+  }
+
+  #writeConfiguration(table: SettingsOfTable): number {
+    const current = wordsOf(this.#options.maps().configuration);
+    const writes = planWrites(current, encodeConfiguration(this.#options, this.#configuredOf(table), current));
+    for (const { word, value } of writes) Atomics.store(current, word, value);
+    return writes.length;
+  }
+
+  #configuredOf({ serviceCidrs, podDetector }: SettingsOfTable): ConfiguredSettings {
+    const hasClusterIpsElsewhere = this.#hasClusterIpsElsewhere;
+    return { serviceCidrs, hasPodDetector: podDetector.kind !== 'none', hasClusterIpsElsewhere };
+  }
+}
+
+/** Whether one of these Services has a cluster IP outside of all service CIDRs. */
+function isAnyElsewhere(services: Iterable<ServiceForwarding>, { serviceCidrs }: SettingsOfTable): boolean {
+  for (const { frontends } of services) {
+    for (const { kind, address } of frontends) {
+      if (kind !== 'clusterIP' || address === 'anyNodePortAddress') continue;
+      if (!serviceCidrs.some((cidr) => cidrContains(cidr, address))) return true;
+    }
+  }
+  return false;
+}
+
+function wordsOf(configuration: MapSet['configuration']): BigUint64Array {
+  const bytes = configuration.values();
+  return new BigUint64Array(bytes.buffer, bytes.byteOffset, wordCount);
+}

@@ -1,0 +1,115 @@
+import type { IpFamily, PodDetector } from '@switchyard/core';
+import { addressFamilies, type Device, type DeviceAddress, DeviceReader, openNetlinkSocket } from '@switchyard/native';
+import { isInCidr } from '../../render/settings/address-bytes.ts';
+
+/** What of a network namespace decides where the program is attached and as whom packets are masqueraded. */
+export interface Network {
+  readonly devices: readonly Device[];
+  /** Of one family, in the kernel's order. */
+  readonly addresses: readonly DeviceAddress[];
+  /** The device that leads to the rest of the world; undefined where none does. */
+  readonly defaultDevice: number | undefined;
+}
+
+/**
+ * Far away, and nobody's neighbour: what is asked for to learn where the default route leads. Listing routes instead could mean
+ * to read a million of them. Nothing is sent there.
+ */
+const farAway: Readonly<Record<IpFamily, Uint8Array>> = {
+  IPv4: Uint8Array.of(9, 9, 9, 9),
+  IPv6: Uint8Array.of(0x26, 0x20, 0, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfe),
+};
+
+/** Reads it; with 500 devices that takes some 15 ms on a busy machine. Throws `HostError`. */
+export function readNetwork(family: IpFamily, netns: string | undefined): Network {
+  using socket = openNetlinkSocket({ protocol: 'route', ...(netns === undefined ? {} : { netns }) });
+  const reader = new DeviceReader(socket);
+  return {
+    devices: reader.devices(),
+    addresses: reader.addresses(addressFamilies[family]),
+    defaultDevice: reader.deviceTo(farAway[family]),
+  };
+}
+
+/** Settings that say whether the program or rules serve a device. */
+export interface UplinkRule {
+  /** Names, `*` for any characters; empty: see `chooseUplinks`. */
+  readonly patterns: readonly string[];
+  readonly podDetector: PodDetector;
+}
+
+/**
+ * The devices that get the program, by index.
+ *
+ * By patterns, those that match, except loopback. Else all that hand packets to this machine's network layer, with or without an
+ * address: hardware, VLANs, bonds, tunnels, devices of pods. Not loopback, ports of bridges and bonds, and devices by whose names pods
+ * are detected: the program detects pods by their addresses. Not bridges: where they ask netfilter (`bridge-nf-call-iptables`), conntrack
+ * has seen a packet before the bridge has it, and an entry made there comes a packet late. The bridge of the default route gets the
+ * program with the port whose hardware address it has: that port's packets are in time.
+ */
+export function chooseUplinks(network: Network, { patterns, podDetector }: UplinkRule): readonly Device[] {
+  const candidates = network.devices.filter(({ isLoopback }) => !isLoopback).toSorted((a, b) => a.index - b.index);
+  if (patterns.length > 0) {
+    const expressions = patterns.map(expressionOf);
+    return candidates.filter(({ name }) => expressions.some((expression) => expression.test(name)));
+  }
+  const kinds = new Map(candidates.map(({ index, kind }) => [index, kind]));
+  const bridge = candidates.find(({ index, kind }) => index === network.defaultDevice && kind === 'bridge');
+  const isItsPort = ({ master, hardwareAddress }: Device): boolean =>
+    bridge !== undefined && master === bridge.index && hardwareAddress === bridge.hardwareAddress;
+  // A routing domain (VRF) is no port's master: its devices hand packets to the network layer themselves.
+  const isPort = ({ master }: Device): boolean => master !== 0 && kinds.get(master) !== 'vrf';
+  return candidates.filter(
+    (one) =>
+      one.index === network.defaultDevice ||
+      isItsPort(one) ||
+      (one.kind !== 'bridge' && !isPort(one) && !detectsPods(podDetector, one)),
+  );
+}
+
+/**
+ * The bridges whose packets rules must serve, because the program would see them too late. Not those without ports, those of pods, and
+ * the one that leads to the world. None where patterns name the devices.
+ */
+export function bridgesForRules(network: Network, { patterns, podDetector }: UplinkRule): readonly Device[] {
+  if (patterns.length > 0) return [];
+  const masters = new Set(network.devices.map(({ master }) => master));
+  const isOfPods = ({ index }: Device): boolean =>
+    podDetector.kind === 'cidr' &&
+    network.addresses.some(({ device, address }) => device === index && isInCidr(address, podDetector.cidr));
+  return network.devices.filter(
+    (one) =>
+      one.kind === 'bridge' &&
+      one.index !== network.defaultDevice &&
+      masters.has(one.index) &&
+      !detectsPods(podDetector, one) &&
+      !isOfPods(one),
+  );
+}
+
+function detectsPods(detector: PodDetector, { name }: Device): boolean {
+  if (detector.kind === 'interface') return name === detector.name;
+  return detector.kind === 'interfacePrefix' && name.startsWith(detector.prefix);
+}
+
+/** Key of the node's own address among masquerade addresses. */
+export const anyDevice = 0;
+
+/**
+ * As whom packets are masqueraded that leave by a device: its first global address, as kube-proxy does. Under `anyDevice`, for devices
+ * without one: that of the default route's device, else the first of all.
+ */
+export function masqueradeAddresses({ addresses, defaultDevice }: Network): ReadonlyMap<number, Uint8Array> {
+  const found = new Map<number, Uint8Array>();
+  for (const { device, address, isGlobal, isSecondary } of addresses) {
+    if (isGlobal && !isSecondary && !found.has(device)) found.set(device, address);
+  }
+  const node = (defaultDevice === undefined ? undefined : found.get(defaultDevice)) ?? found.values().next().value;
+  if (node !== undefined) found.set(anyDevice, node);
+  return found;
+}
+
+function expressionOf(pattern: string): RegExp {
+  const parts = pattern.split('*').map((part) => part.replaceAll(/[\\^$.|?+()[\]{}]/g, String.raw`\$&`));
+  return new RegExp(`^${parts.join('.*')}$`);
+}

@@ -1,0 +1,83 @@
+import type { MapSet } from '../kernel.ts';
+import { actions, endpointFlags, frontendScopes, offsetOf, sizeOf } from '../../render/layouts.ts';
+
+/** 192.0.2.1:80 over TCP, which leads to 192.0.2.2:8080: addresses for documentation. */
+const frontend = { address: [192, 0, 2, 1], port: 80 } as const;
+const endpoint = { address: [192, 0, 2, 2], port: 8080 } as const;
+const client = { address: [192, 0, 2, 3], port: 40_000 } as const;
+const tcp = 6;
+const id = 1;
+const cookie = 1;
+
+/** Writes one Service into empty maps. */
+export function writeProbedService(maps: MapSet): void {
+  const target = record('endpoint', endpoint.address);
+  target.view.setUint16(offsetOf('endpoint', 'port'), endpoint.port);
+  target.view.setUint16(offsetOf('endpoint', 'flags'), endpointFlags.alive | endpointFlags.inCluster, true);
+  target.view.setUint32(offsetOf('endpoint', 'generation'), 1, true);
+  target.view.setUint32(offsetOf('endpoint', 'service'), id, true);
+  maps.endpoints.update(numberOf(id), target.bytes);
+  maps.slots.update(numberOf(0), wordOf(BigInt(id) | (BigInt(id) << 32n)));
+  const service = record('service', []);
+  service.view.setBigUint64(offsetOf('service', 'cluster_set'), 1n << 32n, true); // one slot, the first
+  service.view.setUint16(offsetOf('service', 'cookie'), cookie, true);
+  maps.services.update(numberOf(id), service.bytes);
+  const key = record('frontend_key', frontend.address);
+  key.view.setUint16(offsetOf('frontend_key', 'port'), frontend.port);
+  key.view.setUint8(offsetOf('frontend_key', 'protocol'), tcp);
+  key.view.setUint8(offsetOf('frontend_key', 'scope'), frontendScopes.address);
+  const forAll = actions.cluster | (actions.cluster << 3) | (actions.cluster << 6);
+  maps.frontends.update(key.bytes, wordOf(BigInt(id) | (BigInt(forAll) << 32n) | (BigInt(cookie) << 48n)));
+}
+
+/** The first packet of a connection to it, Ethernet header first. Checksums are left out: nobody looks at them. */
+export const firstPacket: Uint8Array = Uint8Array.from(
+  [
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x00],
+    [0x45, 0, 0, 40, 0, 1, 0, 0, 64, tcp, 0, 0, ...client.address, ...frontend.address],
+    [
+      client.port >> 8,
+      client.port & 0xff,
+      0,
+      frontend.port,
+      0,
+      0,
+      0,
+      1,
+      0,
+      0,
+      0,
+      0,
+      0x50,
+      0x02,
+      0xff,
+      0xff,
+      0,
+      0,
+      0,
+      0,
+    ],
+  ].flat(),
+);
+
+/** A record of zeros, but for an address in front. */
+function record(
+  name: 'endpoint' | 'service' | 'frontend_key',
+  address: readonly number[],
+): { readonly bytes: Uint8Array; readonly view: DataView } {
+  const bytes = new Uint8Array(sizeOf(name));
+  if (address.length > 0) bytes.set([0xff, 0xff, ...address], 10); // ::ffff:a.b.c.d
+  return { bytes, view: new DataView(bytes.buffer) };
+}
+
+function numberOf(value: number): Uint8Array {
+  const bytes = new Uint8Array(4);
+  new DataView(bytes.buffer).setUint32(0, value, true);
+  return bytes;
+}
+
+function wordOf(value: bigint): Uint8Array {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, value, true);
+  return bytes;
+}

@@ -1,0 +1,76 @@
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { TableWriter } from '@switchyard/backend-nftables';
+import type { IpFamily, Logger } from '@switchyard/core';
+import { deleteTable, listChains } from '@switchyard/netfilter';
+import { DeviceReader, detachClsact, NativeMissingError, openNetlinkSocket } from '@switchyard/native';
+import { guardTable, isChainOf } from './guard-rules.ts';
+import { detachPinned, filterPriorities, pinPrefix } from './uplink-programs.ts';
+
+/** Where the wire path may have left something. */
+export interface RemovalPlace {
+  readonly ipFamily: IpFamily;
+  readonly netns?: string;
+  readonly logger: Logger;
+  readonly pinFolder: string;
+}
+
+/**
+ * Takes away one family's programs and then its chains, whichever process or build made them. Needs neither maps nor libbpf:
+ * taking the pin of a link away detaches it a moment later, unless somebody else holds it. In words; nothing for nothing. Rejects with `HostError`.
+ */
+export async function removeWire(place: RemovalPlace, signal: AbortSignal): Promise<readonly string[]> {
+  signal.throwIfAborted();
+  const removed = [...removePins(place), ...removeFilters(place)];
+  return [...removed, ...removeChains(place)];
+}
+
+function removePins({ pinFolder, ipFamily, logger }: RemovalPlace): readonly string[] {
+  if (!existsSync(pinFolder)) return [];
+  const pins = readdirSync(pinFolder).filter((name) => name.startsWith(pinPrefix));
+  for (const name of pins) {
+    const path = join(pinFolder, name);
+    try {
+      detachPinned(path);
+    } catch (error) {
+      logger.debug('a link is unpinned without being detached', { path, error });
+    }
+    rmSync(path);
+  }
+  return programsText(ipFamily, pins.length);
+}
+
+/** Nodes with many pods have many. */
+function programsText(ipFamily: IpFamily, count: number): readonly string[] {
+  if (count === 0) return [];
+  return [`the wire program for ${ipFamily} on ${count} network device${count === 1 ? '' : 's'}`];
+}
+
+/** Of kernels without tcx. */
+function removeFilters({ ipFamily, netns, logger }: RemovalPlace): readonly string[] {
+  const where = { priority: filterPriorities[ipFamily], ...(netns === undefined ? {} : { netns }) };
+  try {
+    using socket = openNetlinkSocket({ protocol: 'route', ...(netns === undefined ? {} : { netns }) });
+    const devices = new DeviceReader(socket).devices();
+    const found = devices.filter(({ index }) => detachClsact({ ...where, ifindex: index }));
+    return programsText(ipFamily, found.length);
+  } catch (error) {
+    if (!(error instanceof NativeMissingError)) throw error;
+    logger.debug('filters are not looked for: the native addon is not here', { ipFamily });
+    return [];
+  }
+}
+
+function removeChains({ ipFamily, netns }: RemovalPlace): readonly string[] {
+  const place = { family: 'inet', table: guardTable, netns } as const;
+  const chains = listChains(place);
+  const ours = chains.filter((name) => isChainOf(ipFamily, name));
+  const isLast = ours.length === chains.length;
+  if (isLast) return deleteTable(place) ? [`nftables table inet ${guardTable}`] : [];
+  if (ours.length === 0) return [];
+  using writer = new TableWriter({ netns });
+  writer.removeChains(`cannot remove chains of ${ipFamily} from table inet ${guardTable}`, guardTable, ours);
+  // The other family may have gone at the same moment, and taken us for the last.
+  if (listChains(place).length === 0) deleteTable(place);
+  return [`chains of ${ipFamily} in nftables table inet ${guardTable}`];
+}

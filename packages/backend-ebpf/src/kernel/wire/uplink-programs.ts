@@ -1,0 +1,261 @@
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import type { IpFamily, Logger } from '@switchyard/core';
+import {
+  type Device,
+  attachTc,
+  type BpfLink,
+  type BpfProgram,
+  detachClsact,
+  linkInfo,
+  listPins,
+  NativeError,
+  openPinnedLink,
+  pin,
+  type TcLink,
+  type TcMechanism,
+  type TcPlace,
+  unpin,
+} from '@switchyard/native';
+import { isSameProgram } from '../programs/same-program.ts';
+
+/** Where programs are attached, and where links are pinned. */
+export interface UplinkOptions {
+  readonly ipFamily: IpFamily;
+  /** Path of the network namespace of the uplinks; default: the process's own. */
+  readonly netns?: string;
+  /** Folder in a bpffs, of this family alone. */
+  readonly pinFolder: string;
+  readonly logger: Logger;
+  /** Default: links where the kernel has them (Linux 6.6), else filters. */
+  readonly mechanism?: TcMechanism;
+}
+
+/** Pins of the wire program begin so; the device's number follows. (Names in bpffs may not hold dots, those of devices may.) */
+export const pinPrefix = 'lb_in-';
+
+/** Places of filters on kernels without tcx: one per family, so that they do not take each other's. */
+export const filterPriorities: Readonly<Record<IpFamily, number>> = { IPv4: 0x5374, IPv6: 0x5376 };
+
+/**
+ * A node with many pods has hundreds of devices, and each costs system calls. So a look for faults asks about the first devices, which
+ * are mostly hardware, and as many of the others, the next ones each time.
+ */
+const devicesPerLook = 8;
+
+interface Attached {
+  readonly device: Device;
+  readonly link: BpfLink | TcLink;
+  /** The program that the link had when it was put there. */
+  readonly programId: number;
+}
+
+/** The wire program on each uplink. Links are pinned, so that they outlive the process and the next one finds them. */
+export class UplinkPrograms implements Disposable {
+  readonly #options: UplinkOptions;
+  readonly #attached = new Map<number, Attached>();
+  /** Filters of an earlier process are found by looking at each device: once. */
+  #hasSwept = false;
+  #compared: { readonly id: number; readonly wanted: number; readonly isSame: boolean } | undefined;
+  /** Names of devices that got a program and are not in the log yet. */
+  readonly #fresh: string[] = [];
+  #hasLogged = false;
+  /** Where the next look for faults begins among the devices after the first ones. */
+  #looked = devicesPerLook;
+
+  constructor(options: UplinkOptions) {
+    this.#options = options;
+  }
+
+  /** The devices that have the program. */
+  get devices(): readonly Device[] {
+    return [...this.#attached.values()].map(({ device }) => device);
+  }
+
+  /**
+   * Makes `program` the one that runs on these of all devices, and on no others. Links of an earlier process or of another build only
+   * get another program, at once. Returns writes. Throws `NativeError`.
+   */
+  put(program: BpfProgram, uplinks: readonly Device[], all: readonly Device[]): number {
+    let writes = this.#forget(uplinks);
+    const errors: Error[] = [];
+    for (const device of uplinks) {
+      try {
+        writes += this.#putOn(program, device);
+      } catch (error) {
+        if (!(error instanceof NativeError)) throw error;
+        if (error.errno !== constants.errno.ENODEV) errors.push(error); // it has gone meanwhile
+      }
+    }
+    this.#logFresh();
+    const [first] = errors; // the rest has been done
+    if (first !== undefined) throw first;
+    return writes + this.#sweepFilters(all);
+  }
+
+  /**
+   * Differences of these devices from what `put` left, in words. Asks the kernel about some of them: see `devicesPerLook`. The
+   * kernel detaches programs of a device that it deletes, before it sends notice: `readDevices` then shows that the device has gone.
+   */
+  findFaults(uplinks: readonly Device[], readDevices: () => readonly Device[]): readonly string[] {
+    const faults = this.#faultsOf(uplinks);
+    if (faults.length === 0) return [];
+    const there = new Set(readDevices().map(({ index }) => index));
+    return faults.flatMap(({ device, fault }) => (there.has(device.index) ? [fault] : []));
+  }
+
+  #faultsOf(uplinks: readonly Device[]): readonly { readonly device: Device; readonly fault: string }[] {
+    const start = this.#looked < uplinks.length ? this.#looked : devicesPerLook;
+    this.#looked = start + devicesPerLook;
+    return uplinks.flatMap((device, index) => {
+      const is = (fault: string) => [{ device, fault }];
+      const where = `${this.#options.ipFamily} on ${device.name}`;
+      const attached = this.#attached.get(device.index);
+      if (attached === undefined) return is(`the wire program for ${where} is not there yet`);
+      if (index >= devicesPerLook && (index < start || index >= this.#looked)) return [];
+      const { link, programId } = attached;
+      const found = stateOf(link, device);
+      if (!found.isAttached) return is(`the wire program for ${where} was detached`);
+      if (found.programId !== programId) return is(`the wire program for ${where} was replaced`);
+      if (isFilter(link)) return [];
+      using pinned = openPinnedLink(this.#pinOf(device.index));
+      return pinned?.id === link.id ? [] : is(`the link of the wire program for ${where} was unpinned`);
+    });
+  }
+
+  /** Closes links; they stay attached. */
+  [Symbol.dispose](): void {
+    for (const { link } of this.#attached.values()) link[Symbol.dispose]();
+    this.#attached.clear();
+  }
+
+  #putOn(program: BpfProgram, device: Device): number {
+    const known = this.#known(device);
+    const link = known ?? this.#attach(program, device);
+    let writes = known === undefined ? 1 : 0;
+    try {
+      if (!this.#isSame(link.programId, program)) {
+        link.update(program);
+        writes++;
+      }
+    } catch (error) {
+      if (this.#attached.get(device.index)?.link !== link) link[Symbol.dispose]();
+      throw error;
+    }
+    this.#attached.set(device.index, { device, link, programId: link.programId });
+    return this.#pin(link, device) && known !== undefined ? writes + 1 : writes;
+  }
+
+  /** Links of an earlier process have the same program on all devices: the last answer is kept. */
+  #isSame(id: number, program: BpfProgram): boolean {
+    if (id === program.id) return true;
+    const { id: wanted } = program;
+    if (this.#compared?.id !== id || this.#compared.wanted !== wanted)
+      this.#compared = { id, wanted, isSame: isSameProgram(id, program) };
+    return this.#compared.isSame;
+  }
+
+  #attach(program: BpfProgram, { index, name }: Device): TcLink {
+    const { mechanism } = this.#options;
+    const link = attachTc(program, this.#placeOf(index), mechanism === undefined ? {} : { mechanism });
+    this.#fresh.push(name);
+    return link;
+  }
+
+  /** Once at a start with all names; later devices are mostly those of new pods. */
+  #logFresh(): void {
+    const { ipFamily, logger } = this.#options;
+    const devices = this.#fresh.splice(0);
+    if (devices.length === 0) return;
+    const level = this.#hasLogged ? 'debug' : 'info';
+    this.#hasLogged = true;
+    logger[level]('listening for Services on network devices', { ipFamily, devices });
+  }
+
+  /** The link that is attached to the device: ours, or one that an earlier process pinned. Others are let go. */
+  #known(device: Device): BpfLink | undefined {
+    const held = this.#attached.get(device.index)?.link;
+    if (held !== undefined && isAttached(held, device)) return held;
+    held?.[Symbol.dispose]();
+    this.#attached.delete(device.index);
+    const pinned = openPinnedLink(this.#pinOf(device.index));
+    if (pinned === undefined || isAttached(pinned, device)) return pinned;
+    pinned[Symbol.dispose]();
+    return undefined;
+  }
+
+  /** Whether it was not pinned before. */
+  #pin(link: BpfLink, device: Device): boolean {
+    if (isFilter(link)) return false; // it needs none
+    const path = this.#pinOf(device.index);
+    using pinned = openPinnedLink(path);
+    if (pinned?.id === link.id) return false;
+    pin(link, path, { replace: true });
+    return true;
+  }
+
+  /** Lets go of devices that are no uplinks, or are gone. */
+  #forget(uplinks: readonly Device[]): number {
+    const wanted = new Set(uplinks.map(({ index }) => index));
+    let writes = 0;
+    for (const [index, { device, link }] of this.#attached) {
+      if (wanted.has(index)) continue;
+      if (isAttached(link, device)) link.detach();
+      link[Symbol.dispose]();
+      this.#attached.delete(index);
+    }
+    for (const name of listPins(this.#options.pinFolder)) {
+      if (!name.startsWith(pinPrefix) || wanted.has(Number(name.slice(pinPrefix.length)))) continue;
+      const path = join(this.#options.pinFolder, name);
+      detachPinned(path);
+      if (unpin(path)) writes++;
+    }
+    return writes;
+  }
+
+  /** On kernels without links: no pin tells of the filter on a device that was an uplink for an earlier process. */
+  #sweepFilters(all: readonly Device[]): number {
+    if (this.#hasSwept || ![...this.#attached.values()].some(({ link }) => isFilter(link))) return 0;
+    const others = all.filter(({ index }) => !this.#attached.has(index));
+    const writes = others.filter(({ index }) => detachClsact(this.#placeOf(index))).length;
+    this.#hasSwept = true;
+    return writes;
+  }
+
+  #placeOf(index: number): TcPlace {
+    const { netns, ipFamily } = this.#options;
+    return { ifindex: index, priority: filterPriorities[ipFamily], ...(netns === undefined ? {} : { netns }) };
+  }
+
+  #pinOf(index: number): string {
+    return join(this.#options.pinFolder, `${pinPrefix}${index}`);
+  }
+}
+
+/** Detaches what is pinned there, whoever else holds it. Throws `NativeError`. */
+export function detachPinned(path: string): void {
+  using link = openPinnedLink(path);
+  link?.detach();
+}
+
+/** Whether it is a filter of clsact rather than a link; such a one cannot be pinned. */
+function isFilter(link: BpfLink | TcLink): boolean {
+  return 'mechanism' in link && link.mechanism === 'clsact';
+}
+
+function isAttached(link: BpfLink | TcLink, device: Device): boolean {
+  return stateOf(link, device).isAttached;
+}
+
+/** Asks the kernel once. */
+function stateOf(
+  link: BpfLink | TcLink,
+  { index }: Device,
+): { readonly isAttached: boolean; readonly programId: number } {
+  if (!isFilter(link)) {
+    const { ifindex, programId } = linkInfo(link);
+    return { isAttached: ifindex === index, programId };
+  }
+  const { programId } = link;
+  return { isAttached: programId !== 0, programId };
+}

@@ -1,0 +1,80 @@
+import type { Chain, ChainRule, RuleText, TableName } from '../../render/chains.ts';
+import { type ChainHash, hashRules } from './rule-hash.ts';
+
+/** A chain by table and name. */
+export interface ChainRef {
+  readonly table: TableName;
+  readonly name: string;
+}
+
+/** `nat KUBE-SERVICES`: a chain as the key of a map. */
+export type ChainKey = `${TableName} ${string}`;
+
+/** The key of a chain. */
+export function chainKey(table: TableName, name: string): ChainKey {
+  return `${table} ${name}`;
+}
+
+/** A rule of a shared chain as the key of a map: that of its chain, and its text. */
+export function entryKey({ table, chain, rule }: ChainRule): string {
+  return `${chainKey(table, chain)} ${rule}`;
+}
+
+/** Knows the rules of some chains, or how to make them again: those of thousands of Services are not kept. */
+export interface ChainSource {
+  rulesOf(chain: string): readonly RuleText[];
+}
+
+/** The chain that a key stands for. */
+export function chainOfKey(key: ChainKey): ChainRef {
+  const at = key.indexOf(' ');
+  return { table: key.slice(0, at) as TableName, name: key.slice(at + 1) }; // as chainKey put them together
+}
+
+/** One change of the kernel's rules. `isJump`: in a chain that is not ours, so that it makes our chains count at all. */
+export type Change =
+  /** One of our chains is made, or emptied and written anew. */
+  | {
+      readonly kind: 'chain';
+      readonly table: TableName;
+      readonly name: string;
+      readonly hash: ChainHash;
+      /** How many rules it has. */
+      readonly lines: number;
+      /** Tells them when they are written. */
+      readonly source: ChainSource;
+    }
+  /** A chain that several share is made; `tail` is all that it holds at first. */
+  | { readonly kind: 'list'; readonly table: TableName; readonly name: string; readonly tail: readonly RuleText[] }
+  /** A rule becomes the first of a chain. */
+  | ({ readonly kind: 'insert'; readonly isJump: boolean } & Rule)
+  /** A rule that is there becomes the first of its chain. */
+  | ({ readonly kind: 'move' } & Rule)
+  /** A rule becomes the last of a chain. */
+  | ({ readonly kind: 'append'; readonly isJump: boolean } & Rule)
+  /** The first rule of this text is taken out of a chain. */
+  | ({ readonly kind: 'delete' } & Rule)
+  /** From here on these are known to be the last rules of a chain; nothing is written. */
+  | { readonly kind: 'tail'; readonly table: TableName; readonly chain: string; readonly tail: readonly RuleText[] }
+  /** A chain is emptied and goes. */
+  | { readonly kind: 'remove'; readonly table: TableName; readonly name: string };
+
+interface Rule {
+  readonly table: TableName;
+  readonly chain: string;
+  readonly rule: RuleText;
+}
+
+/** The chain that a change is about. */
+export function chainOf(change: Change): ChainRef {
+  return { table: change.table, name: 'name' in change ? change.name : change.chain };
+}
+
+/** Writes a chain whole. `source` returns the rules again when they are written; default: they are kept. */
+export function chainChange(
+  { table, name, rules }: Chain,
+  hash: ChainHash = hashRules(rules),
+  source: ChainSource = { rulesOf: () => rules },
+): Change {
+  return { kind: 'chain', table, name, hash, lines: rules.length, source };
+}

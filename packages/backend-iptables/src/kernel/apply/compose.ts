@@ -1,0 +1,196 @@
+import { assertNever } from '@switchyard/core';
+import type { TableName } from '../../render/chains.ts';
+import { type Change, chainOf } from './change.ts';
+import { stepOf, type StepKey, writeOrder } from './write-order.ts';
+
+/** Some changes and the group they belong to. */
+export interface Planned<Of> {
+  readonly group: Of;
+  readonly changes: readonly Change[];
+}
+
+/** Input of one `iptables-restore --noflush`. Made while it is read: a big one never stands in memory as a whole. */
+export interface RestoreText<Of> {
+  /** In pieces of some thousand characters; may be asked for more than once. */
+  pieces(): Iterable<string>;
+  /** How many transactions it consists of: each ends with a COMMIT. */
+  readonly transactions: number;
+  /** All changes, in the order in which they are written. */
+  changes(): Iterable<Change>;
+  /** Whose this line is, 1 being the first; undefined for those that belong to nobody. */
+  ownerOf(line: number): Of | undefined;
+  /** Changes that are in the kernel although `line` was refused: those of transactions that were done before. */
+  writtenBefore(line: number): Iterable<Change>;
+}
+
+/** Writes changes down in the order in which they are to be made. */
+export function composeRestore<Of>(planned: readonly Planned<Of>[]): RestoreText<Of> {
+  const transactions = transactionsOf(planned);
+  return {
+    transactions: transactions.length,
+    pieces: () => joined(transactions),
+    changes: () => changesOf(transactions),
+    ownerOf: (line) => findOwner(transactions, line),
+    writtenBefore: (line) => changesOf(doneBefore(transactions, line)),
+  };
+}
+
+/** One transaction of the kernel within a restore: `*table` to `COMMIT`. */
+interface Transaction<Of> {
+  readonly table: TableName;
+  readonly changes: Change[];
+  /** Of whom the change at the same place is. */
+  readonly owners: Of[];
+  /** Chains that are written or go, in the order in which they are named. */
+  readonly named: string[];
+}
+
+/** Steps that follow each other and are of one table make one transaction. */
+function transactionsOf<Of>(planned: readonly Planned<Of>[]): readonly Transaction<Of>[] {
+  const bySteps = sortIntoSteps(planned);
+  const transactions: Transaction<Of>[] = [];
+  for (const { table, what } of writeOrder) {
+    const step = bySteps.get(`${table} ${what}`);
+    if (step === undefined) continue;
+    const last = transactions.at(-1);
+    if (last?.table !== table) {
+      transactions.push({ table, ...step, named: [] });
+      continue;
+    }
+    for (const change of step.changes) last.changes.push(change);
+    for (const owner of step.owners) last.owners.push(owner);
+  }
+  for (const { changes, named } of transactions) {
+    for (const change of changes) if ('name' in change) named.push(change.name);
+    nameInOrder(named);
+  }
+  return transactions;
+}
+
+/**
+ * Chains that are written or go are named first, which empties them. Both variants keep named chains sorted and look for the
+ * place of a new one from the first name on: in descending order each is put in at once.
+ */
+function nameInOrder(names: string[]): void {
+  names.sort((a, b) => (a < b ? 1 : -1));
+}
+
+type Step<Of> = Pick<Transaction<Of>, 'changes' | 'owners'>;
+
+function sortIntoSteps<Of>(planned: readonly Planned<Of>[]): ReadonlyMap<StepKey, Step<Of>> {
+  const steps = new Map<StepKey, Step<Of>>();
+  for (const { group, changes } of planned) {
+    for (const change of changes) {
+      const key = stepOf(change);
+      let step = steps.get(key);
+      if (step === undefined) steps.set(key, (step = { changes: [], owners: [] }));
+      step.changes.push(change);
+      step.owners.push(group);
+    }
+  }
+  return steps;
+}
+
+function* changesOf(transactions: Iterable<Transaction<unknown>>): Generator<Change> {
+  for (const { changes } of transactions) yield* changes;
+}
+
+function* doneBefore<Of>(transactions: readonly Transaction<Of>[], line: number): Generator<Transaction<Of>> {
+  let end = 0;
+  for (const transaction of transactions) {
+    end += linesOf(transaction);
+    if (end >= line) return;
+    yield transaction;
+  }
+}
+
+function linesOf({ changes, named }: Transaction<unknown>): number {
+  let lines = 2 + named.length;
+  for (const change of changes) lines += linesOfChange(change);
+  return lines;
+}
+
+/** Walks the text once more: refusals are rare, and what says whose each line is would be as big as the text. */
+function findOwner<Of>(transactions: readonly Transaction<Of>[], line: number): Of | undefined {
+  let at = 0;
+  for (const { changes, owners, named } of transactions) {
+    const name = named[line - at - 2];
+    if (line > at && name !== undefined) {
+      return owners[changes.findIndex((change) => 'name' in change && change.name === name)];
+    }
+    at += 1 + named.length;
+    for (const [index, change] of changes.entries()) {
+      at += linesOfChange(change);
+      if (line <= at) return line > at - linesOfChange(change) ? owners[index] : undefined;
+    }
+    at += 1;
+  }
+  return undefined;
+}
+
+/** Pieces of at least this many characters: each costs a write. */
+const pieceSize = 16_000;
+
+function* joined(transactions: readonly Transaction<unknown>[]): Generator<string> {
+  let piece = '';
+  for (const text of texts(transactions)) {
+    piece += text;
+    if (piece.length < pieceSize) continue;
+    yield piece;
+    piece = '';
+  }
+  if (piece !== '') yield piece;
+}
+
+function* texts(transactions: readonly Transaction<unknown>[]): Generator<string> {
+  for (const { table, changes, named } of transactions) {
+    yield `*${table}\n`;
+    for (const name of named) yield `:${name} - [0:0]\n`;
+    for (const change of changes) yield textOf(change);
+    yield 'COMMIT\n';
+  }
+}
+
+function textOf(change: Change): string {
+  switch (change.kind) {
+    case 'chain':
+      return addTo(change.name, change.source.rulesOf(change.name));
+    case 'list':
+      return addTo(change.name, change.tail);
+    case 'insert':
+      return `-I ${change.chain} 1 ${change.rule}\n`;
+    case 'move':
+      return `-D ${change.chain} ${change.rule}\n-I ${change.chain} 1 ${change.rule}\n`;
+    case 'append':
+      return `-A ${change.chain} ${change.rule}\n`;
+    case 'delete':
+      return `-D ${change.chain} ${change.rule}\n`;
+    case 'remove':
+      return `-X ${chainOf(change).name}\n`;
+    case 'tail':
+      return '';
+    default:
+      return assertNever(change);
+  }
+}
+
+function addTo(name: string, rules: readonly string[]): string {
+  let text = '';
+  for (const rule of rules) text += `-A ${name} ${rule}\n`;
+  return text;
+}
+
+function linesOfChange(change: Change): number {
+  switch (change.kind) {
+    case 'chain':
+      return change.lines;
+    case 'list':
+      return change.tail.length;
+    case 'move':
+      return 2;
+    case 'tail':
+      return 0;
+    default:
+      return 1;
+  }
+}

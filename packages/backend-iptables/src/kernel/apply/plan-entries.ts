@@ -1,0 +1,47 @@
+import type { ChainRule } from '../../render/chains.ts';
+import { type Change, entryKey } from './change.ts';
+import type { KernelState } from './kernel-state.ts';
+
+/** Rules of one owner in shared chains: those wanted, in their order, and those that it had. */
+export interface EntriesToPlan {
+  readonly wanted: readonly ChainRule[];
+  readonly had: readonly ChainRule[];
+  readonly state: KernelState;
+}
+
+/** What makes the wanted entries the owner's only ones, in their order within each chain. */
+export function planEntries({ wanted, had, state }: EntriesToPlan): readonly Change[] {
+  const changes: Change[] = [];
+  // Each becomes the first of its chain, so the last one goes in first.
+  const seen: { readonly entry: ChainRule; readonly isNew: boolean }[] = [];
+  for (let at = wanted.length - 1; at >= 0; at--) {
+    const entry = wanted[at];
+    if (entry === undefined) continue;
+    const { table, chain, rule } = entry;
+    if (state.count(table, chain, rule) === 0) {
+      changes.push({ kind: 'insert', table, chain, rule, isJump: false });
+      seen.push({ entry, isNew: true });
+    } else if (seen.some((later) => later.isNew && couldOverlap(later.entry, entry))) {
+      changes.push({ kind: 'move', table, chain, rule });
+      seen.push({ entry, isNew: true });
+    }
+  }
+  const texts = new Set(wanted.map(entryKey));
+  for (const entry of had) {
+    const { table, chain, rule } = entry;
+    if (texts.has(entryKey(entry)) || state.count(table, chain, rule) === 0) continue;
+    changes.push({ kind: 'delete', table, chain, rule });
+  }
+  return changes;
+}
+
+/** Whether one packet can match both, so that their order counts: not when they ask for different addresses. */
+function couldOverlap(a: ChainRule, b: ChainRule): boolean {
+  if (a.table !== b.table || a.chain !== b.chain) return false;
+  const [left, right] = [hostOf(a.rule), hostOf(b.rule)];
+  return left === undefined || right === undefined || left === right;
+}
+
+function hostOf(rule: string): string | undefined {
+  return /^-d (\S+\/(?:32|128)) /.exec(rule)?.[1];
+}

@@ -1,0 +1,125 @@
+import { isServiceChain } from '@switchyard/netfilter/iptables';
+import { serviceChain } from '../../render/names.ts';
+import type { ChainRule, RenderedSettings, RuleText } from '../../render/chains.ts';
+import type { ServiceForwarding, ServicePortKey } from '@switchyard/core';
+import type { Change, ChainRef } from './change.ts';
+import type { EntryOwners } from './entry-owners.ts';
+import type { Group } from './group.ts';
+import type { KernelState } from './kernel-state.ts';
+import { lostEntries } from './lost-entries.ts';
+import type { StaleChains } from './stale-chains.ts';
+
+/** Kinds of chains of one Service port or endpoint; what leads to others stands before those. */
+const kinds = ['FW', 'EXT', 'XLB', 'SVL', 'SVC', 'SEP'] as const;
+const leadsTo = /-j KUBE-(?:FW|EXT|XLB|SVL|SVC)-([A-Z2-7]{16})\b/;
+
+/** The surroundings in which stale rules are found, when everything else was planned. */
+export interface StaleContext {
+  readonly settings: RenderedSettings;
+  readonly state: KernelState;
+  readonly owners: EntryOwners;
+  readonly stale: StaleChains;
+  /** Services that were refused so far: what they had stays. */
+  failed(): readonly ServiceForwarding[];
+  /** Rules of a refused Service, those it wants among them; undefined when it is not known which it wants. */
+  entriesOf(key: ServicePortKey): readonly ChainRule[] | undefined;
+}
+
+/**
+ * Removes stale and foreign rules from shared chains. One group each, because there are rules that iptables lists and does not
+ * delete.
+ */
+export function* removeStaleEntries(context: StaleContext): Generator<Group> {
+  const { settings, state } = context;
+  for (const { table, name, rules } of settings.shared) {
+    // What stands last is set right with the chain itself.
+    const known = new Set([...(state.list(table, name)?.counts.keys() ?? [])].filter((rule) => !rules.includes(rule)));
+    for (const rule of known) {
+      const what = `rule "${rule}" from chain ${name} of table ${table}`;
+      yield entryRemoval({ chain: { table, name }, what, rules: () => [rule] }, context);
+    }
+    const others = (): readonly RuleText[] =>
+      [...(state.list(table, name)?.counts.keys() ?? [])].filter((rule) => !rules.includes(rule) && !known.has(rule));
+    const what = `new rules from chain ${name} of table ${table}`;
+    yield entryRemoval({ chain: { table, name }, what, rules: others }, context);
+  }
+}
+
+interface EntryRemoval {
+  readonly chain: ChainRef;
+  readonly what: string;
+  /** Those that go if nobody wants them, when all wishes are known. */
+  rules(): readonly RuleText[];
+}
+
+function entryRemoval({ chain, what, rules }: EntryRemoval, { state, owners, failed, entriesOf }: StaleContext): Group {
+  const { table, name } = chain;
+  const isKept = (rule: RuleText): boolean => {
+    const hash = leadsTo.exec(rule)?.[1];
+    return (
+      hash !== undefined &&
+      failed().some(({ key, protocol }) => {
+        if (!serviceChain('SVC', key, protocol).endsWith(hash)) return false;
+        const wished = entriesOf(key);
+        return wished === undefined || lostEntries([{ table, chain: name, rule }], wished).length === 0;
+      })
+    );
+  };
+  return {
+    owner: { kind: 'stale', what },
+    plan: () => {
+      const changes: Change[] = [];
+      for (const rule of rules()) {
+        const count = state.list(table, name)?.counts.get(rule) ?? 0;
+        const isWanted = owners.ownerOf({ table, chain: name, rule }) !== undefined;
+        if (!isWanted && isKept(rule)) continue;
+        for (let left = count - (isWanted ? 1 : 0); left > 0; left--) {
+          changes.push({ kind: 'delete', table, chain: name, rule });
+        }
+      }
+      return changes;
+    },
+    chains: () => [chain],
+    settle: () => undefined,
+  };
+}
+
+/** Removes chains of Services that no Service wants. None is removed while Services are refused: it may be theirs. */
+export function* removeUnwantedChains(
+  { state, stale, failed }: StaleContext,
+  isWanted: (chain: string) => boolean,
+): Generator<Group> {
+  const found = [...state.chainsOf('nat').keys()].filter((name) => isServiceChain(name) && !isWanted(name));
+  found.sort((a, b) => rankOf(a) - rankOf(b));
+  for (const name of found) yield removal(name, { state, stale, failed });
+}
+
+/** Removes deferred chains that are due; later ones wait for the next period. */
+export function* removeDueChains(context: Pick<StaleContext, 'state' | 'stale' | 'failed'>): Generator<Group> {
+  const groups = [...dueChains(context)];
+  yield* groups;
+  if (groups.length > 0) context.stale.noteRemoved();
+}
+
+/** Removes chains that are due; those that stay are still due. */
+export function* dueChains(context: Pick<StaleContext, 'state' | 'stale' | 'failed'>): Generator<Group> {
+  const due = context.stale.due().toSorted((a, b) => rankOf(a) - rankOf(b));
+  for (const name of due) yield removal(name, context);
+}
+
+function removal(name: string, { state, stale, failed }: Pick<StaleContext, 'state' | 'stale' | 'failed'>): Group {
+  const table = 'nat';
+  return {
+    owner: { kind: 'stale', what: `chain ${name} of table ${table}` },
+    plan: () =>
+      state.hashOf(table, name) === undefined || failed().length > 0 ? [] : [{ kind: 'remove', table, name }],
+    chains: () => [{ table, name }],
+    settle: (isApplied) => {
+      if (isApplied && state.hashOf(table, name) === undefined) stale.delete(name);
+    },
+  };
+}
+
+function rankOf(name: string): number {
+  return kinds.findIndex((kind) => name.startsWith(`KUBE-${kind}-`));
+}

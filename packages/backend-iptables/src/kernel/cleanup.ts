@@ -1,0 +1,47 @@
+import { HostError, type IpFamily } from '@switchyard/core';
+import { type CommandRunner } from '@switchyard/host';
+import {
+  ifBirthmarked,
+  iptablesName,
+  iptablesPlaces,
+  type PlaceRemoval,
+  removeChains,
+} from '@switchyard/netfilter/iptables';
+
+/**
+ * Removes what this backend may have left in one family, in both variants of iptables: chains with kube-proxy's names where the
+ * birthmark is, nothing where it is not. Returns what was removed, in words.
+ * Rejects with `HostError` when something could not be looked at or removed; the rest is gone then.
+ */
+export async function removeRules(
+  runner: CommandRunner,
+  ipFamily: IpFamily,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const removed: string[] = [];
+  const faults: Error[] = [];
+  for (const place of iptablesPlaces([ipFamily])) {
+    const removal = await removeChains(runner, place, ifBirthmarked, signal);
+    removed.push(...wordsOf(removal));
+    if (removal.status === 'failed') faults.push(removal.error);
+  }
+  if (faults.length === 0) return removed;
+  const [first] = faults;
+  const cause = faults.length === 1 ? first : new AggregateError(faults);
+  throw new HostError(
+    'iptables.cleanup',
+    `cannot remove all chains: ${faults.map(({ message }) => message).join('; ')}`,
+    {
+      cause,
+    },
+  );
+}
+
+function wordsOf(removal: PlaceRemoval): readonly string[] {
+  if (removal.status === 'skipped') return [];
+  return removal.tables.flatMap(({ table, chains, rules, jumps }) => {
+    if (chains.length === 0) return [];
+    const place = `table ${table} of ${iptablesName(removal)}`;
+    return [`${chains.length} chains with ${rules} rules, and ${jumps.length} rules that led to them, from ${place}`];
+  });
+}

@@ -1,0 +1,135 @@
+import { HostError, type Millis, seconds } from '@switchyard/core';
+import { commandFailed, type CommandResult, type CommandRunner } from '@switchyard/host';
+import {
+  findIptables,
+  iptablesName,
+  type IptablesPlace,
+  type IptablesPrograms,
+  isVersionAtLeast,
+  LineSplitter,
+  saveLineReader,
+} from '@switchyard/netfilter/iptables';
+import type { TableName } from '../../render/chains.ts';
+import { InputLines } from './input-lines.ts';
+import type { CountedRule, IptablesClient, RestoreResult, TableReader } from './iptables-client.ts';
+import { parseListing } from './parse-listing.ts';
+import { parseRefusal } from './refusal.ts';
+import { UnreadableTableError } from './unreadable-table.ts';
+
+/** What a client is made of. */
+export interface IptablesClientOptions extends IptablesPrograms {
+  readonly runner: CommandRunner;
+}
+
+/** Tens of thousands of chains take the nft variant minutes, on a busy machine. */
+const timeout: Millis = seconds(180);
+/** For a lock that another iptables holds, in seconds; as kube-proxy. */
+const lockWait = 5;
+/** How often programs before 1.8.8 look at the lock, in microseconds; later ones are woken and warn of the flag. */
+const lockInterval = 100_000;
+
+/** A client of programs that were found. Holds nothing: each call is a process. */
+export function createIptablesClient(options: IptablesClientOptions): IptablesClient {
+  const { ipFamily, variant, version } = options;
+  return {
+    ipFamily,
+    variant,
+    version,
+    read: (table, reader, signal) => read(options, table, reader, signal),
+    list: (table, chain, signal) => list(options, table, chain, signal),
+    restore: (text, signal) => restore(options, text, signal),
+  };
+}
+
+/** Finds the programs of a place and makes a client of them. Rejects with `HostError` when they are not installed. */
+export async function openIptablesClient(
+  options: IptablesPlace & Pick<IptablesClientOptions, 'runner'>,
+  signal: AbortSignal,
+): Promise<IptablesClient> {
+  return createIptablesClient({ ...options, ...(await findPrograms(options, signal)) });
+}
+
+/** The programs of a place. Rejects with `HostError` when they are not installed. */
+export async function findPrograms(
+  { runner, ...place }: IptablesPlace & Pick<IptablesClientOptions, 'runner'>,
+  signal: AbortSignal,
+): Promise<IptablesPrograms> {
+  const programs = await findIptables(runner, place, signal);
+  if (programs !== undefined) return programs;
+  throw new HostError(
+    'iptables.missing',
+    `cannot write rules with ${iptablesName(place)}: it is not installed; install the package iptables`,
+  );
+}
+
+async function read(
+  options: IptablesClientOptions,
+  table: TableName,
+  reader: TableReader,
+  signal: AbortSignal,
+): Promise<void> {
+  const file = `${options.command}-save`;
+  const args = ['-t', table, ...(reader.wantsCounters === true ? ['-c'] : [])];
+  const { take, outcome } = saveLineReader(reader);
+  const lines = new LineSplitter(take);
+  const onStdout = (piece: string): void => lines.push(piece);
+  const result = await options.runner.run(file, args, { onStdout, timeout, signal });
+  lines.end();
+  if (outcome.incompatible.length > 0) throw new UnreadableTableError(options, table);
+  const attempt = `cannot read table ${table} of ${iptablesName(options)}`;
+  if (result.exitCode !== 0) throw failure(attempt, { file, args }, result);
+  if (!outcome.isComplete) throw new HostError('iptables.cut', `${attempt}: ${file} ended before the table did`);
+}
+
+async function list(
+  options: IptablesClientOptions,
+  table: TableName,
+  chain: string,
+  signal: AbortSignal,
+): Promise<readonly CountedRule[] | undefined> {
+  const { command: file, runner } = options;
+  const args = [...waitArguments(options), '-t', table, '-S', chain, '-v'];
+  const result = await runner.run(file, args, { timeout, signal });
+  if (result.exitCode === 0) return parseListing(result.stdout, chain);
+  // The nft variant of 1.8.9 calls a chain incompatible that does not exist.
+  if (/No chain\/target\/match by that name|is incompatible, use 'nft' tool/.test(result.stderr)) return undefined;
+  throw failure(`cannot list chain ${chain} of table ${table} of ${iptablesName(options)}`, { file, args }, result);
+}
+
+async function restore(
+  options: IptablesClientOptions,
+  text: string | Iterable<string>,
+  signal: AbortSignal,
+): Promise<RestoreResult> {
+  const file = `${options.command}-restore`;
+  const args = ['--noflush', ...waitArguments(options)];
+  const stdin = new InputLines(text);
+  const result = await options.runner.run(file, args, { stdin, timeout, signal });
+  if (result.exitCode === 0) return { status: 'done' };
+  const { kind, line } = parseRefusal(result.stderr);
+  const error = failure(`cannot write rules with ${iptablesName(options)}`, { file, args }, result);
+  if (kind === 'permission' || kind === 'tables') throw error;
+  const isCommit = line !== undefined && stdin.isCommit(line);
+  return {
+    status: 'refused',
+    line: isCommit ? undefined : line,
+    commit: isCommit ? line : undefined,
+    isTransient: kind === 'locked' || kind === 'changed',
+    error,
+  };
+}
+
+/** iptables 1.6.2 is the first whose `iptables-restore` waits. */
+function waitArguments({ variant, version }: IptablesPrograms): readonly string[] {
+  const isWoken = variant === 'nft' || isVersionAtLeast(version, '1.8.8');
+  return ['-w', String(lockWait), ...(isWoken ? [] : ['-W', String(lockInterval)])];
+}
+
+function failure(
+  attempt: string,
+  command: { readonly file: string; readonly args: readonly string[] },
+  result: CommandResult,
+): Error {
+  const { said, advice } = parseRefusal(result.stderr);
+  return commandFailed(attempt, command, { ...result, stderr: advice === '' ? said : `${said}; ${advice}` });
+}

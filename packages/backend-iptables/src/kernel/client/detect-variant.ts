@@ -1,0 +1,116 @@
+import { type IpFamily, type Millis, seconds } from '@switchyard/core';
+import { commandFailed, type CommandRunner } from '@switchyard/host';
+import {
+  findIptables,
+  iptablesName,
+  type IptablesPrograms,
+  type IptablesVariant,
+  LineSplitter,
+} from '@switchyard/netfilter/iptables';
+import { parseRefusal } from './refusal.ts';
+
+/** Which variant a node uses, and how that is known. */
+export interface DetectedVariant {
+  readonly variant: IptablesVariant;
+  /** For the log: `chain KUBE-IPTABLES-HINT is in iptables-nft`. */
+  readonly reason: string;
+}
+
+/** The kubelet makes them in the variant it uses: the first for this purpose (KEP-3178), the second in older releases as well. */
+const hints: ReadonlySet<string> = new Set(['KUBE-IPTABLES-HINT', 'KUBE-KUBELET-CANARY']);
+/** Reading 100,000 rules of the nft variant takes half a minute. */
+const timeout: Millis = seconds(180);
+
+/**
+ * Finds out which variant the node uses: that in which the kubelet left its hint chains, else that with more rules, else nft; the
+ * only one where one alone is installed. Reads, and makes no tables. Rejects with `HostError` when there are legacy tables
+ * that may not be read and nothing else tells.
+ */
+export async function detectVariant(
+  runner: CommandRunner,
+  ipFamilies: readonly IpFamily[],
+  signal: AbortSignal,
+): Promise<DetectedVariant> {
+  const nft = await programsOf(runner, 'nft', ipFamilies, signal);
+  const legacy = await programsOf(runner, 'legacy', ipFamilies, signal);
+  const [only, none] = nft.length > 0 ? [nft, legacy] : [legacy, nft];
+  if (only.length === 0) return { variant: 'nft', reason: 'no iptables is installed' };
+  if (none.length === 0) return alone(only);
+  // The hints are in mangle too, which is small: all tables of the nft variant may take long.
+  for (const programs of nft) {
+    const { hint } = await look(runner, programs, ['-t', 'mangle'], signal);
+    if (hint !== undefined) return hinted(programs, hint);
+  }
+  let rules = 0;
+  for (const programs of legacy) {
+    // Told a table, it would make the kernel create it; without, it reads those that are there.
+    const found = await look(runner, programs, [], signal);
+    if (found.hint !== undefined) return hinted(programs, found.hint);
+    rules += found.rules;
+  }
+  return rules === 0 ? { variant: 'nft', reason: 'no rules in iptables-legacy' } : compared(runner, nft, rules, signal);
+}
+
+async function compared(
+  runner: CommandRunner,
+  nft: readonly IptablesPrograms[],
+  legacyRules: number,
+  signal: AbortSignal,
+): Promise<DetectedVariant> {
+  let rules = 0;
+  for (const programs of nft) rules += (await look(runner, programs, [], signal)).rules;
+  const reason = `rules in iptables-legacy: ${legacyRules}, in iptables-nft: ${rules}`;
+  return { variant: legacyRules > rules ? 'legacy' : 'nft', reason };
+}
+
+async function programsOf(
+  runner: CommandRunner,
+  variant: IptablesVariant,
+  ipFamilies: readonly IpFamily[],
+  signal: AbortSignal,
+): Promise<readonly IptablesPrograms[]> {
+  const found: IptablesPrograms[] = [];
+  for (const ipFamily of ipFamilies) {
+    const programs = await findIptables(runner, { ipFamily, variant }, signal);
+    if (programs !== undefined) found.push(programs);
+  }
+  return found;
+}
+
+function alone([programs]: readonly IptablesPrograms[]): DetectedVariant {
+  const variant = programs?.variant ?? 'nft';
+  return { variant, reason: `only the ${variant} variant is installed` };
+}
+
+function hinted(programs: IptablesPrograms, hint: string): DetectedVariant {
+  return { variant: programs.variant, reason: `chain ${hint} is in ${iptablesName(programs)}` };
+}
+
+interface Look {
+  readonly hint: string | undefined;
+  readonly rules: number;
+}
+
+async function look(
+  runner: CommandRunner,
+  programs: IptablesPrograms,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<Look> {
+  const file = `${programs.command}-save`;
+  let hint: string | undefined;
+  let rules = 0;
+  const lines = new LineSplitter((line) => {
+    if (line.startsWith('-A ')) rules += 1;
+    const chain = line.startsWith(':') ? line.slice(1, line.indexOf(' ')) : '';
+    if (hints.has(chain)) hint ??= chain;
+  });
+  const result = await runner.run(file, args, { onStdout: (piece) => lines.push(piece), timeout, signal });
+  lines.end();
+  if (result.exitCode === 0) return { hint, rules };
+  // A kernel without nf_tables, or without IPv6, has nothing to tell.
+  if (parseRefusal(result.stderr).kind !== 'permission') return { hint: undefined, rules: 0 };
+  const attempt = `cannot tell which variant of iptables the node uses, because ${iptablesName(programs)} may not be read`;
+  const advice = 'run with CAP_NET_ADMIN and CAP_NET_RAW, or say which variant it is';
+  throw commandFailed(attempt, { file, args }, { ...result, stderr: `${result.stderr.trim()}; ${advice}` });
+}

@@ -1,0 +1,62 @@
+import { isOurChain } from '@switchyard/netfilter/iptables';
+import type { RuleText, TableName } from '../render/chains.ts';
+import type { IptablesClient } from './client/iptables-client.ts';
+import { isTargetOfOurs } from './our-chains.ts';
+import { chainNames } from '../render/names.ts';
+
+/** The order of a dump. */
+const tables: readonly TableName[] = ['nat', 'filter', 'mangle'];
+
+/** Chains whose rules have no order among them but for the last ones. */
+const shared: ReadonlySet<string> = new Set([
+  chainNames.services,
+  chainNames.externalServices,
+  chainNames.nodePorts,
+  chainNames.proxyFirewall,
+]);
+
+/**
+ * What is ours in the kernel, as `iptables-save` prints it, chains sorted by name and entries of Services by text; the
+ * time of the heartbeat is left out. Of the chains of others only the rules that lead to ours.
+ */
+export async function dumpRules(client: IptablesClient, signal: AbortSignal): Promise<string> {
+  let text = '';
+  for (const table of tables) text += await dumpTable(client, table, signal);
+  return text;
+}
+
+async function dumpTable(client: IptablesClient, table: TableName, signal: AbortSignal): Promise<string> {
+  const rulesByChain = new Map<string, RuleText[]>();
+  const reader = {
+    chain: (name: string): void => void rulesByChain.set(name, []),
+    rule: (chain: string, rule: RuleText): void => void rulesByChain.get(chain)?.push(rule),
+  };
+  await client.read(table, reader, signal);
+  const names = [...rulesByChain.keys()].toSorted();
+  const declared = names.filter(isOurChain).map((name) => `:${name} -\n`);
+  const rules = names.flatMap((name) => printed(name, rulesByChain.get(name) ?? []));
+  // What leads to the kubelet's chain is told beside ours only: alone it is the kubelet's.
+  if (declared.length === 0) return '';
+  return `*${table}\n${declared.join('')}${rules.join('')}COMMIT\n`;
+}
+
+function printed(name: string, rules: readonly RuleText[]): readonly string[] {
+  return told(name, rules).map((rule) => `-A ${name} ${rule}\n`);
+}
+
+function told(name: string, rules: readonly RuleText[]): readonly RuleText[] {
+  if (name === chainNames.mark) return rules.map((rule) => rule.replace(/ \d+"$/, ' -"'));
+  if (!isOurChain(name)) return rules.filter((rule) => isTarget(rule));
+  if (!shared.has(name)) return rules;
+  const last = rules.filter(leadsToNodePorts);
+  return [...rules.filter((rule) => !leadsToNodePorts(rule)).toSorted(), ...last];
+}
+
+function leadsToNodePorts(rule: RuleText): boolean {
+  return rule.endsWith(` -j ${chainNames.nodePorts}`);
+}
+
+function isTarget(rule: RuleText): boolean {
+  const target = /-j (\S+)$/.exec(rule)?.[1];
+  return target !== undefined && isTargetOfOurs(target);
+}

@@ -1,0 +1,89 @@
+import { HostError, type IpFamily } from '@switchyard/core';
+import { createPacketCounters, type PacketCounters } from '@switchyard/netfilter';
+import { type IptablesPrograms, type IptablesVariant, isVersionAtLeast } from '@switchyard/netfilter/iptables';
+import { createIptablesClient, findPrograms } from './client/create-client.ts';
+import { detectVariant } from './client/detect-variant.ts';
+import type { IptablesClient } from './client/iptables-client.ts';
+import { parseRefusal } from './client/refusal.ts';
+import { tryRules } from './client/try-rules.ts';
+import type { IptablesHost } from './host.ts';
+import { nfacctNames } from '../render/names.ts';
+
+/** What rules may use on this machine. */
+export interface IptablesFacts {
+  readonly variant: IptablesVariant;
+  /** Such as `1.8.9`. */
+  readonly version: string;
+  /** `MASQUERADE --random-fully`. */
+  readonly randomFully: boolean;
+  /** Rules may name packet counters. Those in `nfacctNames` are there when `OpenedIptables.prepare` was called. */
+  readonly nfacct: boolean;
+}
+
+/** What is needed of the host to find the facts. */
+export type FactsHost = Pick<IptablesHost, 'runner' | 'variant' | 'netns' | 'logger'> & {
+  /** For tests and fakes; default: the kernel's, by netlink, in `netns`. */
+  readonly packetCounters?: PacketCounters;
+};
+
+/** A client, and what rules that it writes may use. */
+export interface OpenedIptables {
+  readonly client: IptablesClient;
+  readonly facts: IptablesFacts;
+  /** Makes what rules name and what is no rule, the packet counters; what is there stays. Throws `HostError`. */
+  readonly prepare: () => void;
+}
+
+/**
+ * Opens iptables for one family. Writes nothing: not even packet counters are made before there is something to write. Rejects
+ * with `HostError` when iptables is not installed.
+ */
+export async function openIptables(host: FactsHost, ipFamily: IpFamily, signal: AbortSignal): Promise<OpenedIptables> {
+  const { runner, logger } = host;
+  // Both families use the same variant, whatever one alone would tell.
+  const { variant, reason = undefined } =
+    host.variant === 'auto' ? await detectVariant(runner, ['IPv4', 'IPv6'], signal) : { variant: host.variant };
+  const programs = await findPrograms({ runner, ipFamily, variant }, signal);
+  const client = createIptablesClient({ runner, ...programs });
+  const { netns, packetCounters = createPacketCounters(netns === undefined ? {} : { netns }) } = host;
+  const obstacle = await nfacctObstacle({ ...host, packetCounters }, programs, signal);
+  const facts: IptablesFacts = {
+    variant,
+    version: client.version,
+    randomFully: isVersionAtLeast(client.version, '1.6.2'),
+    nfacct: obstacle === undefined,
+  };
+  logger.info('iptables opened', {
+    ipFamily,
+    ...facts,
+    ...(reason === undefined ? {} : { variantBecause: reason }),
+    ...(obstacle === undefined ? {} : { nfacctMissing: obstacle }),
+  });
+  const names = facts.nfacct ? Object.values(nfacctNames) : [];
+  return { client, facts, prepare: () => names.forEach((name) => packetCounters.ensure(name)) };
+}
+
+/**
+ * Why counters of netfilter accounting cannot be used; undefined when they can. They and the match are different modules of the
+ * kernel: a rule is tried where there are no counters, and the kernel may miss the counter only.
+ */
+async function nfacctObstacle(
+  { runner, packetCounters }: FactsHost & { readonly packetCounters: PacketCounters },
+  programs: IptablesPrograms,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    packetCounters.read();
+  } catch (error) {
+    if (error instanceof HostError) return error.message;
+    throw error;
+  }
+  const { stderr } = await tryRules(runner, programs, trial, signal);
+  const { said, advice } = parseRefusal(stderr);
+  return /^Warning: Extension nfacct |Couldn't load match/m.test(stderr)
+    ? [said, advice].filter((text) => text !== '').join('; ')
+    : undefined;
+}
+
+const chain = 'SWITCHYARD-PROBE';
+const trial = `*filter\n:${chain} - [0:0]\n-A ${chain} -m nfacct --nfacct-name ${nfacctNames.invalidDropped}\nCOMMIT\n`;

@@ -1,0 +1,150 @@
+import { release } from 'node:os';
+import { type BackendCapabilities, type ProbeResult } from '@switchyard/core/engine';
+import { type IpFamily, type Logger, seconds } from '@switchyard/core';
+import {
+  CommandError,
+  type CommandResult,
+  type CommandRunner,
+  endingOf,
+  hostIpFamilies,
+  isEndedBySignal,
+  runInScratchNamespace,
+} from '@switchyard/host';
+import {
+  findIptables,
+  iptablesName,
+  type IptablesPlace,
+  type IptablesPrograms,
+  type IptablesVariant,
+  isVersionAtLeast,
+} from '@switchyard/netfilter/iptables';
+import { detectVariant } from './client/detect-variant.ts';
+import { parseRefusal } from './client/refusal.ts';
+import { featureText, type RuleFeature, ruleFeatures } from './client/rule-features.ts';
+import { trialTimeout as timeout, tryRules } from './client/try-rules.ts';
+
+/**
+ * The oldest versions. legacy: the first `iptables-restore` that waits for the lock, and the first with `--random-fully`. nft:
+ * earlier ones lose or double rules, which is why the Kubernetes images refuse them too. Tested: 1.8.9 (Debian 12).
+ */
+export const oldestIptables: Readonly<Record<IptablesVariant, string>> = { legacy: '1.6.2', nft: '1.8.4' };
+
+/** What the backend can do. The floor between two applies is kube-proxy's. */
+export const capabilities: BackendCapabilities = {
+  usesKernelConntrack: true,
+  sessionAffinity: true,
+  sourceRanges: true,
+  minSyncPeriod: seconds(1),
+};
+
+/** What is asked. */
+export interface ProbedHost {
+  readonly runner: CommandRunner;
+  readonly variant: IptablesVariant | 'auto';
+  /** Default: those that this machine speaks. */
+  readonly ipFamilies?: readonly IpFamily[];
+  /** Is warned of a family that is not usable while the other is. */
+  readonly logger?: Logger;
+}
+
+/** What a machine can do. `ProbeResult`, and which families it holds for. */
+export type IptablesProbe =
+  | (Extract<ProbeResult, { status: 'usable' }> & {
+      readonly variant: IptablesVariant;
+      /** At least one. */
+      readonly ipFamilies: readonly IpFamily[];
+      /** Why other families are not usable, in words for the operator. */
+      readonly reasons: readonly string[];
+    })
+  | Extract<ProbeResult, { status: 'unusable' }>;
+
+/**
+ * Whether this machine can hold the rules: the programs are there and new enough, and the kernel takes the rules. They are loaded for
+ * real into a network namespace that ends with the command; where none can be made, iptables only reads them. When they
+ * are refused, what they need is tried piece by piece. One family is enough: a kernel may lack IPv6.
+ */
+export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<IptablesProbe> {
+  const { runner, ipFamilies = hostIpFamilies() } = host;
+  const variant = host.variant === 'auto' ? (await detectVariant(runner, ipFamilies, signal)).variant : host.variant;
+  const usable: IpFamily[] = [];
+  const reasons: string[] = [];
+  for (const ipFamily of ipFamilies) {
+    const faults = await faultsOf({ runner, variant }, ipFamily, signal);
+    if (faults.length === 0) usable.push(ipFamily);
+    reasons.push(...faults);
+  }
+  if (usable.length === 0) return { status: 'unusable', reasons };
+  if (reasons.length > 0) host.logger?.warn('a family of iptables cannot be used', { reasons });
+  return { status: 'usable', capabilities, variant, ipFamilies: usable, reasons };
+}
+
+async function faultsOf(
+  { runner, variant }: { readonly runner: CommandRunner; readonly variant: IptablesVariant },
+  ipFamily: IpFamily,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const name = iptablesName({ ipFamily, variant });
+  const programs = await workingPrograms(runner, { ipFamily, variant }, signal);
+  if (programs instanceof CommandError) return [`${programs.message}; install another build of the package iptables`];
+  if (programs === undefined) return [`${name} is not installed; install the package iptables`];
+  const oldest = oldestIptables[variant];
+  if (!isVersionAtLeast(programs.version, oldest)) {
+    const version = programs.version === '' ? 'of unknown version' : programs.version;
+    return [`${name} ${version} is too old; ${oldest} or newer is needed`];
+  }
+  const tried = await tryRules(runner, programs, featureText(ruleFeatures, ipFamily), signal);
+  if (tried.exitCode === 0) return [];
+  if (isEndedBySignal(tried)) return [`${programs.command}-restore ${endingOf(tried)} when it tried the rules`];
+  const { kind, said, advice } = parseRefusal(tried.stderr);
+  if (kind === 'permission') return [`${name} may not change the rules: ${advice}`];
+  if (kind === 'tables') return [await noTables(runner, programs, tried, signal)];
+  return [...(await missingFeatures(runner, programs, ruleFeatures, signal)), `${name} refuses the rules: ${said}`];
+}
+
+/** An error for programs that are there and do not work. */
+async function workingPrograms(
+  runner: CommandRunner,
+  place: IptablesPlace,
+  signal: AbortSignal,
+): Promise<IptablesPrograms | CommandError | undefined> {
+  try {
+    return await findIptables(runner, place, signal);
+  } catch (error) {
+    if (error instanceof CommandError && error.failure === 'failed') return error;
+    throw error;
+  }
+}
+
+/** `iptables-legacy-restore` does not tell a missing right from a missing table; its sister does. */
+async function noTables(
+  runner: CommandRunner,
+  programs: IptablesPrograms,
+  tried: CommandResult,
+  signal: AbortSignal,
+): Promise<string> {
+  const name = iptablesName(programs);
+  const table = /unable to initialize table '(\w+)'/.exec(tried.stderr)?.[1];
+  const line = [`${programs.command}-save`, '-t', table ?? 'nat'] as const;
+  const asked = table === undefined ? undefined : await runInScratchNamespace(runner, line, { timeout, signal });
+  const { kind, said, advice } = parseRefusal(
+    asked === undefined || asked.exitCode === 0 ? tried.stderr : asked.stderr,
+  );
+  if (kind === 'permission') return `${name} may not change the rules: ${advice}`;
+  return `${name} cannot reach the kernel's tables: ${said}; ${advice}`;
+}
+
+/** Which features this iptables and this kernel do not have, in words for the operator. */
+export async function missingFeatures(
+  runner: CommandRunner,
+  programs: IptablesPrograms,
+  features: readonly RuleFeature[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const here = `Linux ${release()} with ${iptablesName(programs)} ${programs.version}`;
+  const missing: string[] = [];
+  for (const feature of features) {
+    const result = await tryRules(runner, programs, featureText([feature], programs.ipFamily), signal);
+    if (result.exitCode !== 0) missing.push(`missing: ${feature.name} (${feature.modules}); this is ${here}`);
+  }
+  return missing;
+}

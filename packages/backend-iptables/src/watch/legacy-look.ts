@@ -1,0 +1,75 @@
+import { type ChainKey, chainKey, chainOf, type ChainRef, type Change } from '../kernel/apply/change.ts';
+import { KernelState } from '../kernel/apply/kernel-state.ts';
+import { type Reading, readTable, tableNames } from '../kernel/apply/read-kernel.ts';
+import { type ChainDifference, compareStates } from '../kernel/compare-states.ts';
+
+/** What knows what was left in the kernel, and how to read it. */
+export interface KnownKernel {
+  /** Undefined while that is not known. Another object after everything was read. */
+  readonly state: KernelState | undefined;
+  readonly reading: Reading;
+}
+
+/** Compares the kernel with what was left in it, beside applies. */
+export class LegacyLook {
+  readonly #known: KnownKernel;
+  #applies = 0;
+  #idle: PromiseWithResolvers<void> | undefined;
+  /** Chains written since the look in progress began. */
+  #written: Set<ChainKey> | undefined;
+
+  constructor(known: KnownKernel) {
+    this.#known = known;
+  }
+
+  /** An apply is under way until the result is disposed. */
+  applying(): Disposable {
+    this.#applies++;
+    return {
+      [Symbol.dispose]: () => {
+        if (--this.#applies > 0) return;
+        this.#idle?.resolve();
+        this.#idle = undefined;
+      },
+    };
+  }
+
+  /** To be told of whatever is written. */
+  noteWritten(change: Change): void {
+    this.#written?.add(keyOf(chainOf(change)));
+  }
+
+  /**
+   * Reads all tables. Undefined when nothing can be said: it is not known what was left, or all was read anew meanwhile. What was
+   * written meanwhile is left out. Rejects with `HostError`.
+   */
+  async compare(signal: AbortSignal): Promise<readonly ChainDifference[] | undefined> {
+    await this.#untilIdle(signal);
+    const { state: left, reading } = this.#known;
+    if (left === undefined) return undefined;
+    const written = new Set<ChainKey>();
+    this.#written = written;
+    try {
+      const found = new KernelState();
+      for (const table of tableNames) await readTable(reading, table, found, signal);
+      await this.#untilIdle(signal); // what is being written is known to be written only afterwards
+      if (this.#known.state !== left) return undefined;
+      return compareStates(left, found).filter(({ table, chain }) => !written.has(keyOf({ table, name: chain })));
+    } finally {
+      this.#written = undefined;
+    }
+  }
+
+  async #untilIdle(signal: AbortSignal): Promise<void> {
+    while (this.#applies > 0) {
+      signal.throwIfAborted();
+      this.#idle ??= Promise.withResolvers();
+      await this.#idle.promise; // an apply sees the signal
+    }
+    signal.throwIfAborted();
+  }
+}
+
+function keyOf({ table, name }: ChainRef): ChainKey {
+  return chainKey(table, name);
+}

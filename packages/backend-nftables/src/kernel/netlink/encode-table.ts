@@ -1,0 +1,260 @@
+import { type MessageWriter, NLM_F } from '@switchyard/native';
+import {
+  type ChainDescription,
+  chainsOf,
+  type HookDescription,
+  type ObjectDescription,
+  objectsOf,
+  type Rule,
+  type TableDescription,
+  type VerdictElement,
+} from '../../render/rules/model.ts';
+import { numbersOf, verdictsOf } from '../../render/rules/print.ts';
+import { NFT_MSG, NFT_SET, NFTA } from './constants.ts';
+import type { BatchTarget } from './encode-batch.ts';
+import { anonymousSetsOf, type AnonymousSet, RuleEncoder } from './encode-rule.ts';
+import { gotoVerdict, hostNumber } from './expressions.ts';
+import { paddedLength, type PartLayout, partLayout } from './part-types.ts';
+import { setNotes, tableNotes } from './set-notes.ts';
+
+/** `create` fails where the table is there; `add` adds to it, and takes its flags away: a sleeping table wakes up. */
+export type TableMode = 'create' | 'add';
+
+/** Writes the messages that make a table with all that is in it. Chains go first: elements and rules lead to them. */
+export function writeTable(target: BatchTarget, table: TableDescription, mode: TableMode): void {
+  new TableEncoder(target, table).write(mode);
+}
+
+/** Writes the message that makes a table, without anything in it. */
+export function writeTableHead({ writer, begin, table }: BatchTarget, comment: string, mode: TableMode): void {
+  begin(NFT_MSG.NEWTABLE, NLM_F.CREATE | (mode === 'create' ? NLM_F.EXCL : 0), undefined);
+  writer.attributeText(NFTA.TABLE.NAME, table);
+  writer.attributeUint32be(NFTA.TABLE.FLAGS, 0);
+  writer.attributeBytes(NFTA.TABLE.USERDATA, tableNotes(comment));
+  writer.endMessage();
+}
+
+/** Writes the message that makes a chain, without its rules. */
+export function writeChainHead(
+  { writer, begin, table }: BatchTarget,
+  { name, hook }: Pick<ChainDescription, 'name' | 'hook'>,
+): void {
+  begin(NFT_MSG.NEWCHAIN, NLM_F.CREATE, name);
+  writer.attributeText(NFTA.CHAIN.TABLE, table);
+  writer.attributeText(NFTA.CHAIN.NAME, name);
+  if (hook !== undefined) writeHook(writer, hook);
+  writer.endMessage();
+}
+
+const hookNumbers: Readonly<Record<HookDescription['at'], number>> = { prerouting: 0, output: 3, postrouting: 4 };
+const acceptPolicy = 1; // NF_ACCEPT
+
+function writeHook(writer: MessageWriter, { type, at, priority, policy }: HookDescription): void {
+  writer.attributeText(NFTA.CHAIN.TYPE, type);
+  if (policy === 'accept') writer.attributeUint32be(NFTA.CHAIN.POLICY, acceptPolicy);
+  const hook = writer.beginNested(NFTA.CHAIN.HOOK);
+  writer.attributeUint32be(NFTA.HOOK.NUMBER, hookNumbers[at]);
+  writer.attributeUint32be(NFTA.HOOK.PRIORITY, priority >>> 0);
+  writer.endAttribute(hook);
+}
+
+/** Settings of a set in its message. */
+interface SetSettings {
+  readonly name: string;
+  readonly flags: number;
+  readonly size?: number | undefined;
+  readonly key: readonly PartLayout[];
+  readonly data?: readonly PartLayout[] | undefined;
+  readonly hasKeyExpression: boolean;
+  readonly counter?: boolean | undefined;
+  readonly gcIntervalHours?: number | undefined;
+  readonly comment?: string | undefined;
+}
+
+class TableEncoder {
+  readonly #target: BatchTarget;
+  readonly #table: TableDescription;
+  readonly #rules: RuleEncoder;
+  /** Numbers sets within the transaction: rules refer to a set without a name by it. */
+  #setId = 0;
+
+  constructor(target: BatchTarget, table: TableDescription) {
+    this.#target = target;
+    this.#table = table;
+    this.#rules = new RuleEncoder(target.writer, objectsOf(table));
+  }
+
+  write(mode: TableMode): void {
+    writeTableHead(this.#target, this.#table.comment, mode);
+    for (const chain of chainsOf(this.#table)) writeChainHead(this.#target, chain);
+    for (const object of objectsOf(this.#table)) this.#object(object);
+    for (const { name, rules } of chainsOf(this.#table)) {
+      for (const rule of rules) this.#rule(name, rule);
+    }
+    for (const object of objectsOf(this.#table)) this.#verdicts(object.name, verdictsOf(object));
+  }
+
+  #object(object: ObjectDescription): void {
+    const { name, key, data, size, flags = [], counter, gcIntervalHours, comment } = object;
+    const isRanges = key.length > 1 && flags.includes('interval');
+    const bits = flags.reduce((sum, flag) => sum | flagBits[flag], 0);
+    this.#set({
+      name,
+      flags: bits | (isRanges ? NFT_SET.CONCAT : 0) | (data === undefined ? 0 : NFT_SET.MAP),
+      size,
+      key: key.map(partLayout),
+      data: data?.map(partLayout),
+      hasKeyExpression: true,
+      counter,
+      gcIntervalHours,
+      comment,
+    });
+    const numbers = numbersOf(object);
+    if (numbers.length === 0) return;
+    this.#elements(name, undefined, (writer) => {
+      for (const number of numbers) writeElement(writer, () => hostNumber(writer, NFTA.ELEM.KEY, number));
+    });
+  }
+
+  #rule(chain: string, rule: Rule): void {
+    const ids = anonymousSetsOf(rule).map((set) => this.#anonymousSet(set));
+    const { writer, begin, table } = this.#target;
+    begin(NFT_MSG.NEWRULE, NLM_F.CREATE | NLM_F.APPEND, chain);
+    writer.attributeText(NFTA.RULE.TABLE, table);
+    writer.attributeText(NFTA.RULE.CHAIN, chain);
+    const list = writer.beginNested(NFTA.RULE.EXPRESSIONS);
+    this.#rules.write(rule, ids);
+    writer.endAttribute(list);
+    writer.endMessage();
+  }
+
+  /** Returns its number. */
+  #anonymousSet({ name, part, content }: AnonymousSet): number {
+    const id = this.#set({
+      name,
+      flags: NFT_SET.ANONYMOUS | NFT_SET.CONSTANT | (content.kind === 'verdicts' ? NFT_SET.MAP : 0),
+      size: content.elements.length,
+      key: [partLayout(part)],
+      data: content.kind === 'verdicts' ? [partLayout('verdict')] : undefined,
+      hasKeyExpression: content.kind === 'protocols',
+    });
+    if (content.kind === 'verdicts') this.#verdicts(name, content.elements, id);
+    else {
+      this.#elements(name, id, (writer) => {
+        for (const protocol of content.elements) {
+          writeElement(writer, () => {
+            const key = writer.beginNested(NFTA.ELEM.KEY);
+            writer.attributeUint8(NFTA.DATA.VALUE, protocol);
+            writer.endAttribute(key);
+          });
+        }
+      });
+    }
+    return id;
+  }
+
+  /** Returns its number. */
+  #set(set: SetSettings): number {
+    const { writer, begin, table } = this.#target;
+    const { key, data } = set;
+    const id = ++this.#setId;
+    begin(NFT_MSG.NEWSET, NLM_F.CREATE, set.name);
+    writer.attributeText(NFTA.SET.TABLE, table);
+    writer.attributeText(NFTA.SET.NAME, set.name);
+    writer.attributeUint32be(NFTA.SET.FLAGS, set.flags);
+    writer.attributeUint32be(NFTA.SET.KEY_TYPE, typeOf(key));
+    writer.attributeUint32be(NFTA.SET.KEY_LENGTH, lengthOf(key));
+    if (data !== undefined) {
+      writer.attributeUint32be(NFTA.SET.DATA_TYPE, typeOf(data));
+      writer.attributeUint32be(NFTA.SET.DATA_LENGTH, lengthOf(data));
+    }
+    writer.attributeUint32be(NFTA.SET.ID, id);
+    writeDescription(writer, set);
+    if (set.gcIntervalHours !== undefined) {
+      writer.attributeUint32be(NFTA.SET.GC_INTERVAL, set.gcIntervalHours * millisPerHour);
+    }
+    const { hasKeyExpression, comment } = set;
+    writer.attributeBytes(NFTA.SET.USERDATA, setNotes({ key, data, hasKeyExpression, comment }));
+    if (set.counter === true) writeCounter(writer);
+    writer.endMessage();
+    return id;
+  }
+
+  #verdicts(set: string, elements: readonly VerdictElement[], id?: number): void {
+    if (elements.length === 0) return;
+    this.#elements(set, id, (writer) => {
+      for (const { key, chain } of elements) {
+        writeElement(writer, () => {
+          hostNumber(writer, NFTA.ELEM.KEY, key);
+          const data = writer.beginNested(NFTA.ELEM.DATA);
+          gotoVerdict(writer, chain);
+          writer.endAttribute(data);
+        });
+      }
+    });
+  }
+
+  #elements(set: string, id: number | undefined, write: (writer: MessageWriter) => void): void {
+    const { writer, begin, table } = this.#target;
+    begin(NFT_MSG.NEWSETELEM, NLM_F.CREATE, set);
+    writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
+    writer.attributeText(NFTA.ELEM_LIST.SET, set);
+    if (id !== undefined) writer.attributeUint32be(NFTA.ELEM_LIST.SET_ID, id);
+    const list = writer.beginNested(NFTA.ELEM_LIST.ELEMENTS);
+    write(writer);
+    writer.endAttribute(list);
+    writer.endMessage();
+  }
+}
+
+const millisPerHour = 3_600_000;
+
+const flagBits: Readonly<Record<NonNullable<ObjectDescription['flags']>[number], number>> = {
+  interval: NFT_SET.INTERVAL,
+  timeout: NFT_SET.TIMEOUT,
+  dynamic: NFT_SET.EVAL,
+};
+
+/** nft's number: six bits for each part of a concatenation. */
+function typeOf(parts: readonly PartLayout[]): number {
+  const [only] = parts;
+  if (parts.length === 1 && only !== undefined) return only.type;
+  return parts.reduce((sum, { type }) => (sum << 6) | type, 0);
+}
+
+function lengthOf(parts: readonly PartLayout[]): number {
+  const [only] = parts;
+  if (parts.length === 1 && only !== undefined) return only.length;
+  return parts.reduce((sum, part) => sum + paddedLength(part), 0);
+}
+
+/** How many elements it holds, and for ranges as parts of a key where each part ends. */
+function writeDescription(writer: MessageWriter, { size, flags, key }: SetSettings): void {
+  const isRanges = (flags & NFT_SET.CONCAT) !== 0;
+  if (size === undefined && !isRanges) return;
+  const description = writer.beginNested(NFTA.SET.DESCRIPTION);
+  if (size !== undefined) writer.attributeUint32be(NFTA.SET_DESCRIPTION.SIZE, size);
+  if (isRanges) {
+    const parts = writer.beginNested(NFTA.SET_DESCRIPTION.CONCAT);
+    for (const { length } of key) {
+      const part = writer.beginNested(NFTA.LIST.ELEM);
+      writer.attributeUint32be(NFTA.SET_FIELD.LENGTH, length);
+      writer.endAttribute(part);
+    }
+    writer.endAttribute(parts);
+  }
+  writer.endAttribute(description);
+}
+
+function writeCounter(writer: MessageWriter): void {
+  const counter = writer.beginNested(NFTA.SET.EXPRESSION);
+  writer.attributeText(NFTA.EXPR.NAME, 'counter');
+  writer.endAttribute(writer.beginNested(NFTA.EXPR.DATA));
+  writer.endAttribute(counter);
+}
+
+function writeElement(writer: MessageWriter, write: () => void): void {
+  const element = writer.beginNested(NFTA.LIST.ELEM);
+  write();
+  writer.endAttribute(element);
+}

@@ -1,0 +1,321 @@
+import { type Millis, millis } from '@switchyard/core';
+import {
+  type NetlinkMessage,
+  type NetlinkOptions,
+  type NetlinkSocket,
+  openNetlinkSocket,
+  readUint32,
+} from '@switchyard/native';
+import { type OwnChanges, ownChanges } from '@switchyard/netfilter';
+import { chainName } from '../../render/class-chains.ts';
+import type { Change, Element } from '../../render/elements.ts';
+import { handleClass } from '../../render/elements.ts';
+import {
+  birthmarkSet,
+  type CountedObject,
+  type DropSet,
+  type ElementObject,
+  type FamilySuffix,
+  intervalKind,
+  heartbeatSet,
+  type IntervalObject,
+  type TableName,
+} from '../../render/names.ts';
+import { NftError } from '../nft-error.ts';
+import type { TableDescription } from '../../render/rules/model.ts';
+import type {
+  FoundTable,
+  Heartbeat,
+  KernelObject,
+  ListedObject,
+  NftTransport,
+  RulesKeeper,
+  WriteRequest,
+} from '../transport.ts';
+import { NFT_MSG, NFTA } from './constants.ts';
+import { explainRefusal, refusedRead } from './exchange.ts';
+import { packetsOf } from './decode-counter.ts';
+import { ElementReader, elementOf, keyOf, type RawElement } from './decode-elements.ts';
+import { boundaryOf, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
+import { readSet } from './decode-set.ts';
+import { BatchEncoder, type BatchTarget, type EncodedBatch, type Sent } from './encode-batch.ts';
+import { writeTable } from './encode-table.ts';
+import { type Dump, Exchange, isTooLarge } from './exchange.ts';
+import { encodeHeartbeat, heartbeatAges } from './heartbeat.ts';
+import { objectLayout } from './part-writer.ts';
+import { requestElements, requestSets, requestTable } from './requests.ts';
+
+/** Bytes of a batch that the kernel takes in one piece: more than the largest transaction of the backend. */
+const sendBuffer = 1 << 25;
+const receiveBuffer = 1 << 20;
+const netfilterHeaderLength = 4;
+
+/** What the transport needs of the machine. */
+export interface NetlinkTransportOptions {
+  /** Path of the network namespace to be programmed; default: the process's own. */
+  readonly netns?: string | undefined;
+  /** Watches over the rules; disposed with the transport. */
+  readonly keeper?: RulesKeeper & Disposable;
+  /** Opens the socket; default: a real one. */
+  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
+}
+
+/** Rules and elements over one kept netlink socket. Throws `NativeMissingError` without the addon. */
+export function createNetlinkTransport(options: NetlinkTransportOptions): NftTransport {
+  return new NetlinkTransport(options);
+}
+
+class NetlinkTransport implements NftTransport {
+  readonly canAddClasses = true;
+  readonly keeper: (RulesKeeper & Disposable) | undefined;
+  readonly #own: OwnChanges;
+  readonly #exchange: Exchange;
+  readonly #encoder = new BatchEncoder();
+  readonly #reader = new ElementReader();
+  /**
+   * Ends with the dump in flight: nothing else may be asked on the socket before. Whoever waited for it must look
+   * again, and then act without waiting for anything.
+   */
+  #dumping: Promise<void> | undefined;
+
+  constructor({ netns, keeper, open = openNetlinkSocket }: NetlinkTransportOptions) {
+    this.keeper = keeper;
+    this.#own = ownChanges(netns);
+    const where = netns === undefined ? {} : { netns };
+    this.#exchange = new Exchange(() => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where }));
+  }
+
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    return this.#own.exclusively(work);
+  }
+
+  async loadRules(attempt: string, rules: TableDescription, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
+    const batch = this.#encoder.custom(rules.name, (target) => writeTable(target, rules, 'create'));
+    this.#send(attempt, rules.name, { batch, changes: [] });
+  }
+
+  async write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
+    const chains = newChains(request.changes);
+    if (this.keeper === undefined || chains.length === 0) return this.#write(attempt, request, signal);
+    const { keeper } = this;
+    await this.exclusively(async () => {
+      await this.#write(attempt, request, signal);
+      keeper.markChains(request.table, chains);
+    });
+  }
+
+  async #write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
+    const batch = this.#encoder.changes(request);
+    this.#send(attempt, request.table, { batch, changes: request.changes });
+  }
+
+  async findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
+    const errno = this.#exchange.request(requestTable(this.#encoder, table), () => undefined);
+    if (errno !== 0) return this.#absent(`cannot look for table inet ${table}`, errno);
+    const birthmarks: number[] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      birthmarks.push(raw.keyLength === 4 ? readUint32(bytes, raw.key) : Number.NaN);
+    };
+    const isThere = await this.#elements({ table, name: birthmarkSet, items: birthmarks, visit }, signal);
+    return { birthmarks: isThere ? birthmarks : undefined };
+  }
+
+  async readElements(
+    { table, object, suffix }: KernelObject<ElementObject>,
+    signal: AbortSignal,
+  ): Promise<readonly Element[] | undefined> {
+    const name = `${object}${suffix}`;
+    const layout = objectLayout(name);
+    const items: Element[] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      items.push(elementOf(bytes, raw, layout));
+    };
+    return (await this.#elements({ table, name, items, visit }, signal)) ? items : undefined;
+  }
+
+  async readCounters(
+    { table, object, suffix }: KernelObject<CountedObject | DropSet>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, number> | undefined> {
+    const name = `${object}${suffix}`;
+    const layout = objectLayout(name);
+    const items: (readonly [string, number])[] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      const packets = packetsOf(bytes, raw) ?? 0;
+      if (packets > 0) items.push([keyOf(bytes, raw, layout), packets]);
+    };
+    return (await this.#elements({ table, name, items, visit }, signal)) ? new Map(items) : undefined;
+  }
+
+  async readIntervals(
+    { table, object, suffix }: KernelObject<IntervalObject>,
+    signal: AbortSignal,
+  ): Promise<readonly string[] | undefined> {
+    const items: ReadBoundary[] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      items.push(boundaryOf(bytes, raw));
+    };
+    const isThere = await this.#elements({ table, name: `${object}${suffix}`, items, visit }, signal);
+    const addresses = suffix === '4' ? 'ipv4' : 'ipv6';
+    return isThere ? intervalTexts(items, intervalKind(object) === 'interface' ? 'interface' : addresses) : undefined;
+  }
+
+  async writeHeartbeat({ table, suffix, now }: WrittenHeartbeat, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
+    const batch = this.#encoder.custom(table, (target) => encodeHeartbeat(target, suffix, now));
+    this.#send(`cannot write the heartbeat of table inet ${table}`, table, { batch, changes: [] });
+  }
+
+  async readHeartbeat({ table, suffix }: Heartbeat, signal: AbortSignal): Promise<Millis | undefined> {
+    const name = `${heartbeatSet}${suffix}`;
+    const ages: Millis[] = [];
+    const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
+      ages.push(...heartbeatAges(bytes, start + netfilterHeaderLength, end));
+    };
+    const makeRequest = (): Sent => requestElements(this.#encoder, table, name);
+    const errno = await this.#dump({ makeRequest, visit, items: ages }, signal);
+    if (errno !== 0) return this.#absent(`cannot list ${name} of table inet ${table}`, errno);
+    return ages.length === 0 ? undefined : millis(Math.min(...ages));
+  }
+
+  async readClasses(table: TableName, suffix: FamilySuffix, signal: AbortSignal): Promise<ReadonlyMap<number, string>> {
+    const items: [number, string][] = [];
+    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+      items.push([handleClass(readUint32(bytes, raw.key)), raw.chain]);
+    };
+    await this.#elements({ table, name: `lb${suffix}-classes`, items, visit }, signal);
+    return new Map(items);
+  }
+
+  async listObjects(table: string, signal: AbortSignal): Promise<readonly ListedObject[]> {
+    const found: { readonly kind: ListedObject['kind']; readonly name: string }[] = [];
+    const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
+      const set = readSet(bytes, start + netfilterHeaderLength, end);
+      if (set !== undefined) found.push(set);
+    };
+    const makeRequest = (): Sent => requestSets(this.#encoder, table);
+    const errno = await this.#dump({ makeRequest, visit, items: found }, signal);
+    if (errno !== 0) throw refusedRead(`cannot list table inet ${table}`, errno);
+    const listed: ListedObject[] = [];
+    for (const { kind, name } of found) {
+      const items: true[] = [];
+      const count = (): void => {
+        items[0] = true;
+      };
+      await this.#elements({ table, name, items, visit: count }, signal);
+      listed.push({ kind, name, isEmpty: items.length === 0 });
+    }
+    return listed;
+  }
+
+  async flushObjects(table: string, objects: readonly ListedObject[], signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
+    const batch = this.#encoder.custom(table, ({ writer, begin }) => {
+      for (const { name } of objects) {
+        begin(NFT_MSG.DELSETELEM, 0, name);
+        writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
+        writer.attributeText(NFTA.ELEM_LIST.SET, name);
+        writer.endMessage();
+      }
+    });
+    this.#send(`cannot empty ${objects.length} objects of table inet ${table}`, table, { batch, changes: [] });
+  }
+
+  async deleteTable(table: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
+    const write = ({ writer, begin }: BatchTarget): void => {
+      begin(NFT_MSG.DELTABLE, 0, undefined);
+      writer.attributeText(NFTA.TABLE.NAME, table);
+      writer.endMessage();
+    };
+    const batch = this.#encoder.custom(table, write);
+    this.#send(`cannot delete table inet ${table}`, table, { batch, changes: [] });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    while (this.#dumping !== undefined) await this.#dumping;
+    this.keeper?.[Symbol.dispose]();
+    this.#exchange[Symbol.dispose]();
+  }
+
+  #send(attempt: string, table: string, sent: { batch: EncodedBatch; changes: readonly Change[] }): void {
+    try {
+      const answer = this.#exchange.batch(sent.batch);
+      if (answer !== undefined) throw explainRefusal(answer, { attempt, table, ...sent });
+    } catch (cause) {
+      if (!isTooLarge(cause)) throw cause;
+      const size = sent.batch.bytes.length;
+      const message = `${attempt}: the kernel cannot take ${size} bytes in one piece (${cause.errnoName}); nothing of it took effect`;
+      throw new NftError(message, { refusal: 'other', cause });
+    }
+  }
+
+  /** Reads a map or set; false when it is not there. `items` is what `visit` fills: it is emptied for a new attempt. */
+  async #elements(read: ElementsToRead, signal: AbortSignal): Promise<boolean> {
+    const { table, name, items, visit } = read;
+    const visitMessage = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
+      this.#reader.read(bytes, start + netfilterHeaderLength, end, (raw) => visit(bytes, raw));
+    };
+    const makeRequest = (): Sent => requestElements(this.#encoder, table, name);
+    const errno = await this.#dump({ makeRequest, visit: visitMessage, items }, signal);
+    if (errno === 0) return true;
+    this.#absent(`cannot list ${name} of table inet ${table}`, errno);
+    return false;
+  }
+
+  async #dump({ makeRequest, visit, items }: DumpInto, signal: AbortSignal): Promise<number> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#dumping = promise;
+    const restart = (): void => {
+      items.length = 0;
+    };
+    try {
+      return await this.#exchange.dump({ makeRequest, visit, restart }, signal);
+    } finally {
+      this.#dumping = undefined;
+      resolve();
+    }
+  }
+
+  /** What is not there is an answer; everything else is an error. */
+  #absent(attempt: string, errno: number): undefined {
+    const error = refusedRead(attempt, errno);
+    if (error.refusal !== 'missing') throw error;
+  }
+}
+
+/** The chains that changes make; classes come before everything else. */
+function newChains(changes: readonly Change[]): readonly string[] {
+  const names: string[] = [];
+  for (const change of changes) {
+    if (change.kind !== 'class') break;
+    names.push(chainName(change.chain, change.suffix));
+  }
+  return names;
+}
+
+type WrittenHeartbeat = Parameters<NftTransport['writeHeartbeat']>[0];
+
+/** What a dump fills: emptied before each attempt. */
+interface Filled {
+  readonly items: unknown[];
+}
+
+interface DumpInto extends Filled, Pick<Dump, 'makeRequest' | 'visit'> {}
+
+interface ElementsToRead extends Filled {
+  readonly table: string;
+  readonly name: string;
+  readonly visit: (bytes: Uint8Array, raw: RawElement) => void;
+}

@@ -1,0 +1,108 @@
+import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
+import type { NftError } from '../nft-error.ts';
+import type { TableDescription } from '../../render/rules/model.ts';
+import { NFT_MSG, NFTA } from './constants.ts';
+import { explainRefusal } from './exchange.ts';
+import { BatchEncoder, type BatchTarget, type EncodedBatch } from './encode-batch.ts';
+import { type TableMode, writeChainHead, writeTable, writeTableHead } from './encode-table.ts';
+import { Exchange } from './exchange.ts';
+
+/** Bytes of a batch that the kernel takes in one piece. Tables have no elements of Services and are far smaller. */
+const sendBuffer = 1 << 22;
+const receiveBuffer = 1 << 20;
+
+/** Where tables are written. */
+export interface TableWriterOptions {
+  /** As for `NetlinkOptions.netns`. */
+  readonly netns?: string | undefined;
+  /** Opens the socket; default: a real one. */
+  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
+}
+
+/** How a table is written. */
+export interface TableChange {
+  /** Begins the message of an error, as "cannot load ...". */
+  readonly attempt: string;
+  readonly table: TableDescription;
+  readonly mode: TableMode;
+  /** Chains of the table that go in the same transaction, before the new ones come. */
+  readonly replaced?: readonly string[];
+}
+
+/** Writes tables from descriptions over a socket of its own. Methods throw `NftError` and `HostError`; each is one transaction. */
+export class TableWriter implements Disposable {
+  readonly #exchange: Exchange;
+  readonly #encoder = new BatchEncoder();
+
+  constructor({ netns, open = openNetlinkSocket }: TableWriterOptions = {}) {
+    const where = netns === undefined ? {} : { netns };
+    this.#exchange = new Exchange(() => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where }));
+  }
+
+  /** Loads a table, or adds to one that is there. */
+  load({ attempt, table, mode, replaced = [] }: TableChange): void {
+    const batch = this.#encoder.custom(table.name, (target) => {
+      removeChains(target, replaced);
+      writeTable(target, table, mode);
+    });
+    this.#send(attempt, table.name, batch);
+  }
+
+  /** Asks the kernel whether it takes a table that is not there, without making it. */
+  check({ attempt, table }: Pick<TableChange, 'attempt' | 'table'>): void {
+    const batch = this.#encoder.trial(table.name, (target) => writeTable(target, table, 'create'));
+    this.#send(attempt, table.name, batch);
+  }
+
+  /** Wakes up a table that another process made dormant. */
+  wake(attempt: string, { name, comment }: Pick<TableDescription, 'name' | 'comment'>): void {
+    this.#send(
+      attempt,
+      name,
+      this.#encoder.custom(name, (target) => writeTableHead(target, comment, 'add')),
+    );
+  }
+
+  /** Adds a chain without rules. */
+  addChain(attempt: string, table: string, name: string): void {
+    this.#send(
+      attempt,
+      table,
+      this.#encoder.custom(table, (target) => writeChainHead(target, { name })),
+    );
+  }
+
+  /** Deletes chains with their rules. */
+  removeChains(attempt: string, table: string, names: readonly string[]): void {
+    this.#send(
+      attempt,
+      table,
+      this.#encoder.custom(table, (target) => removeChains(target, names)),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    this.#exchange[Symbol.dispose]();
+  }
+
+  #send(attempt: string, table: string, batch: EncodedBatch): void {
+    const answer = this.#exchange.batch(batch);
+    if (answer !== undefined) throw explainRefusal(answer, { attempt, table, batch, changes: [] }) satisfies NftError;
+  }
+}
+
+/** Rules first: those of one chain may lead to another. */
+function removeChains({ writer, begin, table }: BatchTarget, names: readonly string[]): void {
+  for (const name of names) {
+    begin(NFT_MSG.DELRULE, 0, name);
+    writer.attributeText(NFTA.RULE.TABLE, table);
+    writer.attributeText(NFTA.RULE.CHAIN, name);
+    writer.endMessage();
+  }
+  for (const name of names) {
+    begin(NFT_MSG.DELCHAIN, 0, name);
+    writer.attributeText(NFTA.CHAIN.TABLE, table);
+    writer.attributeText(NFTA.CHAIN.NAME, name);
+    writer.endMessage();
+  }
+}

@@ -1,0 +1,64 @@
+import { NativeError, openScratchNamespace } from '@switchyard/native';
+import { TableWriter } from './netlink/table-writer.ts';
+import { NftError } from './nft-error.ts';
+import type { TableDescription } from '../render/rules/model.ts';
+
+/** Asks the kernel whether it takes a table, without an effect on any packet of this machine. */
+export interface RuleTrial extends Disposable {
+  /** Why the kernel refuses the table; undefined when it takes it. Throws `HostError` where it does not answer. */
+  refusal(table: TableDescription): NftError | undefined;
+}
+
+/** Longest wait for a namespace, in milliseconds. */
+const patience = 20_000;
+
+/**
+ * Opens a trial in a network namespace of its own, where tables are made for real and end with it. Where no namespace can be had,
+ * the kernel checks tables in `netns` (default: the process's own) within transactions that are never committed. Rejects with
+ * `HostError`.
+ */
+export async function openRuleTrial(netns: string | undefined, signal: AbortSignal): Promise<RuleTrial> {
+  try {
+    using scratch = await openScratchNamespace(AbortSignal.any([signal, AbortSignal.timeout(patience)]));
+    // The writer's socket keeps the namespace.
+    return new Trial(new TableWriter({ netns: scratch.path }), 'in a network namespace made for the trial', 'load');
+  } catch (error) {
+    signal.throwIfAborted();
+    const writer = new TableWriter({ netns });
+    return new Trial(writer, `in a transaction that is not committed, as ${whyNoNamespace(error)}`, 'check');
+  }
+}
+
+function whyNoNamespace(error: unknown): string {
+  if (error instanceof NativeError) return `${error.syscall} of a network namespace failed with ${error.errnoName}`;
+  return `the kernel made no network namespace within ${patience / 1000} s`;
+}
+
+class Trial implements RuleTrial {
+  /** How it asks, as the end of a sentence. */
+  readonly #where: string;
+  readonly #writer: TableWriter;
+  readonly #how: 'load' | 'check';
+
+  constructor(writer: TableWriter, where: string, how: 'load' | 'check') {
+    this.#writer = writer;
+    this.#where = where;
+    this.#how = how;
+  }
+
+  refusal(table: TableDescription): NftError | undefined {
+    const attempt = `cannot make table inet ${table.name} ${this.#where}`;
+    try {
+      if (this.#how === 'load') this.#writer.load({ attempt, table, mode: 'create' });
+      else this.#writer.check({ attempt, table });
+      return undefined;
+    } catch (error) {
+      if (error instanceof NftError) return error;
+      throw error;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#writer[Symbol.dispose]();
+  }
+}

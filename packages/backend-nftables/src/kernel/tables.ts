@@ -1,0 +1,115 @@
+import type { IpFamily } from '@switchyard/core';
+import { suffixOf, type TableName, type TableNames } from '../render/names.ts';
+import { NftError } from './nft-error.ts';
+import { skeleton, skeletonDigest } from '../render/skeleton.ts';
+import type { NftTransport } from './transport.ts';
+
+/** Where tables are looked for, and by which names. */
+export interface TableGround {
+  readonly transport: NftTransport;
+  readonly names: TableNames;
+}
+
+/** Our tables in the kernel. */
+export interface FoundTables {
+  /** The one with exactly our rules. */
+  readonly current: TableName | undefined;
+  /** Tables of other builds of this backend, perhaps still forwarding. */
+  readonly others: readonly TableName[];
+}
+
+/** Looks for our tables by name and birthmark, and whether the rules are still what the birthmark says. */
+export async function findTables(
+  { transport, names }: TableGround,
+  signal: AbortSignal,
+  areRight: (table: string) => boolean = () => true,
+): Promise<FoundTables> {
+  let current: TableName | undefined;
+  const others: TableName[] = [];
+  for (const name of names) {
+    const found = await transport.findTable(name, signal);
+    if (found === undefined) continue;
+    const { birthmarks } = found;
+    const isOurs = birthmarks?.length === 1 && birthmarks[0] === skeletonDigest();
+    if (current === undefined && isOurs && areRight(name)) current = name;
+    else others.push(name);
+  }
+  return { current, others };
+}
+
+/** The table to write to. */
+export interface EnsuredTable {
+  readonly table: TableName;
+  readonly others: readonly TableName[];
+  /** It was made just now and is empty. */
+  readonly isNew: boolean;
+}
+
+/**
+ * Makes sure that a table with our rules is there, beside tables of other builds, which go on forwarding: an
+ * empty table lets every packet pass. A table whose rules somebody damaged counts as one of another build. Both families
+ * may ask at the same time; the second finds the first's.
+ */
+export function ensureTable(ground: TableGround, signal: AbortSignal): Promise<EnsuredTable> {
+  return ground.transport.exclusively(() => ensureAlone(ground, signal));
+}
+
+async function ensureAlone(ground: TableGround, signal: AbortSignal): Promise<EnsuredTable> {
+  const { transport, names } = ground;
+  const { keeper } = transport;
+  const found = await findTables(ground, signal, (table) => keeper?.areRight(table) ?? true);
+  if (found.current !== undefined) return { table: found.current, others: found.others, isNew: false };
+  const free = names.find((name) => !found.others.includes(name));
+  const table = free ?? names[1];
+  // With both names taken by strangers one of them has to give way at once. Not in one transaction with the load:
+  // that would look like somebody else's work.
+  if (free === undefined) await transport.deleteTable(table, signal);
+  try {
+    await transport.loadRules(`cannot load the rules into table inet ${table}`, skeleton(table), signal);
+  } catch (error) {
+    if (!(error instanceof NftError)) throw error;
+    const again = await findTables(ground, signal);
+    if (again.current === undefined) throw error;
+    return { table: again.current, others: again.others, isNew: false };
+  }
+  keeper?.mark(table);
+  return { table, others: found.others.filter((name) => name !== table), isNew: true };
+}
+
+/**
+ * Takes one IP family out of a table of any version, and the table itself when the other family is not in
+ * it. One transaction. A table that is not there is a table without the family. Returns what was removed, in words.
+ */
+export function removeFamily(
+  transport: NftTransport,
+  table: TableName,
+  family: IpFamily,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  return transport.exclusively(async () => {
+    try {
+      return await removeAlone(transport, { table, family }, signal);
+    } catch (error) {
+      if (!(error instanceof NftError) || error.refusal !== 'missing') throw error;
+      if ((await transport.findTable(table, signal)) !== undefined) throw error;
+      return undefined;
+    }
+  });
+}
+
+async function removeAlone(
+  transport: NftTransport,
+  { table, family }: { readonly table: TableName; readonly family: IpFamily },
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const suffix = suffixOf(family);
+  const inUse = (await transport.listObjects(table, signal)).filter(({ isEmpty }) => !isEmpty);
+  const isOtherFamilyInUse = inUse.some(({ name }) => /[46]$/.test(name) && !name.endsWith(suffix));
+  if (!isOtherFamilyInUse) {
+    await transport.deleteTable(table, signal);
+    return `nftables table inet ${table}`;
+  }
+  const ours = inUse.filter(({ name }) => name.endsWith(suffix));
+  await transport.flushObjects(table, ours, signal);
+  return ours.length === 0 ? undefined : `everything of ${family} in nftables table inet ${table}`;
+}

@@ -1,0 +1,107 @@
+import type { Clock, Millis } from '@switchyard/core';
+import type { Drift } from '@switchyard/core/engine';
+import type { Change, Element } from '../render/elements.ts';
+import type {
+  CountedObject,
+  DropSet,
+  ElementObject,
+  FamilySuffix,
+  IntervalObject,
+  TableName,
+  TableNames,
+} from '../render/names.ts';
+import type { TableDescription } from '../render/rules/model.ts';
+
+/** How this backend reaches the kernel. One instance per backend instance; disposing it closes its socket. */
+export interface NftTransport extends AsyncDisposable {
+  /** Whether `Change`s of kind `class` can be written: load-balancing chains made at run time. */
+  readonly canAddClasses: boolean;
+  /** Watches over the rules; undefined where nobody can. */
+  readonly keeper: RulesKeeper | undefined;
+  /** Runs work on the table that both families share: in this process, no two of them overlap. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
+  /** Makes a table as one transaction; refused where it is there. `attempt` says in an error what was tried. Throws `NftError`. */
+  loadRules(attempt: string, rules: TableDescription, signal: AbortSignal): Promise<void>;
+  /** Writes ordered changes as one transaction. Throws `NftError`, whose `change` is the one at fault where the kernel tells. */
+  write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void>;
+  /** What tells whose table this is; undefined when there is no `inet` table of this name. */
+  findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined>;
+  /**
+   * The elements of a map or set of services; undefined when there is no such object. While the kernel enlarges a hash
+   * table some come twice, and as many are missing.
+   */
+  readElements(object: KernelObject<ElementObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
+  /** The CIDRs of an interval set, sorted; undefined when there is no such object. */
+  readIntervals(object: KernelObject<IntervalObject>, signal: AbortSignal): Promise<readonly string[] | undefined>;
+  /** What was counted by key, elements that counted nothing may be left out; undefined when there is no such object. */
+  readCounters(
+    object: KernelObject<CountedObject | DropSet>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, number> | undefined>;
+  /** Replaces the element of a family's heartbeat set. `now` is wall-clock time, for people. Throws `NftError`. */
+  writeHeartbeat(heartbeat: Heartbeat & { readonly now: Millis }, signal: AbortSignal): Promise<void>;
+  /** How long ago the heartbeat was written, by the kernel's clock; undefined when there is none. */
+  readHeartbeat(heartbeat: Heartbeat, signal: AbortSignal): Promise<Millis | undefined>;
+  /** The load-balancing chains there are: class to the name of its chain. */
+  readClasses(table: TableName, suffix: FamilySuffix, signal: AbortSignal): Promise<ReadonlyMap<number, string>>;
+  /** Every map and set of a table, of any version, and whether it holds elements. */
+  listObjects(table: string, signal: AbortSignal): Promise<readonly ListedObject[]>;
+  /** Empties these objects of a table of any version, in one transaction. */
+  flushObjects(table: string, objects: readonly ListedObject[], signal: AbortSignal): Promise<void>;
+  deleteTable(table: string, signal: AbortSignal): Promise<void>;
+}
+
+/** Changes of one transaction, already ordered. */
+export interface WriteRequest {
+  readonly table: TableName;
+  readonly changes: readonly Change[];
+}
+
+/** A table that may be ours. */
+export interface FoundTable {
+  /** The elements of its set `birthmark`; undefined when it has no such set. */
+  readonly birthmarks: readonly number[] | undefined;
+}
+
+/** The heartbeat of one family, in a table of any version. */
+export interface Heartbeat {
+  readonly table: string;
+  readonly suffix: FamilySuffix;
+}
+
+/** A map or set of one family in one of our tables. */
+export interface KernelObject<Name> {
+  readonly table: TableName;
+  readonly object: Name;
+  readonly suffix: FamilySuffix;
+}
+
+/** A map or set of a table of any version. */
+export interface ListedObject {
+  readonly kind: 'map' | 'set';
+  readonly name: string;
+  readonly isEmpty: boolean;
+}
+
+/** Knows whether our table is as it was made, and notices when somebody else changes it. Methods throw `HostError`. */
+export interface RulesKeeper {
+  /** Takes the rules of a table as they are for right. Call it right after they were loaded. */
+  mark(table: string): void;
+  /** Takes chains that were just made at run time, and the classes that lead to them, for right as they are. */
+  markChains(table: string, names: readonly string[]): void;
+  /**
+   * Whether the rules of a table are as they were marked. Deletes what is in the table besides; what cannot be
+   * deleted makes them wrong. A table without marks is wrong.
+   */
+  areRight(table: string): boolean;
+  /** As `BackendObservers.drift`, for one family. */
+  watch(what: WatchedFamily, report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;
+}
+
+/** Whose objects are watched besides the rules. */
+export interface WatchedFamily {
+  readonly suffix: FamilySuffix;
+  readonly clock: Clock;
+  /** The tables that are watched. */
+  readonly tables: TableNames;
+}

@@ -1,0 +1,152 @@
+import { type Drift } from '@switchyard/core/engine';
+import { type Logger, HostError } from '@switchyard/core';
+import { NativeError, type NetlinkOptions, type NetlinkSocket, readAttributes, readText } from '@switchyard/native';
+import { openOwnSocket, type OwnChanges, ownChanges, watchTables } from '@switchyard/netfilter';
+import { type FamilySuffix, ruleMarksSet } from '../render/names.ts';
+import { NFTA } from '../kernel/netlink/constants.ts';
+import { describeElement, isBirthmark } from '../kernel/netlink/describe-element.ts';
+import { DriftNotes } from './drift-notes.ts';
+import { RulesReader } from '../kernel/netlink/dump-rules.ts';
+import { addMarks, deleteForeign, readMark } from '../kernel/netlink/edit-rules.ts';
+import { compareRules, type DumpedClass, marksOf, type MarkedRules } from '../kernel/rule-marks.ts';
+import type { RulesKeeper, WatchedFamily } from '../kernel/transport.ts';
+
+/** Where and for whom rules are watched over. */
+export interface RulesGuardOptions {
+  /** As for `NetlinkOptions.netns`. */
+  readonly netns?: string | undefined;
+  readonly logger: Logger;
+  /** Opens the socket; default: `openOwnSocket`. */
+  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
+}
+
+const receiveBuffer = 1 << 20;
+const suffixes: readonly FamilySuffix[] = ['4', '6'];
+
+/**
+ * Compares the rules in our table with those that were loaded. Kernels may show rules otherwise than they were sent, so
+ * the reference is what the kernel showed right after the load: its marks stand in the table itself, where
+ * the next process finds them.
+ */
+export class RulesGuard implements RulesKeeper, Disposable {
+  readonly #options: RulesGuardOptions;
+  readonly #own: OwnChanges;
+  /** Undefined after a failure, which may have left answers in it. */
+  #socket: NetlinkSocket | undefined;
+
+  constructor(options: RulesGuardOptions) {
+    this.#options = options;
+    this.#own = ownChanges(options.netns);
+    this.#socket = this.#open();
+  }
+
+  mark(table: string): void {
+    this.#guarded((socket) => {
+      const rules = readAll(socket, table);
+      if (rules === undefined)
+        throw new HostError('nftables.vanished', `table inet ${table} was deleted while it was made`);
+      addMarks(socket, { table, name: ruleMarksSet }, marksOf(rules));
+    });
+  }
+
+  markChains(table: string, names: readonly string[]): void {
+    this.#guarded((socket) => {
+      const reader = new RulesReader(socket);
+      const rules = {
+        chains: reader.chains(table).filter(({ name }) => names.includes(name)),
+        sets: [],
+        rules: names.flatMap((name) => reader.rules(table, name)),
+        classes: readClasses(reader, table).filter((one) => names.includes(chainOf(one.element.data))),
+      };
+      addMarks(socket, { table, name: ruleMarksSet }, marksOf(rules));
+    });
+  }
+
+  areRight(table: string): boolean {
+    return this.#guarded((socket) => this.#areRight(socket, table));
+  }
+
+  #areRight(socket: NetlinkSocket, table: string): boolean {
+    const { logger } = this.#options;
+    const rules = readAll(socket, table);
+    if (rules === undefined) return false;
+    const marks = new RulesReader(socket).elements(table, ruleMarksSet) ?? [];
+    if (marks.length === 0) {
+      // Loaded by a process that ended before it wrote them.
+      logger.info('rules without marks are replaced, for nobody can tell whether they are right', { table });
+      return false;
+    }
+    const verdict = compareRules(rules, new Set(marks.map(({ key }) => readMark(key))));
+    if (verdict.kind === 'damaged') {
+      const { missing, what } = verdict;
+      logger.warn('rules are not as they were loaded', { table, missing, foreign: what.slice(0, 5) });
+      return false;
+    }
+    const { foreign } = verdict;
+    const count = foreign.rules.length + foreign.chains.length + foreign.sets.length;
+    if (count === 0) return true;
+    try {
+      deleteForeign(socket, table, foreign);
+    } catch (error) {
+      if (!(error instanceof NativeError)) throw error;
+      logger.warn('what somebody added to our table cannot be deleted', { table, count, error });
+      return false;
+    }
+    const { chains, sets } = foreign;
+    logger.info('deleted what somebody added to our table', { table, rules: foreign.rules.length, chains, sets });
+    return true;
+  }
+
+  watch({ suffix, clock, tables }: WatchedFamily, report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
+    const { netns } = this.#options;
+    const own = this.#own;
+    const isOwn = (portId: number): boolean => own.has(portId);
+    const notes = new DriftNotes({ suffix, tables, isOwn, describe: describeElement, isBirthmark });
+    return watchTables({ netns, clock, own, notes }, report, signal);
+  }
+
+  [Symbol.dispose](): void {
+    this.#socket?.[Symbol.dispose]();
+    this.#socket = undefined;
+  }
+
+  #guarded<T>(work: (socket: NetlinkSocket) => T): T {
+    this.#socket ??= this.#open();
+    try {
+      return work(this.#socket);
+    } catch (error) {
+      this[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  #open(): NetlinkSocket {
+    const { netns, open = openOwnSocket } = this.#options;
+    return open({ protocol: 'netfilter', receiveBuffer, ...(netns === undefined ? {} : { netns }) });
+  }
+}
+
+/** Undefined when there is no such table. */
+function readAll(socket: NetlinkSocket, table: string): MarkedRules | undefined {
+  const reader = new RulesReader(socket);
+  const rules = reader.read(table);
+  return rules && { ...rules, classes: readClasses(reader, table) };
+}
+
+function readClasses(reader: RulesReader, table: string): readonly DumpedClass[] {
+  return suffixes.flatMap((suffix) => {
+    const map = `lb${suffix}-classes`;
+    return (reader.elements(table, map) ?? []).map((element) => ({ map, element }));
+  });
+}
+
+/** The chain that a verdict leads to, in the data of an element. */
+function chainOf(data: Uint8Array): string {
+  for (const outer of readAttributes(data, 0, data.length)) {
+    if (outer.type !== NFTA.DATA.VERDICT) continue;
+    for (const inner of readAttributes(data, outer.start, outer.end)) {
+      if (inner.type === NFTA.VERDICT.CHAIN) return readText(data, inner.start, inner.end);
+    }
+  }
+  return '';
+}

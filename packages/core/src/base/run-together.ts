@@ -1,0 +1,22 @@
+/**
+ * Runs tasks that last until they are aborted. When one fails, the others are aborted and awaited, and its error is the result.
+ * Resolves when `signal` aborts and all tasks have ended.
+ */
+export async function runTogether(
+  tasks: readonly ((signal: AbortSignal) => Promise<void> | undefined)[],
+  signal: AbortSignal,
+): Promise<void> {
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  let failure: { readonly error: unknown } | undefined;
+  const run = async (task: (typeof tasks)[number]): Promise<void> => {
+    try {
+      await task(either);
+    } catch (error) {
+      failure ??= { error }; // later ones come from the abort
+      stop.abort();
+    }
+  };
+  await Promise.all(tasks.map(run));
+  if (failure !== undefined && !signal.aborted) throw failure.error;
+}

@@ -1,0 +1,161 @@
+import type { IpFamily } from '../model/ip/address.ts';
+import type { ServicePortKey } from '../model/records/keys.ts';
+import type { Millis } from '../base/time.ts';
+import type { ForwardingTable, TableDelta } from '../model/forwarding/forwarding-table.ts';
+
+/** Result of one `apply`. Expected failure is a value. */
+export type ApplyOutcome =
+  | ({ readonly status: 'applied' } & Written)
+  /** Everything else is in the kernel; the named services are not. The caller names them in its next delta: `withFailed`. */
+  | ({ readonly status: 'partial'; readonly failed: ReadonlyMap<ServicePortKey, Error> } & Written)
+  /** Nothing was changed, or what was changed is unknown: the next apply must be `full`. */
+  | { readonly status: 'failed'; readonly error: Error; readonly retryAfter?: Millis };
+
+/** What an apply changed in the kernel, and what it could not. */
+export interface Written {
+  readonly writes: number;
+  /** Why something that nobody asks for is still among what is ours; absent when nothing is. */
+  readonly unremoved?: Error;
+}
+
+/** One request to make the kernel match a table. */
+export interface ApplyRequest {
+  readonly table: ForwardingTable;
+  /**
+   * - `delta`: trust what the previous apply left. The delta names what changed since, and the services that failed then. A
+   *   backend that does not know what the kernel holds makes it a full apply.
+   * - `full`: read the kernel back first. `after: 'drift'` follows a report of `observers.drift`: objects that it did not report
+   *   need not be read. `stale: 'keep'` need not remove stale objects: another full apply follows, once something else forwards
+   *   what they do.
+   */
+  readonly scope:
+    | { readonly kind: 'full'; readonly after?: 'drift'; readonly stale?: 'keep' }
+    | { readonly kind: 'delta'; readonly delta: TableDelta };
+}
+
+/** What a backend can do, stated rather than probed by method existence. */
+export interface BackendCapabilities {
+  /** Forwarding uses kernel conntrack, so stale UDP flows must be removed after endpoint changes. */
+  readonly usesKernelConntrack: boolean;
+  readonly sessionAffinity: boolean;
+  readonly sourceRanges: boolean;
+  /** The backend's own floor between two applies. */
+  readonly minSyncPeriod: Millis;
+}
+
+/** What the kernel counted for one service port since its elements were made; a restart of the agent keeps it. */
+export interface ServiceCounters {
+  /** First packets of connections that reached one of its frontends, whatever became of them. */
+  readonly connections: number;
+  /** First packets that were refused, by reason. */
+  readonly drops: {
+    /** Endpoints exist, none on this node, and policy is `Local`: dropped. */
+    readonly noLocalEndpoint: number;
+    /** No usable endpoint anywhere: rejected. */
+    readonly noEndpoints: number;
+    /** Not in `loadBalancerSourceRanges`: dropped. */
+    readonly sourceRange: number;
+  };
+}
+
+/**
+ * What a foreign change touched, the worst of them if several. `program`: a program of ours does not run where it should, or will not
+ * after a restart. `map`: a BPF map is not where the next process looks for it. `unknown`: notices were lost, anything may have changed.
+ */
+export type DriftKind = 'table' | 'chain' | 'rule' | 'set' | 'program' | 'map' | 'element' | 'unknown';
+
+/** Somebody else changed what is ours in the kernel. */
+export interface Drift {
+  readonly kind: DriftKind;
+  /** Each change in words, such as `element 10.96.0.1 . tcp . 80 of frontends4 deleted`; the first few of many. */
+  readonly changes: readonly string[];
+  /** Who did it, where the kernel tells. */
+  readonly process: { readonly pid: number; readonly name: string } | undefined;
+}
+
+/**
+ * Drives one IP family of one dataplane. Calls of `apply` and `cleanup` never overlap. Disposal leaves forwarding in place.
+ * `backendContract` of `@switchyard/scenarios` checks every clause below.
+ */
+export interface DataplaneBackend extends AsyncDisposable {
+  readonly name: string;
+  readonly ipFamily: IpFamily;
+  readonly capabilities: BackendCapabilities;
+  /**
+   * Makes the kernel match the table.
+   * - A kernel that already matches is not written: `writes` is 0, also in a new instance that finds what another one wrote.
+   * - `delta` and `full` lead to the same kernel.
+   * - A refusal by the kernel never rejects. Services that the kernel refused are named in `partial` and all others are
+   *   written; the next apply that names them, or a full one, writes them once the kernel accepts them.
+   * - An aborted apply rejects with `signal.reason`, unless there was nothing to write. The next apply repairs what it left.
+   */
+  apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome>;
+  /**
+   * Removes all state that any version of this backend may have left in this family. Needs no table and no earlier call.
+   * Returns what was removed, in words; a second call returns an empty array, and the dump is then empty.
+   */
+  cleanup(signal: AbortSignal): Promise<readonly string[]>;
+  /**
+   * Canonical, sorted, id-free text of the kernel's state, for people and golden tests: the same forwarding gives the same
+   * text, independent of its history. May be called while an apply is under way; it then shows a state in between.
+   */
+  dump(signal: AbortSignal): Promise<string>;
+  /** Optional abilities; the same value as long as the backend lives. */
+  readonly observers: BackendObservers;
+}
+
+/** Optional abilities of a backend. One that is absent is one that the backend or this kernel lacks. */
+export interface BackendObservers {
+  /** Counters of every service in the kernel. May be called while an apply is under way. */
+  readonly counters?: (signal: AbortSignal) => Promise<ReadonlyMap<ServicePortKey, ServiceCounters>>;
+  /** Rules in the kernel, by table, as recorded: the kernel is not read. */
+  readonly ruleCounts?: () => readonly RuleCount[];
+  /** How full the maps of the kernel are, as recorded: the kernel is not read. */
+  readonly mapFills?: () => readonly MapFill[];
+  /**
+   * Reports foreign changes of our objects until aborted, at most a second after they happened where the kernel announces
+   * them. The reconciler answers each with a `full` apply.
+   */
+  readonly drift?: (report: (drift: Drift) => void, signal: AbortSignal) => Promise<void>;
+  readonly age?: RulesAge;
+}
+
+/** The age of the rules, kept in the kernel. Both may be called while an apply is under way and reject with `HostError`. */
+export interface RulesAge {
+  /** Notes in the kernel that its rules are right at this moment; one small write. */
+  mark(signal: AbortSignal): Promise<void>;
+  /** The time since the last `mark` of any process, by the kernel's own clock; undefined when there was none. */
+  read(signal: AbortSignal): Promise<Millis | undefined>;
+}
+
+/** How full one map of the kernel is. */
+export interface MapFill {
+  /** `services`, `frontends`. */
+  readonly map: string;
+  /** Those that cannot be taken now: in use, or just given back. */
+  readonly entries: number;
+  /** How many fit until the map is exchanged for a larger one. */
+  readonly capacity: number;
+}
+
+/** How many rules of one table of the kernel are ours. */
+export interface RuleCount {
+  /** `nat`, `filter`. */
+  readonly table: string;
+  /** All that are in the kernel. */
+  readonly total: number;
+  /** Those that the last apply wrote. */
+  readonly last: number;
+}
+
+/** Whether this host can run a backend, and if not, why, in words for the operator. */
+export type ProbeResult =
+  | { readonly status: 'usable'; readonly capabilities: BackendCapabilities }
+  | { readonly status: 'unusable'; readonly reasons: readonly string[] };
+
+/** What an app registers: one record per backend, imported lazily. */
+export interface DataplaneBackendFactory<Host> {
+  readonly name: string;
+  probe(host: Host, signal: AbortSignal): Promise<ProbeResult>;
+  open(host: Host, ipFamily: IpFamily, signal: AbortSignal): Promise<DataplaneBackend>;
+}

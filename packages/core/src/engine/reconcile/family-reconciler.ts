@@ -1,0 +1,379 @@
+import { HostError } from '../../base/errors.ts';
+import type { EventRecorder } from '../../base/events.ts';
+import { buildTableFrom } from '../../model/forwarding/build-table.ts';
+import type { ClusterStateView, TableOptions } from '../../model/forwarding/build-table-types.ts';
+import { diffTables, isEmptyDelta } from '../../model/forwarding/build-table.ts';
+import type { ForwardingTable, HealthCheck, TableDelta } from '../../model/forwarding/forwarding-table.ts';
+import type { IpFamily } from '../../model/ip/address.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
+import type { NodeName, ServiceKey } from '../../model/records/keys.ts';
+import {
+  type Dirty,
+  dirtyServices,
+  everythingDirty,
+  isNothingDirty,
+  mergeDirty,
+  nothingDirty,
+} from '../../model/state/cluster-state.ts';
+import { type Clock, type Millis, millis } from '../../base/time.ts';
+import { ApiServerLog, type IpModeLog, MissingFeatureLog } from './table-log.ts';
+import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
+import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from '../dataplane-backend.ts';
+import {
+  type ChangeCounts,
+  type ChangeTrigger,
+  FamilyMetrics,
+  ProgrammingLatency,
+  type SeenChanges,
+} from './family-metrics.ts';
+import { DriftWatch } from './drift-watch.ts';
+import { Heartbeat } from './heartbeat.ts';
+import { type FlowCriteria, FamilyFlows } from './family-flows.ts';
+import { announcedChecks, earliest, LargeServices, withFailed } from './large-services.ts';
+import { ReconcileEvents } from './reconcile-events.ts';
+import { ApplyLog, type FamilyStatus } from './reconcile-status.ts';
+
+/** What follows a successful apply, never precedes it. */
+export interface AfterApply {
+  /** The health checks the kernel now lives up to. Must not reject for a port it cannot have. */
+  syncHealth(checks: ReadonlyMap<ServiceKey, HealthCheck>): Promise<void>;
+  /**
+   * Removes UDP flows that lead nowhere. Called after changes that can leave some, only for a backend that uses kernel
+   * conntrack; one call at a time, beside further applies. Rejects with `HostError` when it should be tried again.
+   */
+  cleanStaleFlows?(criteria: () => FlowCriteria, signal: AbortSignal): Promise<void>;
+}
+
+/** How often things happen. Read before each run, so it may change. */
+export interface ReconcileTiming {
+  /** Overrides the backend's own floor between two applies. */
+  readonly minSyncPeriod: Millis | undefined;
+  readonly retry: { readonly first: Millis; readonly max: Millis };
+  readonly resyncInterval: Millis;
+}
+
+/** One family of the node: its backend, and what its tables depend on besides the cluster. */
+export interface FamilyOptions {
+  readonly backend: DataplaneBackend;
+  /** Asked before each build. A changed answer counts from the next build of everything on. */
+  readonly tableOptions: () => TableOptions;
+  readonly afterApply: AfterApply;
+}
+
+/** The parts that all families of a reconciler share. */
+export interface FamilyContext {
+  readonly state: ClusterStateView;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly changes: ChangeCounts;
+  readonly timing: ReconcileTiming;
+  readonly nodeName: NodeName;
+  readonly events: EventRecorder;
+  readonly sourceSilence: () => Millis;
+  readonly ipModes: IpModeLog;
+}
+
+/** What an apply reads back from the kernel: everything, what drift was reported of, or nothing. */
+type Reading = 'all' | 'drifted' | 'none';
+
+/** What one run is about. */
+interface FamilyRun {
+  readonly reason: RunReason;
+  readonly read: Reading;
+  readonly table: ForwardingTable;
+  readonly delta: TableDelta;
+}
+
+/** More service names than this in one debug line help nobody. */
+const maxLoggedServices = 1000;
+
+/**
+ * The loop of one family: dirty services in, one `apply` at a time out. Families share the cluster
+ * state and nothing else, so that one that fails or is slow never holds up the other.
+ */
+export class FamilyReconciler {
+  readonly #family: FamilyOptions;
+  readonly #context: FamilyContext;
+  readonly #runner: BoundedRunner;
+  readonly #log: ApplyLog;
+  readonly #missing: MissingFeatureLog;
+  readonly #apiServers: ApiServerLog;
+  readonly #flows: FamilyFlows;
+  readonly #drift: DriftWatch;
+  readonly #measured: FamilyMetrics;
+  readonly #latency: ProgrammingLatency;
+  readonly #heartbeat: Heartbeat;
+  readonly #large: LargeServices;
+  #dirty: Dirty = everythingDirty;
+  #nextRead: Reading = 'all';
+  /** The newest table, applied or not: the base of the next build. */
+  #built: ForwardingTable | undefined;
+  /** What the kernel has, but for the failed services: the base of the next delta. */
+  #applied: ForwardingTable | undefined;
+  #announced: ReadonlyMap<ServiceKey, HealthCheck> = new Map();
+  #lastApplied: Millis | undefined;
+  #isRunning = false;
+  /** Monotonic times of the oldest change that waits, and of the oldest one the apply in flight is about. */
+  #pendingSince: Millis | undefined;
+  #inFlightSince: Millis | undefined;
+  /** What the run in flight, or the last one, contains. */
+  #seen: SeenChanges;
+
+  constructor(family: FamilyOptions, context: FamilyContext) {
+    const { clock, logger, metrics, timing, nodeName } = context;
+    const { ipFamily, capabilities } = family.backend;
+    const events = new ReconcileEvents({ ipFamily, nodeName, events: context.events });
+    this.#family = family;
+    this.#context = context;
+    this.#log = new ApplyLog({ ipFamily, clock, logger, metrics, events });
+    this.#measured = new FamilyMetrics(metrics, family.backend);
+    this.#latency = new ProgrammingLatency({ ipFamily, clock, logger, metrics });
+    this.#seen = context.changes.seen;
+    this.#missing = new MissingFeatureLog({ ipFamily, capabilities, logger });
+    this.#apiServers = new ApiServerLog({ logger, events });
+    this.#flows = new FamilyFlows({
+      backend: family.backend,
+      afterApply: family.afterApply,
+      clock,
+      logger,
+      newest: () => this.#built,
+      failed: () => this.#log.failedServices,
+    });
+    this.#drift = new DriftWatch({
+      backend: family.backend,
+      clock,
+      logger,
+      metrics,
+      events,
+      requestRepair: () => this.#requestRepair(),
+      requestFullResync: () => this.requestFullResync(),
+    });
+    const { sourceSilence } = context;
+    const status = (): FamilyStatus => this.status();
+    this.#heartbeat = new Heartbeat({ backend: family.backend, status, sourceSilence, clock, logger, metrics });
+    this.#large = new LargeServices({
+      ipFamily,
+      state: context.state,
+      tableOptions: family.tableOptions,
+      clock,
+      onReady: () => this.#runner.poke(),
+    });
+    this.#runner = new BoundedRunner({
+      clock,
+      get minGap() {
+        return timing.minSyncPeriod ?? capabilities.minSyncPeriod;
+      },
+      get retry() {
+        return timing.retry;
+      },
+      resyncInterval: timing.resyncInterval,
+      run: (reason, signal) => this.#runOnce(reason, signal),
+    });
+  }
+
+  get ipFamily(): IpFamily {
+    return this.#family.backend.ipFamily;
+  }
+
+  /** What the kernel has, but for `status().failedServices`; undefined before the first apply that was not refused. */
+  get applied(): ForwardingTable | undefined {
+    return this.#applied;
+  }
+
+  /** Notes what must be rebuilt. `triggers` are the API's, for the latency metric. */
+  mark(dirty: Dirty, triggers: readonly ChangeTrigger[]): void {
+    if (isNothingDirty(dirty) || !this.#isRunning) return; // the first run builds everything, and nothing is late yet
+    const now = this.#large.divert({ dirty, triggers });
+    if (isNothingDirty(now.dirty)) return this.#set('kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds');
+    this.#dirty = mergeDirty(this.#dirty, now.dirty);
+    this.#latency.accept(now.triggers);
+    this.#notePending();
+    this.#runner.poke();
+  }
+
+  /** The next apply reads the kernel back, whatever else changes. */
+  requestFullResync(): void {
+    this.#nextRead = 'all';
+    this.#runner.requestResync();
+  }
+
+  /** No resync to the runner: the regular one must come when it is due, however often somebody changes our rules. */
+  #requestRepair(): void {
+    if (this.#nextRead === 'none') this.#nextRead = 'drifted';
+    this.#runner.poke();
+  }
+
+  /** Runs until aborted, beginning with a full apply. Call it when the state is in sync. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#isRunning = true;
+    this.#notePending();
+    this.#runner.poke();
+    await Promise.all([this.#runner.run(signal), this.#large.run(signal)]);
+  }
+
+  /** Removes stale flows after applies, beside `run`, until aborted. */
+  async cleanFlows(signal: AbortSignal): Promise<void> {
+    await this.#flows.run(signal);
+  }
+
+  /** Keeps the age of the rules in the kernel until aborted; runs beside `run`. */
+  async keepHeartbeat(signal: AbortSignal): Promise<void> {
+    await this.#heartbeat.run(signal);
+  }
+
+  /** Logs for how long nobody reconciled; reads only. */
+  async tellAge(signal: AbortSignal): Promise<void> {
+    await this.#heartbeat.tellAge(signal);
+  }
+
+  /** Answers foreign changes in the kernel until aborted; runs beside `run`. */
+  async watchDrift(signal: AbortSignal): Promise<void> {
+    await this.#drift.run(signal);
+  }
+
+  status(): FamilyStatus {
+    const since = earliest(this.#inFlightSince ?? this.#pendingSince, this.#large.oldest);
+    return {
+      ipFamily: this.ipFamily,
+      lastApplied: this.#lastApplied,
+      generation: this.#applied?.generation,
+      pendingFor: since === undefined ? undefined : millis(this.#context.clock.monotonic() - since),
+      failure: this.#log.failure,
+      failedServices: this.#log.failedServices,
+    };
+  }
+
+  #notePending(): void {
+    this.#pendingSince ??= this.#context.clock.monotonic();
+    this.#set('kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds');
+  }
+
+  async #runOnce(reason: RunReason, signal: AbortSignal): Promise<RunOutcome> {
+    this.#begin();
+    const table = this.#build();
+    if (reason === 'resync') this.#nextRead = 'all';
+    const delta = withFailed(diffTables(this.#applied, table), table, this.#log.failedServices);
+    const flows = this.#flows.compare(this.#applied, table, delta);
+    const read = this.#nextRead;
+    this.#nextRead = 'none'; // what is asked for from here on is for the next run
+    if (read === 'none' && isEmptyDelta(delta)) {
+      await this.#finish(table, delta);
+      return { status: 'done' };
+    }
+    const outcome = await this.#apply({ reason, read, table, delta }, signal);
+    if (outcome.status === 'failed') {
+      this.#pendingSince = this.#inFlightSince ?? this.#pendingSince ?? this.#context.clock.monotonic();
+      this.#inFlightSince = undefined;
+      this.#nextRead = 'all';
+      this.#log.noteFailed(outcome.error);
+      return { status: 'retry', ...(outcome.retryAfter === undefined ? {} : { after: outcome.retryAfter }) };
+    }
+    this.#applied = table;
+    this.#log.noteApplied(outcome.status === 'partial' ? outcome.failed : new Map());
+    this.#drift.noteApplied(outcome.unremoved);
+    await this.#finish(table, delta);
+    this.#flows.noteApplied(flows, read !== 'none' && outcome.writes > 0);
+    return { status: outcome.status === 'partial' ? 'retry' : 'done' };
+  }
+
+  /** Assigns all changes noted so far to the run that begins. */
+  #begin(): void {
+    const large = this.#large.take(!isNothingDirty(this.#dirty));
+    for (const { since, triggers } of large.changes) {
+      this.#latency.accept(triggers, since);
+      this.#pendingSince = earliest(this.#pendingSince, since);
+    }
+    this.#dirty = mergeDirty(this.#dirty, large.dirty);
+    if (this.#large.oldest === undefined) this.#seen = this.#context.changes.seen;
+    this.#latency.beginRun();
+    this.#inFlightSince = this.#pendingSince;
+    this.#pendingSince = undefined;
+  }
+
+  #build(): ForwardingTable {
+    const table = buildTableFrom({
+      state: this.#context.state,
+      dirty: dirtyServices(this.#dirty),
+      previous: this.#built,
+      options: this.#family.tableOptions(),
+      prepared: this.#large.builds,
+    });
+    this.#dirty = nothingDirty;
+    this.#built = table;
+    return table;
+  }
+
+  async #apply({ reason, read, table, delta }: FamilyRun, signal: AbortSignal): Promise<ApplyOutcome> {
+    const { clock } = this.#context;
+    const scope = scopeOf(read, delta);
+    if (scope.kind === 'full') this.#drift.noteFullApply();
+    this.#latency.beginApply();
+    const start = clock.monotonic();
+    const outcome = await this.#applyOrFail({ table, scope }, signal);
+    const durationMs = clock.monotonic() - start;
+    this.#measured.noteApply({ scope: scope.kind, durationMs, outcome });
+    if (outcome.status === 'failed') return outcome;
+    const told = read === 'drifted' ? 'resync' : reason;
+    this.#logApplied({ table, delta, outcome, scope: scope.kind, reason: told, durationMs });
+    return outcome;
+  }
+
+  /** A backend that throws for a refusal of the host breaks its promise, but not this node. */
+  async #applyOrFail(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
+    try {
+      return await this.#family.backend.apply(request, signal);
+    } catch (error) {
+      if (error instanceof HostError && !signal.aborted) return { status: 'failed', error };
+      throw error;
+    }
+  }
+
+  /** What may be said and done only now that the kernel matches the table. */
+  async #finish(table: ForwardingTable, delta: TableDelta): Promise<void> {
+    const { clock, changes } = this.#context;
+    const failed = this.#log.failedServices;
+    this.#inFlightSince = undefined;
+    this.#lastApplied = clock.now();
+    this.#heartbeat.noteApplied();
+    this.#set('kubeproxy_sync_proxy_rules_last_timestamp_seconds');
+    this.#latency.finishRun();
+    this.#measured.noteTable(table, delta);
+    changes.noteApplied(this.ipFamily, this.#seen);
+    this.#missing.note(delta);
+    this.#apiServers.note(delta);
+    this.#context.ipModes.note(delta);
+    this.#announced = announcedChecks(this.#announced, table, failed);
+    await this.#family.afterApply.syncHealth(this.#announced);
+  }
+
+  #logApplied(done: {
+    readonly table: ForwardingTable;
+    readonly delta: TableDelta;
+    readonly outcome: Exclude<ApplyOutcome, { readonly status: 'failed' }>;
+    readonly scope: string;
+    readonly reason: RunReason;
+    readonly durationMs: number;
+  }): void {
+    const { table, delta, outcome, scope, reason } = done;
+    const { logger } = this.#context;
+    const at = { generation: table.generation, ipFamily: this.ipFamily };
+    const durationMs = Math.round(done.durationMs * 1000) / 1000;
+    logger.info('applied', { ...at, writes: outcome.writes, durationMs, scope, reason, services: table.services.size });
+    logger.debug('applied services', {
+      ...at,
+      upserted: delta.upserted.slice(0, maxLoggedServices).map((service) => service.key),
+      removed: delta.removed.slice(0, maxLoggedServices),
+    });
+  }
+
+  #set(name: `kubeproxy_sync_proxy_rules_last_${'queued_' | ''}timestamp_seconds`): void {
+    this.#context.metrics.set(name, { ip_family: this.ipFamily }, this.#context.clock.now() / 1000);
+  }
+}
+
+function scopeOf(read: Reading, delta: TableDelta): ApplyRequest['scope'] {
+  if (read === 'none') return { kind: 'delta', delta };
+  return read === 'drifted' ? { kind: 'full', after: 'drift' } : { kind: 'full' };
+}

@@ -1,0 +1,188 @@
+import { abortable } from '../../base/abortable.ts';
+import { type EventRecorder, noopEvents } from '../../base/events.ts';
+import type { ForwardingTable } from '../../model/forwarding/forwarding-table.ts';
+import type { IpFamily } from '../../model/ip/address.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
+import type { NodeName } from '../../model/records/keys.ts';
+import type { ClusterEvent } from '../../model/state/cluster-event.ts';
+import { type ClusterState, everythingDirty, isNothingDirty } from '../../model/state/cluster-state.ts';
+import type { ClusterStateSource } from '../../model/state/cluster-state-source.ts';
+import { type Clock, type Millis, millis, seconds } from '../../base/time.ts';
+import { ChangeCounts, type ChangeTrigger } from './family-metrics.ts';
+import { EligibilityLog, IpModeLog } from './table-log.ts';
+import { FamilyReconciler, type FamilyOptions, type ReconcileTiming } from './family-reconciler.ts';
+import type { ReconcilerStatus } from './reconcile-status.ts';
+import { type StartCondition, StartWait } from './start-condition.ts';
+
+/** What a reconciler drives, and with what. */
+export interface ReconcilerOptions {
+  readonly source: ClusterStateSource;
+  /** Owned by the reconciler from here on: nobody else may apply batches to it. */
+  readonly state: ClusterState;
+  readonly nodeName: NodeName;
+  /** One entry per IP family of this node. */
+  readonly families: readonly FamilyOptions[];
+  /** All of them are waited for, at once. */
+  readonly startConditions?: readonly StartCondition[];
+  readonly timing: ReconcileTiming;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Absent: nobody is told. */
+  readonly events?: EventRecorder;
+  /** Time since the source last heard of the cluster. Default: it is always in contact. */
+  readonly sourceSilence?: () => Millis;
+}
+
+/** Keeps the kernel equal to what the cluster asks of this node. */
+export interface Reconciler {
+  /**
+   * Runs until aborted; resolves after the apply in flight has ended. Rejects if the source can never
+   * recover or a backend breaks its contract; forwarding stays as it is in every case.
+   */
+  run(signal: AbortSignal): Promise<void>;
+  /** Builds every table again: what `tableOptions` answers has changed. Writes differences only. */
+  rebuild(reason: string): void;
+  /** Reads the kernel back and repairs it, in every family, as soon as possible. */
+  requestFullResync(reason: string): void;
+  status(): ReconcilerStatus;
+  /**
+   * Per family what the kernel has, but for the failed services of `status()`. A family to which nothing was applied
+   * is missing.
+   */
+  tables(): ReadonlyMap<IpFamily, ForwardingTable>;
+}
+
+/** A reconciler that has not started. */
+export function createReconciler(options: ReconcilerOptions): Reconciler {
+  return new ClusterReconciler(options);
+}
+
+/** A change from the future by more than this says that a clock is wrong. */
+const maxClockSkew = seconds(1);
+
+class ClusterReconciler implements Reconciler {
+  readonly #options: ReconcilerOptions;
+  readonly #families: readonly FamilyReconciler[];
+  readonly #startedAt: Millis;
+  readonly #changes: ChangeCounts;
+  /** Resolved by the first batch that leaves the state in sync. */
+  readonly #inSync = Promise.withResolvers<void>();
+  readonly #conditions: readonly StartWait[];
+  readonly #eligibility: EligibilityLog;
+
+  constructor(options: ReconcilerOptions) {
+    const { state, clock, logger, metrics, timing } = options;
+    this.#options = options;
+    this.#startedAt = clock.monotonic();
+    this.#conditions = (options.startConditions ?? []).map((one) => new StartWait(one, { clock, logger }));
+    const ipFamilies = options.families.map(({ backend }) => backend.ipFamily);
+    this.#changes = new ChangeCounts(metrics, ipFamilies);
+    const { nodeName, events = noopEvents, sourceSilence = () => millis(0) } = options;
+    this.#eligibility = new EligibilityLog(nodeName, logger);
+    const shared = { state, clock, logger, metrics, timing, nodeName, events, sourceSilence };
+    const context = { ...shared, changes: this.#changes, ipModes: new IpModeLog(logger) };
+    this.#families = options.families.map((family) => new FamilyReconciler(family, context));
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const stop = new AbortController();
+    const onAbort = (): void => stop.abort(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    let failure: { readonly error: unknown } | undefined;
+    // The first failure stops the others; what they reject with then is its echo.
+    const guarded = async (task: Promise<void>): Promise<void> => {
+      try {
+        await task;
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        failure = { error };
+        stop.abort(error);
+      }
+    };
+    const ages = this.#families.map((family) => guarded(family.tellAge(stop.signal)));
+    await Promise.all([...ages, guarded(this.#follow(stop.signal)), guarded(this.#drive(stop.signal, guarded))]);
+    signal.removeEventListener('abort', onAbort);
+    if (failure !== undefined) throw failure.error;
+  }
+
+  rebuild(reason: string): void {
+    this.#options.logger.info('rebuilding every table', { reason });
+    for (const family of this.#families) family.mark(everythingDirty, []);
+  }
+
+  requestFullResync(reason: string): void {
+    this.#options.logger.info('full resync requested', { reason });
+    for (const family of this.#families) family.requestFullResync();
+  }
+
+  status(): ReconcilerStatus {
+    const { state, nodeName } = this.#options;
+    const areNodesListed = !state.missingResources.includes('Node');
+    return {
+      isInSync: state.isInSync,
+      missingResources: state.missingResources,
+      isNodeEligible: areNodesListed ? (state.nodes.get(nodeName)?.isEligible ?? false) : true,
+      families: new Map(this.#families.map((family) => [family.ipFamily, family.status()])),
+    };
+  }
+
+  tables(): ReadonlyMap<IpFamily, ForwardingTable> {
+    return new Map(
+      this.#families.flatMap(({ ipFamily, applied }) => (applied === undefined ? [] : [[ipFamily, applied] as const])),
+    );
+  }
+
+  /** Takes over what the source says. Cheap: map updates and marks, nothing else. */
+  async #follow(signal: AbortSignal): Promise<void> {
+    for await (const batch of this.#options.source.batches(signal)) {
+      if (signal.aborted) return;
+      this.#accept(batch);
+    }
+  }
+
+  #accept(batch: readonly ClusterEvent[]): void {
+    const { state } = this.#options;
+    const dirty = state.apply(batch);
+    this.#changes.note(batch, !isNothingDirty(dirty));
+    for (const family of this.#families) family.mark(dirty, this.#triggers(batch, family.ipFamily));
+    if (!state.missingResources.includes('Node')) this.#eligibility.note(state.nodes.get(this.#options.nodeName));
+    if (!state.isInSync) return;
+    this.#inSync.resolve();
+    for (const condition of this.#conditions) condition.check();
+  }
+
+  /**
+   * When the changes were made, by our monotonic clock. Those older than this process say nothing about it; those from
+   * the future, or from before a clock was set, nothing at all.
+   */
+  #triggers(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly ChangeTrigger[] {
+    const { clock } = this.#options;
+    const now = clock.monotonic();
+    return batch.flatMap((event) => {
+      if (event.resource !== 'EndpointSlice' || event.kind !== 'upsert') return [];
+      const { lastChangeTriggerTime: triggerTime, ipFamily: family, service } = event.item;
+      if (triggerTime === undefined || family !== ipFamily) return [];
+      const age = clock.now() - triggerTime;
+      if (age < -maxClockSkew || age > now - this.#startedAt) return [];
+      return [{ service, triggerTime, changed: millis(now - Math.max(0, age)) }];
+    });
+  }
+
+  /** Nothing reaches a backend before every resource was listed in full. */
+  async #drive(signal: AbortSignal, guarded: (task: Promise<void>) => Promise<void>): Promise<void> {
+    const { logger } = this.#options;
+    await abortable(this.#inSync.promise, signal);
+    logger.info('in sync', { services: this.#options.state.services.size });
+    await Promise.all(this.#conditions.map((condition) => condition.wait(signal)));
+    const tasks = this.#families.flatMap((family) => [
+      family.run(signal),
+      family.watchDrift(signal),
+      family.cleanFlows(signal),
+      family.keepHeartbeat(signal),
+    ]);
+    await Promise.all(tasks.map(guarded));
+  }
+}

@@ -1,0 +1,237 @@
+/** kube-proxy's metrics that mean something here: same names, types, labels and buckets as in 1.36 to 1.38. The help texts are the agent's. */
+export const kubeProxyMetrics = {
+  counters: {
+    kubeproxy_conntrack_reconciler_deleted_entries_total: {
+      help: 'Stale UDP flows removed from the connection tracking',
+      labels: ['ip_family'],
+    },
+    kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total: {
+      help: 'Attempts to listen for a NodePort on the loopback address that failed',
+      labels: ['ip_family'],
+      set: 'loopbackProxy',
+      difference: 'In the ebpf mode too; attempts are repeated.',
+    },
+    kubeproxy_proxy_healthz_total: {
+      help: 'Answers of /healthz by status code',
+      labels: ['code'],
+      values: { code: ['200', '503'] },
+    },
+    kubeproxy_proxy_livez_total: {
+      help: 'Answers of /livez by status code',
+      labels: ['code'],
+      values: { code: ['200', '503'] },
+    },
+    kubeproxy_sync_proxy_rules_endpoint_changes_total: {
+      help: 'EndpointSlices heard of, changed or listed',
+      labels: [],
+      difference: 'Once for the node; kube-proxy counts once per IP family.',
+    },
+    kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total: {
+      help: 'Applies of changes that the kernel refused, in part or as a whole',
+      labels: ['ip_family'],
+      set: 'rules',
+      difference: 'All Services except the refused one are written.',
+    },
+    kubeproxy_sync_proxy_rules_iptables_restore_failures_total: {
+      help: 'Applies of everything that the kernel refused, in part or as a whole',
+      labels: ['ip_family'],
+      set: 'rules',
+      difference: 'All Services except the refused one are written.',
+    },
+    kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total: {
+      help: 'Failures to remove what is no longer wanted',
+      labels: ['ip_family'],
+      set: 'transactions',
+      difference: 'Always 0: what is no longer wanted goes in the same transaction; its failure is a sync failure.',
+    },
+    kubeproxy_sync_proxy_rules_nftables_sync_failures_total: {
+      help: 'Applies of the nftables backend that failed as a whole',
+      labels: ['ip_family'],
+      set: 'transactions',
+    },
+    kubeproxy_sync_proxy_rules_service_changes_total: {
+      help: 'Services heard of, changed or listed',
+      labels: [],
+      difference: 'Once for the node; kube-proxy counts once per IP family.',
+    },
+    rest_client_requests_total: {
+      help: 'Requests to the API server by status code, <error> if there was no answer',
+      labels: ['code', 'host', 'method'],
+    },
+  },
+  gauges: {
+    kubeproxy_nftables_localhost_nodeport_listeners: {
+      help: 'NodePorts for which the agent listens on the loopback address',
+      labels: ['ip_family'],
+      set: 'loopbackProxy',
+      difference: 'In the ebpf mode too.',
+    },
+    kubeproxy_sync_proxy_rules_endpoint_changes_pending: {
+      help: 'EndpointSlices heard of since the newest of those that every family has applied',
+      labels: [],
+    },
+    kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds: {
+      help: 'Time at which an apply was last asked for since the Unix epoch',
+      labels: ['ip_family'],
+      isAbsentFirst: true,
+    },
+    kubeproxy_sync_proxy_rules_last_timestamp_seconds: {
+      help: 'Time of the last successful apply since the Unix epoch',
+      labels: ['ip_family'],
+      isAbsentFirst: true,
+    },
+    kubeproxy_sync_proxy_rules_no_local_endpoints_total: {
+      help: 'Service ports that drop because their policy is Local and no endpoint is on this node',
+      labels: ['ip_family', 'traffic_policy'],
+      values: { traffic_policy: ['internal', 'external'] },
+    },
+    kubeproxy_sync_proxy_rules_service_changes_pending: {
+      help: 'Services heard of since the newest of those that every family has applied',
+      labels: [],
+    },
+  },
+  histograms: {
+    kubeproxy_conntrack_reconciler_sync_duration_seconds: {
+      help: 'Duration of one look for stale UDP flows',
+      labels: ['ip_family'],
+      buckets: 'exponential',
+      difference: 'Runs beside the applies, so it is no part of their duration.',
+    },
+    kubeproxy_network_programming_duration_seconds: {
+      help: 'From the trigger time an EndpointSlice carries to the end of the apply; trigger times are whole seconds',
+      labels: ['ip_family'],
+      buckets: 'networkProgramming',
+    },
+    kubeproxy_sync_full_proxy_rules_duration_seconds: {
+      help: 'Duration of an apply that reads the kernel back',
+      labels: ['ip_family'],
+      buckets: 'exponential',
+    },
+    kubeproxy_sync_partial_proxy_rules_duration_seconds: {
+      help: 'Duration of an apply of what has changed',
+      labels: ['ip_family'],
+      buckets: 'exponential',
+    },
+    kubeproxy_sync_proxy_rules_duration_seconds: {
+      help: 'Duration of an apply',
+      labels: ['ip_family'],
+      buckets: 'exponential',
+    },
+    rest_client_request_duration_seconds: {
+      help: 'From a request to the end of its answer, watches excepted',
+      labels: ['host', 'verb'],
+      buckets: 'restClient',
+    },
+  },
+  collected: {
+    kubeproxy_iptables_ct_state_invalid_dropped_packets_total: {
+      type: 'counter',
+      help: 'Packets dropped because the connection tracking calls them invalid; absent where the kernel has no netfilter accounting',
+      labels: [],
+      set: 'rules',
+    },
+    kubeproxy_iptables_localhost_nodeports_accepted_packets_total: {
+      type: 'counter',
+      help: 'Packets to NodePorts on 127.0.0.0/8; absent where the kernel has no netfilter accounting',
+      labels: [],
+      set: 'rules',
+    },
+    kubeproxy_sync_proxy_rules_iptables_last: {
+      type: 'gauge',
+      help: 'Rules written by the last apply',
+      labels: ['ip_family', 'table'],
+      set: 'rules',
+    },
+    kubeproxy_sync_proxy_rules_iptables_total: {
+      type: 'gauge',
+      help: 'Rules of ours in the kernel',
+      labels: ['ip_family', 'table'],
+      set: 'rules',
+    },
+    kubernetes_build_info: {
+      type: 'gauge',
+      help: 'Always 1, with the kube-proxy version this agent stands in for',
+      labels: [
+        'build_date',
+        'compiler',
+        'git_commit',
+        'git_tree_state',
+        'git_version',
+        'go_version',
+        'major',
+        'minor',
+        'platform',
+      ],
+      difference: 'git_version ends with +switchyard and our version; go_version is that of Node, compiler is v8.',
+    },
+    kubernetes_feature_enabled: {
+      type: 'gauge',
+      help: 'Whether a feature gate is on',
+      labels: ['name', 'stage'],
+      difference: 'Gates of the proxy only; kube-proxy lists every gate of Kubernetes.',
+    },
+    kubernetes_healthcheck: {
+      type: 'gauge',
+      help: 'Result of a health check, 1 is good',
+      labels: ['name', 'type'],
+      path: '/metrics/slis',
+    },
+    kubernetes_healthchecks_total: {
+      type: 'counter',
+      help: 'Results of health checks',
+      labels: ['name', 'status', 'type'],
+      path: '/metrics/slis',
+    },
+    process_cpu_seconds_total: { type: 'counter', help: 'User and system CPU time', labels: [] },
+    process_max_fds: { type: 'gauge', help: 'Most file descriptors the process may open', labels: [] },
+    process_open_fds: { type: 'gauge', help: 'Open file descriptors', labels: [] },
+    process_resident_memory_bytes: { type: 'gauge', help: 'Resident memory', labels: [] },
+    process_start_time_seconds: { type: 'gauge', help: 'Start of the process since the Unix epoch', labels: [] },
+    process_virtual_memory_bytes: { type: 'gauge', help: 'Virtual memory', labels: [] },
+  },
+} as const;
+
+/** A metric of kube-proxy that is not served, and why. */
+export interface RefusedMetric {
+  /** A name, or several that begin or end alike, with `*`. */
+  readonly name: string;
+  /** First release of Kubernetes that has it, if later than 1.36. */
+  readonly since?: '1.37' | '1.38';
+  readonly reason: string;
+}
+
+/** Metrics of kube-proxy 1.36 to 1.38 that this agent does not serve. */
+export const refusedMetrics: readonly RefusedMetric[] = [
+  {
+    name: 'kubeproxy_nftables_localhost_nodeport_rejected_packets_total',
+    reason: 'the kernel itself refuses packets to loopback NodePorts that nothing listens on; no rule counts them',
+  },
+  {
+    name: 'rest_client_{rate_limiter_duration_seconds,request_retries_total,transport_*}',
+    reason: "parts of Go's client: our reflectors have a back-off instead (switchyard_source_watch_restarts_total)",
+  },
+  {
+    name: 'rest_client_{request,response}_size_bytes',
+    reason: 'but for Events requests have no body; answers are watches, whose size says nothing',
+  },
+  {
+    name: 'rest_client_exec_plugin_*',
+    reason: 'an agent in a cluster has a token; a failing plug-in is logged',
+  },
+  {
+    name: 'rest_client_dns_resolution_duration_seconds',
+    since: '1.38',
+    reason: 'the time is part of rest_client_request_duration_seconds',
+  },
+  {
+    name: 'kubeproxy_sync_proxy_rules_winkernel_lb_{create,update,delete}_failures_total',
+    since: '1.37',
+    reason: 'only the kernelspace mode of Windows has them',
+  },
+  { name: 'go_*', reason: 'no Go runtime; see nodejs_*' },
+  { name: 'process_virtual_memory_max_bytes, process_network_*', reason: 'of the whole node, not of this process' },
+  {
+    name: 'aggregator_*, apiserver_*, workqueue_*, registered_metrics_total, hidden_metrics_total, disabled_metrics_total',
+    reason: "internals of Kubernetes' Go libraries",
+  },
+];

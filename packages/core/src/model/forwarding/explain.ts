@@ -1,0 +1,399 @@
+import { type IpAddress, ipFamilyOf } from '../ip/address.ts';
+import { cidrContains, loopbackAddress, loopbackOf } from '../ip/cidr.ts';
+import { assertNever } from '../../base/result.ts';
+import { describeSet } from './explain-endpoints.ts';
+import { isSentBySocket, socketClassOf } from './explain-socket.ts';
+import type { DataplaneTraits } from './dataplane-traits.ts';
+import type { Explanation, Flow, Reason } from './explain-types.ts';
+import type {
+  Decision,
+  Endpoint,
+  ForwardingTable,
+  Frontend,
+  PodDetector,
+  ServiceForwarding,
+  SourceClass,
+} from './forwarding-table.ts';
+import type { TrafficPolicy } from '../records/service.ts';
+import { isLoopbackProxied } from './loopback-node-port.ts';
+import type { ReasonCode } from './reason-codes.ts';
+
+/**
+ * Returns the verdict of a dataplane with these traits on the first packet of a connection, with reasons. The oracle: a backend that
+ * answers otherwise is wrong. Ordering of the reasons: which rule matched, source ranges, policy, endpoints,
+ * source address. It scans the table and is meant for tests, dumps and reports, not for packets.
+ */
+export function explain(table: ForwardingTable, flow: Flow, traits: DataplaneTraits): Explanation {
+  const match = findFrontend(table, flow);
+  if (match === undefined) return explainNoService(table, flow, traits);
+  const { service, frontend } = match;
+  const reasons = matchReasons(table, flow, match);
+  const answer = (verdict: Explanation['verdict'], more: readonly Reason[]): Explanation => ({
+    verdict,
+    service: service.key,
+    frontend,
+    reasons: [...reasons, ...more],
+  });
+  const sentBy = senderOf(table, flow, { frontend, traits });
+  const from = classOf(table, flow, sentBy);
+  const decision = decisionFor(frontend.decisions[from], sentBy);
+  const ranges = frontend.allowedSources;
+  const isChecked = decision.kind !== 'reject' || traits.sourceRangesWithoutEndpoints === 'checked';
+  if (ranges !== 'any' && isChecked) {
+    const range = ranges.find((cidr) => cidrContains(cidr, flow.source));
+    const list = ranges.join(', ');
+    if (range === undefined) {
+      return answer({ kind: 'drop' }, [
+        reason('sourceNotAllowed', `${flow.source} is in none of the allowed source ranges ${list}`),
+      ]);
+    }
+    reasons.push(reason('sourceAllowed', `${flow.source} is in the allowed source range ${range}`));
+  }
+  const more = decisionReasons(decision, match, { flow: { ...flow, from }, podDetector: table.podDetector, sentBy });
+  if (traits.externalIpsRefuse === 'arriving' && isSentToRefusal(flow, match)) {
+    const text = `the ${traits.name} mode refuses at external and load-balancer IPs only what arrives; what this node sends passes`;
+    return answer({ kind: 'pass' }, [...more, reason('refusedOnArrivalOnly', text)]);
+  }
+  return answer(verdictOf(decision, service), more);
+}
+
+function senderOf(
+  table: ForwardingTable,
+  flow: Flow,
+  { frontend, traits }: { readonly frontend: Frontend; readonly traits: DataplaneTraits },
+): Sender['sentBy'] {
+  if (frontend.address === 'anyNodePortAddress' && isLoopbackProxied(table, flow)) return 'proxy';
+  return isSentBySocket(flow, frontend, traits) ? 'socket' : 'packet';
+}
+
+/** The class by whose decision a flow is treated. */
+function classOf(table: ForwardingTable, flow: Flow, sentBy: Sender['sentBy']): SourceClass {
+  if (sentBy === 'socket') return socketClassOf(table, flow);
+  return sentBy === 'proxy' ? 'outside' : flow.from;
+}
+
+/**
+ * A socket that goes to the endpoint itself keeps its address; the proxy connects from an address of the node. Without a
+ * listener of the proxy the kernel refuses at once.
+ */
+function decisionFor(decision: Decision, sentBy: Sender['sentBy']): Decision {
+  if (sentBy === 'socket' && decision.kind === 'forward') return { ...decision, masquerade: false };
+  if (sentBy !== 'proxy') return decision;
+  return decision.kind === 'forward' ? { ...decision, masquerade: true } : { kind: 'reject' };
+}
+
+/** Whether this node itself sends to an external address that refuses. */
+function isSentToRefusal(flow: Flow, { frontend }: Match): boolean {
+  const isExternal = frontend.kind === 'externalIP' || frontend.kind === 'loadBalancerIP';
+  const isSent = flow.from === 'node' && !flow.destinationIsLocal;
+  return isExternal && isSent && frontend.decisions.node.kind !== 'forward';
+}
+
+/**
+ * The class the kernel gives to a source address: the pod detector is asked first, so the node's own
+ * address on the pod bridge counts as a pod. `incomingInterface` is where the packet came in: none for what the node
+ * sends itself, which therefore is no pod when pods are told by interface.
+ */
+export function sourceClassOf(
+  table: ForwardingTable,
+  source: IpAddress,
+  isNodeAddress: boolean,
+  incomingInterface?: string,
+): SourceClass {
+  if (isFromPod(table.podDetector, source, incomingInterface ?? '')) return 'pod';
+  return isNodeAddress ? 'node' : 'outside';
+}
+
+function isFromPod(detector: PodDetector, source: IpAddress, incomingInterface: string): boolean {
+  switch (detector.kind) {
+    case 'none':
+      return false;
+    case 'cidr':
+      return cidrContains(detector.cidr, source);
+    case 'interface':
+      return incomingInterface === detector.name;
+    case 'interfacePrefix':
+      return incomingInterface.startsWith(detector.prefix);
+    default:
+      return assertNever(detector);
+  }
+}
+
+interface Match {
+  readonly service: ServiceForwarding;
+  readonly frontend: Frontend;
+}
+
+interface Sender {
+  readonly flow: Flow;
+  readonly podDetector: PodDetector;
+  /** The way to the endpoint: translated packets, the socket itself, or a connection of the agent's own. */
+  readonly sentBy: 'packet' | 'socket' | 'proxy';
+}
+
+/** An address of its own beats a NodePort, so a VIP that is also a local address wins. */
+function findFrontend(table: ForwardingTable, flow: Flow): Match | undefined {
+  return (
+    findByAddress(table, flow, flow.destination) ??
+    (nodePortObstacle(table, flow) === undefined ? findByAddress(table, flow, 'anyNodePortAddress') : undefined)
+  );
+}
+
+function findByAddress(table: ForwardingTable, flow: Flow, address: Frontend['address']): Match | undefined {
+  for (const service of table.services.values()) {
+    if (service.protocol !== flow.protocol) continue;
+    for (const frontend of service.frontends) {
+      if (frontend.address === address && frontend.port === flow.destinationPort) return { service, frontend };
+    }
+  }
+  return undefined;
+}
+
+type NodePortObstacle = 'notLocal' | 'loopback' | 'notSelected';
+
+/** Why no NodePort can answer at the flow's destination, or undefined if one can. */
+function nodePortObstacle(table: ForwardingTable, flow: Flow): NodePortObstacle | undefined {
+  if (!flow.destinationIsLocal) return 'notLocal';
+  if (isLoopbackProxied(table, flow)) return undefined;
+  if (isLoopback(flow.destination) && table.nodePortsOnLoopback !== 'kernel') return 'loopback';
+  return table.nodePortCidrs.some((cidr) => cidrContains(cidr, flow.destination)) ? undefined : 'notSelected';
+}
+
+function isLoopback(address: IpAddress): boolean {
+  return cidrContains(loopbackOf(ipFamilyOf(address)), address);
+}
+
+/** The answer where no frontend matches: `traits` say what becomes of cluster IPs, all else is not ours. */
+function explainNoService(table: ForwardingTable, flow: Flow, traits: DataplaneTraits): Explanation {
+  const answer = (kind: 'reject' | 'drop' | 'pass', code: ReasonCode, text: string): Explanation => ({
+    verdict: { kind },
+    service: undefined,
+    frontend: undefined,
+    reasons: [reason(code, text)],
+  });
+  const target = `${flow.destination}:${flow.destinationPort}/${flow.protocol}`;
+  if (ipFamilyOf(flow.destination) !== table.ipFamily) {
+    return answer('pass', 'otherFamily', `${flow.destination} is not of the table's family ${table.ipFamily}`);
+  }
+  const guarded = (verdict: 'reject' | 'drop', code: ReasonCode, text: string): Explanation =>
+    traits.unmatchedClusterIps === 'passed'
+      ? answer('pass', code, `${text}; the ${traits.name} mode lets it pass`)
+      : answer(verdict, code, text);
+  const owner = ownerOfClusterIp(table, flow.destination);
+  if (owner !== undefined) {
+    return guarded(
+      'reject',
+      'unknownPortOfClusterIp',
+      `${target}: the cluster IP of ${owner.service} has no such port`,
+    );
+  }
+  const range = table.serviceCidrs.find((cidr) => cidrContains(cidr, flow.destination));
+  if (range !== undefined) {
+    return guarded(
+      'drop',
+      'unallocatedClusterIp',
+      `${target}: no Service has this address of the ServiceCIDR ${range}`,
+    );
+  }
+  const exempted = exemptedService(table, flow);
+  if (exempted !== undefined) {
+    return answer(
+      'pass',
+      'apiServerAddress',
+      `${target} is an address of the API server; ${exempted} claims it and is not forwarded there`,
+    );
+  }
+  const routed = routedService(table, flow);
+  if (routed !== undefined) {
+    const text = `${target} is a load-balancer IP of ${routed.key} with ipMode Router; no endpoint on this node is usable`;
+    const left = answer('pass', 'leftToRoute', text);
+    return { ...left, reasons: [...left.reasons, ...describeSet(routed, 'Local', [])] };
+  }
+  const nodePort = findByAddress(table, flow, 'anyNodePortAddress')?.service.key;
+  const obstacle = nodePortObstacle(table, flow);
+  if (nodePort !== undefined && obstacle === 'notSelected') {
+    const list = table.nodePortCidrs.join(', ') || 'none';
+    return answer('pass', 'nodePortAddressNotSelected', `${target}: NodePorts answer only on ${list}`);
+  }
+  if (nodePort !== undefined && obstacle === 'loopback') {
+    return answer('pass', 'nodePortOnLoopback', `${target}: ${loopbackText(table)}`);
+  }
+  const hint =
+    nodePort === undefined ? '' : `; ${flow.destinationPort} is the NodePort of ${nodePort}, on addresses of this node`;
+  return answer('pass', 'notAService', `${target} is no frontend of any Service${hint}`);
+}
+
+function loopbackText({ nodePortsOnLoopback, ipFamily }: ForwardingTable): string {
+  if (nodePortsOnLoopback !== 'proxy') return 'NodePorts do not answer on loopback addresses';
+  return `of the loopback addresses NodePorts answer on ${loopbackAddress(ipFamily)} alone, for TCP`;
+}
+
+/** A Service port that claims the flow's destination, an address at which this process reaches the API server. */
+function exemptedService(table: ForwardingTable, flow: Flow): ServiceForwarding['key'] | undefined {
+  for (const { key, protocol, lostFrontends } of table.services.values()) {
+    const isAsked = lostFrontends.some(
+      ({ winner, frontend: { address, port } }) =>
+        winner === 'apiServer' && address === flow.destination && port === flow.destinationPort,
+    );
+    if (isAsked && protocol === flow.protocol) return key;
+  }
+  return undefined;
+}
+
+/** A Service port with ipMode `Router` at the flow's destination and without an endpoint on this node. */
+function routedService(table: ForwardingTable, flow: Flow): ServiceForwarding | undefined {
+  for (const service of table.services.values()) {
+    if (service.protocol !== flow.protocol) continue;
+    const isLeft = service.leftToRoute?.some(
+      ({ address, port }) => address === flow.destination && port === flow.destinationPort,
+    );
+    if (isLeft === true) return service;
+  }
+  return undefined;
+}
+
+function ownerOfClusterIp(table: ForwardingTable, address: IpAddress): ServiceForwarding | undefined {
+  for (const service of table.services.values()) {
+    const isOwner = service.frontends.some((frontend) => frontend.kind === 'clusterIP' && frontend.address === address);
+    if (isOwner) return service;
+  }
+  return undefined;
+}
+
+function matchReasons(table: ForwardingTable, flow: Flow, { service, frontend }: Match): Reason[] {
+  const target = `${flow.destination}:${flow.destinationPort}/${flow.protocol}`;
+  const reasons =
+    frontend.address === 'anyNodePortAddress'
+      ? [reason('nodePort', `${target} is a local address and the NodePort of ${service.key}`)]
+      : [reason('frontend', `${target} is the ${frontend.kind} of ${service.key}`)];
+  for (const other of table.services.values()) {
+    if (other.lostFrontends.some((lost) => lost.winner === service.key && isSamePlace(lost.frontend, frontend))) {
+      reasons.push(reason('frontendShared', `${other.key} asks for it too and does not get it`));
+    }
+  }
+  return reasons;
+}
+
+function isSamePlace(a: Frontend, b: Frontend): boolean {
+  return a.address === b.address && a.port === b.port;
+}
+
+function verdictOf(decision: Decision, service: ServiceForwarding): Explanation['verdict'] {
+  if (decision.kind !== 'forward') return decision;
+  return { kind: 'forward', endpoints: service.endpoints[decision.to], masquerade: decision.masquerade };
+}
+
+function decisionReasons(decision: Decision, { service, frontend }: Match, sender: Sender): readonly Reason[] {
+  const isInternal = frontend.kind === 'clusterIP';
+  const policy = isInternal ? service.policies.internal : service.policies.external;
+  const policyReasons = [...ipModeReason(frontend.ipMode), ...policyReason(frontend, policy)];
+  switch (decision.kind) {
+    case 'reject':
+      return [
+        ...policyReasons,
+        reason('noUsableEndpoints', `no endpoint of ${service.key} is usable anywhere`),
+        ...describeSet(service, 'Cluster', []),
+      ];
+    case 'drop':
+      return [
+        ...policyReasons,
+        reason('noLocalEndpoints', 'there are usable endpoints, but none on this node'),
+        ...describeSet(service, 'Local', []),
+      ];
+    case 'forward': {
+      const endpoints = service.endpoints[decision.to];
+      const shortCircuit = !isInternal && policy === 'Local' && decision.to === 'Cluster';
+      return [
+        ...policyReasons,
+        ...(shortCircuit ? [shortCircuitReason(sender.flow.from)] : []),
+        ...describeSet(service, decision.to, endpoints),
+        ...sourceReasons(decision.masquerade, sender, { isInternal, policy, endpoints }),
+        ...(service.sessionAffinity.kind === 'none'
+          ? []
+          : [
+              reason(
+                'sessionAffinity',
+                `the same client keeps its endpoint for ${service.sessionAffinity.timeout / 1000} s`,
+              ),
+            ]),
+      ];
+    }
+    default:
+      return assertNever(decision);
+  }
+}
+
+function policyReason({ kind, ipMode }: Frontend, policy: TrafficPolicy): readonly Reason[] {
+  if (ipMode?.takenAs === 'Router') return [];
+  return kind === 'clusterIP'
+    ? [reason('internalTrafficPolicy', `cluster IPs follow internalTrafficPolicy ${policy}`)]
+    : [reason('externalTrafficPolicy', `a ${kind} follows externalTrafficPolicy ${policy}`)];
+}
+
+function ipModeReason(ipMode: Frontend['ipMode']): readonly Reason[] {
+  if (ipMode === undefined) return [];
+  return ipMode.takenAs === 'Router'
+    ? [reason('ipModeRouter', 'a load-balancer IP with ipMode Router leads to endpoints on this node only')]
+    : [reason('unknownIpMode', `this node does not know ipMode ${JSON.stringify(ipMode.written)} and takes it as VIP`)];
+}
+
+function shortCircuitReason(from: SourceClass): Reason {
+  return from === 'node'
+    ? reason('shortCircuitNode', 'this node itself may use endpoints on all nodes (short circuit)')
+    : reason('shortCircuitPod', 'a pod may use endpoints on all nodes, as at the cluster IP (short circuit)');
+}
+
+interface SourceRule {
+  readonly isInternal: boolean;
+  readonly policy: 'Cluster' | 'Local';
+}
+
+function sourceReasons(
+  masquerade: boolean,
+  sender: Sender,
+  { endpoints, ...rule }: SourceRule & { readonly endpoints: readonly Endpoint[] },
+): readonly Reason[] {
+  switch (sender.sentBy) {
+    case 'socket':
+      return [reason('sentBySocket', 'the socket itself goes to the endpoint: no packet is translated or masqueraded')];
+    case 'proxy':
+      return [
+        reason('sentByProxy', 'the agent accepts and opens a connection of its own: the endpoint sees this node'),
+      ];
+    case 'packet':
+      return [sourceReason(masquerade, sender, rule), ...hairpinReason(endpoints, sender.flow)];
+    default:
+      return assertNever(sender.sentBy);
+  }
+}
+
+function sourceReason(masquerade: boolean, { flow, podDetector }: Sender, rule: SourceRule): Reason {
+  if (!masquerade) return reason('sourceKept', `the endpoint sees ${flow.source}`);
+  if (!rule.isInternal) {
+    return rule.policy === 'Local'
+      ? reason('masqueradeNode', "masqueraded: the node's own address may be one the endpoint cannot answer to")
+      : reason('masqueradeExternal', 'masqueraded: with policy Cluster the answer must come back through this node');
+  }
+  return flow.from === 'pod' || podDetector.kind === 'none'
+    ? reason('masqueradeAll', 'masqueraded: all traffic to cluster IPs is (masqueradeAll)')
+    : reason(
+        'masqueradeOffCluster',
+        `masqueraded: the source is not a pod, as far as this node can tell${detectorText(podDetector)}`,
+      );
+}
+
+/** An address is plain to see; where a packet came in is not. */
+function detectorText(detector: PodDetector): string {
+  if (detector.kind === 'interface') return ` (pods come in by ${detector.name})`;
+  return detector.kind === 'interfacePrefix' ? ` (pods come in by ${detector.prefix}*)` : '';
+}
+
+function hairpinReason(endpoints: readonly Endpoint[], flow: Flow): readonly Reason[] {
+  return endpoints.some((endpoint) => endpoint.address === flow.source)
+    ? [reason('hairpin', `if ${flow.source} itself is chosen, it is masqueraded (hairpin)`)]
+    : [];
+}
+
+function reason(code: ReasonCode, text: string): Reason {
+  return { code, text };
+}

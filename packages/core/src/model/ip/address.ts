@@ -1,0 +1,107 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import type { Branded } from '../../base/brand.ts';
+import { ConfigError, UsageError } from '../../base/errors.ts';
+import { ipv4Text, ipv6Text } from './address-text.ts';
+
+/** `IPv4` or `IPv6`, spelled as in the Kubernetes API. */
+export type IpFamily = 'IPv4' | 'IPv6';
+/** Four decimal octets without leading zeros. */
+export type Ipv4 = Branded<string, 'Ipv4'>;
+/** Canonical text of RFC 5952, never with a zone. */
+export type Ipv6 = Branded<string, 'Ipv6'>;
+/** Canonical text, so `===` is equality. */
+export type IpAddress = Ipv4 | Ipv6;
+
+/** Both families, in the order in which they are always walked. */
+export const ipFamilies: readonly IpFamily[] = ['IPv4', 'IPv6'];
+
+/** `::ffff:0:0/96`. With another number of groups behind it `::ffff:` stands elsewhere in the address. */
+const mapped = /^::ffff:[^:]+:[^:]+$/;
+
+/** `text` as a canonical address, or undefined. IPv4-mapped IPv6 is rejected, as Kubernetes does. */
+export function tryParseIp(text: string): IpAddress | undefined {
+  if (isIPv4(text)) return text as Ipv4;
+  if (!isIPv6(text) || text.includes('%')) return undefined;
+  const canonical = new URL(`http://[${text}]/`).hostname.slice(1, -1);
+  return mapped.test(canonical) ? undefined : (canonical as Ipv6);
+}
+
+/** Like `tryParseIp`, but throws `ConfigError`. */
+export function parseIp(text: string): IpAddress {
+  const ip = tryParseIp(text);
+  if (ip === undefined) throw new ConfigError('ip.invalid', `not an IP address: ${JSON.stringify(text)}`);
+  return ip;
+}
+
+/** `text` without leading zeros in the octets of its IPv4 addresses; other readers take such octets for octal or refuse them. */
+export function withoutLeadingZeros(text: string): string {
+  return text.replaceAll(/\b\d+(?:\.\d+){3}\b/g, (address) => address.replaceAll(/\b0+(?=\d)/g, ''));
+}
+
+/** The family of a canonical address. */
+export function ipFamilyOf(ip: IpAddress): IpFamily {
+  return ip.includes(':') ? 'IPv6' : 'IPv4';
+}
+
+/** The address in network byte order: 4 or 16 bytes. */
+export function ipToBytes(ip: IpAddress): Uint8Array {
+  if (ipFamilyOf(ip) === 'IPv4') return Uint8Array.from(ip.split('.'), Number);
+  const [head = '', tail] = ip.split('::');
+  const left = head === '' ? [] : head.split(':');
+  const right = tail === undefined || tail === '' ? [] : tail.split(':');
+  const groups = [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
+  const bytes = new Uint8Array(16);
+  groups.forEach((group, index) => {
+    const value = Number.parseInt(group, 16);
+    bytes[index * 2] = value >> 8;
+    bytes[index * 2 + 1] = value & 0xff;
+  });
+  return bytes;
+}
+
+/** 16 bytes of 4 or 16 in network byte order: IPv4 as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2), IPv6 as it is, the same array. */
+export function mappedBytes(address: Uint8Array): Uint8Array {
+  if (address.length === 16) return address;
+  const mapped = new Uint8Array(16);
+  mapped[10] = mapped[11] = 0xff;
+  mapped.set(address, 12);
+  return mapped;
+}
+
+/**
+ * The address of 4 or 16 bytes in network byte order, the inverse of `ipToBytes`. An IPv4-mapped IPv6 address, which
+ * no parser here accepts, comes out in its long form. Throws `UsageError` for another number of bytes.
+ */
+export function ipFromBytes(bytes: Uint8Array): IpAddress {
+  if (bytes.length === 4) return ipv4Text(bytes, 0) as Ipv4;
+  if (bytes.length !== 16) throw new UsageError('ip.bytes', `an IP address has 4 or 16 bytes, not ${bytes.length}`);
+  return ipv6Text(bytes, 0) as Ipv6;
+}
+
+/** Total order: IPv4 before IPv6, then by network-order bytes. */
+export function compareIps(a: IpAddress, b: IpAddress): number {
+  if (a === b) return 0;
+  if (ipFamilyOf(a) === 'IPv4' && ipFamilyOf(b) === 'IPv4') return ipv4Number(a) - ipv4Number(b);
+  const left = ipToBytes(a);
+  const right = ipToBytes(b);
+  if (left.length !== right.length) return left.length - right.length;
+  for (let index = 0; index < left.length; index++) {
+    const difference = (left[index] ?? 0) - (right[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** The 32 bits of an IPv4 address as an unsigned number, without allocating: endpoints are sorted by it. */
+function ipv4Number(ip: IpAddress): number {
+  let bits = 0;
+  let octet = 0;
+  for (let index = 0; index < ip.length; index++) {
+    const code = ip.charCodeAt(index);
+    if (code === 0x2e) {
+      bits = bits * 256 + octet;
+      octet = 0;
+    } else octet = octet * 10 + code - 0x30;
+  }
+  return bits * 256 + octet;
+}

@@ -1,0 +1,44 @@
+import { type Millis, millis } from '@switchyard/core';
+
+/** When a load balancer's health checks take a node out and in again: all of a health profile that decides what is lost. */
+export interface CheckTiming {
+  /** Pause between two checks of a node that is UP, and of one that is about to come back. */
+  readonly interval: Millis;
+  /** Pause between two checks of a node that is DOWN. */
+  readonly downInterval: Millis;
+  /** Failed checks in a row until a node that is UP is taken out. */
+  readonly fall: number;
+  /** Good checks in a row until a node that is DOWN is used again. */
+  readonly rise: number;
+  /** Longest wait for the answer to a check; undefined: `interval`. */
+  readonly timeout: Millis | undefined;
+  /** What becomes of connections while no node is UP: closed, sent to those that were UP within the last `lastUpFor`, or to all. */
+  readonly whenNoneUp: 'close' | 'lastUp' | 'all';
+  /** Only for `lastUp`. */
+  readonly lastUpFor: Millis;
+}
+
+/** A duration of which only the bounds are known. `longest` is not less than `shortest`. */
+export interface Span {
+  readonly shortest: Millis;
+  readonly longest: Millis;
+}
+
+/** How long after a node's first failing answer it is taken out: the last good check was just before, or just then. */
+export function takenOutAfter({ interval, fall }: CheckTiming): Span {
+  return { shortest: millis((fall - 1) * interval), longest: millis(fall * interval) };
+}
+
+/**
+ * How long after the first good answer of a node that was DOWN it is used. As HAProxy counts: the first good check comes within
+ * `downInterval`, each further one `interval` later.
+ */
+export function takenInAfter({ interval, downInterval, rise }: CheckTiming): Span {
+  const more = (rise - 1) * interval;
+  return { shortest: millis(more), longest: millis(downInterval + more) };
+}
+
+/** Longest time until a node is taken out that does not answer at all: the last of its failing checks has to time out. */
+export function silentNodeOutAfter(timing: CheckTiming): Millis {
+  return millis(takenOutAfter(timing).longest + (timing.timeout ?? timing.interval));
+}

@@ -1,0 +1,39 @@
+import { type Millis, millis } from '@switchyard/core';
+import { takenInAfter, takenOutAfter } from './check-timing.ts';
+import type { RolloutSetting } from './rollout-setting.ts';
+
+/**
+ * How long an app must go on accepting connections after its pod's deletion (preStop and drain together) so that no connection
+ * reaches a node whose app is gone, in rollouts that have a new pod ready first: until the proxy has noticed and the load balancer
+ * has taken the node out, h + fall x interval. Where nodes on their way out stand in for nobody, also until the load balancer has
+ * taken the new node in; several replicas do not change that, as they may all be on their way out by then. Undefined: no time is
+ * enough, the proxy itself drops what comes after the deletion (no fallback).
+ *
+ * It does not close the hole of a load balancer that closes connections while nobody is UP, or spreads them over nodes without a pod: see
+ * `nobodyUpProbability`.
+ */
+export function requiredServing(setting: Omit<RolloutSetting, 'app'>): Millis | undefined {
+  const { policy, check, proxy, fastDrain, shape } = setting;
+  if (policy === 'Cluster') return proxy.noticesTerminating.longest;
+  if (!proxy.terminatingFallback) return undefined;
+  const isTakenOut = whole(proxy.noticesTerminating.longest + takenOutAfter(check).longest);
+  const isTakenIn = whole(proxy.noticesReady.longest + takenInAfter(check).longest - shape.minReady);
+  if (fastDrain !== undefined) {
+    // A node that drains goes on being used while no other is UP; one with a new pod beside the old one does not drain at all.
+    const isLeft = later(earlier(isTakenOut, fastDrain.longest), isTakenIn);
+    return shape.spread === 'anywhere' ? later(isLeft, proxy.noticesTerminating.longest) : isLeft;
+  }
+  return check.whenNoneUp === 'lastUp' ? later(isTakenOut, isTakenIn) : isTakenOut;
+}
+
+function whole(duration: number): Millis {
+  return millis(Math.ceil(duration));
+}
+
+function earlier(a: Millis, b: Millis): Millis {
+  return a < b ? a : b;
+}
+
+function later(a: Millis, b: Millis): Millis {
+  return a > b ? a : b;
+}

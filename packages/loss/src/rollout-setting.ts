@@ -1,0 +1,107 @@
+import { type Millis, millis, seconds } from '@switchyard/core';
+import type { CheckTiming, Span } from './check-timing.ts';
+
+/** How soon the nodes' proxies follow EndpointSlices, and what they do with endpoints that terminate. */
+export interface ProxyTiming {
+  /** KEP-1669: a node without a ready endpoint goes on forwarding to those that serve while they terminate. */
+  readonly terminatingFallback: boolean;
+  /** From an endpoint's being ready until its node's health check says so and the load balancer's check has its answer. */
+  readonly noticesReady: Span;
+  /** From an endpoint's being deleted until its node's health check fails (and its traffic stops, without the fallback). */
+  readonly noticesTerminating: Span;
+}
+
+/** A proxy whose timing is known. `switchyard` is its nftables mode; `kube-proxy` any mode of 1.26 and later. */
+export type KnownProxy = 'switchyard' | 'switchyard-iptables' | 'kube-proxy' | 'kube-proxy-1.25';
+
+/** What a pod does between its creation and its end. */
+export interface AppTiming {
+  /** From the pod's creation until it is Ready. */
+  readonly startup: Millis;
+  /** How long the preStop hook holds SIGTERM back. */
+  readonly preStop: Millis;
+  /** How long the app goes on accepting connections after SIGTERM. */
+  readonly drain: Millis;
+  readonly gracePeriod: Millis;
+}
+
+/** How a Deployment replaces its pods. Counts, not percentages. */
+export type RolloutStrategy =
+  | { readonly kind: 'RollingUpdate'; readonly maxSurge: number; readonly maxUnavailable: number }
+  | { readonly kind: 'Recreate' };
+
+/** A Deployment and where its pods may run. */
+export interface RolloutShape {
+  readonly replicas: number;
+  /** Nodes that can run the pods and that the load balancer may use. */
+  readonly nodes: number;
+  /** At most one pod per node (required anti-affinity, old and new pods alike), or wherever the fewest are. */
+  readonly spread: 'perNode' | 'anywhere';
+  readonly strategy: RolloutStrategy;
+  readonly minReady: Millis;
+}
+
+/** Everything that decides what a rollout loses. */
+export interface RolloutSetting {
+  /** `Cluster`: health checks do not follow pods, every node forwards to all of them. */
+  readonly policy: 'Cluster' | 'Local';
+  readonly check: CheckTiming;
+  readonly proxy: ProxyTiming;
+  readonly app: AppTiming;
+  readonly shape: RolloutShape;
+  /** The load balancer follows EndpointSlices itself and drains a node this long after its last ready endpoint has gone. */
+  readonly fastDrain?: Span;
+}
+
+/** `minSyncPeriod` of kube-proxy, and of our iptables mode. */
+const minSync = seconds(1);
+
+/**
+ * How soon a load balancer with fast drain leaves a node, as measured: an EndpointSlice event, a plan, a write to HAProxy.
+ */
+export const fastDrainTiming: Span = span(0.01, 0.5);
+
+/** How often a load balancer with fast drain asks a node that is DOWN, unless its profile does so more often. */
+export const fastDrainDownInterval: Millis = millis(250);
+
+/**
+ * Checks as a load balancer with fast drain makes them: a node that drains can be left only when the node with the new pod is UP, so nodes
+ * that are DOWN are asked often.
+ */
+export function withFastDrain<T extends Pick<CheckTiming, 'downInterval'>>(check: T): T {
+  return check.downInterval <= fastDrainDownInterval ? check : { ...check, downInterval: fastDrainDownInterval };
+}
+
+/**
+ * How soon a proxy follows, as measured with kube-proxy 1.36 and 1.25. kube-proxy holds a node's second change back for 1 s: the deletion of the old pod comes
+ * right after the new one has become ready, unless that was `minReady` ago.
+ */
+export function knownProxyTiming(proxy: KnownProxy, minReady: Millis = millis(0)): ProxyTiming {
+  const noticesReady = span(0.01, 0.12);
+  switch (proxy) {
+    case 'switchyard':
+      return { terminatingFallback: true, noticesReady, noticesTerminating: span(0.01, 0.12) };
+    case 'switchyard-iptables':
+    case 'kube-proxy':
+      return {
+        terminatingFallback: true,
+        noticesReady,
+        noticesTerminating: minReady > minSync ? span(0.01, 1.15) : span(1, 1.15),
+      };
+    case 'kube-proxy-1.25':
+      return { terminatingFallback: false, noticesReady, noticesTerminating: span(0.1, 0.25) };
+  }
+}
+
+/**
+ * How long a pod goes on accepting connections after its deletion. The kubelet runs the preStop hook, then sends SIGTERM, and
+ * kills at the end of the grace period; a hook that lasts as long leaves the app 2 s.
+ */
+export function servingTime({ preStop, drain, gracePeriod }: AppTiming): Millis {
+  const lastMoment = preStop >= gracePeriod ? gracePeriod + seconds(2) : gracePeriod;
+  return millis(Math.min(Math.min(preStop, gracePeriod) + drain, lastMoment));
+}
+
+function span(shortest: number, longest: number): Span {
+  return { shortest: seconds(shortest), longest: seconds(longest) };
+}

@@ -1,0 +1,57 @@
+import { type Clock, type Millis, millis, untilBeat } from '@switchyard/core';
+import { isReceiveLoss, type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '../netlink-socket.ts';
+
+/** What an address watch needs. */
+export interface AddressWatchOptions {
+  readonly clock: Clock;
+  /** Path of the network namespace; default: the process's own. */
+  readonly netns?: string;
+  /** How often is looked; default 250 ms. A look takes some 10 us. */
+  readonly interval?: Millis;
+  /** For tests; default `openNetlinkSocket`. */
+  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
+}
+
+/**
+ * Links too: an address that was given to an interface that is down begins to count when that comes up, and the
+ * kernel says so of the link only. RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR.
+ */
+const groups: readonly number[] = [1, 5, 9];
+const defaultInterval: Millis = millis(250);
+/** A message about a link with many virtual functions is longer; that it did not fit is as good as its content. */
+const bufferLength = 1 << 15;
+
+/**
+ * Yields when something about the addresses or links of a network namespace may have changed since the first step, at
+ * most once in an interval, until aborted. What changed is for the caller to look up: events can be lost. Throws
+ * `NativeError`, or `NativeMissingError` where the addon was not built.
+ */
+export async function* addressChanges(
+  options: AddressWatchOptions,
+  signal: AbortSignal,
+): AsyncGenerator<void, void, undefined> {
+  const { clock, netns, interval = defaultInterval, open = openNetlinkSocket } = options;
+  using socket = open({ protocol: 'route', groups, ...(netns === undefined ? {} : { netns }) });
+  const buffer = new Uint8Array(bufferLength);
+  while (!signal.aborted) {
+    if (drain(socket, buffer)) yield;
+    try {
+      await clock.sleep(untilBeat(clock, interval), signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+}
+
+/** Takes everything there is; whether there was anything, or is known to have been. */
+function drain(socket: NetlinkSocket, buffer: Uint8Array): boolean {
+  let hasChanged = false;
+  for (;;) {
+    try {
+      if (socket.receive(buffer) === undefined) return hasChanged;
+    } catch (error) {
+      if (!isReceiveLoss(error)) throw error;
+    }
+    hasChanged = true;
+  }
+}

@@ -1,0 +1,26 @@
+import { type IpAddress, type IpFamily, ipFromBytes } from '@switchyard/core';
+import { addressFamilies, DeviceReader } from './device-reader.ts';
+import { openNetlinkSocket } from '../netlink-socket.ts';
+
+/** Where addresses are asked for. */
+export interface LocalAddressOptions {
+  readonly ipFamily: IpFamily;
+  /** Path of the network namespace; default: the process's own. */
+  readonly netns?: string;
+}
+
+/** Where an address of a family begins in 16 bytes. */
+const firstByte: Readonly<Record<IpFamily, number>> = { IPv4: 12, IPv6: 0 };
+
+/**
+ * The addresses that packets of a family can be sent to on this node: those of all interfaces that are up, with or without a carrier,
+ * loopback included, each once, in the kernel's order. Of an address that is not in use yet the kernel tells again when it is. Throws
+ * `HostError`, or `NativeMissingError` where the addon was not built.
+ */
+export function localAddresses({ ipFamily, netns }: LocalAddressOptions): readonly IpAddress[] {
+  using socket = openNetlinkSocket({ protocol: 'route', ...(netns === undefined ? {} : { netns }) });
+  const reader = new DeviceReader(socket);
+  const up = new Set(reader.devices().flatMap(({ index, isUp }) => (isUp ? [index] : [])));
+  const found = reader.addresses(addressFamilies[ipFamily]).filter(({ device, isInUse }) => isInUse && up.has(device));
+  return [...new Set(found.map(({ address }) => ipFromBytes(address.subarray(firstByte[ipFamily]))))];
+}

@@ -1,0 +1,52 @@
+import { constants } from 'node:os';
+import {
+  NativeError,
+  type NetlinkSocket,
+  NLMSG,
+  readAttributes,
+  readErrno,
+  readMessages,
+  readUint32be,
+} from '@switchyard/native';
+import { conntrack } from './flow-messages.ts';
+
+/** What the kernel said about a request, as an error that names it. */
+export function refusal(attempt: string, errno: number): NativeError {
+  const { EPERM, EOPNOTSUPP, EINVAL } = constants.errno;
+  const next =
+    errno === EPERM
+      ? 'run with CAP_NET_ADMIN'
+      : errno === EOPNOTSUPP || errno === EINVAL
+        ? 'the kernel needs CONFIG_NF_CT_NETLINK; where it is a module: modprobe nf_conntrack_netlink'
+        : '';
+  return new NativeError(attempt, { errno, syscall: 'ctnetlink' }, next);
+}
+
+/** Entries of all protocols in the socket's namespace, from the answer to `writeGetStatistics`. Throws `NativeError`. */
+export function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): number {
+  const length = socket.receive(buffer) ?? 0;
+  for (const { type, start, end } of readMessages(buffer.subarray(0, length))) {
+    if (type === NLMSG.ERROR)
+      throw refusal('cannot count the entries of the connection tracking', readErrno(buffer, start));
+    for (const attribute of readAttributes(buffer, start + 4, end)) {
+      if (attribute.type === conntrack.globalEntries) return readUint32be(buffer, attribute.start);
+    }
+  }
+  return 0;
+}
+
+/**
+ * How many of the deletions just sent found no entry any more, which is as good. The kernel has answered all that it
+ * will when `send` returns. Throws `NativeError` for any other answer.
+ */
+export function receiveMissing(socket: NetlinkSocket, buffer: Uint8Array): number {
+  let missing = 0;
+  for (let length = socket.receive(buffer); length !== undefined; length = socket.receive(buffer)) {
+    for (const { type, start } of readMessages(buffer.subarray(0, length))) {
+      const errno = type === NLMSG.ERROR ? readErrno(buffer, start) : 0;
+      if (errno === constants.errno.ENOENT) missing += 1;
+      else if (errno !== 0) throw refusal('cannot delete a UDP flow', errno);
+    }
+  }
+  return missing;
+}

@@ -1,0 +1,82 @@
+import type { IpFamily } from '@switchyard/core';
+import { type MessageWriter, NLM_F } from '@switchyard/native';
+
+/** Numbers of linux/netfilter/nfnetlink_conntrack.h, as far as they are used here. */
+export const conntrack = {
+  subsystem: 1, // NFNL_SUBSYS_CTNETLINK
+  get: 1, // IPCTNL_MSG_CT_GET
+  delete: 2,
+  getStatistics: 5,
+  tupleOrig: 1, // CTA_TUPLE_ORIG, and so on
+  tupleReply: 2,
+  id: 12,
+  zone: 18,
+  filter: 25,
+  tupleIp: 1, // within a tuple
+  tupleProto: 2,
+  ipV4Source: 1, // within CTA_TUPLE_IP
+  ipV4Destination: 2,
+  ipV6Source: 3,
+  ipV6Destination: 4,
+  protoNumber: 1, // within CTA_TUPLE_PROTO
+  protoSourcePort: 2,
+  protoDestinationPort: 3,
+  filterOrigFlags: 1, // within CTA_FILTER
+  filterReplyFlags: 2,
+  globalEntries: 1, // CTA_STATS_GLOBAL_ENTRIES
+} as const;
+
+/** CTA_FILTER_FLAG(CTA_PROTO_NUM), which no exported header has: compare the protocol of the original tuple. */
+const compareProtocol = 1 << 3;
+
+/** IPPROTO_UDP */
+export const udp = 17;
+/** AF_INET, AF_INET6; AF_UNSPEC asks for both. */
+export const addressFamilies: Readonly<Record<IpFamily, number>> = { IPv4: 2, IPv6: 10 };
+const anyFamily = 0;
+
+/**
+ * Asks for entries of the connection tracking. With a family the kernel leaves out everything but its UDP flows
+ * (kernel 5.8; older ones filter by family alone); without, all entries of all protocols come.
+ */
+export function writeList(writer: MessageWriter, ipFamily: IpFamily | undefined): void {
+  begin(writer, conntrack.get, NLM_F.REQUEST | NLM_F.DUMP);
+  writer.netfilterHeader(ipFamily === undefined ? anyFamily : addressFamilies[ipFamily], 0);
+  if (ipFamily !== undefined) {
+    const tuple = writer.beginNested(conntrack.tupleOrig);
+    const proto = writer.beginNested(conntrack.tupleProto);
+    writer.attributeUint8(conntrack.protoNumber, udp);
+    writer.endAttribute(proto);
+    writer.endAttribute(tuple);
+    const filter = writer.beginNested(conntrack.filter);
+    writer.attributeUint32(conntrack.filterOrigFlags, compareProtocol);
+    writer.attributeUint32(conntrack.filterReplyFlags, 0);
+    writer.endAttribute(filter);
+  }
+  writer.endMessage();
+}
+
+/** Asks how many entries there are in this network namespace. */
+export function writeGetStatistics(writer: MessageWriter): void {
+  begin(writer, conntrack.getStatistics, NLM_F.REQUEST);
+  writer.netfilterHeader(anyFamily, 0);
+  writer.endMessage();
+}
+
+/**
+ * Deletes one entry; the kernel answers only if it cannot. `handle` holds a tuple, without which this message
+ * would delete every entry there is.
+ */
+export function writeDelete(writer: MessageWriter, ipFamily: IpFamily, handle: Uint8Array): void {
+  begin(writer, conntrack.delete, NLM_F.REQUEST);
+  writer.netfilterHeader(addressFamilies[ipFamily], 0);
+  writer.raw(handle);
+  writer.endMessage();
+}
+
+/** The sequence number of every request here: a socket has one conversation. */
+export const sequence = 1;
+
+function begin(writer: MessageWriter, type: number, flags: number): void {
+  writer.beginMessage({ type: (conntrack.subsystem << 8) | type, flags, sequence });
+}

@@ -1,0 +1,14 @@
+export { createFlowTable, type FlowQuery, type FlowTable, type FlowTableOptions } from './conntrack/flow-table.ts';
+export type { TrackedFlow } from './conntrack/flow-reader.ts';
+export {
+  createPacketCounters,
+  type PacketCount,
+  type PacketCounterOptions,
+  type PacketCounters,
+} from './nfacct/packet-counters.ts';
+export { OwnChanges, openOwnSocket, ownChanges } from './nftables/own-changes.ts';
+export { deleteTable, listChains, listTables, type TableFamily, type TablePlace } from './nftables/tables.ts';
+export { DriftReport } from './nftables/drift-report.ts';
+export { DriftTally } from './nftables/drift-tally.ts';
+export * from './nftables/notices.ts';
+export { type TableWatchOptions, watchTables } from './nftables/watch-tables.ts';

@@ -1,0 +1,53 @@
+import { seconds } from '@switchyard/core';
+import { commandFailed, type CommandResult, type CommandRunner, isProgramMissing } from '@switchyard/host';
+import { iptablesName, type IptablesPlace, plainName } from './place.ts';
+
+/** The programs of one place that are installed. */
+export interface IptablesPrograms extends IptablesPlace {
+  /** What lists and changes, such as `iptables-nft` or `iptables`; with `-save` and `-restore` behind it, what reads and writes whole tables. */
+  readonly command: string;
+  /** Such as `1.8.9`; empty when the program does not tell. */
+  readonly version: string;
+}
+
+const timeout = seconds(20);
+
+/**
+ * Finds the programs of a place: those with the variant in their name, or the plain ones where they turn out to be of this
+ * variant. Undefined when there are none. Rejects with `CommandError` when one is there and does not work.
+ */
+export async function findIptables(
+  runner: CommandRunner,
+  place: IptablesPlace,
+  signal: AbortSignal,
+): Promise<IptablesPrograms | undefined> {
+  const { ipFamily, variant } = place;
+  for (const command of [iptablesName(place), plainName(ipFamily)]) {
+    const args = ['--version'];
+    const told = await ifInstalled(() => runner.run(command, args, { timeout, signal }));
+    if (told !== undefined && told.exitCode !== 0) {
+      throw commandFailed(`cannot ask ${command} for its version`, { file: command, args }, told);
+    }
+    // `iptables v1.8.9 (nf_tables)`; releases before 1.8 say no variant and are legacy.
+    if (told === undefined || told.stdout.includes('nf_tables') !== (variant === 'nft')) continue;
+    return { ipFamily, variant, command, version: /\bv(\d+(?:\.\d+)+)/.exec(told.stdout)?.[1] ?? '' };
+  }
+  return undefined;
+}
+
+/** Whether a version such as `1.8.9` is this one or a later one. An unknown version (empty) is not. */
+export function isVersionAtLeast(version: string, least: string): boolean {
+  if (version === '') return false;
+  const [numbers, wanted] = [version, least].map((text) => text.split('.').map(Number)) as [number[], number[]];
+  const index = wanted.findIndex((part, at) => part !== (numbers[at] ?? 0));
+  return index < 0 || (numbers[index] ?? 0) > (wanted[index] ?? 0);
+}
+
+async function ifInstalled(run: () => Promise<CommandResult>): Promise<CommandResult | undefined> {
+  try {
+    return await run();
+  } catch (error) {
+    if (isProgramMissing(error)) return undefined;
+    throw error;
+  }
+}

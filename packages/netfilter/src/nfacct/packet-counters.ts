@@ -1,0 +1,122 @@
+import { constants } from 'node:os';
+import { UsageError } from '@switchyard/core';
+import {
+  MessageWriter,
+  NativeError,
+  type NetlinkOptions,
+  type NetlinkSocket,
+  NLMSG,
+  openNetlinkSocket,
+  readAttributes,
+  readErrno,
+  readMessages,
+  readText,
+  readUint64be,
+} from '@switchyard/native';
+import { accounting, maxNameLength, sequence, writeDelete, writeList, writeNew } from './messages.ts';
+
+/** What one counter of netfilter accounting has counted since it was made. */
+export interface PacketCount {
+  readonly packets: number;
+  readonly bytes: number;
+}
+
+/** The named counters that rules use by `-m nfacct` (kernel 3.3), of one network namespace. */
+export interface PacketCounters {
+  /** Makes sure that there is a counter of this name, of 1 to 31 characters; one that is there keeps its count. Throws `NativeError`. */
+  ensure(name: string): void;
+  /** All counters. Throws `NativeError`. */
+  read(): ReadonlyMap<string, PacketCount>;
+  /** Removes a counter; false when there was none, or a rule uses it. Throws `NativeError`. */
+  remove(name: string): boolean;
+}
+
+/** Where counters are. */
+export interface PacketCounterOptions {
+  /** Path of the network namespace; default: the process's own. */
+  readonly netns?: string;
+  /** For tests; default `openNetlinkSocket`. */
+  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
+}
+
+const { EBUSY, EEXIST, EINVAL, ENOENT, EPERM } = constants.errno;
+const bufferLength = 1 << 16;
+
+/** Opens nothing yet: each call has a socket of its own. */
+export function createPacketCounters({ netns, open = openNetlinkSocket }: PacketCounterOptions = {}): PacketCounters {
+  const connect = (): NetlinkSocket => open({ protocol: 'netfilter', ...(netns === undefined ? {} : { netns }) });
+  return {
+    ensure: (name) => {
+      if (name === '' || name.length > maxNameLength) {
+        throw new UsageError('nfacct.name', `'${name}' cannot name a counter: 1 to ${maxNameLength} characters can`);
+      }
+      const errno = ask(connect, (writer) => writeNew(writer, name));
+      if (errno !== 0 && errno !== EEXIST) throw refusal(`cannot make the packet counter ${name}`, errno);
+    },
+    remove: (name) => {
+      const errno = ask(connect, (writer) => writeDelete(writer, name));
+      if (errno === 0) return true;
+      if (errno === ENOENT || errno === EBUSY) return false;
+      throw refusal(`cannot remove the packet counter ${name}`, errno);
+    },
+    read: () => readAll(connect),
+  };
+}
+
+/** The kernel has answered when `send` returns. */
+function ask(connect: () => NetlinkSocket, write: (writer: MessageWriter) => void): number {
+  using socket = connect();
+  const writer = new MessageWriter();
+  write(writer);
+  socket.send(writer.bytes());
+  const buffer = new Uint8Array(bufferLength);
+  const length = socket.receive(buffer) ?? 0;
+  for (const { type, start } of readMessages(buffer.subarray(0, length))) {
+    if (type === NLMSG.ERROR) return readErrno(buffer, start);
+  }
+  return EINVAL; // it always answers what asks for it
+}
+
+function readAll(connect: () => NetlinkSocket): ReadonlyMap<string, PacketCount> {
+  using socket = connect();
+  const writer = new MessageWriter();
+  writeList(writer);
+  socket.send(writer.bytes());
+  const buffer = new Uint8Array(bufferLength);
+  const counts = new Map<string, PacketCount>();
+  for (let length = socket.receive(buffer); length !== undefined; length = socket.receive(buffer)) {
+    for (const message of readMessages(buffer.subarray(0, length))) {
+      if (message.sequence !== sequence) continue;
+      if (message.type === NLMSG.ERROR || message.type === NLMSG.DONE) {
+        const errno = readErrno(buffer, message.start);
+        if (errno !== 0) throw refusal('cannot read the packet counters', errno);
+        return counts;
+      }
+      const { name, ...count } = readCounter(buffer, message.start, message.end);
+      counts.set(name, count);
+    }
+  }
+  return counts;
+}
+
+function readCounter(bytes: Uint8Array, start: number, end: number): PacketCount & { readonly name: string } {
+  let name = '';
+  let packets = 0;
+  let count = 0;
+  for (const attribute of readAttributes(bytes, start + 4, end)) {
+    if (attribute.type === accounting.name) name = readText(bytes, attribute.start, attribute.end);
+    else if (attribute.type === accounting.packets) packets = Number(readUint64be(bytes, attribute.start));
+    else if (attribute.type === accounting.bytes) count = Number(readUint64be(bytes, attribute.start));
+  }
+  return { name, packets, bytes: count };
+}
+
+function refusal(attempt: string, errno: number): NativeError {
+  const next =
+    errno === EPERM
+      ? 'run with CAP_NET_ADMIN'
+      : errno === EINVAL
+        ? 'the kernel needs CONFIG_NETFILTER_NETLINK_ACCT; where it is a module: modprobe nfnetlink_acct'
+        : '';
+  return new NativeError(attempt, { errno, syscall: 'nfnetlink_acct' }, next);
+}

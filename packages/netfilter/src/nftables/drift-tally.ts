@@ -1,0 +1,54 @@
+import type { Drift, DriftKind } from '@switchyard/core/engine';
+
+/** More changes of a kind than this are counted, not told. */
+const maxTold = 5;
+
+/** From bad to worse. */
+const severity: readonly DriftKind[] = ['element', 'set', 'map', 'rule', 'program', 'chain', 'table', 'unknown'];
+
+interface Kind {
+  count: number;
+  readonly texts: string[];
+}
+
+/** Counts foreign changes by kind and remembers the first few in words. */
+export class DriftTally {
+  readonly #kinds = new Map<DriftKind, Kind>();
+
+  get isEmpty(): boolean {
+    return this.#kinds.size === 0;
+  }
+
+  add(kind: DriftKind, text: string): void {
+    const found = this.#of(kind);
+    found.count++;
+    if (found.texts.length < maxTold) found.texts.push(text);
+  }
+
+  merge(other: DriftTally): void {
+    for (const [kind, { count, texts }] of other.#kinds) {
+      const found = this.#of(kind);
+      found.count += count;
+      found.texts.push(...texts.slice(0, maxTold - found.texts.length));
+    }
+  }
+
+  /** The worst kind, and the changes, the worst first. What went with its table is not told. */
+  summary(): Pick<Drift, 'kind' | 'changes'> {
+    const kinds = [...this.#kinds].toSorted(([left], [right]) => severity.indexOf(right) - severity.indexOf(left));
+    const [worst = 'unknown'] = kinds[0] ?? [];
+    const told = worst === 'table' ? kinds.slice(0, 1) : kinds;
+    const changes = told.flatMap(([, { texts }]) => texts).slice(0, maxTold);
+    const more = told.reduce((sum, [, { count }]) => sum + count, 0) - changes.length;
+    return { kind: worst, changes: more > 0 ? [...changes, `and ${more} more`] : changes };
+  }
+
+  #of(kind: DriftKind): Kind {
+    let found = this.#kinds.get(kind);
+    if (found === undefined) {
+      found = { count: 0, texts: [] };
+      this.#kinds.set(kind, found);
+    }
+    return found;
+  }
+}

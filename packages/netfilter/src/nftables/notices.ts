@@ -1,0 +1,60 @@
+import type { Drift } from '@switchyard/core/engine';
+import { type NetlinkMessage, readAttributes, readText, readUint32be } from '@switchyard/native';
+
+/**
+ * Messages by which the kernel tells of changes (group NFNLGRP_NFTABLES), of linux/netfilter/nf_tables.h: the subsystem is in
+ * the high byte. A transaction ends with NEWGEN.
+ */
+export const NFT_NOTICE = {
+  NEWTABLE: 0xa00,
+  DELTABLE: 0xa02,
+  NEWCHAIN: 0xa03,
+  DELCHAIN: 0xa05,
+  NEWRULE: 0xa06,
+  DELRULE: 0xa08,
+  NEWSET: 0xa09,
+  DELSET: 0xa0b,
+  NEWSETELEM: 0xa0c,
+  DELSETELEM: 0xa0e,
+  NEWGEN: 0xa0f,
+} as const;
+
+/** NFTA_GEN_ID, NFTA_GEN_PROC_PID, NFTA_GEN_PROC_NAME. */
+const attributes = { id: 1, pid: 2, name: 3 } as const;
+
+/** Bytes between which something lies. */
+export interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Makes sense of the notices of nftables. */
+export interface NoticeReader {
+  /** Takes in one message of a datagram. */
+  note(bytes: Uint8Array, message: NetlinkMessage): void;
+  /** The kernel threw notices away: anything may have happened. */
+  noteLoss(): void;
+  /** What whole transactions of others did since this was asked last; undefined if nothing of ours was touched. */
+  take(): Drift | undefined;
+}
+
+/** What ends a transaction: its number, and who made it. */
+export interface Generation {
+  readonly id: number;
+  /** As the host numbers processes, also for one in a pid namespace; 0 where the kernel does not tell. */
+  readonly pid: number;
+  readonly name: string;
+}
+
+/** Reads the attributes of a NEWGEN, which lie behind `nfgenmsg`. */
+export function readGeneration(bytes: Uint8Array, { start, end }: ByteRange): Generation {
+  let id = 0;
+  let pid = 0;
+  let name = '';
+  for (const { type, start: from, end: to } of readAttributes(bytes, start, end)) {
+    if (type === attributes.id) id = readUint32be(bytes, from);
+    if (type === attributes.pid) pid = readUint32be(bytes, from);
+    if (type === attributes.name) name = readText(bytes, from, to);
+  }
+  return { id, pid, name };
+}

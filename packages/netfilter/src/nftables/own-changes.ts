@@ -1,0 +1,79 @@
+import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
+
+/**
+ * What this process itself does to one network namespace. The backends of both families share it: what one of them
+ * writes is no drift to the other, and their work on the table that they share never overlaps.
+ */
+export class OwnChanges {
+  readonly #portIds = new Map<number, number>();
+  #version = 0;
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Grows whenever `portIds` changes. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** The netlink sockets that write. */
+  get portIds(): readonly number[] {
+    return [...this.#portIds.keys()];
+  }
+
+  /** Whether a socket is ours. */
+  has(portId: number): boolean {
+    return this.#portIds.has(portId);
+  }
+
+  /** Notes a socket of ours until the result is disposed. */
+  register(portId: number): Disposable {
+    this.#portIds.set(portId, (this.#portIds.get(portId) ?? 0) + 1);
+    this.#version++;
+    let isHeld = true;
+    return {
+      [Symbol.dispose]: () => {
+        if (!isHeld) return;
+        isHeld = false;
+        const users = (this.#portIds.get(portId) ?? 0) - 1;
+        if (users > 0) this.#portIds.set(portId, users);
+        else this.#portIds.delete(portId);
+        this.#version++;
+      },
+    };
+  }
+
+  /** Runs `work` when what was passed before has ended, whatever became of it. */
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work, work);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}
+
+/** Opens a socket that writes for us; until it is disposed, what it does is no drift. */
+export function openOwnSocket(options: NetlinkOptions): NetlinkSocket {
+  const socket = openNetlinkSocket(options);
+  const registration = ownChanges(options.netns).register(socket.portId);
+  return {
+    portId: socket.portId,
+    send: (message) => socket.send(message),
+    receive: (buffer) => socket.receive(buffer),
+    [Symbol.dispose]: () => {
+      registration[Symbol.dispose]();
+      socket[Symbol.dispose]();
+    },
+  };
+}
+
+/** A process has one of these per network namespace, because the kernel numbers sockets per namespace. */
+const byNamespace = new Map<string, OwnChanges>();
+
+/** What this process does to a namespace, given as for `NetlinkOptions.netns`. */
+export function ownChanges(netns: string | undefined): OwnChanges {
+  const key = netns ?? '';
+  let found = byNamespace.get(key);
+  if (found === undefined) {
+    found = new OwnChanges();
+    byNamespace.set(key, found);
+  }
+  return found;
+}

@@ -1,0 +1,93 @@
+import { type Drift } from '@switchyard/core/engine';
+import { millis } from '@switchyard/core';
+import { ManualClock } from '@switchyard/core/testing';
+import { expect, test } from 'vitest';
+import { MessageWriter } from '@switchyard/native';
+import { type Scripted, ScriptedSocket } from '@switchyard/native/testing';
+import { DriftReport } from './drift-report.ts';
+import { DriftTally } from './drift-tally.ts';
+import type { NoticeReader } from './notices.ts';
+import { OwnChanges } from './own-changes.ts';
+import { watchTables } from './watch-tables.ts';
+
+/** A datagram that tells of one generation. */
+function generation(id: number): Uint8Array {
+  const writer = new MessageWriter();
+  writer.beginMessage({ type: 0x0a0f, flags: 0, sequence: 0 });
+  writer.attributeUint32be(1, id);
+  writer.endMessage();
+  return writer.bytes().slice();
+}
+
+/** Reports each message it is told of. */
+class Noted implements NoticeReader {
+  readonly #report = new DriftReport();
+
+  note(bytes: Uint8Array): void {
+    const tally = new DriftTally();
+    tally.add('rule', `number ${bytes.at(-1)}`);
+    this.#report.add(tally, { id: 1, pid: 7, name: 'nft' });
+  }
+
+  noteLoss(): void {
+    this.#report.addLoss();
+  }
+
+  take(): Drift | undefined {
+    return this.#report.take();
+  }
+}
+
+/** Watches sockets that play these scripts, for half a second; `between` runs after 150 ms. */
+async function watch(scripts: readonly (readonly Scripted[])[], between: (own: OwnChanges) => void = () => undefined) {
+  const clock = new ManualClock();
+  const own = new OwnChanges();
+  const sockets: ScriptedSocket[] = [];
+  const controller = new AbortController();
+  const reports: Drift[] = [];
+  const watching = watchTables(
+    {
+      clock,
+      own,
+      notes: new Noted(),
+      open: (options) => {
+        const socket = new ScriptedSocket(options, scripts[sockets.length] ?? []);
+        sockets.push(socket);
+        return socket;
+      },
+    },
+    (drift) => reports.push(drift),
+    controller.signal,
+  );
+  watching.catch(() => undefined); // it may fail before it is waited for
+  await clock.advance(millis(150));
+  between(own);
+  await clock.advance(millis(350));
+  controller.abort();
+  await watching;
+  return { reports, sockets };
+}
+
+test('what there is at one look is one report', async () => {
+  const { reports } = await watch([[generation(1), generation(2), 'nothing', generation(3)]]);
+  expect(reports.map(({ changes }) => changes)).toEqual([['number 1', 'number 2'], ['number 3']]);
+});
+
+test('lost notices are told, and what comes behind them as well', async () => {
+  const { reports } = await watch([['ENOBUFS', generation(1)]]);
+  expect(reports).toMatchObject([
+    { kind: 'unknown', changes: ['too many changes at once: notices were lost', 'number 1'] },
+  ]);
+});
+
+test('a socket of ours that comes later is filtered by a second socket, and nothing is missed in between', async () => {
+  const before: Scripted[] = ['nothing', 'nothing', generation(1)];
+  const { reports, sockets } = await watch([before, [generation(2)]], (own) => own.register(4711));
+  expect(sockets.map(({ options }) => options.ignorePortIds)).toEqual([[], [4711]]);
+  expect(reports.map(({ changes }) => changes)).toEqual([['number 1', 'number 2']]);
+  expect(sockets.map(({ isClosed }) => isClosed)).toEqual([true, true]);
+});
+
+test('any other error of the socket ends it', async () => {
+  await expect(watch([['EPERM']])).rejects.toThrow('cannot receive over netlink');
+});

@@ -1,0 +1,126 @@
+import { type Clock, millis, untilBeat } from '@switchyard/core';
+import { type Drift } from '@switchyard/core/engine';
+import {
+  isReceiveLoss,
+  type NetlinkOptions,
+  type NetlinkSocket,
+  openNetlinkSocket,
+  readMessages,
+} from '@switchyard/native';
+import type { NoticeReader } from './notices.ts';
+import type { OwnChanges } from './own-changes.ts';
+
+/** NFNLGRP_NFTABLES: every change of every table. */
+const nftablesGroup = 7;
+
+/** How often notices are looked at. */
+const pollInterval = millis(100);
+
+/** A burst of this size is kept while nobody looks: some 50,000 changed elements. */
+const receiveBuffer = 8 << 20;
+
+/** More than a datagram of notices has. */
+const datagramLength = 1 << 16;
+
+/** So that a flood of notices about tables of others does not hold up the process. */
+const datagramsPerPoll = 2000;
+
+/** What is watched. */
+export interface TableWatchOptions {
+  /** As for `NetlinkOptions.netns`. */
+  readonly netns?: string | undefined;
+  readonly clock: Clock;
+  /** What these sockets do is filtered out by the kernel. Default: none. */
+  readonly own?: Pick<OwnChanges, 'version' | 'portIds'>;
+  readonly notes: NoticeReader;
+  /** For tests; default `openNetlinkSocket`. */
+  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
+}
+
+/** Nobody's. */
+const noSockets = { version: 0, portIds: [] } as const;
+
+/**
+ * Reports what others do to nftables (iptables-nft included) until aborted, that of one look together. Rejects with `NativeError`, or
+ * `NativeMissingError` where the addon was not built.
+ */
+export async function watchTables(
+  options: TableWatchOptions,
+  report: (drift: Drift) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  using watch = new TableWatch(options);
+  while (!signal.aborted) {
+    const drift = watch.poll();
+    if (drift !== undefined) report(drift);
+    try {
+      await options.clock.sleep(untilBeat(options.clock, pollInterval), signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+}
+
+class TableWatch implements Disposable {
+  readonly #options: TableWatchOptions;
+  readonly #own: Pick<OwnChanges, 'version' | 'portIds'>;
+  readonly #buffer = new Uint8Array(datagramLength);
+  #socket: NetlinkSocket;
+  #ownVersion: number;
+
+  constructor(options: TableWatchOptions) {
+    this.#options = options;
+    this.#own = options.own ?? noSockets;
+    this.#ownVersion = this.#own.version;
+    this.#socket = this.#open();
+  }
+
+  poll(): Drift | undefined {
+    if (this.#own.version !== this.#ownVersion) this.#reopen();
+    this.#drain(this.#socket);
+    return this.#options.notes.take();
+  }
+
+  [Symbol.dispose](): void {
+    this.#socket[Symbol.dispose]();
+  }
+
+  /** The filter cannot be changed, but a second socket can take over before the first one is emptied and closed. */
+  #reopen(): void {
+    this.#ownVersion = this.#own.version;
+    using before = this.#socket;
+    this.#socket = this.#open();
+    this.#drain(before);
+  }
+
+  #open(): NetlinkSocket {
+    const { netns, open = openNetlinkSocket } = this.#options;
+    return open({
+      protocol: 'netfilter',
+      groups: [nftablesGroup],
+      ignorePortIds: this.#own.portIds,
+      receiveBuffer,
+      ...(netns === undefined ? {} : { netns }),
+    });
+  }
+
+  #drain(socket: NetlinkSocket): void {
+    for (let count = 0; count < datagramsPerPoll; count++) {
+      const length = this.#receive(socket);
+      if (length === undefined) return;
+      const bytes = this.#buffer.subarray(0, length);
+      for (const message of readMessages(bytes)) this.#options.notes.note(bytes, message);
+    }
+  }
+
+  #receive(socket: NetlinkSocket): number | undefined {
+    for (;;) {
+      try {
+        return socket.receive(this.#buffer);
+      } catch (error) {
+        if (!isReceiveLoss(error)) throw error;
+        this.#options.notes.noteLoss();
+      }
+    }
+  }
+}

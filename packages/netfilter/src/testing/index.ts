@@ -1,0 +1,1 @@
+export * from './kube-proxy-save.ts';

@@ -1,0 +1,34 @@
+import { ebpfTraits } from '@switchyard/backend-ebpf/traits';
+import { iptablesTraits } from '@switchyard/backend-iptables/traits';
+import { nftablesTraits } from '@switchyard/backend-nftables/traits';
+import type { DataplaneTraits } from '@switchyard/core';
+
+/** Traits of the dataplanes that scenario files and reports name. A harness of another dataplane brings its own traits. */
+export const dataplanes = [nftablesTraits, iptablesTraits, ebpfTraits] as const;
+
+/** Name of one of them. */
+export type DataplaneName = (typeof dataplanes)[number]['name'];
+
+/** All names, in the order of `dataplanes`. */
+export const dataplaneNames: readonly DataplaneName[] = dataplanes.map(({ name }) => name);
+
+/** Dataplane of commands and functions that name none. */
+export const referenceDataplane: (typeof dataplanes)[number] = nftablesTraits;
+
+/** Dataplane of a kube-proxy without `--proxy-mode`. */
+export const kubeProxyDefault: (typeof dataplanes)[number] = iptablesTraits;
+
+/** The name by which scenario files speak of a dataplane; of one that they do not know, its mode of kube-proxy. */
+export function nameInFiles({ name, kubeProxyMode }: DataplaneTraits): DataplaneName {
+  return dataplaneNames.find((one) => one === name) ?? modeInFiles({ kubeProxyMode });
+}
+
+/** The name of the kube-proxy mode that files have for a dataplane, where they have nothing for the dataplane itself. */
+export function modeInFiles({ kubeProxyMode }: Pick<DataplaneTraits, 'kubeProxyMode'>): DataplaneName {
+  return dataplaneNames.find((one) => one === kubeProxyMode) ?? referenceDataplane.name;
+}
+
+/** Traits of the dataplane of that name. */
+export function dataplaneNamed(name: DataplaneName): DataplaneTraits {
+  return dataplanes.find((one) => one.name === name) ?? referenceDataplane;
+}

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, test } from 'vitest';
+import { root } from '../../../workspace.ts';
+import { apiReport, entryPoints } from '../../api-report.ts';
+
+// A change of what a package exports shall be seen by whoever reviews it.
+
+const write = 'if the change is meant: tsc -b && node --conditions=@switchyard/source tools/packages/api-report.ts';
+let temporary = '';
+
+beforeAll(async () => {
+  temporary = await mkdtemp(join(tmpdir(), 'swy-api-'));
+});
+
+afterAll(() => rm(temporary, { recursive: true, force: true }));
+
+for (const entry of entryPoints()) {
+  test(`docs/generated/api/${entry.page}.api.md has what ${entry.folder} exports`, () => {
+    assert.ok(apiReport(entry, 'compare', temporary), `${entry.page}.api.md differs from what is exported; ${write}`);
+  });
+}
+
+test('there is no page of an entry point that is gone', () => {
+  const pages = entryPoints().map(({ page }) => `${page}.api.md`);
+  assert.deepEqual(readdirSync(join(root, 'docs/generated/api')).toSorted(), pages.toSorted());
+});
+
+test('every exported name says what it is', () => {
+  const bare = entryPoints().flatMap(({ page }) => {
+    const text = readFileSync(join(root, `docs/generated/api/${page}.api.md`), 'utf8');
+    return [...text.matchAll(/^\/\/ @public \(undocumented\)\n(.*)$/gm)].map(([, line]) => `${page}: ${line}`);
+  });
+  assert.deepEqual(bare, []);
+});
