@@ -16,8 +16,8 @@ const hook = fileURLToPath(new URL('./executed-files.ts', import.meta.url));
 const walk = new URL('../../../../ARCHITECTURE.md', import.meta.url);
 const rounds = 4;
 /** Lower these with each file that leaves the path. */
-const mostExecuted = 74;
-const mostOnPath = 32;
+const mostExecuted = 73;
+const mostOnPath = 25;
 
 /** Executed files beside the path: what they do, and which they are. */
 const besidePath: Readonly<Record<string, RegExp>> = {
@@ -26,6 +26,7 @@ const besidePath: Readonly<Record<string, RegExp>> = {
   'acts after the write': /core\/src\/(health|engine\/conntrack)\/|family-flows\.ts$/,
   'separates foreign changes from our own': /\/watch\/|netfilter\/src\/nftables\/|drift-watch\.ts$|rtnetlink\//,
   'delays the first apply': /start-condition\.ts$/,
+  'encodes netlink messages, for every user of netlink': /^packages\/native\/src\/(netlink\/|netlink-socket)/,
   'defines words of all stages': /core\/src\/(base|model\/(ip|records))\//,
 };
 

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ManualClock } from '../../testing/manual-clock.ts';
-import { millis } from '../../base/time.ts';
+import { ManualClock } from '../testing/manual-clock.ts';
+import { millis } from './time.ts';
 import { BoundedRunner, type BoundedRunnerOptions, type RunOutcome } from './bounded-runner.ts';
 
 interface Bench {

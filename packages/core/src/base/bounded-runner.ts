@@ -1,4 +1,4 @@
-import { type Clock, type Millis, millis } from '../../base/time.ts';
+import { type Clock, type Millis, millis } from './time.ts';
 
 /** Why a run happens. `change`: poked. `retry`: the last run asked for it. `resync`: it was due or requested. */
 export type RunReason = 'change' | 'retry' | 'resync';

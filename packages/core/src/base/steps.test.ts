@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { seededRandom } from '../../testing/seeded-random.ts';
+import { seededRandom } from '../testing/seeded-random.ts';
 import { finish, sortInSteps } from './steps.ts';
 
 test.each([0, 1, 999, 1000, 1001, 2000, 4500, 10_000])('%i values are sorted as by sort, which is stable', (length) => {

@@ -1,12 +1,8 @@
-export * from './apply/apply-engine.ts';
-export * from './apply/change-group.ts';
 export * from './apply/commit-groups.ts';
 export * from './apply/driver.ts';
-export * from './apply/group-writer.ts';
-export * from './apply/kernel-differs-error.ts';
 export * from './apply/apply-engine.ts';
 export * from './dataplane-backend.ts';
-export * from './reconcile/bounded-runner.ts';
+export * from '../base/bounded-runner.ts';
 export type { FamilyStatus, Failure, ReconcilerStatus } from './reconcile/reconcile-status.ts';
 export type { AfterApply, FamilyOptions, ReconcileTiming } from './reconcile/family-reconciler.ts';
 export { withFailed } from './reconcile/large-services.ts';

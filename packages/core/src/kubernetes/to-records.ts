@@ -11,7 +11,7 @@ import type {
   V1ServiceSpec,
 } from '@kubernetes/client-node';
 import { type Millis, millis, seconds } from '../base/time.ts';
-import { type Interner, newInterner } from './interner.ts';
+import { type Interner, newInterner } from '../base/interner.ts';
 import { type IpAddress, type IpFamily, ipFamilyOf, tryParseIp, withoutLeadingZeros } from '../model/ip/address.ts';
 import { type Cidr, tryParseCidr } from '../model/ip/cidr.ts';
 import { type Port, tryParsePort, tryParseProtocol } from '../model/ip/port.ts';

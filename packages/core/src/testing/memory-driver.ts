@@ -1,10 +1,18 @@
 import type { Clock } from '../base/time.ts';
 import { HostError } from '../base/errors.ts';
 import type { ApplyRequest } from '../engine/dataplane-backend.ts';
-import type { ChangeGroup, GroupOwner, PlannedGroup } from '../engine/apply/change-group.ts';
-import type { Driver, DriverRun, ServiceWish } from '../engine/apply/driver.ts';
-import type { Atomicity, GroupWriter, WriteResult } from '../engine/apply/group-writer.ts';
-import { KernelDiffersError } from '../engine/apply/kernel-differs-error.ts';
+import {
+  type Atomicity,
+  type ChangeGroup,
+  type Driver,
+  type DriverRun,
+  type GroupOwner,
+  type GroupWriter,
+  KernelDiffersError,
+  type PlannedGroup,
+  type ServiceWish,
+  type WriteResult,
+} from '../engine/apply/driver.ts';
 import type { HeldService, ServiceTracker } from '../engine/apply/apply-engine.ts';
 import type { ServiceForwarding } from '../model/forwarding/forwarding-table.ts';
 import type { ServicePortKey } from '../model/records/keys.ts';

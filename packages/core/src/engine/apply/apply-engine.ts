@@ -1,9 +1,7 @@
 import { HostError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
-import type { ChangeGroup } from './change-group.ts';
+import { type ChangeGroup, type Driver, type DriverRun, KernelDiffersError, type ServiceWish } from './driver.ts';
 import { type CommitResult, commitGroups, noResult, outcomeOf } from './commit-groups.ts';
-import type { Driver, DriverRun, ServiceWish } from './driver.ts';
-import { KernelDiffersError } from './kernel-differs-error.ts';
 import type { ApplyOutcome, ApplyRequest } from '../dataplane-backend.ts';
 import type { ServiceForwarding } from '../../model/forwarding/forwarding-table.ts';
 import type { IpFamily } from '../../model/ip/address.ts';

@@ -1,10 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { HostError, InvariantError } from '../../base/errors.ts';
 import { type ServicePortKey, serviceKey, servicePortKey } from '../../model/records/keys.ts';
-import type { ChangeGroup, GroupOwner, PlannedGroup } from './change-group.ts';
+import {
+  type Atomicity,
+  type ChangeGroup,
+  type GroupOwner,
+  type GroupWriter,
+  KernelDiffersError,
+  type PlannedGroup,
+  type WriteResult,
+} from './driver.ts';
 import { commitGroups, type CommitResult, noResult, outcomeOf } from './commit-groups.ts';
-import type { Atomicity, GroupWriter, WriteResult } from './group-writer.ts';
-import { KernelDiffersError } from './kernel-differs-error.ts';
 
 const keyOf = (name: string): ServicePortKey => servicePortKey(serviceKey('shop', name), '', 'TCP');
 

@@ -2,9 +2,7 @@ import { DataplaneError, HostError, isExpected } from '../../base/errors.ts';
 import type { ApplyOutcome } from '../dataplane-backend.ts';
 import type { ServicePortKey } from '../../model/records/keys.ts';
 import { millis } from '../../base/time.ts';
-import type { ChangeGroup, PlannedGroup } from './change-group.ts';
-import type { GroupWriter } from './group-writer.ts';
-import { KernelDiffersError } from './kernel-differs-error.ts';
+import { type ChangeGroup, type GroupWriter, KernelDiffersError, type PlannedGroup } from './driver.ts';
 
 /** The result for all groups. */
 export interface CommitResult {

@@ -1,9 +1,10 @@
+import { HostError } from '../../base/errors.ts';
+import type { Clock } from '../../base/time.ts';
+import type { DataplaneTraits } from '../../model/forwarding/dataplane-traits.ts';
 import type { ServiceForwarding } from '../../model/forwarding/forwarding-table.ts';
 import type { ServicePortKey } from '../../model/records/keys.ts';
 import type { ApplyRequest } from '../dataplane-backend.ts';
-import type { ChangeGroup } from './change-group.ts';
 import type { CommitResult } from './commit-groups.ts';
-import type { GroupWriter } from './group-writer.ts';
 
 /** One service port to bring up to date. */
 export interface ServiceWish {
@@ -51,4 +52,78 @@ export interface DriverRun<Group extends ChangeGroup<Change>, Change> {
     done: { readonly result: CommitResult; readonly commit: (groups: Iterable<Group>) => Promise<void> },
     signal: AbortSignal,
   ): Promise<void>;
+}
+
+/** The owner of a group's changes. `stale`: our objects that no table wants; `what` names them in errors. */
+export type GroupOwner =
+  | { readonly kind: 'services'; readonly keys: readonly ServicePortKey[] }
+  | { readonly kind: 'settings' }
+  | { readonly kind: 'stale'; readonly what: string };
+
+/** Changes that the kernel must get together or not at all. */
+export interface ChangeGroup<Change> {
+  readonly owner: GroupOwner;
+  /** Neighbouring groups with the same value share one write, however large, as long as the kernel accepts it. */
+  readonly together?: string | undefined;
+  /**
+   * Returns what leads from the kernel's state to what the group wants; empty when there is nothing to write. Called
+   * again after each refusal that may have changed the kernel. An expected error fails a group of services;
+   * `KernelDiffersError` and all others end the commit.
+   */
+  plan(): readonly Change[];
+  /** Records whether the changes planned last are in the kernel. False: some of them may be. */
+  settle(isApplied: boolean): void;
+}
+
+/** A group and its changes, from what the kernel holds to what the group wants. Not empty. */
+export interface PlannedGroup<Group extends ChangeGroup<Change>, Change> {
+  readonly group: Group;
+  readonly changes: readonly Change[];
+}
+
+/** The result of one write. `writes` counts the changes that the kernel accepted, which a refused write may have too. */
+export type WriteResult<Group> =
+  | { readonly status: 'written'; readonly writes: number }
+  | {
+      readonly status: 'refused';
+      readonly writes: number;
+      readonly error: Error;
+      /** The group that the kernel refused; undefined when the kernel does not say. */
+      readonly group?: Group | undefined;
+      /** Another process was in the way: the same write may succeed soon. */
+      readonly isTransient?: boolean;
+    };
+
+/**
+ * Unit that the kernel accepts or refuses as a whole. `transaction`: a refused write changes nothing, so plans stay valid.
+ * `table`: the tables before the refused one are written. `store`: every store before the refused one is written.
+ */
+export type Atomicity = DataplaneTraits['atomicity'];
+
+/** How a backend hands change groups to its kernel. */
+export interface GroupWriter<Group extends ChangeGroup<Change>, Change> {
+  readonly atomicity: Atomicity;
+  /** A write stops the event loop, so other work gets its turn between two. */
+  readonly isBlocking: boolean;
+  readonly clock: Pick<Clock, 'sleep'>;
+  /** Weight of the groups in one write. A heavier group is written alone. */
+  readonly limit: number;
+  /** Refused writes after which the search for the refused group ends and the rest of its write fails. */
+  readonly refusalBudget: number;
+  weigh(changes: readonly Change[]): number;
+  /** Writes groups in their order. Rejects for what no group is to blame for, such as a missing permission. */
+  write(groups: readonly PlannedGroup<Group, Change>[], signal: AbortSignal): Promise<WriteResult<Group>>;
+  /** Whether a group that the kernel refused by itself may be planned and written once more. Default: no. */
+  reconsider?(refused: PlannedGroup<Group, Change>, error: Error, signal: AbortSignal): Promise<boolean>;
+  /** The group to write in place of a failed one: removals that must still happen. Default: none. */
+  insteadOf?(failed: Group): Group | undefined;
+}
+
+/** The kernel does not hold what an earlier apply recorded. It must be read back before anything else is written. */
+export class KernelDiffersError extends HostError {
+  override readonly name = 'KernelDiffersError';
+
+  constructor(what: string, options?: ErrorOptions) {
+    super('apply.kernel-differs', `the rules are not as recorded: ${what}; they are read back`, options);
+  }
 }

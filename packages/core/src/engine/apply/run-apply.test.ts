@@ -3,7 +3,7 @@ import { HostError, InvariantError } from '../../base/errors.ts';
 import type { ApplyOutcome, ApplyRequest } from '../dataplane-backend.ts';
 import { MemoryLogger } from '../../testing/memory-logger.ts';
 import { situation } from '../../testing/situations.ts';
-import { KernelDiffersError } from './kernel-differs-error.ts';
+import { KernelDiffersError } from './driver.ts';
 import { type AppliedState, runApply } from './apply-engine.ts';
 
 const table = situation({});

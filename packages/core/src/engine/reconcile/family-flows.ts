@@ -13,7 +13,7 @@ import { type Clock, millis, seconds } from '../../base/time.ts';
 import type { AfterApply } from './family-reconciler.ts';
 import type { DataplaneBackend } from '../dataplane-backend.ts';
 import type { IpFamily } from '../../model/ip/address.ts';
-import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
+import { BoundedRunner, type RunOutcome, type RunReason } from '../../base/bounded-runner.ts';
 
 /** The parts of a family that the cleaning of flows uses. */
 export interface FamilyFlowsOptions {

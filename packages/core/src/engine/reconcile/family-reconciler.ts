@@ -18,7 +18,7 @@ import {
 } from '../../model/state/cluster-state.ts';
 import { type Clock, type Millis, millis } from '../../base/time.ts';
 import { ApiServerLog, type IpModeLog, MissingFeatureLog } from './table-log.ts';
-import { BoundedRunner, type RunOutcome, type RunReason } from './bounded-runner.ts';
+import { BoundedRunner, type RunOutcome, type RunReason } from '../../base/bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from '../dataplane-backend.ts';
 import {
   type ChangeCounts,

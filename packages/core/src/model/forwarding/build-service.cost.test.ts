@@ -6,7 +6,7 @@ import { replaceAll } from '../../testing/expand-states.ts';
 import { largeService, largeSlice } from '../../testing/large-service.ts';
 import { buildContext, prepareService } from './build-service.ts';
 import { buildTable } from './build-table.ts';
-import { finish } from './steps.ts';
+import { finish } from '../../base/steps.ts';
 
 const key = largeService(1).key;
 

@@ -1,4 +1,4 @@
-import { sortInSteps, finish, type Steps } from './steps.ts';
+import { sortInSteps, finish, type Steps } from '../../base/steps.ts';
 import { isEqual } from '../../base/equal.ts';
 import type { ClusterStateView, TableOptions } from './build-table-types.ts';
 import type {

@@ -20,7 +20,7 @@ import { buildTable, buildTableFrom } from './build-table.ts';
 import { diffTables, isEmptyDelta } from './build-table.ts';
 import { isEqual } from '../../base/equal.ts';
 import type { ForwardingTable } from './forwarding-table.ts';
-import { finish } from './steps.ts';
+import { finish } from '../../base/steps.ts';
 
 // Small pools, so that Services meet at addresses, slices share endpoints and hints sometimes agree.
 const serviceNames = ['ns/a', 'ns/a-b', 'ns/b', 'other/a'];
