@@ -63,14 +63,14 @@ export function stages(kind: 'all' | 'quick'): readonly Stage[] {
   if (kind === 'quick') return [first, { width: 2, suites: [smoke, ...units] }];
   return [
     first,
-    { width: 2, suites: units },
+    { width: 2, suites: [...suitesOf('exhaustive'), ...units] },
     { width: 3, suites: suitesOf('privileged') },
     { width: 1, suites: suitesOf('quiet') },
   ];
 }
 
 /** The tests of each package that has such, longest first. */
-function suitesOf(kind: 'unit' | 'privileged' | 'quiet'): readonly Suite[] {
+function suitesOf(kind: 'unit' | 'exhaustive' | 'privileged' | 'quiet'): readonly Suite[] {
   const config = kind === 'unit' ? 'vitest.config.ts' : `vitest.${kind}.config.ts`;
   return [...workspaces().map(({ folder }) => folder), 'tools']
     .filter((folder) => existsSync(join(root, folder, config)))

@@ -1,6 +1,6 @@
 import { InvariantError } from '@switchyard/core';
 import { agentModes } from '@switchyard/lab';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { backendOf, registerBackend, registeredBackends, traitsOf } from './backends.ts';
 import { proxyModeNamed } from './config/proxy-mode.ts';
 
@@ -21,9 +21,15 @@ describe('the registry of backends', () => {
     expect(registeredBackends()[0]).toBe(first);
   });
 
-  test('a backend that is added is a mode of the configuration', () => {
+  test('a backend that is added is a mode of the configuration', async () => {
+    vi.resetModules(); // the other tests of this worker keep their registry
+    const [{ registerBackend: register }, { proxyModeNamed: named }] = await Promise.all([
+      import('./backends.ts'),
+      import('./config/proxy-mode.ts'),
+    ]);
+    expect(named('added')).toBe('iptables');
+    register({ ...backendOf('nftables'), traits: { ...traitsOf('nftables'), name: 'added' } });
+    expect(named('added')).toBe('added');
     expect(proxyModeNamed('added')).toBe('iptables');
-    registerBackend({ ...backendOf('nftables'), traits: { ...traitsOf('nftables'), name: 'added' } });
-    expect(proxyModeNamed('added')).toBe('added');
   });
 });

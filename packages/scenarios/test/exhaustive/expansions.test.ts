@@ -13,8 +13,8 @@ import {
   type StepResult,
   dataplanes,
 } from '../../src/index.ts';
-import { clustersOf, type Look } from './cluster-specs.ts';
-import { harnesses } from './harnesses.ts';
+import { clustersOf, type Look } from '../unit/cluster-specs.ts';
+import { harnesses } from '../unit/harnesses.ts';
 
 const { signal } = new AbortController();
 

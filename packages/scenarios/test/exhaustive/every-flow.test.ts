@@ -25,7 +25,7 @@ import {
   ScenarioTables,
   secondNodeAddresses,
 } from '../../src/index.ts';
-import { harnesses } from './harnesses.ts';
+import { harnesses } from '../unit/harnesses.ts';
 
 const { signal } = new AbortController();
 
