@@ -1,154 +1,205 @@
 import { dirname, resolve } from 'node:path';
-import type { RequestOptions } from 'node:https';
-import { KubeConfig, type Cluster, type User } from '@kubernetes/client-node';
 import { ConfigError } from '../base/errors.ts';
 import { parseYaml } from '../manifests/parse-yaml.ts';
 import type { Clock } from '../base/time.ts';
-import type { ApiServerConnection, Credentials, TlsSettings } from './api-server-connection.ts';
-import { missingContext } from './plain-kubeconfig.ts';
+import type { ApiServerConnection, Credentials } from './api-server-connection.ts';
+import type { GivenCredentials } from './credential-plugin.ts';
 import { errorReason, readText, rereadCredentials, tokenFileCredentials } from './credentials.ts';
 
 /**
- * The connection of a kubeconfig file's current context, or of the one that is named: CA, client certificate, token, `tokenFile`,
- * user name and password, exec plug-ins. Files it names are relative to it. Rejects with `ConfigError`,
- * one line, for whatever is wrong with it; `proxy-url` and impersonation are refused, not ignored.
- *
- * This module loads the Kubernetes client library (20 MB of memory): import it dynamically.
+ * The connection of a kubeconfig file's current context, or of the one that is named: CA, client certificate, token,
+ * `tokenFile`, user name and password, exec plug-in, auth provider. Files it names are relative to it; data in it wins over a
+ * file, as for kubectl. Rejects with `ConfigError`, one line, for whatever is wrong with it; `proxy-url` and impersonation
+ * are refused, not ignored.
  */
-export async function connectionFromKubeconfig(
-  path: string,
-  clock: Clock,
-  name?: string,
-): Promise<ApiServerConnection> {
-  const context = await readContext(path, name);
-  const url = serverUrl(path, context.cluster);
-  const options = await requestOptions(path, context);
+export function kubeconfigConnection(path: string, clock: Clock, context?: string): Promise<ApiServerConnection> {
+  return connectionOf({ path, read: () => readText(path, 'kubeconfig'), context, canRunPlugins: true }, clock);
+}
+
+/**
+ * The same for a kubeconfig that is no file: `text` is its contents, `name` says in messages what it is of, such as `of cluster kind`.
+ * Rejects with `ConfigError` where the user has an exec plug-in or an auth provider.
+ */
+export function kubeconfigTextConnection(text: string, name: string, clock: Clock): Promise<ApiServerConnection> {
+  const read = (): Promise<string> => Promise.resolve(text);
+  return connectionOf({ path: name, read, context: undefined, canRunPlugins: false }, clock);
+}
+
+/** A kubeconfig and how to get its text. */
+interface KubeconfigPlace {
+  /** For messages, and what files in it are relative to. */
+  readonly path: string;
+  readonly read: () => Promise<string>;
+  /** Undefined: the current one. */
+  readonly context: string | undefined;
+  readonly canRunPlugins: boolean;
+}
+
+async function connectionOf(place: KubeconfigPlace, clock: Clock): Promise<ApiServerConnection> {
+  const { path } = place;
+  const context = await readContext(place);
+  const { cluster, user } = context;
+  const ask = await credentialSource(place, user);
+  const url = serverUrl(path, context);
+  const given = await ask();
   return {
     url,
-    tls: tlsSettings(options, context.cluster),
-    credentials: await credentialsOf(path, context, { clock, initial: authorizationOf(options), name }),
+    tls: {
+      ca: await pem(path, cluster, 'certificate-authority'),
+      cert: given.cert ?? (await pem(path, user, 'client-certificate')),
+      key: given.key ?? (await pem(path, user, 'client-key')),
+      serverName: text(cluster, 'tls-server-name'),
+      insecureSkipVerify: cluster['insecure-skip-tls-verify'] === true,
+    },
+    credentials: await credentialsOf(place, user, { ask, initial: given.authorization, clock }),
   };
 }
 
-/** One cluster and one user, in a config of their own. */
+/** A function that asks for a user's credentials. Only a plug-in's change while the file stays the same. */
+async function credentialSource(
+  { path, canRunPlugins }: KubeconfigPlace,
+  user: Fields,
+): Promise<() => Promise<GivenCredentials>> {
+  const authorization = authorizationOf(user);
+  const { exec, 'auth-provider': authProvider } = user;
+  if (exec === undefined && authProvider === undefined) return () => Promise.resolve({ authorization });
+  if (!canRunPlugins) throw broken(path, 'its user needs a program to be run for credentials');
+  const { credentialPlugin } = await import('./credential-plugin.ts');
+  const plugin = credentialPlugin({ exec, authProvider });
+  return async () => {
+    try {
+      const given = await plugin();
+      return { ...given, authorization: authorization ?? given.authorization };
+    } catch (cause) {
+      throw broken(path, errorReason(cause), cause);
+    }
+  };
+}
+
+/** Fields of one object in the file. Null and empty texts are left out. */
+type Fields = Readonly<Record<string, unknown>>;
+
 interface KubeContext {
-  readonly config: KubeConfig;
-  readonly cluster: Cluster;
-  readonly user: User;
-  /** Absolute; the library does not know this field, but kubeadm writes it for kube-proxy. */
-  readonly tokenFile: string | undefined;
+  readonly clusterName: string;
+  readonly cluster: Fields;
+  readonly user: Fields;
 }
 
-async function readContext(path: string, wanted: string | undefined): Promise<KubeContext> {
-  const text = await readText(path, 'kubeconfig');
-  const config = new KubeConfig();
-  const raw = parseConfig(path, text, config);
-  const current = wanted ?? config.getCurrentContext() ?? '';
-  if (current === '') throw broken(path, 'it has no current-context');
-  const context = config.getContextObject(current);
-  if (context === null) throw broken(path, missingContext(current, wanted));
-  const cluster = config.getCluster(context.cluster);
-  if (cluster === null)
-    throw broken(
-      path,
-      `context ${current} names the cluster ${JSON.stringify(context.cluster)}, which it does not have`,
-    );
-  const hasUser = (context.user ?? '') !== '';
-  const user = hasUser ? config.getUser(context.user) : { name: 'nobody' };
-  if (user === null)
-    throw broken(path, `context ${current} names the user ${JSON.stringify(context.user)}, which it does not have`);
-  if ((cluster.proxyUrl ?? '') !== '')
+async function readContext({ path, read, context: wanted }: KubeconfigPlace): Promise<KubeContext> {
+  const config = parseConfig(path, await read());
+  const current = wanted ?? text(config, 'current-context');
+  if (current === undefined) throw broken(path, 'it has no current-context');
+  const context = entry({ path, config, list: 'contexts', part: 'context' }, current);
+  if (context === undefined) {
+    // A context that is named is the caller's, the current one is the file's.
+    const which = wanted === undefined ? 'its current-context' : 'the context';
+    throw broken(path, `${which} ${JSON.stringify(current)} is not among its contexts`);
+  }
+  const clusterName = text(context, 'cluster') ?? '';
+  const named = (kind: string, name: string): string =>
+    `context ${current} names the ${kind} ${JSON.stringify(name)}, which it does not have`;
+  const cluster = entry({ path, config, list: 'clusters', part: 'cluster', needs: 'server' }, clusterName);
+  if (cluster === undefined) throw broken(path, named('cluster', clusterName));
+  const userName = text(context, 'user');
+  const user = userName === undefined ? {} : entry({ path, config, list: 'users', part: 'user' }, userName);
+  if (user === undefined) throw broken(path, named('user', userName ?? ''));
+  if (cluster['proxy-url'] !== undefined) {
     throw broken(path, 'proxy-url is not supported; remove it or use a direct address');
-  if ((user.impersonateUser ?? '') !== '')
-    throw broken(path, `user ${user.name}: impersonation ("as") is not supported`);
-  config.makePathsAbsolute(dirname(path));
-  // The library refuses http: unless told to skip verification, of which there is none to skip.
-  const reachable = cluster.server.startsWith('http:') ? { ...cluster, skipTLSVerify: true } : cluster;
-  config.loadFromClusterAndUser(reachable, user);
-  return { config, cluster, user, tokenFile: tokenFileOf(path, raw, user.name) };
+  }
+  if (user['as'] !== undefined) throw broken(path, `user ${userName}: impersonation ("as") is not supported`);
+  return { clusterName, cluster, user };
 }
 
-function parseConfig(path: string, text: string, config: KubeConfig): unknown {
-  const [document, ...others] = parseYaml(text);
+function parseConfig(path: string, content: string): Fields {
+  const [document, ...others] = parseYaml(content);
   const error = document?.errors[0];
   if (error !== undefined) throw broken(path, `line ${error.line}, column ${error.column}: ${error.message}`);
   const raw = document?.value;
-  if (others.length > 0 || typeof raw !== 'object' || raw === null || Array.isArray(raw))
+  if (others.length > 0 || typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
     throw broken(path, 'it is not one YAML object');
-  try {
-    config.loadFromString(text);
-  } catch (cause) {
-    throw broken(path, errorReason(cause), cause);
   }
-  return raw;
+  return fields(raw);
 }
 
-function tokenFileOf(path: string, raw: unknown, user: string): string | undefined {
-  const { users } = raw as { readonly users?: unknown }; // readContext has found it to be an object
-  if (!Array.isArray(users)) return undefined;
-  const entry = (users as readonly { name?: unknown; user?: { tokenFile?: unknown } }[]).find(
-    ({ name }) => name === user,
-  );
-  const tokenFile = entry?.user?.tokenFile;
-  return typeof tokenFile === 'string' && tokenFile !== '' ? resolve(dirname(path), tokenFile) : undefined;
+interface EntryPlace {
+  readonly path: string;
+  readonly config: Fields;
+  readonly list: string;
+  /** The field of an entry that holds its contents. */
+  readonly part: string;
+  /** What the contents must have. */
+  readonly needs?: string;
 }
 
-function serverUrl(path: string, cluster: Cluster): URL {
-  const url = URL.parse(cluster.server);
+/** The contents of the first entry of a list that has this name. */
+function entry({ path, config, list, part, needs }: EntryPlace, name: string): Fields | undefined {
+  const all = Array.isArray(config[list]) ? (config[list] as readonly unknown[]).map(fields) : [];
+  const index = all.findIndex((one) => text(one, 'name') === name);
+  if (index < 0) return undefined;
+  const found = fields(all[index]?.[part]);
+  if (needs !== undefined && text(found, needs) === undefined) {
+    throw broken(path, `${list}[${index}].${part}.${needs} is missing`);
+  }
+  return found;
+}
+
+function fields(value: unknown): Fields {
+  if (typeof value !== 'object' || value === null) return {};
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null && one !== ''));
+}
+
+function text(object: Fields, name: string): string | undefined {
+  const value = object[name];
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
+}
+
+function serverUrl(path: string, { clusterName, cluster }: KubeContext): URL {
+  const server = text(cluster, 'server') ?? '';
+  const url = URL.parse(server);
   if (url === null || !['http:', 'https:'].includes(url.protocol)) {
-    throw broken(path, `cluster ${cluster.name}: server ${JSON.stringify(cluster.server)} is not an http or https URL`);
+    throw broken(path, `cluster ${clusterName}: server ${JSON.stringify(server)} is not an http or https URL`);
   }
   return url;
 }
 
-/** Reads certificate files and asks exec plug-ins. */
-async function requestOptions(path: string, { config }: KubeContext): Promise<RequestOptions> {
-  const options: RequestOptions = {};
-  try {
-    await config.applyToHTTPSOptions(options);
-  } catch (cause) {
-    throw broken(path, errorReason(cause), cause);
-  }
-  return options;
-}
-
-function tlsSettings(options: RequestOptions, cluster: Cluster): TlsSettings {
-  return {
-    ca: options.ca?.toString(),
-    cert: options.cert?.toString(),
-    key: options.key?.toString(),
-    serverName: options.servername,
-    insecureSkipVerify: cluster.skipTLSVerify === true,
-  };
-}
-
-function authorizationOf({ auth, headers }: RequestOptions): string | undefined {
-  if (typeof auth === 'string') return `Basic ${Buffer.from(auth).toString('base64')}`;
-  const value = (headers as Readonly<Record<string, unknown>> | undefined)?.['Authorization'];
-  return typeof value === 'string' ? value.trim() : undefined;
+/** `NAME-data` in base64, or the file `NAME`. */
+async function pem(path: string, object: Fields, name: string): Promise<string | undefined> {
+  const data = text(object, `${name}-data`);
+  if (data !== undefined) return Buffer.from(data, 'base64').toString('utf8');
+  const file = text(object, name);
+  return file === undefined ? undefined : readText(resolve(dirname(path), file), name.replace('-', ' '));
 }
 
 interface CredentialStart {
-  readonly clock: Clock;
+  readonly ask: () => Promise<GivenCredentials>;
   readonly initial: string | undefined;
-  /** Of the context; undefined: the current one. */
-  readonly name: string | undefined;
+  readonly clock: Clock;
 }
 
-/** A token in the file may be replaced while we run; an exec plug-in's is renewed by the library when it expires. */
+/** A token in the file may be replaced while we run. */
 function credentialsOf(
-  path: string,
-  context: KubeContext,
-  { clock, initial, name }: CredentialStart,
+  place: KubeconfigPlace,
+  user: Fields,
+  { ask, initial, clock }: CredentialStart,
 ): Promise<Credentials> {
-  if (initial === undefined && context.tokenFile !== undefined) return tokenFileCredentials(context.tokenFile, clock);
-  const isRenewedByLibrary = (context.user.exec ?? context.user.authProvider ?? undefined) !== undefined;
-  let latest = context;
+  const tokenFile = text(user, 'tokenFile');
+  if (initial === undefined && tokenFile !== undefined) {
+    return tokenFileCredentials(resolve(dirname(place.path), tokenFile), clock);
+  }
+  let latest = ask;
   const read = async (isRefused: boolean): Promise<string | undefined> => {
-    if (isRefused || !isRenewedByLibrary) latest = await readContext(path, name);
-    return authorizationOf(await requestOptions(path, latest));
+    if (isRefused) latest = await credentialSource(place, (await readContext(place)).user);
+    return (await latest()).authorization;
   };
   return Promise.resolve(rereadCredentials({ clock, initial, read }));
+}
+
+function authorizationOf(user: Fields): string | undefined {
+  const token = text(user, 'token');
+  if (token !== undefined) return `Bearer ${token}`;
+  const name = text(user, 'username');
+  if (name === undefined) return undefined;
+  return `Basic ${Buffer.from(`${name}:${text(user, 'password') ?? ''}`).toString('base64')}`;
 }
 
 function broken(path: string, what: string, cause?: unknown): ConfigError {

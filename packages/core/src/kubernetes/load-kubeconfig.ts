@@ -6,18 +6,15 @@ import type { ApiServerConnection } from './api-server-connection.ts';
  * loaded only for users that it has to ask an exec plug-in or an auth provider for. Rejects with `ConfigError`.
  */
 export async function kubeconfigConnection(path: string, clock: Clock, context?: string): Promise<ApiServerConnection> {
-  const { plainKubeconfigConnection } = await import('./plain-kubeconfig.ts');
-  const plain = await plainKubeconfigConnection(path, clock, context);
-  if (plain !== undefined) return plain;
-  const { connectionFromKubeconfig } = await import('./kubeconfig.ts');
-  return connectionFromKubeconfig(path, clock, context);
+  const kubeconfig = await import('./kubeconfig.ts');
+  return kubeconfig.kubeconfigConnection(path, clock, context);
 }
 
 /**
- * The connection of a kubeconfig's text, as `plainKubeconfigConnection`: no exec plug-in, no auth provider. `name` says in messages
+ * The connection of a kubeconfig's text, as `kubeconfigConnection`: no exec plug-in, no auth provider. `name` says in messages
  * what it is of, such as `of cluster kind`. Rejects with `ConfigError`.
  */
 export async function kubeconfigTextConnection(text: string, name: string, clock: Clock): Promise<ApiServerConnection> {
-  const plain = await import('./plain-kubeconfig.ts');
-  return plain.kubeconfigTextConnection(text, name, clock);
+  const kubeconfig = await import('./kubeconfig.ts');
+  return kubeconfig.kubeconfigTextConnection(text, name, clock);
 }
