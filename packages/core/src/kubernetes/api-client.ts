@@ -1,11 +1,10 @@
-import * as http from 'node:http';
-import * as https from 'node:https';
+import type * as http from 'node:http';
 import { type Clock, type Millis, seconds } from '../base/time.ts';
-import { newApiAgent } from './api-agent.ts';
 import { type ApiFailure, brokenOff, cutOff, failureFrom, fellSilent, isReset } from './api-failure.ts';
+import { newApiAgent, sendRequest, targetOf } from './api-request.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 import { defaultTimings } from './reflector-timings.ts';
-import { type RequestMeasure, RequestMetrics } from './request-metrics.ts';
+import { measureRequest, type RequestMeasure } from './request-metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 
 /** What a GET asks for. */
@@ -68,12 +67,11 @@ export function newApiClient(connection: ApiServerConnection, options: ApiClient
   const { url } = connection;
   const { connectLimit = defaultTimings.connect } = options;
   const agent = options.agent ?? newApiAgent(connection, { keepAlive: true, keepAliveMsecs: 30_000 });
-  const measured = new RequestMetrics(url, options);
   const open: ApiClient['open'] = async (request, signal) => {
     signal.throwIfAborted();
-    const measure = measured.begin('GET', request.query.get('watch') === 'true');
+    const measure = measureRequest({ url, method: 'GET', isWatch: request.query.get('watch') === 'true' }, options);
     const timer = startInactivityTimer(options.clock, answerLimit);
-    const target = `${url.pathname.replace(/\/$/, '')}${request.path}?${request.query.toString()}`;
+    const target = targetOf(url, `${request.path}?${request.query.toString()}`);
     const name = `GET ${target}`;
     let response: http.IncomingMessage | undefined;
     const close = (): Promise<void> => {
@@ -110,7 +108,7 @@ export function newApiClient(connection: ApiServerConnection, options: ApiClient
   };
 }
 
-interface Call {
+interface Call extends ApiClientOptions {
   readonly connection: ApiServerConnection;
   readonly agent: http.Agent;
   readonly target: string;
@@ -118,60 +116,33 @@ interface Call {
   readonly timer: InactivityTimer;
   readonly measure: RequestMeasure;
   readonly connectLimit: Millis;
-  readonly userAgent: string;
-  readonly onAddress?: ((address: string) => void) | undefined;
 }
 
-/** Sends a request; once more when a kept-alive connection turned out to be closed by the server. */
+/** Sends a request and measures each attempt. */
 async function fetchOnce(call: Call, signal: AbortSignal): Promise<http.IncomingMessage> {
-  const authorization = await call.connection.credentials.authorization(signal);
-  for (;;) {
-    let request: http.ClientRequest | undefined;
-    let connecting: Connecting | undefined;
-    try {
-      request = start(call, authorization, AbortSignal.any([signal, call.timer.signal]));
-      connecting = limitConnecting(request, call);
-      const response = await answer(request);
-      call.measure.answered(response.statusCode);
-      return response;
-    } catch (error) {
-      if (signal.aborted) throw signal.reason;
-      call.measure.answered(undefined);
-      if (call.timer.signal.aborted) throw brokenOff(call.name, connecting?.missing() ?? 'no answer');
-      if (request?.reusedSocket === true && isReset(error)) continue;
-      throw brokenOff(call.name, 'no answer', error);
-    }
+  const { connection, target, userAgent, agent, timer, measure, name } = call;
+  let missing: (() => string) | undefined;
+  const onAttempt = (attempt: http.ClientRequest): void => {
+    if (missing !== undefined) measure.answered(undefined); // the attempt before
+    missing = limitConnecting(attempt, call);
+  };
+  const request = { method: 'GET', target, userAgent, agent, onAttempt };
+  try {
+    const response = await sendRequest(connection, request, AbortSignal.any([signal, timer.signal]));
+    measure.answered(response.statusCode);
+    return response;
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    measure.answered(undefined);
+    throw timer.signal.aborted ? brokenOff(name, missing?.() ?? 'no answer') : brokenOff(name, 'no answer', error);
   }
 }
 
-function start(call: Call, authorization: string | undefined, signal: AbortSignal): http.ClientRequest {
-  const { url } = call.connection;
-  const module = url.protocol === 'https:' ? https : http;
-  return module
-    .request({
-      protocol: url.protocol,
-      hostname: url.hostname.replace(/^\[|\]$/g, ''),
-      port: url.port,
-      path: call.target,
-      agent: call.agent,
-      signal,
-      headers: {
-        accept: 'application/json',
-        'user-agent': call.userAgent,
-        ...(authorization === undefined ? {} : { authorization }),
-      },
-    })
-    .end();
-}
-
-/** What a request waits for. */
-interface Connecting {
-  /** In words, for when it did not come. */
-  missing(): string;
-}
-
-/** A new connection must be there soon; only then the server has its time to answer. */
-function limitConnecting(request: http.ClientRequest, { timer, connectLimit, onAddress }: Call): Connecting {
+/**
+ * A new connection must be there soon; only then the server has its time to answer. Returns a function that says in words what
+ * did not come.
+ */
+function limitConnecting(request: http.ClientRequest, { timer, connectLimit, onAddress }: Call): () => string {
   let isConnecting = false;
   request.once('socket', (socket) => {
     if (!socket.connecting) return;
@@ -183,17 +154,8 @@ function limitConnecting(request: http.ClientRequest, { timer, connectLimit, onA
       timer.restart(answerLimit);
     });
   });
-  return {
-    missing: () =>
-      isConnecting ? `no connection within ${connectLimit / 1000} s` : `no answer within ${answerLimit / 1000} s`,
-  };
-}
-
-function answer(request: http.ClientRequest): Promise<http.IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    // The error listener stays: an abort after the answer must not end the process.
-    request.on('error', reject).on('response', resolve);
-  });
+  return () =>
+    isConnecting ? `no connection within ${connectLimit / 1000} s` : `no answer within ${answerLimit / 1000} s`;
 }
 
 async function refusal(name: string, response: http.IncomingMessage, connection: ApiServerConnection): Promise<Error> {

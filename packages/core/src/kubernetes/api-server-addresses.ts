@@ -1,6 +1,7 @@
 import type { ApiServerAddress } from '../model/forwarding/build-table-types.ts';
 import { tryParseIp } from '../model/ip/address.ts';
 import { parsePort, type Port } from '../model/ip/port.ts';
+import { portOf } from './api-request.ts';
 
 /** More addresses than this of one name are forgotten, the oldest first. */
 const maxAddresses = 16;
@@ -15,7 +16,7 @@ export class ApiServerAddresses {
   #onChange: () => void = () => undefined;
 
   constructor(url: URL) {
-    this.#port = parsePort(url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port));
+    this.#port = parsePort(portOf(url));
     this.note(url.hostname.replace(/^\[|\]$/g, ''));
   }
 

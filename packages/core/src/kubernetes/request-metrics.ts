@@ -1,5 +1,6 @@
 import { type Metrics, noopMetrics } from '../metrics/metrics.ts';
 import type { Clock } from '../base/time.ts';
+import { portOf } from './api-request.ts';
 
 /** One request, measured while it happens. */
 export interface RequestMeasure {
@@ -9,33 +10,29 @@ export interface RequestMeasure {
   ended(): void;
 }
 
-/** Measures requests to one API server as Kubernetes' own clients do. */
-export class RequestMetrics {
-  readonly #metrics: Metrics;
-  readonly #clock: Clock;
-  readonly #host: string;
+/** Which request is measured, and with what. */
+export interface MeasuredRequest {
+  readonly url: URL;
+  readonly method: string;
+  /** The duration of a watch is that of the cluster's quiet, so it is not recorded. */
+  readonly isWatch: boolean;
+}
 
-  constructor(url: URL, { clock, metrics = noopMetrics }: { readonly clock: Clock; readonly metrics?: Metrics }) {
-    this.#metrics = metrics;
-    this.#clock = clock;
-    const defaultPort = url.protocol === 'https:' ? '443' : '80';
-    this.#host = `${url.hostname}:${url.port === '' ? defaultPort : url.port}`;
-  }
-
-  /** A request begins. The duration of a watch is that of the cluster's quiet, so it is not recorded. */
-  begin(method: string, isWatch: boolean): RequestMeasure {
-    const start = this.#clock.monotonic();
-    const host = this.#host;
-    return {
-      answered: (status) => {
-        const code = status === undefined ? '<error>' : String(status);
-        this.#metrics.add('rest_client_requests_total', { code, host, method });
-      },
-      ended: () => {
-        if (isWatch) return;
-        const duration = (this.#clock.monotonic() - start) / 1000;
-        this.#metrics.observe('rest_client_request_duration_seconds', { host, verb: method }, duration);
-      },
-    };
-  }
+/** Begins to measure a request to an API server as Kubernetes' own clients do. */
+export function measureRequest(
+  { url, method, isWatch }: MeasuredRequest,
+  { clock, metrics = noopMetrics }: { readonly clock: Clock; readonly metrics?: Metrics },
+): RequestMeasure {
+  const start = clock.monotonic();
+  const host = `${url.hostname}:${portOf(url)}`;
+  return {
+    answered: (status) => {
+      const code = status === undefined ? '<error>' : String(status);
+      metrics.add('rest_client_requests_total', { code, host, method });
+    },
+    ended: () => {
+      const duration = (clock.monotonic() - start) / 1000;
+      if (!isWatch) metrics.observe('rest_client_request_duration_seconds', { host, verb: method }, duration);
+    },
+  };
 }

@@ -1,11 +1,10 @@
-import * as http from 'node:http';
-import * as https from 'node:https';
+import type * as http from 'node:http';
 import { type Clock, type Millis, seconds } from '../base/time.ts';
-import { tlsOptionsOf } from './api-agent.ts';
-import { brokenOff, isReset, parseRetryAfter } from './api-failure.ts';
+import { brokenOff, parseRetryAfter } from './api-failure.ts';
+import { type HttpRequest, sendRequest, targetOf } from './api-request.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { RequestMetrics } from './request-metrics.ts';
+import { measureRequest } from './request-metrics.ts';
 import { startInactivityTimer } from './api-client.ts';
 
 /** One request that writes, or asks for something small. */
@@ -55,14 +54,15 @@ export async function sendJson(options: SendOptions, request: JsonRequest, signa
   signal.throwIfAborted();
   const { connection, clock, answerLimit = seconds(30), maxBytes = 1 << 20 } = options;
   using timer = startInactivityTimer(clock, answerLimit);
-  const measure = new RequestMetrics(connection.url, options).begin(request.method, false);
+  const measure = measureRequest({ url: connection.url, method: request.method, isWatch: false }, options);
   let status: number | undefined;
   const name = `${request.method} ${request.path}`;
   try {
-    const authorization = await connection.credentials.authorization(signal);
-    const stop = AbortSignal.any([signal, timer.signal]);
-    const text = request.body === undefined ? undefined : JSON.stringify(request.body);
-    const response = await answerOf(() => open(options, request, { authorization, text, stop }), text);
+    const response = await sendRequest(
+      connection,
+      httpRequest(options, request),
+      AbortSignal.any([signal, timer.signal]),
+    );
     status = response.statusCode;
     if (status === 401) connection.credentials.forget();
     return {
@@ -80,53 +80,15 @@ export async function sendJson(options: SendOptions, request: JsonRequest, signa
   }
 }
 
-interface Sending {
-  readonly authorization: string | undefined;
-  readonly text: string | undefined;
-  readonly stop: AbortSignal;
-}
-
-function open(
-  { connection, userAgent, agent }: SendOptions,
-  request: JsonRequest,
-  { authorization, text, stop }: Sending,
-): http.ClientRequest {
-  const { url } = connection;
-  const type = request.method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
-  const options: https.RequestOptions = {
-    protocol: url.protocol,
-    hostname: url.hostname.replace(/^\[|\]$/g, ''),
-    port: url.port,
-    path: `${url.pathname.replace(/\/$/, '')}${request.path}`,
-    method: request.method,
-    agent: agent ?? false,
-    signal: stop,
-    headers: {
-      accept: 'application/json',
-      'user-agent': userAgent,
-      // Node sends the body of a DELETE without any length otherwise.
-      ...(text === undefined ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(text) }),
-      ...(authorization === undefined ? {} : { authorization }),
-      ...request.headers,
-    },
-  };
-  if (url.protocol !== 'https:') return http.request(options);
-  return https.request({ ...options, ...tlsOptionsOf(connection) });
-}
-
-async function answerOf(send: () => http.ClientRequest, text: string | undefined): Promise<http.IncomingMessage> {
-  for (;;) {
-    const request = send();
-    try {
-      return await new Promise((resolve, reject) => {
-        // The error listener stays: an abort after the answer must not end the process.
-        request.on('error', reject).on('response', resolve);
-        request.end(text);
-      });
-    } catch (error) {
-      if (!request.reusedSocket || !isReset(error)) throw error;
-    }
-  }
+function httpRequest({ connection, userAgent, agent }: SendOptions, request: JsonRequest): HttpRequest {
+  const { method, headers } = request;
+  const head = { method, target: targetOf(connection.url, request.path), userAgent, agent };
+  if (request.body === undefined) return { ...head, headers };
+  const body = JSON.stringify(request.body);
+  const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+  // Node sends the body of a DELETE without any length otherwise.
+  const content = { 'content-type': type, 'content-length': Buffer.byteLength(body) };
+  return { ...head, headers: { ...content, ...headers }, body };
 }
 
 async function textOf(response: http.IncomingMessage, maxBytes: number): Promise<string> {

@@ -1,7 +1,7 @@
 import type { Agent } from 'node:http';
 import { ApiServerError, messageOf } from '../../base/errors.ts';
 import { seconds, type Clock } from '../../base/time.ts';
-import { newApiAgent } from '../api-agent.ts';
+import { newApiAgent } from '../api-request.ts';
 import { newApiClient } from '../api-client.ts';
 import { ApiFailure, statusMessage } from '../api-failure.ts';
 import type { ApiServerConnection } from '../api-server-connection.ts';

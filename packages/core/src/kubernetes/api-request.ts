@@ -1,0 +1,80 @@
+import * as http from 'node:http';
+import * as https from 'node:https';
+import { isReset } from './api-failure.ts';
+import type { ApiServerConnection } from './api-server-connection.ts';
+
+/** Connections to an API server that are kept and shared. The caller destroys it. */
+export function newApiAgent({ url }: ApiServerConnection, settings: http.AgentOptions): http.Agent {
+  return url.protocol === 'https:' ? new https.Agent(settings) : new http.Agent(settings);
+}
+
+/** The port of a server, also where the URL leaves it out. */
+export function portOf({ port, protocol }: URL): number {
+  if (port !== '') return Number(port);
+  return protocol === 'https:' ? 443 : 80;
+}
+
+/** The target of a request: `path`, its query included, below the server's own prefix. */
+export function targetOf({ pathname }: URL, path: string): string {
+  return `${pathname.replace(/\/$/, '')}${path}`;
+}
+
+/** One HTTP request. */
+export interface HttpRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly userAgent: string;
+  /** Connections to use; undefined: a new one. */
+  readonly agent: http.Agent | undefined;
+  /** Added to what every request sends. */
+  readonly headers?: Readonly<Record<string, string | number>> | undefined;
+  readonly body?: string | undefined;
+  /** Called with each attempt. */
+  readonly onAttempt?: (attempt: http.ClientRequest) => void;
+}
+
+/**
+ * Sends a request with the connection's credentials; once more when a kept connection turned out to be closed by the server.
+ * Resolves when the answer begins. Rejects with Node's error, also when `signal` aborts.
+ */
+export async function sendRequest(
+  connection: ApiServerConnection,
+  request: HttpRequest,
+  signal: AbortSignal,
+): Promise<http.IncomingMessage> {
+  const { url, tls } = connection;
+  const authorization = await connection.credentials.authorization(signal);
+  const options: https.RequestOptions = {
+    protocol: url.protocol,
+    hostname: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port,
+    path: request.target,
+    method: request.method,
+    agent: request.agent ?? false,
+    signal,
+    ca: tls.ca,
+    cert: tls.cert,
+    key: tls.key,
+    servername: tls.serverName,
+    rejectUnauthorized: !tls.insecureSkipVerify,
+    headers: {
+      accept: 'application/json',
+      'user-agent': request.userAgent,
+      ...(authorization === undefined ? {} : { authorization }),
+      ...request.headers,
+    },
+  };
+  for (;;) {
+    const attempt = url.protocol === 'https:' ? https.request(options) : http.request(options);
+    request.onAttempt?.(attempt);
+    try {
+      return await new Promise((resolve, reject) => {
+        // The error listener stays: an abort after the answer must not end the process.
+        attempt.on('error', reject).on('response', resolve);
+        attempt.end(request.body);
+      });
+    } catch (error) {
+      if (signal.aborted || !attempt.reusedSocket || !isReset(error)) throw error;
+    }
+  }
+}
