@@ -193,7 +193,7 @@ export class Reflector<K extends ResourceKind> {
   async #list(signal: AbortSignal): Promise<void> {
     const { client, query } = this.#options;
     const listed = new Map<string, Records[K]>();
-    const { resourceVersion } = await listPages(
+    const resourceVersion = await listPages(
       client,
       {
         path: query.path,
