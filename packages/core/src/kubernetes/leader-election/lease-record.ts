@@ -1,6 +1,5 @@
 import { ApiServerError } from '../../base/errors.ts';
 import { type Millis, seconds } from '../../base/time.ts';
-import { microTime } from '../micro-time.ts';
 
 /** What a Lease says (coordination.k8s.io/v1). */
 export interface LeaseRecord {
@@ -66,11 +65,6 @@ export function parseLease(body: string): StoredLease {
       transitions: numberOf(spec['leaseTransitions']),
     },
   };
-}
-
-/** A moment as a lease has it. */
-export function leaseTime(now: Millis): string {
-  return microTime(now);
 }
 
 function parseJson(body: string): unknown {

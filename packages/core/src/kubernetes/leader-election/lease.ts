@@ -1,15 +1,9 @@
 import { ApiServerError } from '../../base/errors.ts';
 import { type Clock, type Millis, seconds } from '../../base/time.ts';
 import { failureFrom } from '../api-failure.ts';
-import type { JsonAnswer, JsonRequest, SendJson } from '../send-json.ts';
-import {
-  leaseObject,
-  type LeaseName,
-  type LeaseRecord,
-  leaseTime,
-  parseLease,
-  type StoredLease,
-} from './lease-record.ts';
+import { microTime } from '../micro-time.ts';
+import type { JsonAnswer, SendJson } from '../send-json.ts';
+import { leaseObject, type LeaseName, type LeaseRecord, parseLease, type StoredLease } from './lease-record.ts';
 
 /** What a candidate needs to ask for a lease. */
 export interface LeaseOptions extends LeaseName {
@@ -74,7 +68,7 @@ export class Lease {
   async #empty(signal: AbortSignal): Promise<boolean> {
     const before = this.#observed;
     if (before === undefined) return false;
-    const now = leaseTime(this.#options.clock.now());
+    const now = microTime(this.#options.clock.now());
     return this.#put(before, { ...before.record, holder: '', duration: seconds(1), renewTime: now }, signal);
   }
 
@@ -95,7 +89,7 @@ export class Lease {
 
   #nextRecord(): LeaseRecord {
     const { identity, duration, clock } = this.#options;
-    const now = leaseTime(clock.now());
+    const now = microTime(clock.now());
     const before = this.#observed?.record;
     if (before?.holder === identity) return { ...before, duration, renewTime: now };
     return {
@@ -108,14 +102,14 @@ export class Lease {
   }
 
   async #read(signal: AbortSignal): Promise<StoredLease | undefined> {
-    const answer = await this.#send({ method: 'GET', path: this.#objectPath }, signal);
+    const answer = await this.#options.send({ method: 'GET', path: this.#objectPath }, signal);
     return answer.status === 404 ? undefined : parseLease(this.#accepted('GET', answer));
   }
 
   async #create(signal: AbortSignal): Promise<LeaseAttempt> {
     this.#observed = undefined;
     const body = leaseObject(this.#options, this.#nextRecord(), undefined);
-    const answer = await this.#send({ method: 'POST', path: this.#path, body }, signal);
+    const answer = await this.#options.send({ method: 'POST', path: this.#path, body }, signal);
     if (answer.status === 409) return { status: 'other', holder: '' };
     this.#observe(parseLease(this.#accepted('POST', answer)));
     return { status: 'held' };
@@ -124,7 +118,7 @@ export class Lease {
   /** False: somebody else changed it first. */
   async #put(before: StoredLease, record: LeaseRecord, signal: AbortSignal): Promise<boolean> {
     const body = leaseObject(this.#options, record, before);
-    const answer = await this.#send({ method: 'PUT', path: this.#objectPath, body }, signal);
+    const answer = await this.#options.send({ method: 'PUT', path: this.#objectPath, body }, signal);
     if (answer.status === 409 || answer.status === 404) return false;
     this.#observe(parseLease(this.#accepted('PUT', answer)));
     return true;
@@ -132,10 +126,6 @@ export class Lease {
 
   get #objectPath(): string {
     return `${this.#path}/${encodeURIComponent(this.#options.name)}`;
-  }
-
-  #send(request: JsonRequest, signal: AbortSignal): Promise<JsonAnswer> {
-    return this.#options.send(request, signal);
   }
 
   #accepted(method: string, { status, body }: JsonAnswer): string {
