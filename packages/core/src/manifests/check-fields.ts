@@ -76,15 +76,10 @@ const flag = satisfies('true or false', (value) => typeof value === 'boolean');
 const seconds = satisfies('a number of seconds above 0', (value) => Number.isInteger(value) && Number(value) > 0);
 const port = satisfies('a port (1-65535)', (value) => tryParsePort(value) !== undefined);
 const portOrZero = satisfies('a port (1-65535)', (value) => value === 0 || tryParsePort(value) !== undefined);
-const ip = satisfies('an IP address', (value) => typeof value === 'string' && tryParseIp(value) !== undefined);
-const ipOrEmpty = satisfies(
-  'an IP address',
-  (value) => value === '' || (typeof value === 'string' && tryParseIp(value) !== undefined),
-);
-const clusterIp = satisfies(
-  'an IP address or None',
-  (value) => typeof value === 'string' && (['', 'None'].includes(value) || tryParseIp(value) !== undefined),
-);
+const isIp = (value: unknown): boolean => typeof value === 'string' && tryParseIp(value) !== undefined;
+const ip = satisfies('an IP address', isIp);
+const ipOrEmpty = satisfies('an IP address', (value) => value === '' || isIp(value));
+const clusterIp = satisfies('an IP address or None', (value) => value === '' || value === 'None' || isIp(value));
 const cidr = satisfies('a CIDR', (value) => typeof value === 'string' && tryParseCidr(value) !== undefined);
 const protocol = oneOf('TCP', 'UDP', 'SCTP');
 const policy = oneOf('Cluster', 'Local');
@@ -96,62 +91,54 @@ const texts: Check = (value, path, report) => {
 const metadata = fields({ name, namespace: name, labels: texts, annotations: texts }, ['name']);
 const hints = listOf(fields({ name: text }, ['name']));
 
-const service = fields(
-  {
-    metadata,
-    spec: fields({
-      type: oneOf('ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'),
-      clusterIP: clusterIp,
-      clusterIPs: listOf(clusterIp),
-      ipFamilies: listOf(oneOf('IPv4', 'IPv6')),
-      ports: listOf(fields({ name: text, protocol, port, nodePort: portOrZero }, ['port'])),
-      externalIPs: listOf(ip),
-      loadBalancerSourceRanges: listOf(cidr),
-      externalTrafficPolicy: policy,
-      internalTrafficPolicy: policy,
-      healthCheckNodePort: portOrZero,
-      sessionAffinity: oneOf('None', 'ClientIP'),
-      sessionAffinityConfig: fields({ clientIP: fields({ timeoutSeconds: seconds }) }),
-    }),
-    status: fields({ loadBalancer: fields({ ingress: listOf(fields({ ip: ipOrEmpty, ipMode: text })) }) }),
-  },
-  ['metadata', 'spec'],
-);
-
-const endpointSlice = fields(
-  {
-    metadata,
-    addressType: oneOf('IPv4', 'IPv6', 'FQDN'),
-    ports: listOf(fields({ name: text, protocol, port: portOrZero })),
-    endpoints: listOf(
-      fields(
-        {
-          addresses: listOf(text),
-          conditions: fields({ ready: flag, serving: flag, terminating: flag }),
-          nodeName: text,
-          hints: fields({ forZones: hints, forNodes: hints }),
-        },
-        ['addresses'],
-      ),
-    ),
-  },
-  ['metadata', 'addressType'],
-);
-
-const node = fields(
-  {
-    metadata,
-    spec: fields({ podCIDR: cidr, podCIDRs: listOf(cidr), taints: listOf(fields({ key: text }, ['key'])) }),
-    status: fields({ addresses: listOf(fields({ type: text, address: text }, ['type', 'address'])) }),
-  },
-  ['metadata'],
-);
-
-const serviceCidr = fields({ metadata, spec: fields({ cidrs: listOf(cidr) }, ['cidrs']) }, ['metadata', 'spec']);
-
 const checks: Readonly<Record<ResourceKind, Check>> = {
-  Service: service,
-  EndpointSlice: endpointSlice,
-  Node: node,
-  ServiceCIDR: serviceCidr,
+  Service: fields(
+    {
+      metadata,
+      spec: fields({
+        type: oneOf('ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'),
+        clusterIP: clusterIp,
+        clusterIPs: listOf(clusterIp),
+        ipFamilies: listOf(oneOf('IPv4', 'IPv6')),
+        ports: listOf(fields({ name: text, protocol, port, nodePort: portOrZero }, ['port'])),
+        externalIPs: listOf(ip),
+        loadBalancerSourceRanges: listOf(cidr),
+        externalTrafficPolicy: policy,
+        internalTrafficPolicy: policy,
+        healthCheckNodePort: portOrZero,
+        sessionAffinity: oneOf('None', 'ClientIP'),
+        sessionAffinityConfig: fields({ clientIP: fields({ timeoutSeconds: seconds }) }),
+      }),
+      status: fields({ loadBalancer: fields({ ingress: listOf(fields({ ip: ipOrEmpty, ipMode: text })) }) }),
+    },
+    ['metadata', 'spec'],
+  ),
+  EndpointSlice: fields(
+    {
+      metadata,
+      addressType: oneOf('IPv4', 'IPv6', 'FQDN'),
+      ports: listOf(fields({ name: text, protocol, port: portOrZero })),
+      endpoints: listOf(
+        fields(
+          {
+            addresses: listOf(text),
+            conditions: fields({ ready: flag, serving: flag, terminating: flag }),
+            nodeName: text,
+            hints: fields({ forZones: hints, forNodes: hints }),
+          },
+          ['addresses'],
+        ),
+      ),
+    },
+    ['metadata', 'addressType'],
+  ),
+  Node: fields(
+    {
+      metadata,
+      spec: fields({ podCIDR: cidr, podCIDRs: listOf(cidr), taints: listOf(fields({ key: text }, ['key'])) }),
+      status: fields({ addresses: listOf(fields({ type: text, address: text }, ['type', 'address'])) }),
+    },
+    ['metadata'],
+  ),
+  ServiceCIDR: fields({ metadata, spec: fields({ cidrs: listOf(cidr) }, ['cidrs']) }, ['metadata', 'spec']),
 };

@@ -5,7 +5,7 @@ import type { Logger } from '../base/log.ts';
 import { type ClusterEvent, resourceKinds } from '../model/state/cluster-event.ts';
 import type { ClusterStateSource } from '../model/state/cluster-state-source.ts';
 import { type Clock, type Millis, millis, seconds } from '../base/time.ts';
-import { ManifestFolder, type FolderState } from './manifest-folder.ts';
+import { ManifestFolder } from './manifest-folder.ts';
 import type { ManifestObject } from './read-manifest.ts';
 import { ManifestReport } from './manifest-report.ts';
 
@@ -45,13 +45,20 @@ export class ManifestSource implements ClusterStateSource {
     const news = new News(clock);
     const watching = followChanges(path, { news, log }, stopped);
     try {
-      let objects = (await firstScan(folder, path, report)).objects;
+      let objects = await scan(folder, report).catch((cause: unknown) => {
+        const message = `cannot read the manifest folder ${path}: ${messageOf(cause)}`;
+        throw new ConfigError('manifests.folder', message, { cause });
+      });
       yield resourceKinds.map((resource) => replaceAll(resource, objects));
       for (;;) {
         await news.wait({ atMost: rescan, quiet: debounce }, stopped);
-        const next = await scanAgain(folder, path, report);
-        const changes = next === undefined ? [] : difference(objects, next.objects);
-        objects = next?.objects ?? objects;
+        const before = objects;
+        objects = await scan(folder, report).catch((error: unknown) => {
+          // A folder that cannot be read (a volume that is being replaced) says nothing; it does not say "empty".
+          report.unreadable(path, error);
+          return before;
+        });
+        const changes = difference(before, objects);
         if (changes.length > 0) yield changes;
       }
     } catch (error) {
@@ -63,31 +70,10 @@ export class ManifestSource implements ClusterStateSource {
   }
 }
 
-async function firstScan(folder: ManifestFolder, path: string, report: ManifestReport): Promise<FolderState> {
-  try {
-    const state = await folder.scan();
-    report.scanned(state);
-    return state;
-  } catch (cause) {
-    const reason = messageOf(cause);
-    throw new ConfigError('manifests.folder', `cannot read the manifest folder ${path}: ${reason}`, { cause });
-  }
-}
-
-/** A folder that cannot be read (a volume that is being replaced) says nothing; it does not say "empty". */
-async function scanAgain(
-  folder: ManifestFolder,
-  path: string,
-  report: ManifestReport,
-): Promise<FolderState | undefined> {
-  try {
-    const state = await folder.scan();
-    report.scanned(state);
-    return state;
-  } catch (error) {
-    report.unreadable(path, error);
-    return undefined;
-  }
+async function scan(folder: ManifestFolder, report: ManifestReport): Promise<Objects> {
+  const state = await folder.scan();
+  report.scanned(state);
+  return state.objects;
 }
 
 function replaceAll<K extends ClusterEvent['resource']>(resource: K, objects: Objects): ClusterEvent {
