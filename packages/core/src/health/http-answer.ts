@@ -22,11 +22,7 @@ export function jsonAnswer(
   value: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): HttpAnswer {
-  return {
-    status,
-    headers: { 'Content-Type': 'application/json', 'X-Content-Type-Options': 'nosniff', ...headers },
-    body: `${JSON.stringify(value)}\n`,
-  };
+  return textAnswer(status, `${JSON.stringify(value)}\n`, { 'Content-Type': 'application/json', ...headers });
 }
 
 /** `text` as a plain text answer, as it is. */
