@@ -1,7 +1,8 @@
 import type { IpAddress, IpFamily } from '../ip/address.ts';
 import type { Cidr } from '../ip/cidr.ts';
 import type { Port, Protocol } from '../ip/port.ts';
-import type { NodeName, ServiceKey, ServicePortKey } from '../records/keys.ts';
+import type { EndpointRecord } from '../records/endpoint-slice.ts';
+import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
 import type { TrafficPolicy } from '../records/service.ts';
 import type { Millis } from '../../base/time.ts';
 
@@ -47,17 +48,10 @@ export interface Frontend {
 export type RoutedPlace = Pick<Frontend, 'kind' | 'address' | 'port'>;
 
 /** One IP and port that can serve. Conditions are verbatim from the EndpointSlice, defaulted. */
-export interface Endpoint {
-  readonly address: IpAddress;
+export interface Endpoint extends EndpointRecord {
   readonly port: Port;
   /** On this node. */
   readonly isLocal: boolean;
-  readonly nodeName: NodeName | undefined;
-  readonly ready: boolean;
-  readonly serving: boolean;
-  readonly terminating: boolean;
-  readonly zoneHints: readonly string[];
-  readonly nodeHints: readonly string[];
 }
 
 /** How the `Cluster` set was narrowed by topology hints (KEP-2433, KEP-3015). */

@@ -208,10 +208,6 @@ export class EndpointIndex {
   readonly #slices = new Map<SliceKey, EndpointSliceRecord>();
   readonly #byService = new Map<ServiceKey, EndpointSliceRecord[]>();
 
-  get size(): number {
-    return this.#slices.size;
-  }
-
   keys(): Iterable<SliceKey> {
     return this.#slices.keys();
   }
