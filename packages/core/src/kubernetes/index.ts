@@ -1,7 +1,6 @@
 export * from './api-server-connection.ts';
 export * from './api-server-addresses.ts';
 export * from './kubernetes-source.ts';
-export type { MergeOptions } from './kubernetes-source.ts';
 export * from './reflector-timings.ts';
 export type { NodeScope } from './resources.ts';
 export * from './to-records.ts';
