@@ -7,7 +7,7 @@ import { defaultTimings } from './reflector-timings.ts';
 import { measureRequest, type RequestMeasure } from './request-metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 
-/** What a GET asks for. */
+/** Path and query of a GET. */
 export interface ApiRequest {
   readonly path: string;
   readonly query: URLSearchParams;
@@ -22,7 +22,7 @@ export interface ApiBody {
    * connection closed in between) or fell silent.
    */
   chunks(): AsyncIterable<Buffer>;
-  /** Silence longer than this ends `read` with an error from now on. */
+  /** Sets the longest silence before reading ends with an error. */
   setInactivity(limit: Millis): void;
 }
 
@@ -38,14 +38,14 @@ export interface ApiClient extends AsyncDisposable {
   get<T>(request: ApiRequest, use: (body: ApiBody) => Promise<T>, signal: AbortSignal): Promise<T>;
 }
 
-/** What a client needs beside the connection. */
+/** Options of a client beside the connection. */
 export interface ApiClientOptions {
   readonly clock: Clock;
   /** Sent as `User-Agent`. */
   readonly userAgent: string;
-  /** Where requests are measured. Default: nowhere. */
+  /** Receives measurements of requests. Default: none. */
   readonly metrics?: Metrics;
-  /** No connection for this long, name look-up included, is a failure. Default: `connect` of the default timings. */
+  /** Time limit of a connection attempt, name look-up included. Default: `connect` of the default timings. */
   readonly connectLimit?: Millis;
   /** Called with each address to which the server's name was resolved, before a connection to it. Default: ignored. */
   readonly onAddress?: ((address: string) => void) | undefined;
@@ -53,9 +53,9 @@ export interface ApiClientOptions {
   readonly agent?: http.Agent;
 }
 
-/** No answer and no byte of a list for this long: the connection is dead. */
+/** Time limit for an answer and for the next byte of a list. */
 const answerLimit = seconds(60);
-/** A refusal's text is for people. */
+/** Longest text that is read of a refusal, in bytes. */
 const maxRefusalBytes = 16_384;
 
 /**
@@ -118,7 +118,7 @@ interface Call extends ApiClientOptions {
   readonly connectLimit: Millis;
 }
 
-/** Sends a request and measures each attempt. */
+/** Sends a request and measures each attempt. Rejects with `ApiFailure`. */
 async function fetchOnce(call: Call, signal: AbortSignal): Promise<http.IncomingMessage> {
   const { connection, target, userAgent, agent, timer, measure, name } = call;
   let missing: (() => string) | undefined;
@@ -139,8 +139,8 @@ async function fetchOnce(call: Call, signal: AbortSignal): Promise<http.Incoming
 }
 
 /**
- * A new connection must be there soon; only then the server has its time to answer. Returns a function that says in words what
- * did not come.
+ * Limits the time for a new connection; the limit for the answer starts once it is open. Returns a function that describes
+ * what is missing, for an error message.
  */
 function limitConnecting(request: http.ClientRequest, { timer, connectLimit, onAddress }: Call): () => string {
   let isConnecting = false;
@@ -168,7 +168,7 @@ async function refusal(name: string, response: http.IncomingMessage, connection:
       if (body.length > maxRefusalBytes) break;
     }
   } catch {
-    // the status alone says enough
+    // the status suffices
   }
   return failureFrom({ request: name, status, retryAfter: response.headers['retry-after'], body });
 }
@@ -180,7 +180,7 @@ async function* readBody(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   const encoding = response.headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity') throw brokenOff(name, `the body has the encoding ${encoding}, which was not asked for`);
+  if (encoding !== 'identity') throw brokenOff(name, `the body has the encoding ${encoding} without a request for it`);
   try {
     for await (const chunk of response) {
       timer.touch();
@@ -212,7 +212,7 @@ export interface RawObject {
   };
 }
 
-/** Objects are limited to about 1.5 MiB by etcd; a longer line is not a watch. */
+/** Longest line of a watch. etcd limits objects to about 1.5 MiB. */
 const maxLineBytes = 32 * 1024 * 1024;
 const newline = 10;
 
@@ -285,26 +285,26 @@ function parseLine(line: Buffer, request: string): Line {
   return parsed;
 }
 
-/** The object of an ERROR event is a `Status`; its code stands where an HTTP status would. */
+/** Returns the error of an ERROR event. Its object is a `Status`, whose code serves as the HTTP status. */
 function errorEvent(status: object, request: string): ApiFailure {
   const code = 'code' in status && typeof status.code === 'number' ? status.code : 500;
   return failureFrom({ request, status: code, retryAfter: undefined, body: JSON.stringify(status) });
 }
 
-/** Notices that nothing has happened for too long. */
+/** Aborts a signal after a period without activity. */
 export interface InactivityTimer extends Disposable {
   /** Aborts after `limit` without a `touch`. */
   readonly signal: AbortSignal;
-  /** Something happened. Cheap: called for every chunk. */
+  /** Notes activity. Cheap: called for every chunk. */
   touch(): void;
-  /** Counts from now on with another limit. */
+  /** Starts again with another limit. */
   restart(limit: Millis): void;
 }
 
 /** The reason of an inactivity timer's abort. */
 export const inactive: unique symbol = Symbol('inactive');
 
-/** Starts counting at once; disposal stops it. */
+/** Returns a running timer; disposal stops it. */
 export function startInactivityTimer(clock: Clock, limit: Millis): InactivityTimer {
   const expired = new AbortController();
   let current = limit;

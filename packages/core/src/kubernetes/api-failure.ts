@@ -1,9 +1,9 @@
 import { ApiServerError } from '../base/errors.ts';
 import { type Millis, seconds } from '../base/time.ts';
 
-/** A refusal of the API server that may say when to come back. */
+/** A failed request to the API server. */
 export class ApiFailure extends ApiServerError {
-  /** From the `Retry-After` header; undefined when there is none, or when it is a date. */
+  /** Wait from the `Retry-After` header; undefined without a header, or for a date. */
   readonly retryAfter: Millis | undefined;
 
   constructor(
@@ -16,7 +16,7 @@ export class ApiFailure extends ApiServerError {
   }
 }
 
-/** What is known of a response with a status other than 200. `body` may be JSON, text or empty. */
+/** A response with a status other than 200. `body` may be JSON, text or empty. */
 export interface Refusal {
   readonly request: string;
   readonly status: number;
@@ -24,10 +24,10 @@ export interface Refusal {
   readonly body: string;
 }
 
-/** A longer wait than this is a mistake of somebody between us and the server. */
+/** Longest accepted `Retry-After`, in seconds. Longer values come from misconfigured intermediaries. */
 const longestRetryAfter = 300;
 
-/** The error for a refused request. Bodies are often, but not always, a JSON `Status` with a message. */
+/** Returns the error for a refused request. Bodies are often, but not always, a JSON `Status` with a message. */
 export function failureFrom({ request, status, retryAfter, body }: Refusal): ApiFailure {
   return new ApiFailure(`api.${status}`, `${request}: answered ${status}: ${statusMessage(body)}; ${advice(status)}`, {
     status,
@@ -35,30 +35,30 @@ export function failureFrom({ request, status, retryAfter, body }: Refusal): Api
   });
 }
 
-/** The wait a `Retry-After` header asks for; undefined when there is none, or when it is a date. */
+/** Parses a `Retry-After` header in seconds; undefined without a header, or for a date. */
 export function parseRetryAfter(header: string | undefined): Millis | undefined {
   return /^\d+$/.test(header ?? '') ? seconds(Math.min(Number(header), longestRetryAfter)) : undefined;
 }
 
-/** The error for a request that got no answer, or whose answer broke off. */
+/** Returns the error for a request without an answer, or with an incomplete one. */
 export function brokenOff(request: string, what: string, cause?: unknown): ApiFailure {
   const reason = cause instanceof Error ? `: ${causeText(cause)}` : '';
   return new ApiFailure('api.unreachable', `${request}: ${what}${reason}; will be tried again`, { cause });
 }
 
-/** The error for a body whose connection closed before its end, as when the API server is killed. */
+/** Returns the error for a body whose connection closed before its end, as when the API server is killed. */
 export function cutOff(request: string): ApiFailure {
   return new ApiFailure('api.cut', `${request}: the connection closed before the end; will be tried again`, {});
 }
 
-/** Whether the error is from `cutOff`. For a watch that is an ordinary end (fixture fact 39). */
+/** Whether the error is from `cutOff`. It is an ordinary end of a watch (fixture fact 39). */
 export function isCut(error: unknown): boolean {
   return error instanceof ApiFailure && error.code === 'api.cut';
 }
 
-/** The error for a body that brought nothing for too long. */
+/** Returns the error for a body without data for too long. */
 export function fellSilent(request: string): ApiFailure {
-  return new ApiFailure('api.silent', `${request}: nothing was heard for too long; will be tried again`, {});
+  return new ApiFailure('api.silent', `${request}: the server sent nothing for too long; will be tried again`, {});
 }
 
 /** Whether the error is from `fellSilent`. */
@@ -66,17 +66,17 @@ export function isSilent(error: unknown): boolean {
   return error instanceof ApiFailure && error.code === 'api.silent';
 }
 
-/** Whether the peer closed the connection, as the kernel says. */
+/** Whether the kernel reports that the peer closed the connection. */
 export function isReset(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
 }
 
-/** Whether the server no longer has the version or the page that was asked for (fixture facts 6 and 16). */
+/** Whether the server no longer has the requested version or page (fixture facts 6 and 16). */
 export function isExpired(error: unknown): boolean {
   return error instanceof ApiFailure && error.status === 410;
 }
 
-/** What a refusal's body says: the message of a `Status`, or plain text, shortened. */
+/** Returns the message of a refusal: that of a `Status`, or plain text, shortened. */
 export function statusMessage(body: string): string {
   try {
     const parsed: unknown = JSON.parse(body);
@@ -99,5 +99,5 @@ function causeText(error: Error): string {
   const first = error instanceof AggregateError ? (error.errors[0] as unknown) : undefined;
   const text = first instanceof Error ? first.message : error.message;
   const line = text.trim().split('\n')[0] ?? '';
-  return /wrong version number/.test(line) ? `${line} (what answers there does not speak TLS)` : line;
+  return /wrong version number/.test(line) ? `${line} (the server does not speak TLS)` : line;
 }

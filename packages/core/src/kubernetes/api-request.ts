@@ -3,18 +3,18 @@ import * as https from 'node:https';
 import { isReset } from './api-failure.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 
-/** Connections to an API server that are kept and shared. The caller destroys it. */
+/** Returns a pool of kept connections to an API server. The caller destroys it. */
 export function newApiAgent({ url }: ApiServerConnection, settings: http.AgentOptions): http.Agent {
   return url.protocol === 'https:' ? new https.Agent(settings) : new http.Agent(settings);
 }
 
-/** The port of a server, also where the URL leaves it out. */
+/** Returns the port of a server; the protocol's default if the URL has none. */
 export function portOf({ port, protocol }: URL): number {
   if (port !== '') return Number(port);
   return protocol === 'https:' ? 443 : 80;
 }
 
-/** The target of a request: `path`, its query included, below the server's own prefix. */
+/** Returns the target of a request: `path` with its query, below the server's own prefix. */
 export function targetOf({ pathname }: URL, path: string): string {
   return `${pathname.replace(/\/$/, '')}${path}`;
 }
@@ -24,7 +24,7 @@ export interface HttpRequest {
   readonly method: string;
   readonly target: string;
   readonly userAgent: string;
-  /** Connections to use; undefined: a new one. */
+  /** Pool of connections; undefined: a new connection. */
   readonly agent: http.Agent | undefined;
   /** Added to what every request sends. */
   readonly headers?: Readonly<Record<string, string | number>> | undefined;
@@ -34,7 +34,7 @@ export interface HttpRequest {
 }
 
 /**
- * Sends a request with the connection's credentials; once more when a kept connection turned out to be closed by the server.
+ * Sends a request with the connection's credentials. Repeats it if the server had closed a kept connection.
  * Resolves when the answer begins. Rejects with Node's error, also when `signal` aborts.
  */
 export async function sendRequest(

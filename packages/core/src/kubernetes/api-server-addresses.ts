@@ -3,12 +3,12 @@ import { tryParseIp } from '../model/ip/address.ts';
 import { parsePort, type Port } from '../model/ip/port.ts';
 import { portOf } from './api-request.ts';
 
-/** More addresses than this of one name are forgotten, the oldest first. */
+/** Limit of remembered addresses; the oldest are removed first. */
 const maxAddresses = 16;
 
 /**
- * Addresses at which connections to an API server go: the URL's own, or those to which its name was resolved for a
- * connection. An address is known before the first packet goes there, so that nothing needs to be reached to learn it.
+ * Destination addresses of connections to an API server: the URL's own, or those to which its name resolved. Each is known
+ * before the first packet to it is sent.
  */
 export class ApiServerAddresses {
   readonly #port: Port;
@@ -30,7 +30,7 @@ export class ApiServerAddresses {
     this.#onChange = listener;
   }
 
-  /** A connection goes to this address; a name or any other text is ignored. */
+  /** Adds the destination address of a connection; ignores a name or any other text. */
   note(text: string): void {
     const address = tryParseIp(text);
     if (address === undefined || this.#known.some((one) => one.address === address)) return;

@@ -1,12 +1,12 @@
-/** Where the `Authorization` header comes from. Asked before every request, so it must be cheap. */
+/** Source of the `Authorization` header. Every request calls it, so it must be cheap. */
 export interface Credentials {
-  /** The header's whole value, or undefined when the server wants none (client certificate, plain HTTP). */
+  /** Returns the header's whole value; undefined if none is needed (client certificate, plain HTTP). */
   authorization(signal: AbortSignal): Promise<string | undefined>;
-  /** The server answered 401: whatever is remembered must be read again next time. */
+  /** Discards cached credentials after a 401 answer; the next call reads them again. */
   forget(): void;
 }
 
-/** How to trust the server and, with a client certificate, how to be trusted. */
+/** TLS settings: trust in the server and an optional client certificate. */
 export interface TlsSettings {
   /** PEM. Undefined means the system's own certificate authorities. */
   readonly ca: string | undefined;
@@ -15,11 +15,11 @@ export interface TlsSettings {
   readonly key: string | undefined;
   /** Name to check the server's certificate against, if it is not the URL's host. */
   readonly serverName: string | undefined;
-  /** Accept any certificate. Only ever on the operator's explicit wish. */
+  /** Whether any certificate is accepted. Only at the operator's explicit request. */
   readonly insecureSkipVerify: boolean;
 }
 
-/** Everything needed to talk to one API server. */
+/** URL, TLS settings and credentials of one API server. */
 export interface ApiServerConnection {
   /** `http:` or `https:`; a path is a prefix of every request. */
   readonly url: URL;
@@ -28,7 +28,7 @@ export interface ApiServerConnection {
   readonly credentials: Credentials;
 }
 
-/** Trust the system's authorities, present no certificate. */
+/** Trusts the system's certificate authorities, presents no certificate. */
 export const defaultTls: TlsSettings = {
   ca: undefined,
   cert: undefined,
@@ -37,12 +37,12 @@ export const defaultTls: TlsSettings = {
   insecureSkipVerify: false,
 };
 
-/** A connection without credentials. */
+/** Returns a connection without credentials. */
 export function anonymousConnection(url: URL): ApiServerConnection {
   return { url, tls: defaultTls, credentials: fixedCredentials(undefined) };
 }
 
-/** Credentials that never change; undefined sends no header. */
+/** Returns credentials that never change; undefined sends no header. */
 export function fixedCredentials(authorization: string | undefined): Credentials {
   return { authorization: () => Promise.resolve(authorization), forget: () => undefined };
 }

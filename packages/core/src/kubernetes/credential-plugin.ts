@@ -17,14 +17,14 @@ export interface PluginFields {
 }
 
 /**
- * Returns a function that asks the exec plug-in or auth provider of a user; the library keeps an answer until it expires. The
- * function rejects with the library's error.
+ * Returns a function that runs the exec plug-in or auth provider of a user. The library caches credentials until they expire.
+ * The function rejects with the library's error.
  *
  * This module loads the Kubernetes client library (20 MB of memory): import it dynamically.
  */
 export function credentialPlugin({ exec, authProvider }: PluginFields): () => Promise<GivenCredentials> {
   const config = new KubeConfig();
-  // The plug-in is asked for the user alone: the cluster is a placeholder.
+  // Plug-ins get no information about the cluster: it is a placeholder.
   config.loadFromClusterAndUser(
     { name: 'cluster', server: 'https://cluster', skipTLSVerify: false },
     { name: 'user', exec, authProvider },

@@ -3,20 +3,20 @@ import { ConfigError, messageOf } from '../base/errors.ts';
 import { type Clock, seconds } from '../base/time.ts';
 import type { Credentials } from './api-server-connection.ts';
 
-/** Bound tokens are rotated on disk well before they expire; the API server allows for more than a minute. */
+/** Age at which credentials are read again. The kubelet rotates tokens on disk well over a minute before they expire. */
 const rereadAfter = seconds(60);
 
-/** Where renewed credentials come from. */
+/** Source of renewed credentials. */
 export interface CredentialReader {
   readonly clock: Clock;
-  /** The value read at start, so that a wrong set-up is found then. */
+  /** Value read at the start, which reveals a wrong set-up early. */
   readonly initial: string | undefined;
-  /** The `Authorization` header's value now. `isRefused`: the server did not accept the last one. */
+  /** Reads the present value of the `Authorization` header. `isRefused`: the server refused the last one. */
   readonly read: (isRefused: boolean) => Promise<string | undefined>;
 }
 
 /**
- * Credentials that are read again every 60 s, and at once after a 401. While reading fails, the last
+ * Returns credentials that are read again every 60 s, and at once after a 401. While reading fails, the last
  * value stays in use: a token file that is being replaced must not stop the watch.
  */
 export function rereadCredentials({ clock, initial, read }: CredentialReader): Credentials {
@@ -32,7 +32,7 @@ export function rereadCredentials({ clock, initial, read }: CredentialReader): C
       try {
         value = await read(wasRefused);
       } catch {
-        // the server's answer to the old value, if any, is the better message
+        // if the old value no longer works, the server's answer is the better message
       }
       return value;
     },
@@ -42,7 +42,7 @@ export function rereadCredentials({ clock, initial, read }: CredentialReader): C
   };
 }
 
-/** Bearer credentials from a token file. Rejects with `ConfigError` if it cannot be read now. */
+/** Returns bearer credentials from a token file. Rejects with `ConfigError` if it cannot be read now. */
 export async function tokenFileCredentials(path: string, clock: Clock): Promise<Credentials> {
   const read = async (): Promise<string> => {
     const token = (await readText(path, 'token file')).trim();
@@ -52,7 +52,7 @@ export async function tokenFileCredentials(path: string, clock: Clock): Promise<
   return rereadCredentials({ clock, initial: await read(), read });
 }
 
-/** A text file the operator named. Rejects with `ConfigError`: one line that says what, where and why. */
+/** Reads a text file that the operator named. Rejects with a `ConfigError` of one line. */
 export async function readText(path: string, what: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
@@ -62,7 +62,7 @@ export async function readText(path: string, what: string): Promise<string> {
   }
 }
 
-/** The first line of an error's message, without Node's code. */
+/** Returns the first line of an error's message, without Node's code. */
 export function errorReason(error: unknown): string {
   const message = messageOf(error);
   return (message.split('\n')[0] ?? '').replace(/^E[A-Z]+: /, '');

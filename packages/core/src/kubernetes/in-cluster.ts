@@ -5,20 +5,20 @@ import type { Clock } from '../base/time.ts';
 import { defaultTls, type ApiServerConnection } from './api-server-connection.ts';
 import { readText, tokenFileCredentials } from './credentials.ts';
 
-/** Where a pod finds its API server. */
+/** Environment of a pod that connects to its API server. */
 export interface InClusterOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** The mounted service account; the default is where the kubelet puts it. */
+  /** Folder of the mounted service account. Default: the kubelet's. */
   readonly folder?: string;
 }
 
 const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /**
- * The connection of a process that runs in a pod: address from KUBERNETES_SERVICE_HOST and _PORT,
+ * Returns the connection of a process that runs in a pod: address from KUBERNETES_SERVICE_HOST and _PORT,
  * `ca.crt` and `token` from the mounted service account. The token is read again every 60 s. Rejects
- * with `ConfigError` when this is not a pod or the files are not there.
+ * with `ConfigError` outside a pod or without the files.
  */
 export async function inClusterConnection(options: InClusterOptions): Promise<ApiServerConnection> {
   const { clock, env, folder = serviceAccountFolder } = options;

@@ -7,17 +7,17 @@ import type { GivenCredentials } from './credential-plugin.ts';
 import { errorReason, readText, rereadCredentials, tokenFileCredentials } from './credentials.ts';
 
 /**
- * The connection of a kubeconfig file's current context, or of the one that is named: CA, client certificate, token,
- * `tokenFile`, user name and password, exec plug-in, auth provider. Files it names are relative to it; data in it wins over a
- * file, as for kubectl. Rejects with `ConfigError`, one line, for whatever is wrong with it; `proxy-url` and impersonation
- * are refused, not ignored.
+ * Returns the connection of a kubeconfig file's current context, or of the named one: CA, client certificate, token,
+ * `tokenFile`, user name and password, exec plug-in, auth provider. Files it names are relative to it. Data in it wins over a
+ * file, as for kubectl. Rejects with a `ConfigError` of one line for any error in it; `proxy-url` and impersonation are
+ * refused, not ignored.
  */
 export function kubeconfigConnection(path: string, clock: Clock, context?: string): Promise<ApiServerConnection> {
   return connectionOf({ path, read: () => readText(path, 'kubeconfig'), context, canRunPlugins: true }, clock);
 }
 
 /**
- * The same for a kubeconfig that is no file: `text` is its contents, `name` says in messages what it is of, such as `of cluster kind`.
+ * The same for the text of a kubeconfig. `name` identifies it in messages, such as `of cluster kind`.
  * Rejects with `ConfigError` where the user has an exec plug-in or an auth provider.
  */
 export function kubeconfigTextConnection(text: string, name: string, clock: Clock): Promise<ApiServerConnection> {
@@ -25,12 +25,12 @@ export function kubeconfigTextConnection(text: string, name: string, clock: Cloc
   return connectionOf({ path: name, read, context: undefined, canRunPlugins: false }, clock);
 }
 
-/** A kubeconfig and how to get its text. */
+/** A kubeconfig: its text, place and context. */
 interface KubeconfigPlace {
-  /** For messages, and what files in it are relative to. */
+  /** Identifies it in messages; files in it are relative to it. */
   readonly path: string;
   readonly read: () => Promise<string>;
-  /** Undefined: the current one. */
+  /** Name of the context; undefined: the current one. */
   readonly context: string | undefined;
   readonly canRunPlugins: boolean;
 }
@@ -55,7 +55,7 @@ async function connectionOf(place: KubeconfigPlace, clock: Clock): Promise<ApiSe
   };
 }
 
-/** A function that asks for a user's credentials. Only a plug-in's change while the file stays the same. */
+/** Returns a function that reads a user's credentials. Only a plug-in's change while the file stays the same. */
 async function credentialSource(
   { path, canRunPlugins }: KubeconfigPlace,
   user: Fields,
@@ -91,7 +91,7 @@ async function readContext({ path, read, context: wanted }: KubeconfigPlace): Pr
   if (current === undefined) throw broken(path, 'it has no current-context');
   const context = entry({ path, config, list: 'contexts', part: 'context' }, current);
   if (context === undefined) {
-    // A context that is named is the caller's, the current one is the file's.
+    // The caller chose a named context, the file its current one.
     const which = wanted === undefined ? 'its current-context' : 'the context';
     throw broken(path, `${which} ${JSON.stringify(current)} is not among its contexts`);
   }
@@ -127,11 +127,11 @@ interface EntryPlace {
   readonly list: string;
   /** The field of an entry that holds its contents. */
   readonly part: string;
-  /** What the contents must have. */
+  /** Field that the contents must have. */
   readonly needs?: string;
 }
 
-/** The contents of the first entry of a list that has this name. */
+/** Returns the contents of the first entry of a list that has this name. */
 function entry({ path, config, list, part, needs }: EntryPlace, name: string): Fields | undefined {
   const all = Array.isArray(config[list]) ? (config[list] as readonly unknown[]).map(fields) : [];
   const index = all.findIndex((one) => text(one, 'name') === name);
@@ -162,7 +162,7 @@ function serverUrl(path: string, { clusterName, cluster }: KubeContext): URL {
   return url;
 }
 
-/** `NAME-data` in base64, or the file `NAME`. */
+/** Returns `NAME-data`, decoded from base64, or the contents of the file `NAME`. */
 async function pem(path: string, object: Fields, name: string): Promise<string | undefined> {
   const data = text(object, `${name}-data`);
   if (data !== undefined) return Buffer.from(data, 'base64').toString('utf8');
@@ -176,7 +176,7 @@ interface CredentialStart {
   readonly clock: Clock;
 }
 
-/** A token in the file may be replaced while we run. */
+/** Returns credentials that follow the file: its token may be replaced while the process runs. */
 function credentialsOf(
   place: KubeconfigPlace,
   user: Fields,

@@ -2,24 +2,24 @@ import type { ApiBody, ApiClient } from './api-client.ts';
 import { brokenOff, isExpired } from './api-failure.ts';
 import type { RawObject } from './api-client.ts';
 
-/** Objects per page: 12 ms of parsing at a time instead of a second for everything. */
+/** Objects per page. Parsing a page takes 12 ms; parsing everything at once would block for a second. */
 const pageSize = 500;
 
 /** One list, page by page. */
 export interface ListRequest {
   readonly path: string;
   readonly selectors: Readonly<Record<string, string>>;
-  /** A new attempt starts from the first page: forget what `onItem` has seen. */
+  /** Called before the first page of each attempt; the caller discards the items of an earlier attempt. */
   readonly onStart: () => void;
-  /** Called for each object, which is dropped afterwards. Items carry neither kind nor apiVersion. */
+  /** Called for each object. Items carry neither kind nor apiVersion. */
   readonly onItem: (item: RawObject) => void;
 }
 
 /**
- * Lists a resource in pages, all of one version. No resourceVersion is asked for: with one, servers
- * ignore the limit and send everything at once. If the pages expire while we read (410), it starts over
- * once, and then takes the whole list in one piece from the server's cache, which cannot expire. Resolves with the
- * version a watch continues from: that of the first page, which all pages share.
+ * Lists a resource in pages, all of one version. The request names no resourceVersion: with one, servers ignore the limit and
+ * send everything at once. If the pages expire in between (410), it starts over once; after that it takes the whole list in
+ * one piece from the server's cache, which cannot expire. Resolves with the version from which a watch continues: that of the
+ * first page, which all pages share.
  */
 export async function listPages(client: ApiClient, list: ListRequest, signal: AbortSignal): Promise<string> {
   for (let attempt = 1; attempt <= 2; attempt++) {

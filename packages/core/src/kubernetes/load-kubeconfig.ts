@@ -2,8 +2,8 @@ import type { Clock } from '../base/time.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 
 /**
- * The connection of a kubeconfig file's current context, or of the one that is named. The Kubernetes client library (20 MB of memory, 0.2 s) is
- * loaded only for users that it has to ask an exec plug-in or an auth provider for. Rejects with `ConfigError`.
+ * Returns the connection of a kubeconfig file's current context, or of the named one. Loads the Kubernetes client library
+ * (20 MB of memory, 0.2 s) only for users with an exec plug-in or an auth provider. Rejects with `ConfigError`.
  */
 export async function kubeconfigConnection(path: string, clock: Clock, context?: string): Promise<ApiServerConnection> {
   const kubeconfig = await import('./kubeconfig.ts');
@@ -11,8 +11,8 @@ export async function kubeconfigConnection(path: string, clock: Clock, context?:
 }
 
 /**
- * The connection of a kubeconfig's text, as `kubeconfigConnection`: no exec plug-in, no auth provider. `name` says in messages
- * what it is of, such as `of cluster kind`. Rejects with `ConfigError`.
+ * Returns the connection of a kubeconfig's text, without exec plug-ins and auth providers. `name` identifies it in messages,
+ * such as `of cluster kind`. Rejects with `ConfigError`.
  */
 export async function kubeconfigTextConnection(text: string, name: string, clock: Clock): Promise<ApiServerConnection> {
   const kubeconfig = await import('./kubeconfig.ts');

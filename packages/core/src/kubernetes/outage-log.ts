@@ -3,7 +3,7 @@ import type { ResourceKind } from '../model/state/cluster-event.ts';
 import type { Clock } from '../base/time.ts';
 import type { ApiFailure } from './api-failure.ts';
 
-/** Logs transitions only: the first failure of an outage, and its end. */
+/** Logs the first failure of an outage, and its end. */
 export class OutageLog {
   readonly #log: Logger;
   readonly #clock: Clock;
@@ -17,7 +17,7 @@ export class OutageLog {
     this.#resource = resource;
   }
 
-  /** An attempt failed. Later ones are at debug level. */
+  /** Notes a failed attempt. Failures after the first are logged at debug level. */
   lost(failure: ApiFailure): void {
     this.#failures++;
     const fields = { resource: this.#resource, error: failure.message, status: failure.status };
@@ -26,7 +26,7 @@ export class OutageLog {
     this.#log.warn('lost the API server; forwarding stays as it is', fields);
   }
 
-  /** A list or a watch works. Returns whether that ends an outage. */
+  /** Notes that a list or a watch works. Returns whether that ends an outage. */
   recovered(): boolean {
     if (this.#lostAt === undefined) return false;
     const duration = this.#clock.monotonic() - this.#lostAt;

@@ -1,11 +1,11 @@
 import { type Clock, type Millis, seconds } from '../base/time.ts';
 
-/** Reflectors that get through for a moment, again and again, must not wake each other in a circle. */
+/** Minimum interval between two ends, so that reflectors that reconnect briefly do not wake each other in a loop. */
 const minGap = seconds(10);
 
 /**
- * The waits of reflectors that lost the same API server. Each backs off on its own, up to half a minute; as soon as
- * one of them gets through, the others need not wait any longer.
+ * Back-off waits of the reflectors of one API server, up to half a minute each. The first reflector that connects again ends
+ * the waits of the others.
  */
 export class OutageWaits {
   readonly #clock: Clock;
@@ -16,7 +16,7 @@ export class OutageWaits {
     this.#clock = clock;
   }
 
-  /** Sleeps, but not past `end`. Rejects with `signal.reason` when aborted first. */
+  /** Sleeps until `end` at the latest. Rejects with `signal.reason` when aborted first. */
   async sleep(duration: Millis, signal: AbortSignal): Promise<void> {
     const early = new AbortController();
     this.#waiting.add(early);
@@ -29,7 +29,7 @@ export class OutageWaits {
     }
   }
 
-  /** The API server answers again: ends all present waits, at most once in ten seconds. */
+  /** Ends all present waits, at most once in ten seconds. Call it when the API server answers again. */
   end(): void {
     const now = this.#clock.monotonic();
     if (this.#endedAt !== undefined && now - this.#endedAt < minGap) return;

@@ -4,17 +4,17 @@ import type { BackOffBounds } from '../base/back-off.ts';
 /** How patient a reflector is. */
 export interface ReflectorTimings {
   readonly backOff: BackOffBounds;
-  /** No connection after this long: packets vanish. The kernel would try for two minutes, ever more rarely. */
+  /** Time limit of a connection attempt. The kernel would retry for two minutes, at growing intervals. */
   readonly connect: Millis;
-  /** What the server is asked to end a watch after; random in between, so that watches do not end together. */
+  /** Range of the requested duration of a watch; each is random, so that watches do not end together. */
   readonly watchTimeout: { readonly min: Millis; readonly max: Millis };
-  /** A watch that is silent for longer is given up. Bookmarks come about once a minute. */
+  /** Longest silence of a watch. Bookmarks arrive about once a minute. */
   readonly inactivity: Millis;
-  /** The same while initial events are sent: there is no reason for silence then. */
+  /** Longest silence while initial events are sent. */
   readonly initialInactivity: Millis;
-  /** A watch that ends sooner and brought nothing counts as a failure. */
+  /** A shorter watch without events counts as a failure. */
   readonly shortWatch: Millis;
-  /** Longest wait before asking again for a resource the server does not know. */
+  /** Longest wait before the next request for a resource that the server does not know. */
   readonly absentRecheck: Millis;
 }
 

@@ -36,7 +36,7 @@ describe('trouble', () => {
           .end(),
     ],
     ['a stream that ends at once', (exchange) => exchange.stream().end()],
-    ['gzip that was not asked for', (exchange) => exchange.answer(200, {}, { 'content-encoding': 'gzip' })],
+    ['gzip without a request for it', (exchange) => exchange.answer(200, {}, { 'content-encoding': 'gzip' })],
     ['a web page', (exchange) => exchange.answer(200, '<html>\n<body>\nlog in</body>')],
   ];
 

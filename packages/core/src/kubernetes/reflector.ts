@@ -13,7 +13,7 @@ import type { SourceMetrics } from './source-metrics.ts';
 import type { Projected } from './to-records.ts';
 import { parseWatchLine, splitLines, type RawObject, type WatchEvent } from './api-client.ts';
 
-/** What a reflector works with. */
+/** Dependencies of a reflector. */
 export interface ReflectorOptions<K extends ResourceKind> {
   readonly query: ResourceQuery<K>;
   readonly client: ApiClient;
@@ -24,28 +24,28 @@ export interface ReflectorOptions<K extends ResourceKind> {
   readonly random: Random;
   readonly log: Logger;
   readonly timings: ReflectorTimings;
-  /** Told what happens. Default: nobody. */
+  /** Receives measurements. Default: none. */
   readonly sourceMetrics?: SourceMetrics | undefined;
-  /** Shared by the reflectors of one API server. Default: nobody to share with. */
+  /** Shared by the reflectors of one API server. Default: not shared. */
   readonly waits?: OutageWaits;
 }
 
-/** How long to wait before the next attempt. */
+/** Wait before the next attempt. */
 interface Pause {
   readonly duration: Millis;
-  /** The server was away, or asked for no pause: the wait may end as soon as it is back. */
+  /** Whether the wait may end as soon as the server is back; false if the server requested the pause. */
   readonly canEndEarly: boolean;
 }
 
-/** A watch that is silent this many times in a row may wait for a version that never comes (a restored etcd). */
+/** Silent watches in a row until a new list. Such a watch may wait for a version that never comes (a restored etcd). */
 const maxSilentWatches = 2;
-/** A version that the server keeps refusing without saying 410. */
+/** Refusals of one version, other than 410, until a new list. */
 const maxRefusedResumes = 5;
 
 /**
- * Mirrors one resource: lists it in full, then follows its changes, for ever. A `replace` is delivered
- * once everything was listed, at the start and after each 410; it never empties first. Any other
- * trouble is waited out, and the watch resumes from the last version seen.
+ * Mirrors one resource: lists it in full, then follows its changes until aborted. Delivers a `replace` after each complete
+ * list, at the start and after each 410; state is never emptied first. After any other failure it waits, and the watch
+ * resumes from the last version seen.
  */
 export class Reflector<K extends ResourceKind> {
   readonly #options: ReflectorOptions<K>;
@@ -53,15 +53,15 @@ export class Reflector<K extends ResourceKind> {
   readonly #absentBackOff: BackOff;
   readonly #outages: OutageLog;
   readonly #waits: OutageWaits;
-  /** Undefined until everything was listed, and again after a 410. */
+  /** Undefined until the first complete list, and again after a 410. */
   #resourceVersion: string | undefined;
   #hasWatchList = true;
   #silentWatches = 0;
   #refusedResumes = 0;
-  /** A version was refused with 410, and nothing good has come since. */
+  /** Whether a version was refused with 410 and no attempt has succeeded since. */
   #hasExpired = false;
   #isAbsent = false;
-  /** When the present attempt became a working watch, or completed its list. */
+  /** Time at which the present attempt became a working watch, or completed its list. */
   #openedAt: number | undefined;
 
   constructor(options: ReflectorOptions<K>) {
@@ -80,7 +80,7 @@ export class Reflector<K extends ResourceKind> {
       const { duration, canEndEarly } = await this.#attempt(signal);
       if (duration <= 0) continue;
       if (canEndEarly) await this.#waits.sleep(duration, signal);
-      else await clock.sleep(duration, signal); // the server asked for it, or would refuse again
+      else await clock.sleep(duration, signal); // the server requested it, or would refuse again
     }
   }
 
@@ -100,13 +100,13 @@ export class Reflector<K extends ResourceKind> {
       if (!(error instanceof ApiFailure)) throw error;
       failure = error;
     }
-    // A list that came to its end is no trouble, and no watch.
+    // A complete list is neither a failure nor the end of a watch.
     if (isWatch || failure !== undefined) this.#options.sourceMetrics?.ended(this.#options.query.kind, failure);
     const lasted = this.#openedAt === undefined ? -1 : clock.monotonic() - this.#openedAt;
     const hasMoved = startedFrom !== undefined && this.#resourceVersion !== startedFrom;
     const hasSynced = startedFrom === undefined && this.#openedAt !== undefined;
     const isFruitful = lasted >= timings.shortWatch || (hasMoved && this.#resourceVersion !== undefined);
-    // A full list alone proves nothing: one that is refused right after must not be repeated without pause.
+    // A full list alone does not reset the back-off: if the watch after it is refused, lists must not repeat without pause.
     if (isFruitful) {
       this.#backOff.reset();
       this.#refusedResumes = 0;
@@ -120,9 +120,9 @@ export class Reflector<K extends ResourceKind> {
     return { duration: isFruitful || hasSynced ? millis(0) : endedAtOnce(), canEndEarly: false };
   }
 
-  /** Decides what a failure means. */
+  /** Returns the wait after a failure, and decides from where to continue. */
   #waitAfter(failure: ApiFailure, isFruitful: boolean, isResume: boolean): Millis {
-    // The API server went away; another one, or its successor, may be there already.
+    // The API server stopped; another instance, or its successor, may already answer.
     if ((isCut(failure) || isSilent(failure)) && isFruitful) return this.#backOff.next();
     if (this.#resourceVersion === undefined) {
       const { status } = failure;
@@ -134,7 +134,7 @@ export class Reflector<K extends ResourceKind> {
     }
     if (isExpired(failure)) {
       this.#resourceVersion = undefined;
-      // The server has answered: a back-off that grew during an outage is no reason to wait once more.
+      // The server answers: a back-off that grew during an outage must not delay the list.
       const isFirst = isResume && !this.#hasExpired;
       this.#hasExpired = true;
       return isFruitful || isFirst ? millis(0) : this.#backOff.next();
@@ -149,7 +149,7 @@ export class Reflector<K extends ResourceKind> {
   #fail(failure: ApiFailure): Millis {
     const wait = this.#backOff.next();
     this.#outages.lost(failure);
-    // Spread over a second, or all nodes come back in the same instant.
+    // Spread over a second, so that not all nodes return at the same moment.
     const asked = failure.retryAfter === undefined ? 0 : failure.retryAfter + this.#options.random() * 1000;
     return millis(Math.max(wait, asked));
   }
@@ -164,7 +164,7 @@ export class Reflector<K extends ResourceKind> {
     return this.#absentBackOff.next();
   }
 
-  /** Everything by one watch (KEP-3157): objects first, then a bookmark that ends them, then changes. */
+  /** Lists and watches with one request (KEP-3157): objects first, then a bookmark that ends them, then changes. */
   async #watchList(signal: AbortSignal): Promise<void> {
     const initial = new Map<string, Records[K]>();
     const query = this.#watchQuery({ sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' });
@@ -183,13 +183,13 @@ export class Reflector<K extends ResourceKind> {
     try {
       await this.#options.client.get({ path: this.#options.query.path, query }, read, signal);
     } catch (error) {
-      // A server that predates the parameter ignores it: objects came, and then nothing. List this once.
+      // A server that predates the parameter ignores it: it sends the objects, but no bookmark. Lists by pages this once.
       if (!isSilent(error) || this.#resourceVersion !== undefined) throw error;
       await this.#list(signal);
     }
   }
 
-  /** Everything by pages. */
+  /** Lists everything by pages. */
   async #list(signal: AbortSignal): Promise<void> {
     const { client, query } = this.#options;
     const listed = new Map<string, Records[K]>();
@@ -206,7 +206,7 @@ export class Reflector<K extends ResourceKind> {
     this.#synced(resourceVersion, [...listed.values()]);
   }
 
-  /** Changes after a version. */
+  /** Follows changes after a version. */
   async #watch(from: string, signal: AbortSignal): Promise<void> {
     const { client, clock, query, timings } = this.#options;
     let lines = 0;
@@ -247,7 +247,7 @@ export class Reflector<K extends ResourceKind> {
     return all;
   }
 
-  /** Lines of one chunk are handled without giving way, so that what arrives together stays together. */
+  /** Handles the lines of one chunk without yielding, so that events that arrive together stay together. */
   async #eachEvent(body: ApiBody, handle: (event: WatchEvent) => void): Promise<void> {
     for await (const lines of splitLines(body.chunks(), body.request)) {
       this.#options.sourceMetrics?.heard(this.#options.query.kind);
@@ -263,7 +263,7 @@ export class Reflector<K extends ResourceKind> {
     if (event.kind === 'changed' && projected.status === 'record') {
       this.#options.deliver({ kind: 'upsert', resource, item: projected.record } as ClusterEvent);
     } else if (projected.name !== '') {
-      // A change may make an object one we ignore: for us that is its end.
+      // A change may turn an object into one that the projection ignores; it is deleted then.
       this.#options.deliver({ kind: 'delete', resource, name: projected.name });
     }
     this.#advance(event.object.metadata?.resourceVersion);
@@ -306,12 +306,12 @@ export class Reflector<K extends ResourceKind> {
   }
 }
 
-/** No answer, or one of somebody in front of a server that is not there. */
+/** Whether the server did not answer, or a proxy in front of it answered that it is unavailable. */
 function isServerAway({ status, retryAfter }: ApiFailure): boolean {
   return status === undefined || (status >= 500 && retryAfter === undefined);
 }
 
-/** Answers that may be about the version we asked for, not about us or the server's health. */
+/** Whether the refusal may concern the requested version rather than the account or the server's health. */
 function isRefusedVersion(failure: ApiFailure): boolean {
   return failure.status !== undefined && ![401, 403, 429, 503].includes(failure.status);
 }

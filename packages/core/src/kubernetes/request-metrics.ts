@@ -2,23 +2,23 @@ import { type Metrics, noopMetrics } from '../metrics/metrics.ts';
 import type { Clock } from '../base/time.ts';
 import { portOf } from './api-request.ts';
 
-/** One request, measured while it happens. */
+/** Measurement of one request in progress. */
 export interface RequestMeasure {
-  /** A status came, or nothing (undefined). Once per attempt. */
+  /** Counts one attempt by its status; undefined: no answer. */
   answered(status: number | undefined): void;
-  /** Nothing more of it is read. */
+  /** Records the duration when reading has ended. */
   ended(): void;
 }
 
-/** Which request is measured, and with what. */
+/** A request to measure. */
 export interface MeasuredRequest {
   readonly url: URL;
   readonly method: string;
-  /** The duration of a watch is that of the cluster's quiet, so it is not recorded. */
+  /** The duration of a watch says nothing about the server, so it is not recorded. */
   readonly isWatch: boolean;
 }
 
-/** Begins to measure a request to an API server as Kubernetes' own clients do. */
+/** Starts measuring a request to an API server, with the metrics of Kubernetes' own clients. */
 export function measureRequest(
   { url, method, isWatch }: MeasuredRequest,
   { clock, metrics = noopMetrics }: { readonly clock: Clock; readonly metrics?: Metrics },

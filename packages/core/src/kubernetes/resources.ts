@@ -1,16 +1,16 @@
 import type { NodeName } from '../model/records/keys.ts';
 import type { ResourceKind } from '../model/state/cluster-event.ts';
 
-/** Which Nodes to follow: a node agent needs its own, a controller needs all. */
+/** Nodes to follow: a node agent needs its own, a controller all. */
 export type NodeScope = { readonly kind: 'one'; readonly name: NodeName } | { readonly kind: 'all' };
 
-/** Where a resource lives and which of its objects the server is to send. */
+/** Path of a resource and selection of its objects. */
 export interface ResourceQuery<K extends ResourceKind> {
   readonly kind: K;
   readonly path: string;
   /** Sent with every list and watch. */
   readonly selectors: Readonly<Record<string, string>>;
-  /** Servers that do not know the resource are served as if it were empty. */
+  /** Whether the resource counts as empty on servers that do not know it. */
   readonly isOptional: boolean;
 }
 
@@ -18,7 +18,7 @@ export interface ResourceQuery<K extends ResourceKind> {
 export type ResourceQueries = { readonly [K in ResourceKind]: ResourceQuery<K> };
 
 /**
- * The queries of kube-proxy 1.36: headless Services, Services of another proxy and slices of headless
+ * Returns the queries of kube-proxy 1.36: headless Services, Services of another proxy and slices of headless
  * Services never leave the server. ServiceCIDR is served since Kubernetes 1.31 (KEP-1880).
  */
 export function resourceQueries(nodes: NodeScope): ResourceQueries {

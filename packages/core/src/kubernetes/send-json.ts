@@ -7,47 +7,47 @@ import type { Metrics } from '../metrics/metrics.ts';
 import { measureRequest } from './request-metrics.ts';
 import { startInactivityTimer } from './api-client.ts';
 
-/** One request that writes, or asks for something small. */
+/** One request with a small answer. */
 export interface JsonRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With its query, below the server's own prefix. */
   readonly path: string;
-  /** Sent as JSON; a PATCH is a merge patch. Undefined for a GET. */
+  /** Body, sent as JSON; a PATCH is a merge patch. Undefined for a GET. */
   readonly body?: unknown;
-  /** Added to what every request sends. */
+  /** Headers beside those that every request has. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One request, as `sendJson` with its options given: rejects with `ApiServerError` when there is no answer. */
+/** `sendJson` with its options bound. Rejects with `ApiServerError` when there is no answer. */
 export type SendJson = (request: JsonRequest, signal: AbortSignal) => Promise<JsonAnswer>;
 
-/** What the server said, whatever it said. */
+/** Answer of the server, with any status. */
 export interface JsonAnswer {
   readonly status: number;
-  /** Empty when there was none. */
+  /** Body; empty when there was none. */
   readonly body: string;
-  /** From the `Retry-After` header in seconds; undefined when there is none, or when it is a date. */
+  /** Wait from the `Retry-After` header in seconds; undefined without a header, or for a date. */
   readonly retryAfter: Millis | undefined;
 }
 
-/** With what requests are sent. */
+/** Options of requests. */
 export interface SendOptions {
   readonly connection: ApiServerConnection;
   readonly clock: Clock;
   /** Sent as `User-Agent`. */
   readonly userAgent: string;
-  /** Where requests are measured. Default: nowhere. */
+  /** Receives measurements of requests. Default: none. */
   readonly metrics?: Metrics;
-  /** Connections that are kept. Default: a new one for each request. */
+  /** Pool of connections. Default: a new connection for each request. */
   readonly agent?: http.Agent;
-  /** No complete answer for this long is a failure. Default: 30 s. */
+  /** Time limit for the complete answer. Default: 30 s. */
   readonly answerLimit?: Millis;
-  /** The rest of a longer answer is not read. Default: 1 MiB. */
+  /** Length at which reading of an answer stops. Default: 1 MiB. */
   readonly maxBytes?: number;
 }
 
 /**
- * Sends one request; again if a kept connection turns out to be closed by the server. Rejects with `ApiFailure` when there is no answer,
+ * Sends one request; again if the server had closed a kept connection. Rejects with `ApiFailure` when there is no answer,
  * and with `signal.reason` when aborted. After a 401 the credentials are read again next time.
  */
 export async function sendJson(options: SendOptions, request: JsonRequest, signal: AbortSignal): Promise<JsonAnswer> {
@@ -86,7 +86,7 @@ function httpRequest({ connection, userAgent, agent }: SendOptions, request: Jso
   if (request.body === undefined) return { ...head, headers };
   const body = JSON.stringify(request.body);
   const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
-  // Node sends the body of a DELETE without any length otherwise.
+  // Without it, Node sends the body of a DELETE without any length.
   const content = { 'content-type': type, 'content-length': Buffer.byteLength(body) };
   return { ...head, headers: { ...content, ...headers }, body };
 }

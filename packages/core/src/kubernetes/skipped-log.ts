@@ -1,12 +1,12 @@
 import type { Logger } from '../base/log.ts';
 import type { SkippedPart } from './to-records.ts';
 
-/** Enough to name every fault of a sane cluster once. */
+/** Limit of remembered faults. */
 const maxRemembered = 1000;
 
 /**
- * Logs each part of an object that is left out once, not again with every relist; an empty path stands
- * for the whole object. When more faults were seen than are remembered, it starts over.
+ * Returns a function that logs each omitted part of an object once, not again with every relist. An empty path stands
+ * for the whole object. At the limit of remembered faults it starts over.
  */
 export function newSkippedLog(log: Logger): (part: SkippedPart) => void {
   const seen = new Set<string>();

@@ -5,8 +5,8 @@ import { type Clock, type Millis, millis } from '../base/time.ts';
 import { type ApiFailure, isCut, isExpired, isSilent } from './api-failure.ts';
 
 /**
- * Why a watch or a list ended. `ended`: as the server does every few minutes. `refused`: a status other than 410.
- * `unreachable`: no answer, or one that makes no sense.
+ * Reason for the end of a watch or a list. `ended`: by the server, as every few minutes. `refused`: a status other than 410.
+ * `unreachable`: no answer, or an invalid one.
  */
 export type RestartReason = 'ended' | 'cut' | 'silent' | 'expired' | 'refused' | 'unreachable';
 
@@ -17,7 +17,7 @@ const alwaysServed: readonly ResourceKind[] = ['Service', 'EndpointSlice', 'Node
 export class SourceMetrics {
   readonly #metrics: Metrics;
   readonly #clock: Clock;
-  readonly #lastWords: Map<ResourceKind, Millis>;
+  readonly #lastHeard: Map<ResourceKind, Millis>;
   readonly #onRestored: (silence: Millis) => void;
 
   /** `onRestored` is called when the silence ends after `maxSourceSilence` or longer, with its length. */
@@ -25,23 +25,23 @@ export class SourceMetrics {
     this.#metrics = metrics;
     this.#clock = clock;
     this.#onRestored = onRestored;
-    this.#lastWords = new Map(alwaysServed.map((resource) => [resource, clock.monotonic()]));
+    this.#lastHeard = new Map(alwaysServed.map((resource) => [resource, clock.monotonic()]));
   }
 
-  /** The longest time without a word about a resource that every API server serves, from the start of this object on. */
+  /** Longest time without data for a resource that every API server serves, counted from the creation of this object. */
   get silence(): Millis {
-    const oldest = Math.min(...alwaysServed.map((resource) => this.#lastWords.get(resource) ?? 0));
+    const oldest = Math.min(...alwaysServed.map((resource) => this.#lastHeard.get(resource) ?? 0));
     return millis(this.#clock.monotonic() - oldest);
   }
 
-  /** The watch of a resource said something: a change, a bookmark, a full list, or an answer after an outage. */
+  /** Notes data for a resource: a change, a bookmark, a full list, or an answer after an outage. */
   heard(resource: ResourceKind): void {
     const before = this.silence;
-    this.#lastWords.set(resource, this.#clock.monotonic());
+    this.#lastHeard.set(resource, this.#clock.monotonic());
     if (before >= maxSourceSilence && this.silence < maxSourceSilence) this.#onRestored(before);
   }
 
-  /** A resource was listed in full. */
+  /** Notes a complete list of a resource. */
   listed(resource: ResourceKind): void {
     this.heard(resource);
     this.#metrics.add('switchyard_source_relists_total', { resource });
@@ -52,15 +52,15 @@ export class SourceMetrics {
     );
   }
 
-  /** A watch or a list ended; undefined: without a failure. */
+  /** Counts the end of a watch or a list; undefined: without a failure. */
   ended(resource: ResourceKind, failure: ApiFailure | undefined): void {
     this.#metrics.add('switchyard_source_watch_restarts_total', { reason: restartReason(failure), resource });
   }
 
-  /** Time since the last word of each resource, or since the start; without ServiceCIDR while that was never heard of. */
+  /** Returns the time since the last data for each resource, or since the start; without ServiceCIDR before its first data. */
   lags(): ReadonlyMap<ResourceKind, Millis> {
     const now = this.#clock.monotonic();
-    return new Map([...this.#lastWords].map(([resource, at]) => [resource, millis(now - at)]));
+    return new Map([...this.#lastHeard].map(([resource, at]) => [resource, millis(now - at)]));
   }
 }
 

@@ -35,7 +35,7 @@ export type IgnoredReason =
   /** A field has a type the API does not allow. */
   | 'malformed';
 
-/** What became of one API object. `name` is what a `delete` of it carries, and the record's key. */
+/** Result of projecting one API object. `name` is the record's key, and the name in a `delete` of it. */
 export type Projected<T> =
   | { readonly status: 'record'; readonly name: string; readonly record: T }
   | { readonly status: 'ignored'; readonly name: string; readonly reason: IgnoredReason };
@@ -49,7 +49,7 @@ export interface SkippedPart {
   readonly value: unknown;
 }
 
-/** What the projections of one source share. */
+/** State that the projections of one source share. */
 export interface ProjectionContext {
   readonly interner: Interner;
   /** Called for each part left out, at every appearance of the object. Must not throw. */

@@ -224,7 +224,7 @@ describe('too much', () => {
     await bench.record(onService('s90'), onService('s91'));
     expect(bench.writes).toHaveLength(26);
     expect(bench.logger.transitions).toEqual(
-      Array.from({ length: 2 }, () => 'warn too many different events; some are not told to the API server'),
+      Array.from({ length: 2 }, () => 'warn too many different events; some are not sent to the API server'),
     );
   });
 

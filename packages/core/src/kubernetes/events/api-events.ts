@@ -17,7 +17,7 @@ import {
 import { agentEventPolicy, type EventPolicy } from './event-policy.ts';
 import { subjectUid } from './subject-uid.ts';
 
-/** What a recorder on an API server needs. */
+/** Options of a recorder that writes to an API server. */
 export interface ApiEventsOptions {
   readonly send: SendJson;
   readonly reporter: EventReporter;
@@ -25,13 +25,13 @@ export interface ApiEventsOptions {
   readonly logger: Logger;
   /** Default: `agentEventPolicy`. */
   readonly policy?: EventPolicy;
-  /** Longest time that disposing waits for events that are not sent yet. Default: one second. */
+  /** Longest wait of disposal for unsent events. Default: one second. */
   readonly flushTime?: Millis;
 }
 
-/** Repetitions are told of that often at most, but for the first. */
+/** Minimum interval between two updates of a series; the first repetition is sent at once. */
 const repeatInterval: Millis = seconds(60);
-/** When nobody may write events, it is tried again after so long. */
+/** Wait after a 403 answer. */
 const refusedPause: Millis = seconds(600);
 const firstRetry: Millis = seconds(1);
 const longestRetry: Millis = seconds(60);
@@ -42,19 +42,19 @@ interface Series extends EventSeries {
   last: Millis;
   count: number;
   name: string;
-  /** How many of `count` the API server knows; 0: it knows nothing. */
+  /** Part of `count` that the API server has received; 0: no object exists there. */
   sent: number;
-  /** Monotonic: when something is to be sent, at the earliest. */
+  /** Monotonic: earliest time of the next request. */
   dueAt: number;
-  /** Monotonic: when the last one came. */
+  /** Monotonic: time of the last repetition. */
   seenAt: number;
   attempts: number;
 }
 
 /**
- * Events of events.k8s.io/v1, one request at a time, beside everything else. Repetitions become a series of one object;
- * the number of different ones is bounded, and so is their rate. What cannot be delivered is forgotten after
- * some attempts. Disposing it sends what waits, for `flushTime` at most.
+ * Writes events to events.k8s.io/v1 in the background, one request at a time. Repetitions become a series of one object;
+ * the number of series and their rate are bounded. Drops an event after ten failed attempts. Disposal sends waiting events,
+ * for `flushTime` at most.
  */
 export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
   readonly #options: ApiEventsOptions;
@@ -94,7 +94,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
     this.#poked.resolve();
   }
 
-  /** Nothing waits to be sent now. */
+  /** Whether no new event waits to be sent. */
   get isIdle(): boolean {
     return ![...this.#series.values()].some((one) => one.sent === 0);
   }
@@ -113,7 +113,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
     this.#forgetOver();
     if (this.#series.size >= this.#policy.maxSeries || !this.#budgetOf(event.regarding).take()) {
       if (!this.#isDropping)
-        logger.warn('too many different events; some are not told to the API server', { reason: event.reason });
+        logger.warn('too many different events; some are not sent to the API server', { reason: event.reason });
       this.#isDropping = true;
       return false;
     }
@@ -144,7 +144,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
     }
   }
 
-  /** Until something is recorded, or `time` is over. */
+  /** Waits until an event is recorded, or `time` has passed. */
   async #pause(time: number, signal: AbortSignal): Promise<void> {
     const enough = new AbortController();
     const stop = AbortSignal.any([signal, enough.signal]);
@@ -156,7 +156,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
     await timer;
   }
 
-  /** What is due first, of those that have something to tell. */
+  /** Returns the series with unsent events that is due first. */
   #next(): Series | undefined {
     let next: Series | undefined;
     for (const one of this.#series.values()) {
@@ -191,7 +191,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
       this.#settle(series, answer, count);
     } catch (error) {
       if (signal.aborted) return;
-      // Whatever it is: an event must never end the agent.
+      // Any error: an event must never end the agent.
       this.#retry(series, messageOf(error), undefined);
     }
     if (series.sent === count) {
@@ -224,7 +224,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
       this.#isRefused = true;
       this.#pausedUntil = clock.monotonic() + refusedPause;
     } else if (status === 404 && series.sent > 0) {
-      // The server keeps events for an hour: what is told of again is a new one.
+      // The server keeps events for an hour: a later repetition needs a new object.
       series.sent = 0;
       series.name = eventName(series.event, clock.now(), this.#named++);
     } else if (status === 401 || status === 429 || status >= 500) {

@@ -1,12 +1,12 @@
 import type { Clock, Millis } from '../../base/time.ts';
 
-/** New events at once, and how long it takes until one more may come. */
+/** Number of new events at once, and the interval after which one more may follow. */
 export interface EventRate {
   readonly burst: number;
   readonly refillInterval: Millis;
 }
 
-/** How many new events may be told of. Repetitions cost nothing. */
+/** Rate limit of new events. Repetitions do not count. */
 export class EventBudget {
   readonly #clock: Clock;
   readonly #rate: EventRate;
@@ -20,13 +20,13 @@ export class EventBudget {
     this.#countedAt = clock.monotonic();
   }
 
-  /** Nothing has been taken for so long that a new budget would be the same. */
+  /** Whether the budget is full, and thus equal to a new one. */
   get isFull(): boolean {
     this.#refill();
     return this.#left === this.#rate.burst;
   }
 
-  /** Takes one; false when there is none. */
+  /** Takes one event from the budget; false when it is empty. */
   take(): boolean {
     this.#refill();
     if (this.#left === 0) return false;

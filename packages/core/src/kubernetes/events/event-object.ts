@@ -2,33 +2,33 @@ import type { RecordedEvent } from '../../base/events.ts';
 import type { Millis } from '../../base/time.ts';
 import { microTime } from '../micro-time.ts';
 
-/** Who tells of events: people filter by it. */
+/** Reporter of events, by which users filter. */
 export interface EventReporter {
   /** Such as `kube-proxy`, or `switchyard.dev/lb`. */
   readonly controller: string;
-  /** Which of its processes: `<controller>-<node or host>`. At most 128 characters are kept. */
+  /** Process of the controller: `<controller>-<node or host>`. Cut at 128 characters. */
   readonly instance: string;
 }
 
-/** An event and all its repetitions: one object at the API server. */
+/** An event and its repetitions: one object at the API server. */
 export interface EventSeries {
   readonly event: RecordedEvent;
-  /** Of the object at the API server. */
+  /** Name of the object at the API server. */
   readonly name: string;
-  /** Wall clock of the first and the last one. */
+  /** Wall clock times of the first and the last repetition. */
   readonly first: Millis;
   readonly last: Millis;
   readonly count: number;
 }
 
-/** Where the object is: with its Service; those about Nodes, which have no namespace, are in `default`. */
+/** Returns the namespace of the event object: that of its subject, or `default` for Nodes, which have none. */
 export function eventNamespace({ regarding }: RecordedEvent): string {
   return regarding.namespace === '' ? 'default' : regarding.namespace;
 }
 
 /**
- * What makes two events the same one again. Without notes, as in kube-proxy, a repetition counts up whatever it says;
- * with them another note is another event, for an object's note can never be changed.
+ * Returns the key of an event's series. With notes `ignored`, as in kube-proxy, events that differ in their notes alone are
+ * repetitions; with `distinct` they are different events, since the note of an object cannot change.
  */
 export function seriesKey(event: RecordedEvent, notes: 'ignored' | 'distinct'): string {
   const { type, reason, action, regarding, note } = event;
@@ -36,19 +36,19 @@ export function seriesKey(event: RecordedEvent, notes: 'ignored' | 'distinct'): 
   return JSON.stringify([type, reason, action, kind, namespace, name, notes === 'distinct' ? note : '']);
 }
 
-/** A name that no other event has: `number` counts those of this process. */
+/** Returns a unique name for an event; `number` counts the events of this process. */
 export function eventName({ regarding }: RecordedEvent, now: Millis, number: number): string {
   const nanoseconds = BigInt(Math.floor(now)) * 1_000_000n + BigInt(number % 1_000_000);
   return `${regarding.name.slice(0, maxNamePart)}.${nanoseconds.toString(16)}`;
 }
 
-/** Names of objects have 253 characters at most. */
+/** Longest part of the subject's name. Object names have 253 characters at most. */
 const maxNamePart = 230;
 const maxNote = 1024;
 
 /**
- * The object for a POST to events.k8s.io/v1. The uid of a Node is its name, as in kubelet's and kube-proxy's events:
- * `kubectl describe node` looks for that one.
+ * Returns the object for a POST to events.k8s.io/v1. The uid of a Node is its name, as in kubelet's and kube-proxy's events:
+ * `kubectl describe node` searches by it.
  */
 export function eventObject(series: EventSeries, reporter: EventReporter, subjectUid: string): object {
   const { event, first } = series;
@@ -76,12 +76,12 @@ export function eventObject(series: EventSeries, reporter: EventReporter, subjec
   };
 }
 
-/** The merge patch that tells of repetitions. */
+/** Returns the merge patch that updates the count of a series. */
 export function seriesPatch({ count, last }: EventSeries): object {
   return { series: { count, lastObservedTime: microTime(last) } };
 }
 
-/** Its limit is in bytes. */
+/** Cuts a note at the limit of the API, which is in bytes. */
 function noteOf(note: string): string {
   const bytes = Buffer.from(note, 'utf8');
   if (bytes.length <= maxNote) return note;

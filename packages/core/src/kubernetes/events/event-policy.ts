@@ -1,20 +1,20 @@
 import { type Millis, seconds } from '../../base/time.ts';
 import type { EventRate } from './event-budget.ts';
 
-/** How much a recorder tells, and what it takes for a repetition. */
+/** Rate limits of a recorder, and its definition of a repetition. */
 export interface EventPolicy {
-  /** Whether two events with different notes are different ones. */
+  /** Whether events with different notes are different events. */
   readonly notes: 'ignored' | 'distinct';
   readonly rate: EventRate;
-  /** Whether all events share one budget, or every object that events are about has one. */
+  /** Whether all events share one budget, or each subject has its own. */
   readonly budgetPer: 'recorder' | 'subject';
-  /** Different events that are remembered; each may wait for the API server. */
+  /** Limit of remembered series; each may wait for the API server. */
   readonly maxSeries: number;
-  /** An event that did not repeat for so long is over; the next one is new. */
+  /** Time without a repetition after which a series ends; the next event starts a new one. */
   readonly seriesEnd: Millis;
 }
 
-/** A program on every node, with little to tell: no fleet of them may flood the API server. Series as in kube-proxy. */
+/** Policy of a program on every node: few events, so that a large cluster does not flood the API server. Series as in kube-proxy. */
 export const agentEventPolicy: EventPolicy = {
   notes: 'ignored',
   rate: { burst: 25, refillInterval: seconds(10) },
@@ -23,7 +23,7 @@ export const agentEventPolicy: EventPolicy = {
   seriesEnd: seconds(360),
 };
 
-/** One program that tells of many objects, each for itself: as client-go's recorder, 25 per object and one more in 5 minutes. */
+/** Policy of one program with events about many objects. As in client-go's recorder: 25 per object, one more every 5 minutes. */
 export const controllerEventPolicy: EventPolicy = {
   notes: 'distinct',
   rate: { burst: 25, refillInterval: seconds(300) },

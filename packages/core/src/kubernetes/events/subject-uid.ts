@@ -3,8 +3,8 @@ import type { EventSubject } from '../../base/events.ts';
 import type { SendJson } from '../send-json.ts';
 
 /**
- * The uid of what an event is about, empty when nobody knows it. `kubectl describe service` shows only events with the
- * Service's own uid. It is asked for by a list, which this account may do anyway; a plain GET would need another
+ * Returns the uid of an event's subject; empty when it is unknown. `kubectl describe service` shows only events with the
+ * Service's own uid. It comes from a list request, which this account may send anyway; a GET would need another
  * permission.
  */
 export async function subjectUid(subject: EventSubject, send: SendJson, signal: AbortSignal): Promise<string> {

@@ -1,34 +1,34 @@
 import { ApiServerError } from '../../base/errors.ts';
 import { type Millis, seconds } from '../../base/time.ts';
 
-/** What a Lease says (coordination.k8s.io/v1). */
+/** Contents of a Lease (coordination.k8s.io/v1). */
 export interface LeaseRecord {
-  /** Empty: nobody holds it. */
+  /** Identity of the holder; empty when the lease is free. */
   readonly holder: string;
-  /** How long others must see it unchanged before they may take it. */
+  /** Time for which other candidates must see it unchanged before they may take it. */
   readonly duration: Millis;
-  /** Times as they are on the wire; never compared with a clock of ours. */
+  /** Times as on the wire; never compared with a local clock. */
   readonly acquireTime: string;
   readonly renewTime: string;
-  /** How often it went from one holder to another. */
+  /** Number of changes of the holder. */
   readonly transitions: number;
 }
 
-/** A record and the version in which it was read or written. */
+/** A record and its resource version. */
 export interface StoredLease {
   readonly resourceVersion: string;
   readonly record: LeaseRecord;
-  /** Labels, annotations and whatever else others put there: kept. */
+  /** Labels, annotations and other metadata, which writes preserve. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** Where a lease is. */
+/** Namespace and name of a lease. */
 export interface LeaseName {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** The object for a POST, or for a PUT that must fail if the lease is not what it was in `before`. */
+/** Returns the object for a POST, or for a PUT that must fail if the lease has changed since `before`. */
 export function leaseObject(
   { namespace, name }: LeaseName,
   record: LeaseRecord,
@@ -48,7 +48,7 @@ export function leaseObject(
   };
 }
 
-/** Reads the body of an answer. Throws `ApiServerError` when it is no Lease; fields that are missing are empty or zero. */
+/** Parses the body of an answer. Throws `ApiServerError` when it is no Lease; missing fields become empty or zero. */
 export function parseLease(body: string): StoredLease {
   const lease = objectOf(parseJson(body));
   const metadata = objectOf(lease['metadata']);

@@ -5,32 +5,32 @@ import { microTime } from '../micro-time.ts';
 import type { JsonAnswer, SendJson } from '../send-json.ts';
 import { leaseObject, type LeaseName, type LeaseRecord, parseLease, type StoredLease } from './lease-record.ts';
 
-/** What a candidate needs to ask for a lease. */
+/** Options of a candidate for a lease. */
 export interface LeaseOptions extends LeaseName {
   readonly send: SendJson;
-  /** Who we are; no other candidate may have the same. */
+  /** Identity of this candidate, unique among all candidates. */
   readonly identity: string;
-  /** What others are told: they may take the lease when they have seen it unchanged for so long. */
+  /** Duration written to the lease: other candidates may take it after seeing it unchanged for this time. */
   readonly duration: Millis;
   readonly clock: Clock;
 }
 
-/** How one attempt to take or to renew the lease ended. */
+/** Result of one attempt to take or renew the lease. */
 export type LeaseAttempt =
   | { readonly status: 'held' }
-  /** Somebody else holds it, or was faster. */
+  /** Another candidate holds it, or wrote first; `holder` is empty if unknown. */
   | { readonly status: 'other'; readonly holder: string };
 
 /**
- * One candidate's view of a lease, with the rules of client-go's leader election: a lease of somebody else may be taken only after
- * it was seen unchanged for its duration, by our own monotonic clock, and every write names the version it is based on. One
- * call at a time; all reject with `ApiServerError` when the server is away or refuses, which changes nothing.
+ * One candidate's view of a lease, with the rules of client-go's leader election. The lease of another holder may be taken only
+ * after it was seen unchanged for its duration, by the local monotonic clock. Every write names the version it is based on.
+ * One call at a time. All reject with `ApiServerError` when the server does not answer or refuses, which changes nothing.
  */
 export class Lease {
   readonly #options: LeaseOptions;
   readonly #path: string;
   #observed: StoredLease | undefined;
-  /** Monotonic; when `#observed` was first seen as it is. */
+  /** Monotonic: time at which the present `#observed` was first seen. */
   #observedAt = 0;
 
   constructor(options: LeaseOptions) {
@@ -39,9 +39,9 @@ export class Lease {
     this.#path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases`;
   }
 
-  /** Takes the lease if it may be taken, renews it if it is ours. */
+  /** Takes the lease if allowed, renews it if this candidate holds it. */
   async attempt(signal: AbortSignal): Promise<LeaseAttempt> {
-    // What we wrote last is what is there, unless somebody broke in: no need to read first.
+    // The last write is still current unless another client changed the lease: no need to read first.
     if (this.#isOurs && this.#observed !== undefined) {
       if (await this.#put(this.#observed, this.#nextRecord(), signal)) return { status: 'held' };
     }
@@ -54,17 +54,17 @@ export class Lease {
     return { status: 'other', holder: '' };
   }
 
-  /** Lets go of it, so that the next candidate need not wait. Does nothing if it is not ours. */
+  /** Releases the lease, so that the next candidate need not wait. Does nothing if this candidate does not hold it. */
   async release(signal: AbortSignal): Promise<void> {
     if (!this.#isOurs || (await this.#empty(signal))) return;
-    // A renewal that was broken off may have been written all the same.
+    // The server may have stored an aborted renewal.
     const current = await this.#read(signal);
     if (current === undefined) return;
     this.#observe(current);
     if (this.#isOurs) await this.#empty(signal);
   }
 
-  /** Writes that nobody holds it. False: somebody changed it first. */
+  /** Writes the lease without a holder. False: another client changed it first. */
   async #empty(signal: AbortSignal): Promise<boolean> {
     const before = this.#observed;
     if (before === undefined) return false;
@@ -115,7 +115,7 @@ export class Lease {
     return { status: 'held' };
   }
 
-  /** False: somebody else changed it first. */
+  /** Writes the record. False: another client changed the lease first. */
   async #put(before: StoredLease, record: LeaseRecord, signal: AbortSignal): Promise<boolean> {
     const body = leaseObject(this.#options, record, before);
     const answer = await this.#options.send({ method: 'PUT', path: this.#objectPath, body }, signal);

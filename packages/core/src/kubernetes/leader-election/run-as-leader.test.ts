@@ -164,7 +164,7 @@ describe('an API server', () => {
     const one = await candidate('a');
     await clock.advance(10_000);
     expect(one.seen).toEqual([]);
-    expect(one.logger.transitions).toEqual(['warn cannot ask for the lease; will be tried again']);
+    expect(one.logger.transitions).toEqual(['warn cannot read the lease; will be tried again']);
     api.trouble = () => 'none';
     await clock.advance(2000);
     expect(one.seen).toEqual(['begins']);

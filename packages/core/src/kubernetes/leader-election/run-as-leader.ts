@@ -3,11 +3,11 @@ import type { Logger } from '../../base/log.ts';
 import { type Clock, type Millis, millis, type Random, seconds } from '../../base/time.ts';
 import { Lease, type LeaseOptions } from './lease.ts';
 
-/** How leadership is timed; names and defaults as in kube-controller-manager. `leaseDuration` > `renewDeadline` > 1.2 `retryPeriod`. */
+/** Timings of leadership; names and defaults as in kube-controller-manager. `leaseDuration` > `renewDeadline` > 1.2 `retryPeriod`. */
 export interface LeaderTimings {
-  /** Others may take a lease that they saw unchanged for so long. Whole seconds. */
+  /** Time for which other candidates must see the lease unchanged before they may take it. Whole seconds. */
   readonly leaseDuration: Millis;
-  /** A leader that could not renew for so long ends its work. */
+  /** Time without a renewal after which a leader ends its work. */
   readonly renewDeadline: Millis;
   readonly retryPeriod: Millis;
 }
@@ -19,7 +19,7 @@ export const defaultLeaderTimings: LeaderTimings = {
   retryPeriod: seconds(2),
 };
 
-/** Which lease, who we are, and with what. */
+/** Options of a candidate. */
 export interface LeaderOptions extends Omit<LeaseOptions, 'duration'> {
   readonly random: Random;
   readonly log: Logger;
@@ -27,14 +27,14 @@ export interface LeaderOptions extends Omit<LeaseOptions, 'duration'> {
   readonly timings?: LeaderTimings;
 }
 
-/** Waits for a lease are drawn from so many times the retry period beyond the first, so that candidates do not march in step. */
+/** Random part of a wait for the lease, in retry periods, so that candidates do not synchronise. */
 const jitter = 1.2;
 
 /**
- * Does `work` while we hold the lease, and nothing while we do not. Losing the lease (somebody else has it, or it could
- * not be renewed for `renewDeadline`) aborts the signal that `work` was given; when it has ended, we are a candidate again. On
- * `signal`, `work` ends first, then the lease is given back. Resolves when `work` ends by itself; rejects with what it
- * rejects with, and with `signal.reason`. An API server that is away is waited for.
+ * Runs `work` while this process holds the lease. Losing the lease (another candidate has it, or no renewal succeeded for
+ * `renewDeadline`) aborts the signal of `work`; once `work` has ended, this process is a candidate again. When `signal`
+ * aborts, `work` ends first, then the lease is released. Resolves when `work` resolves; rejects with its error, or with
+ * `signal.reason`. Waits while the API server does not answer.
  */
 export async function runAsLeader(
   options: LeaderOptions,
@@ -61,8 +61,7 @@ async function acquire(lease: Lease, options: LeaderOptions, signal: AbortSignal
     const { status, reason } = await attempt(lease, { clock, limit: timings.renewDeadline }, signal);
     if (status === 'held') return;
     if (status === 'other' && reason !== '' && reason !== told) log.info('waiting for the lease', { holder: reason });
-    if (status === 'failed' && told === undefined)
-      log.warn('cannot ask for the lease; will be tried again', { reason });
+    if (status === 'failed' && told === undefined) log.warn('cannot read the lease; will be tried again', { reason });
     if (reason !== '') told = reason;
     await clock.sleep(millis(timings.retryPeriod * (1 + jitter * random())), signal);
   }
@@ -70,7 +69,7 @@ async function acquire(lease: Lease, options: LeaderOptions, signal: AbortSignal
 
 interface Attempt {
   readonly status: 'held' | 'other' | 'failed';
-  /** Who holds it (empty: not known), or why it failed. */
+  /** The holder (empty: unknown), or the reason of the failure. */
   readonly reason: string;
 }
 
@@ -79,7 +78,7 @@ interface Limit {
   readonly limit: Millis;
 }
 
-/** One attempt, given up after `limit`. Rejects only with `signal.reason`. */
+/** Makes one attempt, for `limit` at most. Rejects only with `signal.reason`. */
 async function attempt(lease: Lease, limit: Limit, signal: AbortSignal): Promise<Attempt> {
   try {
     const result = await within(limit, (stop) => lease.attempt(stop), signal);
@@ -103,23 +102,23 @@ async function lead({ lease, options, work }: Leadership, signal: AbortSignal): 
   const lost = new AbortController();
   const done = new AbortController();
   const working = work(AbortSignal.any([signal, lost.signal])).finally(() => done.abort());
-  // Renewed until the work has ended, not only until it is told to: nobody else may begin before.
+  // Renews until the work has ended, not only until the abort: no other candidate may start before.
   let lostBecause: string | undefined;
   const renewing = renew(lease, options, done.signal).then((reason) => {
     lostBecause = reason;
     if (reason !== undefined) lost.abort(new HostError('lease.lost', `the lease is lost: ${reason}`));
   });
   const [result] = await Promise.allSettled([working, renewing]);
-  // What it says about being cut short is of no interest.
+  // An error of aborted work does not matter.
   if (lostBecause !== undefined) return { status: 'lost', reason: lostBecause };
   const limit = { clock, limit: timings.retryPeriod };
-  await within(limit, (stop) => lease.release(stop), new AbortController().signal).catch(() => undefined); // it runs out by itself
+  await within(limit, (stop) => lease.release(stop), new AbortController().signal).catch(() => undefined); // it expires
   signal.throwIfAborted();
   if (result.status === 'rejected') throw asError(result.reason);
   return { status: 'ended' };
 }
 
-/** Renews until `done`; resolves with why the lease is lost, or with undefined. */
+/** Renews until `done`; resolves with the reason of the loss, or with undefined. */
 async function renew(lease: Lease, options: LeaderOptions, done: AbortSignal): Promise<string | undefined> {
   const { clock, timings = defaultLeaderTimings } = options;
   let renewedAt = clock.monotonic();

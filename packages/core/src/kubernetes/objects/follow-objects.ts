@@ -67,7 +67,7 @@ export async function* followObjects<T>(options: FollowOptions<T>): AsyncGenerat
       if (!(error instanceof ApiServerError)) throw error;
       if (isExpired(error)) version = undefined;
     }
-    // Also after a clean end: without a pause, a server that ends every watch at once is asked in a tight loop.
+    // Also after a clean end: otherwise a server that ends every watch at once causes a tight loop.
     await clock.sleep(backOff.next(), signal).catch(() => undefined);
   }
 }

@@ -10,7 +10,7 @@ import { type ApiList, followObjects, type ObjectEvent } from './follow-objects.
 import type { ApiResource } from './object-resources.ts';
 import type { ApiObject } from './object-types.ts';
 
-/** Which object. `namespace` defaults to `default` for namespaced resources. */
+/** Name of an object. `namespace` defaults to `default` for namespaced resources. */
 export interface ObjectRef {
   readonly namespace?: string | undefined;
   readonly name: string;
@@ -30,7 +30,7 @@ export interface Patch {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** How to delete. `gracePeriodSeconds: 0` removes a pod at once. */
+/** Options of a deletion. `gracePeriodSeconds: 0` removes a pod at once. */
 export interface DeleteOptions {
   readonly gracePeriodSeconds?: number;
 }
@@ -43,7 +43,7 @@ export interface ObjectClientOptions {
   readonly clock: Clock;
   /** Sent as `User-Agent`. */
   readonly userAgent: string;
-  /** Opens the connections. Default: over the network, by the connection's URL. */
+  /** Opens the connections. Default: over the network, to the connection's URL. */
   readonly agent?: Agent;
   /** Advice for a refusal. Default: nothing is added to messages. */
   readonly advice?: RefusalAdvice;
@@ -88,7 +88,7 @@ export interface ObjectClient extends AsyncDisposable {
   ): Promise<void>;
 }
 
-/** Calls of a pod's program through the API server may take this long. */
+/** Time limit for an answer; calls of a pod's program through the API server take long. */
 const answerLimit = seconds(180);
 const maxConnections = 32;
 const maxRetries = 8;

@@ -130,7 +130,7 @@ export const deleted = (name: string, version: string): object => ({
   object: serviceObject(name, version),
 });
 
-/** The version asked for is older than what the server remembers. */
+/** The requested version is older than the oldest that the server has. */
 export const gone: { readonly type: string; readonly object: object } = {
   type: 'ERROR',
   object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' },
