@@ -8,23 +8,23 @@ export interface PooledConnection {
 
 /** Limits of a pool. */
 export interface PoolLimits {
-  /** Open connections at most. */
+  /** Limit of open connections. */
   readonly connections: number;
-  /** Time to send a request, from its first byte, and to begin one. */
+  /** Time limit for starting a request, and for sending it from its first byte. */
   readonly requestTime: Millis;
 }
 
 /**
- * The open connections of one socket from one place. A new connection is never refused: at the limit the pool cuts the
- * one whose client has kept it waiting for longest. Connections without a complete request in time are cut, too.
+ * Open connections of one socket from one place. A new connection is never refused: at the limit the pool closes the one
+ * that has waited longest for its client. It also closes connections without a complete request in time.
  */
 export class ConnectionPool {
   readonly #limits: PoolLimits;
   readonly #clock: Clock;
   readonly #members = new Set<PooledConnection>();
-  /** Waiting for a request, since when; oldest first. */
+  /** Start of the wait for a request, by connection; oldest first. */
   readonly #expecting = new Map<PooledConnection, Millis>();
-  /** Waiting for the client to read an answer, since when; oldest first. */
+  /** Start of the wait for the client to read an answer, by connection; oldest first. */
   readonly #sending = new Map<PooledConnection, Millis>();
   /** Ends the wait for the next deadline; undefined while there is none. */
   #sleep: AbortController | undefined;
@@ -39,14 +39,14 @@ export class ConnectionPool {
     return this.#members.size;
   }
 
-  /** Takes a new connection, which now has to send a request. */
+  /** Adds a new connection and starts the time limit of its first request. */
   add(connection: PooledConnection): void {
     if (this.#members.size >= this.#limits.connections) this.#evict();
     this.#members.add(connection);
     this.expectRequest(connection);
   }
 
-  /** From now on the client has `requestTime` for its next request. */
+  /** Starts the time limit of the next request. */
   expectRequest(connection: PooledConnection): void {
     if (!this.#members.has(connection)) return;
     this.#forget(connection);
@@ -54,12 +54,12 @@ export class ConnectionPool {
     this.#watch();
   }
 
-  /** The request is complete: the answer is this process's work. */
+  /** Notes a complete request: this process must answer now. */
   beginAnswer(connection: PooledConnection): void {
     this.#forget(connection);
   }
 
-  /** An answer is on its way: the client has to read it. */
+  /** Notes that the client must read an answer now. */
   expectReading(connection: PooledConnection): void {
     if (!this.#members.has(connection)) return;
     this.#forget(connection);

@@ -1,4 +1,4 @@
-/** Where a client is: on this node (loopback or one of its own addresses), or elsewhere. */
+/** Place of a client: this node (loopback or one of its own addresses), or elsewhere. */
 export type ClientPlace = 'node' | 'elsewhere';
 
 /** Runs `callback` after the event loop has served everything else once. */

@@ -6,8 +6,8 @@ export interface HttpAnswer {
 }
 
 /**
- * An answer that is made while it is sent. A piece is asked for when the client has taken the one before, so a large
- * answer costs memory for one piece, and other work of the process runs in between.
+ * An answer that is produced while it is sent. The next piece is read when the client has received the one before. A large
+ * answer thus costs memory for one piece, and other work of the process runs in between.
  */
 export interface HttpStream {
   readonly status: number;
@@ -16,7 +16,7 @@ export interface HttpStream {
   readonly pieces: AsyncIterable<string | Uint8Array>;
 }
 
-/** `value` as a JSON answer. The value is serialised as an object, so no name can break the text. */
+/** Returns `value` as a JSON answer. */
 export function jsonAnswer(
   status: HttpAnswer['status'],
   value: unknown,
@@ -25,7 +25,7 @@ export function jsonAnswer(
   return textAnswer(status, `${JSON.stringify(value)}\n`, { 'Content-Type': 'application/json', ...headers });
 }
 
-/** `text` as a plain text answer, as it is. */
+/** Returns `text`, unchanged, as a plain text answer. */
 export function textAnswer(
   status: HttpAnswer['status'],
   text: string,

@@ -5,7 +5,7 @@ import type { Millis } from '../base/time.ts';
 import type { ConnectionPool, PooledConnection } from './connection-pool.ts';
 import type { ClientPlace, FairTurns } from './fair-turns.ts';
 
-/** Bytes of input that wait for their turn, of all connections that share it. */
+/** Number of bytes of input that wait for their turn, over all connections that share it. */
 export class HeldInput {
   readonly #limit: number;
   #bytes = 0;
@@ -14,7 +14,7 @@ export class HeldInput {
     this.#limit = limit;
   }
 
-  /** Whether there is room for a client that sends far ahead. */
+  /** Whether the limit is exceeded; a client that sends far ahead is disconnected then. */
   get isFull(): boolean {
     return this.#bytes > this.#limit;
   }
@@ -30,7 +30,7 @@ export interface HttpConnectionOptions {
   readonly pool: ConnectionPool;
   readonly turns: FairTurns;
   readonly held: HeldInput;
-  /** Time in which a client must take something of its answer. */
+  /** Longest time without progress while a client receives an answer. */
   readonly patience: Millis;
 }
 
@@ -40,21 +40,22 @@ const endOfHeader = '\r\n\r\n';
 const nothing = Buffer.alloc(0);
 
 /**
- * Stands between a socket and Node's HTTP server, which parses and answers all that a client sends, at once and without
- * a bound. The server gets one request at a time: the next one when the kernel has taken the answer to the one before,
- * and in a turn of its own. Until then the socket is not read: at most one chunk (64 KiB) waits here, the rest in the kernel.
+ * Connection between a socket and Node's HTTP server. Without it, the server would parse and answer all that a client sends,
+ * at once and without a bound. The server gets one request at a time: the next one after the kernel has accepted the answer
+ * to the one before, in a separate turn. Until then the socket is not read: at most one chunk (64 KiB) waits here, the
+ * rest in the kernel.
  */
 export class HttpConnection extends Duplex implements PooledConnection {
   readonly #socket: Socket;
   readonly #options: HttpConnectionOptions;
   #held: Buffer = nothing;
-  /** Bytes of the chunks that `#held` keeps in memory: all of a chunk, until its last byte is parsed. */
+  /** Size of the chunks that `#held` keeps in memory: whole chunks, until their last byte is parsed. */
   #heldBytes = 0;
-  /** The client sends no more, and the server does not know it yet. */
+  /** Whether the client has ended its input and the server has not been notified. */
   #hasEnded = false;
   #isQueued = false;
   #wantsInput = false;
-  /** Neither a byte of a request nor an answer is on its way. */
+  /** Whether neither a request nor an answer is in progress. */
   #isIdle = true;
   #unanswered = 0;
   #newest: IncomingMessage | undefined;
@@ -68,28 +69,28 @@ export class HttpConnection extends Duplex implements PooledConnection {
     socket.on('data', (chunk: Buffer) => this.#hold(chunk));
     socket.on('end', () => {
       this.#hasEnded = true;
-      if (this.#held.length === 0) this.#end(); // in the middle of an answer: the client has gone
+      if (this.#held.length === 0) this.#end(); // during an answer: the client has disconnected
     });
     socket.on('error', () => undefined); // 'close' follows
     socket.on('close', () => this.destroy());
     socket.setTimeout(options.patience, () => {
-      if (this.#isSending) this.destroy(); // before that the handler takes its time
+      if (this.#isSending) this.destroy(); // before that the handler is working
     });
   }
 
-  /** Where the client is. */
+  /** Place of the client. */
   get place(): ClientPlace {
     return this.#options.place;
   }
 
-  /** The server begins with a request. */
+  /** Notes that the server starts to process a request. */
   begin(request: IncomingMessage, response: ServerResponse): void {
     this.#unanswered++;
     this.#newest = request;
     response.once('close', () => this.#answered());
   }
 
-  /** The server begins to send an answer. */
+  /** Notes that the server starts to send an answer. */
   beginSending(): void {
     this.#isSending = true;
     this.#options.pool.expectReading(this);
@@ -123,7 +124,7 @@ export class HttpConnection extends Duplex implements PooledConnection {
   override _final(done: (error?: Error | null) => void): void {
     this.#socket.end(() => {
       done();
-      this.destroy(); // both directions: a client that goes on sending gets no more answers
+      this.destroy(); // both directions: a client that keeps sending gets no more answers
     });
   }
 
@@ -131,7 +132,7 @@ export class HttpConnection extends Duplex implements PooledConnection {
     this.#options.pool.remove(this);
     this.#drop();
     this.#socket.destroy();
-    done(null); // a client that has gone is no error
+    done(null); // a disconnected client is no error
   }
 
   #hold(chunk: Buffer): void {
@@ -152,7 +153,7 @@ export class HttpConnection extends Duplex implements PooledConnection {
     this.#held = nothing;
   }
 
-  /** The rest of a request's body is always let through: the answer waits for it. */
+  /** Whether input may pass. The rest of a request's body always may: the answer waits for it. */
   get #isFree(): boolean {
     return this.#unanswered === 0 || (this.#unanswered === 1 && this.#newest?.complete === false);
   }
@@ -201,7 +202,7 @@ export class HttpConnection extends Duplex implements PooledConnection {
   }
 }
 
-/** Up to the end of the first header, so that a slice has the beginning of one request at most. */
+/** Returns the length up to the end of the first header, so that a slice contains the start of one request at most. */
 function lengthOfSlice(input: Buffer): number {
   const end = input.subarray(0, sliceLength).indexOf(endOfHeader);
   return end < 0 ? Math.min(input.length, sliceLength) : end + endOfHeader.length;

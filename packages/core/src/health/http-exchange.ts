@@ -7,7 +7,7 @@ import type { FairTurns } from './fair-turns.ts';
 /** Longest body of a request; PUT /debug/flags/v needs a few bytes. */
 const maxBodyBytes = 64 * 1024;
 
-/** One request of a client, and the way its answer takes. */
+/** One request of a client and its answer. */
 export interface HttpExchange {
   readonly connection: HttpConnection;
   readonly request: IncomingMessage;
@@ -43,17 +43,17 @@ async function sendStream(exchange: HttpExchange, reply: HttpStream, gone: Abort
     for await (const piece of reply.pieces) {
       await send(response, piece);
       if (gone.aborted) return;
-      connection.beginSending(); // it has taken something
+      connection.beginSending(); // the client has received something
       await turns.next(connection.place);
       if (gone.aborted) return;
     }
     response.end();
   } catch {
-    response.destroy(); // so that the client does not take a part for the whole; the maker of the pieces logs the error
+    response.destroy(); // the client must not take a part for the whole; the producer of the pieces logs the error
   }
 }
 
-/** Closing the connection, because the rest of the body is still on its way. */
+/** Closes the connection, since the rest of the body is still arriving. */
 const tooLong: HttpAnswer = textAnswer(413, `the body is longer than ${maxBodyBytes} bytes\n`, { Connection: 'close' });
 
 function parse(request: IncomingMessage, body: string): HttpRequest {
@@ -71,7 +71,7 @@ function parse(request: IncomingMessage, body: string): HttpRequest {
   };
 }
 
-/** Resolves when the kernel has taken the piece, or the client has gone away. */
+/** Resolves when the kernel has accepted the piece, or the client has disconnected. */
 function send(response: ServerResponse, piece: string | Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     response.write(piece, () => resolve());

@@ -18,6 +18,6 @@ export type HttpReply = HttpAnswer | HttpStream;
 
 /**
  * Answers one request. Must neither throw nor reject. `HEAD` is answered as `GET`; the listener leaves the body out.
- * `signal` aborts when the client has gone away, and with the server.
+ * `signal` aborts when the client disconnects, and with the server.
  */
 export type HttpHandler = (request: HttpRequest, signal: AbortSignal) => HttpReply | Promise<HttpReply>;

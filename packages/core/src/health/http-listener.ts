@@ -12,8 +12,8 @@ import { answerRequest } from './http-exchange.ts';
 import type { HttpHandler } from './http-handler.ts';
 
 /**
- * One socket to listen on. `any` is every address of the family, and only of that family; of `both`
- * families it takes what the machine has.
+ * One socket to listen on. `any` is every address of the family, and only of that family. `both` means the families that
+ * the machine has.
  */
 export interface ListenTarget {
   readonly ipFamily: IpFamily | 'both';
@@ -24,7 +24,7 @@ export interface ListenTarget {
 /** An open socket. Disposing closes it and every connection at once. */
 export interface HttpSocket extends AsyncDisposable {
   /**
-   * Gives the address and port back, at once. Connections that are open get one more answer and are closed with it; a
+   * Frees the address and port at once. Open connections get one more answer and are closed with it; a
    * silent one ends after five seconds. Resolves when all have ended, at the latest when the socket is disposed.
    */
   release(): Promise<void>;
@@ -32,19 +32,19 @@ export interface HttpSocket extends AsyncDisposable {
 
 /** Opens HTTP servers. */
 export interface HttpListener {
-  /** Rejects with `HostError` when the address or port cannot be had. */
+  /** Rejects with `HostError` when the address or port is not available. */
   listen(target: ListenTarget, handler: HttpHandler): Promise<HttpSocket>;
 }
 
-/** What clients may cost at most. */
+/** Limits of client connections. */
 export interface HttpLimits {
-  /** Open connections of one socket from elsewhere. At the limit a new one replaces the one that has waited longest. */
+  /** Limit of open connections of one socket from elsewhere. A new one replaces the one that has waited longest. */
   readonly connections: number;
   /** The same for clients on this node, in addition: slots for the kubelet's probes. */
   readonly connectionsOfNode: number;
-  /** Time to send a request, from its first byte, and to begin one; then the connection is cut. */
+  /** Time limit for starting a request, and for sending it from its first byte. */
   readonly requestTime: Millis;
-  /** Time in which a client must take something of its answer; then it is cut. */
+  /** Longest time without progress while a client receives an answer. */
   readonly patience: Millis;
 }
 
@@ -56,7 +56,7 @@ export const usualHttpLimits: HttpLimits = {
   patience: seconds(60),
 };
 
-/** Input that waits for its turn, of all sockets of a listener, in bytes. */
+/** Limit of input that waits for its turn, over all sockets of a listener, in bytes. */
 const maxHeldBytes = 8 * 1024 * 1024;
 
 /** A listener on this machine's network. Its sockets share the event loop fairly. */
@@ -65,7 +65,7 @@ export function createHttpListener(limits: HttpLimits = usualHttpLimits, clock: 
   return { listen: (target, handler) => listen(target, { handler, ...shared }) };
 }
 
-/** The one with the usual limits. */
+/** Listener with the usual limits. */
 export const httpListener: HttpListener = createHttpListener();
 
 interface Serving {
@@ -114,10 +114,10 @@ function open(target: ListenTarget, serving: Serving): Promise<HttpSocket> {
   });
 }
 
-/** Node's HTTP server on connections that are handed to it; nothing listens. */
+/** Node's HTTP server on connections that another server accepts. */
 class HttpProtocol {
   readonly #server: HttpServer;
-  /** Each connection gets one more answer and is closed with it. */
+  /** Whether each connection is closed with its next answer. */
   isClosing = false;
 
   constructor({ handler, limits, turns }: Serving) {
@@ -143,7 +143,7 @@ interface ConnectionEnds {
   readonly localAddress?: string | undefined;
 }
 
-/** The kernel gives a connection to one of this node's own addresses that very address as its source. */
+/** Returns the place of a client. For a connection to an address of this node, the kernel uses that address as the source. */
 export function placeOf({ remoteAddress, localAddress }: ConnectionEnds): ClientPlace {
   const isLoopback = remoteAddress === '::1' || /^(::ffff:)?127\./.test(remoteAddress ?? '');
   return isLoopback || (remoteAddress !== undefined && remoteAddress === localAddress) ? 'node' : 'elsewhere';
@@ -173,7 +173,7 @@ function hostOf(target: ListenTarget): string {
 
 function listenFailed(target: ListenTarget, cause: Error): HostError {
   const place = addressAndPort(hostOf(target), target.port);
-  const reason = cause.message.replace(/^listen E[A-Z0-9]+: (.+?)(?: \S+:\d+)?$/, '$1'); // the place is said already
+  const reason = cause.message.replace(/^listen E[A-Z0-9]+: (.+?)(?: \S+:\d+)?$/, '$1'); // the message names the place already
   return new HostError('host.listen', `cannot listen on ${place}: ${reason}`, { cause });
 }
 

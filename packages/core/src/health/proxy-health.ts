@@ -2,21 +2,21 @@ import type { IpFamily } from '../model/ip/address.ts';
 import type { Millis } from '../base/time.ts';
 import { type HttpAnswer, jsonAnswer } from './http-answer.ts';
 
-/** How far one family is behind. */
+/** Progress of one family. */
 export interface FamilyProgress {
-  /** For how long the oldest change has been waiting for a successful apply; undefined when none waits. */
+  /** Waiting time of the oldest change without a successful apply; undefined when none waits. */
   readonly pendingFor: Millis | undefined;
   /** Wall clock of the last successful apply; undefined before the first. */
   readonly lastApplied: Millis | undefined;
 }
 
-/** What the health of the proxy depends on. */
+/** Input of the health decision. */
 export interface ProxyHealthInput {
   readonly families: ReadonlyMap<IpFamily, FamilyProgress>;
   /** A change that waits this long makes its family unhealthy (kube-proxy: twice the sync period). */
   readonly timeout: Millis;
   /**
-   * KEP-3836: false when our Node is being removed, or unknown although all Nodes were listed. True
+   * KEP-3836: false when the Node of this agent is being removed, or missing from a complete list of Nodes. True
    * while starting up.
    */
   readonly isNodeEligible: boolean;
@@ -31,19 +31,19 @@ export interface FamilyHealth {
 /** The health of the proxy, decided. */
 export interface ProxyHealth {
   /**
-   * No change waits for too long. An idle proxy is live for ever, and so is one that has nothing to
-   * apply yet. This is what healthCheckNodePort servers ask, and /livez.
+   * Whether no change waits for too long. An idle proxy stays live, and so does one that has nothing to
+   * apply yet. healthCheckNodePort servers and /livez use it.
    */
   readonly isLive: boolean;
-  /** Every family was applied at least once: before that, this node refuses what it should forward. */
+  /** Whether every family was applied at least once; before that, this node refuses packets that it should forward. */
   readonly isProgrammed: boolean;
-  /** Live, programmed, and load balancers may use this node: /healthz. */
+  /** Whether the proxy is live and programmed and the node eligible; /healthz uses it. */
   readonly isReady: boolean;
   readonly isNodeEligible: boolean;
   readonly families: ReadonlyMap<IpFamily, FamilyHealth>;
 }
 
-/** Decides health from what the families report; nothing is remembered between calls. */
+/** Decides the health from the progress of the families. */
 export function proxyHealth(input: ProxyHealthInput): ProxyHealth {
   const families = new Map(
     [...input.families].map(([family, { pendingFor, lastApplied }]) => [
@@ -63,18 +63,18 @@ export function proxyHealth(input: ProxyHealthInput): ProxyHealth {
   };
 }
 
-/** /healthz, for load balancers: with node eligibility. */
+/** Returns the answer of /healthz, for load balancers: includes node eligibility. */
 export function healthzAnswer(health: ProxyHealth, now: Millis): HttpAnswer {
   const { isReady, isNodeEligible } = health;
   return answer(isReady, health, now, { nodeEligible: isNodeEligible, healthy: health.isLive && health.isProgrammed });
 }
 
-/** /livez, for whoever restarts this process: a node that goes away is no reason to. */
+/** Returns the answer of /livez, for the kubelet: excludes node eligibility, which is no reason to restart. */
 export function livezAnswer(health: ProxyHealth, now: Millis): HttpAnswer {
   return answer(health.isLive, health, now, { healthy: health.isLive });
 }
 
-/** `verdict.healthy` is about the proxy alone, as in kube-proxy: on a node that goes away it is true beside a 503. */
+/** `verdict.healthy` is about the proxy alone, as in kube-proxy: on a node that is being removed it is true in a 503 answer. */
 function answer(
   isGood: boolean,
   health: ProxyHealth,
@@ -82,7 +82,7 @@ function answer(
   verdict: { readonly nodeEligible?: boolean; readonly healthy: boolean },
 ): HttpAnswer {
   return jsonAnswer(isGood ? 200 : 503, {
-    // On success "now", on failure the truth: an idle proxy would look dead otherwise.
+    // On success "now", on failure the actual time: otherwise an idle proxy would look dead.
     lastUpdated: timeText(isGood ? now : lastUpdated(health)),
     currentTime: timeText(now),
     ...verdict,
@@ -95,14 +95,14 @@ function answer(
   });
 }
 
-/** Of the family applied last; those that are behind say it themselves. */
+/** Returns the latest time of all families; `status` has the time of each. */
 function lastUpdated(health: ProxyHealth): Millis | undefined {
   return [...health.families.values()]
     .map((one) => one.lastApplied)
     .reduce((a, b) => (a === undefined || (b !== undefined && b > a) ? b : a), undefined);
 }
 
-/** RFC 3339; "never" is the zero time that Go programs print and expect. */
+/** Formats a time as RFC 3339; undefined becomes the zero time that Go programs print and expect. */
 function timeText(time: Millis | undefined): string {
   return time === undefined ? '0001-01-01T00:00:00Z' : new Date(time).toISOString();
 }

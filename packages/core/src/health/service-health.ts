@@ -10,18 +10,18 @@ import { type Clock, type Millis, seconds } from '../base/time.ts';
 import { type HttpAnswer, jsonAnswer } from './http-answer.ts';
 import type { HttpListener, HttpSocket } from './http-listener.ts';
 
-/** What the healthCheckNodePort servers of one family need. */
+/** Options of the healthCheckNodePort servers of one family. */
 export interface ServiceHealthOptions {
   readonly ipFamily: IpFamily;
-  /** Ours, for events. */
+  /** Node of this agent, for events. */
   readonly nodeName: NodeName;
   readonly listener: HttpListener;
   /**
-   * The NodePort addresses of the family at this moment: `['any']` when NodePorts answer everywhere.
-   * Asked at every sync and `followAddresses`.
+   * Returns the present NodePort addresses of the family: `['any']` when NodePorts answer everywhere.
+   * Called by every `sync` and `followAddresses`.
    */
   readonly addresses: () => readonly (IpAddress | 'any')[];
-  /** Whether the proxy keeps up (`ProxyHealth.isLive`). Node eligibility is no part of it. */
+  /** Returns `ProxyHealth.isLive`. Node eligibility is no part of it. */
   readonly isProxyLive: () => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -41,22 +41,22 @@ interface Instance {
 const retryInterval: Millis = seconds(5);
 
 /**
- * The healthCheckNodePort servers of one family: 200 while this node has a ready local endpoint and
- * the proxy keeps up, else 503, whatever the path. To be synced after a successful apply, never
- * before: we do not announce what the kernel does not do yet.
+ * The healthCheckNodePort servers of one family. They answer 200 while this node has a ready local endpoint and the proxy is
+ * live, else 503, on any path. Call `sync` only after a successful apply: the servers must not announce endpoints that the
+ * kernel does not serve yet.
  *
- * A port that cannot be had costs only its own Service: a warning and an Event on the Service when it begins to fail,
- * then a new attempt at every sync and every five seconds.
+ * An unavailable port affects only its own Service: a warning and an Event when it begins to fail, then a new attempt at
+ * every sync and every five seconds.
  */
 export class ServiceHealth implements AsyncDisposable {
   readonly #options: ServiceHealthOptions;
   readonly #instances = new Map<ServiceKey, Instance>();
   readonly #stop = new AbortController();
-  /** Everything that opens or closes sockets, one after the other. */
+  /** Serialises the tasks that open or close sockets. */
   #work: Promise<void> = Promise.resolve();
   #retry: Promise<void> | undefined;
   #hasNoAddresses = false;
-  /** Sockets that listen no more and still have connections to answer. */
+  /** Sockets that no longer listen but still have connections. */
   readonly #released = new Set<HttpSocket>();
 
   constructor(options: ServiceHealthOptions) {
@@ -64,8 +64,8 @@ export class ServiceHealth implements AsyncDisposable {
   }
 
   /**
-   * Makes `checks` the whole set of servers: gone or moved ones are closed first, new ones opened,
-   * the others left untouched but for their count. Resolves when every socket is open or has failed.
+   * Makes `checks` the whole set of servers: closes removed and moved ones first, opens new ones, updates the counts of the
+   * others. Resolves when every socket is open or has failed.
    */
   sync(checks: ReadonlyMap<ServiceKey, HealthCheck>): Promise<void> {
     return this.#enqueue(async () => {
@@ -79,7 +79,7 @@ export class ServiceHealth implements AsyncDisposable {
     });
   }
 
-  /** Listens on the addresses of this moment, with the checks as they are: opens on new ones, closes on those gone. */
+  /** Opens servers on new addresses and closes those on removed ones, without a change of the checks. */
   followAddresses(): Promise<void> {
     return this.#enqueue(() => this.#openMissing());
   }
@@ -94,11 +94,11 @@ export class ServiceHealth implements AsyncDisposable {
 
   #enqueue(task: () => Promise<void>): Promise<void> {
     const result = this.#work.then(task);
-    this.#work = result.catch(() => undefined); // the caller sees the failure; the next task must still run
+    this.#work = result.catch(() => undefined); // the caller gets the failure; the next task must still run
     return result;
   }
 
-  /** The port is free at once; whoever is connected still gets an answer. */
+  /** Frees the port at once; connected clients still get an answer. */
   #release(socket: HttpSocket): void {
     this.#released.add(socket);
     void socket.release().then(() => this.#released.delete(socket));
@@ -132,7 +132,7 @@ export class ServiceHealth implements AsyncDisposable {
     if (hasFailed) this.#retryLater();
   }
 
-  /** Undefined when the machine does not tell, for example without a free descriptor: no reason to end, nor to close. */
+  /** Returns the present addresses. Undefined when they cannot be read, for example without a free descriptor: servers stay. */
   #addressesNow(): readonly (IpAddress | 'any')[] | undefined {
     const { addresses, logger, ipFamily } = this.#options;
     try {
@@ -148,7 +148,7 @@ export class ServiceHealth implements AsyncDisposable {
     }
   }
 
-  /** Opens what is missing; each address on its own, because a load balancer asks only one of them. */
+  /** Opens missing sockets. Each address may fail alone, since a load balancer checks only one of them. */
   async #open(service: ServiceKey, instance: Instance, addresses: readonly (IpAddress | 'any')[]): Promise<unknown> {
     const { ipFamily, listener } = this.#options;
     let failure: unknown;
@@ -203,7 +203,7 @@ export class ServiceHealth implements AsyncDisposable {
 
   #answer(service: ServiceKey, instance: Instance): HttpAnswer {
     const isProxyLive = this.#options.isProxyLive();
-    // A request on a connection that outlives its Service must hear a clear no.
+    // A connection that outlives its Service must get a 503.
     const localEndpoints = instance.isClosed ? 0 : instance.localEndpoints;
     const [namespace, name] = service.split('/');
     return jsonAnswer(
