@@ -3,17 +3,17 @@ import { tryParseCidr } from '../model/ip/cidr.ts';
 import { tryParsePort } from '../model/ip/port.ts';
 import type { ResourceKind } from '../model/state/cluster-event.ts';
 
-/** Where in an object a value stands: field names and list indexes. */
+/** Path of a value in an object: field names and list indexes. */
 export type FieldPath = readonly (string | number)[];
 
-/** A value the API would not take. */
+/** A value that the API would refuse. */
 export interface FieldFault {
   readonly path: FieldPath;
   /** Without the path, for example `must be a port (1-65535), not "http"`. */
   readonly message: string;
 }
 
-/** A path as the API writes it: `spec.ports[0].port`, with labels quoted where they need it. */
+/** Formats a path as the API does: `spec.ports[0].port`, with labels quoted where they need it. */
 export function printPath(path: FieldPath): string {
   return path.reduce<string>((text, step) => {
     if (typeof step === 'number') return `${text}[${step}]`;
@@ -22,7 +22,7 @@ export function printPath(path: FieldPath): string {
   }, '');
 }
 
-/** What the API would refuse among the fields a proxy reads. Other fields are not looked at. */
+/** Returns the faults that the API would find in the fields a proxy reads. Ignores other fields. */
 export function checkFields(resource: ResourceKind, object: unknown): readonly FieldFault[] {
   const faults: FieldFault[] = [];
   checks[resource](object, [], (path, message) => faults.push({ path, message }));
@@ -47,7 +47,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Absent and null fields are fine unless required, as in the API. */
+/** Checks the fields of an object. Absent and null fields are valid unless required, as in the API. */
 function fields(shape: Readonly<Record<string, Check>>, required: readonly string[] = []): Check {
   return (value, path, report) => {
     if (!isObject(value)) return report(path, `must be an object, not ${shorten(value)}`);

@@ -3,36 +3,36 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ManifestFault, type ManifestNote, type ManifestObject, readManifest } from './read-manifest.ts';
 
-/** What is wrong with a file at present. */
+/** A present fault of a file. */
 export interface FileFault extends ManifestFault {
   /** Full path. */
   readonly file: string;
 }
 
-/** The folder's state after a scan. */
+/** State of the folder after a scan. */
 export interface FolderState {
-  /** Objects in force by `resource name`: of each file the newest content that was good. */
+  /** Objects in force by `resource name`: the newest valid content of each file. */
   readonly objects: ReadonlyMap<string, ManifestObject>;
-  /** By file, sorted; empty when all is well. */
+  /** Faults, sorted by file; empty when all files are valid. */
   readonly faults: readonly FileFault[];
   readonly notes: readonly (ManifestNote & { readonly file: string })[];
 }
 
 interface KnownFile {
-  /** Changes whenever the content may have. */
+  /** Changes whenever the content may have changed. */
   stamp: string;
-  /** The newest reading; undefined objects when it had faults. */
+  /** Objects of the newest content; undefined when it has faults. */
   wanted: readonly ManifestObject[] | undefined;
   faults: readonly ManifestFault[];
   notes: readonly ManifestNote[];
-  /** In force. */
+  /** Objects in force. */
   accepted: readonly ManifestObject[];
 }
 
 /**
  * Files of one folder (`.yaml`, `.yml`, `.json`; not hidden, no subfolders), read again only when they
- * changed. A file is taken as a whole: while it is faulty, or defines what another file defines, its last
- * good content stays in force.
+ * changed. A file is accepted as a whole: while it is faulty, or defines an object of another file, its last
+ * valid content stays in force.
  */
 export class ManifestFolder {
   readonly #path: string;
@@ -42,7 +42,7 @@ export class ManifestFolder {
     this.#path = path;
   }
 
-  /** Looks at every file. Rejects with the system's error if the folder cannot be read; nothing is forgotten then. */
+  /** Checks every file. Rejects with the system's error if the folder cannot be read; the state stays then. */
   async scan(): Promise<FolderState> {
     const names = (await readdir(this.#path)).filter((name) => /^[^.].*\.(?:ya?ml|json)$/i.test(name)).sort();
     for (const known of this.#files.keys()) if (!names.includes(known)) this.#files.delete(known);
@@ -68,7 +68,7 @@ export class ManifestFolder {
     } catch (error) {
       const message = messageOf(error);
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
-        this.#files.delete(name); // gone between the listing and now
+        this.#files.delete(name); // deleted since the listing
         return;
       }
       const faults = [{ line: 1, column: 1, message: `cannot be read: ${message}` }];
@@ -97,8 +97,8 @@ export class ManifestFolder {
 
   /**
    * An object belongs to the file that has it in force and still wants it, else to the first file by name
-   * that wants it. A file that wants another's object is refused and falls back to its last good content;
-   * that may make others conflict, so it is repeated until nothing changes.
+   * that wants it. A file that wants an object of another file is refused and falls back to its last valid content.
+   * That may cause other conflicts, so it is repeated until nothing changes.
    */
   #refuseConflicts(): ReadonlyMap<string, readonly ManifestFault[]> {
     const refused = new Map<string, readonly ManifestFault[]>();

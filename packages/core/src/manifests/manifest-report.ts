@@ -1,13 +1,13 @@
 import type { Logger } from '../base/log.ts';
 import type { FileFault, FolderState } from './manifest-folder.ts';
 
-/** Faults of one file that are named; the rest is counted. */
+/** Limit of logged faults of one file; the others are counted. */
 const maxNamed = 5;
 
-/** Logs what a scan found, on transitions only: a fault when it appears, a file when it is good again. */
+/** Logs changes between scans: new faults, and files that are valid again. */
 export class ManifestReport {
   readonly #log: Logger;
-  /** By file: the faults as last logged. */
+  /** Last logged faults, by file. */
   readonly #faults = new Map<string, string>();
   readonly #topics = new Set<string>();
   #isUnreadable = false;
@@ -16,7 +16,7 @@ export class ManifestReport {
     this.#log = log;
   }
 
-  /** A scan went through. */
+  /** Notes a complete scan. */
   scanned({ faults, notes }: FolderState): void {
     if (this.#isUnreadable) this.#log.info('the manifest folder can be read again');
     this.#isUnreadable = false;
@@ -34,11 +34,11 @@ export class ManifestReport {
     }
   }
 
-  /** The folder as a whole could not be read. */
+  /** Notes that the folder could not be read. */
   unreadable(folder: string, error: unknown): void {
     if (this.#isUnreadable) return;
     this.#isUnreadable = true;
-    this.#log.error('cannot read the manifest folder; what it said stays', { folder, error });
+    this.#log.error('cannot read the manifest folder; its last content stays in force', { folder, error });
   }
 
   #fileFaults(file: string, faults: readonly FileFault[]): void {
@@ -46,7 +46,12 @@ export class ManifestReport {
     if (this.#faults.get(file) === text) return;
     this.#faults.set(file, text);
     for (const { column, line, message } of faults.slice(0, maxNamed)) {
-      this.#log.error('manifest is faulty; its last good content stays', { file, line, column, error: message });
+      this.#log.error('manifest is faulty; its last valid content stays in force', {
+        file,
+        line,
+        column,
+        error: message,
+      });
     }
     const more = faults.length - maxNamed;
     if (more > 0) this.#log.error('manifest has more faults', { file, more });

@@ -171,7 +171,7 @@ describe('faults', () => {
     const batches = follow();
     await batches.told();
     await write('a.yaml', 'apiVersion: v1\nkind: Service\nmetadata: { name: a }\nspec: { ports: [{ port: http }] }\n');
-    expect(await logged(1)).toEqual(['error manifest is faulty; its last good content stays']);
+    expect(await logged(1)).toEqual(['error manifest is faulty; its last valid content stays in force']);
     expect(log.lines[0]?.fields).toEqual({
       file: join(folder, 'a.yaml'),
       line: 4,

@@ -9,14 +9,14 @@ import { ManifestFolder } from './manifest-folder.ts';
 import type { ManifestObject } from './read-manifest.ts';
 import { ManifestReport } from './manifest-report.ts';
 
-/** What a manifest source needs. */
+/** Options of a manifest source. */
 export interface ManifestSourceOptions {
   readonly folder: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Changes are read this long after the last of a burst: editors write in several steps. Default 50 ms. */
+  /** Wait after the last change of a burst: editors write in several steps. Default: 50 ms. */
   readonly debounce?: Millis;
-  /** The folder is looked at this often even without news: notifications get lost on some file systems. Default 10 s. */
+  /** Interval of scans without notifications, which get lost on some file systems. Default: 10 s. */
   readonly rescan?: Millis;
 }
 
@@ -24,8 +24,8 @@ type Objects = ReadonlyMap<string, ManifestObject>;
 
 /**
  * Cluster state from a folder of manifests, followed as it changes. Every resource is in sync with the
- * first batch. A faulty file is logged with file, line and column, and what it said while it was good
- * stays; a deleted file takes its objects with it.
+ * first batch. A faulty file is logged with file, line and column, and its last valid content stays in force. Deleting a
+ * file removes its objects.
  */
 export class ManifestSource implements ClusterStateSource {
   readonly #options: ManifestSourceOptions;
@@ -34,7 +34,7 @@ export class ManifestSource implements ClusterStateSource {
     this.#options = options;
   }
 
-  /** Throws `ConfigError` if the folder cannot be read at the start; later that is waited out. */
+  /** Throws `ConfigError` if the folder cannot be read at the start; later it waits until the folder is readable. */
   async *batches(signal: AbortSignal): AsyncGenerator<readonly ClusterEvent[]> {
     if (signal.aborted) return;
     const { clock, folder: path, log, rescan = seconds(10), debounce = millis(50) } = this.#options;
@@ -54,7 +54,7 @@ export class ManifestSource implements ClusterStateSource {
         await news.wait({ atMost: rescan, quiet: debounce }, stopped);
         const before = objects;
         objects = await scan(folder, report).catch((error: unknown) => {
-          // A folder that cannot be read (a volume that is being replaced) says nothing; it does not say "empty".
+          // An unreadable folder (a volume that is being replaced) does not count as empty.
           report.unreadable(path, error);
           return before;
         });
@@ -93,13 +93,13 @@ function difference(before: Objects, after: Objects): readonly ClusterEvent[] {
   return events;
 }
 
-/** Tells `news` of every change in the folder. Ends when aborted, or when the system cannot watch. */
+/** Notifies `news` of every change in the folder. Ends when aborted, or when the system cannot watch. */
 async function followChanges(path: string, { news, log }: Listening, signal: AbortSignal): Promise<void> {
   try {
-    for await (const _ of watch(path, { signal })) news.tell();
+    for await (const _ of watch(path, { signal })) news.notify();
   } catch (error) {
     if (signal.aborted) return;
-    log.warn('cannot watch the manifest folder; it is looked at from time to time', { folder: path, error });
+    log.warn('cannot watch the manifest folder; it is scanned at intervals', { folder: path, error });
   }
 }
 
@@ -108,34 +108,34 @@ interface Listening {
   readonly log: Logger;
 }
 
-/** A flag with a waiter: something changed. */
+/** Notification of changes, with one waiter. */
 class News {
   readonly #clock: Clock;
-  #told = Promise.withResolvers<void>();
-  #toldAt = Number.NEGATIVE_INFINITY;
+  #notified = Promise.withResolvers<void>();
+  #notifiedAt = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  tell(): void {
-    this.#toldAt = this.#clock.monotonic();
-    this.#told.resolve();
+  notify(): void {
+    this.#notifiedAt = this.#clock.monotonic();
+    this.#notified.resolve();
   }
 
-  /** Resolves `quiet` after the last news of a burst (a long one is cut), or after `atMost`; then forgets the news. */
+  /** Resolves `quiet` after the last notification of a burst (ten waits at most), or after `atMost`. */
   async wait({ atMost, quiet }: Patience, signal: AbortSignal): Promise<void> {
     const enough = new AbortController();
     const slept = this.#clock.sleep(atMost, AbortSignal.any([signal, enough.signal]));
-    slept.catch(() => undefined); // the race hears of it
-    await Promise.race([this.#told.promise, slept]);
+    slept.catch(() => undefined); // the race gets the rejection
+    await Promise.race([this.#notified.promise, slept]);
     enough.abort();
     for (let step = 0; step < 10; step++) {
-      const left = this.#toldAt + quiet - this.#clock.monotonic();
+      const left = this.#notifiedAt + quiet - this.#clock.monotonic();
       if (left <= 0) break;
       await this.#clock.sleep(millis(left), signal);
     }
-    this.#told = Promise.withResolvers();
+    this.#notified = Promise.withResolvers();
   }
 }
 

@@ -13,7 +13,7 @@ import {
   type YAMLParseError,
 } from 'yaml';
 
-/** What is wrong with a text, and where: lines and columns count from 1. */
+/** A syntax error and its place; lines and columns count from 1. */
 export interface YamlError {
   readonly line: number;
   readonly column: number;
@@ -25,33 +25,33 @@ export interface YamlDocument {
   /** Plain data; undefined when there are errors. Null for an empty document. */
   readonly value: unknown;
   readonly errors: readonly YamlError[];
-  /** With `duplicateKeys: 'keep'`: keys that stand twice in one object, where the second stands. */
+  /** With `duplicateKeys: 'keep'`: repeated keys of one object, at the place of the second. */
   readonly duplicates: readonly YamlError[];
-  /** Where the value at `path` stands; where its nearest known parent stands if there is none. */
+  /** Returns the place of the value at `path`, or of its nearest existing parent. */
   locate(path: readonly (string | number)[]): { readonly line: number; readonly column: number };
 }
 
 const keyPattern = /^(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s:]+)/;
 
-/** How strict to read. */
+/** Options of the parser. */
 export interface YamlOptions {
-  /** `keep`: of keys that stand twice in one object the last counts. Default: `refuse`. */
+  /** `keep`: the last of repeated keys in one object counts. Default: `refuse`. */
   readonly duplicateKeys?: 'keep' | 'refuse';
 }
 
-/** All documents of a text. Never throws: what cannot be read is an error with its place. */
+/** Parses all documents of a text. Never throws; returns syntax errors with their places. */
 export function parseYaml(text: string, { duplicateKeys = 'refuse' }: YamlOptions = {}): readonly YamlDocument[] {
   const lines = new LineCounter();
   const parsed = parseAllDocuments(text, { lineCounter: lines, prettyErrors: false });
   const documents: readonly Document[] = 'empty' in parsed ? [] : parsed;
   return documents.map((document) => {
     const isKept = ({ code }: YAMLParseError): boolean => duplicateKeys === 'keep' && code === 'DUPLICATE_KEY';
-    const told = ({ pos, message }: YAMLParseError): YamlError => ({ ...place(lines, pos[0]), message });
+    const errorOf = ({ pos, message }: YAMLParseError): YamlError => ({ ...place(lines, pos[0]), message });
     const duplicates = document.errors.filter(isKept).map((one): YamlError => {
       const [key = ''] = keyPattern.exec(text.slice(one.pos[0])) ?? [];
       return { ...place(lines, one.pos[0]), message: `${key} stands twice` };
     });
-    const errors = document.errors.filter((one) => !isKept(one)).map(told);
+    const errors = document.errors.filter((one) => !isKept(one)).map(errorOf);
     const { value, error } = errors.length > 0 ? { value: undefined, error: undefined } : toPlain(document, lines);
     return {
       value,
@@ -62,7 +62,7 @@ export function parseYaml(text: string, { duplicateKeys = 'refuse' }: YamlOption
   });
 }
 
-/** Aliases are resolved here, so an unknown or exploding one is found here. */
+/** Converts a document to plain data. Resolving aliases finds unknown and exploding ones. */
 function toPlain(
   document: Document,
   lines: LineCounter,
@@ -109,7 +109,7 @@ function offsetOf(document: Document, path: readonly (string | number)[]): numbe
   return offset;
 }
 
-/** The child's value, and where it is named: the key of a pair, the value of a list item. */
+/** Returns a child and the place of its name: the key of a pair, or the value of a list item. */
 function childOf(
   node: unknown,
   step: string | number,

@@ -3,7 +3,7 @@ import type { Records, ResourceKind } from '../model/state/cluster-event.ts';
 import { checkFields, type FieldFault, type FieldPath, printPath } from './check-fields.ts';
 import { parseYaml, type YamlDocument } from './parse-yaml.ts';
 
-/** One record and the place where it is written. Lines count from 1. */
+/** One record and its place. Lines count from 1. */
 export type ManifestObject = {
   [K in ResourceKind]: {
     readonly resource: K;
@@ -14,23 +14,23 @@ export type ManifestObject = {
   };
 }[ResourceKind];
 
-/** Something wrong, and where. Lines and columns count from 1. */
+/** A fault and its place. Lines and columns count from 1. */
 export interface ManifestFault {
   readonly line: number;
   readonly column: number;
-  /** Which object, which field, what: `Service shop/cart: spec.ports[0].port must be ...`. */
+  /** Object, field and fault: `Service shop/cart: spec.ports[0].port must be ...`. */
   readonly message: string;
 }
 
-/** Something left out that is no fault. */
+/** An omission that is no fault. */
 export interface ManifestNote {
   readonly line: number;
-  /** Equal for everything that needs to be said once only. */
+  /** Equal for notes of which only the first is logged. */
   readonly topic: string;
   readonly message: string;
 }
 
-/** What a manifest file says. If there are faults, none of its objects may be used. */
+/** Contents of a manifest file. If there are faults, none of its objects may be used. */
 export interface Manifest {
   readonly objects: readonly ManifestObject[];
   readonly faults: readonly ManifestFault[];
@@ -47,7 +47,7 @@ const apiVersions: Readonly<Record<ResourceKind, RegExp>> = {
 /**
  * Reads YAML (any number of documents) or JSON: Services, EndpointSlices, Nodes, ServiceCIDRs, and lists
  * of them (`List`, `ServiceList` ...). Defaults are those of the API server: namespace `default`, an
- * unnamed slice port is named ''. Other kinds are noted and left out. Pure.
+ * unnamed slice port is named ''. Other kinds are noted and omitted. Pure.
  */
 export function readManifest(text: string): Manifest {
   const reading = new Reading();
@@ -59,7 +59,7 @@ export function readManifest(text: string): Manifest {
 interface Place {
   readonly document: YamlDocument;
   readonly path: FieldPath;
-  /** Kind and version the list around it gives to an item that has none of its own. */
+  /** Kind and version that the enclosing list gives to items without their own. */
   readonly inherited: { readonly kind?: string; readonly apiVersion?: string };
 }
 
@@ -153,7 +153,7 @@ function isNamespaced(resource: ResourceKind): boolean {
   return resource === 'Service' || resource === 'EndpointSlice';
 }
 
-/** What the API server would fill in. */
+/** Returns an object with the defaults of the API server. */
 function withDefaults(resource: ResourceKind, value: object): RawHead {
   const { metadata, ports, ...rest } = value as { readonly metadata?: unknown; readonly ports?: unknown };
   const head = typeof metadata === 'object' && metadata !== null ? metadata : {};
@@ -179,7 +179,7 @@ function lineOf({ document, path }: Place): number {
   return document.locate(path).line;
 }
 
-/** `spec.ports[1]` as steps. Only paths the projections print come here. */
+/** Parses a path such as `spec.ports[1]`. Reads only paths that the projections format. */
 function parsePath(text: string): FieldPath {
   return [...text.matchAll(/([A-Za-z]\w*)|\[(\d+)\]/g)].map(([, name, index]) => name ?? Number(index));
 }
