@@ -1,8 +1,8 @@
-/** kube-proxy's metrics that mean something here: same names, types, labels and buckets as in 1.36 to 1.38. The help texts are the agent's. */
+/** kube-proxy's metrics that the agent serves: same names, types, labels and buckets as in 1.36 to 1.38, other help texts. */
 export const kubeProxyMetrics = {
   counters: {
     kubeproxy_conntrack_reconciler_deleted_entries_total: {
-      help: 'Stale UDP flows removed from the connection tracking',
+      help: 'Stale UDP flows removed from connection tracking',
       labels: ['ip_family'],
     },
     kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total: {
@@ -22,27 +22,27 @@ export const kubeProxyMetrics = {
       values: { code: ['200', '503'] },
     },
     kubeproxy_sync_proxy_rules_endpoint_changes_total: {
-      help: 'EndpointSlices heard of, changed or listed',
+      help: 'EndpointSlices received, changed or listed',
       labels: [],
       difference: 'Once for the node; kube-proxy counts once per IP family.',
     },
     kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total: {
-      help: 'Applies of changes that the kernel refused, in part or as a whole',
+      help: 'Partial applies that the kernel refused, in part or as a whole',
       labels: ['ip_family'],
       set: 'rules',
       difference: 'All Services except the refused one are written.',
     },
     kubeproxy_sync_proxy_rules_iptables_restore_failures_total: {
-      help: 'Applies of everything that the kernel refused, in part or as a whole',
+      help: 'Full applies that the kernel refused, in part or as a whole',
       labels: ['ip_family'],
       set: 'rules',
       difference: 'All Services except the refused one are written.',
     },
     kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total: {
-      help: 'Failures to remove what is no longer wanted',
+      help: 'Failures to remove stale objects',
       labels: ['ip_family'],
       set: 'transactions',
-      difference: 'Always 0: what is no longer wanted goes in the same transaction; its failure is a sync failure.',
+      difference: 'Always 0: stale objects are removed in the same transaction; its failure is a sync failure.',
     },
     kubeproxy_sync_proxy_rules_nftables_sync_failures_total: {
       help: 'Applies of the nftables backend that failed as a whole',
@@ -50,7 +50,7 @@ export const kubeProxyMetrics = {
       set: 'transactions',
     },
     kubeproxy_sync_proxy_rules_service_changes_total: {
-      help: 'Services heard of, changed or listed',
+      help: 'Services received, changed or listed',
       labels: [],
       difference: 'Once for the node; kube-proxy counts once per IP family.',
     },
@@ -67,11 +67,11 @@ export const kubeProxyMetrics = {
       difference: 'In the ebpf mode too.',
     },
     kubeproxy_sync_proxy_rules_endpoint_changes_pending: {
-      help: 'EndpointSlices heard of since the newest of those that every family has applied',
+      help: 'EndpointSlices received after the newest one that every family has applied',
       labels: [],
     },
     kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds: {
-      help: 'Time at which an apply was last asked for since the Unix epoch',
+      help: 'Time of the last request for an apply since the Unix epoch',
       labels: ['ip_family'],
       isAbsentFirst: true,
     },
@@ -86,13 +86,13 @@ export const kubeProxyMetrics = {
       values: { traffic_policy: ['internal', 'external'] },
     },
     kubeproxy_sync_proxy_rules_service_changes_pending: {
-      help: 'Services heard of since the newest of those that every family has applied',
+      help: 'Services received after the newest one that every family has applied',
       labels: [],
     },
   },
   histograms: {
     kubeproxy_conntrack_reconciler_sync_duration_seconds: {
-      help: 'Duration of one look for stale UDP flows',
+      help: 'Duration of one search for stale UDP flows',
       labels: ['ip_family'],
       buckets: 'exponential',
       difference: 'Runs beside the applies, so it is no part of their duration.',
@@ -126,7 +126,7 @@ export const kubeProxyMetrics = {
   collected: {
     kubeproxy_iptables_ct_state_invalid_dropped_packets_total: {
       type: 'counter',
-      help: 'Packets dropped because the connection tracking calls them invalid; absent where the kernel has no netfilter accounting',
+      help: 'Packets dropped because connection tracking classifies them as invalid; absent where the kernel has no netfilter accounting',
       labels: [],
       set: 'rules',
     },
@@ -144,13 +144,13 @@ export const kubeProxyMetrics = {
     },
     kubeproxy_sync_proxy_rules_iptables_total: {
       type: 'gauge',
-      help: 'Rules of ours in the kernel',
+      help: 'Rules of the agent in the kernel',
       labels: ['ip_family', 'table'],
       set: 'rules',
     },
     kubernetes_build_info: {
       type: 'gauge',
-      help: 'Always 1, with the kube-proxy version this agent stands in for',
+      help: 'Always 1; labels name the kube-proxy version that this agent replaces',
       labels: [
         'build_date',
         'compiler',
@@ -193,7 +193,7 @@ export const kubeProxyMetrics = {
 
 /** A metric of kube-proxy that is not served, and why. */
 export interface RefusedMetric {
-  /** A name, or several that begin or end alike, with `*`. */
+  /** A name, or a pattern with `*`. */
   readonly name: string;
   /** First release of Kubernetes that has it, if later than 1.36. */
   readonly since?: '1.37' | '1.38';

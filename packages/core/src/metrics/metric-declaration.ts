@@ -18,35 +18,35 @@ export const bucketBounds: Readonly<Record<BucketSet, readonly number[]>> = {
   restClient: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60],
 };
 
-/** One metric, whatever its type. Units are in the name, as Prometheus wants it. */
+/** One metric of any type. Its name contains the unit, as Prometheus requires. */
 export interface MetricDeclaration {
   /** One sentence, without a full stop. */
   readonly help: string;
-  /** Names of the labels in the order in which they are written: the alphabet's, as kube-proxy. */
+  /** Names of the labels in alphabetical order, in which they are written, as by kube-proxy. */
   readonly labels: readonly string[];
   /**
-   * All values of a label, where they are known: their combinations are there from the start, as 0. `ip_family` is known
-   * to the process and never stands here.
+   * All values of a label, where they are known: their combinations are served from the start, as 0. The process knows the
+   * values of `ip_family`; they are never listed here.
    */
   readonly values?: Readonly<Record<string, readonly string[]>>;
   /** Histograms only. */
   readonly buckets?: BucketSet;
-  /** Not there before it is set: 0 would be a lie, such as a time in 1970. */
+  /** Absent before it is set: 0 would be wrong, such as a time in 1970. */
   readonly isAbsentFirst?: true;
   /** Served only by dataplanes that have this set; as in kube-proxy, absent elsewhere. Default: served by all. */
   readonly set?: MetricSet;
-  /** What differs from kube-proxy's metric of this name. */
+  /** Difference from kube-proxy's metric of this name. */
   readonly difference?: string;
 }
 
-/** A metric that is worked out when it is asked for. */
+/** A metric that is computed at a scrape. */
 export interface CollectedDeclaration extends MetricDeclaration {
   readonly type: 'counter' | 'gauge';
-  /** It is not on /metrics but there. */
+  /** Path that serves it instead of /metrics. */
   readonly path?: '/metrics/slis';
 }
 
-/** What is measured as it happens, by type, and what is worked out when it is asked for. */
+/** Metrics that are recorded as events happen, by type, and metrics that are computed at a scrape. */
 export interface MetricDeclarations {
   readonly counters: Readonly<Record<string, MetricDeclaration>>;
   readonly gauges: Readonly<Record<string, MetricDeclaration>>;

@@ -3,25 +3,25 @@ import { kubeProxyMetrics } from './kube-proxy-metrics.ts';
 import { ownMetrics } from './own-metrics.ts';
 
 /*
- * Every metric of the agent is declared once: kube-proxy's in kube-proxy-metrics.ts, ours in own-metrics.ts. Labels have
- * bounded values, never a Service name. The one exception, `switchyard_service_*`, is worked out at a scrape, behind a
- * limit, and cannot be written here.
+ * Every metric of the agent is declared once: kube-proxy's in kube-proxy-metrics.ts, Switchyard's in own-metrics.ts. Labels have
+ * bounded values, never a Service name. The one exception, `switchyard_service_*`, is computed at a scrape, with a limit of
+ * series, and cannot be written here.
  */
 type Counters = typeof kubeProxyMetrics.counters & typeof ownMetrics.counters;
 type Gauges = typeof kubeProxyMetrics.gauges & typeof ownMetrics.gauges;
 type Histograms = typeof kubeProxyMetrics.histograms & typeof ownMetrics.histograms;
 type Collected = typeof kubeProxyMetrics.collected & typeof ownMetrics.collected;
 
-/** A counter that is declared. */
+/** Name of a declared counter. */
 export type CounterName = keyof Counters;
-/** A gauge that is declared. */
+/** Name of a declared gauge. */
 export type GaugeName = keyof Gauges;
-/** A histogram that is declared. */
+/** Name of a declared histogram. */
 export type HistogramName = keyof Histograms;
-/** Worked out when it is asked for; not measured as it happens. */
+/** A metric that is computed at a scrape. */
 export type CollectedName = keyof Collected;
 
-/** Every declaration, by whose metric it is. */
+/** Every declaration, by origin of the metric. */
 export const metricDeclarations: Readonly<Record<'kube-proxy' | 'switchyard', MetricDeclarations>> = {
   'kube-proxy': kubeProxyMetrics,
   switchyard: ownMetrics,
@@ -33,7 +33,7 @@ export type LabelsOf<D extends MetricDeclaration> = Readonly<Record<D['labels'][
 /** Values of some metric's labels. */
 export type MetricLabels = Readonly<Record<string, string>>;
 
-/** Where measurements go. Passed in; nothing registers globally. */
+/** Receiver of measurements. Passed in; nothing registers globally. */
 export interface Metrics {
   /** Adds `amount` (default 1) to a counter. */
   add<N extends CounterName>(name: N, labels: LabelsOf<Counters[N]>, amount?: number): void;

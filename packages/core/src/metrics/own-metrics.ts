@@ -1,15 +1,15 @@
-/** Metrics that kube-proxy has not. `switchyard_` is about the proxy, `nodejs_` about the runtime. */
+/** Metrics that kube-proxy does not have. `switchyard_` is about the proxy, `nodejs_` about the runtime. */
 export const ownMetrics = {
   counters: {
     switchyard_apply_failures_total: { help: 'Applies that failed as a whole', labels: ['ip_family'] },
     switchyard_apply_writes_total: { help: 'Kernel objects written or removed', labels: ['ip_family'] },
     switchyard_config_reloads_total: {
-      help: 'Changes of the configuration file, by what came of them',
+      help: 'Changes of the configuration file, by result',
       labels: ['result'],
       values: { result: ['applied', 'rejected', 'restart'] },
     },
     switchyard_drift_total: {
-      help: 'Foreign changes of what is ours in the kernel, by the worst kind of object they touched',
+      help: 'Foreign changes of kernel objects of the agent, by the worst kind of object they touched',
       labels: ['ip_family', 'kind'],
       values: { kind: ['table', 'chain', 'rule', 'set', 'program', 'map', 'element', 'unknown'] },
     },
@@ -27,7 +27,7 @@ export const ownMetrics = {
       values: { resource: ['Service', 'EndpointSlice', 'Node', 'ServiceCIDR'] },
     },
     switchyard_source_watch_restarts_total: {
-      help: 'Watches and lists that ended, by why',
+      help: 'Watches and lists that ended, by reason',
       labels: ['reason', 'resource'],
       values: {
         reason: ['ended', 'cut', 'silent', 'expired', 'refused', 'unreachable'],
@@ -37,12 +37,12 @@ export const ownMetrics = {
   },
   gauges: {
     switchyard_adoption_duration_seconds: {
-      help: 'Duration of the first successful apply of this process, which takes over what is in the kernel',
+      help: 'Duration of the first successful apply of this process, which adopts the objects in the kernel',
       labels: ['ip_family'],
       isAbsentFirst: true,
     },
     switchyard_adoption_writes: {
-      help: 'Kernel objects the first successful apply of this process had to write; 0 is a restart that found all in place',
+      help: 'Kernel objects written by the first successful apply of this process; 0: a restart found all of them in place',
       labels: ['ip_family'],
       isAbsentFirst: true,
     },
@@ -53,7 +53,7 @@ export const ownMetrics = {
     },
     switchyard_failed_services: { help: 'Service ports whose last apply failed', labels: ['ip_family'] },
     switchyard_service_ports: {
-      help: 'Service ports that were applied last, those that failed included',
+      help: 'Service ports in the last apply, failed ones included',
       labels: ['ip_family'],
     },
     switchyard_source_last_relist_timestamp_seconds: {
@@ -62,7 +62,7 @@ export const ownMetrics = {
       isAbsentFirst: true,
     },
     switchyard_unreconciled_seconds: {
-      help: 'For how long nobody had reconciled the rules when this process found them, by the clock of the kernel',
+      help: 'Age of the installed rules when the agent started, by the clock of the kernel',
       labels: ['ip_family'],
       isAbsentFirst: true,
     },
@@ -77,7 +77,7 @@ export const ownMetrics = {
     switchyard_build_info: { type: 'gauge', help: 'Always 1', labels: ['backend', 'node_version', 'version'] },
     switchyard_ebpf_map_capacity: {
       type: 'gauge',
-      help: 'How many entries fit into a BPF map until it is exchanged for one twice as large',
+      help: 'Number of entries that fit into a BPF map until it is replaced by one twice as large',
       labels: ['ip_family', 'map'],
       values: { map: ['services', 'endpoints', 'slots', 'frontends', 'source_ranges'] },
       set: 'maps',
@@ -91,17 +91,17 @@ export const ownMetrics = {
     },
     switchyard_health: {
       type: 'gauge',
-      help: 'What /healthz and /livez would say now, 1 is 200',
+      help: 'Present result of /healthz and /livez, 1 is 200',
       labels: ['endpoint'],
     },
     switchyard_oldest_pending_change_seconds: {
-      help: 'For how long the oldest change that is not yet applied has been waiting, 0 if none waits',
+      help: 'Waiting time of the oldest change that is not yet applied, 0 if none waits',
       type: 'gauge',
       labels: ['ip_family'],
     },
     switchyard_service_connections_total: {
       type: 'counter',
-      help: 'First packets of connections to a Service port, whatever became of them, counted by the kernel',
+      help: 'First packets of connections to a Service port, refused ones included, counted by the kernel',
       labels: ['ip_family', 'namespace', 'port', 'protocol', 'service'],
     },
     switchyard_service_drops_total: {
@@ -116,7 +116,7 @@ export const ownMetrics = {
     },
     switchyard_source_lag_seconds: {
       type: 'gauge',
-      help: 'Time since the last word of a watch, or since the start of the process; servers send a bookmark about once a minute',
+      help: 'Time since the last data of a watch, or since the start of the process; servers send a bookmark about once a minute',
       labels: ['resource'],
     },
     nodejs_eventloop_lag_max_seconds: {
