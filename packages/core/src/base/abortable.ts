@@ -1,4 +1,4 @@
-/** Settles as `work` does, or rejects with `signal.reason` if that comes first; `work` goes on then, and nobody hears of it. */
+/** Settles as `work` does, or rejects with `signal.reason` if that comes first; `work` then continues and its result is ignored. */
 export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   work.catch(() => undefined);
   signal.throwIfAborted();

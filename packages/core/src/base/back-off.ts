@@ -8,13 +8,13 @@ export interface BackOffBounds {
 
 /** Growing waits between failed attempts. One owner; not shared. */
 export interface BackOff {
-  /** The next wait: doubled each time up to `max`, half of it random, so that a fleet does not march in step. */
+  /** The next wait: doubled each time up to `max`, half of it random, so that many nodes do not synchronise. */
   next(): Millis;
-  /** An attempt went well: the next wait is a short one again. */
+  /** Notes a success: the next wait is short again. */
   reset(): void;
 }
 
-/** A back-off that starts at `first`. */
+/** Returns a back-off that starts at `first`. */
 export function newBackOff({ first, max }: BackOffBounds, random: Random): BackOff {
   let base: number = first;
   return {

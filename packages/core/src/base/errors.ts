@@ -1,5 +1,5 @@
 /**
- * Root of all errors this project throws. Subclasses say whose fault it is, so that the edge of a
+ * Root of all errors this project throws. Subclasses name the origin of the fault, so that the edge of a
  * program can decide between "print one line", "retry" and "crash with a stack".
  */
 export abstract class DataplaneError extends Error {
@@ -13,7 +13,7 @@ export abstract class DataplaneError extends Error {
   }
 }
 
-/** Our own promise is broken. Never caught to continue. */
+/** A defect of this program: an invariant does not hold. Never caught to continue. */
 export class InvariantError extends DataplaneError {
   override readonly name = 'InvariantError';
   constructor(message: string, options?: ErrorOptions) {
@@ -26,17 +26,17 @@ export class UsageError extends DataplaneError {
   override readonly name = 'UsageError';
 }
 
-/** The operator's flags, files or manifests are wrong. Printed without a stack. */
+/** Invalid flags, files or manifests of the operator. Printed without a stack. */
 export class ConfigError extends DataplaneError {
   override readonly name = 'ConfigError';
 }
 
-/** This machine refused: a command, a socket, a sysctl. `CommandError` and `NativeError` refine it. */
+/** A refusal of this machine: a command, a socket, a sysctl. `CommandError` and `NativeError` refine it. */
 export class HostError extends DataplaneError {
   override readonly name: string = 'HostError';
 }
 
-/** The API server refused or answered nonsense. */
+/** A refusal, missing answer or invalid answer of the API server. */
 export class ApiServerError extends DataplaneError {
   override readonly name = 'ApiServerError';
   readonly isRetryable: boolean;
@@ -54,17 +54,17 @@ export class ApiServerError extends DataplaneError {
   }
 }
 
-/** Whether a caught value tells of something that happens: not of a promise of ours that is broken, nor of a fault nobody thought of. */
+/** Whether a caught value is an anticipated failure: neither an `InvariantError` nor an error of another origin. */
 export function isExpected(thrown: unknown): thrown is DataplaneError {
   return thrown instanceof DataplaneError && !(thrown instanceof InvariantError);
 }
 
-/** What a caught value says: the message of an error, the text of anything else. */
+/** Returns the message of a caught error, or the text of any other value. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** A caught value as an error. */
+/** Returns a caught value as an error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

@@ -12,7 +12,7 @@ const unitMillis: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
-/** A duration as Go writes it, such as `30s`, `1m30s`, `1.5h` or `0`. Negative ones are refused. */
+/** Parses a duration in the format of Go, such as `30s`, `1m30s`, `1.5h` or `0`. Throws `ConfigError` for negative ones. */
 export function parseGoDuration(text: string): Millis {
   if (text === '0') return millis(0);
   const parts = [...text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)];

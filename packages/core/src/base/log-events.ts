@@ -1,7 +1,7 @@
 import type { EventRecorder } from './events.ts';
 import type { Logger } from './log.ts';
 
-/** Events as log lines, where there is no API server. */
+/** Returns a recorder that writes events to the log, for use without an API server. */
 export function logEvents(logger: Logger): EventRecorder {
   return {
     record: ({ type, reason, action, regarding, note }) => {

@@ -18,7 +18,7 @@ const ignore = (): void => undefined;
 /** Discards everything. */
 export const noopLogger: Logger = { error: ignore, warn: ignore, info: ignore, debug: ignore, trace: ignore };
 
-/** The same logger, whose lines all have these fields; a line's own of the same name win. */
+/** Returns a logger that adds these fields to each line; the line's own fields of the same name win. */
 export function withFields(log: Logger, fixed: LogFields): Logger {
   return {
     error: (message, fields) => log.error(message, { ...fixed, ...fields }),

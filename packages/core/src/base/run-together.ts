@@ -1,5 +1,5 @@
 /**
- * Runs tasks that last until they are aborted. When one fails, the others are aborted and awaited, and its error is the result.
+ * Runs tasks that last until they are aborted. When one fails, aborts and awaits the others, and rejects with its error.
  * Resolves when `signal` aborts and all tasks have ended.
  */
 export async function runTogether(

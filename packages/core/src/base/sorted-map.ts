@@ -1,9 +1,9 @@
-/** Largest number of values in one chunk; a larger one is cut in halves. */
+/** Largest number of values in one chunk; a larger chunk is split. */
 const chunkLimit = 128;
 
-/** What differs between two maps, by identity of the values, in key order. */
+/** Differences between two maps, by identity of the values, in key order. */
 export interface SortedMapChanges<K extends string, V> {
-  /** Added, or another object than before. */
+  /** Added or replaced values. */
   readonly upserted: readonly V[];
   readonly removed: readonly K[];
 }
@@ -11,7 +11,7 @@ export interface SortedMapChanges<K extends string, V> {
 /**
  * Immutable map in key order (code unit order) whose versions share what did not change.
  *
- * Values know their own key. They lie in sorted chunks of at most 128; a new version copies the
+ * A function returns the key of a value. Values lie in sorted chunks of at most 128; a new version copies the
  * touched chunks and the list of chunks, so one change at 10,000 values copies some 200 references
  * instead of 10,000, and two versions are compared by skipping the chunks they share.
  */
@@ -98,7 +98,7 @@ export class SortedMap<K extends string, V> implements ReadonlyMap<K, V> {
     for (const value of this.values()) callback(value, this.#keyOf(value), this);
   }
 
-  /** What changed since `previous`, in time proportional to the number of chunks plus the changes. */
+  /** Returns the changes since `previous`, in time proportional to the number of chunks plus the changes. */
   changesSince(previous: SortedMap<K, V>): SortedMapChanges<K, V> {
     const { before, after } = withoutCommonEnds(previous.#chunks, this.#chunks);
     const old = new Set(before);
@@ -147,7 +147,7 @@ export class SortedMap<K extends string, V> implements ReadonlyMap<K, V> {
     return new SortedMap(this.#keyOf, chunks, size);
   }
 
-  /** How many of the sorted `keys` come before the chunk after `index`; more than `at` in any case. */
+  /** Returns the number of sorted `keys` before the chunk after `index`; always more than `at`. */
   #endOfChunk(keys: readonly K[], at: number, index: number): number {
     const next = this.#chunks[index + 1]?.[0];
     if (next === undefined) return keys.length;
@@ -186,7 +186,7 @@ function lowerBound<V>(chunk: readonly V[], key: string, keyOf: (value: V) => st
   return low;
 }
 
-/** Two lists without the elements at which both begin and end: after one change, one or two remain. */
+/** Returns two lists without their common start and end: after one change, one or two elements remain. */
 function withoutCommonEnds<T>(
   before: readonly T[],
   after: readonly T[],

@@ -15,7 +15,7 @@ export function seconds(value: number): Millis {
   return millis(value * 1000);
 }
 
-/** The only way core code learns the time or waits. Tests inject `ManualClock`. */
+/** Clock that core code uses to read the time and to wait. Tests inject `ManualClock`. */
 export interface Clock {
   /** Wall clock: milliseconds since the Unix epoch. May jump. */
   now(): Millis;
@@ -25,23 +25,23 @@ export interface Clock {
   sleep(duration: Millis, signal: AbortSignal): Promise<void>;
 }
 
-/** What `performance.now` is to be added to for the wall clock; follows its jumps. */
+/** Offset from `performance.now` to the wall clock; follows its jumps. */
 let wallOrigin = performance.timeOrigin;
 
-/** The wall clock, finer than Date.now tells it. */
+/** Returns the wall clock with a finer resolution than Date.now. */
 function wallClock(): number {
   const monotonic = performance.now();
-  const ahead = wallOrigin + monotonic - Date.now(); // 0 to 1 while nobody has set the clock: Date.now cuts fractions off
+  const ahead = wallOrigin + monotonic - Date.now(); // 0 to 1 unless the clock was set: Date.now cuts fractions off
   if (ahead < -1 || ahead > 2) wallOrigin -= ahead;
   return wallOrigin + monotonic;
 }
 
-/** Milliseconds. */
+/** Grid of wake-ups, in milliseconds. */
 const beat = 100;
 
 /**
- * How long to wait before looking again, some `interval`: until the beat that is nearest to its end. Intervals of whole tenths of a
- * second end together so, and the process wakes up once for all of them, which costs more than most looks.
+ * Returns the wait until the next periodic check: `interval`, rounded to the nearest beat. Intervals of whole tenths of a
+ * second thus end together, and the process wakes up once for all of them; a wake-up costs more than most checks.
  */
 export function untilBeat(clock: Clock, interval: Millis): Millis {
   const grid = interval % beat === 0 ? beat : interval;

@@ -6,15 +6,15 @@ import type { ForwardingTable, TableDelta } from '../model/forwarding/forwarding
 /** Result of one `apply`. Expected failure is a value. */
 export type ApplyOutcome =
   | ({ readonly status: 'applied' } & Written)
-  /** Everything else is in the kernel; the named services are not. The caller names them in its next delta: `withFailed`. */
+  /** All other services are in the kernel. The caller names the failed ones in its next delta: `withFailed`. */
   | ({ readonly status: 'partial'; readonly failed: ReadonlyMap<ServicePortKey, Error> } & Written)
-  /** Nothing was changed, or what was changed is unknown: the next apply must be `full`. */
+  /** Nothing was changed, or the changes are unknown: the next apply must be `full`. */
   | { readonly status: 'failed'; readonly error: Error; readonly retryAfter?: Millis };
 
-/** What an apply changed in the kernel, and what it could not. */
+/** Changes of an apply in the kernel, and failures to remove objects. */
 export interface Written {
   readonly writes: number;
-  /** Why something that nobody asks for is still among what is ours; absent when nothing is. */
+  /** Reason why a stale object remains among the objects of the backend; absent when none does. */
   readonly unremoved?: Error;
 }
 
@@ -33,7 +33,7 @@ export interface ApplyRequest {
     | { readonly kind: 'delta'; readonly delta: TableDelta };
 }
 
-/** What a backend can do, stated rather than probed by method existence. */
+/** Capabilities of a backend, stated rather than probed by method existence. */
 export interface BackendCapabilities {
   /** Forwarding uses kernel conntrack, so stale UDP flows must be removed after endpoint changes. */
   readonly usesKernelConntrack: boolean;
@@ -43,9 +43,9 @@ export interface BackendCapabilities {
   readonly minSyncPeriod: Millis;
 }
 
-/** What the kernel counted for one service port since its elements were made; a restart of the agent keeps it. */
+/** Counters of the kernel for one service port since its elements were created; they survive a restart of the agent. */
 export interface ServiceCounters {
-  /** First packets of connections that reached one of its frontends, whatever became of them. */
+  /** First packets of connections that reached one of its frontends, refused ones included. */
   readonly connections: number;
   /** First packets that were refused, by reason. */
   readonly drops: {
@@ -59,17 +59,18 @@ export interface ServiceCounters {
 }
 
 /**
- * What a foreign change touched, the worst of them if several. `program`: a program of ours does not run where it should, or will not
- * after a restart. `map`: a BPF map is not where the next process looks for it. `unknown`: notices were lost, anything may have changed.
+ * Kind of object that a foreign change touched, the worst of several. `program`: a program of the backend is not attached, or will
+ * not be after a restart. `map`: a BPF map is not pinned where the next process expects it. `unknown`: notices were lost, any
+ * object may have changed.
  */
 export type DriftKind = 'table' | 'chain' | 'rule' | 'set' | 'program' | 'map' | 'element' | 'unknown';
 
-/** Somebody else changed what is ours in the kernel. */
+/** A change of kernel objects of the backend by another process. */
 export interface Drift {
   readonly kind: DriftKind;
-  /** Each change in words, such as `element 10.96.0.1 . tcp . 80 of frontends4 deleted`; the first few of many. */
+  /** Description of each change, such as `element 10.96.0.1 . tcp . 80 of frontends4 deleted`; the first few of many. */
   readonly changes: readonly string[];
-  /** Who did it, where the kernel tells. */
+  /** Process that made the change, where the kernel reports it. */
   readonly process: { readonly pid: number; readonly name: string } | undefined;
 }
 
@@ -92,7 +93,7 @@ export interface DataplaneBackend extends AsyncDisposable {
   apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome>;
   /**
    * Removes all state that any version of this backend may have left in this family. Needs no table and no earlier call.
-   * Returns what was removed, in words; a second call returns an empty array, and the dump is then empty.
+   * Returns descriptions of the removed objects; a second call returns an empty array, and the dump is then empty.
    */
   cleanup(signal: AbortSignal): Promise<readonly string[]>;
   /**
@@ -104,16 +105,16 @@ export interface DataplaneBackend extends AsyncDisposable {
   readonly observers: BackendObservers;
 }
 
-/** Optional abilities of a backend. One that is absent is one that the backend or this kernel lacks. */
+/** Optional abilities of a backend. An absent one is missing in the backend or in this kernel. */
 export interface BackendObservers {
   /** Counters of every service in the kernel. May be called while an apply is under way. */
   readonly counters?: (signal: AbortSignal) => Promise<ReadonlyMap<ServicePortKey, ServiceCounters>>;
-  /** Rules in the kernel, by table, as recorded: the kernel is not read. */
+  /** Returns the numbers of rules by table from bookkeeping, without reading the kernel. */
   readonly ruleCounts?: () => readonly RuleCount[];
-  /** How full the maps of the kernel are, as recorded: the kernel is not read. */
+  /** Returns the fill levels of kernel maps from bookkeeping, without reading the kernel. */
   readonly mapFills?: () => readonly MapFill[];
   /**
-   * Reports foreign changes of our objects until aborted, at most a second after they happened where the kernel announces
+   * Reports foreign changes of the objects of the backend until aborted, within a second where the kernel announces
    * them. The reconciler answers each with a `full` apply.
    */
   readonly drift?: (report: (drift: Drift) => void, signal: AbortSignal) => Promise<void>;
@@ -122,38 +123,38 @@ export interface BackendObservers {
 
 /** The age of the rules, kept in the kernel. Both may be called while an apply is under way and reject with `HostError`. */
 export interface RulesAge {
-  /** Notes in the kernel that its rules are right at this moment; one small write. */
+  /** Notes in the kernel that its rules are correct now; one small write. */
   mark(signal: AbortSignal): Promise<void>;
-  /** The time since the last `mark` of any process, by the kernel's own clock; undefined when there was none. */
+  /** Returns the time since the last `mark` of any process, by the kernel's clock; undefined without a mark. */
   read(signal: AbortSignal): Promise<Millis | undefined>;
 }
 
-/** How full one map of the kernel is. */
+/** Fill level of one map of the kernel. */
 export interface MapFill {
   /** `services`, `frontends`. */
   readonly map: string;
-  /** Those that cannot be taken now: in use, or just given back. */
+  /** Entries that are not available: in use, or just freed. */
   readonly entries: number;
-  /** How many fit until the map is exchanged for a larger one. */
+  /** Number of entries that fit until the map is replaced by a larger one. */
   readonly capacity: number;
 }
 
-/** How many rules of one table of the kernel are ours. */
+/** Number of rules of the backend in one table of the kernel. */
 export interface RuleCount {
   /** `nat`, `filter`. */
   readonly table: string;
-  /** All that are in the kernel. */
+  /** Rules in the kernel. */
   readonly total: number;
-  /** Those that the last apply wrote. */
+  /** Rules that the last apply wrote. */
   readonly last: number;
 }
 
-/** Whether this host can run a backend, and if not, why, in words for the operator. */
+/** Whether this host can run a backend, or the reasons why not, for the operator. */
 export type ProbeResult =
   | { readonly status: 'usable'; readonly capabilities: BackendCapabilities }
   | { readonly status: 'unusable'; readonly reasons: readonly string[] };
 
-/** What an app registers: one record per backend, imported lazily. */
+/** Registration of a backend by an app, imported lazily. */
 export interface DataplaneBackendFactory<Host> {
   readonly name: string;
   probe(host: Host, signal: AbortSignal): Promise<ProbeResult>;

@@ -14,45 +14,44 @@ import { type Clock, type Millis, seconds } from '../../base/time.ts';
 export interface UdpFlow {
   readonly source: IpAddress;
   readonly sourcePort: Port;
-  /** Where the client sent to, before any translation. */
+  /** Destination of the client, before any translation. */
   readonly destination: IpAddress;
   readonly destinationPort: Port;
-  /** Who answers: the endpoint if the flow was translated, else the destination itself. */
+  /** Source of the answers: the endpoint if the flow was translated, else the destination itself. */
   readonly replySource: IpAddress;
   readonly replySourcePort: Port;
 }
 
-/** What decides whether a flow is stale. */
+/** Input of the decision whether a flow is stale. */
 export interface StaleFlowOptions {
   readonly table: ForwardingTable;
-  /** Whether an address is one of this node's, loopback excluded. */
+  /** Whether an address belongs to this node, loopback excluded. */
   readonly isLocalAddress: (address: IpAddress) => boolean;
-  /** Services whose flows are left alone, because the kernel does not do what the table says. */
+  /** Services whose flows are kept, because the kernel differs from the table. */
   readonly except?: Pick<ReadonlySet<ServicePortKey>, 'has'> | undefined;
-  /** Endpoints to which the kernel translated a moment ago, of removed frontends. Default: none. */
+  /** Recent endpoints of removed frontends. Default: none. */
   readonly former?: readonly FormerEndpoints[];
 }
 
-/** Tells stale flows from others. */
+/** Decides which flows are stale. */
 export interface FlowJudge {
-  /** No flow to another port can be stale: a cheap question to ask first. Empty: no flow can. */
+  /** Ports of flows that can be stale; a cheap first filter. Empty: no flow can be stale. */
   readonly destinationPorts: ReadonlySet<Port>;
   readonly isStale: (flow: UdpFlow) => boolean;
 }
 
 /**
- * Which flows are to be deleted: those to a UDP frontend of the table that lead to anything but an
- * endpoint that still serves, and those to a removed frontend that lead to an endpoint it had.
- * UDP has no handshake that would notice: a client that keeps sending from one port would talk to a
- * dead address for as long as it sends.
+ * Returns a judge of the flows to delete: those to a UDP frontend of the table that do not lead to an endpoint that still
+ * serves, and those to a removed frontend that lead to an endpoint it had. UDP has no handshake: a client that keeps
+ * sending from one port would otherwise send to a dead address indefinitely.
  *
- * - A flow to any serving endpoint of the service stays, whatever policy or topology prefers now.
+ * - A flow to any serving endpoint of the service stays, even if policy or topology now prefer others.
  * - A service without a serving endpoint loses all its flows.
- * - A flow that was never translated counts too: it began before the service had an endpoint.
- * - A NodePort is compared only for destinations on which this node answers NodePorts. Others merely
- *   pass through with the same port number. A removed one is compared on every address of this
- *   node, because the selection of addresses may have changed with it.
- * - Flows to anything else, TCP and SCTP are nobody's business here.
+ * - A flow without translation counts too: it began before the service had an endpoint.
+ * - A NodePort is compared only for destinations on which this node answers NodePorts. Other flows with the same port number
+ *   only pass through. A removed NodePort is compared on every address of this node, because the selection of addresses may
+ *   have changed with it.
+ * - Ignores TCP, SCTP and flows to other destinations.
  */
 export function flowJudge({ table, isLocalAddress, except, former = [] }: StaleFlowOptions): FlowJudge {
   const places: Places<ServiceForwarding> = new Map();
@@ -85,7 +84,7 @@ function portOf<T>(places: Places<T>, port: Port): Map<Frontend['address'], T> {
   return ofPort;
 }
 
-/** By place; two Services may have had the same one after another. */
+/** Joins former endpoints by address and port; two Services may have used the same ones in succession. */
 function joinFormer(former: readonly FormerEndpoints[]): Places<ReadonlySet<string>> {
   const places: Places<ReadonlySet<string>> = new Map();
   for (const { address, port, endpoints } of former) {
@@ -95,7 +94,7 @@ function joinFormer(former: readonly FormerEndpoints[]): Places<ReadonlySet<stri
   return places;
 }
 
-/** The entry of the flow's destination: of the address itself, else of the NodePort if `isNodePort` accepts the address. */
+/** Returns the entry of the flow's destination: by address, else by NodePort if `isNodePort` accepts the address. */
 function find<T>(
   places: Places<T>,
   { destination, destinationPort }: UdpFlow,
@@ -109,9 +108,8 @@ function find<T>(
 }
 
 /**
- * Whether stale flows may be left when `after` takes the place of `before` (undefined: unknown). An
- * endpoint more, or one that begins to terminate and still serves, leaves none. Frontends that go are
- * found by `formerEndpoints`.
+ * Whether stale flows may exist after `after` replaces `before` (undefined: unknown). A new endpoint, or one that begins
+ * to terminate and still serves, leaves none. `formerEndpoints` finds removed frontends.
  */
 export function canLeaveStaleFlows(before: ServiceForwarding | undefined, after: ServiceForwarding): boolean {
   if (after.protocol !== 'UDP') return false;
@@ -122,12 +120,12 @@ export function canLeaveStaleFlows(before: ServiceForwarding | undefined, after:
   return serving.size === 0 || !serving.isSubsetOf(servingPlaces(after));
 }
 
-/** Endpoints to which the kernel translated flows of one UDP frontend until a moment ago. */
+/** Endpoints to which the kernel recently translated flows of one UDP frontend. */
 export interface FormerEndpoints {
   readonly service: ServicePortKey;
   readonly address: Frontend['address'];
   readonly port: Port;
-  /** As `address port`. */
+  /** Each as `address port`. */
   readonly endpoints: ReadonlySet<string>;
 }
 
@@ -136,20 +134,20 @@ interface Remembered {
   readonly since: Millis;
 }
 
-/** A datagram that was being translated during the apply enters the connection tracking within this time. */
+/** Time within which a datagram that was translated during the apply enters connection tracking. */
 const settleTime: Millis = seconds(1);
-/** The oldest are forgotten beyond this number; their flows end by their own timeout (30 to 120 s without a datagram). */
+/** Limit; the oldest are removed first, and their flows end by timeout (30 to 120 s without a datagram). */
 const maxRemembered = 10_000;
 
 /**
- * Remembers the endpoints of UDP frontends that were just removed (deleted Service, removed port or address;
+ * Remembers the endpoints of recently removed UDP frontends (deleted Service, removed port or address;
  * kubernetes/kubernetes#141371), and endpoints that a frontend has just lost, because the frontend may be removed next. No
- * table names them, and their flows would go on for as long as the client sends. Each is remembered until a look for stale
- * flows has succeeded that began one second after the kernel took the change.
+ * table names them, and their flows would last as long as the client sends. Each is remembered until a search for stale
+ * flows succeeds that began at least one second after the change in the kernel.
  */
 export class RecentEndpoints {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** The kernel still has the rules of these. */
+  /** Endpoints whose rules the kernel still has. */
   #held: readonly FormerEndpoints[] = [];
   #all: readonly Remembered[] = [];
   #current: readonly FormerEndpoints[] = [];
@@ -158,14 +156,14 @@ export class RecentEndpoints {
     this.#clock = clock;
   }
 
-  /** Another array whenever it differs. */
+  /** Remembered endpoints; a new array after each change. */
   get current(): readonly FormerEndpoints[] {
     return this.#current;
   }
 
   /**
-   * An apply is over that was to take `former` out of the kernel, and did so but for the services of `failed`. Those are
-   * held back until an apply succeeds. `isNew`: there are more to look for; `forgotten`: how many exceeded the bound.
+   * Notes the end of an apply that removed `former` from the kernel, except those of `failed` services. Those are held back
+   * until an apply succeeds. `isNew`: more endpoints to search for; `forgotten`: number of endpoints beyond the limit.
    */
   noteApplied(
     former: readonly FormerEndpoints[],
@@ -183,7 +181,7 @@ export class RecentEndpoints {
     return { isNew: out.length > 0, forgotten };
   }
 
-  /** A look for flows to the current ones, which began at `start`, has succeeded. */
+  /** Notes the success of a search for flows to the current endpoints, which began at `start`. */
   noteLook(start: Millis): void {
     if (this.#all.length > 0) this.#set(this.#all.filter(({ since }) => start - since < settleTime));
   }
@@ -195,8 +193,8 @@ export class RecentEndpoints {
 }
 
 /**
- * The endpoints that UDP frontends of `applied` lose with `table`, among the services that the delta between the two names:
- * removed frontends lose all their endpoints, others those that no longer serve.
+ * Returns the endpoints that UDP frontends lose between `applied` and `table`, for services in the delta between the two.
+ * Removed frontends lose all their endpoints, others those that no longer serve.
  */
 export function formerEndpoints(
   applied: ForwardingTable,
@@ -220,12 +218,12 @@ function lostBy(before: ServiceForwarding, after: ServiceForwarding | undefined)
   });
 }
 
-/** An address and a port as the key of a map. */
+/** Returns an address and a port as the key of a map. */
 function placeOf(address: Frontend['address'], port: Port): string {
   return `${address} ${port}`;
 }
 
-/** Endpoints that still serve, terminating or not, as `placeOf` writes them. */
+/** Returns endpoints that still serve, terminating or not, in the format of `placeOf`. */
 function servingPlaces({ knownEndpoints }: ServiceForwarding): ReadonlySet<string> {
   return new Set(knownEndpoints.flatMap(({ serving, address, port }) => (serving ? [placeOf(address, port)] : [])));
 }
