@@ -131,7 +131,7 @@ describe('NodePorts on loopback', () => {
 describe('our Node', () => {
   const withoutNode = replaceAll({ services: [exposed] });
 
-  const unknown = 'load balancers are told not to use this node: /healthz answers 503';
+  const unknown = 'load balancers must not use this node: /healthz answers 503';
 
   test('is waited for when its addresses matter', async () => {
     await using bench = new AgentBench(configOf());
@@ -148,7 +148,7 @@ describe('our Node', () => {
     await bench.push(withoutNode);
     await bench.clock.advance(30_000);
     expect(bench.backends.IPv4.table?.nodePortCidrs).toEqual([]);
-    expect(bench.warnings).toEqual([unknown, 'went on without what was waited for']);
+    expect(bench.warnings).toEqual([unknown, 'continuing without an unmet condition']);
   });
 
   test('in NodeCIDR mode its pod ranges are waited for, used, and followed when they change', async () => {

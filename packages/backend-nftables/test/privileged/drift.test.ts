@@ -97,7 +97,7 @@ describe('over netlink', () => {
   ])('%s is noticed, told and healed', async (_, damage, kind, change) => {
     const from = healing.lines;
     expect(await healing.heal(damage.replaceAll(' ; ', '\n'))).toBeLessThan(bound);
-    const { fields } = await healing.line('drift: somebody changed our rules', from);
+    const { fields } = await healing.line('drift: another process changed the rules', from);
     expect(fields).toMatchObject({ ipFamily: 'IPv4', kind, process: { name: 'nft' } });
     expect((fields['changes'] as readonly string[])[0]).toMatch(change);
     expect(await healing.dump()).toBe(intact);

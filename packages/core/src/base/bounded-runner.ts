@@ -1,17 +1,17 @@
 import { type Clock, type Millis, millis } from './time.ts';
 
-/** Why a run happens. `change`: poked. `retry`: the last run asked for it. `resync`: it was due or requested. */
+/** Reason of a run. `change`: poked. `retry`: requested by the last run. `resync`: due or requested. */
 export type RunReason = 'change' | 'retry' | 'resync';
 
-/** How a run went. `after` overrides the back-off for this one retry. */
+/** Result of a run. `after` overrides the back-off for this one retry. */
 export type RunOutcome = { readonly status: 'done' } | { readonly status: 'retry'; readonly after?: Millis };
 
 /**
- * What to run, and how often. Periods are read for each run and poke, so a getter may answer differently later.
+ * The function to run, and its periods. Periods are read for each run and poke, so a getter may change them later.
  */
 export interface BoundedRunnerOptions {
   readonly clock: Clock;
-  /** Least time between the end of a run and the start of the next one. */
+  /** Minimum time between the end of a run and the start of the next one. */
   readonly minGap: Millis;
   /** Longest time between two resyncs; it is also due this long after the start. */
   readonly resyncInterval: Millis;
@@ -25,9 +25,8 @@ const woken = Symbol('woken');
 
 /**
  * Runs one function, one at a time: at once for the first change after idle, then not before `minGap`
- * has passed since the end of the last run, with everything poked meanwhile taken together. A failed
- * run comes again with back-off, earlier if something changes, and a resync comes at least once per
- * interval.
+ * has passed since the end of the last run; pokes in between are merged. A failed run is repeated with
+ * back-off, earlier after a change. A resync happens at least once per interval.
  */
 export class BoundedRunner {
   readonly #options: BoundedRunnerOptions;
@@ -39,13 +38,13 @@ export class BoundedRunner {
     this.#options = options;
   }
 
-  /** Something changed. Cheap; may be called at any time, also from within a run. */
+  /** Requests a run after a change. Cheap; may be called at any time, also from within a run. */
   poke(): void {
     this.#isPoked = true;
     this.#wake?.();
   }
 
-  /** The next run is a resync, as soon as `minGap` allows. */
+  /** Requests a resync as the next run, as soon as `minGap` allows. */
   requestResync(): void {
     this.#isResyncRequested = true;
     this.#wake?.();
@@ -79,7 +78,7 @@ export class BoundedRunner {
     }
   }
 
-  /** A run that was cut short by the abort ends the loop, whatever it rejects with. */
+  /** Calls the run. A rejection after the abort ends the loop without an error. */
   async #runOnce(reason: RunReason, signal: AbortSignal): Promise<RunOutcome> {
     try {
       return await this.#options.run(reason, signal);

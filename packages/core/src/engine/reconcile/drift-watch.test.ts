@@ -10,8 +10,8 @@ const drift: Drift = {
   process: { pid: 4711, name: 'nft' },
 };
 
-const noticed = 'drift: somebody changed our rules';
-const fought = 'drift: somebody keeps changing our rules; they are repaired at most once a second';
+const noticed = 'drift: another process changed the rules';
+const fought = 'drift: another process keeps changing the rules; they are repaired at most once a second';
 
 /** Somebody takes the cart's forwarding away. */
 async function damage(bench: ReconcilerBench, kind: Drift['kind'] = 'element'): Promise<void> {
@@ -115,7 +115,7 @@ describe('drift', () => {
         action: 'RepairForwardingRules',
         regarding: { kind: 'Node', namespace: '', name: 'n1', uid: '' },
         note:
-          'IPv4: nft (pid 4711) changed our forwarding rules in the kernel (element 10.96.0.10 . tcp . 80 of frontends4 ' +
+          'IPv4: nft (pid 4711) changed the forwarding rules in the kernel (element 10.96.0.10 . tcp . 80 of frontends4 ' +
           'deleted); they are repaired after 1000 ms',
       },
     ]);
@@ -150,8 +150,7 @@ describe('drift', () => {
     await damage(bench);
     expect(bench.messages('drift healed')).toEqual([]);
     expect(bench.events).toEqual([]);
-    const text =
-      'drift not healed: what somebody put into our rules could not be removed; the regular resync tries again';
+    const text = 'drift not healed: a foreign object in the rules could not be removed; the regular resync tries again';
     expect(bench.messages(text)).toMatchObject([{ ipFamily: 'IPv4', reason: 'cannot remove it' }]);
     bench.recording.unremoved = undefined;
     await bench.clock.advance(10_000);

@@ -5,36 +5,36 @@ import { type Clock, type Millis, millis, seconds } from '../../base/time.ts';
 import type { DataplaneBackend, Drift } from '../dataplane-backend.ts';
 import type { ReconcileEvents } from './reconcile-events.ts';
 
-/** Who watches, and who is told. */
+/** Options of a drift watch. */
 export interface DriftWatchOptions {
   readonly backend: DataplaneBackend;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly events: ReconcileEvents;
-  /** Asks for an apply that reads back what was reported, at once. */
+  /** Requests an immediate apply that reads back the reported objects. */
   readonly requestRepair: () => void;
-  /** Asks for an apply that reads the kernel back, at once. */
+  /** Requests an immediate apply that reads the whole kernel state back. */
   readonly requestFullResync: () => void;
 }
 
-/** A drift, and when (monotonic) it was reported. */
+/** A drift and the monotonic time of its report. */
 interface ReportedDrift {
   readonly drift: Drift;
   readonly at: Millis;
 }
 
-/** Least time between two resyncs for drift, so that a fight with another program costs a bounded share of the node. */
+/** Minimum interval between two repairs, so that a fight with another program costs a bounded share of the node. */
 export const driftGap: Millis = seconds(1);
-/** After this long without drift a fight is over. */
+/** Time without drift after which a fight is over. */
 const calm: Millis = seconds(10);
 /** Wait before a watch that failed is tried again. */
 const rewatchDelay: Millis = seconds(60);
 
 /**
- * Answers foreign changes of our kernel objects: says so, counts, and asks for a full resync. The first drift
- * is answered at once. What comes less than `driftGap` after the last answer waits for the rest of it and is
- * answered together; that is a fight, which is warned of once and logged at debug until it is calm.
+ * Reacts to foreign changes of the kernel objects of a backend: logs and counts them and requests a repair. The first drift
+ * is repaired at once. Drifts less than `driftGap` after the last repair are repaired together at its end. They are a
+ * fight, which is logged as one warning and then at debug level until it is over.
  */
 export class DriftWatch {
   readonly #options: DriftWatchOptions;
@@ -42,7 +42,7 @@ export class DriftWatch {
   #lastAnswer = -Infinity;
   #isFight = false;
   #postponed: Promise<void> | undefined;
-  /** The oldest drift not yet healed: one that no apply has begun to heal, and one that an apply did. */
+  /** Oldest drift that no apply has begun to repair, and oldest one that an apply is repairing. */
   #reported: ReportedDrift | undefined;
   #healing: ReportedDrift | undefined;
 
@@ -50,7 +50,7 @@ export class DriftWatch {
     this.#options = options;
   }
 
-  /** Watches until aborted; resolves at once for a backend that cannot, and says so. */
+  /** Watches until aborted; logs and resolves at once for a backend that cannot watch. */
   async run(signal: AbortSignal): Promise<void> {
     const { backend, clock, logger } = this.#options;
     const { ipFamily } = backend;
@@ -74,19 +74,19 @@ export class DriftWatch {
           retryMs,
         });
         await clock.sleep(rewatchDelay, signal).catch(ignoreAbort(signal));
-        if (!signal.aborted) this.#options.requestFullResync(); // what changed meanwhile was not seen
+        if (!signal.aborted) this.#options.requestFullResync(); // changes in between were not reported
       }
     }
     await this.#postponed;
   }
 
-  /** An apply that reads the kernel back begins: it heals what was reported so far. */
+  /** Notes the start of an apply that reads the kernel back and repairs the reported drift. */
   noteFullApply(): void {
     this.#healing ??= this.#reported;
     this.#reported = undefined;
   }
 
-  /** The last apply that began succeeded; `unremoved`: but something stays in what is ours, and why. */
+  /** Notes the success of the last apply; `unremoved`: the reason why a foreign object remains. */
   noteApplied(unremoved?: Error): void {
     if (this.#healing === undefined) return;
     const { backend, clock, logger, events } = this.#options;
@@ -99,13 +99,12 @@ export class DriftWatch {
     events.driftHealed(drift, durationMs);
   }
 
-  /** What stays is looked at again with the next drift or resync. */
+  /** Logs a remaining foreign object; the next drift or resync tries to remove it again. */
   #noteUnremoved({ message: reason }: Error): void {
     const { backend, logger } = this.#options;
     this.#healing = undefined;
     const log = this.#isFight ? logger.debug : logger.warn;
-    const text =
-      'drift not healed: what somebody put into our rules could not be removed; the regular resync tries again';
+    const text = 'drift not healed: a foreign object in the rules could not be removed; the regular resync tries again';
     log.call(logger, text, { ipFamily: backend.ipFamily, reason });
   }
 
@@ -120,11 +119,11 @@ export class DriftWatch {
     this.#reported ??= { drift, at: now };
     const wait = this.#lastAnswer + driftGap - now;
     const fields = { ipFamily, kind, changes, process };
-    if (this.#isFight) logger.debug('drift goes on', fields);
-    else if (wait <= 0) logger.warn('drift: somebody changed our rules', fields);
+    if (this.#isFight) logger.debug('drift continues', fields);
+    else if (wait <= 0) logger.warn('drift: another process changed the rules', fields);
     else {
       this.#isFight = true;
-      logger.warn('drift: somebody keeps changing our rules; they are repaired at most once a second', fields);
+      logger.warn('drift: another process keeps changing the rules; they are repaired at most once a second', fields);
     }
     if (wait <= 0) this.#answer();
     else this.#postponed ??= this.#answerLater(millis(wait), signal);

@@ -23,17 +23,17 @@ export interface FamilyFlowsOptions {
   readonly logger: Logger;
   /** The newest table, applied or not. */
   readonly newest: () => ForwardingTable | undefined;
-  /** Services that are not in the kernel as the table says. */
+  /** Returns services whose kernel state differs from the table. */
   readonly failed: () => ReadonlyMap<ServicePortKey, unknown>;
 }
 
-/** Flows that an apply may leave in the connection tracking. */
+/** Flows that an apply may leave in connection tracking. */
 export interface FlowsLeft {
   readonly mayLeave: boolean;
   readonly former: readonly FormerEndpoints[];
 }
 
-/** Follows the applies of one family and removes UDP flows that lead nowhere, where the backend uses kernel conntrack. */
+/** Removes stale UDP flows after the applies of one family, for a backend that uses kernel conntrack. */
 export class FamilyFlows {
   readonly #options: FamilyFlowsOptions;
   readonly #recent: RecentEndpoints;
@@ -51,13 +51,13 @@ export class FamilyFlows {
   }
 
   /**
-   * Compares tables before an apply. `applied` is undefined when it is not known what the kernel has. Costs nothing where
-   * nothing is cleaned.
+   * Compares tables before an apply. `applied` is undefined when the kernel state is unknown. Costs nothing where flows are
+   * not removed.
    */
   compare(applied: ForwardingTable | undefined, table: ForwardingTable, delta: TableDelta): FlowsLeft {
     if (this.#cleaning === undefined) return { mayLeave: false, former: [] };
     if (applied === undefined) return { mayLeave: true, former: [] };
-    const failed = this.#options.failed(); // what the kernel has of these is not in `applied`
+    const failed = this.#options.failed(); // the kernel state of these is not in `applied`
     const mayLeave =
       !isEqual(applied.nodePortCidrs, table.nodePortCidrs) ||
       delta.upserted.some((service) =>
@@ -66,13 +66,13 @@ export class FamilyFlows {
     return { mayLeave, former: formerEndpoints(applied, table, delta) };
   }
 
-  /** The apply has succeeded, but for the services of `failed()`. `hasHealed`: it repaired something, and flows that began meanwhile were not translated. */
+  /** Notes the success of the apply, except for the services of `failed()`. `hasHealed`: it repaired drift; flows that began in between were not translated. */
   noteApplied({ mayLeave, former }: FlowsLeft, hasHealed: boolean): void {
     if (this.#cleaning === undefined) return;
     const { failed, backend, logger } = this.#options;
     const { isNew, forgotten } = this.#recent.noteApplied(former, failed());
     if (forgotten > 0) {
-      const why = 'too many UDP frontends went at once';
+      const why = 'too many UDP frontends were removed at once';
       logger.warn('UDP flows may stay until their timeout', { ipFamily: backend.ipFamily, frontends: forgotten, why });
     }
     if (mayLeave || hasHealed || isNew) this.#cleaning.request();
@@ -91,7 +91,7 @@ export class FamilyFlows {
       },
       criteria: () => {
         const table = newest();
-        if (table === undefined) throw new InvariantError('flows are judged before the first table was built');
+        if (table === undefined) throw new InvariantError('flows are compared before the first table was built');
         return { table, except: failed(), former: this.#recent.current };
       },
       clock,
@@ -100,20 +100,20 @@ export class FamilyFlows {
   }
 }
 
-/** By what flows are judged. */
+/** Criteria for stale flows. */
 export interface FlowCriteria {
-  /** The newest table: a flow to an endpoint that the kernel is just being told of is a good one. */
+  /** Returns the newest table: flows to endpoints of an apply in progress are valid. */
   readonly table: ForwardingTable;
-  /** Services that are not in the kernel as the table says; their flows are left alone. A new object when it differs. */
+  /** Returns services whose kernel state differs from the table; their flows are kept. A new object after each change. */
   readonly except: Pick<ReadonlySet<ServicePortKey>, 'has'>;
-  /** Endpoints to which the kernel translated a moment ago. Another array when it differs. */
+  /** Returns recent endpoints of removed frontends. A new array after each change. */
   readonly former: readonly FormerEndpoints[];
 }
 
-/** The remover of flows, and its limit of time. */
+/** Function that removes flows, and its time limit. */
 export interface FlowCleaningOptions {
   readonly ipFamily: IpFamily;
-  /** Removes what is stale. `criteria` may be asked again and again while it works. */
+  /** Removes stale flows. It may read `criteria` repeatedly. */
   readonly clean: (criteria: () => FlowCriteria, signal: AbortSignal) => Promise<void>;
   readonly criteria: () => FlowCriteria;
   readonly clock: Clock;
@@ -121,19 +121,19 @@ export interface FlowCleaningOptions {
 }
 
 const minGap = millis(100);
-/** After a look this many times its duration, so that a large table of flows never costs more than a fifth of a core. */
+/** Pause after a search, as a multiple of its duration, so that a large table of flows costs at most a fifth of a core. */
 const restFactor = 4;
 /**
- * A packet that was being translated while the kernel took the change enters the connection tracking a moment later,
- * with the old endpoint. The second look finds it.
+ * Wait before the second search. A packet that was being translated during the change enters connection tracking after it,
+ * with the old endpoint.
  */
 const secondLook = seconds(1);
 const interval = seconds(3600);
 const retry = { first: seconds(1), max: seconds(60) };
 
 /**
- * Looks for stale flows of one family after applies that can have left some, beside its applies: to look takes the kernel
- * many times longer than to apply. A failure is logged when it begins and when it ends, and tried again with back-off.
+ * Searches for stale flows of one family after applies that may have left some. It runs beside the applies, since a search
+ * takes the kernel many times longer than an apply. Logs a failure when it begins and ends, and retries with back-off.
  */
 export class FlowCleaning {
   readonly #options: FlowCleaningOptions;
@@ -148,20 +148,20 @@ export class FlowCleaning {
     this.#runner = new BoundedRunner({ clock, minGap, resyncInterval: interval, retry, run });
   }
 
-  /** There may be stale flows now. */
+  /** Notes that stale flows may exist. */
   request(): void {
     this.#isRequested = true;
     this.#runner.poke();
   }
 
-  /** Runs until aborted; resolves after the look in flight has ended. */
+  /** Runs until aborted; resolves after the search in progress has ended. */
   async run(signal: AbortSignal): Promise<void> {
     await this.#runner.run(signal);
   }
 
   async #look(reason: RunReason, signal: AbortSignal): Promise<RunOutcome> {
     const { clean, criteria, clock } = this.#options;
-    if (!this.#isRequested) return { status: 'done' }; // the hourly look, before anything was applied
+    if (!this.#isRequested) return { status: 'done' }; // the hourly search, before the first apply
     const start = clock.monotonic();
     try {
       await clean(criteria, signal);

@@ -25,11 +25,11 @@ const failureCounters: Readonly<Record<string, FailureCounters>> = {
 interface FailureCounters {
   readonly full: CounterName & `${string}_failures_total`;
   readonly delta: CounterName & `${string}_failures_total`;
-  /** An apply that left out some Services has failed, too. */
+  /** Whether an apply with failed Services counts as failed. */
   readonly countsPartial: boolean;
 }
 
-/** One apply, as far as it is measured. */
+/** Measured values of one apply. */
 export interface MeasuredApply {
   readonly scope: 'full' | 'delta';
   readonly durationMs: number;
@@ -41,7 +41,7 @@ export class FamilyMetrics {
   readonly #metrics: Metrics;
   readonly #labels: { readonly ip_family: IpFamily };
   readonly #failures: FailureCounters | undefined;
-  /** Service ports that drop because no endpoint is local, by the policy that says so. */
+  /** Service ports that drop because no endpoint is local, by policy. */
   readonly #noLocal = { internal: new Set<ServicePortKey>(), external: new Set<ServicePortKey>() };
   #hasAdopted = false;
 
@@ -51,7 +51,7 @@ export class FamilyMetrics {
     this.#failures = failureCounters[backend.name];
   }
 
-  /** An apply has ended, well or not. */
+  /** Records the end of an apply. */
   noteApply({ scope, durationMs, outcome }: MeasuredApply): void {
     const labels = this.#labels;
     const duration = durationMs / 1000;
@@ -72,7 +72,7 @@ export class FamilyMetrics {
     this.#metrics.set('switchyard_adoption_writes', labels, outcome.writes);
   }
 
-  /** The kernel matches `table`, to which `delta` led. */
+  /** Records that the kernel matches `table`, the result of `delta`. */
   noteTable(table: ForwardingTable, delta: TableDelta): void {
     for (const [policy, services] of Object.entries(this.#noLocal)) {
       for (const service of delta.upserted) {
@@ -87,7 +87,7 @@ export class FamilyMetrics {
   }
 }
 
-/** Whether the service stays silent to some sources because of its internal, or its external, traffic policy. */
+/** Whether the service drops packets of some sources because of its internal or external traffic policy. */
 function dropsFor({ frontends }: ServiceForwarding, isInternal: boolean): boolean {
   return frontends.some(({ kind, decisions }) => {
     if ((kind === 'clusterIP') !== isInternal) return false;
@@ -95,7 +95,7 @@ function dropsFor({ frontends }: ServiceForwarding, isInternal: boolean): boolea
   });
 }
 
-/** How many changes had been heard of at some moment. Only grows. */
+/** Number of changes received until some moment. Only grows. */
 export interface SeenChanges {
   readonly services: number;
   readonly endpointSlices: number;
@@ -115,12 +115,12 @@ export class ChangeCounts {
     this.#applied = new Map(ipFamilies.map((ipFamily) => [ipFamily, this.#seen]));
   }
 
-  /** The changes that an apply which begins now will contain. */
+  /** Returns the changes that an apply starting now contains. */
   get seen(): SeenChanges {
     return this.#seen;
   }
 
-  /** Events were heard. `isDirty`: something must be rebuilt for them; what changes nothing does not wait. */
+  /** Notes received events. `isDirty`: they require a rebuild; others do not wait. */
   note(batch: readonly ClusterEvent[], isDirty: boolean): void {
     const services = objectsOf(batch, 'Service');
     const endpointSlices = objectsOf(batch, 'EndpointSlice');
@@ -134,7 +134,7 @@ export class ChangeCounts {
     this.#setPending();
   }
 
-  /** A family has applied what had been seen then. */
+  /** Notes that a family has applied all changes received until then. */
   noteApplied(ipFamily: IpFamily, seen: SeenChanges): void {
     if (this.#applied.get(ipFamily) === seen) return;
     this.#applied.set(ipFamily, seen);
@@ -157,16 +157,16 @@ function objectsOf(batch: readonly ClusterEvent[], resource: ClusterEvent['resou
   return count;
 }
 
-/** A change of endpoints, and when the cluster says it happened: in whole seconds. */
+/** A change of endpoints and its trigger time, in whole seconds. */
 export interface ChangeTrigger {
   readonly service: ServiceKey;
-  /** As written in the slice; wall clock. */
+  /** Trigger time in the slice; wall clock. */
   readonly triggerTime: Millis;
-  /** The same by our monotonic clock, which does not jump. */
+  /** The same by the monotonic clock of this process. */
   readonly changed: Millis;
 }
 
-/** Where latencies go. */
+/** Receivers of latencies. */
 export interface ProgrammingLatencyOptions {
   readonly ipFamily: IpFamily;
   readonly clock: Clock;
@@ -174,26 +174,26 @@ export interface ProgrammingLatencyOptions {
   readonly metrics: Metrics;
 }
 
-/** A change with the moment (monotonic) at which it was heard of. */
+/** A change with the monotonic time of its arrival. */
 interface Passage extends ChangeTrigger {
   readonly accepted: Millis;
 }
 
-/** More changes than this between two applies add nothing to a distribution. */
+/** Limit of changes that are measured between two applies. */
 const maxWaiting = 1000;
-/** Trigger times are whole seconds: what takes less may have taken nothing. */
+/** Shortest latency that is logged, since trigger times are whole seconds. */
 const worthALine = seconds(2);
-/** Always worth a line. */
+/** Latency that is always logged. */
 const slow = seconds(10);
-/** A maximum is news for this long. */
+/** Period of the maximum that a logged latency must exceed. */
 const maximumAge = seconds(600);
-/** Least time between two lines. */
+/** Minimum interval between two log lines. */
 const lineGap = seconds(10);
 
 /**
  * Network programming latency of one family: from the trigger time of a change to the end of the apply that contains it. The
- * slowest change of an apply is logged if it is the slowest of the last ten minutes, or took ten seconds, with where
- * its time went.
+ * slowest change of an apply is logged if it is the slowest of the last ten minutes, or took ten seconds, with the
+ * durations of its stages.
  */
 export class ProgrammingLatency {
   readonly #options: ProgrammingLatencyOptions;
@@ -209,26 +209,26 @@ export class ProgrammingLatency {
     this.#options = options;
   }
 
-  /** Changes were accepted at some monotonic time: the next run contains them. */
+  /** Notes changes with their monotonic time of arrival; the next run contains them. */
   accept(triggers: readonly ChangeTrigger[], accepted: Millis = this.#options.clock.monotonic()): void {
     if (triggers.length === 0) return;
     const room = maxWaiting - this.#waiting.length;
     for (const trigger of triggers.slice(0, Math.max(0, room))) this.#waiting.push({ ...trigger, accepted });
   }
 
-  /** A run begins, with everything accepted so far. */
+  /** Notes the start of a run with all changes so far. */
   beginRun(): void {
     this.#inFlight = [...this.#inFlight, ...this.#waiting].slice(0, maxWaiting);
     this.#waiting = [];
     this.#started = this.#applying = this.#options.clock.monotonic();
   }
 
-  /** The table is built; now it is applied. A run that failed is not told of: the next one contains its changes as well. */
+  /** Notes that the table is built and the apply starts. A failed run is not noted: the next one contains its changes. */
   beginApply(): void {
     this.#applying = this.#options.clock.monotonic();
   }
 
-  /** The changes of the run are in the kernel. */
+  /** Notes that the changes of the run are in the kernel. */
   finishRun(): void {
     if (this.#inFlight.length === 0) return;
     const { clock, metrics, ipFamily } = this.#options;

@@ -34,18 +34,18 @@ import { announcedChecks, earliest, LargeServices, withFailed } from './large-se
 import { ReconcileEvents } from './reconcile-events.ts';
 import { ApplyLog, type FamilyStatus } from './reconcile-status.ts';
 
-/** What follows a successful apply, never precedes it. */
+/** Actions after a successful apply, never before it. */
 export interface AfterApply {
-  /** The health checks the kernel now lives up to. Must not reject for a port it cannot have. */
+  /** Announces the health checks that match the kernel. Must not reject for an unavailable port. */
   syncHealth(checks: ReadonlyMap<ServiceKey, HealthCheck>): Promise<void>;
   /**
-   * Removes UDP flows that lead nowhere. Called after changes that can leave some, only for a backend that uses kernel
+   * Removes stale UDP flows. Called after changes that can leave some, only for a backend that uses kernel
    * conntrack; one call at a time, beside further applies. Rejects with `HostError` when it should be tried again.
    */
   cleanStaleFlows?(criteria: () => FlowCriteria, signal: AbortSignal): Promise<void>;
 }
 
-/** How often things happen. Read before each run, so it may change. */
+/** Intervals of the reconciler. Read before each run, so they may change. */
 export interface ReconcileTiming {
   /** Overrides the backend's own floor between two applies. */
   readonly minSyncPeriod: Millis | undefined;
@@ -53,10 +53,10 @@ export interface ReconcileTiming {
   readonly resyncInterval: Millis;
 }
 
-/** One family of the node: its backend, and what its tables depend on besides the cluster. */
+/** One family of the node: its backend and the options of its tables. */
 export interface FamilyOptions {
   readonly backend: DataplaneBackend;
-  /** Asked before each build. A changed answer counts from the next build of everything on. */
+  /** Called before each build. A changed result takes effect with the next build of everything. */
   readonly tableOptions: () => TableOptions;
   readonly afterApply: AfterApply;
 }
@@ -75,10 +75,10 @@ export interface FamilyContext {
   readonly ipModes: IpModeLog;
 }
 
-/** What an apply reads back from the kernel: everything, what drift was reported of, or nothing. */
+/** Extent of reading the kernel back: everything, objects with reported drift, or nothing. */
 type Reading = 'all' | 'drifted' | 'none';
 
-/** What one run is about. */
+/** Contents of one run. */
 interface FamilyRun {
   readonly reason: RunReason;
   readonly read: Reading;
@@ -86,12 +86,12 @@ interface FamilyRun {
   readonly delta: TableDelta;
 }
 
-/** More service names than this in one debug line help nobody. */
+/** Limit of service names in one debug line. */
 const maxLoggedServices = 1000;
 
 /**
- * The loop of one family: dirty services in, one `apply` at a time out. Families share the cluster
- * state and nothing else, so that one that fails or is slow never holds up the other.
+ * Reconciler of one family: takes dirty services, calls `apply`, one call at a time. Families share only the cluster
+ * state, so that a failing or slow one never delays the other.
  */
 export class FamilyReconciler {
   readonly #family: FamilyOptions;
@@ -110,15 +110,15 @@ export class FamilyReconciler {
   #nextRead: Reading = 'all';
   /** The newest table, applied or not: the base of the next build. */
   #built: ForwardingTable | undefined;
-  /** What the kernel has, but for the failed services: the base of the next delta. */
+  /** Table in the kernel, except for failed services: the base of the next delta. */
   #applied: ForwardingTable | undefined;
   #announced: ReadonlyMap<ServiceKey, HealthCheck> = new Map();
   #lastApplied: Millis | undefined;
   #isRunning = false;
-  /** Monotonic times of the oldest change that waits, and of the oldest one the apply in flight is about. */
+  /** Monotonic times of the oldest waiting change, and of the oldest one in the apply in progress. */
   #pendingSince: Millis | undefined;
   #inFlightSince: Millis | undefined;
-  /** What the run in flight, or the last one, contains. */
+  /** Contents of the run in progress, or of the last one. */
   #seen: SeenChanges;
 
   constructor(family: FamilyOptions, context: FamilyContext) {
@@ -177,14 +177,14 @@ export class FamilyReconciler {
     return this.#family.backend.ipFamily;
   }
 
-  /** What the kernel has, but for `status().failedServices`; undefined before the first apply that was not refused. */
+  /** Table in the kernel, except for `status().failedServices`; undefined before the first apply that was not refused. */
   get applied(): ForwardingTable | undefined {
     return this.#applied;
   }
 
-  /** Notes what must be rebuilt. `triggers` are the API's, for the latency metric. */
+  /** Notes services to rebuild. `triggers` are the API's, for the latency metric. */
   mark(dirty: Dirty, triggers: readonly ChangeTrigger[]): void {
-    if (isNothingDirty(dirty) || !this.#isRunning) return; // the first run builds everything, and nothing is late yet
+    if (isNothingDirty(dirty) || !this.#isRunning) return; // the first run builds everything
     const now = this.#large.divert({ dirty, triggers });
     if (isNothingDirty(now.dirty)) return this.#set('kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds');
     this.#dirty = mergeDirty(this.#dirty, now.dirty);
@@ -193,13 +193,13 @@ export class FamilyReconciler {
     this.#runner.poke();
   }
 
-  /** The next apply reads the kernel back, whatever else changes. */
+  /** Makes the next apply read the kernel back. */
   requestFullResync(): void {
     this.#nextRead = 'all';
     this.#runner.requestResync();
   }
 
-  /** No resync to the runner: the regular one must come when it is due, however often somebody changes our rules. */
+  /** Requests a repair. It is no resync of the runner: foreign changes must not postpone the regular one. */
   #requestRepair(): void {
     if (this.#nextRead === 'none') this.#nextRead = 'drifted';
     this.#runner.poke();
@@ -223,12 +223,12 @@ export class FamilyReconciler {
     await this.#heartbeat.run(signal);
   }
 
-  /** Logs for how long nobody reconciled; reads only. */
-  async tellAge(signal: AbortSignal): Promise<void> {
-    await this.#heartbeat.tellAge(signal);
+  /** Logs the age of the rules; reads only. */
+  async logAge(signal: AbortSignal): Promise<void> {
+    await this.#heartbeat.logAge(signal);
   }
 
-  /** Answers foreign changes in the kernel until aborted; runs beside `run`. */
+  /** Repairs foreign changes in the kernel until aborted; runs beside `run`. */
   async watchDrift(signal: AbortSignal): Promise<void> {
     await this.#drift.run(signal);
   }
@@ -257,7 +257,7 @@ export class FamilyReconciler {
     const delta = withFailed(diffTables(this.#applied, table), table, this.#log.failedServices);
     const flows = this.#flows.compare(this.#applied, table, delta);
     const read = this.#nextRead;
-    this.#nextRead = 'none'; // what is asked for from here on is for the next run
+    this.#nextRead = 'none'; // later requests are for the next run
     if (read === 'none' && isEmptyDelta(delta)) {
       await this.#finish(table, delta);
       return { status: 'done' };
@@ -315,12 +315,12 @@ export class FamilyReconciler {
     const durationMs = clock.monotonic() - start;
     this.#measured.noteApply({ scope: scope.kind, durationMs, outcome });
     if (outcome.status === 'failed') return outcome;
-    const told = read === 'drifted' ? 'resync' : reason;
-    this.#logApplied({ table, delta, outcome, scope: scope.kind, reason: told, durationMs });
+    const reported = read === 'drifted' ? 'resync' : reason;
+    this.#logApplied({ table, delta, outcome, scope: scope.kind, reason: reported, durationMs });
     return outcome;
   }
 
-  /** A backend that throws for a refusal of the host breaks its promise, but not this node. */
+  /** Calls the backend. One that throws for a refusal of the host violates its contract, but must not end the agent. */
   async #applyOrFail(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
     try {
       return await this.#family.backend.apply(request, signal);
@@ -330,7 +330,7 @@ export class FamilyReconciler {
     }
   }
 
-  /** What may be said and done only now that the kernel matches the table. */
+  /** Actions that require that the kernel matches the table. */
   async #finish(table: ForwardingTable, delta: TableDelta): Promise<void> {
     const { clock, changes } = this.#context;
     const failed = this.#log.failedServices;

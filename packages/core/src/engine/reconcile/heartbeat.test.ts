@@ -103,7 +103,7 @@ describe('the age that is found', () => {
   test('is no condition for the start: where it cannot be read that is a warning', async () => {
     await using bench = new ReconcilerBench({ backend: { heartbeat: { age: broken } } });
     await bench.push(cluster);
-    expect(bench.messages('cannot tell for how long the rules were not reconciled')).toMatchObject([{ error: broken }]);
+    expect(bench.messages('cannot read the age of the rules from the kernel')).toMatchObject([{ error: broken }]);
     expect(bench.applies).toEqual(['full']);
   });
 });

@@ -5,30 +5,29 @@ import { type Clock, type Millis, seconds } from '../../base/time.ts';
 import type { DataplaneBackend } from '../dataplane-backend.ts';
 import type { FamilyStatus } from './reconcile-status.ts';
 
-/** Whose kernel objects are marked, and who knows whether they are right. */
+/** Options of a heartbeat. */
 export interface HeartbeatOptions {
   readonly backend: DataplaneBackend;
   readonly status: () => FamilyStatus;
-  /** Time since the source last heard of the cluster. */
+  /** Returns the time since the source last received data. */
   readonly sourceSilence: () => Millis;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
-/** How often the kernel is told that its rules are right: how much the age that is read there may be too high. */
+/** Interval of marks, and thus the largest error of the age that is read from the kernel. */
 export const heartbeatInterval: Millis = seconds(10);
 
 /**
- * A source that heard nothing for this long is out of contact: bookmarks come about every minute, and a watch without a byte for
- * 130 s is given up.
+ * Longest silence of a source in contact. Bookmarks arrive about every minute, and a watch without data for 130 s is closed.
  */
 export const maxSourceSilence: Millis = seconds(150);
 
 /**
- * Keeps a mark in the kernel that grows old when nobody reconciles, so that the age of the rules can be read when this
- * process is gone; and says how old it was when this process came. Nothing is marked before the first apply, while
- * the last one failed, while a change waits longer than the interval, or while the source is out of contact.
+ * Renews a mark in the kernel while the rules are reconciled, so that a later process can read their age; and logs the age
+ * at the start of this process. Writes no mark before the first apply, while the last one failed, while a change waits
+ * longer than the interval, or while the source is out of contact.
  */
 export class Heartbeat {
   readonly #options: HeartbeatOptions;
@@ -39,13 +38,13 @@ export class Heartbeat {
     this.#options = options;
   }
 
-  /** An apply succeeded. The first one is marked at once. */
+  /** Notes a successful apply. The first one is marked at once. */
   noteApplied(): void {
     this.#firstApply.resolve();
   }
 
-  /** Logs for how long nobody reconciled. Reads only; call it before the first apply, which may replace what is read. */
-  async tellAge(signal: AbortSignal): Promise<void> {
+  /** Logs the age of the rules. Reads only; call it before the first apply, which may replace the mark. */
+  async logAge(signal: AbortSignal): Promise<void> {
     const { backend, logger, metrics } = this.#options;
     const { ipFamily } = backend;
     try {
@@ -57,11 +56,11 @@ export class Heartbeat {
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof HostError)) throw error;
-      logger.warn('cannot tell for how long the rules were not reconciled', { ipFamily, error });
+      logger.warn('cannot read the age of the rules from the kernel', { ipFamily, error });
     }
   }
 
-  /** Marks until aborted; resolves at once for a backend that cannot. */
+  /** Writes marks until aborted; resolves at once for a backend that cannot. */
   async run(signal: AbortSignal): Promise<void> {
     const { backend, clock } = this.#options;
     if (backend.observers.age === undefined) return;

@@ -3,7 +3,7 @@ import type { ClusterEvent } from '../../model/state/cluster-event.ts';
 import { service } from '../../testing/builders.ts';
 import { cluster, ReconcilerBench } from '../../testing/reconciler-bench.ts';
 
-const warning = 'ipMode of a load-balancer IP is not known; its traffic is captured as with VIP';
+const warning = 'unknown ipMode of a load-balancer IP; its traffic is captured as with VIP';
 const balanced = (...loadBalancerIps: readonly (string | readonly [string, string])[]): ClusterEvent => ({
   kind: 'upsert',
   resource: 'Service',

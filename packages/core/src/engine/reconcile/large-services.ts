@@ -18,12 +18,12 @@ import type {
   TableDelta,
 } from '../../model/forwarding/forwarding-table.ts';
 
-/** Least size, in units (`unitsOf`), of a Service that is built in steps. */
+/** Minimum size, in units (`unitsOf`), of a Service that is built in steps. */
 const largeFrom = 10_000;
-/** Units between two pauses, in which everything else has its turn: 3 to 10 ms. */
+/** Units between two pauses for other work: 3 to 10 ms. */
 const unitsPerTurn = 4000;
 
-/** More changes of one Service than this add nothing to a distribution. */
+/** Limit of changes of one Service that are measured. */
 const maxTriggers = 1000;
 
 /** Changes of a large Service that no run contains yet. */
@@ -39,7 +39,7 @@ export interface TakenServices {
   readonly changes: readonly Waiting[];
 }
 
-/** Changes that were noted. */
+/** Noted changes. */
 export interface NotedChanges {
   readonly dirty: Dirty;
   readonly triggers: readonly ChangeTrigger[];
@@ -51,7 +51,7 @@ export interface LargeServicesOptions {
   readonly state: ClusterStateView;
   readonly tableOptions: () => TableOptions;
   readonly clock: Clock;
-  /** Called when `take` has something to give. */
+  /** Called when `take` returns changes. */
   readonly onReady: () => void;
 }
 
@@ -67,7 +67,7 @@ export class LargeServices {
   readonly #builds = new Map<ServiceKey, PreparedService>();
   #inWork: { readonly key: ServiceKey; readonly waiting: Waiting } | undefined;
   #woken = Promise.withResolvers<void>();
-  /** Others went first with the last run. */
+  /** Whether other Services went first in the last run. */
   #hasYielded = false;
 
   constructor(options: LargeServicesOptions) {
@@ -86,7 +86,7 @@ export class LargeServices {
     return all.length === 0 ? undefined : millis(Math.min(...all));
   }
 
-  /** Keeps the changes of large Services. Returns all others, to be built by the next run. */
+  /** Keeps the changes of large Services. Returns all others, for the next run. */
   divert(changes: NotedChanges): NotedChanges {
     const { dirty, triggers } = changes;
     if (dirty.everything) for (const key of this.#builds.keys()) this.#note(key, []);
@@ -124,7 +124,7 @@ export class LargeServices {
     signal.addEventListener('abort', wake, { once: true });
     while (!signal.aborted) {
       await this.#woken.promise;
-      await this.#pause(signal); // what arrived together is noted first
+      await this.#pause(signal); // changes that arrive together are noted first
       const [first] = this.#waiting;
       if (first === undefined) this.#woken = Promise.withResolvers();
       else await this.#buildOne(...first, signal);
@@ -143,7 +143,7 @@ export class LargeServices {
     this.#options.onReady();
   }
 
-  /** Whether the Service is large. Forgets one that is not: it is built with the others. */
+  /** Whether the Service is large. Removes a small one, which is built with the others. */
   #isLarge(key: ServiceKey): boolean {
     if (unitsOf(key, this.#options) >= largeFrom) return true;
     for (const known of [this.#builds, this.#waiting, this.#ready]) known.delete(key);
@@ -171,7 +171,7 @@ export class LargeServices {
     return undefined;
   }
 
-  /** Lets everything else have its turn. */
+  /** Lets other work run. */
   async #pause(signal: AbortSignal): Promise<void> {
     await this.#options.clock.sleep(millis(0), signal).catch((error: unknown) => {
       if (!signal.aborted) throw error;
@@ -187,7 +187,7 @@ function merged(before: Waiting | undefined, { since, triggers }: Waiting): Wait
     : { since: before.since, triggers: [...before.triggers, ...triggers].slice(0, maxTriggers) };
 }
 
-/** How much work a build of the Service is: its ports, and the endpoints that the slices name for ports. */
+/** Returns the work of building a Service: its ports, and the endpoints of its slices by port. */
 function unitsOf(key: ServiceKey, { state, ipFamily }: LargeServicesOptions): number {
   const service = state.services.get(key);
   if (service?.ipFamilies.includes(ipFamily) !== true) return 0;
@@ -198,7 +198,7 @@ function unitsOf(key: ServiceKey, { state, ipFamily }: LargeServicesOptions): nu
   return units;
 }
 
-/** The earlier of two times, or the one there is. */
+/** Returns the earlier of two times, or the only one. */
 export function earliest(a: Millis | undefined, b: Millis | undefined): Millis | undefined {
   return a !== undefined && b !== undefined && b < a ? b : (a ?? b);
 }
@@ -228,8 +228,8 @@ export function withFailed(
 }
 
 /**
- * The health checks that may be announced: those of `table`, but for Services with a failed port the
- * ones announced before, because the kernel still does what it did then.
+ * Returns the health checks to announce: those of `table`, but for Services with a failed port the ones announced before,
+ * because the kernel state is that of before.
  */
 export function announcedChecks(
   previous: ReadonlyMap<ServiceKey, HealthCheck>,

@@ -3,14 +3,14 @@ import type { IpFamily } from '../../model/ip/address.ts';
 import { type NodeName, type ServicePortKey, servicePortParts } from '../../model/records/keys.ts';
 import type { Drift } from '../dataplane-backend.ts';
 
-/** Who tells, and of which family. */
+/** Reporter and family of events. */
 export interface ReconcileEventsOptions {
   readonly ipFamily: IpFamily;
   readonly nodeName: NodeName;
   readonly events: EventRecorder;
 }
 
-/** Events of one family for the cluster. The recorder deals with repetitions. */
+/** Records Events of one family. The recorder merges repetitions. */
 export class ReconcileEvents {
   readonly #options: ReconcileEventsOptions;
 
@@ -18,18 +18,18 @@ export class ReconcileEvents {
     this.#options = options;
   }
 
-  /** Somebody changed what is ours in the kernel, and it is as it was again. */
+  /** Records that a foreign change of the rules was repaired. */
   driftHealed({ kind, changes, process }: Drift, durationMs: number): void {
-    const who = process === undefined ? 'somebody' : `${process.name} (pid ${process.pid})`;
+    const who = process === undefined ? 'another process' : `${process.name} (pid ${process.pid})`;
     this.#onNode({
       type: 'Warning',
       reason: 'ForwardingRulesRepaired',
       action: 'RepairForwardingRules',
-      note: `${who} changed our forwarding rules in the kernel (${changes.join(', ') || kind}); they are repaired after ${durationMs} ms`,
+      note: `${who} changed the forwarding rules in the kernel (${changes.join(', ') || kind}); they are repaired after ${durationMs} ms`,
     });
   }
 
-  /** Nothing could be applied, and this is new. */
+  /** Records that an apply began to fail as a whole. */
   applyFailed(error: Error): void {
     this.#onNode({
       type: 'Warning',
@@ -39,7 +39,7 @@ export class ReconcileEvents {
     });
   }
 
-  /** A Service's forwarding is not in the kernel as it should be, and this is new. */
+  /** Records that applying a Service began to fail. */
   serviceFailed(service: ServicePortKey, error: Error): void {
     const { events, ipFamily, nodeName } = this.#options;
     events.record({
@@ -51,7 +51,7 @@ export class ReconcileEvents {
     });
   }
 
-  /** A Service claims addresses at which this process reaches the API server, and they are not forwarded. */
+  /** Records that a Service claims addresses at which this process reaches the API server; they are not forwarded. */
   apiServerAddressRefused(service: ServicePortKey, addresses: string): void {
     const { events, nodeName } = this.#options;
     events.record({

@@ -6,39 +6,39 @@ import type { ResourceKind } from '../../model/state/cluster-event.ts';
 import type { Clock, Millis } from '../../base/time.ts';
 import type { ReconcileEvents } from './reconcile-events.ts';
 
-/** Something that does not work, and since when (wall clock). */
+/** A failure and its start (wall clock). */
 export interface Failure {
   readonly text: string;
   readonly since: Millis;
 }
 
-/** Where one family stands. */
+/** Status of one family. */
 export interface FamilyStatus {
   readonly ipFamily: IpFamily;
   /** Wall clock of the last apply that was not refused as a whole; undefined before the first. */
   readonly lastApplied: Millis | undefined;
   /** Generation of the table in the kernel; undefined before the first apply. */
   readonly generation: number | undefined;
-  /** For how long the oldest change has been waiting; undefined when none waits. */
+  /** Waiting time of the oldest change; undefined when none waits. */
   readonly pendingFor: Millis | undefined;
-  /** The last apply was refused as a whole. */
+  /** Failure of the last apply as a whole; undefined after a success. */
   readonly failure: Failure | undefined;
-  /** Service ports that are not in the kernel as they should be. Others are. */
+  /** Service ports whose last apply failed. */
   readonly failedServices: ReadonlyMap<ServicePortKey, Failure>;
 }
 
-/** Where the reconciler stands. */
+/** Status of the reconciler. */
 export interface ReconcilerStatus {
-  /** Every resource was listed in full once. */
+  /** Whether every resource was listed in full once. */
   readonly isInSync: boolean;
   /** Resources not yet listed in full. */
   readonly missingResources: readonly ResourceKind[];
-  /** KEP-3836. True until all Nodes were listed; then false if ours is unknown or being removed. */
+  /** KEP-3836. True until all Nodes were listed; then false if the Node of this agent is unknown or being removed. */
   readonly isNodeEligible: boolean;
   readonly families: ReadonlyMap<IpFamily, FamilyStatus>;
 }
 
-/** What an `ApplyLog` needs. */
+/** Options of an `ApplyLog`. */
 export interface ApplyLogOptions {
   readonly ipFamily: IpFamily;
   readonly clock: Clock;
@@ -48,13 +48,13 @@ export interface ApplyLogOptions {
 }
 
 /**
- * What works and what does not in one family. Writes a log line when something begins to fail, when
- * it fails for another reason, and when it works again, and an event when it begins; never for a repetition.
+ * Failures of one family. Writes a log line when a failure begins, when its reason changes, and when it ends, and an Event
+ * when it begins; never for a repetition.
  */
 export class ApplyLog {
   readonly #options: ApplyLogOptions;
   #failure: Failure | undefined;
-  /** Monotonic: the wall clock may be set meanwhile. */
+  /** Monotonic, since the wall clock may be set in between. */
   #failedSince: number | undefined;
   #failedServices: ReadonlyMap<ServicePortKey, Failure> = new Map();
 
@@ -70,7 +70,7 @@ export class ApplyLog {
     return this.#failedServices;
   }
 
-  /** The kernel matches the table, but for the services in `failed`. */
+  /** Notes that the kernel matches the table except for the services in `failed`. */
   noteApplied(failed: ReadonlyMap<ServicePortKey, Error>): void {
     const { logger, clock, metrics, ipFamily, events } = this.#options;
     if (this.#failure !== undefined) {
@@ -96,7 +96,7 @@ export class ApplyLog {
     metrics.set('switchyard_failed_services', { ip_family: ipFamily }, next.size);
   }
 
-  /** Nothing, or something unknown, was applied. */
+  /** Notes an apply that failed as a whole. */
   noteFailed(error: Error): void {
     const { logger, clock, metrics, ipFamily, events } = this.#options;
     metrics.add('switchyard_apply_failures_total', { ip_family: ipFamily });

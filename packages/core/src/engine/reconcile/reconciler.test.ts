@@ -61,7 +61,7 @@ describe('a start condition', () => {
     expect(bench.backend.calls).toBe(0);
     await bench.push([{ kind: 'upsert', resource: 'Node', item: node('n1') }]);
     expect(bench.applies).toEqual(['full']);
-    expect(bench.messages('went on without what was waited for')).toEqual([]);
+    expect(bench.messages('continuing without an unmet condition')).toEqual([]);
   });
 
   test('that is never met is given up with a warning', async () => {
@@ -71,7 +71,7 @@ describe('a start condition', () => {
     expect(bench.backend.calls).toBe(0);
     await bench.clock.advance(1);
     expect(bench.applies).toEqual(['full']);
-    expect(bench.messages('went on without what was waited for')).toMatchObject([{ what: 'our Node' }]);
+    expect(bench.messages('continuing without an unmet condition')).toMatchObject([{ what: 'our Node' }]);
   });
 
   test('that is never met and must be ends the reconciler with its error, and nothing was written', async () => {
@@ -111,7 +111,7 @@ describe('a start condition', () => {
     expect(bench.backend.calls).toBe(0);
     await bench.clock.advance(1);
     expect(bench.applies).toEqual(['full']);
-    expect(bench.messages('went on without what was waited for')).toMatchObject([
+    expect(bench.messages('continuing without an unmet condition')).toMatchObject([
       { what: 'our Node' },
       { what: 'pay' },
     ]);

@@ -15,51 +15,51 @@ import { FamilyReconciler, type FamilyOptions, type ReconcileTiming } from './fa
 import type { ReconcilerStatus } from './reconcile-status.ts';
 import { type StartCondition, StartWait } from './start-condition.ts';
 
-/** What a reconciler drives, and with what. */
+/** Options of a reconciler. */
 export interface ReconcilerOptions {
   readonly source: ClusterStateSource;
-  /** Owned by the reconciler from here on: nobody else may apply batches to it. */
+  /** Owned by the reconciler: other code must not apply batches to it. */
   readonly state: ClusterState;
   readonly nodeName: NodeName;
   /** One entry per IP family of this node. */
   readonly families: readonly FamilyOptions[];
-  /** All of them are waited for, at once. */
+  /** Awaited together before the first apply. */
   readonly startConditions?: readonly StartCondition[];
   readonly timing: ReconcileTiming;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Absent: nobody is told. */
+  /** Absent: no Events are recorded. */
   readonly events?: EventRecorder;
-  /** Time since the source last heard of the cluster. Default: it is always in contact. */
+  /** Returns the time since the source last received data. Default: always in contact. */
   readonly sourceSilence?: () => Millis;
 }
 
-/** Keeps the kernel equal to what the cluster asks of this node. */
+/** Keeps the kernel equal to the desired state of this node. */
 export interface Reconciler {
   /**
-   * Runs until aborted; resolves after the apply in flight has ended. Rejects if the source can never
+   * Runs until aborted; resolves after the apply in progress has ended. Rejects if the source can never
    * recover or a backend breaks its contract; forwarding stays as it is in every case.
    */
   run(signal: AbortSignal): Promise<void>;
-  /** Builds every table again: what `tableOptions` answers has changed. Writes differences only. */
+  /** Builds every table again after a change of `tableOptions`. Writes differences only. */
   rebuild(reason: string): void;
   /** Reads the kernel back and repairs it, in every family, as soon as possible. */
   requestFullResync(reason: string): void;
   status(): ReconcilerStatus;
   /**
-   * Per family what the kernel has, but for the failed services of `status()`. A family to which nothing was applied
-   * is missing.
+   * Returns the table in the kernel by family, except for the failed services of `status()`. A family without an apply is
+   * missing.
    */
   tables(): ReadonlyMap<IpFamily, ForwardingTable>;
 }
 
-/** A reconciler that has not started. */
+/** Returns a reconciler that has not started. */
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   return new ClusterReconciler(options);
 }
 
-/** A change from the future by more than this says that a clock is wrong. */
+/** Largest accepted difference of a trigger time into the future; larger ones mean that a clock is wrong. */
 const maxClockSkew = seconds(1);
 
 class ClusterReconciler implements Reconciler {
@@ -92,7 +92,7 @@ class ClusterReconciler implements Reconciler {
     signal.addEventListener('abort', onAbort, { once: true });
     if (signal.aborted) onAbort();
     let failure: { readonly error: unknown } | undefined;
-    // The first failure stops the others; what they reject with then is its echo.
+    // The first failure stops the others; their rejections follow from it.
     const guarded = async (task: Promise<void>): Promise<void> => {
       try {
         await task;
@@ -102,7 +102,7 @@ class ClusterReconciler implements Reconciler {
         stop.abort(error);
       }
     };
-    const ages = this.#families.map((family) => guarded(family.tellAge(stop.signal)));
+    const ages = this.#families.map((family) => guarded(family.logAge(stop.signal)));
     await Promise.all([...ages, guarded(this.#follow(stop.signal)), guarded(this.#drive(stop.signal, guarded))]);
     signal.removeEventListener('abort', onAbort);
     if (failure !== undefined) throw failure.error;
@@ -135,7 +135,7 @@ class ClusterReconciler implements Reconciler {
     );
   }
 
-  /** Takes over what the source says. Cheap: map updates and marks, nothing else. */
+  /** Applies a batch of the source to the state. Cheap: only map updates and marks. */
   async #follow(signal: AbortSignal): Promise<void> {
     for await (const batch of this.#options.source.batches(signal)) {
       if (signal.aborted) return;
@@ -155,8 +155,8 @@ class ClusterReconciler implements Reconciler {
   }
 
   /**
-   * When the changes were made, by our monotonic clock. Those older than this process say nothing about it; those from
-   * the future, or from before a clock was set, nothing at all.
+   * Returns the trigger times of changes by the monotonic clock. Omits changes older than this process, and times in the
+   * future or from before a clock was set.
    */
   #triggers(batch: readonly ClusterEvent[], ipFamily: IpFamily): readonly ChangeTrigger[] {
     const { clock } = this.#options;

@@ -5,37 +5,37 @@ import type { ServiceCounters } from '../dataplane-backend.ts';
 export type CountedTotal = 'connections' | keyof ServiceCounters['drops'];
 type Totals = Record<CountedTotal, number>;
 
-/** What the kernel's objects have counted, by names that the backend gives them. Those that counted nothing may be left out. */
+/** Counters of kernel objects, by names of the backend. Objects without counts may be omitted. */
 export type CountsReading = ReadonlyMap<string, number>;
 
-/** What one object had counted when it was read last. */
+/** Counters of one object at the last reading. */
 interface Seen {
   readonly owner: ServicePortKey;
   readonly totals: readonly CountedTotal[];
   readonly packets: number;
 }
 
-/** What was just read, and of which services. */
+/** A reading and its services. */
 export interface CountsUpdate<Service> {
   readonly services: Iterable<Service>;
   readonly reading: CountsReading;
-  /** Names each object that counts for a service, and the totals that it adds to: one and the same array for all that are alike. */
+  /** Names each object that counts for a service, and the totals that it adds to; equal objects share one array. */
   visit(service: Service, count: (id: string, totals: readonly CountedTotal[]) => void): void;
   keyOf(service: Service): ServicePortKey;
-  /** A service is not among them, but it will be again, because it could not be written yet; all others are forgotten. */
+  /** Services that are missing until they can be written again; the totals of all other missing ones are dropped. */
   isKnown(key: ServicePortKey): boolean;
 }
 
 /**
- * Makes totals of services out of the counters of the kernel's objects. An object that is replaced counts anew; its
- * service's totals never fall while this object lives. What an object counted between the reading before it was
- * replaced and that moment is lost.
+ * Computes totals of services from the counters of kernel objects. A replaced object counts from 0; the totals of its
+ * service never decrease while this object exists. Counts between the last reading of an object and its replacement are
+ * lost.
  *
- * Keeps what is not zero, and only once totals were asked for.
+ * Stores only counts above zero, and only after totals were first requested.
  */
 export class ServiceCounts {
   #seen: ReadonlyMap<string, Seen> = new Map();
-  /** What objects counted that are replaced or gone. */
+  /** Counts of replaced or removed objects. */
   readonly #past = new Map<ServicePortKey, Totals>();
   readonly #replaced = new Set<string>();
   #latest: ReadonlyMap<ServicePortKey, ServiceCounters> = new Map();
@@ -45,22 +45,22 @@ export class ServiceCounts {
     return this.#latest;
   }
 
-  /** Whether an object that has counted something by now fits. */
+  /** Whether an object with counts satisfies `fits`. */
   hasCounted(fits: (id: string) => boolean): boolean {
     return this.#seen.keys().some(fits);
   }
 
-  /** This object is deleted or replaced: if it comes back, it counts from 0. */
+  /** Notes the deletion or replacement of an object; a new one counts from 0. */
   noteDeleted(id: string): void {
     if (this.#seen.has(id)) this.#replaced.add(id);
   }
 
-  /** Every object that fits is deleted or replaced. */
+  /** Notes the deletion or replacement of every object that satisfies `fits`. */
   noteAllDeleted(fits: (id: string) => boolean): void {
     for (const id of this.#seen.keys()) if (fits(id)) this.#replaced.add(id);
   }
 
-  /** To be called before counters are read. What is replaced while they are is settled by the next reading. */
+  /** Call it before counters are read. The next reading accounts for objects that are replaced in between. */
   beginReading(): void {
     const left = new Map(this.#seen);
     for (const id of this.#replaced) {
@@ -73,7 +73,7 @@ export class ServiceCounts {
     this.#seen = left;
   }
 
-  /** The totals of these services, by what was just read. */
+  /** Returns the totals of these services after a reading. */
   update<Service>(update: CountsUpdate<Service>): ReadonlyMap<ServicePortKey, ServiceCounters> {
     const { services, reading, visit, keyOf, isKnown } = update;
     const now = new Map<string, Seen>();
@@ -96,7 +96,7 @@ export class ServiceCounts {
     return this.#latest;
   }
 
-  /** What became of what was seen before: counted on, replaced, or out of sight for the time being. */
+  /** Accounts for objects of the last reading: still counting, replaced, or temporarily missing. */
   #settle(
     now: Map<string, Seen>,
     isCurrent: (key: ServicePortKey) => boolean,
@@ -131,7 +131,7 @@ function noTotals(): Totals {
   return { connections: 0, noLocalEndpoint: 0, noEndpoints: 0, sourceRange: 0 };
 }
 
-/** Shared by all services for which nothing was counted. */
+/** Shared by all services without counts. */
 const idle: Totals = noTotals();
 const idleCounters: ServiceCounters = { connections: 0, drops: { noLocalEndpoint: 0, noEndpoints: 0, sourceRange: 0 } };
 

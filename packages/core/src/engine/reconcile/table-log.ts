@@ -6,10 +6,10 @@ import type { BackendCapabilities } from '../dataplane-backend.ts';
 import type { ReconcileEvents } from './reconcile-events.ts';
 import type { NodeRecord } from '../../model/records/node.ts';
 
-/** Something a Service asks for that a backend may not be able to do; the API's field name. */
+/** Feature of a Service that a backend may lack; the API's field name. */
 export type OptionalFeature = 'sessionAffinity' | 'loadBalancerSourceRanges';
 
-/** Features that the service wants and the backend lacks. Empty for most. */
+/** Returns features that the service needs and the backend lacks. Empty for most. */
 export function missingFeatures(
   service: ServiceForwarding,
   capabilities: BackendCapabilities,
@@ -22,8 +22,8 @@ export function missingFeatures(
 }
 
 /**
- * Warns once for each service that gets less than it asks for, and again only when what it lacks
- * changes: unfiltered source ranges are open to every source, which an operator should learn from us.
+ * Warns once for each service that needs a missing feature, and again when its missing features change. Without source
+ * ranges, for example, a service is open to every source.
  */
 export class MissingFeatureLog {
   readonly #options: {
@@ -41,7 +41,7 @@ export class MissingFeatureLog {
     this.#options = options;
   }
 
-  /** Takes note of what an apply changed. */
+  /** Notes the changes of an apply. */
   note(delta: Pick<TableDelta, 'upserted' | 'removed'>): void {
     const { ipFamily, capabilities, logger } = this.#options;
     for (const key of delta.removed) this.#warned.delete(key);
@@ -55,7 +55,7 @@ export class MissingFeatureLog {
         continue;
       }
       this.#warned.set(service.key, text);
-      logger.warn('service asks for what this dataplane does not do; it is forwarded without', {
+      logger.warn('service needs a feature that this dataplane lacks; it is forwarded without', {
         ipFamily,
         service: service.key,
         lacks,
@@ -64,7 +64,7 @@ export class MissingFeatureLog {
   }
 }
 
-/** Recipients of the warnings. */
+/** Receivers of the warnings. */
 export interface ApiServerLogOptions {
   readonly logger: Logger;
   readonly events: ReconcileEvents;
@@ -79,7 +79,7 @@ export class ApiServerLog {
     this.#options = options;
   }
 
-  /** Notes what an apply changed. */
+  /** Notes the changes of an apply. */
   note(delta: Pick<TableDelta, 'upserted' | 'removed'>): void {
     const { logger, events } = this.#options;
     for (const key of delta.removed) this.#warned.delete(key);
@@ -104,7 +104,7 @@ function exempted({ lostFrontends }: ServiceForwarding): readonly string[] {
   );
 }
 
-/** Services and values beyond this number are forgotten, and named again. */
+/** Limit of remembered Services and values; beyond it they are logged again. */
 const maxRemembered = 1000;
 
 /** Warns once for each Service and `ipMode` of its status that this node does not know. All families share one log. */
@@ -116,7 +116,7 @@ export class IpModeLog {
     this.#logger = logger;
   }
 
-  /** Notes what an apply changed. */
+  /** Notes the changes of an apply. */
   note({ upserted }: Pick<TableDelta, 'upserted'>): void {
     for (const { service, frontends } of upserted) {
       for (const { ipMode } of frontends) {
@@ -125,7 +125,7 @@ export class IpModeLog {
         if (this.#warned.has(key)) continue;
         if (this.#warned.size >= maxRemembered) this.#warned.clear();
         this.#warned.add(key);
-        this.#logger.warn('ipMode of a load-balancer IP is not known; its traffic is captured as with VIP', {
+        this.#logger.warn('unknown ipMode of a load-balancer IP; its traffic is captured as with VIP', {
           service,
           ipMode: ipMode.written.slice(0, 200),
         });
@@ -134,11 +134,11 @@ export class IpModeLog {
   }
 }
 
-/** Why load balancers are told not to use this node (KEP-3836), in words for the operator. */
-const leaving = 'our Node has the taint ToBeDeletedByClusterAutoscaler, or is being deleted';
+/** Reasons for a 503 of /healthz (KEP-3836), for the operator. */
+const leaving = 'the Node has the taint ToBeDeletedByClusterAutoscaler, or is being deleted';
 const unknown = 'the cluster has no such Node; check --hostname-override';
 
-/** One line when /healthz begins to send load balancers away because of our Node, and one when that is over. */
+/** Logs when /healthz begins to answer 503 because of the Node of this agent, and when that ends. */
 export class EligibilityLog {
   readonly #nodeName: NodeName;
   readonly #logger: Logger;
@@ -149,13 +149,13 @@ export class EligibilityLog {
     this.#logger = logger;
   }
 
-  /** Our Node as it is now, once all Nodes were listed; undefined when there is none. */
+  /** Notes the present Node of this agent, once all Nodes were listed; undefined when there is none. */
   note(node: NodeRecord | undefined): void {
     const reason = node === undefined ? unknown : node.isEligible ? undefined : leaving;
     if (reason === this.#reason) return;
     this.#reason = reason;
     const nodeName = this.#nodeName;
     if (reason === undefined) this.#logger.info('load balancers may use this node again', { nodeName });
-    else this.#logger.warn('load balancers are told not to use this node: /healthz answers 503', { nodeName, reason });
+    else this.#logger.warn('load balancers must not use this node: /healthz answers 503', { nodeName, reason });
   }
 }
