@@ -20,7 +20,7 @@ import { type Metrics, noopMetrics } from '../metrics/metrics.ts';
 import type { ClusterEvent, Records, ResourceKind } from '../model/state/cluster-event.ts';
 import type { ClusterStateSource } from '../model/state/cluster-state-source.ts';
 
-/** What a Kubernetes source needs. */
+/** Options of a Kubernetes source. */
 export interface KubernetesSourceOptions {
   readonly connection: ApiServerConnection;
   readonly nodes: NodeScope;
@@ -29,11 +29,11 @@ export interface KubernetesSourceOptions {
   readonly log: Logger;
   /** Sent as `User-Agent`, for example `switchyard-agent/1.0`. */
   readonly userAgent?: string;
-  /** Where requests are measured. Default: nowhere. */
+  /** Receives measurements of requests. Default: none. */
   readonly metrics?: Metrics;
-  /** Told what the watches hear. Default: nobody. */
+  /** Receives measurements of watches. Default: none. */
   readonly sourceMetrics?: SourceMetrics;
-  /** Notes where connections go. Default: not noted. */
+  /** Collects the destination addresses of connections. Default: not collected. */
   readonly addresses?: ApiServerAddresses;
   readonly timings?: Partial<ReflectorTimings>;
   readonly merge?: Partial<Omit<MergeOptions, 'clock'>>;
@@ -41,8 +41,8 @@ export interface KubernetesSourceOptions {
 
 /**
  * Cluster state from an API server: one reflector per resource over kept-alive connections, merged into
- * batches. It never gives up: an unreachable server, expired credentials or an overload are waited out,
- * logged when they begin and when they end, and deliver nothing in between.
+ * batches. It never ends by itself: during outages, expired credentials or overload it waits, delivers nothing, and logs
+ * their start and end.
  */
 export class KubernetesSource implements ClusterStateSource {
   readonly #options: KubernetesSourceOptions;
@@ -51,7 +51,7 @@ export class KubernetesSource implements ClusterStateSource {
     this.#options = options;
   }
 
-  /** Starts reflectors of its own; leaving the loop stops them and closes their connections. */
+  /** Starts its own reflectors; leaving the loop stops them and closes their connections. */
   async *batches(signal: AbortSignal): AsyncGenerator<readonly ClusterEvent[]> {
     if (signal.aborted) return;
     const { clock, connection, log, merge, metrics = noopMetrics, nodes, userAgent = 'switchyard' } = this.#options;
@@ -72,7 +72,7 @@ export class KubernetesSource implements ClusterStateSource {
         { client, context, deliver: merger.push, waits },
         stopped,
       ).catch((error: unknown) => {
-        if (!stopped.aborted) broken.abort(error); // a defect of ours: the consumer must learn of it
+        if (!stopped.aborted) broken.abort(error); // a defect: the consumer must get the error
       }),
     );
     try {
@@ -93,7 +93,7 @@ export class KubernetesSource implements ClusterStateSource {
     const { clock, log, random, sourceMetrics, timings } = this.#options;
     const project = (raw: RawObject): Projected<Records[K]> => {
       const projected = projections[query.kind](raw as RawObjects[K], parts.context); // the path says what it is
-      // The other reasons are everyday: objects that are somebody else's business.
+      // The other reasons are ordinary: objects that the proxy ignores.
       if (projected.status === 'ignored' && ['addressType', 'malformed'].includes(projected.reason)) {
         parts.context.onSkipped({ resource: query.kind, name: projected.name, path: '', value: projected.reason });
       }
@@ -125,13 +125,13 @@ interface ReflectorParts {
 /** Bounds of merging. */
 export interface MergeOptions {
   readonly clock: Clock;
-  /** An event that comes so long after the last delivery is delivered at once. */
+  /** Time since the last delivery after which an event is delivered at once. */
   readonly idle: Millis;
   /** No event waits longer than this, counted from its arrival (unless the consumer is busy). */
   readonly maxDelay: Millis;
-  /** A pause this long ends a flood: what has come so far belongs together. */
+  /** Pause that ends a flood; the events so far form a batch. */
   readonly quiet: Millis;
-  /** So many events are delivered at once, however young. */
+  /** Number of events that are delivered without further waiting. */
   readonly maxEvents: number;
 }
 
@@ -142,7 +142,7 @@ export interface BatchMerger {
   /**
    * Batches in first-seen order, never empty. The first event after `idle` is delivered at once,
    * together with what was pushed in the same turn; a flood is merged. A later event
-   * of an object replaces the earlier one, a `replace` all earlier ones of its resource, so what waits
+   * of an object replaces the earlier one, a `replace` all earlier ones of its resource, so the queue
    * for a slow consumer is bounded by the number of objects. Rejects with `signal.reason`.
    */
   batches(signal: AbortSignal): AsyncGenerator<readonly ClusterEvent[]>;
@@ -150,8 +150,8 @@ export interface BatchMerger {
 
 /**
  * The bounds of a node agent: related objects written together arrive within a few milliseconds (A15). A batch costs less
- * than a millisecond from here to the kernel, so steady changes need no more merging than this; what takes longer merges
- * by itself, in the family that is busy.
+ * than a millisecond from here to the kernel, so steady changes need no more merging. Changes during a longer apply merge in
+ * the busy family.
  */
 export const defaultMerge: Omit<MergeOptions, 'clock'> = {
   idle: millis(10),
@@ -160,7 +160,7 @@ export const defaultMerge: Omit<MergeOptions, 'clock'> = {
   maxEvents: 1000,
 };
 
-/** A merger with nothing in it. */
+/** Returns an empty merger. */
 export function newBatchMerger({ clock, idle, maxDelay, quiet, maxEvents }: MergeOptions): BatchMerger {
   const pending = new PendingEvents();
   let oldest = 0;
@@ -212,7 +212,7 @@ export function newBatchMerger({ clock, idle, maxDelay, quiet, maxEvents }: Merg
   };
 }
 
-/** Sleeps, but not beyond `ready`; leaves no timer behind. */
+/** Sleeps until `ready` at the latest; leaves no timer behind. */
 async function sleepUntil(ready: Promise<void>, duration: Millis, clock: Clock): Promise<void> {
   const stop = new AbortController();
   const slept = clock.sleep(duration, stop.signal);
@@ -221,7 +221,7 @@ async function sleepUntil(ready: Promise<void>, duration: Millis, clock: Clock):
   stop.abort();
 }
 
-/** The name by which a record is deleted. */
+/** Returns the name in a delete event of a record. */
 export function nameOf<K extends ResourceKind>(resource: K, record: Records[K]): string {
   return resource === 'Node' || resource === 'ServiceCIDR'
     ? (record as Records['Node' | 'ServiceCIDR']).name // the kind says which record it is

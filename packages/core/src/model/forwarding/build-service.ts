@@ -34,18 +34,18 @@ import type { EndpointRecord, EndpointSliceRecord } from '../records/endpoint-sl
 import { type NodeName, type ServiceKey, servicePortKey } from '../records/keys.ts';
 import type { ServicePortRecord, ServiceRecord, TrafficPolicy } from '../records/service.ts';
 
-/** What every Service of one build shares. */
+/** Inputs that all Services of one build share. */
 export interface BuildContext {
   readonly state: ClusterStateView;
   readonly options: TableOptions;
   readonly here: NodePlace;
-  /** Our Node's primary address of the table's family, if known. */
+  /** Primary address of this agent's Node in the table's family, if known. */
   readonly nodeIp: IpAddress | undefined;
-  /** Whether the kernel can tell pods from others in this family. */
+  /** Whether the kernel can detect pods in this family. */
   readonly canDetectPods: boolean;
 }
 
-/** What one Service adds to a table, before frontends that several Services claim are settled. */
+/** Parts of a table from one Service, before claims of several Services to one frontend are resolved. */
 export interface BuiltService {
   readonly ports: readonly ServiceForwarding[];
   readonly healthCheck: HealthCheck | undefined;
@@ -56,7 +56,7 @@ const nothingLost: readonly LostFrontend[] = [];
 /** Units of work (`Steps`) of a Service port besides its endpoints; an endpoint is one. */
 export const unitsPerPort = 4;
 
-/** Reads from state what a build needs besides the Services themselves. */
+/** Reads the inputs of a build other than the Services from the state. */
 export function buildContext(state: ClusterStateView, given: TableOptions): BuildContext {
   const options = withOwnFamily(given);
   const node = options.nodeName === '' ? undefined : state.nodes.get(options.nodeName);
@@ -77,12 +77,12 @@ function withOwnFamily(options: TableOptions): TableOptions {
   return isOther ? { ...options, podDetector: { kind: 'none' } } : options;
 }
 
-/** Everything one Service contributes to the table of one family; empty if it is not ours or not there. */
+/** Returns the parts of a table from one Service; empty if the proxy does not forward it or it does not exist. */
 export function buildService(key: ServiceKey, context: BuildContext): BuiltService {
   return finish(prepareService(key, context, undefined));
 }
 
-/** A Service built for a table that is not there yet. */
+/** A Service built for a future table. */
 export interface PreparedService extends BuiltService {
   readonly service: ServiceRecord | undefined;
   readonly context: BuildContext;
@@ -98,8 +98,8 @@ interface PreparedPort {
 const noParts: PreparedService['parts'] = new Map();
 
 /**
- * The same in steps, from the slices as they are when it begins. Ports of `previous`, a version for the same family, stay
- * the same objects if what they were built from did.
+ * The same in steps, from the slices at its start. Ports of `previous`, a version for the same family, stay the same objects
+ * if their inputs are the same.
  */
 export function* prepareService(
   key: ServiceKey,
@@ -120,7 +120,7 @@ export function* prepareService(
   const parts = new Map<string, PreparedPort>();
   for (const port of service.ports) {
     const id = portKey(port);
-    if (parts.has(id)) continue; // the API forbids repeats, a file may have them: the first wins
+    if (parts.has(id)) continue; // the API forbids repeated ports, a file may have them: the first wins
     const [before, own] = [known.get(id), sources.of(port)];
     parts.set(
       id,
@@ -230,7 +230,7 @@ function decisionsFor(input: PolicyInput): (place: FrontendPlace) => Frontend['d
   };
 }
 
-/** Distinct local ready addresses in slices that have any usable port; `ready` alone is asked (KEP-1669). */
+/** Counts distinct local addresses in slices with a usable port. Only `ready` matters (KEP-1669). */
 function countLocalReady(slices: readonly EndpointSliceRecord[], here: NodePlace): number {
   const addresses = new Set<IpAddress>();
   for (const slice of slices) {
@@ -267,7 +267,7 @@ export class EndpointSources {
     }
   }
 
-  /** Where the endpoints of a Service port come from; empty if no slice names the port. */
+  /** Returns the slice ports of a Service port; empty if no slice names the port. */
   of(servicePort: PortIdentity): readonly EndpointSource[] {
     return this.#sources.get(portKey(servicePort)) ?? noSources;
   }
@@ -284,7 +284,7 @@ export function portKey({ name, protocol }: PortIdentity): string {
 }
 
 /**
- * Every endpoint the slices name for one Service port, sorted by address then port, each pair once.
+ * Returns every endpoint that the slices name for one Service port, sorted by address then port, each pair once.
  *
  * Slice ports are matched by name and protocol, slice by slice: one Service port may lead to different
  * numbers on different endpoints. `slices` are those of the table's family.
@@ -309,12 +309,12 @@ export function* mergeSources(sources: readonly EndpointSource[], here: NodeName
   return withoutDuplicates(yield* sortInSteps(endpoints, compareEndpoints));
 }
 
-/** Whether an endpoint's address is of its slice's family; the API promises it, a file may not keep it. */
+/** Whether an endpoint's address is of its slice's family; the API ensures it, a file may violate it. */
 export function isUsableAddress(record: EndpointRecord, slice: EndpointSliceRecord): boolean {
   return ipFamilyOf(record.address) === slice.ipFamily;
 }
 
-/** Whether an endpoint on `nodeName` is on this node; nothing is if our own name is empty. */
+/** Whether an endpoint on `nodeName` is on this node; false if the name of this node is empty. */
 export function isLocalTo(nodeName: NodeName | undefined, here: NodeName): boolean {
   return here !== '' && nodeName === here;
 }
@@ -338,9 +338,9 @@ function compareEndpoints(a: Endpoint, b: Endpoint): number {
 }
 
 /**
- * Which of two entries for one address and port speaks: endpoints move between slices, and while they
- * do both slices name them. Not terminating beats terminating, as in kube-proxy; where it leaves the
- * choice open, ours depends on the contents alone: ready, serving, local, then the texts.
+ * Chooses between two entries for one address and port: while an endpoint moves between slices, both name it. Not
+ * terminating wins over terminating, as in kube-proxy. Otherwise the choice depends on the contents alone: ready, serving,
+ * local, then the texts.
  */
 function compareDuplicates(a: Endpoint, b: Endpoint): number {
   return (

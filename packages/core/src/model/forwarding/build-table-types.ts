@@ -13,10 +13,10 @@ export interface ApiServerAddress {
   readonly port: Port;
 }
 
-/** What the operator chose. */
+/** Options of the operator. */
 export interface TableOptions {
   readonly ipFamily: IpFamily;
-  /** Our Node. An empty name means nothing is local. */
+  /** Node of this agent. An empty name means nothing is local. */
   readonly nodeName: NodeName;
   readonly masqueradeAll: boolean;
   /** `off` is Kubernetes <= 1.25: terminating endpoints are never used. For experiments. */
@@ -25,15 +25,15 @@ export interface TableOptions {
   readonly externalIps: 'forward' | 'ignore';
   /**
    * `localOnly`: a load-balancer IP with ipMode `Router` leads to endpoints on this node only, and packets to it are left
-   * to the route while there are none (our feature gate `SwitchyardLoadBalancerIPModeRouter`). Default: `asVip`.
+   * to the route while there are none (feature gate `SwitchyardLoadBalancerIPModeRouter`). Default: `asVip`.
    */
   readonly routerIpMode?: 'localOnly' | 'asVip' | undefined;
   readonly podDetector: PodDetector;
-  /** Our Node's address of the family as the operator wants it; undefined: the first one that the Node names. */
+  /** Address of this agent's Node by the operator's choice; undefined: the first one of the Node in this family. */
   readonly nodeIp?: IpAddress | undefined;
   /** See `ForwardingTable.nodePortCidrs`. */
   readonly nodePortCidrs: readonly Cidr[];
-  /** The wanted `ForwardingTable.nodePortsOnLoopback`, in force where `nodePortCidrs` allow it. Default: `none`. */
+  /** The desired `ForwardingTable.nodePortsOnLoopback`, in force where `nodePortCidrs` allow it. Default: `none`. */
   readonly nodePortsOnLoopback?: NodePortsOnLoopback;
   /**
    * Addresses at which this process reaches the API server, both families. No external or load-balancer IP may capture

@@ -15,21 +15,21 @@ import { type Cidr, cidrFamilyOf, cidrsOverlap, everythingOf, loopbackOf } from 
 import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
 
 /**
- * Claims of the newest table of each line, by its `services`. A build takes them over for its result;
- * whoever then builds on the older table again pays for new ones. Never visible in a result.
+ * Claims of the newest table of each line, by its `services`. A build reuses them for its result; a later build on an older
+ * table computes them again. Never visible in a result.
  */
 const claimsOf = new WeakMap<ForwardingTable['services'], FrontendClaims>();
 
 const noPrepared: TableBuild['prepared'] = new Map();
 
 /**
- * The forwarding table of one family for the present state.
+ * Builds the forwarding table of one family for the present state.
  *
  * Rebuilds `dirty` services and takes all others from `previous`; the result is equal to a full build
  * of the same state, provided everything that changed since `previous` is in `dirty`. Services that
  * did not change are the same objects, and if nothing changed the result is `previous` itself.
  * `previous` stays valid: tables never change, and successive ones share their parts. Use `'all'`
- * when options or our Node changed; without `previous` everything is built.
+ * when options or the Node of this agent changed; without `previous` everything is built.
  */
 export function buildTable(
   state: ClusterStateView,
@@ -46,11 +46,11 @@ export interface TableBuild {
   readonly dirty: 'all' | ReadonlySet<ServiceKey>;
   readonly previous: ForwardingTable | undefined;
   readonly options: TableOptions;
-  /** Services that are not built if they are dirty: taken as `prepareService` built them, as of the moment at which that began. */
+  /** Results of `prepareService`, which replace builds of dirty Services; as of the start of their build. */
   readonly prepared: ReadonlyMap<ServiceKey, BuiltService>;
 }
 
-/** Like `buildTable`, with Services that are built already. */
+/** Like `buildTable`, with prepared Services. */
 export function buildTableFrom({ state, dirty, previous, options, prepared }: TableBuild): ForwardingTable {
   const context = buildContext(state, options);
   const work: Build = { context, build: (key) => prepared.get(key) ?? buildService(key, context) };
@@ -147,7 +147,7 @@ function rebuildSome(
   return { table, healthChecks: services.flatMap(({ healthCheck }) => healthCheck ?? []) };
 }
 
-/** The claims of `before`, no longer available to others: the caller is about to change them. */
+/** Removes and returns the claims of `before`, which the caller changes. */
 function takeClaims(
   before: SortedMap<ServicePortKey, ServiceForwarding>,
   { state, options }: BuildContext,
@@ -164,7 +164,7 @@ function takeClaims(
   return claims;
 }
 
-/** The ports of one Service: their keys are all that begin with the Service's key and a colon. */
+/** Returns the ports of one Service: all keys that begin with the Service's key and a colon. */
 function* portsOf(
   table: SortedMap<ServicePortKey, ServiceForwarding>,
   service: ServiceKey,
@@ -176,7 +176,7 @@ function* portsOf(
   return undefined;
 }
 
-/** `before` with `next` in place of `old`, keeping objects that are equal. */
+/** Returns `before` with `next` in place of `old`, keeping objects that are equal. */
 function replaced(
   before: SortedMap<ServicePortKey, ServiceForwarding>,
   old: Iterable<ServiceForwarding>,
@@ -206,13 +206,13 @@ function nextHealthChecks(
   );
 }
 
-/** A list that names no CIDR of this family leaves all addresses of the family open; no list, none. */
+/** Returns the CIDRs of this family; all addresses if a list names none of this family, none without a list. */
 function nodePortCidrs(options: TableOptions): readonly Cidr[] {
   const own = [...new Set(options.nodePortCidrs)].filter((cidr) => cidrFamilyOf(cidr) === options.ipFamily);
   return own.length > 0 || options.nodePortCidrs.length === 0 ? own : [everythingOf(options.ipFamily)];
 }
 
-/** Rules of the kernel can forward from loopback addresses in IPv4 alone. */
+/** Returns the possible mode: kernel rules can forward from loopback addresses only in IPv4. */
 function nodePortsOnLoopback(options: TableOptions, cidrs: readonly Cidr[]): NodePortsOnLoopback {
   const { nodePortsOnLoopback: asked = 'none', ipFamily } = options;
   const loopback = loopbackOf(asked === 'kernel' ? 'IPv4' : ipFamily);
@@ -223,7 +223,7 @@ const noServices: SortedMap<ServicePortKey, ServiceForwarding> = SortedMap.empty
 const noHealthChecks: SortedMap<ServiceKey, HealthCheck> = SortedMap.empty((check) => check.service);
 
 /**
- * What a backend must do to get from `previous` (undefined: nothing applied yet) to `next`. Compares
+ * Returns the changes from `previous` (undefined: nothing applied yet) to `next`. Compares
  * services by identity. Tables made by `buildTable` share what did not change and are compared in
  * time proportional to the change, whether one build lies between them or many.
  */
@@ -237,7 +237,7 @@ export function diffTables(previous: ForwardingTable | undefined, next: Forwardi
   };
 }
 
-/** Whether a delta asks for nothing. */
+/** Whether a delta is empty. */
 export function isEmptyDelta(delta: TableDelta): boolean {
   return !delta.settingsChanged && delta.upserted.length === 0 && delta.removed.length === 0;
 }
@@ -264,7 +264,7 @@ function haveEqualHealthPorts(previous: ForwardingTable, next: ForwardingTable):
   );
 }
 
-/** The services of a table as the map `buildTable` makes; a table written by hand is copied into one. */
+/** Returns the services of a table as a `SortedMap`; copies those of a table that `buildTable` did not build. */
 export function sorted(
   services: ForwardingTable['services'] | undefined,
 ): SortedMap<ServicePortKey, ServiceForwarding> {
@@ -280,7 +280,7 @@ export function sortedHealthChecks(
   return checks instanceof SortedMap ? checks : noHealthChecks.with(checks.values(), []);
 }
 
-/** Whether two versions of one Service port are equal, so that the older object can stay (A11). */
+/** Whether two versions of one Service port are equal, so that the older object is kept (A11). */
 export function isSameForwarding(a: ServiceForwarding, b: ServiceForwarding): boolean {
   if (a === b) return true;
   return (

@@ -1,13 +1,12 @@
 /**
  * Differences between dataplanes that packets, users and scrapes of metrics observe. Each backend package exports its
- * own value under `./traits`. Code outside the backends asks these fields, never the name.
+ * own value under `./traits`. Code outside the backends reads these fields, never the name.
  */
 export interface DataplaneTraits<Name extends string = string> {
-  /** Word of `--proxy-mode`, `/proxyMode` and reports, such as a user writes it. Texts name the dataplane by it. */
+  /** Name in `--proxy-mode`, `/proxyMode` and reports. Texts name the dataplane by it. */
   readonly name: Name;
   /**
-   * Mode of kube-proxy that a user compares it with: same defaults, and the part of `KubeProxyConfiguration` that the dataplane reads.
-   * kube-proxy has no other part for modes that it does not know.
+   * The comparable mode of kube-proxy: same defaults, and the section of `KubeProxyConfiguration` that the dataplane reads.
    */
   readonly kubeProxyMode: string;
   /**
@@ -23,15 +22,15 @@ export interface DataplaneTraits<Name extends string = string> {
    */
   readonly externalIpsRefuse: 'everyone' | 'arriving';
   /**
-   * Place of the translation. `sockets`: a socket of this node goes to the endpoint itself, so nothing that it sends is masqueraded; SCTP
+   * Place of the translation. `sockets`: a socket of this node connects to the endpoint, so its packets are not masqueraded; SCTP
    * and frontends with source ranges excepted (`isSentBySocket`). A refused socket gets an error instead of silence.
    */
   readonly translation: 'packets' | 'sockets';
-  /** Whether TCP segments that the connection tracking calls invalid are dropped (kubernetes/kubernetes#74839), unless it is liberal. */
+  /** Whether TCP segments that connection tracking classifies as invalid are dropped (kubernetes/kubernetes#74839), unless it is liberal. */
   readonly invalidSegments: 'dropped' | 'passed';
   /** Where NodePorts answer when `nodePortAddresses` is unset: the Node's primary addresses (KEP-3866), or all. */
   readonly defaultNodePortAddresses: 'primary' | 'all';
-  /** Who serves NodePorts on loopback: the kernel's rules on 127.0.0.0/8 (`localhostNodePorts`), or the agent's proxy (KEP-6032). */
+  /** Implementation of NodePorts on loopback: the kernel's rules on 127.0.0.0/8 (`localhostNodePorts`), or the agent's proxy (KEP-6032). */
   readonly loopbackNodePorts: 'kernel' | 'proxy';
   /**
    * Whether an unset `minSyncPeriod` is kube-proxy's second between two applies (iptables mode), or the backend's own floor, some

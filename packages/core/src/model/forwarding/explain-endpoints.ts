@@ -5,7 +5,7 @@ import type { Endpoint, ServiceForwarding } from './forwarding-table.ts';
 import { canServeWhileTerminating } from '../policy/decide.ts';
 
 /**
- * How a set of endpoints came about: what narrowed or widened it, then one reason for each known
+ * Returns the reasons for a set of endpoints: for its narrowing or widening, then one for each known
  * endpoint that is not in it, in the order of `knownEndpoints`.
  */
 export function describeSet(
@@ -57,7 +57,7 @@ function excluded(endpoint: Endpoint, { policy, topology, isSetEmpty }: ChosenSe
     return { code: 'endpointOtherZone', text: `${place} is hinted for zone ${endpoint.zoneHints.join(', ')}` };
   }
   if (canServeWhileTerminating(endpoint)) {
-    // An empty set beside an endpoint that could serve: nothing but the option keeps it out.
+    // If the set is empty although an endpoint could serve, only the option can exclude it.
     const why = isSetEmpty ? 'still serves, but the terminating fallback is off' : 'others are ready';
     return { code: 'endpointTerminating', text: `${place} is terminating; ${why}` };
   }

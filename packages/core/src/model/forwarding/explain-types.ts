@@ -6,14 +6,13 @@ import type { ReasonCode } from './reason-codes.ts';
 
 /** The first packet of a connection, as this node sees it. */
 export interface Flow {
-  /** What the kernel can tell of the source; `sourceClassOf` says what that is. */
+  /** Source class by the detection of the kernel; see `sourceClassOf`. */
   readonly from: SourceClass;
-  /** Name of the interface it came in by; undefined for what this node sends itself, and where nobody asks. */
+  /** Name of the incoming interface; undefined for packets of this node, and where it does not matter. */
   readonly incomingInterface?: string | undefined;
   /**
-   * Whether a socket on this node sends it, the node's own or a pod's, rather than that it arrives from elsewhere. Read only
-   * where sockets are translated. Undefined: true for `pod` and `node`, false for `outside`. Set it for pods of this node that
-   * cannot be detected, and for pods of other nodes.
+   * Whether a socket on this node sends it, the node's own or a pod's. Read only where sockets are translated. Default: true
+   * for `pod` and `node`, false for `outside`. Set it for undetectable pods of this node, and for pods of other nodes.
    */
   readonly isSentHere?: boolean | undefined;
   readonly source: IpAddress;
@@ -24,7 +23,7 @@ export interface Flow {
   readonly destinationIsLocal: boolean;
 }
 
-/** What the dataplane does with a flow. */
+/** Treatment of a flow by the dataplane. */
 export type Verdict =
   | {
       readonly kind: 'forward';
@@ -35,16 +34,16 @@ export type Verdict =
     }
   | { readonly kind: 'reject' }
   | { readonly kind: 'drop' }
-  /** Not ours: routed as if no proxy were there. */
+  /** No Service traffic: routed as without a proxy. */
   | { readonly kind: 'pass' };
 
-/** Why: ordered steps a person can read, each with a stable code. */
+/** One step of an explanation for users, with a stable code. */
 export interface Reason {
   readonly code: ReasonCode;
   readonly text: string;
 }
 
-/** The oracle's answer: every backend must do exactly this. */
+/** Verdict with reasons. Every backend must produce exactly this verdict. */
 export interface Explanation {
   readonly verdict: Verdict;
   readonly service: ServicePortKey | undefined;

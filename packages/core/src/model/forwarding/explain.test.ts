@@ -245,7 +245,7 @@ test('an explanation names the Service port and the frontend', () => {
   expect(frontend).toMatchObject({ kind: 'loadBalancerIP', address: '198.51.100.7', port: 80 });
   expect(reasons.map((reason) => reason.text)).toEqual([
     '198.51.100.7:80/TCP is the loadBalancerIP of shop/cart:http/TCP',
-    'shop/thief:/TCP asks for it too and does not get it',
+    'shop/thief:/TCP claims it too and does not get it',
     'a loadBalancerIP follows externalTrafficPolicy Local',
     '10.244.2.5:8080 is on n2',
     '10.244.2.6:8080 is on n2',
@@ -280,8 +280,8 @@ test.each([
 });
 
 test.each([
-  [byInterface, 'masqueraded: the source is not a pod, as far as this node can tell (pods come in by cni0)'],
-  [byPrefix, 'masqueraded: the source is not a pod, as far as this node can tell (pods come in by veth*)'],
+  [byInterface, 'masqueraded: this node does not detect the source as a pod (pods are detected by interface cni0)'],
+  [byPrefix, 'masqueraded: this node does not detect the source as a pod (pods are detected by interface veth*)'],
 ] as const)('the reason of masquerading names the interface', (one, expected) => {
   const { reasons } = explain(one, flow('outside', '10.96.0.10:80'), strictTraits);
   expect(reasons.map((reason) => reason.text)).toContain(expected);

@@ -19,9 +19,9 @@ import { isLoopbackProxied } from './loopback-node-port.ts';
 import type { ReasonCode } from './reason-codes.ts';
 
 /**
- * Returns the verdict of a dataplane with these traits on the first packet of a connection, with reasons. The oracle: a backend that
- * answers otherwise is wrong. Ordering of the reasons: which rule matched, source ranges, policy, endpoints,
- * source address. It scans the table and is meant for tests, dumps and reports, not for packets.
+ * Returns the verdict of a dataplane with these traits on the first packet of a connection, with reasons. Every backend
+ * must produce the same verdict. Ordering of the reasons: which rule matched, source ranges, policy, endpoints,
+ * source address. It scans the table: for tests, dumps and reports only.
  */
 export function explain(table: ForwardingTable, flow: Flow, traits: DataplaneTraits): Explanation {
   const match = findFrontend(table, flow);
@@ -66,14 +66,14 @@ function senderOf(
   return isSentBySocket(flow, frontend, traits) ? 'socket' : 'packet';
 }
 
-/** The class by whose decision a flow is treated. */
+/** Returns the source class whose decision applies to a flow. */
 function classOf(table: ForwardingTable, flow: Flow, sentBy: Sender['sentBy']): SourceClass {
   if (sentBy === 'socket') return socketClassOf(table, flow);
   return sentBy === 'proxy' ? 'outside' : flow.from;
 }
 
 /**
- * A socket that goes to the endpoint itself keeps its address; the proxy connects from an address of the node. Without a
+ * A socket that connects to the endpoint keeps its address; the proxy connects from an address of the node. Without a
  * listener of the proxy the kernel refuses at once.
  */
 function decisionFor(decision: Decision, sentBy: Sender['sentBy']): Decision {
@@ -90,9 +90,9 @@ function isSentToRefusal(flow: Flow, { frontend }: Match): boolean {
 }
 
 /**
- * The class the kernel gives to a source address: the pod detector is asked first, so the node's own
- * address on the pod bridge counts as a pod. `incomingInterface` is where the packet came in: none for what the node
- * sends itself, which therefore is no pod when pods are told by interface.
+ * Returns the source class of an address in the kernel. The pod detector has precedence, so the node's own address on the pod
+ * bridge counts as a pod. Packets of the node itself have no `incomingInterface`; they are never a pod's if pods are detected
+ * by interface.
  */
 export function sourceClassOf(
   table: ForwardingTable,
@@ -127,11 +127,11 @@ interface Match {
 interface Sender {
   readonly flow: Flow;
   readonly podDetector: PodDetector;
-  /** The way to the endpoint: translated packets, the socket itself, or a connection of the agent's own. */
+  /** Path to the endpoint: translated packets, the socket itself, or a connection of the agent. */
   readonly sentBy: 'packet' | 'socket' | 'proxy';
 }
 
-/** An address of its own beats a NodePort, so a VIP that is also a local address wins. */
+/** Finds the frontend of a flow. A frontend with an address wins over a NodePort, also for a VIP that is a local address. */
 function findFrontend(table: ForwardingTable, flow: Flow): Match | undefined {
   return (
     findByAddress(table, flow, flow.destination) ??
@@ -151,7 +151,7 @@ function findByAddress(table: ForwardingTable, flow: Flow, address: Frontend['ad
 
 type NodePortObstacle = 'notLocal' | 'loopback' | 'notSelected';
 
-/** Why no NodePort can answer at the flow's destination, or undefined if one can. */
+/** Returns the reason why no NodePort can answer at the flow's destination, or undefined if one can. */
 function nodePortObstacle(table: ForwardingTable, flow: Flow): NodePortObstacle | undefined {
   if (!flow.destinationIsLocal) return 'notLocal';
   if (isLoopbackProxied(table, flow)) return undefined;
@@ -163,7 +163,7 @@ function isLoopback(address: IpAddress): boolean {
   return cidrContains(loopbackOf(ipFamilyOf(address)), address);
 }
 
-/** The answer where no frontend matches: `traits` say what becomes of cluster IPs, all else is not ours. */
+/** Explains a flow without a frontend: `traits` decide for cluster IPs, all other traffic passes. */
 function explainNoService(table: ForwardingTable, flow: Flow, traits: DataplaneTraits): Explanation {
   const answer = (kind: 'reject' | 'drop' | 'pass', code: ReasonCode, text: string): Explanation => ({
     verdict: { kind },
@@ -268,7 +268,7 @@ function matchReasons(table: ForwardingTable, flow: Flow, { service, frontend }:
       : [reason('frontend', `${target} is the ${frontend.kind} of ${service.key}`)];
   for (const other of table.services.values()) {
     if (other.lostFrontends.some((lost) => lost.winner === service.key && isSamePlace(lost.frontend, frontend))) {
-      reasons.push(reason('frontendShared', `${other.key} asks for it too and does not get it`));
+      reasons.push(reason('frontendShared', `${other.key} claims it too and does not get it`));
     }
   }
   return reasons;
@@ -378,14 +378,14 @@ function sourceReason(masquerade: boolean, { flow, podDetector }: Sender, rule: 
     ? reason('masqueradeAll', 'masqueraded: all traffic to cluster IPs is (masqueradeAll)')
     : reason(
         'masqueradeOffCluster',
-        `masqueraded: the source is not a pod, as far as this node can tell${detectorText(podDetector)}`,
+        `masqueraded: this node does not detect the source as a pod${detectorText(podDetector)}`,
       );
 }
 
-/** An address is plain to see; where a packet came in is not. */
+/** Names the interface of the detector: a packet shows its address, but not its interface. */
 function detectorText(detector: PodDetector): string {
-  if (detector.kind === 'interface') return ` (pods come in by ${detector.name})`;
-  return detector.kind === 'interfacePrefix' ? ` (pods come in by ${detector.prefix}*)` : '';
+  if (detector.kind === 'interface') return ` (pods are detected by interface ${detector.name})`;
+  return detector.kind === 'interfacePrefix' ? ` (pods are detected by interface ${detector.prefix}*)` : '';
 }
 
 function hairpinReason(endpoints: readonly Endpoint[], flow: Flow): readonly Reason[] {

@@ -6,13 +6,13 @@ import type { ServiceKey, ServicePortKey } from '../records/keys.ts';
 import type { TrafficPolicy } from '../records/service.ts';
 import type { Millis } from '../../base/time.ts';
 
-/** Who is sending, as far as this node can tell. `pod` needs a pod detector; without one, pods are `outside`. */
+/** Class of a sender, by detection on this node. `pod` needs a pod detector; without one, pods are `outside`. */
 export type SourceClass = 'pod' | 'node' | 'outside';
 
 /** All source classes, in the order in which they are always walked. */
 export const sourceClasses: readonly SourceClass[] = ['pod', 'node', 'outside'];
 
-/** What happens to the first packet of a connection. There is no fourth outcome. */
+/** Treatment of the first packet of a connection. */
 export type Decision =
   | { readonly kind: 'forward'; readonly to: TrafficPolicy; readonly masquerade: boolean }
   /** No usable endpoint anywhere: answer with an ICMP error or RST. */
@@ -22,7 +22,7 @@ export type Decision =
 
 /** An `ipMode` of a load-balancer IP that is neither `VIP` nor `Proxy`. */
 export interface OddIpMode {
-  /** As the Service's status says. */
+  /** Value in the Service's status. */
   readonly written: string;
   /** `VIP` for every value that is not known, and for `Router` unless `TableOptions.routerIpMode` says otherwise. */
   readonly takenAs: 'VIP' | 'Router';
@@ -64,7 +64,7 @@ export interface LostFrontend {
   readonly winner: ServicePortKey | 'apiServer';
 }
 
-/** Everything this node must do for one Service port in one IP family. */
+/** Forwarding of one Service port in one IP family on this node. */
 export interface ServiceForwarding {
   readonly key: ServicePortKey;
   readonly service: ServiceKey;
@@ -109,13 +109,13 @@ export interface HealthCheck {
   readonly localReadyEndpoints: number;
 }
 
-/** How the kernel can tell that a packet comes from a pod. */
+/** Detection of packets from pods in the kernel. */
 export type PodDetector =
   | { readonly kind: 'none' }
   | { readonly kind: 'cidr'; readonly cidr: Cidr }
-  /** Whatever comes in by the interface of this name. */
+  /** Packets from the interface with this name. */
   | { readonly kind: 'interface'; readonly name: string }
-  /** Whatever comes in by an interface whose name begins so. */
+  /** Packets from interfaces whose names begin with this prefix. */
   | { readonly kind: 'interfacePrefix'; readonly prefix: string };
 
 /**
@@ -149,7 +149,7 @@ export interface ForwardingTable {
   readonly podDetector: PodDetector;
 }
 
-/** What changed between two tables, by identity of the service objects. */
+/** Changes between two tables, by identity of the service objects. */
 export interface TableDelta {
   /** Added or changed services, in key order. */
   readonly upserted: readonly ServiceForwarding[];

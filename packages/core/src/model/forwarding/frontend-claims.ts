@@ -4,7 +4,7 @@ import { apiServerService, type ServiceKey, type ServicePortKey } from '../recor
 import type { Frontend, LostFrontend, RoutedPlace, ServiceForwarding } from './forwarding-table.ts';
 import type { ClusterStateView, TableOptions } from './build-table-types.ts';
 
-/** The wish of one Service port, or of the API server, to answer at a place. */
+/** Claim of one Service port, or of the API server, to an address and port. */
 interface Claim {
   readonly rank: number;
   readonly key: ServicePortKey | 'apiServer';
@@ -12,7 +12,7 @@ interface Claim {
   readonly service?: ServiceKey;
 }
 
-/** Lower wins. A cluster IP is allocated by the API server, an external IP is anybody's wish. */
+/** Lower wins. The API server allocates cluster IPs; any user may set external IPs. */
 const ranks: Readonly<Record<Frontend['kind'] | 'toApiServer' | 'apiServer', number>> = {
   clusterIP: 0,
   /** A frontend of any other kind, at an address of the API server, that leads to API servers. */
@@ -25,7 +25,7 @@ const ranks: Readonly<Record<Frontend['kind'] | 'toApiServer' | 'apiServer', num
 
 /**
  * Claims to addresses, ports and protocols, so that a table never has the same one twice and
- * the winner does not depend on who came first. Mutable; belongs to the newest table of a line.
+ * the winner does not depend on the order of arrival. Mutable; belongs to the newest table of a line.
  */
 export class FrontendClaims {
   /** The API server keeps places unique, so nearly all have one claim and need no array. */
@@ -37,7 +37,7 @@ export class FrontendClaims {
     for (const place of apiServers.reached) this.#claims.set(place, { rank: ranks.apiServer, key: 'apiServer' });
   }
 
-  /** Whether these API servers have their claims here, and no others. */
+  /** Whether the claims are those of these API servers. */
   isOf({ reached, endpoints }: ApiServerPlaces): boolean {
     const own = this.#apiServers;
     return areSame(own.reached, reached) && areSame(own.endpoints, endpoints);
@@ -85,7 +85,7 @@ export class FrontendClaims {
     return all.length > 0 && leadsThere ? ranks.toApiServer : ranks[kind];
   }
 
-  /** `service` with the frontends it may keep; the same object if it keeps all and lost none before. */
+  /** Returns `service` with the frontends that it won; the same object if it won all and lost none before. */
   settle(service: ServiceForwarding): ServiceForwarding {
     const frontends: Frontend[] = [];
     const lostFrontends: LostFrontend[] = [];
@@ -111,7 +111,7 @@ function servicesOf(claims: readonly Claim[]): readonly ServiceKey[] {
   return claims.flatMap(({ service }) => service ?? []);
 }
 
-/** The order `ServiceForwarding.frontends` promises. */
+/** Order of `ServiceForwarding.frontends`. */
 function compareFrontends(a: Frontend, b: Frontend): number {
   if (a.kind !== b.kind) return ranks[a.kind] - ranks[b.kind];
   if (a.address === 'anyNodePortAddress' || b.address === 'anyNodePortAddress') return 0;
@@ -152,7 +152,7 @@ function isArray(claims: Claim | readonly Claim[]): claims is readonly Claim[] {
 
 /** Places (`ADDRESS PORT TCP`) of API servers in one IP family. */
 export interface ApiServerPlaces {
-  /** Where connections of this process go, or end: no frontend of another Service may capture them. */
+  /** Destinations of connections of this process: no frontend of another Service may capture them. */
   readonly reached: ReadonlySet<string>;
   /** Endpoints of `default/kubernetes`: a Service with no others leads to API servers. */
   readonly endpoints: ReadonlySet<string>;

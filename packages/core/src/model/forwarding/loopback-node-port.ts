@@ -4,7 +4,7 @@ import type { ServicePortKey } from '../records/keys.ts';
 import type { Flow } from './explain-types.ts';
 import type { Endpoint, ForwardingTable, ServiceForwarding } from './forwarding-table.ts';
 
-/** One NodePort as the agent serves it on the loopback address (KEP-6032). */
+/** One NodePort that the agent serves on the loopback address (KEP-6032). */
 export interface LoopbackNodePort {
   readonly service: ServicePortKey;
   readonly port: Port;

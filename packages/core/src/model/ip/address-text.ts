@@ -4,8 +4,8 @@ export function ipv4Text(bytes: Uint8Array, at: number): string {
 }
 
 /**
- * The canonical text (RFC 5952) of the IPv6 address at `at`. An IPv4-mapped address, which Kubernetes refuses and we
- * never write, is spelled out in full, so that it is equal to nothing we want.
+ * The canonical text (RFC 5952) of the IPv6 address at `at`. An IPv4-mapped address, which Kubernetes
+ * refuses, is written in full, so that it never equals a valid address.
  */
 export function ipv6Text(bytes: Uint8Array, at: number): string {
   const group = (index: number): number => ((bytes[at + index * 2] ?? 0) << 8) | (bytes[at + index * 2 + 1] ?? 0);

@@ -2,8 +2,8 @@
 export const maxInterfaceNameLength = 15;
 
 /**
- * What is wrong with a name (or the beginning of names) of a network interface, in words; undefined when nothing is. Stricter
- * than the kernel: names that need quoting in rule sets are refused as well.
+ * Returns the fault of a name (or prefix of names) of a network interface, as text for users; undefined for a valid name. Stricter
+ * than the kernel: refuses names that need quoting in rule sets.
  */
 export function interfaceNameFault(name: string): string | undefined {
   if (name === '') return 'it is empty';

@@ -13,7 +13,7 @@ import { type Cidr, cidrContains, cidrFamilyOf, hostCidr, isEverything } from '.
 import type { NodeName } from '../records/keys.ts';
 import type { ServicePortRecord, ServiceRecord, TrafficPolicy } from '../records/service.ts';
 
-/** What the decision for one Service port depends on. */
+/** Input of the decisions for one Service port. */
 export interface PolicyInput {
   readonly internalTrafficPolicy: TrafficPolicy;
   readonly externalTrafficPolicy: TrafficPolicy;
@@ -74,7 +74,7 @@ function route(input: PolicyInput, to: TrafficPolicy, masquerade: boolean): Deci
   return masquerade ? forward[to].masqueraded : forward[to].plain;
 }
 
-/** What a selection depends on besides the endpoints. */
+/** Input of a selection besides the endpoints. */
 export interface SelectionContext {
   readonly here: NodePlace;
   /** `off` is Kubernetes <= 1.25: terminating endpoints are never used. */
@@ -125,7 +125,7 @@ export interface NodePlace {
 /**
  * How hints narrow the `Cluster` set here (KEP-2433, KEP-3015). A kind of hint applies only if every
  * ready endpoint carries it and at least one names this node or zone; node hints are tried first.
- * The Service's annotation and `trafficDistribution` are not asked: who writes hints decided already.
+ * The Service's annotation and `trafficDistribution` do not matter: the controller that writes hints has applied them.
  */
 export function topologyMode(endpoints: readonly Endpoint[], here: NodePlace): TopologyMode {
   const ready = endpoints.filter((endpoint) => endpoint.ready);
@@ -153,14 +153,14 @@ function hintsApply(
   return isNamed;
 }
 
-/** A frontend before anything is decided about it. */
+/** A frontend without its decisions. */
 export type FrontendPlace = Pick<Frontend, 'kind' | 'address' | 'port' | 'ipMode'>;
 
 /**
  * Load-balancer IPs of a family that this node captures, sorted, each once. `Proxy` leaves an address to its load
  * balancer (KEP-1860). The API does not say what an unknown mode means; it captures, so that an address never loses its
- * rules on the day a newer API server adds a mode. The Service's type is not asked: the status is what a controller
- * says works. `Router` is among the captured ones; `frontendPlaces` says what it is taken as.
+ * rules on the day a newer API server adds a mode. The Service's type does not matter: a controller writes
+ * working addresses to the status. `Router` is among the captured ones; `frontendPlaces` says what it is taken as.
  */
 export function capturedLoadBalancerIps(service: ServiceRecord, ipFamily: IpFamily): readonly IpAddress[] {
   const captured = service.loadBalancerIngress.filter((ingress) => ingress.ipMode !== 'Proxy');
@@ -170,7 +170,7 @@ export function capturedLoadBalancerIps(service: ServiceRecord, ipFamily: IpFami
   );
 }
 
-/** What decides about frontends besides the Service. */
+/** Input of the choice of frontends besides the Service. */
 export interface FrontendChoice {
   /** Its family is that of all frontends. */
   readonly clusterIp: IpAddress;
@@ -233,13 +233,13 @@ export function isExternallyReachable(places: readonly FrontendPlace[]): boolean
 
 /**
  * The `externalTrafficPolicy` that counts. A ClusterIP Service without external IPs may carry a
- * leftover `Local`, which means nothing; neither does it for a port nobody outside can reach.
+ * leftover `Local`, which has no meaning; nor has it for a port that is not reachable from outside.
  */
 export function effectiveExternalPolicy(service: ServiceRecord, places: readonly FrontendPlace[]): TrafficPolicy {
   return hasExternalTraffic(service) && isExternallyReachable(places) ? service.externalTrafficPolicy : 'Cluster';
 }
 
-/** The port of the health-check server that the Service needs on every node, if it needs one. */
+/** Returns the port of the health check server that the Service needs on every node, if any. */
 export function healthCheckPort(service: ServiceRecord): ServiceRecord['healthCheckNodePort'] {
   return service.type === 'LoadBalancer' && service.externalTrafficPolicy === 'Local'
     ? service.healthCheckNodePort
@@ -256,7 +256,7 @@ function ofFamily(addresses: readonly IpAddress[], ipFamily: IpFamily): readonly
   return [...new Set(addresses.filter((address) => ipFamilyOf(address) === ipFamily))].sort(compareIps);
 }
 
-/** Why a Service is not ours to forward in one IP family. */
+/** Reason why the proxy does not forward a Service in one IP family. */
 export type NotProxiedReason = 'externalName' | 'headless' | 'otherProxy' | 'noClusterIp';
 
 /** Whether this node forwards a Service in one family, and by which cluster IP. */
@@ -265,10 +265,10 @@ export type ProxiedService =
   | { readonly status: 'skipped'; readonly reason: NotProxiedReason };
 
 /**
- * Whether a Service is ours. ExternalName is skipped even if a cluster IP lingers; the label
+ * Whether the proxy forwards a Service. ExternalName is skipped even if a cluster IP lingers; the label
  * `service.kubernetes.io/service-proxy-name` with any value hands the Service to another proxy; a
- * Service without a cluster IP of this family does not exist in this family, whatever other
- * addresses of the family it names.
+ * Service without a cluster IP of this family does not exist in this family, even if it has other
+ * addresses of the family.
  */
 export function proxiedService(service: ServiceRecord, ipFamily: IpFamily): ProxiedService {
   if (service.type === 'ExternalName') return { status: 'skipped', reason: 'externalName' };

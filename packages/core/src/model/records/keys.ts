@@ -23,7 +23,7 @@ export function servicePortKey(service: ServiceKey, portName: string, protocol: 
   return `${service}:${portName}/${protocol}` as ServicePortKey;
 }
 
-/** What a Service port's key is made of. */
+/** Parts of a Service port's key. */
 export interface ServicePortParts {
   readonly namespace: string;
   readonly name: string;
@@ -32,7 +32,7 @@ export interface ServicePortParts {
   readonly protocol: Protocol;
 }
 
-/** Takes a key apart. No name in it can contain a slash or a colon. */
+/** Splits a key into its parts. No name in it can contain a slash or a colon. */
 export function servicePortParts(key: ServicePortKey): ServicePortParts {
   const slash = key.indexOf('/');
   const colon = key.indexOf(':', slash);

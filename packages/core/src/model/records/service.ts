@@ -20,7 +20,7 @@ export interface ServicePortRecord {
 /** One usable entry of `status.loadBalancer.ingress`: it has an IP. Hostname-only entries are left out. */
 export interface LoadBalancerIngressRecord {
   readonly ip: IpAddress;
-  /** KEP-1860. `Proxy` is left to the load balancer; `VIP` (also when the field is absent) and any other text is captured. */
+  /** KEP-1860. `Proxy`: the load balancer handles the traffic; `VIP` (also when the field is absent) and any other text is captured. */
   readonly ipMode: string;
 }
 

@@ -18,9 +18,9 @@ export type ResourceKind = keyof Records;
 export const resourceKinds: readonly ResourceKind[] = ['Service', 'EndpointSlice', 'Node', 'ServiceCIDR'];
 
 /**
- * One change of cluster state. `replace` carries everything there is of a resource (a relist); it
- * never empties first. `name` of a delete is the record's key (`namespace/name`, or the bare name of
- * a cluster-scoped object); deleting what is unknown is no error.
+ * One change of cluster state. `replace` carries all objects of a resource (a relist); state is
+ * never emptied first. `name` of a delete is the record's key (`namespace/name`, or the bare name of
+ * a cluster-scoped object); deleting an unknown object is no error.
  */
 export type ClusterEvent = {
   [K in ResourceKind]:

@@ -1,6 +1,6 @@
 import type { ClusterEvent } from './cluster-event.ts';
 
-/** Where cluster state comes from: an API server, a folder of manifests, a test. */
+/** Source of cluster state: an API server, a folder of manifests, a test. */
 export interface ClusterStateSource {
   /**
    * Batches of events that belong together, in order. Ends when `signal` aborts; throws only if the

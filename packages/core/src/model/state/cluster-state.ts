@@ -9,7 +9,7 @@ import type { ServiceRecord } from '../records/service.ts';
 import { assertNever } from '../../base/result.ts';
 import { type ClusterEvent, type ResourceKind, resourceKinds } from './cluster-event.ts';
 
-/** What `apply` collects while it walks a batch. */
+/** Marks that `apply` collects from a batch. */
 interface Marks {
   readonly services: Set<ServiceKey>;
   everything: boolean;
@@ -29,7 +29,7 @@ export class ClusterState implements ClusterStateView {
   readonly #missing = new Set<ResourceKind>(resourceKinds);
   #allCidrs: readonly Cidr[] = [];
 
-  /** `nodeName` is our own Node; changes of other Nodes never make anything dirty. */
+  /** `nodeName` is the Node of this agent; changes of other Nodes never make anything dirty. */
   constructor(options: { readonly nodeName: NodeName }) {
     this.#nodeName = options.nodeName;
   }
@@ -61,7 +61,7 @@ export class ClusterState implements ClusterStateView {
     return resourceKinds.filter((kind) => this.#missing.has(kind));
   }
 
-  /** Takes over a batch, in order. Costs time in proportion to the objects in it. */
+  /** Applies a batch in order. Costs time in proportion to its objects. */
   apply(batch: readonly ClusterEvent[]): Dirty {
     const marks: Marks = { services: new Set(), everything: false };
     for (const event of batch) this.#applyEvent(event, marks);
@@ -129,7 +129,7 @@ export class ClusterState implements ClusterStateView {
   }
 }
 
-/** The parts of our Node that a forwarding table, or the options it is built with, depend on. */
+/** Whether two versions of the Node of this agent agree in all fields that affect forwarding tables or their options. */
 function isSamePlace(a: NodeRecord | undefined, b: NodeRecord | undefined): boolean {
   return (
     (a?.zone ?? '') === (b?.zone ?? '') && isEqual(a?.addresses, b?.addresses) && isEqual(a?.podCidrs, b?.podCidrs)
@@ -147,7 +147,7 @@ type EventOf<T> =
   | { readonly kind: 'upsert'; readonly item: T }
   | { readonly kind: 'delete'; readonly name: string };
 
-/** One event against one kind of object. A `replace` deletes only what the new list lacks. */
+/** Applies one event to one kind of object. A `replace` deletes only what the new list lacks. */
 function applyTo<K extends string, T>(event: EventOf<T>, known: Iterable<K>, target: Target<K, T>): void {
   switch (event.kind) {
     case 'upsert':
@@ -171,7 +171,7 @@ function applyTo<K extends string, T>(event: EventOf<T>, known: Iterable<K>, tar
 export interface Dirty {
   /** Services whose object or slices changed. May name Services that do not exist (any more). */
   readonly services: ReadonlySet<ServiceKey>;
-  /** Something every Service may depend on changed: our Node's zone or addresses, a ServiceCIDR, the API servers. */
+  /** Something every Service may depend on changed: the zone or addresses of this agent's Node, a ServiceCIDR, the API servers. */
   readonly everything: boolean;
 }
 
@@ -202,7 +202,7 @@ const noSlices: readonly EndpointSliceRecord[] = [];
 
 /**
  * EndpointSlices by their own key and by Service. One array per Service and nothing per endpoint:
- * at 10,000 Services the index itself must not be what fills the heap. Owned by `ClusterState`.
+ * at 10,000 Services the index itself must not fill the heap. Owned by `ClusterState`.
  */
 export class EndpointIndex {
   readonly #slices = new Map<SliceKey, EndpointSliceRecord>();
@@ -257,7 +257,7 @@ export class EndpointIndex {
   }
 }
 
-/** The trigger time says when, not what: an update of it alone changes no forwarding (fact 47). */
+/** Whether two slices lead to the same forwarding. The trigger time does not affect it (fact 47). */
 function isSameForwarding(a: EndpointSliceRecord, b: EndpointSliceRecord): boolean {
   return (
     a.service === b.service &&
