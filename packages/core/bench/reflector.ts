@@ -15,7 +15,7 @@ const services = 10_000;
 const endpoints = 10;
 const runs = 5;
 
-/** What an object carries beside the fields a proxy reads: about 500 bytes, as `managedFields` weigh. */
+/** Fields of an object that a proxy does not read: about 500 bytes, the size of `managedFields`. */
 const managedFields = [
   {
     manager: 'kube-controller-manager',

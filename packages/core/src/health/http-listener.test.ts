@@ -145,7 +145,7 @@ describe('httpListener', () => {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       get({ host: '127.0.0.1', port, agent: false }, resolve).on('error', reject);
     });
-    await new Promise((resolve) => setTimeout(resolve, 200)); // nobody reads
+    await new Promise((resolve) => setTimeout(resolve, 200)); // the client does not read
     expect(made).toBeLessThan(150);
     let bytes = 0;
     for await (const chunk of response as AsyncIterable<Buffer>) bytes += chunk.length;
@@ -182,7 +182,7 @@ describe('httpListener', () => {
 });
 
 describe('a released socket', () => {
-  test('frees its port at once, answers whoever is connected once more, and says that it closes', async () => {
+  test('frees its port at once, answers connected clients once more, and announces that it closes', async () => {
     const port = await freePort();
     const socket = await listen(loopback, port, () => textAnswer(503, ''));
     await using client = keptAlive(port);
@@ -195,7 +195,7 @@ describe('a released socket', () => {
     await successor[Symbol.asyncDispose]();
   });
 
-  test('is ended by disposing, whoever is connected', async () => {
+  test('is ended by disposal, with clients connected', async () => {
     const port = await freePort();
     const socket = await listen(loopback, port, () => textAnswer(200, ''));
     await using client = keptAlive(port);
@@ -268,7 +268,7 @@ describe('limits', () => {
   });
 });
 
-/** What comes back for these bytes until the other side closes. */
+/** Returns the answer to these bytes until the other side closes. */
 function raw(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = '';

@@ -80,7 +80,7 @@ test.each([
   await expect(ask(port, { host: other })).rejects.toMatchObject({ code: 'ECONNREFUSED' });
 });
 
-test.each(['GET', 'HEAD', 'POST', 'OPTIONS'])('%s is answered, whatever the path', async (method) => {
+test.each(['GET', 'HEAD', 'POST', 'OPTIONS'])('%s is answered on any path', async (method) => {
   const port = await freePort('::');
   await serviceHealth('IPv4', [parseIp('127.0.0.1')]).sync(checks(cart, port, 1));
   expect(await ask(port, { method })).toMatchObject({ status: 200, weight: '1' });

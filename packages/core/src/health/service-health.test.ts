@@ -104,7 +104,7 @@ describe('ServiceHealth.sync', () => {
     expect(listener.get('any-IPv4:30003')?.status).toBe(503);
   });
 
-  test('a machine that does not tell its addresses costs neither servers nor the agent; it is asked again', async () => {
+  test('a failure to read the addresses ends neither servers nor the agent; they are read again', async () => {
     const { health, listener, state, warnings, clock } = bench();
     await health.sync(checks([cart, 30001, 1]));
     const { addresses } = state;
@@ -192,7 +192,7 @@ describe('a port in use', () => {
     expect(warnings).toEqual([expect.objectContaining({ service: cart, port: 30001, ipFamily: 'IPv4' })]);
   });
 
-  test('fact 37: is told once by a Warning Event on the Service, and again when it fails anew', async () => {
+  test('fact 37: is recorded once as a Warning Event on the Service, and again after the next failure', async () => {
     const { health, listener, clock, events } = bench();
     listener.setTaken('any-IPv4:30001', true);
     await health.sync(checks([cart, 30001, 1], [pay, 30002, 1]));
@@ -240,7 +240,7 @@ describe('a port in use', () => {
     expect(listener.places).toEqual(['192.0.2.2:30001']);
   });
 
-  test('of a Service that is gone is not tried again', async () => {
+  test('of a removed Service is not tried again', async () => {
     const { health, listener, clock } = bench();
     listener.setTaken('any-IPv4:30001', true);
     await health.sync(checks([cart, 30001, 1]));

@@ -381,7 +381,7 @@ test('a kept-alive connection that the server closed is tried once more, unseen'
   expect(await second).toBe(4);
 });
 
-test('a body that nobody wants to read closes its connection', async () => {
+test('a body that is not read closes its connection', async () => {
   await using server = await ScriptedApiServer.listen();
   const connection = await kubeconfigConnection(await kubeconfig({ server: server.url }), clock);
   await using client = newApiClient(connection, { clock: systemClock, userAgent: 'test' });

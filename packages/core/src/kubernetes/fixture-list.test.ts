@@ -6,7 +6,7 @@ import { nodeName } from '../model/records/keys.ts';
 import { recorded, recording, replay, type Recorded } from './testing/recorded.ts';
 import { ReflectorHarness } from './testing/reflector-harness.ts';
 
-// What a client must do about each statement of the recording's README: lists, and who asks what.
+// Duties of a client by each statement of the recording's README: lists and requests.
 
 let h: ReflectorHarness;
 

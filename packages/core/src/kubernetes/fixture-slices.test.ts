@@ -4,7 +4,7 @@ import { millis } from '../base/time.ts';
 import { linesOf, recorded, recording, replay, type Recorded } from './testing/recorded.ts';
 import { ReflectorHarness } from './testing/reflector-harness.ts';
 
-// What a client must do about each statement of the recording's README: EndpointSlices through rollouts.
+// Duties of a client by each statement of the recording's README: EndpointSlices through rollouts.
 
 let h: ReflectorHarness;
 

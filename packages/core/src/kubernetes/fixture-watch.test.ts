@@ -10,7 +10,7 @@ import { parseWatchLine, splitLines } from './api-client.ts';
 import { linesOf, recorded, recording, replay, type Recorded, type RecordedLine } from './testing/recorded.ts';
 import { gone, ReflectorHarness } from './testing/reflector-harness.ts';
 
-// What a client must do about each statement of the recording's README: watches.
+// Duties of a client by each statement of the recording's README: watches.
 
 let h: ReflectorHarness;
 
@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 afterEach(() => h[Symbol.asyncDispose]());
 
-/** Brings the reflector in sync at a version, then lets it ask for the watch that follows. */
+/** Brings the reflector in sync at a version, then lets it request the watch that follows. */
 async function resumeFrom(version: string): Promise<void> {
   h.start({ shortWatch: millis(0) });
   (await h.sync(version)).end();
@@ -33,7 +33,7 @@ async function nextVersion(): Promise<string | null> {
   return (await h.next()).query.get('resourceVersion');
 }
 
-test('fixture fact 7: the recorded bytes of a chunked watch are split on newlines, whatever the chunks', async () => {
+test('fixture fact 7: the recorded bytes of a chunked watch are split on newlines, for any chunks', async () => {
   const { watch } = recording<{ watch: { responseBytes: string } }>('raw-bytes.json');
   const server: Server = createServer((socket) => {
     socket.once('data', () => {
@@ -70,7 +70,7 @@ test('fixture fact 7: the recorded bytes of a chunked watch are split on newline
   server.close();
 });
 
-test('fixture fact 8: every watch names the version it goes on from, or asks for initial events with an end', async () => {
+test('fixture fact 8: every watch names the version from which it continues, or requests initial events with an end', async () => {
   await resumeFrom('810');
   replay(await h.next(), recorded('watch-semantics.json', 'exactness')).end();
   await h.next();
@@ -95,7 +95,7 @@ test('fixture facts 9 and 10: an object that leaves the selector is deleted by n
   expect(await nextVersion()).toBe(lastVersion(record));
 });
 
-test('fixture fact 11: each event is one change; nothing is told twice', async () => {
+test('fixture fact 11: each event is one change; none is delivered twice', async () => {
   const record = recorded('watch-services.json', 'status.loadBalancer set');
   await resumeFrom('788');
   replay(await h.next(), record);
@@ -214,7 +214,7 @@ test('fixture fact 16: HTTP 500 for a malformed version is backed off, and given
   expect((await h.next()).query.get('sendInitialEvents')).toBe('true');
 });
 
-test('fixture facts 17 and 18: plain JSON is asked for: no Table, no metadata only, no compression', async () => {
+test('fixture facts 17 and 18: requests are for plain JSON: no Table, no metadata only, no compression', async () => {
   h.start();
   const { headers } = await h.next();
   expect(headers.accept).toBe('application/json');

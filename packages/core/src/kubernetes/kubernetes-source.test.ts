@@ -97,7 +97,7 @@ test('events of all streams arrive, those of one write together', async () => {
 });
 
 test.each([404, 403])(
-  'ServiceCIDRs that are answered with %i count as empty, and are asked for again',
+  'ServiceCIDRs that are answered with %i count as empty, and are requested again',
   async (status) => {
     const state = start();
     for (const path of [paths.Service, paths.EndpointSlice, paths.Node]) serveWatchList(await server.next(path), '5');

@@ -68,7 +68,7 @@ describe('in order', () => {
     expect(h.told.slice(1)).toEqual(['upsert shop/café', 'upsert shop/b']);
   });
 
-  test('the server is asked to end watches after 300 to 600 seconds', async () => {
+  test('watches request an end after 300 to 600 seconds', async () => {
     h.start({ shortWatch: millis(0) }, 0);
     const watch = await h.sync('10');
     expect(h.server.requests[0]?.query.get('timeoutSeconds')).toBe('300');

@@ -113,14 +113,14 @@ describe('an answer', () => {
     expect(clock.sleeping).toBe(0);
   });
 
-  test('nobody waits for any more when aborted', async () => {
+  test('that is aborted ends at once', async () => {
     const stop = new AbortController();
     reply = () => stop.abort(new Error('stop'));
     await expect(send({ method: 'GET', path: '/x' }, stop.signal)).rejects.toThrow('stop');
   });
 });
 
-test('a server that is not there is told as such', async () => {
+test('a missing server is reported as such', async () => {
   const gone = connection();
   await new Promise<void>((resolve) => server.close(() => resolve()));
   const answer = sendJson(

@@ -270,7 +270,7 @@ describe('EndpointSlice', () => {
     ['no labels', undefined],
     ['null labels', null],
     ['an empty label', { 'kubernetes.io/service-name': '' }],
-  ])('fact 14: a slice with %s is ignored whatever its owner', (_, labels) => {
+  ])('fact 14: a slice with %s is ignored with any owner', (_, labels) => {
     const metadata = { namespace: 'shop', name: 'x', labels, ownerReferences: [{ kind: 'Service', name: 'cart' }] };
     expect(recordFromEndpointSlice(slice({ metadata }))).toMatchObject({ status: 'ignored', reason: 'noServiceName' });
   });

@@ -27,7 +27,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Pulls batches as a reconciler does, and hands them to the test in short: a port tells versions apart. */
+/** Pulls batches as a reconciler does, and returns them to the test in short: a port distinguishes versions. */
 class Follower {
   readonly #unread: (readonly string[])[] = [];
 
@@ -153,7 +153,7 @@ describe('changes', () => {
     await Promise.all(versions.map((version) => rm(version, { recursive: true })));
   });
 
-  test('changes nobody announces are found by the periodic look', async () => {
+  test('changes without a notification are found by the periodic scan', async () => {
     const clock = new ManualClock();
     const batches = new Follower(new ManifestSource({ folder, clock, log, rescan: seconds(10) }).batches(stop.signal));
     await batches.told();
@@ -185,7 +185,7 @@ describe('faults', () => {
     expect(await logged(2)).toContain('info manifest has no faults any more');
   });
 
-  test('one fault in a file keeps all of its last good content', async () => {
+  test('one fault in a file keeps all of its last valid content', async () => {
     await write('a.yaml', service('a'), service('b'));
     const batches = follow();
     await batches.told();
@@ -231,7 +231,7 @@ describe('faults', () => {
     expect(await batches.told()).toEqual(['upsert Service default/a:81', 'upsert Service default/other:80']);
   });
 
-  test('at the start the first file by name wins, and a conflict keeps a file at its last good content', async () => {
+  test('at the start the first file by name wins, and a conflict keeps a file at its last valid content', async () => {
     await write('a.yaml', service('x', 81));
     await write('b.yaml', service('x', 82));
     await write('c.yaml', service('c', 80));

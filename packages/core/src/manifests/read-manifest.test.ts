@@ -208,7 +208,7 @@ describe('what is wrong', () => {
     ],
     ['an unclosed bracket', 'apiVersion: v1\nkind: Node\nmetadata: { name: n1\n', 4, 1, ''],
     ['a key twice', 'apiVersion: v1\nkind: Node\nkind: Node\n', 3, 1, 'Map keys must be unique'],
-    ['an unknown alias', 'apiVersion: v1\nkind: *nobody\n', 2, 7, 'nobody'],
+    ['an unknown alias', 'apiVersion: v1\nkind: *missing\n', 2, 7, 'missing'],
     ['an object twice', `${service}---\n${service}`, 9, 1, 'Service default/cart is already defined in line 1'],
     [
       'an item of a list',

@@ -15,7 +15,7 @@ export type Fault =
   | { readonly kind: 'refused'; readonly retryAfter?: Millis }
   /** Written, but the answer got lost: reported as failed. */
   | { readonly kind: 'answerLost' }
-  /** The kernel is emptied by somebody, and the apply refused. */
+  /** Another process empties the kernel, and the apply is refused. */
   | { readonly kind: 'flushed' }
   /** The backend breaks its promise and throws. */
   | { readonly kind: 'thrown'; readonly error: Error };
@@ -57,7 +57,7 @@ export class FaultyBackend implements DataplaneBackend {
     return this.#inner.observers;
   }
 
-  /** How many applies were asked for, spoiled ones included. */
+  /** Number of requested applies, failed ones included. */
   get calls(): number {
     return this.#calls;
   }

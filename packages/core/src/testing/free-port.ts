@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { parsePort, type Port } from '../model/ip/port.ts';
 
-/** A TCP port on which nobody listened a moment ago. Default address: 127.0.0.1. */
+/** Returns a TCP port that was free a moment ago. Default address: 127.0.0.1. */
 export async function freePort(address = '127.0.0.1'): Promise<Port> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, address, resolve));

@@ -32,18 +32,18 @@ export class TimedLogger extends MemoryLogger {
   }
 }
 
-/** What a run is made of. */
+/** Parts of a run. */
 export interface HealingParts {
   /** The backends' own logger, too. */
   readonly logger: TimedLogger;
   readonly backends: readonly DataplaneBackend[];
-  /** How long after one drift the next is healed at once again; milliseconds. */
+  /** Time after one drift after which the next is healed at once again; milliseconds. */
   readonly calm: number;
-  /** How long a line of the log is waited for; milliseconds. */
+  /** Longest wait for a line of the log; milliseconds. */
   readonly patience: number;
 }
 
-/** A reconciler with backends of some families on a real kernel: an agent without its process. Node `n1` is ours. */
+/** A reconciler with backends of some families on a real kernel: an agent without its process. Its Node is `n1`. */
 export abstract class HealingRun implements AsyncDisposable {
   readonly #parts: HealingParts;
   readonly #source: MemorySource = new MemorySource();
@@ -76,7 +76,7 @@ export abstract class HealingRun implements AsyncDisposable {
     this.#ended.catch(() => undefined); // told by the one who waits for a line
   }
 
-  /** Runs the backend's own tool as somebody else who damages what is ours. */
+  /** Runs the backend's own tool as another process that damages the rules. */
   protected abstract damage(script: string, family: IpFamily): Promise<unknown>;
 
   /** The first content of the cluster; waits until every family is in the kernel. */
@@ -123,7 +123,7 @@ export abstract class HealingRun implements AsyncDisposable {
     this.#calmAt = at + this.#parts.calm;
   }
 
-  /** Damages what is ours and waits until it is healed: milliseconds from the end of the damage to the end of the apply. */
+  /** Damages the rules and waits until they are healed; returns milliseconds from the end of the damage to the end of the apply. */
   async heal(script: string, family: IpFamily = 'IPv4'): Promise<number> {
     await this.calm();
     const from = this.lines;
@@ -134,13 +134,13 @@ export abstract class HealingRun implements AsyncDisposable {
     return Math.max(0, at - damaged);
   }
 
-  /** What the backend of a family says is in the kernel. */
+  /** Returns the dump of the backend of a family. */
   async dump(family: IpFamily = 'IPv4'): Promise<string> {
     const backend = this.#parts.backends.find(({ ipFamily }) => ipFamily === family);
     return (await backend?.dump(new AbortController().signal)) ?? '';
   }
 
-  /** Takes everything of ours out of the kernel. The reconciler has ended by then. */
+  /** Removes all rules of the backends from the kernel, after the reconciler has ended. */
   async cleanup(): Promise<void> {
     await this.#stop();
     for (const backend of this.#parts.backends) await backend.cleanup(new AbortController().signal);

@@ -74,7 +74,7 @@ export class ManualClock implements Clock {
     return true;
   }
 
-  /** Moves the wall clock alone, forwards or backwards, as an operator or NTP does; nobody wakes. */
+  /** Moves the wall clock alone, forwards or backwards, as an operator or NTP does; ends no sleep. */
   jump(by: Millis | number): void {
     this.#wallOffset += by;
   }

@@ -30,14 +30,14 @@ export class MemoryHttpListener implements HttpListener {
     else this.#taken.delete(place);
   }
 
-  /** The answer at `address:port` to a GET, or undefined when nobody listens. For handlers that answer at once. */
+  /** The answer at `address:port` to a GET, or undefined without a listener. For handlers that answer at once. */
   get(place: string, path = '/'): HttpAnswer | undefined {
     const answer = this.request(place, getRequest(path));
     if (answer === undefined || 'body' in answer) return answer;
     throw new UsageError('testing.http', `${place}${path} answers later or in pieces: use request()`);
   }
 
-  /** The answer at `address:port`, now or later, or undefined when nobody listens. */
+  /** The answer at `address:port`, now or later, or undefined without a listener. */
   request(place: string, request: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
     return this.#handlers.get(place)?.(request, new AbortController().signal);
   }
@@ -62,7 +62,7 @@ export function getRequest(path: string, more: Partial<HttpRequest> = {}): HttpR
 /** A reply with its body whole, however it is made; bytes become characters of the same number (latin1). */
 export async function wholeAnswer(reply: HttpReply | Promise<HttpReply> | undefined): Promise<HttpAnswer> {
   const given = await reply;
-  if (given === undefined) throw new UsageError('testing.http', 'nobody listens there');
+  if (given === undefined) throw new UsageError('testing.http', 'no listener at this address');
   if ('body' in given) return given;
   let body = '';
   for await (const piece of given.pieces) {

@@ -13,7 +13,7 @@ export class MemoryLeases {
   #version = 0;
   /** Requests so far, as `PUT switchyard-lb by a`. */
   readonly requests: string[] = [];
-  /** What happens to a request before it is looked at. Default: nothing. */
+  /** Failure of a request before it is processed. Default: none. */
   trouble: (request: JsonRequest) => 'none' | 'unreachable' | 'hang' | 'answerLost' | number = () => 'none';
 
   /** The `spec` of a lease, as it is stored. */

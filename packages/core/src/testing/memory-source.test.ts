@@ -21,7 +21,7 @@ test('delivers each batch once, in order, waits for more, and ends when aborted'
   expect((await end).done).toBe(true);
 });
 
-test('what is pushed while nobody reads is not lost', async () => {
+test('events pushed without a reader are not lost', async () => {
   const source = new MemorySource();
   source.push(batch('a'));
   const controller = new AbortController();

@@ -3,7 +3,7 @@ import type { Flow, Verdict } from '../model/forwarding/explain-types.ts';
 import type { ForwardingTable } from '../model/forwarding/forwarding-table.ts';
 import { strictTraits } from './traits.ts';
 
-/** What a table does with a flow, on one line: see `verdictText`. */
+/** Returns the verdict of a table on a flow, on one line: see `verdictText`. */
 export function outcome(table: ForwardingTable, flow: Flow): string {
   return verdictText(explain(table, flow, strictTraits).verdict);
 }

@@ -40,10 +40,10 @@ export function hang(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
 }
 
-/** What a test may choose. */
+/** Options of a test. */
 export interface ReconcilerBenchOptions {
   readonly backend?: RecordingBackendOptions;
-  /** What goes wrong with the first applies of the IPv4 backend. */
+  /** Failures of the first applies of the IPv4 backend. */
   readonly faults?: readonly (Fault | undefined)[];
   readonly minSyncPeriod?: number;
   readonly startConditions?: (state: ClusterState) => readonly StartCondition[];
@@ -63,7 +63,7 @@ export class ReconcilerBench implements AsyncDisposable {
   readonly recording: RecordingBackend;
   readonly backend: FaultyBackend;
   readonly reconciler: Reconciler;
-  /** What followed applies: `health of FAMILY: SERVICE=COUNT ... after N` (applies), `flows of FAMILY after N`. */
+  /** Actions after applies: `health of FAMILY: SERVICE=COUNT ... after N` (applies), `flows of FAMILY after N`. */
   readonly happened: string[] = [];
   readonly logged: (LogFields & { readonly message: string })[] = [];
   /** Observed network programming latencies in seconds. */
@@ -71,7 +71,7 @@ export class ReconcilerBench implements AsyncDisposable {
   readonly metrics: MemoryMetrics = new MemoryMetrics();
   /** Foreign changes counted, by kind. */
   readonly drifts: string[] = [];
-  /** What the cluster was told. */
+  /** Recorded Events. */
   readonly events: RecordedEvent[] = [];
   /** Settles with the reconciler's `run`. */
   readonly ended: Promise<void>;
@@ -118,7 +118,7 @@ export class ReconcilerBench implements AsyncDisposable {
     });
   }
 
-  /** What happened after applies, of one kind. */
+  /** Returns actions of one kind after applies. */
   after(kind: 'health' | 'flows'): readonly string[] {
     return this.happened.filter((line) => line.startsWith(kind));
   }

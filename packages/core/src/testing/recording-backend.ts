@@ -12,7 +12,7 @@ import type {
 } from '../engine/dataplane-backend.ts';
 import { type Millis, millis } from '../base/time.ts';
 
-/** What a recording backend claims to be. */
+/** Declared properties of a recording backend. */
 export interface RecordingBackendOptions {
   readonly ipFamily?: IpFamily;
   readonly capabilities?: Partial<BackendCapabilities>;
@@ -41,7 +41,7 @@ export class RecordingBackend implements DataplaneBackend {
   readonly observers: BackendObservers;
   /** How many applies there had been at each heartbeat that reached the kernel. */
   readonly heartbeats: number[] = [];
-  /** What applies say is left of what others put into our rules. */
+  /** Error that applies report about a remaining foreign object. */
   unremoved: Error | undefined;
   /** Every request, in order, with what became of it. */
   readonly applies: { readonly request: ApplyRequest; readonly outcome: ApplyOutcome }[] = [];
@@ -75,7 +75,7 @@ export class RecordingBackend implements DataplaneBackend {
     this.#watchFailures = [...(options.watchFailures ?? [])];
   }
 
-  /** What is in the kernel. */
+  /** Services in the kernel. */
   get kernel(): ReadonlyMap<ServicePortKey, ServiceForwarding> {
     return this.#kernel;
   }
@@ -91,9 +91,9 @@ export class RecordingBackend implements DataplaneBackend {
     else this.#refused.set(key, error);
   }
 
-  /** Somebody else takes services out of the kernel, and the watcher is told. Nobody watching is an error of the test. */
+  /** Removes services from the kernel as another process and notifies the watcher. Without a watcher the test fails. */
   drift(drift: Drift, ...lost: readonly ServicePortKey[]): void {
-    if (this.#watcher === undefined) throw breach('drift that nobody watches for');
+    if (this.#watcher === undefined) throw breach('drift without a watcher');
     for (const key of lost) this.#kernel.delete(key);
     this.#watcher(drift);
   }

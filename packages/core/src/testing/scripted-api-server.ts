@@ -29,7 +29,7 @@ export class Exchange {
     this.#response = response;
   }
 
-  /** Resolves when the connection or the answer is over, whoever ended it. */
+  /** Resolves when either side has ended the connection or the answer. */
   get closed(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#response.closed) resolve();
@@ -136,7 +136,7 @@ export class ScriptedApiServer implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port; // it listens on TCP
   }
 
-  /** The oldest request for `path` that nobody took yet, or the next one. */
+  /** Returns the oldest untaken request for `path`, or the next one. */
   next(path: string): Promise<Exchange> {
     if (this.#handlers.has(path)) throw new UsageError('testing.served', `${path} is answered by a handler`);
     const waiting = this.#waiting.get(path)?.shift();

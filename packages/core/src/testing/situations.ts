@@ -17,7 +17,7 @@ export function addressNumber(first: number, index: number): string {
   return `${first}.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`;
 }
 
-/** One Service as a test of a backend writes it. Node `n1` is ours. */
+/** One Service in a test of a backend. The Node of the agent is `n1`. */
 export interface SituationSpec extends ServiceSpec {
   readonly endpoints?: readonly (string | EndpointSpec)[];
 }
@@ -25,7 +25,7 @@ export interface SituationSpec extends ServiceSpec {
 /** The surroundings as a test of a backend writes them. */
 export interface SituationOptions extends OptionsSpec {
   readonly serviceCidrs?: readonly string[];
-  /** What our Node says its addresses are; default: nothing is known of it. */
+  /** Addresses of Node `n1`. Default: the Node is unknown. */
   readonly nodeAddresses?: readonly string[];
 }
 

@@ -65,7 +65,7 @@ describe('flowJudge', () => {
     ['fact 65: a remote endpoint stays, although policy is Local', '198.51.100.7:53 -> 10.244.2.1:5353', 'kept'],
     ['an endpoint that serves no more goes', '10.96.0.10:53 -> 10.244.2.2:5353', 'deleted'],
     ['a terminating endpoint that serves no more goes', '10.96.0.10:53 -> 10.244.2.3:5353', 'deleted'],
-    ['an endpoint nobody knows goes', '10.96.0.10:53 -> 10.244.1.2:5353', 'deleted'],
+    ['a flow to an unknown endpoint is deleted', '10.96.0.10:53 -> 10.244.1.2:5353', 'deleted'],
     ['the right address with another port goes', '10.96.0.10:53 -> 10.244.1.1:53', 'deleted'],
     ['a flow from before the service had endpoints goes', '10.96.0.10:53 -> 10.96.0.10:53', 'deleted'],
     // Every kind of frontend.
@@ -95,7 +95,7 @@ describe('flowJudge', () => {
     ['fact 68: a flow to the place of a TCP service stays', '10.96.0.12:53 -> 10.244.9.9:53', 'kept'],
     ['fact 68: a flow to the NodePort of a TCP service stays', '192.0.2.1:30080 -> 192.0.2.1:30080', 'kept'],
     ['another port of a cluster IP stays', '10.96.0.10:54 -> 10.96.0.10:54', 'kept'],
-    ['a flow to nothing of ours stays', '203.0.113.1:53 -> 203.0.113.1:53', 'kept'],
+    ['a flow to no frontend stays', '203.0.113.1:53 -> 203.0.113.1:53', 'kept'],
   ])('%s', (_, text, expected) => {
     expect(flowJudge(options).isStale(flowOf(text))).toBe(expected === 'deleted');
   });
@@ -165,7 +165,7 @@ describe('canLeaveStaleFlows', () => {
     ],
     ['an address less leaves none', dns([one], { externalIps: ['198.51.100.5'] }), dns([one]), false],
     ['fact 64, improved: a new NodePort may', dns([one]), dns([one], { ports: [udp(53, 30053)] }), true],
-    ['a service nobody knew may', undefined, dns([one]), true],
+    ['an unknown service may', undefined, dns([one]), true],
     ['fact 68: TCP never does', undefined, dns([one], { ports: [{ protocol: 'TCP', port: 53 }] }), false],
   ])('%s', (_, before, after, expected) => {
     expect(canLeaveStaleFlows(before, after)).toBe(expected);

@@ -13,7 +13,7 @@ const drift: Drift = {
 const noticed = 'drift: another process changed the rules';
 const fought = 'drift: another process keeps changing the rules; they are repaired at most once a second';
 
-/** Somebody takes the cart's forwarding away. */
+/** Another process removes the forwarding of the cart. */
 async function damage(bench: ReconcilerBench, kind: Drift['kind'] = 'element'): Promise<void> {
   bench.recording.drift({ ...drift, kind }, cart);
   await settle();
@@ -101,7 +101,7 @@ describe('drift', () => {
     expect(bench.messages('drift healed')).toMatchObject([{ ipFamily: 'IPv4', durationMs: 1000 }]);
   });
 
-  test('is told to the cluster when it is healed, with the first of what was changed', async () => {
+  test('is recorded as an Event when it is healed, with the first changes', async () => {
     await using bench = new ReconcilerBench({ faults: [undefined, { kind: 'refused' }] });
     await bench.push(cluster);
     await damage(bench);
@@ -132,7 +132,7 @@ describe('drift', () => {
     expect(bench.messages('drift healed')).toHaveLength(1);
   });
 
-  test('that comes while another one is healed is told to the cluster, too', async () => {
+  test('during the repair of another one is recorded as an Event, too', async () => {
     const { bench: held, release } = await heldApplies();
     await using bench = held;
     await damage(bench);
@@ -234,7 +234,7 @@ describe('a watch that fails', () => {
     expect(bench.messages(noticed)).toHaveLength(1);
   });
 
-  test('for a mistake of ours ends the run', async () => {
+  test('for a defect of the program ends the run', async () => {
     await using bench = new ReconcilerBench({ backend: { watchFailures: [new UsageError('x.y', 'a mistake')] } });
     await bench.push(cluster);
     await expect(bench.ended).rejects.toThrow('a mistake');

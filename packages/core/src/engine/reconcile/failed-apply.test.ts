@@ -9,7 +9,7 @@ describe('a failed apply', () => {
   test.each<readonly [string, Fault]>([
     ['refused as a whole', { kind: 'refused' }],
     ['written, but the answer was lost', { kind: 'answerLost' }],
-    ['refused after somebody emptied the kernel', { kind: 'flushed' }],
+    ['refused after another process emptied the kernel', { kind: 'flushed' }],
     ['thrown although it concerns the host', { kind: 'thrown', error: new HostError('host.x', 'nft is gone') }],
   ])('%s is followed by a full one that repairs everything', async (_, fault) => {
     await using bench = new ReconcilerBench({ faults: [undefined, fault] });

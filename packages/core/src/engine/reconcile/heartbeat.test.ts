@@ -62,7 +62,7 @@ describe('the heartbeat', () => {
     expect(bench.recording.heartbeats).toHaveLength(2);
   });
 
-  test('that fails is told once, and once more when it works again', async () => {
+  test('that fails is logged once, and once more when it works again', async () => {
     await using bench = new ReconcilerBench({ backend: { heartbeat: { failures: [undefined, broken, broken] } } });
     await bench.push(cluster);
     for (let round = 0; round < 4; round++) await bench.clock.advance(heartbeatInterval);
@@ -74,24 +74,24 @@ describe('the heartbeat', () => {
   });
 
   test('that breaks the contract ends the process', async () => {
-    const failures = [new UsageError('test.usage', 'a mistake of ours')];
+    const failures = [new UsageError('test.usage', 'a defect')];
     await using bench = new ReconcilerBench({ backend: { heartbeat: { failures } } });
     await bench.push(cluster);
-    await expect(bench.ended).rejects.toThrow('a mistake of ours');
+    await expect(bench.ended).rejects.toThrow('a defect');
   });
 });
 
 describe('the age that is found', () => {
   const told = 'rules were not reconciled for some time';
 
-  test('is told at the start, before anything is in sync', async () => {
+  test('is logged at the start, before anything is in sync', async () => {
     await using bench = new ReconcilerBench({ backend: { heartbeat: { age: millis(83_456) } } });
     await settle();
     expect(bench.messages(told)).toEqual([{ message: told, ipFamily: 'IPv4', forSeconds: 83.5 }]);
   });
 
   test.each([
-    ['nothing of ours is in the kernel', { heartbeat: {} }],
+    ['the kernel has no rules of the agent', { heartbeat: {} }],
     ['the backend keeps none', {}],
   ])('is not told when %s', async (_, backend) => {
     await using bench = new ReconcilerBench({ backend });

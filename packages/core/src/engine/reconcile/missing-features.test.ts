@@ -31,7 +31,7 @@ const guarded = forwardingOf({ loadBalancerIps: ['198.51.100.7'], sourceRanges: 
 
 describe('missingFeatures', () => {
   test.each([
-    { title: 'a plain service asks for nothing', of: plain, capabilities: none, lacks: [] },
+    { title: 'a plain service needs no feature', of: plain, capabilities: none, lacks: [] },
     { title: 'affinity', of: sticky, capabilities: none, lacks: ['sessionAffinity'] },
     { title: 'source ranges', of: guarded, capabilities: none, lacks: ['loadBalancerSourceRanges'] },
     { title: 'a backend that does everything lacks nothing', of: guarded, capabilities: all, lacks: [] },

@@ -196,10 +196,10 @@ describe('resync', () => {
   test('is full on request', async () => {
     await using bench = new ReconcilerBench();
     await bench.push(cluster);
-    bench.reconciler.requestFullResync('somebody flushed the ruleset');
+    bench.reconciler.requestFullResync('another process flushed the ruleset');
     await settle();
     expect(bench.applies).toEqual(['full', 'full']);
-    expect(bench.messages('full resync requested')).toMatchObject([{ reason: 'somebody flushed the ruleset' }]);
+    expect(bench.messages('full resync requested')).toMatchObject([{ reason: 'another process flushed the ruleset' }]);
   });
 });
 

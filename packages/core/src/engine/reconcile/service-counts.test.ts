@@ -60,7 +60,7 @@ test('an object that goes over to another service counts for that from then on',
   expect([after.get(cart)?.connections, after.get(web)?.connections]).toEqual([2, 1]);
 });
 
-test('tells whether any object that fits has counted', () => {
+test('returns whether any matching object has counted', () => {
   const counts = new ServiceCounts();
   read(counts, [accepted, rejected], { a: 2 });
   expect([counts.hasCounted((id) => id === 'a'), counts.hasCounted((id) => id === 'r')]).toEqual([true, false]);

@@ -92,7 +92,7 @@ describe('an event', () => {
     expect(bench.logger.transitions).toEqual([]);
   });
 
-  test('that repeats is one series: the first repetition is told at once, later ones once a minute', async () => {
+  test('that repeats is one series: the first repetition is sent at once, later ones once a minute', async () => {
     await using bench = new EventsBench();
     await bench.record(starting);
     await bench.record(starting);
@@ -133,22 +133,25 @@ describe('an API server', () => {
     ['is overloaded', 429],
     ['fails', 500],
     ['wants other credentials', 401],
-  ])('that %s is asked again, later and later, and everything that happened meanwhile is told', async (_, reply) => {
-    await using bench = new EventsBench();
-    bench.replies = [reply, reply, reply];
-    await bench.record(starting);
-    await bench.clock.advance(999);
-    expect(bench.writes).toHaveLength(1);
-    await bench.record(starting);
-    await bench.clock.advance(1);
-    await bench.clock.advance(2000);
-    expect(bench.writes).toHaveLength(3);
-    await bench.clock.advance(4000);
-    expect(bench.writes.at(-1)).toBe('POST default x2');
-    await bench.clock.advance(3_600_000);
-    expect(bench.writes).toHaveLength(4);
-    expect(bench.logger.transitions).toEqual([]);
-  });
+  ])(
+    'that %s gets requests again, at growing intervals, and receives everything that happened in between',
+    async (_, reply) => {
+      await using bench = new EventsBench();
+      bench.replies = [reply, reply, reply];
+      await bench.record(starting);
+      await bench.clock.advance(999);
+      expect(bench.writes).toHaveLength(1);
+      await bench.record(starting);
+      await bench.clock.advance(1);
+      await bench.clock.advance(2000);
+      expect(bench.writes).toHaveLength(3);
+      await bench.clock.advance(4000);
+      expect(bench.writes.at(-1)).toBe('POST default x2');
+      await bench.clock.advance(3_600_000);
+      expect(bench.writes).toHaveLength(4);
+      expect(bench.logger.transitions).toEqual([]);
+    },
+  );
 
   test('that says when to come back is believed', async () => {
     await using bench = new EventsBench();
@@ -206,7 +209,7 @@ describe('an API server', () => {
     );
   });
 
-  test('that hangs holds up nobody', async () => {
+  test('that hangs delays no caller', async () => {
     await using bench = new EventsBench();
     bench.replies = ['hang'];
     await bench.record(starting);
@@ -216,7 +219,7 @@ describe('an API server', () => {
 });
 
 describe('too much', () => {
-  test('25 different ones are told at once, then one in ten seconds; a line says so once', async () => {
+  test('25 different ones are sent at once, then one in ten seconds; a line says so once', async () => {
     await using bench = new EventsBench();
     await bench.record(...Array.from({ length: 40 }, (_, index) => onService(`s${index}`)));
     expect(bench.writes).toHaveLength(25);
@@ -240,7 +243,7 @@ describe('too much', () => {
 });
 
 describe('a controller', () => {
-  test('tells of many objects at once, and of what changed about one of them', async () => {
+  test('sends events about many objects at once, and about a change of one of them', async () => {
     await using bench = new EventsBench(controllerEventPolicy);
     await bench.record(...Array.from({ length: 60 }, (_, index) => onService(`s${index}`)));
     await bench.record({ ...onService('s0'), note: 'no memory at all' }, onService('s1'));
@@ -248,7 +251,7 @@ describe('a controller', () => {
     expect(bench.writes).toContain('PATCH shop x2');
   });
 
-  test('tells 25 different things of one object, then one in five minutes', async () => {
+  test('sends 25 different events about one object, then one in five minutes', async () => {
     await using bench = new EventsBench(controllerEventPolicy);
     const again = (index: number): RecordedEvent => ({ ...onService('s'), note: `${index}` });
     await bench.record(...Array.from({ length: 40 }, (_, index) => again(index)), onService('other'));

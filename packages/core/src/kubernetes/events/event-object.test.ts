@@ -95,7 +95,7 @@ test('the note does not make another event of it; what it is about does', () => 
   expect(key({ ...onService, regarding: { ...onService.regarding, namespace: 'other' } })).not.toBe(key(onService));
 });
 
-test('the note makes another event of it where notes are told apart', () => {
+test('another note is another event where notes are distinct', () => {
   expect(seriesKey({ ...onNode, note: 'x' }, 'distinct')).not.toBe(seriesKey(onNode, 'distinct'));
   expect(seriesKey({ ...onNode, note: 'x' }, 'distinct')).toBe(seriesKey({ ...onNode, note: 'x' }, 'distinct'));
 });

@@ -10,7 +10,7 @@ const found = { items: [{ metadata: { uid: 'abc' } }] };
 
 test.each<[string, EventSubject, { readonly status: number; readonly body: string } | Error, string]>([
   ['a Service that is there', cart, { status: 200, body: JSON.stringify(found) }, 'abc'],
-  ['a Service that is gone', cart, { status: 200, body: '{"items":[]}' }, ''],
+  ['a removed Service', cart, { status: 200, body: '{"items":[]}' }, ''],
   ['a list that is none', cart, { status: 200, body: 'null' }, ''],
   ['an answer that broke off', cart, { status: 200, body: '{"ite' }, ''],
   ['a refusal', cart, { status: 403, body: '{}' }, ''],

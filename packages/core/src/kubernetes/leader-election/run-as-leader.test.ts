@@ -6,7 +6,7 @@ import { runAsLeader } from './run-as-leader.ts';
 
 /** A process that wants to lead. */
 interface Candidate {
-  /** What its work went through. */
+  /** Events of its work. */
   readonly seen: string[];
   readonly stop: AbortController;
   readonly logger: MemoryLogger;
@@ -32,7 +32,7 @@ afterEach(async () => {
   expect(clock.sleeping).toBe(0);
 });
 
-/** Works until it is told to stop, then for `windingUp` more. */
+/** Works until the abort, then for `windingUp` more. */
 async function candidate(identity: string, { windingUp = 0, at = clock } = {}): Promise<Candidate> {
   const self: Candidate = { seen: [], stop: new AbortController(), logger: new MemoryLogger(), end: undefined };
   candidates.push(self);
@@ -71,7 +71,7 @@ describe('one candidate', () => {
     expect(api.requests).toEqual(['GET lb', 'POST lb by a', 'PUT lb by a', 'PUT lb by a']);
   });
 
-  test('gives the lease back when it is told to stop', async () => {
+  test('releases the lease on an abort', async () => {
     const one = await candidate('a');
     one.stop.abort(stopped);
     await settle();
@@ -125,7 +125,7 @@ describe('one candidate', () => {
 });
 
 describe('an API server', () => {
-  test('that is away for less than ten seconds ends nobody’s work', async () => {
+  test('that is away for less than ten seconds ends no work', async () => {
     const one = await candidate('a');
     api.trouble = () => 'unreachable';
     await clock.advance(9999);
@@ -197,7 +197,7 @@ describe('two candidates', () => {
     expect(two.seen).toEqual([]);
     await clock.advance(2001);
     expect([one.seen, two.seen]).toEqual([['begins'], ['begins']]);
-    // The first one wakes up: its next attempt to renew tells it.
+    // The first one wakes up: its next attempt to renew fails.
     await dead.advance(2000);
     expect(one.seen).toEqual(['begins', 'ends']);
     one.stop.abort(stopped);

@@ -104,7 +104,7 @@ const anyOptions = fc
   })
   .map(tableOptions);
 
-/** What a table says, without how it came about. */
+/** Contents of a table, without its history. */
 function contents(table: ForwardingTable): unknown {
   return { ...table, generation: 0, services: [...table.services], healthChecks: [...table.healthChecks] };
 }
@@ -148,7 +148,7 @@ function expectIdentityKept(previous: ForwardingTable | undefined, next: Forward
   expect(isEqual(contents(previous), contents(next))).toBe(next === previous);
 }
 
-describe('whatever way a cluster changes,', () => {
+describe('after any order of changes,', () => {
   test('each table equals one built from nothing and shares what did not change', () => {
     fc.assert(
       fc.property(fc.array(anyCluster, { minLength: 1, maxLength: 4 }), anyOptions, (states, options) => {

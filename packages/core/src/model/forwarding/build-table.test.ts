@@ -104,7 +104,7 @@ test('slice ports are matched by name and protocol, slice by slice', () => {
   ]);
 });
 
-describe('of Services that ask for the same place,', () => {
+describe('of Services that claim the same place,', () => {
   const place = '203.0.113.5';
   test.each<readonly [string, ServiceSpec, ServiceSpec, 'a' | 'b']>([
     ['a cluster IP beats an external IP', { externalIps: [place] }, { clusterIps: [place] }, 'b'],
@@ -222,7 +222,7 @@ describe('a Service that changes in nothing but', () => {
   });
 });
 
-test('a port that nobody outside can reach follows policy Cluster, whatever the Service says', () => {
+test('a port that is not reachable from outside follows policy Cluster, with any policy of the Service', () => {
   const pending = service('ns/a', { type: 'LoadBalancer', external: 'Local' });
   const here = [{ ip: '10.244.1.1', node: 'n1' }];
   const [port] = [...tableOf({ services: [pending], slices: [slice('ns/a', { endpoints: here })] }).services.values()];
@@ -303,7 +303,7 @@ describe('settings', () => {
     expect(tableOf({}, tableOptions({ nodePortCidrs: twice })).nodePortCidrs).toEqual(['192.0.2.0/24', '10.0.0.0/8']);
   });
 
-  test('new NodePort CIDRs are taken over by the next build, whatever is dirty', () => {
+  test('the next build uses new NodePort CIDRs, even if nothing else is dirty', () => {
     const next = buildTable(stateOf({}), new Set(), empty, { ...options, nodePortCidrs: [parseCidr('192.0.2.0/24')] });
     expect(next.nodePortCidrs).toEqual(['192.0.2.0/24']);
     expect(diffTables(empty, next).settingsChanged).toBe(true);

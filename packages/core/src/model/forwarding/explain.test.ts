@@ -165,7 +165,7 @@ describe('reasons', () => {
     ],
     ['an unknown port of a cluster IP', flow('pod', '10.96.0.10:81'), ['unknownPortOfClusterIp']],
     ['the right port, but UDP', flow('pod', '10.96.0.10:80/UDP'), ['unknownPortOfClusterIp']],
-    ['an address of the ServiceCIDR that nobody has', flow('pod', '10.96.9.9:80'), ['unallocatedClusterIp']],
+    ['an unallocated address of the ServiceCIDR', flow('pod', '10.96.9.9:80'), ['unallocatedClusterIp']],
     [
       'a NodePort on an address that is not selected',
       flow('outside', '192.0.2.9:30080', { isLocal: true }),
@@ -183,7 +183,7 @@ describe('reasons', () => {
     expect(codes(flow('outside', '10.96.0.10:80'), masqueradeAll)).toContain('masqueradeAll');
   });
 
-  test('what the node sends to an external IP that nobody serves, in the iptables mode', () => {
+  test('packets of the node to an external IP without endpoints, in the iptables mode', () => {
     const empty = tableOf({ services: [service('shop/empty', { externalIps: ['203.0.113.5'] })] }, tableOptions());
     expect(codes(flow('node', '203.0.113.5:80'), empty, lenientTraits)).toEqual([
       'frontend',
@@ -267,7 +267,7 @@ const byInterface = { ...table, podDetector: { kind: 'interface', name: 'cni0' }
 const byPrefix = { ...table, podDetector: { kind: 'interfacePrefix', prefix: 'veth' } } as const;
 test.each([
   ['cni0', 'cni0', byInterface, '10.244.9.9', false, 'pod'],
-  ['cni0', 'cni0, whatever its address', byInterface, '203.0.113.9', false, 'pod'],
+  ['cni0', 'cni0, with any address', byInterface, '203.0.113.9', false, 'pod'],
   ['cni0', 'cni01', byInterface, '10.244.9.9', false, 'outside'],
   ['cni0', 'eth0, though a pod of another node', byInterface, '10.244.9.9', false, 'outside'],
   ['cni0', undefined, byInterface, '10.244.1.1', true, 'node'],
@@ -275,7 +275,7 @@ test.each([
   ['veth*', 'veth12ab', byPrefix, '10.244.9.9', false, 'pod'],
   ['veth*', 'eth0', byPrefix, '10.244.9.9', false, 'outside'],
   ['veth*', undefined, byPrefix, '192.0.2.1', true, 'node'],
-] as const)('pods come in by %s: what came in by %s', (_, incoming, one, source, isNodeAddress, expected) => {
+] as const)('pods are detected by %s: a packet from %s', (_, incoming, one, source, isNodeAddress, expected) => {
   expect(sourceClassOf(one, parseIp(source), isNodeAddress, incoming?.split(',')[0])).toBe(expected);
 });
 
@@ -386,7 +386,7 @@ describe('the eBPF mode masquerades nothing that a socket of this node sends', (
     ['a pod to a frontend with source ranges', all, flow('pod', '198.51.100.8:80'), '10.244.3.1 masqueraded'],
     ['a pod to the cluster IP of the same Service', all, flow('pod', '10.96.0.12:80'), '10.244.3.1'],
     [
-      'a pod of this node where no pods can be told',
+      'a pod of this node where pods are not detected',
       blind,
       { ...flow('outside', '10.96.0.10:80'), isSentHere: true },
       '10.244.2.5',

@@ -13,7 +13,7 @@ import {
   tableOptions,
 } from '../../testing/index.ts';
 
-// What kube-proxy does with endpoints and policies (facts 2 to 18): a row or more per
+// Behaviour of kube-proxy with endpoints and policies (facts 2 to 18): a row or more per
 // fact. Facts 1, 13 and 14 are about reading API objects.
 
 const vip = '198.51.100.7';
@@ -193,7 +193,7 @@ const rows: readonly Row[] = [
     expect: [[fromPod, '10.244.1.5 10.244.2.5']],
   },
   {
-    name: 'fact 17: hints are obeyed on any Service, whatever it says about distribution',
+    name: 'fact 17: hints are obeyed on any Service, with any trafficDistribution',
     cluster: clusterOf(internal, [
       { ...here, zoneHints: ['a'] },
       { ...there, zoneHints: ['b'] },

@@ -15,7 +15,7 @@ import {
 import { haveEqualSettings } from './build-table.ts';
 import type { ForwardingTable } from './forwarding-table.ts';
 
-// What kube-proxy does with addresses, NodePorts and health checks (facts 19 to 34).
+// Behaviour of kube-proxy with addresses, NodePorts and health checks (facts 19 to 34).
 // Fact 26 is about reading API objects; 28, 31 and 33, and 35 to 41, about the agent and the kernel.
 
 const vip = '198.51.100.7';
@@ -135,13 +135,13 @@ const rows: readonly Row[] = [
     ],
   },
   {
-    name: 'fact 30: NodePorts do not answer on loopback addresses, unless that is asked for',
+    name: 'fact 30: NodePorts do not answer on loopback addresses, unless configured',
     cluster: clusterOf({}),
     options: { nodePortCidrs: ['0.0.0.0/0', '127.0.0.0/8'] },
     expect: [[fromItself, 'pass']],
   },
   {
-    name: 'fact 30: asked for, they do, masqueraded as all that the node itself sends',
+    name: 'fact 30: configured, they do, masqueraded as all that the node itself sends',
     cluster: clusterOf({}),
     options: { localhostNodePorts: true },
     expect: [
@@ -150,7 +150,7 @@ const rows: readonly Row[] = [
     ],
   },
   {
-    name: 'fact 30: asked for, with policy Local too, by the short circuit',
+    name: 'fact 30: configured, with policy Local too, by the short circuit',
     cluster: clusterOf({ external: 'Local' }, [there]),
     options: { localhostNodePorts: true, nodePortCidrs: ['192.0.2.0/24', '127.0.0.1/32'] },
     expect: [
@@ -159,7 +159,7 @@ const rows: readonly Row[] = [
     ],
   },
   {
-    name: 'fact 30: asked for, but the NodePort addresses do not include loopback',
+    name: 'fact 30: configured, but the NodePort addresses do not include loopback',
     cluster: clusterOf({}),
     options: { localhostNodePorts: true, nodePortCidrs: ['192.0.2.0/24'] },
     expect: [

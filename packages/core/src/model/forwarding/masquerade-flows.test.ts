@@ -89,7 +89,7 @@ describe.each(Object.entries(configurations))('%s:', (name, options) => {
     const { to, isLocal } = targets[target](names.indexOf(serviceName));
     const sent = flow(from, to, { isLocal });
     expect(outcome(table, sent)).toBe(row[column]);
-    // What the kernel can tell of this source leads to the same answer.
+    // Detection of this source in the kernel leads to the same answer.
     const seen = sourceClassOf(table, sent.source, from === 'node');
     expect(outcome(table, { ...sent, from: seen })).toBe(row[column]);
   });

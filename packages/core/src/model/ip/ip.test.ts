@@ -23,7 +23,7 @@ test.each([
   expect(tryParseIp(text)).toBe(expected);
 });
 
-test('an address that cannot be parsed is a mistake of whoever wrote it', () => {
+test('an address that cannot be parsed is a mistake of the operator', () => {
   expect(() => parseIp('x')).toThrow('not an IP address: "x"');
   expect(() => parseCidr('10.0.0.0')).toThrow('not a CIDR such as 10.0.0.0/8');
 });

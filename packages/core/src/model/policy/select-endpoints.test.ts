@@ -187,7 +187,7 @@ describe('the sets of a service', () => {
     ['Cluster, all draining', internalOnly, [{ ...draining, ...local }, draining], '', '', false],
     ['both Local, all remote and draining', bothLocal, [draining, draining], '', '', false],
     ['Local does not fall back', externalLocal, [remote, { ...draining, ...local }], '0', '', true],
-    ['ready endpoints are used all the same', externalLocal, [remote, local], '0 1', '1', true],
+    ['ready endpoints are still used', externalLocal, [remote, local], '0 1', '1', true],
   ])('without the terminating fallback: %s', (...row) => {
     const [, spec, endpoints, ...expected] = row;
     expect(sets(clusterOf(spec, endpoints, ''), 'off')).toEqual(expected);
