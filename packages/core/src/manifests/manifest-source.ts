@@ -42,8 +42,8 @@ export class ManifestSource implements ClusterStateSource {
     const report = new ManifestReport(log);
     const stop = new AbortController();
     const stopped = AbortSignal.any([signal, stop.signal]);
-    const news = new News(clock);
-    const watching = followChanges(path, { news, log }, stopped);
+    const notice = new ChangeNotice(clock);
+    const watching = followChanges(path, { notice, log }, stopped);
     try {
       let objects = await scan(folder, report).catch((cause: unknown) => {
         const message = `cannot read the manifest folder ${path}: ${messageOf(cause)}`;
@@ -51,7 +51,7 @@ export class ManifestSource implements ClusterStateSource {
       });
       yield resourceKinds.map((resource) => replaceAll(resource, objects));
       for (;;) {
-        await news.wait({ atMost: rescan, quiet: debounce }, stopped);
+        await notice.wait({ atMost: rescan, quiet: debounce }, stopped);
         const before = objects;
         objects = await scan(folder, report).catch((error: unknown) => {
           // An unreadable folder (a volume that is being replaced) does not count as empty.
@@ -93,23 +93,23 @@ function difference(before: Objects, after: Objects): readonly ClusterEvent[] {
   return events;
 }
 
-/** Notifies `news` of every change in the folder. Ends when aborted, or when the system cannot watch. */
-async function followChanges(path: string, { news, log }: Listening, signal: AbortSignal): Promise<void> {
+/** Notifies `notice` of every change in the folder. Ends when aborted, or when the system cannot watch. */
+async function followChanges(path: string, { notice, log }: FolderWatch, signal: AbortSignal): Promise<void> {
   try {
-    for await (const _ of watch(path, { signal })) news.notify();
+    for await (const _ of watch(path, { signal })) notice.notify();
   } catch (error) {
     if (signal.aborted) return;
     log.warn('cannot watch the manifest folder; it is scanned at intervals', { folder: path, error });
   }
 }
 
-interface Listening {
-  readonly news: News;
+interface FolderWatch {
+  readonly notice: ChangeNotice;
   readonly log: Logger;
 }
 
 /** Notification of changes, with one waiter. */
-class News {
+class ChangeNotice {
   readonly #clock: Clock;
   #notified = Promise.withResolvers<void>();
   #notifiedAt = Number.NEGATIVE_INFINITY;
@@ -124,7 +124,7 @@ class News {
   }
 
   /** Resolves `quiet` after the last notification of a burst (ten waits at most), or after `atMost`. */
-  async wait({ atMost, quiet }: Patience, signal: AbortSignal): Promise<void> {
+  async wait({ atMost, quiet }: WaitLimits, signal: AbortSignal): Promise<void> {
     const enough = new AbortController();
     const slept = this.#clock.sleep(atMost, AbortSignal.any([signal, enough.signal]));
     slept.catch(() => undefined); // the race gets the rejection
@@ -139,7 +139,7 @@ class News {
   }
 }
 
-interface Patience {
+interface WaitLimits {
   readonly atMost: Millis;
   readonly quiet: Millis;
 }

@@ -56,13 +56,13 @@ export async function runAsLeader(
 
 async function acquire(lease: Lease, options: LeaderOptions, signal: AbortSignal): Promise<void> {
   const { clock, random, log, timings = defaultLeaderTimings } = options;
-  let told: string | undefined;
+  let logged: string | undefined;
   for (;;) {
     const { status, reason } = await attempt(lease, { clock, limit: timings.renewDeadline }, signal);
     if (status === 'held') return;
-    if (status === 'other' && reason !== '' && reason !== told) log.info('waiting for the lease', { holder: reason });
-    if (status === 'failed' && told === undefined) log.warn('cannot read the lease; will be tried again', { reason });
-    if (reason !== '') told = reason;
+    if (status === 'other' && reason !== '' && reason !== logged) log.info('waiting for the lease', { holder: reason });
+    if (status === 'failed' && logged === undefined) log.warn('cannot read the lease; will be tried again', { reason });
+    if (reason !== '') logged = reason;
     await clock.sleep(millis(timings.retryPeriod * (1 + jitter * random())), signal);
   }
 }
