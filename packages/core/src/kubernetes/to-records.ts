@@ -22,7 +22,7 @@ import type { ServiceCidrRecord } from '../model/records/service-cidr.ts';
 import type { LoadBalancerIngressRecord, ServicePortRecord, ServiceRecord } from '../model/records/service.ts';
 import type { Records, ResourceKind } from '../model/state/cluster-event.ts';
 
-/** Why an object never becomes a record. */
+/** Reason why an object does not become a record. */
 export type IgnoredReason =
   /** `metadata.name` is missing. */
   | 'unnamed'
@@ -52,7 +52,7 @@ export interface SkippedPart {
 /** State that the projections of one source share. */
 export interface ProjectionContext {
   readonly interner: Interner;
-  /** Called for each part left out, at every appearance of the object. Must not throw. */
+  /** Called for each omitted part, at every appearance of the object. Must not throw. */
   readonly onSkipped: (part: SkippedPart) => void;
 }
 
@@ -64,12 +64,12 @@ export interface RawObjects {
   readonly ServiceCIDR: V1ServiceCIDR;
 }
 
-/** A context with an interner of its own. Without `onSkipped`, parts are left out silently. */
+/** Returns a context with its own interner. Without `onSkipped`, parts are omitted silently. */
 export function newProjectionContext(onSkipped: ProjectionContext['onSkipped'] = () => undefined): ProjectionContext {
   return { interner: newInterner(), onSkipped };
 }
 
-/** The projection of each resource; the API server's JSON is trusted no further than its types. */
+/** Projection of each resource. It relies on the types of the API server's JSON, not on its values. */
 export const projections: {
   readonly [K in ResourceKind]: (raw: RawObjects[K], context?: ProjectionContext) => Projected<Records[K]>;
 } = {
@@ -85,9 +85,8 @@ const noAffinity: ServiceRecord['sessionAffinity'] = { kind: 'none' };
 const defaultAffinityTimeout = 10_800;
 
 /**
- * The record of a Service. Every Service becomes one; whether it is proxied is policy. A
- * `healthCheckNodePort` is kept only where it means something: LoadBalancer with
- * `externalTrafficPolicy: Local`.
+ * Returns the record of a Service. Every Service becomes one; policy decides whether it is proxied. A `healthCheckNodePort`
+ * is kept only where it has a meaning: LoadBalancer with `externalTrafficPolicy: Local`.
  */
 export function recordFromService(
   raw: V1Service,
@@ -120,7 +119,7 @@ export function recordFromService(
 }
 
 /**
- * The record of an EndpointSlice. Conditions are defaulted as the API says (KEP-1672), null lists are
+ * Returns the record of an EndpointSlice. Conditions are defaulted as the API says (KEP-1672), null lists are
  * empty, only the first address of an endpoint is kept.
  */
 export function recordFromEndpointSlice(
@@ -147,7 +146,7 @@ export function recordFromEndpointSlice(
   });
 }
 
-/** The record of a Node. */
+/** Returns the record of a Node. */
 export function recordFromNode(
   raw: V1Node,
   context: ProjectionContext = newProjectionContext(),
@@ -166,7 +165,7 @@ export function recordFromNode(
   });
 }
 
-/** The record of a ServiceCIDR. */
+/** Returns the record of a ServiceCIDR. */
 export function recordFromServiceCidr(
   raw: V1ServiceCIDR,
   context: ProjectionContext = newProjectionContext(),
@@ -179,7 +178,7 @@ export function recordFromServiceCidr(
 
 type Skip = (path: string, value: unknown) => unknown;
 
-/** How each resource's objects are named in events and records: one string for both. */
+/** Key of each resource's objects in events and records: one string for both. */
 const keys = {
   Service: serviceKey,
   EndpointSlice: sliceKey,
@@ -208,7 +207,7 @@ function project<K extends ResourceKind, T extends object>(
   try {
     record = read({ key, metadata, skip });
   } catch (error) {
-    // A text where the API has a list: one such object must not stop the others (A17).
+    // A string where the API has a list: one such object must not stop the others (A17).
     if (!(error instanceof TypeError)) throw error;
     record = 'malformed';
   }
@@ -305,13 +304,13 @@ function sessionAffinity(spec: Partial<V1ServiceSpec>): ServiceRecord['sessionAf
   return { kind: 'clientIP', timeout: seconds(typeof written === 'number' ? written : defaultAffinityTimeout) };
 }
 
-/** RFC 3339 text, or undefined when absent or unreadable: it feeds a metric only. */
+/** Parses RFC 3339 text; undefined when absent or invalid. Only a metric uses it. */
 function instant(text: string | undefined): Millis | undefined {
   const value = Date.parse(text ?? '');
   return Number.isNaN(value) ? undefined : millis(value);
 }
 
-/** Empty texts are left out silently (kube-proxy fact 26). */
+/** Parses addresses. Omits empty texts silently (kube-proxy fact 26). */
 function addresses(texts: readonly string[] | undefined, path: string, skip: Skip): readonly IpAddress[] {
   return collect(texts, path, (at, value) => value !== '' && skip(at, value), readIp);
 }
@@ -320,7 +319,7 @@ function cidrs(texts: readonly string[] | undefined, path: string, skip: Skip): 
   return collect(texts, path, skip, readCidr);
 }
 
-/** An unreadable restriction allows no source; kube-proxy would allow every source. */
+/** Parses source ranges. If none is valid, no source is allowed; kube-proxy would allow every source. */
 function sourceRanges(texts: readonly string[] | undefined, path: string, skip: Skip): readonly Cidr[] {
   const ranges = cidrs(texts, path, skip);
   return ranges.length === 0 && texts?.some((text) => text.trim() !== '') === true ? allowsNobody : ranges;
@@ -333,8 +332,8 @@ function listOf(text: string | undefined): readonly string[] {
 const nothing: readonly never[] = [];
 
 /**
- * The usable parts of a list; the others are reported by their path. Null, as the API writes it, is
- * empty. Lists are built by `map`, which allocates exactly what is needed.
+ * Returns the usable parts of a list and reports the others by path. Null, as in API objects, is empty. `map` allocates
+ * lists of the exact length.
  */
 function collect<Raw, T>(
   raw: readonly Raw[] | undefined,
@@ -352,11 +351,11 @@ function collect<Raw, T>(
 }
 
 // API servers before strict validation (KEP-4858, on since Kubernetes 1.36) accepted other spellings of addresses. Such
-// objects live on, and kube-proxy reads them: leading zeros mean nothing, an IPv4-mapped IPv6 address is the IPv4 address.
+// objects still exist, and kube-proxy reads them: leading zeros are ignored, an IPv4-mapped IPv6 address is the IPv4 address.
 
 const mappedIpv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
-/** The address of a stored object, or undefined. */
+/** Parses an address of a stored object; undefined for an invalid one. */
 export function readIp(text: string): IpAddress | undefined {
   const canonical = tryParseIp(text);
   if (canonical !== undefined) return canonical;
@@ -364,13 +363,13 @@ export function readIp(text: string): IpAddress | undefined {
   return ipv4.includes(':') ? undefined : tryParseIp(withoutLeadingZeros(ipv4));
 }
 
-/** The CIDR of a stored object, or undefined. As in kube-proxy, an IPv4-mapped CIDR belongs to no family. */
+/** Parses a CIDR of a stored object; undefined for an invalid one. As in kube-proxy, an IPv4-mapped CIDR belongs to no family. */
 export function readCidr(text: string): Cidr | undefined {
   return tryParseCidr(withoutLeadingZeros(text.trim()).replace(/\/0+(?=\d)/, '/'));
 }
 
 /**
  * Ranges that allow no sender: a packet never comes from the unspecified address (RFC 1122, 3.2.1.3; RFC 4291, 2.5.2).
- * They take the place of `loadBalancerSourceRanges` of which none can be read, since an empty list allows everybody.
+ * They replace `loadBalancerSourceRanges` without a valid range, since an empty list allows every source.
  */
 export const allowsNobody: readonly Cidr[] = ['0.0.0.0/32' as Cidr, '::/128' as Cidr];

@@ -25,12 +25,12 @@ export class ServiceTracker<Held extends HeldService> {
     return this.#held.get(key);
   }
 
-  /** Service ports that have something in the kernel. */
+  /** Service ports that have objects in the kernel. */
   keys(): Iterable<ServicePortKey> {
     return this.#held.keys();
   }
 
-  /** All that is held. */
+  /** All records. */
   values(): Iterable<Held> {
     return this.#held.values();
   }
@@ -40,7 +40,7 @@ export class ServiceTracker<Held extends HeldService> {
     return this.#held.get(service.key)?.service === service;
   }
 
-  /** Records what the kernel holds from now on; undefined: nothing. */
+  /** Records the kernel's state of a service port; undefined: no objects. */
   set(key: ServicePortKey, held: Held | undefined): void {
     if (held === undefined) this.#held.delete(key);
     else this.#held.set(key, held);
@@ -56,7 +56,7 @@ export class ServiceTracker<Held extends HeldService> {
 
 /**
  * Brings the kernel to a table through a driver: first apply, full apply, delta, heal, retry and adoption are this one path,
- * which differs in what is read first. Calls do not overlap; `runApply` is the entry.
+ * which differs in the objects that are read first. Calls do not overlap; `runApply` is the entry.
  */
 export class ApplyEngine<Held extends HeldService, Group extends ChangeGroup<Change>, Change> implements AppliedState {
   readonly #driver: Driver<Group, Change>;
@@ -96,7 +96,7 @@ export class ApplyEngine<Held extends HeldService, Group extends ChangeGroup<Cha
     yield* run.stale(result);
   }
 
-  /** Looks at nothing but the delta unless something is unknown. */
+  /** Returns the service ports to write: those of the delta, and unknown ones. */
   *#wishes(
     { table: { services }, scope }: ApplyRequest,
     { unknown }: DriverRun<Group, Change>,
@@ -115,9 +115,9 @@ export class ApplyEngine<Held extends HeldService, Group extends ChangeGroup<Cha
   }
 }
 
-/** The state of one backend, which an apply brings up to date. */
+/** State of one backend, which an apply updates. */
 export interface AppliedState {
-  /** Whether it is recorded what the kernel holds, so that a delta can be written. */
+  /** Whether the kernel's state is recorded, so that a delta can be written. */
   readonly isKnown: boolean;
   /** Drops the record: the next apply reads the kernel back. */
   forget(): void;
@@ -125,7 +125,7 @@ export interface AppliedState {
   apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome>;
 }
 
-/** How often one apply begins when the kernel turns out to hold something else on the way. */
+/** Attempts of one apply when the kernel turns out to differ from the record. */
 const maxReadings = 3;
 
 /** The surroundings of an apply. */
@@ -136,7 +136,7 @@ export interface ApplyContext {
 }
 
 /**
- * Runs one apply as `DataplaneBackend.apply` promises: a delta where the kernel's state is known, otherwise a full
+ * Runs one apply by the contract of `DataplaneBackend.apply`: a delta where the kernel's state is known, otherwise a full
  * apply; once more, after reading back, when the kernel differs from the record. A refusal of the host is the outcome
  * `failed`; an aborted apply rejects with the signal's reason. Both forget the state.
  */

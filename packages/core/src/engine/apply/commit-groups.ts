@@ -8,9 +8,9 @@ import { type ChangeGroup, type GroupWriter, KernelDiffersError, type PlannedGro
 export interface CommitResult {
   /** Changes that the kernel accepted. */
   writes: number;
-  /** Services that the kernel refused or that cannot be rendered, with the first reason. */
+  /** Services that the kernel refused or that cannot be rendered, each with its first error. */
   readonly failed: Map<ServicePortKey, Error>;
-  /** Groups that the kernel refused; a service that cannot be rendered is in none. */
+  /** Groups that the kernel refused; excludes services that cannot be rendered. */
   refused: number;
   /** Stale objects that could not be removed. */
   readonly unremoved: Error[];
@@ -27,14 +27,14 @@ export function outcomeOf({ writes: count, failed, unremoved: [unremoved] }: Com
   return failed.size > 0 ? { status: 'partial', ...writes, failed } : { status: 'applied', ...writes };
 }
 
-/** Attempts of one write that another process is in the way of, and the wait between two. */
+/** Attempts of a write that another process blocks, and the wait between two. */
 const maxAttempts = 4;
 const attemptGap = millis(50);
 
 /**
- * Writes groups in their order, in as few writes as the writer's limit allows. After a refusal the refused group is
- * found, by what the kernel says or by halving, and all others are written. Groups are taken from the iterable when
- * their turn comes. `result` is filled on the way. Rejects when settings are refused, and with what the writer throws.
+ * Writes groups in their order, in as few writes as the writer's limit allows. After a refusal it finds the refused
+ * group, by the report of the kernel or by halving, and writes all others. Groups are taken from the iterable when
+ * their turn comes. Fills `result` as it proceeds. Rejects when settings are refused, and with errors of the writer.
  */
 export async function commitGroups<Group extends ChangeGroup<Change>, Change>(
   groups: Iterable<Group>,

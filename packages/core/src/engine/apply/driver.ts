@@ -9,7 +9,7 @@ import type { CommitResult } from './commit-groups.ts';
 /** One service port to bring up to date. */
 export interface ServiceWish {
   readonly key: ServicePortKey;
-  /** Undefined: the kernel shall hold nothing of it. */
+  /** Wanted forwarding; undefined: none, so that the kernel must hold nothing of it. */
   readonly service: ServiceForwarding | undefined;
 }
 
@@ -20,22 +20,22 @@ export interface ServiceWish {
  */
 export interface Driver<Group extends ChangeGroup<Change>, Change> {
   /**
-   * Begins an apply. Reads back what the scope needs: for `full` everything, or after drift what others may have changed;
-   * for `delta` only what the record lacks. The tracker then holds what was found. Rejects with `HostError`.
+   * Begins an apply. Reads back what the scope needs: for `full` everything, or after drift the objects that other processes may have
+   * changed; for `delta` only the objects that the record lacks. The tracker then holds the kernel's state. Rejects with `HostError`.
    */
   begin(request: ApplyRequest, signal: AbortSignal): Promise<DriverRun<Group, Change>>;
-  /** Drops what is known of the kernel: the next apply is a full one. */
+  /** Drops the record of the kernel: the next apply is a full one. */
   forget(): void;
 }
 
 /**
  * One apply. Its groups are taken in the order `before`, `services`, `after`, `stale`, one by one when their turn comes, so that each
- * is planned with what the writes before it left.
+ * is planned after the writes before it.
  */
 export interface DriverRun<Group extends ChangeGroup<Change>, Change> {
   /**
    * Service ports to compare with the kernel although the tracker says that they are applied. Undefined: only those
-   * that the delta names are looked at.
+   * that the delta names are compared.
    */
   readonly unknown: ReadonlySet<ServicePortKey> | 'all' | undefined;
   readonly writer: GroupWriter<Group, Change>;
@@ -66,7 +66,7 @@ export interface ChangeGroup<Change> {
   /** Neighbouring groups with the same value share one write, however large, as long as the kernel accepts it. */
   readonly together?: string | undefined;
   /**
-   * Returns what leads from the kernel's state to what the group wants; empty when there is nothing to write. Called
+   * Returns the changes from the kernel's state to the wanted state; empty when there is nothing to write. Called
    * again after each refusal that may have changed the kernel. An expected error fails a group of services;
    * `KernelDiffersError` and all others end the commit.
    */
@@ -75,7 +75,7 @@ export interface ChangeGroup<Change> {
   settle(isApplied: boolean): void;
 }
 
-/** A group and its changes, from what the kernel holds to what the group wants. Not empty. */
+/** A group and its changes, from the kernel's state to the wanted state. Not empty. */
 export interface PlannedGroup<Group extends ChangeGroup<Change>, Change> {
   readonly group: Group;
   readonly changes: readonly Change[];
@@ -90,7 +90,7 @@ export type WriteResult<Group> =
       readonly error: Error;
       /** The group that the kernel refused; undefined when the kernel does not say. */
       readonly group?: Group | undefined;
-      /** Another process was in the way: the same write may succeed soon. */
+      /** Whether another process blocked the write: the same write may succeed soon. */
       readonly isTransient?: boolean;
     };
 
@@ -103,7 +103,7 @@ export type Atomicity = DataplaneTraits['atomicity'];
 /** How a backend hands change groups to its kernel. */
 export interface GroupWriter<Group extends ChangeGroup<Change>, Change> {
   readonly atomicity: Atomicity;
-  /** A write stops the event loop, so other work gets its turn between two. */
+  /** For pauses between writes: a write blocks the event loop. */
   readonly isBlocking: boolean;
   readonly clock: Pick<Clock, 'sleep'>;
   /** Weight of the groups in one write. A heavier group is written alone. */
@@ -111,7 +111,7 @@ export interface GroupWriter<Group extends ChangeGroup<Change>, Change> {
   /** Refused writes after which the search for the refused group ends and the rest of its write fails. */
   readonly refusalBudget: number;
   weigh(changes: readonly Change[]): number;
-  /** Writes groups in their order. Rejects for what no group is to blame for, such as a missing permission. */
+  /** Writes groups in their order. Rejects for errors that no group caused, such as a missing permission. */
   write(groups: readonly PlannedGroup<Group, Change>[], signal: AbortSignal): Promise<WriteResult<Group>>;
   /** Whether a group that the kernel refused by itself may be planned and written once more. Default: no. */
   reconsider?(refused: PlannedGroup<Group, Change>, error: Error, signal: AbortSignal): Promise<boolean>;
@@ -119,7 +119,7 @@ export interface GroupWriter<Group extends ChangeGroup<Change>, Change> {
   insteadOf?(failed: Group): Group | undefined;
 }
 
-/** The kernel does not hold what an earlier apply recorded. It must be read back before anything else is written. */
+/** The kernel differs from the record of an earlier apply. It must be read back before the next write. */
 export class KernelDiffersError extends HostError {
   override readonly name = 'KernelDiffersError';
 
