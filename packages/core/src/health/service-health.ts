@@ -170,7 +170,7 @@ export class ServiceHealth implements AsyncDisposable {
     if (error !== undefined) metrics.add('switchyard_health_check_listen_failures_total', { ip_family: ipFamily });
     if ((error !== undefined) === instance.hasFailed) return;
     instance.hasFailed = error !== undefined;
-    if (error === undefined) logger.info('health check listens after all', { service, port, ipFamily });
+    if (error === undefined) logger.info('health check listens now', { service, port, ipFamily });
     else {
       logger.warn('health check cannot listen, will retry', { service, port, ipFamily, error });
       this.#recordFailure(service, error);

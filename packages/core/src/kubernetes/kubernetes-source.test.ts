@@ -108,7 +108,7 @@ test.each([404, 403])(
       { metadata: { name: 'kubernetes' }, spec: { cidrs: ['10.96.0.0/12'] } },
     ]);
     await until(() => state.serviceCidrs.length === 1);
-    expect(log.transitions).toEqual(['info resource is not served to us; treated as empty']);
+    expect(log.transitions).toEqual(['info resource is not available; treated as empty']);
   },
 );
 

@@ -92,7 +92,7 @@ export class KubernetesSource implements ClusterStateSource {
   ): Promise<never> {
     const { clock, log, random, sourceMetrics, timings } = this.#options;
     const project = (raw: RawObject): Projected<Records[K]> => {
-      const projected = projections[query.kind](raw as RawObjects[K], parts.context); // the path says what it is
+      const projected = projections[query.kind](raw as RawObjects[K], parts.context); // the path determines the type
       // The other reasons are ordinary: objects that the proxy ignores.
       if (projected.status === 'ignored' && ['addressType', 'malformed'].includes(projected.reason)) {
         parts.context.onSkipped({ resource: query.kind, name: projected.name, path: '', value: projected.reason });
@@ -224,7 +224,7 @@ async function sleepUntil(ready: Promise<void>, duration: Millis, clock: Clock):
 /** Returns the name in a delete event of a record. */
 export function nameOf<K extends ResourceKind>(resource: K, record: Records[K]): string {
   return resource === 'Node' || resource === 'ServiceCIDR'
-    ? (record as Records['Node' | 'ServiceCIDR']).name // the kind says which record it is
+    ? (record as Records['Node' | 'ServiceCIDR']).name // the kind determines the record
     : (record as Records['Service' | 'EndpointSlice']).key;
 }
 

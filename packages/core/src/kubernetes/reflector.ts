@@ -158,7 +158,7 @@ export class Reflector<K extends ResourceKind> {
     if (!this.#isAbsent) {
       this.#isAbsent = true;
       const fields = { resource: this.#options.query.kind, error: failure.message };
-      this.#options.log.info('resource is not served to us; treated as empty', fields);
+      this.#options.log.info('resource is not available; treated as empty', fields);
       this.#replace([]);
     }
     return this.#absentBackOff.next();

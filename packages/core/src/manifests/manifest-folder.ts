@@ -97,8 +97,8 @@ export class ManifestFolder {
 
   /**
    * An object belongs to the file that has it in force and still wants it, else to the first file by name
-   * that wants it. A file that wants an object of another file is refused and falls back to its last valid content.
-   * That may cause other conflicts, so it is repeated until nothing changes.
+   * that wants it. A file that wants an object of another file is refused and falls back to its last valid
+   * content. Other files may conflict then, so it is repeated until nothing changes.
    */
   #refuseConflicts(): ReadonlyMap<string, readonly ManifestFault[]> {
     const refused = new Map<string, readonly ManifestFault[]>();

@@ -54,7 +54,7 @@ export interface DriverRun<Group extends ChangeGroup<Change>, Change> {
   ): Promise<void>;
 }
 
-/** The owner of a group's changes. `stale`: our objects that no table wants; `what` names them in errors. */
+/** The owner of a group's changes. `stale`: objects of the backend that no table contains; `what` names them in errors. */
 export type GroupOwner =
   | { readonly kind: 'services'; readonly keys: readonly ServicePortKey[] }
   | { readonly kind: 'settings' }

@@ -117,7 +117,7 @@ export function newObjectClient(connection: ApiServerConnection, options: Object
     const answer = await send(request, signal);
     if (answer.status === 404 && isAbsenceFine) return undefined;
     if (answer.status >= 300) throw refusal(request, answer, advice[answer.status]);
-    return JSON.parse(answer.body) as T; // the path says what it is
+    return JSON.parse(answer.body) as T; // the path determines the type
   };
   const write = <T extends ApiObject>(method: 'POST' | 'PUT', path: string, resource: ApiResource<T>, object: T) =>
     ({ method, path, body: { ...object, kind: resource.kind, apiVersion: apiVersionOf(resource) } }) as const;

@@ -58,7 +58,7 @@ export type Node = Omit<Kind<api.V1Node>, 'status'> & {
     readonly nodeInfo?: Partial<Wire<api.V1NodeSystemInfo>>;
   };
 };
-/** How the kubelet asks a container whether it is ready. */
+/** Probe by which the kubelet checks a container. */
 export type Probe = Wire<api.V1Probe>;
 /** One container of a pod. */
 export type Container = Wire<api.V1Container>;

@@ -75,8 +75,8 @@ export interface ServiceForwarding {
    */
   readonly frontends: readonly Frontend[];
   /**
-   * Frontends left out because another Service port has them: a cluster IP beats a load-balancer IP,
-   * that beats an external IP, then the lower key wins. Also those at an address of the API server
+   * Frontends left out because another Service port has them: a cluster IP wins over a load-balancer IP, which
+   * wins over an external IP; then the lower key wins. Also those at an address of the API server
    * (`TableOptions.apiServers`). For `explain` and status; never rendered.
    */
   readonly lostFrontends: readonly LostFrontend[];

@@ -160,7 +160,8 @@ export type FrontendPlace = Pick<Frontend, 'kind' | 'address' | 'port' | 'ipMode
  * Load-balancer IPs of a family that this node captures, sorted, each once. `Proxy` leaves an address to its load
  * balancer (KEP-1860). The API does not say what an unknown mode means; it captures, so that an address never loses its
  * rules on the day a newer API server adds a mode. The Service's type does not matter: a controller writes
- * working addresses to the status. `Router` is among the captured ones; `frontendPlaces` says what it is taken as.
+ * working addresses to the status. Includes IPs with mode `Router`; `frontendPlaces` decides how to treat
+ * them.
  */
 export function capturedLoadBalancerIps(service: ServiceRecord, ipFamily: IpFamily): readonly IpAddress[] {
   const captured = service.loadBalancerIngress.filter((ingress) => ingress.ipMode !== 'Proxy');
