@@ -81,7 +81,7 @@ test('rules that were repaired are told, and repetitions become one series', asy
   await until(async () => (await eventsOf(reason)).length === 1);
   expect((await eventsOf(reason))[0]).toMatchObject({
     type: 'Warning',
-    note: expect.stringMatching(/^IPv4: nft \(pid \d+\) changed our/) as string,
+    note: expect.stringMatching(/^IPv4: nft \(pid \d+\) changed the forwarding rules/) as string,
   });
   await damage();
   await until(async () => (await eventsOf(reason))[0]?.series?.count === 2);
