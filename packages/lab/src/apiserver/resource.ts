@@ -75,15 +75,16 @@ export interface ResourceDefinition {
   readonly view: ResourceView | undefined;
 }
 
-/** A row with the usual answers, so that a kind's file says only what is special about it. */
+/** A row with the usual answers, v1 of the core group among them, so that a kind's file says only what is special about it. */
 export function defineResource(
-  row: Pick<
-    ResourceDefinition,
-    'group' | 'version' | 'plural' | 'singular' | 'kind' | 'isNamespaced' | 'schema' | 'columns'
-  > &
-    Partial<ResourceDefinition>,
+  row: Pick<ResourceDefinition, 'kind' | 'isNamespaced' | 'schema' | 'columns'> & Partial<ResourceDefinition>,
 ): ResourceDefinition {
+  const singular = row.kind.toLowerCase();
   return {
+    group: '',
+    version: 'v1',
+    plural: `${singular}s`,
+    singular,
     shortNames: [],
     categories: [],
     subresources: [],

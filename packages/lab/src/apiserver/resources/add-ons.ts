@@ -9,7 +9,7 @@ import {
 import { ageColumn, column, nameColumn, numberColumn } from './common.ts';
 import { controllerRevisions, daemonSets } from './daemon-sets.ts';
 
-const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1', isNamespaced: false, nameRule: 'any' } as const;
+const rbac = { group: 'rbac.authorization.k8s.io', isNamespaced: false, nameRule: 'any' } as const;
 
 /**
  * Kinds that an add-on's manifests consist of. Stored, defaulted a little, and without effect: no DaemonSet makes pods,
@@ -17,10 +17,6 @@ const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1', isNamespaced: 
  */
 export const addOnResources: readonly ResourceDefinition[] = [
   defineResource({
-    group: '',
-    version: 'v1',
-    plural: 'configmaps',
-    singular: 'configmap',
     kind: 'ConfigMap',
     shortNames: ['cm'],
     isNamespaced: true,
@@ -28,10 +24,6 @@ export const addOnResources: readonly ResourceDefinition[] = [
     columns: [nameColumn, numberColumn('Data', (object) => Object.keys(objectAt(object, 'data')).length), ageColumn],
   }),
   defineResource({
-    group: '',
-    version: 'v1',
-    plural: 'serviceaccounts',
-    singular: 'serviceaccount',
     kind: 'ServiceAccount',
     shortNames: ['sa'],
     isNamespaced: true,
@@ -43,16 +35,12 @@ export const addOnResources: readonly ResourceDefinition[] = [
   controllerRevisions,
   defineResource({
     ...rbac,
-    plural: 'clusterroles',
-    singular: 'clusterrole',
     kind: 'ClusterRole',
     schema: clusterRoleSchema,
     columns: [nameColumn, column('Created At', (object) => stringAt(object, 'metadata', 'creationTimestamp'))],
   }),
   defineResource({
     ...rbac,
-    plural: 'clusterrolebindings',
-    singular: 'clusterrolebinding',
     kind: 'ClusterRoleBinding',
     schema: clusterRoleBindingSchema,
     columns: [

@@ -11,9 +11,6 @@ const count = (name: string, field: string): ReturnType<typeof numberColumn> =>
 /** apps/v1 DaemonSet. Its pods and status are the workloads' work, where they were asked for; otherwise tests write its status. */
 export const daemonSets: ResourceDefinition = defineResource({
   group: 'apps',
-  version: 'v1',
-  plural: 'daemonsets',
-  singular: 'daemonset',
   kind: 'DaemonSet',
   shortNames: ['ds'],
   categories: ['all'],
@@ -47,9 +44,6 @@ export const daemonSets: ResourceDefinition = defineResource({
 /** apps/v1 ControllerRevision, from which `kubectl rollout undo` takes a DaemonSet's earlier template. */
 export const controllerRevisions: ResourceDefinition = defineResource({
   group: 'apps',
-  version: 'v1',
-  plural: 'controllerrevisions',
-  singular: 'controllerrevision',
   kind: 'ControllerRevision',
   isNamespaced: true,
   schema: controllerRevisionSchema,

@@ -9,9 +9,6 @@ import { type Labels, matchesSelector } from '../../workloads/labels.ts';
 /** apps/v1 Deployment. */
 export const deployments: ResourceDefinition = defineResource({
   group: 'apps',
-  version: 'v1',
-  plural: 'deployments',
-  singular: 'deployment',
   kind: 'Deployment',
   shortNames: ['deploy'],
   categories: ['all'],

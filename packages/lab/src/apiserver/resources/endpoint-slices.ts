@@ -8,9 +8,6 @@ import { ageColumn, column, nameColumn } from './common.ts';
 /** discovery.k8s.io/v1 EndpointSlice. */
 export const endpointSlices: ResourceDefinition = defineResource({
   group: 'discovery.k8s.io',
-  version: 'v1',
-  plural: 'endpointslices',
-  singular: 'endpointslice',
   kind: 'EndpointSlice',
   isNamespaced: true,
   hasGeneration: true,

@@ -8,10 +8,6 @@ const involved = ['kind', 'namespace', 'name', 'uid', 'apiVersion', 'fieldPath']
 
 /** v1 Event. */
 export const events: ResourceDefinition = defineResource({
-  group: '',
-  version: 'v1',
-  plural: 'events',
-  singular: 'event',
   kind: 'Event',
   shortNames: ['ev'],
   isNamespaced: true,
@@ -57,9 +53,6 @@ const newNames = Object.fromEntries(Object.entries(oldNames).map(([ours, theirs]
 /** events.k8s.io/v1 Event: the same objects as v1 has. */
 export const newEvents: ResourceDefinition = defineResource({
   group: 'events.k8s.io',
-  version: 'v1',
-  plural: 'events',
-  singular: 'event',
   kind: 'Event',
   shortNames: ['ev'],
   isNamespaced: true,

@@ -7,9 +7,6 @@ import { ageColumn, column, nameColumn } from './common.ts';
 /** coordination.k8s.io/v1 Lease. The server only keeps them; who may take one is between the candidates. */
 export const leases: ResourceDefinition = defineResource({
   group: 'coordination.k8s.io',
-  version: 'v1',
-  plural: 'leases',
-  singular: 'lease',
   kind: 'Lease',
   isNamespaced: true,
   schema: leaseSchema,

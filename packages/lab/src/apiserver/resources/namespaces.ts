@@ -5,10 +5,6 @@ import { ageColumn, column, nameColumn } from './common.ts';
 
 /** v1 Namespace. */
 export const namespaces: ResourceDefinition = defineResource({
-  group: '',
-  version: 'v1',
-  plural: 'namespaces',
-  singular: 'namespace',
   kind: 'Namespace',
   shortNames: ['ns'],
   isNamespaced: false,

@@ -5,10 +5,6 @@ import { ageColumn, column, conditionOf, nameColumn } from './common.ts';
 
 /** v1 Node. Its status comes with the creating request, as a kubelet registers itself. */
 export const nodes: ResourceDefinition = defineResource({
-  group: '',
-  version: 'v1',
-  plural: 'nodes',
-  singular: 'node',
   kind: 'Node',
   shortNames: ['no'],
   isNamespaced: false,

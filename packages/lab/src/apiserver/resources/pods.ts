@@ -18,10 +18,6 @@ import { setPodSpecDefaults, validatePodSpec } from './pod-spec.ts';
 
 /** v1 Pod. */
 export const pods: ResourceDefinition = defineResource({
-  group: '',
-  version: 'v1',
-  plural: 'pods',
-  singular: 'pod',
   kind: 'Pod',
   shortNames: ['po'],
   categories: ['all'],

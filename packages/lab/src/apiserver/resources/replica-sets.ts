@@ -7,9 +7,6 @@ import { setTemplateDefaults, validateTemplateOwner } from './deployments.ts';
 /** apps/v1 ReplicaSet: what a Deployment's controller makes, one per template. */
 export const replicaSets: ResourceDefinition = defineResource({
   group: 'apps',
-  version: 'v1',
-  plural: 'replicasets',
-  singular: 'replicaset',
   kind: 'ReplicaSet',
   shortNames: ['rs'],
   categories: ['all'],

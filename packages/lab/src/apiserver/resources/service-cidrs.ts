@@ -8,9 +8,6 @@ import { ageColumn, column, nameColumn, orNone } from './common.ts';
 /** networking.k8s.io/v1 ServiceCIDR (KEP-1880). Objects made later do not widen the allocation ranges. */
 export const serviceCidrs: ResourceDefinition = defineResource({
   group: 'networking.k8s.io',
-  version: 'v1',
-  plural: 'servicecidrs',
-  singular: 'servicecidr',
   kind: 'ServiceCIDR',
   isNamespaced: false,
   subresources: ['status'],

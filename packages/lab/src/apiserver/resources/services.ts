@@ -7,10 +7,6 @@ import { validateService } from './service-validation.ts';
 
 /** v1 Service. */
 export const services: ResourceDefinition = defineResource({
-  group: '',
-  version: 'v1',
-  plural: 'services',
-  singular: 'service',
   kind: 'Service',
   shortNames: ['svc'],
   categories: ['all'],
