@@ -10,12 +10,8 @@ export interface FieldError {
     | 'FieldValueDuplicate';
   /** For example `spec.ports[0].nodePort`. */
   readonly field: string;
+  /** Message of the cause, without the field. */
   readonly detail: string;
-}
-
-/** The text of the cause, without the field. */
-export function fieldErrorText(error: FieldError): string {
-  return error.detail;
 }
 
 /** The value is not allowed here. */

@@ -1,6 +1,6 @@
 import type { ResourceRequest } from './access/api-request.ts';
 import type { Json, JsonObject } from './json.ts';
-import { type FieldError, fieldErrorText } from './field-error.ts';
+import type { FieldError } from './field-error.ts';
 
 /** The parts of a resource that error texts name. */
 export interface NamedResource {
@@ -117,18 +117,14 @@ export function invalid(
   name: string,
   errors: readonly FieldError[],
 ): StatusError {
-  const texts = errors.map((error) => `${error.field}: ${fieldErrorText(error)}`);
+  const texts = errors.map((error) => `${error.field}: ${error.detail}`);
   const list = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
   const kind = of.group === '' ? of.kind : `${of.kind}.${of.group}`;
   const details: Record<string, Json> = {};
   if (name !== '') details['name'] = name;
   if (of.group !== '') details['group'] = of.group;
   details['kind'] = of.kind;
-  details['causes'] = errors.map((error) => ({
-    reason: error.reason,
-    message: fieldErrorText(error),
-    field: error.field,
-  }));
+  details['causes'] = errors.map(({ reason, detail, field }) => ({ reason, message: detail, field }));
   return new StatusError({ code: 422, reason: 'Invalid', message: `${kind} "${name}" is invalid: ${list}`, details });
 }
 

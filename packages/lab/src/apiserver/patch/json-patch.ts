@@ -1,4 +1,4 @@
-import { isJsonList, isJsonObject, type Json, type JsonObject, jsonEqual, stringAt } from '../json.ts';
+import { isJsonList, isJsonObject, type Json, jsonEqual, type JsonObject, stringAt } from '../json.ts';
 import { badRequest, StatusError } from '../status-error.ts';
 
 /** Applies an RFC 6902 patch to a copy. A failing operation rejects with a 422 Status, a malformed one with 400. */

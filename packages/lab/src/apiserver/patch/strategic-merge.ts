@@ -2,8 +2,8 @@ import {
   isJsonList,
   isJsonObject,
   type Json,
-  type JsonObject,
   jsonEqual,
+  type JsonObject,
   listAt,
   type MutableJsonObject,
 } from '../json.ts';

@@ -1,7 +1,7 @@
 import {
   isJsonObject,
-  type JsonObject,
   jsonEqual,
+  type JsonObject,
   listAt,
   type MutableJsonObject,
   numberAt,

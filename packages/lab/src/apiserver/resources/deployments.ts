@@ -1,5 +1,5 @@
 import { type FieldError, invalidField, requiredField } from '../field-error.ts';
-import { type JsonObject, jsonEqual, type MutableJsonObject, numberAt, objectAt, stringAt } from '../json.ts';
+import { jsonEqual, type JsonObject, type MutableJsonObject, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { deploymentSchema } from '../schema/workloads.ts';
 import { ageColumn, column, containersText, nameColumn, selectorText } from './common.ts';

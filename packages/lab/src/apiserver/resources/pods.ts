@@ -2,8 +2,8 @@ import type { Millis } from '@switchyard/core';
 import { type FieldError, forbiddenField, requiredField } from '../field-error.ts';
 import {
   isJsonObject,
-  type JsonObject,
   jsonEqual,
+  type JsonObject,
   listAt,
   type MutableJsonObject,
   numberAt,

@@ -10,8 +10,8 @@ import {
 import {
   isJsonObject,
   type Json,
-  type JsonObject,
   jsonEqual,
+  type JsonObject,
   listAt,
   numberAt,
   objectAt,
