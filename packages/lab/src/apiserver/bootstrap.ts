@@ -5,7 +5,7 @@ import { serviceCidrs } from './resources/service-cidrs.ts';
 
 /** Makes the objects that every cluster has from its start: four namespaces and the default ServiceCIDR. */
 export function createInitialObjects(registry: Registry, cidrs: readonly Cidr[]): void {
-  const options = { isDryRun: false, fieldValidation: 'Strict' } as const;
+  const options = { fieldValidation: 'Strict' } as const;
   for (const name of ['default', 'kube-node-lease', 'kube-public', 'kube-system']) {
     registry.create(namespaces, '', { metadata: { name } }, options);
   }

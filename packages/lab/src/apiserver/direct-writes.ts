@@ -41,13 +41,7 @@ export interface DirectWrites {
   remove(name: DirectName): void;
 }
 
-const options = { isDryRun: false, fieldValidation: 'Ignore' } as const;
-const deletion = {
-  gracePeriodSeconds: 0,
-  propagationPolicy: undefined,
-  isDryRun: false,
-  preconditions: { uid: undefined, resourceVersion: undefined },
-} as const;
+const deletion = { gracePeriodSeconds: 0 } as const;
 
 /** Direct writes to a server. */
 export function directWrites(server: ApiServer): DirectWrites {
@@ -100,7 +94,7 @@ class Writer {
   #makeNamespace(): void {
     const resource = resourceOf('Namespace');
     if (this.#server.store.get(resource, '', this.#namespace) !== undefined) return;
-    this.#server.registry.create(resource, '', { metadata: { name: this.#namespace } }, options);
+    this.#server.registry.create(resource, '', { metadata: { name: this.#namespace } });
   }
 
   /** What the server said against it; undefined: it took it. */
@@ -108,11 +102,11 @@ class Writer {
     const { registry } = this.#server;
     if (this.#stored !== undefined) {
       const change = { part: 'main', apply: (current: JsonObject) => this.#over(current) } as const;
-      const refusal = refusalOf(() => registry.update(this.#resource, this.#fullName, change, options));
+      const refusal = refusalOf(() => registry.update(this.#resource, this.#fullName, change));
       if (refusal === undefined) return undefined;
       registry.delete(this.#resource, this.#fullName, deletion);
     }
-    return refusalOf(() => registry.create(this.#resource, this.#namespace, this.#wanted, options));
+    return refusalOf(() => registry.create(this.#resource, this.#namespace, this.#wanted));
   }
 
   get #fullName(): { readonly namespace: string; readonly name: string } {
@@ -132,7 +126,7 @@ class Writer {
     const { status } = this.#wanted;
     if (!isJsonObject(status) || !this.#resource.subresources.includes('status')) return;
     const change = { part: 'status', apply: (current: JsonObject) => ({ ...current, status }) } as const;
-    this.#server.registry.update(this.#resource, this.#fullName, change, options);
+    this.#server.registry.update(this.#resource, this.#fullName, change);
   }
 
   #force(stored: JsonObject | undefined): void {

@@ -28,8 +28,6 @@ import type { ResourceDefinition } from './resource.ts';
 import { addOnResources } from './resources/add-ons.ts';
 import { betaEndpointSlices } from './resources/beta-endpoint-slices.ts';
 import { daemonSets } from './resources/daemon-sets.ts';
-import { namespaces } from './resources/namespaces.ts';
-import { nodes } from './resources/nodes.ts';
 import { resourceTable } from './resources/resource-table.ts';
 import { createStore, type Store } from './store/store.ts';
 
@@ -82,10 +80,9 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const resources = servedKinds(options);
   const allocations = createAllocations(cidrs, random);
   const store = createStore({ allocations, historyLimit: options.historyLimit ?? 100_000 });
-  const registry = createRegistry({ store, allocations, clock, random, namespaces, nodes });
+  const registry = createRegistry({ store, allocations, clock, random });
   createInitialObjects(registry, cidrs);
-  const lifecycle =
-    options.hasLifecycle === false ? undefined : new Lifecycle({ store, registry, resources, namespaces });
+  const lifecycle = options.hasLifecycle === false ? undefined : new Lifecycle({ store, registry, resources });
   const context: ServerContext = {
     store,
     registry,

@@ -145,16 +145,13 @@ function isDryRunBody(body: JsonObject): boolean {
 
 function deletionOptions(body: RequestBody, query: URLSearchParams): DeletionOptions {
   const options: JsonObject = body.bytes.length === 0 ? {} : parseBody(body);
-  const preconditions = objectAt(options, 'preconditions');
   const grace = numberAt(options, 'gracePeriodSeconds') ?? numberOf(query.get('gracePeriodSeconds'));
   return {
     gracePeriodSeconds: grace,
     propagationPolicy: stringAt(options, 'propagationPolicy') || (query.get('propagationPolicy') ?? undefined),
     isDryRun: listAt(options, 'dryRun').includes('All') || query.getAll('dryRun').includes('All'),
-    preconditions: {
-      uid: stringAt(preconditions, 'uid') || undefined,
-      resourceVersion: stringAt(preconditions, 'resourceVersion') || undefined,
-    },
+    uid: stringAt(options, 'preconditions', 'uid'),
+    resourceVersion: stringAt(options, 'preconditions', 'resourceVersion'),
   };
 }
 
@@ -169,7 +166,7 @@ export function handleBinding(registry: Registry, request: WriteRequest): WriteA
   const apply = (current: JsonObject): JsonObject =>
     withFields(current, { spec: { ...objectAt(current, 'spec'), nodeName: node } });
   const name = { namespace: info.namespace, name: info.name ?? '' };
-  registry.update(info.resource, name, { part: 'main', apply }, { isDryRun: false, fieldValidation: 'Ignore' });
+  registry.update(info.resource, name, { part: 'main', apply });
   const document = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
   return { kind: 'document', status: 201, document };
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { Random } from '@switchyard/core';
+import { nameSuffix } from '../../workloads/template-hash.ts';
 import { type JsonObject, type MutableJsonObject, objectAt, stringAt, withFields } from '../json.ts';
 import type { ResourceDefinition } from '../resource.ts';
+import { namespaces } from '../resources/namespaces.ts';
 import { alreadyExists, badRequest, invalid, notFound, StatusError } from '../status-error.ts';
 import { storedObject } from '../store/stored-object.ts';
 import { decodeBody } from './decode-body.ts';
@@ -32,7 +33,8 @@ export function createObject(context: RegistryContext, resource: ResourceDefinit
   const errors = [...validateMeta(resource, object), ...resource.validate(object, undefined, inner)];
   if (errors.length > 0) throw invalid(resource, name, errors);
   if (context.store.get(resource, namespace, name) !== undefined) throw alreadyExists(resource, name);
-  const stored = options.isDryRun ? storedObject(resource, object, undefined) : context.store.put(resource, object);
+  const stored =
+    options.isDryRun === true ? storedObject(resource, object, undefined) : context.store.put(resource, object);
   return { object: stored, warnings: decoded.warnings };
 }
 
@@ -43,7 +45,7 @@ function newMetadata(
   given: JsonObject,
 ): JsonObject {
   const generateName = stringAt(given, 'generateName');
-  const name = stringAt(given, 'name') || (generateName === '' ? '' : generateName + suffix(context.random));
+  const name = stringAt(given, 'name') || (generateName === '' ? '' : generateName + nameSuffix(context.random));
   const { deletionTimestamp: _d, deletionGracePeriodSeconds: _g, generation: _n, ...rest } = given;
   const metadata: MutableJsonObject = { ...rest, name, uid: randomUUID(), creationTimestamp: timestamp(context) };
   if (resource.isNamespaced) metadata['namespace'] = namespace;
@@ -63,8 +65,8 @@ function checkNamespace(
   if (given !== '' && given !== namespace) {
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
   }
-  const found = context.store.get(context.namespaces, '', namespace);
-  if (found === undefined) throw notFound(context.namespaces, namespace);
+  const found = context.store.get(namespaces, '', namespace);
+  if (found === undefined) throw notFound(namespaces, namespace);
   if (stringAt(found.value, 'metadata', 'deletionTimestamp') === '') return;
   const name = stringAt(object, 'metadata', 'name');
   const message = `unable to create new content in namespace ${namespace} because it is being terminated`;
@@ -79,10 +81,4 @@ function checkNamespace(
     message: `${resource.plural} "${name}" is forbidden: ${message}`,
     details: { name, kind: resource.plural, causes: [cause] },
   });
-}
-
-/** Five characters from the alphabet that the real server uses: no vowels, no look-alikes. */
-function suffix(random: Random): string {
-  const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
-  return Array.from({ length: 5 }, () => alphabet[Math.floor(random() * alphabet.length)] ?? 'x').join('');
 }

@@ -1,5 +1,6 @@
 import { type JsonObject, listAt, type MutableJsonObject, numberAt, objectAt, stringAt } from '../json.ts';
 import type { ResourceDefinition } from '../resource.ts';
+import { namespaces } from '../resources/namespaces.ts';
 import { conflict, forbidden, notFound } from '../status-error.ts';
 import type { StoredObject } from '../store/stored-object.ts';
 import type { DeletionOptions, DeletionResult, ObjectName, RegistryContext } from './registry.ts';
@@ -20,24 +21,24 @@ export function deleteObject(
   const current = context.store.get(resource, name.namespace, name.name);
   if (current === undefined) throw notFound(resource, name.name);
   checkPreconditions(resource, current, options);
-  if (resource === context.namespaces) return deleteNamespace(context, resource, current, options);
+  if (resource === namespaces) return deleteNamespace(context, resource, current, options);
   const grace = gracePeriod(resource, current.value, options);
   const finalizers = finalizersFor(current.value, options);
   const isImmediate = finalizers.length === 0 && (grace === undefined || grace === 0);
-  if (options.isDryRun) return { object: current, isGone: isImmediate };
+  if (options.isDryRun === true) return { object: current, isGone: isImmediate };
   const marked = mark(context, resource, current, { grace, finalizers });
   if (!isImmediate) return { object: marked, isGone: false };
   return { object: context.store.remove(resource, marked), isGone: true };
 }
 
 function checkPreconditions(resource: ResourceDefinition, current: StoredObject, options: DeletionOptions): void {
-  const { uid, resourceVersion } = options.preconditions;
+  const { uid = '', resourceVersion = '' } = options;
   const currentUid = stringAt(current.value, 'metadata', 'uid');
-  if (uid !== undefined && uid !== currentUid) {
+  if (uid !== '' && uid !== currentUid) {
     const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${currentUid}`;
     throw conflict(resource, current.name, why);
   }
-  if (resourceVersion !== undefined && resourceVersion !== String(current.resourceVersion)) {
+  if (resourceVersion !== '' && resourceVersion !== String(current.resourceVersion)) {
     const why = `Precondition failed: ResourceVersion in precondition: ${resourceVersion}, ResourceVersion in object meta: ${current.resourceVersion}`;
     throw conflict(resource, current.name, why);
   }
@@ -97,7 +98,7 @@ function deleteNamespace(
     throw forbidden(resource, current.name, 'this namespace may not be deleted');
   }
   const isTerminating = stringAt(current.value, 'metadata', 'deletionTimestamp') !== '';
-  if (options.isDryRun || isTerminating) return { object: current, isGone: false };
+  if (options.isDryRun === true || isTerminating) return { object: current, isGone: false };
   const metadata = { ...objectAt(current.value, 'metadata'), deletionTimestamp: timestamp(context) };
   const status = { ...objectAt(current.value, 'status'), phase: 'Terminating' };
   return { object: context.store.put(resource, { ...current.value, metadata, status }), isGone: false };

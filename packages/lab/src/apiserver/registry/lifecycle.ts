@@ -1,5 +1,6 @@
-import { isJsonList, isJsonObject, type JsonObject, listAt, objectAt, stringAt, valueAt, withFields } from '../json.ts';
+import { type JsonObject, listAt, objectAt, stringAt, withFields } from '../json.ts';
 import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
+import { namespaces } from '../resources/namespaces.ts';
 import { StatusError } from '../status-error.ts';
 import type { Store, StoreEvent } from '../store/store.ts';
 import type { StoredObject } from '../store/stored-object.ts';
@@ -10,7 +11,6 @@ export interface LifecycleOptions {
   readonly store: Store;
   readonly registry: Registry;
   readonly resources: readonly ResourceDefinition[];
-  readonly namespaces: ResourceDefinition;
 }
 
 /** How many deleted owners are remembered, so that dependents made a moment too late go as well. */
@@ -62,7 +62,7 @@ export class Lifecycle implements Disposable {
     this.#timer = undefined;
     for (const event of this.#due.splice(0)) {
       if (event.next === undefined) this.#afterDeletion(event);
-      else if (event.resource === this.#options.namespaces) this.#terminating.add(event.next.name);
+      else if (event.resource === namespaces) this.#terminating.add(event.next.name);
       else if (event.previous === undefined) this.#delete(event.next);
       this.#propagate(event.next);
     }
@@ -74,12 +74,8 @@ export class Lifecycle implements Disposable {
     if (previous === undefined) return;
     const uid = stringAt(previous.value, 'metadata', 'uid');
     this.#deletedOwners.add(uid);
-    if (this.#deletedOwners.size > rememberedOwners) {
-      for (const oldest of this.#deletedOwners) {
-        this.#deletedOwners.delete(oldest);
-        break;
-      }
-    }
+    const [oldest = ''] = this.#deletedOwners;
+    if (this.#deletedOwners.size > rememberedOwners) this.#deletedOwners.delete(oldest);
     for (const dependent of this.#dependents.get(uid)?.values() ?? []) {
       const others = ownerUids(dependent).filter((owner) => !this.#deletedOwners.has(owner));
       if (others.length === 0) this.#delete(dependent);
@@ -109,7 +105,7 @@ export class Lifecycle implements Disposable {
 
   /** Deletes what is in a terminating namespace, then the namespace itself. */
   #empty(namespace: string): void {
-    const { store, resources, namespaces } = this.#options;
+    const { store, resources } = this.#options;
     const contents = resources
       .filter((resource) => resource.isNamespaced)
       .flatMap((resource) => store.list(resource).items.filter((object) => object.namespace === namespace));
@@ -124,22 +120,11 @@ export class Lifecycle implements Disposable {
   }
 
   #delete(object: StoredObject, propagationPolicy?: 'Foreground'): void {
-    const none = { uid: undefined, resourceVersion: undefined };
     const { resource, namespace, name } = object;
     const hasDependents = (this.#dependents.get(stringAt(object.value, 'metadata', 'uid'))?.size ?? 0) > 0;
     if (propagationPolicy !== undefined && stringAt(object.value, 'metadata', 'deletionTimestamp') !== '') return;
-    ignoreStatus(() =>
-      this.#options.registry.delete(
-        resource,
-        { namespace, name },
-        {
-          gracePeriodSeconds: undefined,
-          propagationPolicy: hasDependents ? propagationPolicy : undefined,
-          isDryRun: false,
-          preconditions: none,
-        },
-      ),
-    );
+    const options = { propagationPolicy: hasDependents ? propagationPolicy : undefined };
+    ignoreStatus(() => this.#options.registry.delete(resource, { namespace, name }, options));
   }
 
   #disown(dependent: StoredObject, uid: string): void {
@@ -158,20 +143,11 @@ export class Lifecycle implements Disposable {
 
   #change(object: StoredObject, change: (metadata: JsonObject) => JsonObject): void {
     const { resource, namespace, name } = object;
-    ignoreStatus(() =>
-      this.#options.registry.update(
-        resource,
-        { namespace, name },
-        {
-          part: 'main',
-          apply: (current) => ({
-            ...current,
-            metadata: withFields(change(objectAt(current, 'metadata')), { resourceVersion: undefined }),
-          }),
-        },
-        { isDryRun: false, fieldValidation: 'Ignore' },
-      ),
-    );
+    const apply = (current: JsonObject): JsonObject => ({
+      ...current,
+      metadata: withFields(change(objectAt(current, 'metadata')), { resourceVersion: undefined }),
+    });
+    ignoreStatus(() => this.#options.registry.update(resource, { namespace, name }, { part: 'main', apply }));
   }
 
   #findOwner(dependent: StoredObject, uid: string): StoredObject | undefined {
@@ -189,8 +165,7 @@ export class Lifecycle implements Disposable {
 }
 
 function ownerUids(object: StoredObject | undefined): readonly string[] {
-  const owners = valueAt(object?.value, 'metadata', 'ownerReferences');
-  return isJsonList(owners) ? owners.filter(isJsonObject).map((owner) => stringAt(owner, 'uid')) : [];
+  return listAt(object?.value, 'metadata', 'ownerReferences').map((owner) => stringAt(owner, 'uid'));
 }
 
 function identity(object: StoredObject | undefined): string {

@@ -1,4 +1,5 @@
 import type { ResourceContext } from '../resource.ts';
+import { nodes } from '../resources/nodes.ts';
 import type { RegistryContext } from './registry.ts';
 
 /** Returns the context of a kind's defaulting and validation. */
@@ -6,7 +7,7 @@ export function resourceContext(context: RegistryContext): ResourceContext {
   return {
     now: context.clock.now(),
     allocations: context.allocations,
-    findNode: (name) => context.store.get(context.nodes, '', name)?.value,
+    findNode: (name) => context.store.get(nodes, '', name)?.value,
   };
 }
 

@@ -10,10 +10,10 @@ import { updateObject } from './update.ts';
 
 /** How a write is to be done. */
 export interface WriteOptions {
-  /** Everything but storing. */
-  readonly isDryRun: boolean;
-  /** What to do about unknown fields: drop, drop and warn, or refuse. */
-  readonly fieldValidation: 'Ignore' | 'Warn' | 'Strict';
+  /** Everything but storing. Default false. */
+  readonly isDryRun?: boolean;
+  /** What to do about unknown fields: drop (default), drop and warn, or refuse. */
+  readonly fieldValidation?: 'Ignore' | 'Warn' | 'Strict';
 }
 
 /** What a write made. */
@@ -38,10 +38,12 @@ export interface ObjectChange {
 
 /** The body of a DELETE. */
 export interface DeletionOptions {
-  readonly gracePeriodSeconds: number | undefined;
-  readonly propagationPolicy: string | undefined;
-  readonly isDryRun: boolean;
-  readonly preconditions: { readonly uid: string | undefined; readonly resourceVersion: string | undefined };
+  readonly gracePeriodSeconds?: number | undefined;
+  readonly propagationPolicy?: string | undefined;
+  readonly isDryRun?: boolean;
+  /** Preconditions; '' is none. */
+  readonly uid?: string;
+  readonly resourceVersion?: string;
 }
 
 /** What a DELETE did. */
@@ -57,8 +59,6 @@ export interface RegistryContext {
   readonly allocations: Allocations;
   readonly clock: Clock;
   readonly random: Random;
-  readonly namespaces: ResourceDefinition;
-  readonly nodes: ResourceDefinition;
 }
 
 /**
@@ -67,17 +67,17 @@ export interface RegistryContext {
  */
 export interface Registry {
   /** `namespace` is that of the request; '' for cluster-scoped kinds. */
-  create(resource: ResourceDefinition, namespace: string, body: JsonObject, options: WriteOptions): WriteResult;
+  create(resource: ResourceDefinition, namespace: string, body: JsonObject, options?: WriteOptions): WriteResult;
   /** A change that makes no difference keeps the version and tells no watcher. */
-  update(resource: ResourceDefinition, name: ObjectName, change: ObjectChange, options: WriteOptions): WriteResult;
-  delete(resource: ResourceDefinition, name: ObjectName, options: DeletionOptions): DeletionResult;
+  update(resource: ResourceDefinition, name: ObjectName, change: ObjectChange, options?: WriteOptions): WriteResult;
+  delete(resource: ResourceDefinition, name: ObjectName, options?: DeletionOptions): DeletionResult;
 }
 
 /** Makes the write path of one server. */
 export function createRegistry(context: RegistryContext): Registry {
   return {
-    create: (resource, namespace, body, options) => createObject(context, resource, { namespace, body, options }),
-    update: (resource, name, change, options) => updateObject(context, resource, { name, change, options }),
-    delete: (resource, name, options) => deleteObject(context, resource, name, options),
+    create: (resource, namespace, body, options = {}) => createObject(context, resource, { namespace, body, options }),
+    update: (resource, name, change, options = {}) => updateObject(context, resource, { name, change, options }),
+    delete: (resource, name, options = {}) => deleteObject(context, resource, name, options),
   };
 }

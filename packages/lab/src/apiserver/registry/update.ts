@@ -53,7 +53,7 @@ function storeChange(
 ): StoredObject {
   const { current, object } = change;
   const candidate = storedObject(resource, object, current.resourceVersion);
-  if (options.isDryRun) return candidate;
+  if (options.isDryRun === true) return candidate;
   const isWaiting = stringAt(object, 'metadata', 'deletionTimestamp') !== '';
   const isFree = listAt(object, 'metadata', 'finalizers').length === 0;
   const isGraceOver = (numberAt(object, 'metadata', 'deletionGracePeriodSeconds') ?? 0) === 0;
