@@ -1,5 +1,5 @@
 import type { ResourceRequest } from './access/api-request.ts';
-import type { Json, JsonObject } from './json.ts';
+import type { JsonObject } from './json.ts';
 import type { FieldError } from './field-error.ts';
 
 /** The parts of a resource that error texts name. */
@@ -34,36 +34,29 @@ export class StatusError extends Error {
 
   /** The body to send. */
   toStatus(): JsonObject {
-    const { code, reason, message, details, metadata } = this.fields;
-    const body: Record<string, Json> = {
+    const { code, reason, message, details, metadata = {} } = this.fields;
+    return {
       kind: 'Status',
       apiVersion: 'v1',
-      metadata: metadata ?? {},
+      metadata,
       status: 'Failure',
       message,
+      ...(reason === undefined ? {} : { reason }),
+      ...(details === undefined ? {} : { details }),
+      code,
     };
-    if (reason !== undefined) body['reason'] = reason;
-    if (details !== undefined) body['details'] = details;
-    body['code'] = code;
-    return body;
   }
 }
 
 /** 404 for an object. */
 export function notFound(resource: NamedResource, name: string): StatusError {
   const details = detailsOf(resource, name);
-  return new StatusError({
-    code: 404,
-    reason: 'NotFound',
-    message: `${qualified(resource)} "${name}" not found`,
-    details,
-  });
+  return statusError(404, 'NotFound', `${qualified(resource)} "${name}" not found`, details);
 }
 
 /** 404 for a resource that is not served. */
 export function noSuchResource(): StatusError {
-  const message = 'the server could not find the requested resource';
-  return new StatusError({ code: 404, reason: 'NotFound', message, details: {} });
+  return statusError(404, 'NotFound', 'the server could not find the requested resource', {});
 }
 
 /** 403 because nothing grants it. The resource may have a subresource. */
@@ -73,42 +66,39 @@ export function notAuthorized(user: string, request: Omit<ResourceRequest, 'kind
   const who = name === '' ? '' : ` "${name}"`;
   const where = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`;
   const what = `cannot ${verb} resource "${resource}" in API group "${group}" ${where}`;
-  return new StatusError({
-    code: 403,
-    reason: 'Forbidden',
-    message: `${group === '' ? plural : `${plural}.${group}`}${who} is forbidden: User "${user}" ${what}`,
-    details: { ...(who === '' ? {} : { name }), ...(group === '' ? {} : { group }), kind: plural },
-  });
+  const message = `${qualified({ plural, group })}${who} is forbidden: User "${user}" ${what}`;
+  const details = { ...(who === '' ? {} : { name }), ...groupOf({ group }), kind: plural };
+  return statusError(403, 'Forbidden', message, details);
 }
 
 /** 405. */
 export function methodNotAllowed(): StatusError {
   const message = 'the server does not allow this method on the requested resource';
-  return new StatusError({ code: 405, reason: 'MethodNotAllowed', message, details: {} });
+  return statusError(405, 'MethodNotAllowed', message, {});
 }
 
 /** 409 because the name is taken. */
 export function alreadyExists(resource: NamedResource, name: string): StatusError {
   const message = `${qualified(resource)} "${name}" already exists`;
-  return new StatusError({ code: 409, reason: 'AlreadyExists', message, details: detailsOf(resource, name) });
+  return statusError(409, 'AlreadyExists', message, detailsOf(resource, name));
 }
 
 /** 409 because somebody else wrote first, or a precondition fails. */
 export function conflict(resource: NamedResource, name: string, why?: string): StatusError {
   const text = why ?? 'the object has been modified; please apply your changes to the latest version and try again';
   const message = `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${text}`;
-  return new StatusError({ code: 409, reason: 'Conflict', message, details: detailsOf(resource, name) });
+  return statusError(409, 'Conflict', message, detailsOf(resource, name));
 }
 
 /** 403. */
 export function forbidden(resource: NamedResource, name: string, why: string): StatusError {
   const message = `${qualified(resource)} "${name}" is forbidden: ${why}`;
-  return new StatusError({ code: 403, reason: 'Forbidden', message, details: detailsOf(resource, name) });
+  return statusError(403, 'Forbidden', message, detailsOf(resource, name));
 }
 
 /** 400. */
 export function badRequest(message: string): StatusError {
-  return new StatusError({ code: 400, reason: 'BadRequest', message });
+  return statusError(400, 'BadRequest', message);
 }
 
 /** 422 with one cause per field error. `errors` must not be empty. */
@@ -120,12 +110,9 @@ export function invalid(
   const texts = errors.map((error) => `${error.field}: ${error.detail}`);
   const list = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
   const kind = of.group === '' ? of.kind : `${of.kind}.${of.group}`;
-  const details: Record<string, Json> = {};
-  if (name !== '') details['name'] = name;
-  if (of.group !== '') details['group'] = of.group;
-  details['kind'] = of.kind;
-  details['causes'] = errors.map(({ reason, detail, field }) => ({ reason, message: detail, field }));
-  return new StatusError({ code: 422, reason: 'Invalid', message: `${kind} "${name}" is invalid: ${list}`, details });
+  const causes = errors.map(({ reason, detail, field }) => ({ reason, message: detail, field }));
+  const details = { ...(name === '' ? {} : { name }), ...groupOf(of), kind: of.kind, causes };
+  return statusError(422, 'Invalid', `${kind} "${name}" is invalid: ${list}`, details);
 }
 
 /** 422 for wrong list or watch options. */
@@ -141,12 +128,12 @@ export function expired(message: string, continueToken?: string): StatusError {
 
 /** 415. */
 export function unsupportedMediaType(message: string): StatusError {
-  return new StatusError({ code: 415, reason: 'UnsupportedMediaType', message, details: {} });
+  return statusError(415, 'UnsupportedMediaType', message, {});
 }
 
 /** 503. */
 export function serviceUnavailable(message: string): StatusError {
-  return new StatusError({ code: 503, reason: 'ServiceUnavailable', message });
+  return statusError(503, 'ServiceUnavailable', message);
 }
 
 /** 500. */
@@ -154,12 +141,18 @@ export function internalError(message: string): StatusError {
   return new StatusError({ code: 500, message });
 }
 
-function qualified(resource: NamedResource): string {
+function statusError(code: number, reason: string, message: string, details?: JsonObject): StatusError {
+  return new StatusError({ code, reason, message, ...(details === undefined ? {} : { details }) });
+}
+
+function qualified(resource: Pick<NamedResource, 'group' | 'plural'>): string {
   return resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`;
 }
 
 function detailsOf(resource: NamedResource, name: string): JsonObject {
-  return resource.group === ''
-    ? { name, kind: resource.plural }
-    : { name, group: resource.group, kind: resource.plural };
+  return { name, ...groupOf(resource), kind: resource.plural };
+}
+
+function groupOf({ group }: Pick<NamedResource, 'group'>): JsonObject {
+  return group === '' ? {} : { group };
 }

@@ -14,6 +14,7 @@ export interface ServerContext {
   readonly registry: Registry;
   readonly resources: readonly ResourceDefinition[];
   readonly clock: Clock;
+  /** Between bookmarks of a watch. */
   readonly bookmarkInterval: Millis;
   readonly faults: FaultList;
   readonly access: AccessCheck;

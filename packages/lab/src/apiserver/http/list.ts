@@ -1,7 +1,8 @@
-import { type Clock, messageOf, millis } from '@switchyard/core';
+import { messageOf, millis } from '@switchyard/core';
 import type { ResourceDefinition } from '../resource.ts';
 import { badRequest, expired, StatusError } from '../status-error.ts';
 import type { Snapshot, Store } from '../store/store.ts';
+import type { ServerContext } from './context.ts';
 import type { ListOptions } from './list-options.ts';
 import { type ListMeta, renderList, type RenderOptions } from './representation.ts';
 
@@ -15,11 +16,7 @@ interface ListRequest {
 }
 
 /** The body of a list. */
-export async function listObjects(
-  context: { readonly store: Store; readonly clock: Clock },
-  request: ListRequest,
-  signal: AbortSignal,
-): Promise<string> {
+export async function listObjects(context: ServerContext, request: ListRequest, signal: AbortSignal): Promise<string> {
   const { resource, options, render } = request;
   await waitForVersion(context, options, signal);
   const start = options.continueToken === '' ? undefined : decodeContinue(options.continueToken);
@@ -39,11 +36,10 @@ export async function listObjects(
 }
 
 async function waitForVersion(
-  context: { readonly store: Store; readonly clock: Clock },
+  { store, clock }: ServerContext,
   options: ListOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, clock } = context;
   const wanted = Number(options.resourceVersion || 0);
   const deadline = clock.monotonic() + futureVersionWait;
   while (wanted > store.resourceVersion && clock.monotonic() < deadline) await clock.sleep(millis(50), signal);

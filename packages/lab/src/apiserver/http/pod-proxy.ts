@@ -8,6 +8,7 @@ import { type JsonObject, listAt, numberAt, stringAt } from '../json.ts';
 import { pods } from '../resources/pods.ts';
 import { badRequest, notFound, serviceUnavailable } from '../status-error.ts';
 import type { Store } from '../store/store.ts';
+import type { ServerContext } from './context.ts';
 import { setCommonHeaders } from './respond.ts';
 
 /** What a request to `pods/proxy` names. */
@@ -17,12 +18,6 @@ export interface ProxyPath {
   readonly id: string;
   /** What the pod is asked for; '' when there is not even a slash. */
   readonly path: string;
-}
-
-/** Where requests are passed on from. */
-export interface ProxyContext {
-  readonly store: Store;
-  readonly connect: Connect;
 }
 
 /** One request with its answer. */
@@ -46,7 +41,7 @@ export function parseProxyPath(path: string): ProxyPath | undefined {
  * Passes a request on to a pod and its answer back, as kube-apiserver does: any method, both bodies as they come, the client's
  * credentials kept back. Upgrades are not passed on. Rejects with the Status that the client is to get.
  */
-export async function proxyToPod(context: ProxyContext, where: ProxyPath, exchange: ProxyExchange): Promise<void> {
+export async function proxyToPod(context: ServerContext, where: ProxyPath, exchange: ProxyExchange): Promise<void> {
   const { url, response, signal } = exchange;
   const target = locate(context.store, where);
   if (where.path === '') {

@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
-import type { Clock, Millis } from '@switchyard/core';
 import type { JsonObject } from '../json.ts';
 import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
 import { expired } from '../status-error.ts';
-import type { Store, StoreEvent } from '../store/store.ts';
+import type { StoreEvent } from '../store/store.ts';
 import { type StoredObject, storedObject, type WatchEventType } from '../store/stored-object.ts';
+import type { ServerContext } from './context.ts';
 import type { ListOptions } from './list-options.ts';
 import { partialMetadata, type RenderOptions, tableOf } from './representation.ts';
 import { setCommonHeaders } from './respond.ts';
@@ -15,14 +15,6 @@ export interface WatchRequest {
   readonly options: ListOptions;
   readonly render: RenderOptions;
   readonly response: ServerResponse;
-}
-
-/** What a watch needs from its server. */
-export interface WatchContext {
-  readonly store: Store;
-  readonly clock: Clock;
-  /** Between bookmarks. */
-  readonly bookmarkInterval: Millis;
 }
 
 /** Duration of a watch without `timeoutSeconds`. */
@@ -37,7 +29,7 @@ const pieceSize = 64 * 1024;
 /** One open watch stream. */
 export class WatchSession {
   readonly #request: WatchRequest;
-  readonly #context: WatchContext;
+  readonly #context: ServerContext;
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #onEnd: () => void;
   #subscription: Disposable | undefined;
@@ -47,7 +39,7 @@ export class WatchSession {
   #hasSentColumns = false;
   #held: string[] | undefined;
 
-  constructor(context: WatchContext, request: WatchRequest, onEnd: () => void) {
+  constructor(context: ServerContext, request: WatchRequest, onEnd: () => void) {
     this.#context = context;
     this.#request = request;
     this.#onEnd = onEnd;
