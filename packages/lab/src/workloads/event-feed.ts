@@ -1,3 +1,4 @@
+import { EventEmitter, on } from 'node:events';
 import type { WorkloadEvent } from './workload-event.ts';
 
 /** Hands events to every reader. Readers get what happens after they began; none of them can hold up the others. */
@@ -9,40 +10,18 @@ export interface EventFeed {
 
 /** A feed; `onEvent` is called at once with every event. */
 export function createEventFeed(onEvent?: (event: WorkloadEvent) => void): EventFeed {
-  const readers = new Set<(event: WorkloadEvent) => void>();
+  const emitter = new EventEmitter().setMaxListeners(0);
+  if (onEvent !== undefined) emitter.on('event', onEvent);
   return {
-    emit: (event) => {
-      onEvent?.(event);
-      for (const push of readers) push(event);
-    },
+    emit: (event) => void emitter.emit('event', event),
     read: (signal) => {
       // Subscribed now, not at the first `next()`: nothing is lost between the call and the loop.
-      let queue: WorkloadEvent[] = [];
-      let wake: () => void = () => undefined;
-      const push = (event: WorkloadEvent): void => {
-        queue.push(event);
-        wake();
-      };
-      readers.add(push);
-      const stop = (): void => {
-        readers.delete(push);
-        wake();
-      };
-      signal.addEventListener('abort', stop, { once: true });
+      const events = signal.aborted ? [] : on(emitter, 'event', { signal });
       return (async function* () {
         try {
-          while (!signal.aborted) {
-            const ready = queue;
-            queue = [];
-            yield* ready;
-            if (queue.length > 0 || signal.aborted) continue;
-            await new Promise<void>((resolve) => {
-              wake = resolve;
-            });
-          }
-        } finally {
-          readers.delete(push);
-          signal.removeEventListener('abort', stop);
+          for await (const [event] of events) yield event as WorkloadEvent;
+        } catch (error) {
+          if (!signal.aborted) throw error;
         }
       })();
     },
