@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { type EchoIdentity, serveHttp, serveTcp, serveUdp } from './echo-listeners.ts';
+import { portSequence } from './fresh-port.ts';
 import { type HeldConnection, openConnection } from './held-connection.ts';
 import { icmpCounterFiles, icmpErrorsHeldBack } from './icmp-limits.ts';
 import { type LoadLoop, startLoadLoop } from './load-loop.ts';
@@ -14,8 +15,6 @@ export type TrafficHandlers = {
   readonly [K in TrafficCall]: (argument: TrafficCalls[K]['argument']) => Promise<TrafficCalls[K]['result']>;
 };
 
-/** Below the kernel's own choice, and where nobody listens. */
-const [firstPort, lastPort] = [12_000, 29_999];
 /** Other programs on the host's network may have some of them. */
 const portAttempts = 20;
 
@@ -60,15 +59,6 @@ export function createTrafficHandlers(identity: EchoIdentity): TrafficHandlers {
       return {};
     },
     ...createLoads(),
-  };
-}
-
-/** Goes round, from anywhere: the kernel would now and then repeat a port, and find the connection tracking entry of an earlier state. */
-function portSequence(): () => number {
-  let next = firstPort + Math.floor(Math.random() * (lastPort - firstPort));
-  return () => {
-    next = next < lastPort ? next + 1 : firstPort;
-    return next;
   };
 }
 
