@@ -29,7 +29,7 @@ import { addOnResources } from './resources/add-ons.ts';
 import { betaEndpointSlices } from './resources/beta-endpoint-slices.ts';
 import { daemonSets } from './resources/daemon-sets.ts';
 import { resourceTable } from './resources/resource-table.ts';
-import { createStore, type Store } from './store/store.ts';
+import { MemoryStore, type Store } from './store/store.ts';
 
 /** How to run an API server. Everything has a default. */
 export interface ApiServerOptions {
@@ -79,7 +79,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const cidrs = options.serviceCidrs ?? [parseCidr('10.96.0.0/12')];
   const resources = servedKinds(options);
   const allocations = createAllocations(cidrs, random);
-  const store = createStore({ allocations, historyLimit: options.historyLimit ?? 100_000 });
+  const store = new MemoryStore({ allocations, historyLimit: options.historyLimit ?? 100_000 });
   const registry = createRegistry({ store, allocations, clock, random });
   createInitialObjects(registry, cidrs);
   const lifecycle = options.hasLifecycle === false ? undefined : new Lifecycle({ store, registry, resources });

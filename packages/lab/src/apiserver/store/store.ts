@@ -2,7 +2,7 @@ import type { Allocations } from '../allocations.ts';
 import type { JsonObject } from '../json.ts';
 import type { ResourceDefinition } from '../resource.ts';
 import { type StoredObject, storedObject } from './stored-object.ts';
-import { withViews } from './views.ts';
+import { baseObject, baseOf, eventAs, listAs, seenAs } from './views.ts';
 
 /** One write, as watchers and the history see it. */
 export interface StoreEvent {
@@ -65,12 +65,11 @@ interface Collection {
   sorted: readonly StoredObject[] | undefined;
 }
 
-/** Makes an empty store. */
-export function createStore(options: StoreOptions): Store {
-  return withViews(new MemoryStore(options));
-}
-
-class MemoryStore implements Store {
+/**
+ * Objects of a resource with a view are stored as those of the resource it is a view of: what is written by one is seen in both,
+ * under one resource version.
+ */
+export class MemoryStore implements Store {
   readonly #options: StoreOptions;
   readonly #collections = new Map<ResourceDefinition, Collection>();
   readonly #allListeners = new Set<(event: StoreEvent) => void>();
@@ -91,20 +90,21 @@ class MemoryStore implements Store {
   }
 
   get(resource: ResourceDefinition, namespace: string, name: string): StoredObject | undefined {
-    return this.#collection(resource).byKey.get(keyOf(namespace, name));
+    return seenAs(resource, this.#collection(resource).byKey.get(`/${namespace}/${name}`));
   }
 
   list(resource: ResourceDefinition): Snapshot {
     const collection = this.#collection(resource);
     collection.sorted ??= [...collection.byKey.values()].sort(byKeyOrder);
-    return { resourceVersion: this.#version, items: collection.sorted };
+    return { resourceVersion: this.#version, items: listAs(resource, collection.sorted) };
   }
 
   listAt(resource: ResourceDefinition, version: number): Snapshot | undefined {
     if (version < this.#oldest) return undefined;
-    const later = this.eventsAfter(resource, version);
+    const collection = this.#collection(resource);
+    const later = eventsAfter(collection, version);
     if (later.length === 0) return { ...this.list(resource), resourceVersion: version };
-    const byKey = new Map(this.#collection(resource).byKey);
+    const byKey = new Map(collection.byKey);
     for (let index = later.length - 1; index >= 0; index--) {
       const event = later[index];
       const subject = event?.next ?? event?.previous;
@@ -112,51 +112,47 @@ class MemoryStore implements Store {
       if (event.previous === undefined) byKey.delete(subject.key);
       else byKey.set(subject.key, event.previous);
     }
-    return { resourceVersion: version, items: [...byKey.values()].sort(byKeyOrder) };
+    return { resourceVersion: version, items: listAs(resource, [...byKey.values()].sort(byKeyOrder)) };
   }
 
   put(resource: ResourceDefinition, object: JsonObject): StoredObject {
+    const base = baseOf(resource);
     const collection = this.#collection(resource);
-    const next = storedObject(resource, object, ++this.#version);
+    const next = storedObject(base, resource.view?.toBase(object) ?? object, ++this.#version);
     const previous = collection.byKey.get(next.key);
     collection.byKey.set(next.key, next);
     collection.sorted = undefined;
     this.#options.allocations.replace(
-      previous === undefined ? [] : resource.claims(previous.value),
-      resource.claims(next.value),
+      previous === undefined ? [] : base.claims(previous.value),
+      base.claims(next.value),
     );
     const resourceVersion = this.#version;
-    this.#publish(collection, { resourceVersion, resource, previous, next, deleted: undefined });
-    return next;
+    this.#publish(collection, { resourceVersion, resource: base, previous, next, deleted: undefined });
+    return seenAs(resource, next);
   }
 
   remove(resource: ResourceDefinition, current: StoredObject): StoredObject {
+    const base = baseOf(resource);
     const collection = this.#collection(resource);
-    const deleted = storedObject(resource, current.value, ++this.#version);
+    const previous = baseObject(current);
+    const deleted = storedObject(base, previous.value, ++this.#version);
     collection.byKey.delete(current.key);
     collection.sorted = undefined;
-    this.#options.allocations.replace(resource.claims(current.value), []);
+    this.#options.allocations.replace(base.claims(previous.value), []);
     const resourceVersion = this.#version;
-    this.#publish(collection, { resourceVersion, resource, previous: current, next: undefined, deleted });
-    return deleted;
+    this.#publish(collection, { resourceVersion, resource: base, previous, next: undefined, deleted });
+    return seenAs(resource, deleted);
   }
 
   eventsAfter(resource: ResourceDefinition, version: number): readonly StoreEvent[] {
-    const { history } = this.#collection(resource);
-    let low = 0;
-    let high = history.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((history[middle]?.resourceVersion ?? 0) > version) high = middle;
-      else low = middle + 1;
-    }
-    return history.slice(low);
+    return eventsAfter(this.#collection(resource), version).map((event) => eventAs(resource, event));
   }
 
   subscribe(resource: ResourceDefinition | undefined, listener: (event: StoreEvent) => void): Disposable {
     const listeners = resource === undefined ? this.#allListeners : this.#collection(resource).listeners;
-    listeners.add(listener);
-    return { [Symbol.dispose]: () => void listeners.delete(listener) };
+    const own = (event: StoreEvent): void => listener(resource === undefined ? event : eventAs(resource, event));
+    listeners.add(own);
+    return { [Symbol.dispose]: () => void listeners.delete(own) };
   }
 
   compact(): void {
@@ -191,10 +187,11 @@ class MemoryStore implements Store {
   }
 
   #collection(resource: ResourceDefinition): Collection {
-    let collection = this.#collections.get(resource);
+    const base = baseOf(resource);
+    let collection = this.#collections.get(base);
     if (collection === undefined) {
       collection = { byKey: new Map(), listeners: new Set(), history: [], sorted: undefined };
-      this.#collections.set(resource, collection);
+      this.#collections.set(base, collection);
     }
     return collection;
   }
@@ -205,6 +202,13 @@ function byKeyOrder(a: StoredObject, b: StoredObject): number {
   return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
 }
 
-function keyOf(namespace: string, name: string): string {
-  return `/${namespace}/${name}`;
+function eventsAfter({ history }: Collection, version: number): readonly StoreEvent[] {
+  let low = 0;
+  let high = history.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((history[middle]?.resourceVersion ?? 0) > version) high = middle;
+    else low = middle + 1;
+  }
+  return history.slice(low);
 }

@@ -1,78 +1,39 @@
-import type { ResourceDefinition, ResourceView } from '../resource.ts';
-import { type StoredObject, StoredObject as Stored } from './stored-object.ts';
-import type { Snapshot, Store, StoreEvent } from './store.ts';
+import type { ResourceDefinition } from '../resource.ts';
+import { StoredObject } from './stored-object.ts';
+import type { StoreEvent } from './store.ts';
 
-/**
- * The store as it looks through resources that are another one's objects in other words, as the two groups of Events
- * or two versions of a kind: what is written by one is seen in both, under one resource version.
- */
-export function withViews(store: Store): Store {
-  return {
-    get resourceVersion() {
-      return store.resourceVersion;
-    },
-    get oldestVersion() {
-      return store.oldestVersion;
-    },
-    get: (resource, namespace, name) => seenAs(resource, store.get(baseOf(resource), namespace, name)),
-    list: (resource) => snapshotAs(resource, store.list(baseOf(resource))),
-    listAt: (resource, version) => {
-      const snapshot = store.listAt(baseOf(resource), version);
-      return snapshot && snapshotAs(resource, snapshot);
-    },
-    put: (resource, object) => {
-      const view = resource.view;
-      if (view === undefined) return store.put(resource, object);
-      return as(resource, view, store.put(view.of, view.toBase(object)));
-    },
-    remove: (resource, current) => {
-      const view = resource.view;
-      if (view === undefined) return store.remove(resource, current);
-      const stored = new Stored(view.of, view.toBase(current.value), current.resourceVersion);
-      return as(resource, view, store.remove(view.of, stored));
-    },
-    eventsAfter: (resource, version) =>
-      store.eventsAfter(baseOf(resource), version).map((event) => eventAs(resource, event)),
-    subscribe: (resource, listener) =>
-      store.subscribe(resource && baseOf(resource), (event) =>
-        listener(resource === undefined ? event : eventAs(resource, event)),
-      ),
-    compact: () => store.compact(),
-  };
+/** The resource whose objects are stored. */
+export function baseOf(resource: ResourceDefinition): ResourceDefinition {
+  return resource.view?.of ?? resource;
 }
 
-function baseOf(resource: ResourceDefinition): ResourceDefinition {
-  return resource.view?.of ?? resource;
+/** An object as it is stored. */
+export function baseObject(object: StoredObject): StoredObject {
+  const { view } = object.resource;
+  return view === undefined ? object : new StoredObject(view.of, view.toBase(object.value), object.resourceVersion);
 }
 
 /** One view of an object is made once, so that lists and watches share its texts. */
 const views = new WeakMap<StoredObject, StoredObject>();
 
-function as(resource: ResourceDefinition, { fromBase }: ResourceView, object: StoredObject): StoredObject {
+/** A stored object as it looks through a resource. */
+export function seenAs<T extends StoredObject | undefined>(resource: ResourceDefinition, object: T): T | StoredObject {
+  if (resource.view === undefined || object === undefined) return object;
   const known = views.get(object);
   if (known?.resource === resource) return known;
-  const view = new Stored(resource, fromBase(object.value), object.resourceVersion);
+  const view = new StoredObject(resource, resource.view.fromBase(object.value), object.resourceVersion);
   views.set(object, view);
   return view;
 }
 
-function seenAs<T extends StoredObject | undefined>(resource: ResourceDefinition, object: T): T | StoredObject {
-  return resource.view === undefined || object === undefined ? object : as(resource, resource.view, object);
+/** Stored objects as they look through a resource; the same list for a resource without a view. */
+export function listAs(resource: ResourceDefinition, objects: readonly StoredObject[]): readonly StoredObject[] {
+  return resource.view === undefined ? objects : objects.map((object) => seenAs(resource, object));
 }
 
-function snapshotAs(resource: ResourceDefinition, snapshot: Snapshot): Snapshot {
-  if (resource.view === undefined) return snapshot;
-  return { ...snapshot, items: snapshot.items.map((item) => seenAs(resource, item)) };
-}
-
-function eventAs(resource: ResourceDefinition, event: StoreEvent): StoreEvent {
+/** A stored event as it looks through a resource. */
+export function eventAs(resource: ResourceDefinition, event: StoreEvent): StoreEvent {
   if (resource.view === undefined) return event;
-  const { previous, next, deleted } = event;
-  return {
-    ...event,
-    resource,
-    previous: seenAs(resource, previous),
-    next: seenAs(resource, next),
-    deleted: seenAs(resource, deleted),
-  };
+  const [previous, next, deleted] = [event.previous, event.next, event.deleted].map((one) => seenAs(resource, one));
+  return { ...event, resource, previous, next, deleted };
 }
