@@ -2,7 +2,7 @@ import { apiResources, type DaemonSet, type OwnerReference, type Pod } from '@sw
 import type { ResourceWatch } from './cluster-watch.ts';
 import type { ControllerContext } from './context.ts';
 import { reconcileDaemonSet } from './daemon-set-reconcile.ts';
-import { createKeyedRunner } from './keyed-runner.ts';
+import { KeyedRunner } from './keyed-runner.ts';
 import { controllerOf, objectKey, splitKey } from './pod-facts.ts';
 import { followReadySince } from './ready-since.ts';
 
@@ -24,7 +24,7 @@ export function startDaemonSetController(
 ): AsyncDisposable {
   const { pods, nodes } = context.watches;
   const readySince = followReadySince(pods, context.clock);
-  const runner = createKeyedRunner({
+  const runner = new KeyedRunner({
     name: 'daemonset',
     clock: context.clock,
     log: context.log,

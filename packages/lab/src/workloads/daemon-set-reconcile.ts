@@ -3,9 +3,10 @@ import { type Millis, millis } from '@switchyard/core';
 import { apiResources, type DaemonSet, type Node, type Pod, type PodSpec } from '@switchyard/core/kubernetes';
 import type { ControllerContext } from './context.ts';
 import { daemonLimits, type DaemonNode, type DaemonStep, planDaemonSet } from './daemon-set-plan.ts';
+import { unlessZero } from './deployment-status.ts';
 import { matchesLabels } from './labels.ts';
 import { deletePod, podFromTemplate } from './owned-pods.ts';
-import { isPodEnded, isPodReady, isPodTerminating } from './pod-facts.ts';
+import { isPodEnded, isPodReady, isPodTerminating, nameOf } from './pod-facts.ts';
 import { type ReadySince, untilAvailable } from './ready-since.ts';
 import { isTolerated } from './schedule-pod.ts';
 import { templateHash } from './template-hash.ts';
@@ -126,8 +127,6 @@ function statusOf(daemonSet: DaemonSet, nodes: readonly DaemonNode[]): NonNullab
     available: oldest.filter(({ isAvailable }) => isAvailable).length,
     updated: oldest.filter(({ isUpdated }) => isUpdated).length,
   };
-  const unlessZero = <K extends string>(key: K, value: number): Partial<Record<K, number>> =>
-    value === 0 ? {} : ({ [key]: value } as Partial<Record<K, number>>);
   return {
     currentNumberScheduled: counts.current,
     numberMisscheduled: counts.misplaced,
@@ -142,10 +141,6 @@ function statusOf(daemonSet: DaemonSet, nodes: readonly DaemonNode[]): NonNullab
 
 function toleration(name: string): { readonly key: string; readonly operator: string } {
   return { key: `node.kubernetes.io/${name}`, operator: 'Exists' };
-}
-
-function nameOf(object: { readonly metadata: { readonly name?: string } }): string {
-  return object.metadata.name ?? '';
 }
 
 function ageOf(pod: Pod): number {

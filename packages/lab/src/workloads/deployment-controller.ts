@@ -1,7 +1,7 @@
 import { apiResources, type OwnerReference, type Pod } from '@switchyard/core/kubernetes';
 import type { ControllerContext } from './context.ts';
 import { reconcileDeployment } from './deployment-reconcile.ts';
-import { createKeyedRunner } from './keyed-runner.ts';
+import { KeyedRunner } from './keyed-runner.ts';
 import { controllerOf, objectKey, splitKey } from './pod-facts.ts';
 import { followReadySince } from './ready-since.ts';
 
@@ -21,7 +21,7 @@ export function startDeploymentController(
 ): AsyncDisposable {
   const { pods, deployments } = context.watches;
   const readySince = followReadySince(pods, context.clock);
-  const runner = createKeyedRunner({
+  const runner = new KeyedRunner({
     name: 'deployment',
     clock: context.clock,
     log: context.log,

@@ -137,6 +137,7 @@ function progressCondition(status: 'True' | 'False', reason: string, message: st
   return { type: progressing, status, lastUpdateTime: at, lastTransitionTime: at, reason, message };
 }
 
-function unlessZero<K extends string>(key: K, value: number): Partial<Record<K, number>> {
+/** `{ key: value }`, or nothing for 0. */
+export function unlessZero<K extends string>(key: K, value: number): Partial<Record<K, number>> {
   return value === 0 ? {} : ({ [key]: value } as Partial<Record<K, number>>);
 }

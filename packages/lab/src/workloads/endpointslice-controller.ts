@@ -1,7 +1,7 @@
 import type { IpFamily } from '@switchyard/core';
 import { apiResources, type EndpointSlice, type Node, type Pod, type Service } from '@switchyard/core/kubernetes';
 import type { ControllerContext } from './context.ts';
-import { createKeyedRunner } from './keyed-runner.ts';
+import { KeyedRunner } from './keyed-runner.ts';
 import { matchesLabels, selectorText } from './labels.ts';
 import { objectKey, splitKey } from './pod-facts.ts';
 import { endpointGroups } from './slice-endpoints.ts';
@@ -21,7 +21,7 @@ const managedBy = 'endpointslice.kubernetes.io/managed-by';
 export function startEndpointSliceController(context: ControllerContext): EndpointSliceController {
   const triggerTimes = createTriggerTimes();
   const { pods, nodes, services, slices } = context.watches;
-  const runner = createKeyedRunner({
+  const runner = new KeyedRunner({
     name: 'endpointslice',
     clock: context.clock,
     log: context.log,

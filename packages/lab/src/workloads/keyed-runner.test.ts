@@ -1,12 +1,12 @@
 import { ApiServerError, millis, type Logger, noopLogger } from '@switchyard/core';
 import { ManualClock, settle } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
-import { createKeyedRunner } from './keyed-runner.ts';
+import { KeyedRunner } from './keyed-runner.ts';
 
 test('one key never runs twice at a time, and pokes during a run make one more run', async () => {
   const gates: (() => void)[] = [];
   let running = 0;
-  await using runner = createKeyedRunner({
+  await using runner = new KeyedRunner({
     name: 'test',
     clock: new ManualClock(),
     log: noopLogger,
@@ -30,7 +30,7 @@ test('one key never runs twice at a time, and pokes during a run make one more r
 
 test('settle waits for a run that began after it was called', async () => {
   const gates: (() => void)[] = [];
-  await using runner = createKeyedRunner({
+  await using runner = new KeyedRunner({
     name: 'test',
     clock: new ManualClock(),
     log: noopLogger,
@@ -58,7 +58,7 @@ test('a failure is retried with growing pauses, and told once; a conflict is not
   const log: Logger = { ...noopLogger, warn: (message) => warnings.push(message) };
   const runs: number[] = [];
   const errors = [conflict(), new Error('first'), new Error('second'), undefined];
-  await using runner = createKeyedRunner({
+  await using runner = new KeyedRunner({
     name: 'test',
     clock,
     log,
@@ -80,7 +80,7 @@ test('a failure is retried with growing pauses, and told once; a conflict is not
 test('a run can ask to be repeated, and a poke makes that superfluous', async () => {
   const clock = new ManualClock();
   const runs: number[] = [];
-  await using runner = createKeyedRunner({
+  await using runner = new KeyedRunner({
     name: 'test',
     clock,
     log: noopLogger,
@@ -98,7 +98,7 @@ test('a run can ask to be repeated, and a poke makes that superfluous', async ()
 
 test('disposal aborts what runs, waits for it, and frees those who wait', async () => {
   let wasAborted = false;
-  const runner = createKeyedRunner({
+  const runner = new KeyedRunner({
     name: 'test',
     clock: new ManualClock(),
     log: noopLogger,

@@ -1,12 +1,5 @@
 import { ApiServerError, type Clock, type Logger, millis, type Millis } from '@switchyard/core';
 
-/** Runs one function per key, never twice at a time for the same key. A poke during a run makes one more run. */
-export interface KeyedRunner extends AsyncDisposable {
-  poke(key: string): void;
-  /** Resolves when a run of `key` that began after this call has ended, well or not, or the runner was disposed. */
-  settle(key: string): Promise<void>;
-}
-
 /** What a KeyedRunner needs. */
 export interface KeyedRunnerOptions {
   /** For the log, for example `deployment`. */
@@ -15,8 +8,6 @@ export interface KeyedRunnerOptions {
   readonly run: (key: string, signal: AbortSignal) => Promise<Millis | undefined>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Runs at the same time, over all keys. Default 8. */
-  readonly parallel?: number;
 }
 
 interface KeyState {
@@ -29,17 +20,18 @@ interface KeyState {
   waiting: (() => void)[];
 }
 
+/** Runs at the same time, over all keys. */
+const parallel = 8;
 const shortestRetry = 5;
 const longestRetry = 5000;
 /** Timers beyond this overflow and fire at once. One run too many a day does no harm. */
 const longestPause = 24 * 3600 * 1000;
 
-/** An idle runner. Disposing aborts what runs and waits for it. */
-export function createKeyedRunner(options: KeyedRunnerOptions): KeyedRunner {
-  return new Runner(options);
-}
-
-class Runner implements KeyedRunner {
+/**
+ * Runs one function per key, never twice at a time for the same key. A poke during a run makes one more run. Disposing aborts
+ * what runs and waits for it.
+ */
+export class KeyedRunner implements AsyncDisposable {
   readonly #options: KeyedRunnerOptions;
   readonly #states = new Map<string, KeyState>();
   readonly #ready: string[] = [];
@@ -66,6 +58,7 @@ class Runner implements KeyedRunner {
     this.#startMore();
   }
 
+  /** Resolves when a run of `key` that began after this call has ended, well or not, or the runner was disposed. */
   async settle(key: string): Promise<void> {
     if (this.#disposal.signal.aborted) return;
     this.poke(key);
@@ -84,8 +77,7 @@ class Runner implements KeyedRunner {
   }
 
   #startMore(): void {
-    const limit = this.#options.parallel ?? 8;
-    for (let index = 0; index < this.#ready.length && this.#running.size < limit;) {
+    for (let index = 0; index < this.#ready.length && this.#running.size < parallel;) {
       const key = this.#ready[index] ?? '';
       if (this.#running.has(key)) {
         index += 1;

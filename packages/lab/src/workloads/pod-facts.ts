@@ -3,9 +3,14 @@ import type { ApiObject, OwnerReference, Pod } from '@switchyard/core/kubernetes
 import { findCondition } from './conditions.ts';
 import { parseApiTime } from './time-scale.ts';
 
+/** The object's name; '' before it has one. */
+export function nameOf(object: ApiObject): string {
+  return object.metadata.name ?? '';
+}
+
 /** `namespace/name` of a namespaced object. */
 export function objectKey(object: ApiObject): string {
-  return `${object.metadata.namespace ?? 'default'}/${object.metadata.name ?? ''}`;
+  return `${object.metadata.namespace ?? 'default'}/${nameOf(object)}`;
 }
 
 /** The two parts of `objectKey`. */

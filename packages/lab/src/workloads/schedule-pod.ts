@@ -1,7 +1,7 @@
 import type { Node, Pod, PodAffinityTerm, PodSpec } from '@switchyard/core/kubernetes';
 import { findCondition } from './conditions.ts';
 import { matchesLabels, matchesSelector } from './labels.ts';
-import { controllerOf, isPodActive, isPodEnded } from './pod-facts.ts';
+import { controllerOf, isPodActive, isPodEnded, nameOf } from './pod-facts.ts';
 
 /** Where a pod goes, or why it goes nowhere; the message is worded as kube-scheduler words it. */
 export type ScheduleDecision =
@@ -88,8 +88,4 @@ function compareNodes(left: Node, right: Node, pod: Pod, placed: readonly Pod[])
     on(left).length - on(right).length ||
     nameOf(left).localeCompare(nameOf(right), 'en', { numeric: true })
   );
-}
-
-function nameOf(node: Node): string {
-  return node.metadata.name ?? '';
 }

@@ -1,7 +1,7 @@
 import { apiResources, type Pod } from '@switchyard/core/kubernetes';
 import { findCondition, withCondition } from './conditions.ts';
 import type { ControllerContext } from './context.ts';
-import { createKeyedRunner } from './keyed-runner.ts';
+import { KeyedRunner } from './keyed-runner.ts';
 import { isPodActive } from './pod-facts.ts';
 import { schedulePod } from './schedule-pod.ts';
 import { apiTime } from './time-scale.ts';
@@ -9,7 +9,7 @@ import { apiTime } from './time-scale.ts';
 /** Starts the scheduler: every pod without a node gets one, or a `PodScheduled` condition that says why not. */
 export function startScheduler(context: ControllerContext): AsyncDisposable {
   const { pods, nodes } = context.watches;
-  const runner = createKeyedRunner({
+  const runner = new KeyedRunner({
     name: 'scheduler',
     clock: context.clock,
     log: context.log,

@@ -7,7 +7,7 @@ import { startDaemonSetController } from './daemon-set-controller.ts';
 import { startDeploymentController } from './deployment-controller.ts';
 import { startEndpointSliceController } from './endpointslice-controller.ts';
 import { createEventFeed } from './event-feed.ts';
-import { startKubelet } from './kubelet/kubelet.ts';
+import { Kubelet } from './kubelet/kubelet.ts';
 import { registerNode } from './kubelet/node-object.ts';
 import { startScheduler } from './scheduler.ts';
 import { apiTime, timeScale } from './time-scale.ts';
@@ -64,7 +64,7 @@ export async function startWorkloads(options: WorkloadsOptions, signal: AbortSig
   stack.use(startDeploymentController(context, order));
   if (daemonSets !== undefined) stack.use(startDaemonSetController(context, { daemonSets, ...order }));
   stack.use(startScheduler(context));
-  for (const node of lab.nodes) stack.use(startKubelet(context, { lab, node, emit: feed.emit }));
+  for (const node of lab.nodes) stack.use(new Kubelet(context, { lab, node, emit: feed.emit }));
   const following = Promise.all(all.map((watch) => watch.run(stop.signal)));
   following.catch((error: unknown) => log.error('the workloads no longer follow the cluster', { error }));
   stack.defer(async () => {

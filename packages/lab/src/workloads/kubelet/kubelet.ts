@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { apiResources, type Pod } from '@switchyard/core/kubernetes';
 import type { Lab, LabNode } from '../../lab.ts';
 import type { ControllerContext } from '../context.ts';
-import { createKeyedRunner, type KeyedRunner } from '../keyed-runner.ts';
+import { KeyedRunner } from '../keyed-runner.ts';
 import { isPodEnded, isPodTerminating, objectKey, splitKey } from '../pod-facts.ts';
 import type { WorkloadEvent } from '../workload-event.ts';
 import { PodWorker } from './pod-worker.ts';
@@ -17,14 +17,10 @@ export interface KubeletOptions {
 }
 
 /**
- * Starts the kubelet of one node. Disposing it kills its pods' processes and removes their namespaces but leaves the pod
+ * The kubelet of one node. Disposing it kills its pods' processes and removes their namespaces but leaves the pod
  * objects; the next kubelet starts them again, as restarts, at the same addresses.
  */
-export function startKubelet(context: ControllerContext, options: KubeletOptions): AsyncDisposable {
-  return new Kubelet(context, options);
-}
-
-class Kubelet implements AsyncDisposable {
+export class Kubelet implements AsyncDisposable {
   readonly #context: ControllerContext;
   readonly #options: KubeletOptions;
   readonly #probes: NodeProbes = createNodeProbes();
@@ -40,8 +36,8 @@ class Kubelet implements AsyncDisposable {
     this.#options = options;
     const { clock, log } = context;
     const name = `kubelet ${options.node.nodeName}`;
-    this.#statuses = createKeyedRunner({ name, clock, log, run: (key, signal) => this.#writeStatus(key, signal) });
-    this.#removals = createKeyedRunner({ name, clock, log, run: (key, signal) => this.#removeObject(key, signal) });
+    this.#statuses = new KeyedRunner({ name, clock, log, run: (key, signal) => this.#writeStatus(key, signal) });
+    this.#removals = new KeyedRunner({ name, clock, log, run: (key, signal) => this.#removeObject(key, signal) });
     context.watches.pods.subscribe(({ before, after }) => this.#onPod(after ?? before, after === undefined));
   }
 
