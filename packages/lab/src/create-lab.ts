@@ -12,7 +12,7 @@ import { NamespaceLab } from './namespace-lab.ts';
 import { type HostPlan, type NetworkPlan, renderNetwork } from './render-network.ts';
 import { runProgram, runScript } from './run-program.ts';
 
-const defaultZones = ['zone-a', 'zone-b', 'zone-c'];
+const zones = ['zone-a', 'zone-b', 'zone-c'];
 
 /**
  * Builds a lab owned by this process. Remains of a dead lab of the same name are removed first; a living one
@@ -115,7 +115,6 @@ async function assemble(options: LabOptions, plan: NetworkPlan): Promise<Lab> {
       logFolder: `${folder}/logs`,
     });
     if (host.nodeIndex === undefined) return base;
-    const zones = options.zones ?? defaultZones;
     return Object.assign(base, {
       nodeName: nodeName(host.name),
       zone: zones[(host.nodeIndex - 1) % zones.length] ?? 'zone-a',

@@ -26,7 +26,7 @@ export * from './workloads/start-workloads.ts';
 export * from './workloads/zeroapp.ts';
 export type * from './workloads/workload-event.ts';
 export * from './apiserver/server.ts';
-export type { Fault, FaultMatch, FaultOptions, Faults } from './apiserver/http/faults.ts';
+export type { Fault, FaultOptions, Faults } from './apiserver/http/faults.ts';
 export * from './apiserver/listen-in-namespace.ts';
 export {
   type Connect,
@@ -64,6 +64,7 @@ export { probeSctp, type SctpRequest, startSctpServers } from './sctp.ts';
 export { findCgroup2Mount, findCgroupObstacle, tryKill } from './cgroup.ts';
 export { directWrites, type DirectName, type DirectObject, type DirectWrites } from './apiserver/direct-writes.ts';
 export {
+  type EchoPorts,
   portTakenExitCode,
   type TrafficCall,
   type TrafficCalls,
@@ -73,4 +74,3 @@ export {
   type TrafficProbe,
   trafficTokenHeader,
 } from './traffic-pod.ts';
-export type { EchoPorts } from './echo-ports.ts';

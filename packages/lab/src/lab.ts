@@ -59,6 +59,7 @@ export interface LabProcess {
 /** A LabHost that plays a Kubernetes node. */
 export interface LabNode extends LabHost {
   readonly nodeName: NodeName;
+  /** `zone-a`, `zone-b`, `zone-c`, and again from the first. */
   readonly zone: string;
   readonly podCidrs: PerFamily<string>;
   /**
@@ -82,8 +83,6 @@ export interface LabOptions {
   /** 1 to 39. */
   readonly nodes: number;
   readonly ipFamilies: readonly IpFamily[];
-  /** Node i gets zone i modulo the list's length. Default `zone-a`, `zone-b`, `zone-c`. */
-  readonly zones?: readonly string[];
 }
 
 /** A small cluster in network namespaces, joined by a bridge that is not connected to the machine. */

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { findCgroup2Mount } from './cgroup.ts';
 import { labNamespaces } from './destroy-lab.ts';
 import { isAlive, type LabRecord, readLabRecord } from './lab-record.ts';
-import { labOfNamespace, labPrefix, labsDiskRoot, labsRoot, namespacesRoot } from './names.ts';
+import { isLabName, labOfNamespace, labPrefix, labsDiskRoot, labsRoot, namespacesRoot } from './names.ts';
 
 /** A lab of this machine, whoever made it. */
 export interface LabListing {
@@ -40,8 +40,4 @@ async function describeLab(name: string): Promise<LabListing> {
       .map((namespace) => namespace.slice(labPrefix.length + name.length + 1))
       .filter((host) => host !== 'switch'),
   };
-}
-
-function isLabName(name: string): boolean {
-  return /^[a-z0-9]{1,8}$/.test(name);
 }

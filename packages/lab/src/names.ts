@@ -11,8 +11,13 @@ export const namespacesRoot = '/run/netns';
 
 /** Throws `UsageError` unless `name` can name a lab. The pattern has no dash, so `swy-<lab>-<host>` is unambiguous. */
 export function checkLabName(name: string): void {
-  if (/^[a-z0-9]{1,8}$/.test(name)) return;
+  if (isLabName(name)) return;
   throw new UsageError('lab.name', `not a lab name: ${JSON.stringify(name)}; use 1 to 8 of a-z and 0-9`);
+}
+
+/** Whether `name` can name a lab. */
+export function isLabName(name: string): boolean {
+  return /^[a-z0-9]{1,8}$/.test(name);
 }
 
 /** Throws `UsageError` unless `name` can name a host or pod of a lab. */

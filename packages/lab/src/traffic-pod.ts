@@ -1,4 +1,3 @@
-import type { EchoPorts } from './echo-ports.ts';
 import type { LoadMessage } from './load-types.ts';
 import type { AnswerWait, ProbeExchange, ProbeRequest, ProbeResult } from './probe-types.ts';
 import { nodeProgram } from './program-path.ts';
@@ -28,6 +27,13 @@ export function trafficPodArguments({ pod, node, port, tokenDigest }: TrafficPod
 /** The command that runs the program from this package, on this machine. */
 export function trafficPodCommand(): readonly string[] {
   return [process.execPath, ...nodeProgram('traffic-pod')];
+}
+
+/** Ports of echo servers. */
+export interface EchoPorts {
+  readonly http: readonly number[];
+  readonly tcp: readonly number[];
+  readonly udp: readonly number[];
 }
 
 /** One attempt a traffic pod is to make. */

@@ -36,8 +36,6 @@ export interface DockerEngine extends AsyncDisposable {
   readonly pid: number;
   /** For example `20.10.24+dfsg1`. */
   readonly version: string;
-  /** `overlay2`, or `vfs` where the kernel or the disk does not do overlays. */
-  readonly storageDriver: string;
   /** What the engine logs. */
   readonly logFile: string;
   /** Where the Docker CLI is, and the environment with which it talks to this engine: for tools that run it. */
@@ -86,7 +84,7 @@ export async function startDockerEngine(options: DockerEngineOptions, signal: Ab
   const start = (): LabProcess => host.spawn('sh', ['-c', script], { logName: 'docker' });
   const engine: StartedEngine = { host, running: start(), data, programs, cgroup: undefined };
   try {
-    const { version, storageDriver } = await untilAnswering(engine, signal);
+    const version = await untilAnswering(engine, signal);
     engine.cgroup = await engineCgroup(engine.running.pid, cgroupMount);
     return {
       socket: socketPath(data),
@@ -94,7 +92,6 @@ export async function startDockerEngine(options: DockerEngineOptions, signal: Ab
         return engine.running.pid;
       },
       version,
-      storageDriver,
       get logFile() {
         return engine.running.logFile;
       },
@@ -149,19 +146,17 @@ function runCli(
   return runProgram(file, args, { timeout: commandLimit, ...options, env: { ...env, ...options.env } });
 }
 
-async function untilAnswering(
-  engine: StartedEngine,
-  signal: AbortSignal,
-): Promise<{ readonly version: string; readonly storageDriver: string }> {
+/** The engine's version, when it answers. */
+async function untilAnswering(engine: StartedEngine, signal: AbortSignal): Promise<string> {
   const deadline = Date.now() + startLimit;
-  const info = ['info', '--format', '{{.ServerVersion}} {{.Driver}}'];
+  const info = ['info', '--format', '{{.ServerVersion}}'];
   let ended: number | string | undefined;
   void engine.running.ended.then((how) => (ended = how));
   for (;;) {
     signal.throwIfAborted();
     const { exitCode, stdout, stderr } = await runCli(engine, info);
-    const [version, storageDriver] = stdout.trim().split(' ');
-    if (exitCode === 0 && version !== undefined && storageDriver !== undefined) return { version, storageDriver };
+    const version = stdout.trim();
+    if (exitCode === 0 && version !== '') return version;
     if (ended !== undefined || Date.now() > deadline) {
       const what = ended === undefined ? `does not answer after ${startLimit / 1000} s` : `ended with ${ended}`;
       throw new HostError('docker.start', `the Docker Engine ${what}: ${stderr.trim()}\n${await logTail(engine)}`);

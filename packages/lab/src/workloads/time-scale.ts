@@ -22,7 +22,7 @@ export function timeScale(factor: number): TimeScale {
 
 /** An instant as the API writes it: RFC 3339 in whole seconds, rounded down. */
 export function apiTime(instant: Millis): string {
-  return `${new Date(Math.floor(instant / 1000) * 1000).toISOString().slice(0, 19)}Z`;
+  return `${new Date(instant).toISOString().slice(0, 19)}Z`;
 }
 
 /** The instant of an API time; an absent time is undefined. */

@@ -22,14 +22,16 @@ export interface SlowBody {
   readonly pause: Millis;
 }
 
-/** Which requests a fault is for. Absent fields match everything. */
-export interface FaultMatch {
+/** How often and to which requests a fault happens. Absent fields match everything. */
+export interface FaultOptions {
   readonly method?: string;
   /** Matched against path and query. */
   readonly target?: RegExp;
   readonly isWatch?: boolean;
   /** Matched against the `Authorization` header; a request without one has an empty text. */
   readonly authorization?: RegExp;
+  /** Default: until disposed. */
+  readonly times?: number;
 }
 
 /** What of a request decides about its fault. */
@@ -38,12 +40,6 @@ export interface FaultCandidate {
   readonly target: string;
   readonly isWatch: boolean;
   readonly authorization: string;
-}
-
-/** How often and to which requests a fault happens. */
-export interface FaultOptions extends FaultMatch {
-  /** Default: until disposed. */
-  readonly times?: number;
 }
 
 /** Hooks for tests: makes the server misbehave as real ones do. */

@@ -1,7 +1,7 @@
 import { type FieldError, invalidField } from '../field-error.ts';
 import { type JsonObject, numberAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
-import { leaseSchema } from '../schema/coordination.ts';
+import { leaseSchema } from '../schema/cluster.ts';
 import { ageColumn, column, nameColumn } from './common.ts';
 
 /** coordination.k8s.io/v1 Lease. The server only keeps them; who may take one is between the candidates. */

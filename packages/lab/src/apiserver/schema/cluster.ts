@@ -3,6 +3,7 @@ import {
   any,
   flag,
   int,
+  intPointer,
   list,
   listByKey,
   object,
@@ -10,6 +11,7 @@ import {
   openObject,
   text,
   textList,
+  textPointer,
   textSet,
 } from './schema.ts';
 
@@ -75,4 +77,17 @@ export const newEventSchema: ObjectSchema = topLevel('Event', {
   deprecatedFirstTimestamp: text,
   deprecatedLastTimestamp: text,
   deprecatedCount: int,
+});
+
+/** coordination.k8s.io/v1 Lease. */
+export const leaseSchema: ObjectSchema = topLevel('Lease', {
+  spec: object('LeaseSpec', {
+    holderIdentity: textPointer,
+    leaseDurationSeconds: intPointer,
+    acquireTime: textPointer,
+    renewTime: textPointer,
+    leaseTransitions: intPointer,
+    strategy: textPointer,
+    preferredHolder: textPointer,
+  }),
 });
