@@ -19,7 +19,7 @@ export type {
 } from './probe-types.ts';
 export { type LoadRun, startLoad } from './load.ts';
 export { LoadResults } from './load-results.ts';
-export type { LoadMessage, LoadOptions, LoadOutcome, LoadResult } from './load-types.ts';
+export type { LoadOptions, LoadOutcome, LoadResult } from './load-types.ts';
 export { echoServerCommand, type EchoServerOptions, startEchoServer } from './echo-server.ts';
 export { createApiClient } from './api-client.ts';
 export * from './workloads/start-workloads.ts';

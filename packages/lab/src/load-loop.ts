@@ -1,5 +1,6 @@
+import type { Millis } from '@switchyard/core';
 import { dueAt, dueCount, loadSchedule } from './load-schedule.ts';
-import type { LoadMessage, LoadOutcome } from './load-types.ts';
+import type { LoadOutcome, LoadResult } from './load-types.ts';
 import type { LoadProgramOptions } from './load.ts';
 import { probe } from './probe.ts';
 import type { ProbeRequest, ProbeResult } from './probe-types.ts';
@@ -13,7 +14,7 @@ export interface LoadLoop {
 }
 
 /** Starts an open loop of HTTP requests, or of TCP greetings (`tcp://`), from this process's network namespace, and tells each one's end. */
-export function startLoadLoop(options: LoadProgramOptions, tell: (message: LoadMessage) => void): LoadLoop {
+export function startLoadLoop(options: LoadProgramOptions, tell: (result: LoadResult) => void): LoadLoop {
   const request = requestOf(options);
   const schedule = loadSchedule(performance.now(), options.rate, options.duration);
   const inFlight = new Set<Promise<void>>();
@@ -31,7 +32,8 @@ export function startLoadLoop(options: LoadProgramOptions, tell: (message: LoadM
       sentAt,
       doneAt: wall(performance.now()),
       outcome: outcomeOf(result, request),
-      ...(result.status === 'answered' ? { answeredBy: result.by, httpStatus: result.httpStatus } : {}),
+      answeredBy: result.status === 'answered' ? result.by : undefined,
+      httpStatus: result.status === 'answered' ? result.httpStatus : undefined,
     });
   };
   const finish = (): void => void Promise.all(inFlight).then(() => finished.resolve());
@@ -77,6 +79,6 @@ function outcomeOf(result: ProbeResult, { protocol }: ProbeRequest): LoadOutcome
   return status >= 200 && status < 300 ? 'answered' : 'error';
 }
 
-function wall(monotonic: number): number {
-  return performance.timeOrigin + monotonic;
+function wall(monotonic: number): Millis {
+  return (performance.timeOrigin + monotonic) as Millis; // not by `millis`: the programs import no other package
 }

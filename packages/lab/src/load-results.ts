@@ -1,5 +1,4 @@
-import { millis } from '@switchyard/core';
-import type { LoadMessage, LoadResult } from './load-types.ts';
+import type { LoadResult } from './load-types.ts';
 
 /** What a load has shown so far, wherever it runs, for any number of readers. */
 export class LoadResults {
@@ -16,8 +15,18 @@ export class LoadResults {
     return this.#isFinished;
   }
 
-  add(messages: readonly LoadMessage[]): void {
-    this.#results.push(...messages.map(resultOf));
+  /** Resolves when more has come, or all has. */
+  get change(): Promise<void> {
+    return this.#change.promise;
+  }
+
+  /** From the `from`-th on, in the order of completion. */
+  since(from: number): readonly LoadResult[] {
+    return this.#results.slice(from);
+  }
+
+  add(results: readonly LoadResult[]): void {
+    this.#results.push(...results);
     this.#announce();
   }
 
@@ -35,7 +44,7 @@ export class LoadResults {
   /** All in the order of completion, from the first on, as they come; ends, or throws, as `finished` does. */
   async *read(finished: Promise<unknown>): AsyncGenerator<LoadResult, void> {
     for (let next = 0; ;) {
-      const change = this.#change.promise;
+      const { change } = this;
       const result = this.#results[next];
       if (result !== undefined) {
         next += 1;
@@ -53,16 +62,4 @@ export class LoadResults {
     this.#change.resolve();
     this.#change = Promise.withResolvers();
   }
-}
-
-function resultOf({ sequence, scheduledAt, sentAt, doneAt, outcome, answeredBy, httpStatus }: LoadMessage): LoadResult {
-  return {
-    sequence,
-    scheduledAt: millis(scheduledAt),
-    sentAt: millis(sentAt),
-    doneAt: millis(doneAt),
-    outcome,
-    answeredBy,
-    httpStatus,
-  };
 }

@@ -31,14 +31,3 @@ export interface LoadResult {
   readonly answeredBy: string | undefined;
   readonly httpStatus: number | undefined;
 }
-
-/** What the program reports; absent fields are undefined ones. */
-export interface LoadMessage {
-  readonly sequence: number;
-  readonly scheduledAt: number;
-  readonly sentAt: number;
-  readonly doneAt: number;
-  readonly outcome: LoadOutcome;
-  readonly answeredBy?: string | undefined;
-  readonly httpStatus?: number | undefined;
-}

@@ -1,7 +1,7 @@
 import { HostError, millis, UsageError } from '@switchyard/core';
 import type { LabHost, LabProcess } from './lab.ts';
 import { LoadResults } from './load-results.ts';
-import type { LoadMessage, LoadOptions, LoadResult } from './load-types.ts';
+import type { LoadOptions, LoadResult } from './load-types.ts';
 import { nodeProgram } from './program-path.ts';
 
 /** A running load. Iterating yields every result in the order of completion, from the first on, to any number of readers. */
@@ -56,7 +56,7 @@ class GeneratorRun implements LoadRun {
     this.#generator = generator;
     this.pid = generator.pid;
     this.logFile = generator.logFile;
-    generator.child.on('message', (message) => this.#results.add([message as LoadMessage]));
+    generator.child.on('message', (message) => this.#results.add([message as LoadResult]));
     this.finished = this.#finish();
     this.finished.catch(() => undefined); // told to whoever awaits it
   }

@@ -5,7 +5,7 @@ import { portSequence } from './fresh-port.ts';
 import { type HeldConnection, openConnection } from './held-connection.ts';
 import { icmpCounterFiles, icmpErrorsHeldBack } from './icmp-limits.ts';
 import { type LoadLoop, startLoadLoop } from './load-loop.ts';
-import type { LoadMessage } from './load-types.ts';
+import { LoadResults } from './load-results.ts';
 import { awaitAnswer, probe } from './probe.ts';
 import type { ProbeRequest, ProbeResult } from './probe-types.ts';
 import type { TrafficCall, TrafficCalls, TrafficProbe } from './traffic-pod.ts';
@@ -96,47 +96,28 @@ function createListening(identity: EchoIdentity): TrafficHandlers['listen'] {
   };
 }
 
-interface Load {
-  readonly loop: LoadLoop;
-  readonly messages: LoadMessage[];
-  isFinished: boolean;
-  change: PromiseWithResolvers<void>;
-}
-
 const longestWait = 1000;
 
 function createLoads(): Pick<TrafficHandlers, 'load' | 'loaded' | 'unload'> {
-  const loads = new Map<number, Load>();
-  const announce = (load: Load): void => {
-    load.change.resolve();
-    load.change = Promise.withResolvers();
-  };
+  const loads = new Map<number, { readonly loop: LoadLoop; readonly results: LoadResults }>();
   return {
     load: async (options) => {
-      const messages: LoadMessage[] = [];
-      const loop = startLoadLoop(options, (message) => {
-        messages.push(message);
-        announce(load);
-      });
-      const load: Load = { loop, messages, isFinished: false, change: Promise.withResolvers() };
-      loads.set(loads.size + 1, load);
-      void loop.finished.then(() => {
-        load.isFinished = true;
-        announce(load);
-      });
+      const results = new LoadResults();
+      const loop = startLoadLoop(options, (result) => results.add([result]));
+      loads.set(loads.size + 1, { loop, results });
+      void loop.finished.then(() => results.finish());
       return { load: loads.size };
     },
-    loaded: async ({ load: id, from }) => {
-      const load = loads.get(id);
-      if (load === undefined) return { messages: [], isFinished: true };
-      if (load.messages.length <= from && !load.isFinished) {
+    loaded: async ({ load, from }) => {
+      const results = loads.get(load)?.results;
+      if (results === undefined) return { messages: [], isFinished: true };
+      if (results.count <= from && !results.isFinished) {
         let timer: NodeJS.Timeout | undefined;
         const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, longestWait)));
-        await Promise.race([load.change.promise, late]);
+        await Promise.race([results.change, late]);
         clearTimeout(timer);
       }
-      const { messages, isFinished } = load;
-      return { messages: messages.slice(from), isFinished };
+      return { messages: results.since(from), isFinished: results.isFinished };
     },
     unload: async ({ load }) => {
       loads.get(load)?.loop.stop();

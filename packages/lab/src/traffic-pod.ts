@@ -1,5 +1,6 @@
-import type { LoadMessage } from './load-types.ts';
-import type { AnswerWait, ProbeExchange, ProbeRequest, ProbeResult } from './probe-types.ts';
+import type { LoadProgramOptions } from './load.ts';
+import type { LoadResult } from './load-types.ts';
+import type { AnswerWait, AwaitedAnswer, ProbeExchange, ProbeRequest, ProbeResult } from './probe-types.ts';
 import { nodeProgram } from './program-path.ts';
 
 /** The header that carries the token of whoever may use a traffic pod. */
@@ -69,7 +70,7 @@ export interface TrafficCalls {
   /** Attempts until one pod answers. `at`: CLOCK_MONOTONIC of the pod's machine, in milliseconds. */
   readonly await: {
     readonly argument: { readonly probe: TrafficProbe; readonly until: AnswerWait };
-    readonly result: { readonly result: ProbeResult; readonly at: number };
+    readonly result: AwaitedAnswer;
   };
   /** Opens a connection and keeps it; `connection` is undefined unless it was answered. */
   readonly open: {
@@ -83,18 +84,13 @@ export interface TrafficCalls {
   readonly close: { readonly argument: { readonly connection: number }; readonly result: Record<string, never> };
   /** Starts an open loop, as `LoadOptions` with everything given. */
   readonly load: {
-    readonly argument: {
-      readonly url: string;
-      readonly rate: number;
-      readonly timeout: number;
-      readonly duration: number;
-    };
+    readonly argument: LoadProgramOptions;
     readonly result: { readonly load: number };
   };
   /** Results of a loop from the `from`-th on, in the order of completion; waits up to a second when there are none yet. */
   readonly loaded: {
     readonly argument: { readonly load: number; readonly from: number };
-    readonly result: { readonly messages: readonly LoadMessage[]; readonly isFinished: boolean };
+    readonly result: { readonly messages: readonly LoadResult[]; readonly isFinished: boolean };
   };
   readonly unload: { readonly argument: { readonly load: number }; readonly result: Record<string, never> };
 }
