@@ -7,7 +7,7 @@ import { parseListOptions } from './list-options.ts';
 import { listObjects } from './list.ts';
 import { negotiate } from './negotiate.ts';
 import { parseProxyPath, proxyToPod } from './pod-proxy.ts';
-import { type RenderOptions, renderList, renderObject } from './representation.ts';
+import { type RenderOptions, renderObject } from './representation.ts';
 import { parseResourcePath, type RequestInfo } from './request-info.ts';
 import { type Answer, answerForError, jsonAnswer, sendAnswer, textAnswer } from './respond.ts';
 import { scaleOf } from './scale.ts';
@@ -21,7 +21,6 @@ import {
   handlePatch,
   handleReplace,
   hasSubresource,
-  type WriteAnswer,
   type WriteRequest,
 } from './write.ts';
 
@@ -143,37 +142,21 @@ async function writeAnswer(
   exchange: { readonly url: URL; readonly request: IncomingMessage; readonly render: RenderOptions },
 ): Promise<Answer> {
   const { url, request, render } = exchange;
-  const body = await readBody(request);
-  const write: WriteRequest = { info, query: url.searchParams, body };
-  if (request.method === 'DELETE' && info.name === undefined) {
-    const options = parseListOptions(url.searchParams, info);
-    const gone = handleDeleteCollection(context.registry, context.store, write, options.matches);
-    const meta = { resourceVersion: String(context.store.resourceVersion) };
-    return { status: 200, body: renderList(info.resource, gone, meta, render) };
-  }
-  const answer = dispatchWrite(context, info, request.method ?? '', write);
-  if (answer.kind === 'document') return { ...jsonAnswer(answer.document), status: answer.status };
-  const warnings = answer.warnings.map((warning) => `299 - ${JSON.stringify(warning)}`);
-  return {
-    status: answer.status,
-    body: renderObject(answer.object, render),
-    ...(warnings.length === 0 ? {} : { headers: { Warning: warnings } }),
-  };
-}
-
-function dispatchWrite(context: ServerContext, info: RequestInfo, method: string, write: WriteRequest): WriteAnswer {
+  const { method } = request;
   const { registry } = context;
+  const write: WriteRequest = { info, query: url.searchParams, body: await readBody(request), render };
+  const isCollection = info.name === undefined;
+  if (method === 'DELETE' && isCollection) return handleDeleteCollection(context, write);
   if (info.subresource === 'binding') {
     if (method !== 'POST') throw methodNotAllowed();
     return handleBinding(registry, write);
   }
-  const isCollection = info.name === undefined;
   if (method === 'POST' && isCollection) {
     if (info.resource.isNamespaced && info.namespace === '') throw methodNotAllowed();
     return handleCreate(registry, write);
   }
   if (method === 'PUT' && !isCollection) return handleReplace(registry, write);
   if (method === 'PATCH' && !isCollection) return handlePatch(registry, write);
-  if (method === 'DELETE' && !isCollection && info.subresource === undefined) return handleDelete(registry, write);
+  if (method === 'DELETE' && info.subresource === undefined) return handleDelete(registry, write);
   throw methodNotAllowed();
 }

@@ -2,14 +2,16 @@ import { type Json, type JsonObject, listAt, numberAt, objectAt, stringAt, withF
 import { applyJsonPatch } from '../patch/json-patch.ts';
 import { applyMergePatch } from '../patch/merge-patch.ts';
 import { applyStrategicMergePatch } from '../patch/strategic-merge.ts';
-import type { DeletionOptions, ObjectChange, Registry, WriteOptions, WriteResult } from '../registry/registry.ts';
+import type { DeletionOptions, ObjectName, Registry, WriteOptions, WriteResult } from '../registry/registry.ts';
 import type { ResourceDefinition } from '../resource.ts';
 import type { Schema } from '../schema/schema.ts';
 import { badRequest, unsupportedMediaType } from '../status-error.ts';
-import type { Store } from '../store/store.ts';
-import type { StoredObject } from '../store/stored-object.ts';
 import { parseBody, parseJson, type RequestBody } from './body.ts';
+import type { ServerContext } from './context.ts';
+import { parseListOptions } from './list-options.ts';
+import { renderList, renderObject, type RenderOptions } from './representation.ts';
 import type { RequestInfo } from './request-info.ts';
+import { type Answer, jsonAnswer } from './respond.ts';
 import { scaleBody, scaleOf, scaleSchema } from './scale.ts';
 
 /** A request that writes. */
@@ -17,66 +19,60 @@ export interface WriteRequest {
   readonly info: RequestInfo;
   readonly query: URLSearchParams;
   readonly body: RequestBody;
+  readonly render: RenderOptions;
 }
 
-/** What a write answers: an object, or a ready document (Status, Scale, list). */
-export type WriteAnswer =
-  | {
-      readonly kind: 'object';
-      readonly status: 200 | 201;
-      readonly object: StoredObject;
-      readonly warnings: readonly string[];
-    }
-  | { readonly kind: 'document'; readonly status: 200 | 201; readonly document: JsonObject };
-
 /** POST on a collection. */
-export function handleCreate(registry: Registry, request: WriteRequest): WriteAnswer {
+export function handleCreate(registry: Registry, request: WriteRequest): Answer {
   const { info, query } = request;
   const body = parseBody(request.body);
   const result = registry.create(info.resource, info.namespace, body, writeOptions(query, body));
-  return { kind: 'object', status: 201, ...result };
+  return objectAnswer(request, 201, result);
 }
 
 /** PUT on an object or a subresource. */
-export function handleReplace(registry: Registry, request: WriteRequest): WriteAnswer {
+export function handleReplace(registry: Registry, request: WriteRequest): Answer {
   const body = parseBody(request.body);
   return change(registry, request, { apply: () => body, document: body });
 }
 
 /** PATCH on an object or a subresource. */
-export function handlePatch(registry: Registry, request: WriteRequest): WriteAnswer {
+export function handlePatch(registry: Registry, request: WriteRequest): Answer {
   const patch = patchFunction(request.body, request.info);
   return change(registry, request, { apply: patch, document: {} });
 }
 
 /** DELETE on an object. */
-export function handleDelete(registry: Registry, request: WriteRequest): WriteAnswer {
+export function handleDelete(registry: Registry, request: WriteRequest): Answer {
   const { info, query } = request;
   const { resource } = info;
-  const name = { namespace: info.namespace, name: info.name ?? '' };
-  const result = registry.delete(resource, name, deletionOptions(request.body, query));
-  if (!result.isGone || resource.returnsDeleted) {
-    return { kind: 'object', status: 200, object: result.object, warnings: [] };
-  }
-  const uid = stringAt(result.object.value, 'metadata', 'uid');
+  const { object, isGone } = registry.delete(resource, nameOf(info), deletionOptions(request.body, query));
+  if (!isGone || resource.returnsDeleted) return objectAnswer(request, 200, { object, warnings: [] });
+  const uid = stringAt(object.value, 'metadata', 'uid');
   const group: Record<string, Json> = resource.group === '' ? {} : { group: resource.group };
-  const details = { name: name.name, ...group, kind: resource.plural, uid };
-  const document = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
-  return { kind: 'document', status: 200, document };
+  const details = { name: object.name, ...group, kind: resource.plural, uid };
+  return jsonAnswer({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details });
 }
 
-/** DELETE on a collection: everything that `matches`. The answer is a list of what was there. */
-export function handleDeleteCollection(
-  registry: Registry,
-  store: Store,
-  request: WriteRequest,
-  matches: (object: StoredObject) => boolean,
-): readonly StoredObject[] {
+/** DELETE on a collection: everything that the query matches. The answer is a list of what was there. */
+export function handleDeleteCollection({ registry, store }: ServerContext, request: WriteRequest): Answer {
+  const { resource } = request.info;
+  const { matches } = parseListOptions(request.query, request.info);
   const options = deletionOptions(request.body, request.query);
-  const doomed = store.list(request.info.resource).items.filter(matches);
-  return doomed.map(
-    ({ namespace, name }) => registry.delete(request.info.resource, { namespace, name }, options).object,
-  );
+  const doomed = store.list(resource).items.filter(matches);
+  const gone = doomed.map(({ namespace, name }) => registry.delete(resource, { namespace, name }, options).object);
+  const meta = { resourceVersion: String(store.resourceVersion) };
+  return { status: 200, body: renderList(resource, gone, meta, request.render) };
+}
+
+function objectAnswer({ render }: WriteRequest, status: number, { object, warnings }: WriteResult): Answer {
+  const texts = warnings.map((warning) => `299 - ${JSON.stringify(warning)}`);
+  const headers = texts.length === 0 ? {} : { headers: { Warning: texts } };
+  return { status, body: renderObject(object, render), ...headers };
+}
+
+function nameOf({ namespace, name = '' }: RequestInfo): ObjectName {
+  return { namespace, name };
 }
 
 interface Change {
@@ -85,19 +81,21 @@ interface Change {
   readonly document: JsonObject;
 }
 
-function change(registry: Registry, request: WriteRequest, wanted: Change): WriteAnswer {
+function change(registry: Registry, request: WriteRequest, wanted: Change): Answer {
   const { info, query } = request;
-  const name = { namespace: info.namespace, name: info.name ?? '' };
   const options = writeOptions(query, wanted.document);
   if (info.subresource === 'scale') {
     const apply = (current: JsonObject): JsonObject =>
       scaleBody(current, wanted.apply(scaleOf(info.resource, current)));
-    const result = registry.update(info.resource, name, { part: 'main', apply }, options);
-    return { kind: 'document', status: 200, document: scaleOf(info.resource, result.object.value) };
+    const { object } = registry.update(info.resource, nameOf(info), { part: 'main', apply }, options);
+    return jsonAnswer(scaleOf(info.resource, object.value));
   }
-  const part: ObjectChange['part'] = info.subresource === 'status' ? 'status' : 'main';
-  const result: WriteResult = registry.update(info.resource, name, { part, apply: wanted.apply }, options);
-  return { kind: 'object', status: 200, ...result };
+  const part = info.subresource === 'status' ? 'status' : 'main';
+  return objectAnswer(
+    request,
+    200,
+    registry.update(info.resource, nameOf(info), { part, apply: wanted.apply }, options),
+  );
 }
 
 function patchFunction(body: RequestBody, info: RequestInfo): (current: JsonObject) => JsonObject {
@@ -160,15 +158,14 @@ function numberOf(text: string | null): number | undefined {
 }
 
 /** POST on `pods/NAME/binding`: gives the pod its node, as a scheduler does. */
-export function handleBinding(registry: Registry, request: WriteRequest): WriteAnswer {
+export function handleBinding(registry: Registry, request: WriteRequest): Answer {
   const { info } = request;
   const node = stringAt(parseBody(request.body), 'target', 'name');
   const apply = (current: JsonObject): JsonObject =>
     withFields(current, { spec: { ...objectAt(current, 'spec'), nodeName: node } });
-  const name = { namespace: info.namespace, name: info.name ?? '' };
-  registry.update(info.resource, name, { part: 'main', apply });
+  registry.update(info.resource, nameOf(info), { part: 'main', apply });
   const document = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
-  return { kind: 'document', status: 201, document };
+  return { ...jsonAnswer(document), status: 201 };
 }
 
 /** Whether a resource has that subresource. */
