@@ -1,4 +1,5 @@
-import { access, constants, mkdir } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { ConfigError, HostError, type IpFamily, nodeName, UsageError } from '@switchyard/core';
 import { hostAddresses, hostNumbers, maxNodes, podCidrs } from './address-plan.ts';
 import { findCgroup2Mount, tryMakeCgroup } from './cgroup.ts';
@@ -81,7 +82,7 @@ export async function checkMachine(ipFamilies: readonly IpFamily[]): Promise<voi
       `the lab needs ${missing.join(', ')}; install with: apt-get install ${packages}`,
     );
   }
-  if (ipFamilies.includes('IPv6') && !(await exists('/proc/sys/net/ipv6'))) {
+  if (ipFamilies.includes('IPv6') && !existsSync('/proc/sys/net/ipv6')) {
     throw new ConfigError('lab.ipv6', 'this kernel has no IPv6; choose an IPv4 lab');
   }
 }
@@ -91,13 +92,6 @@ async function removeRemains(name: string): Promise<void> {
   if (record !== undefined && (await isAlive(record.owner))) return; // the claim refuses and names the owner
   const isThere = (await listLabs()).some((lab) => lab.name === name);
   if (isThere) await destroyLab(name);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path, constants.F_OK).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** Cgroups, BPF file systems and the objects that stand for the hosts of an existing network. */

@@ -23,10 +23,5 @@ export function replaceCondition(conditions: readonly Condition[], next: Conditi
     current?.status === next.status && typeof current.lastTransitionTime === 'string'
       ? { ...next, lastTransitionTime: current.lastTransitionTime }
       : next;
-  return [...withoutCondition(conditions, next.type), kept];
-}
-
-/** `conditions` without the one of that type. */
-export function withoutCondition(conditions: readonly Condition[], type: string): readonly Condition[] {
-  return conditions.filter((condition) => condition.type !== type);
+  return [...conditions.filter(({ type }) => type !== next.type), kept];
 }

@@ -1,6 +1,6 @@
 import { type Millis, millis } from '@switchyard/core';
 import type { Condition, Deployment } from '@switchyard/core/kubernetes';
-import { findCondition, replaceCondition, withCondition, withoutCondition } from './conditions.ts';
+import { findCondition, replaceCondition, withCondition } from './conditions.ts';
 import { rolloutLimits } from './rollout-plan.ts';
 import { apiTime, parseApiTime, type TimeScale } from './time-scale.ts';
 
@@ -98,9 +98,7 @@ function withProgress(
   }
   if (hasProgressed(deployment.status ?? {}, counts)) {
     const message = `ReplicaSet "${setName}" is progressing.`;
-    const next = progressCondition('True', 'ReplicaSetUpdated', message, now);
-    const since = current?.status === 'True' ? current.lastTransitionTime : undefined;
-    return [...withoutCondition(conditions, progressing), since ? { ...next, lastTransitionTime: since } : next];
+    return replaceCondition(conditions, progressCondition('True', 'ReplicaSetUpdated', message, now));
   }
   const deadline = progressDeadline(deployment, scale);
   if (deadline !== undefined && now > deadline) {

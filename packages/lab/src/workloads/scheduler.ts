@@ -1,5 +1,5 @@
 import { apiResources, type Pod } from '@switchyard/core/kubernetes';
-import { findCondition, withCondition } from './conditions.ts';
+import { findCondition, replaceCondition } from './conditions.ts';
 import type { ControllerContext } from './context.ts';
 import { KeyedRunner } from './keyed-runner.ts';
 import { isPodActive } from './pod-facts.ts';
@@ -59,16 +59,13 @@ async function sayUnschedulable(
 ): Promise<void> {
   const current = findCondition(pod.status?.conditions, 'PodScheduled');
   if (current?.status === 'False' && current.message === message) return;
-  const conditions = withCondition(
-    (pod.status?.conditions ?? []).filter((condition) => condition.type !== 'PodScheduled'),
-    {
-      type: 'PodScheduled',
-      status: 'False',
-      reason: 'Unschedulable',
-      message,
-      lastProbeTime: null,
-      lastTransitionTime: current?.lastTransitionTime ?? apiTime(clock.now()),
-    },
-  );
+  const conditions = replaceCondition(pod.status?.conditions ?? [], {
+    type: 'PodScheduled',
+    status: 'False',
+    reason: 'Unschedulable',
+    message,
+    lastProbeTime: null,
+    lastTransitionTime: current?.lastTransitionTime ?? apiTime(clock.now()),
+  });
   await api.updateStatus(apiResources.pods, { ...pod, status: { ...pod.status, conditions } }, signal);
 }

@@ -56,22 +56,18 @@ function withRest(large: number, largeUnit: string, small: number, smallUnit: st
 
 /** `a=b,c=d`, or `<none>`. */
 export function pairsText(pairs: JsonObject): string {
-  return orNone(
-    Object.keys(pairs)
-      .sort()
-      .map((key) => `${key}=${String(pairs[key])}`)
-      .join(','),
-  );
+  return orNone(equalities(pairs).join(','));
+}
+
+function equalities(pairs: JsonObject): readonly string[] {
+  const keys = Object.keys(pairs).sort();
+  return keys.map((key) => `${key}=${String(pairs[key])}`);
 }
 
 /** A label selector as `kubectl get -o wide` shows it. */
 export function selectorText(selector: JsonObject): string {
-  const labels = objectAt(selector, 'matchLabels');
-  const equalities = Object.keys(labels)
-    .sort()
-    .map((key) => `${key}=${String(labels[key])}`);
   const expressions = listAt(selector, 'matchExpressions').map(expressionText);
-  return orNone([...equalities, ...expressions].join(','));
+  return orNone([...equalities(objectAt(selector, 'matchLabels')), ...expressions].join(','));
 }
 
 function expressionText(expression: Json): string {
@@ -89,11 +85,16 @@ function expressionText(expression: Json): string {
   }
 }
 
-/** One field of every container of a pod spec, joined by commas. */
-export function containersText(podSpec: JsonObject, field: 'name' | 'image'): string {
-  return listAt(podSpec, 'containers')
-    .map((container) => stringAt(container, field))
-    .join(',');
+/** What `-o wide` shows of the kinds with a pod template. */
+export const templateColumns: readonly Column[] = [
+  column('Containers', (object) => containersText(object, 'name'), 1),
+  column('Images', (object) => containersText(object, 'image'), 1),
+  column('Selector', (object) => selectorText(objectAt(object, 'spec', 'selector')), 1),
+];
+
+function containersText(object: JsonObject, field: 'name' | 'image'): string {
+  const containers = listAt(object, 'spec', 'template', 'spec', 'containers');
+  return containers.map((container) => stringAt(container, field)).join(',');
 }
 
 /** The condition of that type, or an empty object. */

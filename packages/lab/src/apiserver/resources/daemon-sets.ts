@@ -2,7 +2,7 @@ import { type FieldError, invalidField, requiredField } from '../field-error.ts'
 import { type JsonObject, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { controllerRevisionSchema, daemonSetSchema } from '../schema/add-ons.ts';
-import { ageColumn, column, containersText, nameColumn, numberColumn, pairsText, selectorText } from './common.ts';
+import { ageColumn, column, nameColumn, numberColumn, pairsText, templateColumns } from './common.ts';
 import { setTemplateDefaults, validateTemplateOwner } from './deployments.ts';
 
 const count = (name: string, field: string): ReturnType<typeof numberColumn> =>
@@ -35,9 +35,7 @@ export const daemonSets: ResourceDefinition = defineResource({
     count('Available', 'numberAvailable'),
     column('Node Selector', (object) => pairsText(objectAt(object, 'spec', 'template', 'spec', 'nodeSelector'))),
     ageColumn,
-    column('Containers', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'name'), 1),
-    column('Images', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'image'), 1),
-    column('Selector', (object) => selectorText(objectAt(object, 'spec', 'selector')), 1),
+    ...templateColumns,
   ],
 });
 

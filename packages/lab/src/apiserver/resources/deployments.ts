@@ -2,7 +2,7 @@ import { type FieldError, invalidField, requiredField } from '../field-error.ts'
 import { jsonEqual, type JsonObject, type MutableJsonObject, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { deploymentSchema } from '../schema/workloads.ts';
-import { ageColumn, column, containersText, nameColumn, selectorText } from './common.ts';
+import { ageColumn, column, nameColumn, templateColumns } from './common.ts';
 import { setPodSpecDefaults, validatePodSpec } from './pod-spec.ts';
 import { type Labels, matchesSelector } from '../../workloads/labels.ts';
 
@@ -29,9 +29,7 @@ export const deployments: ResourceDefinition = defineResource({
     column('Up-to-date', (object) => numberAt(object, 'status', 'updatedReplicas') ?? 0),
     column('Available', (object) => numberAt(object, 'status', 'availableReplicas') ?? 0),
     ageColumn,
-    column('Containers', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'name'), 1),
-    column('Images', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'image'), 1),
-    column('Selector', (object) => selectorText(objectAt(object, 'spec', 'selector')), 1),
+    ...templateColumns,
   ],
 });
 

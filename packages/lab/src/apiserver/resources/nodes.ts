@@ -65,12 +65,8 @@ function rolesText(object: JsonObject): string {
   const prefix = 'node-role.kubernetes.io/';
   const labels = objectAt(object, 'metadata', 'labels');
   const roles = Object.keys(labels).filter((label) => label.startsWith(prefix));
-  return roles.length === 0
-    ? '<none>'
-    : roles
-        .map((label) => label.slice(prefix.length))
-        .sort()
-        .join(',');
+  const names = roles.map((label) => label.slice(prefix.length)).sort();
+  return roles.length === 0 ? '<none>' : names.join(',');
 }
 
 function addressOf(object: JsonObject, type: string): string {

@@ -1,7 +1,7 @@
 import { type JsonObject, numberAt, objectAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { replicaSetSchema } from '../schema/workloads.ts';
-import { ageColumn, column, containersText, nameColumn, numberColumn, selectorText } from './common.ts';
+import { ageColumn, nameColumn, numberColumn, templateColumns } from './common.ts';
 import { setTemplateDefaults, validateTemplateOwner } from './deployments.ts';
 
 /** apps/v1 ReplicaSet: what a Deployment's controller makes, one per template. */
@@ -27,9 +27,7 @@ export const replicaSets: ResourceDefinition = defineResource({
     numberColumn('Current', (object) => numberAt(object, 'status', 'replicas') ?? 0),
     numberColumn('Ready', (object) => numberAt(object, 'status', 'readyReplicas') ?? 0),
     ageColumn,
-    column('Containers', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'name'), 1),
-    column('Images', (object) => containersText(objectAt(object, 'spec', 'template', 'spec'), 'image'), 1),
-    column('Selector', (object) => selectorText(objectAt(object, 'spec', 'selector')), 1),
+    ...templateColumns,
   ],
 });
 
