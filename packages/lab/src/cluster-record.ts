@@ -1,4 +1,5 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
+import { readRecord } from './lab-record.ts';
 import { labFolder } from './names.ts';
 
 /** What `cluster.json` in a lab's folder says once its API server and controllers are ready. */
@@ -20,9 +21,5 @@ export async function writeClusterRecord(lab: string, record: ClusterRecord): Pr
 
 /** The record of a ready cluster, or undefined. */
 export async function readClusterRecord(lab: string): Promise<ClusterRecord | undefined> {
-  try {
-    return JSON.parse(await readFile(`${labFolder(lab)}/cluster.json`, 'utf8')) as ClusterRecord;
-  } catch {
-    return undefined;
-  }
+  return readRecord(`${labFolder(lab)}/cluster.json`);
 }

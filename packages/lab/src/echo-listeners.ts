@@ -1,4 +1,5 @@
 import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo, isIPv6, type Socket } from 'node:net';
 import type { EchoAnswer } from './probe-types.ts';
@@ -12,7 +13,11 @@ export interface EchoIdentity {
 }
 
 /** HTTP: `/` answers the echo object, `/readyz` 200 or, while it is not ready, 503. Resolves when it listens. */
-export function serveHttp(port: number, identity: EchoIdentity, isReady: () => boolean = () => true): Promise<void> {
+export async function serveHttp(
+  port: number,
+  identity: EchoIdentity,
+  isReady: () => boolean = () => true,
+): Promise<void> {
   const server = createHttpServer((request, response) => {
     response.setHeader('connection', 'close');
     if (request.url === '/readyz') {
@@ -23,17 +28,17 @@ export function serveHttp(port: number, identity: EchoIdentity, isReady: () => b
     response.setHeader('content-type', 'application/json');
     response.end(describe('http', request.socket, identity));
   });
-  return listening(server, () => server.listen({ port, ...hostOf(identity) }));
+  await once(server.listen({ port, ...hostOf(identity) }), 'listening');
 }
 
 /** TCP: the echo object and a newline at once, then whatever comes. Resolves when it listens. */
-export function serveTcp(port: number, identity: EchoIdentity): Promise<void> {
+export async function serveTcp(port: number, identity: EchoIdentity): Promise<void> {
   const server = createTcpServer((socket) => {
     socket.on('error', () => socket.destroy());
     socket.write(describe('tcp', socket, identity));
     socket.pipe(socket);
   });
-  return listening(server, () => server.listen({ port, ...hostOf(identity) }));
+  await once(server.listen({ port, ...hostOf(identity) }), 'listening');
 }
 
 /** UDP: the echo object for each datagram. One socket per family: a kernel without one of them must not cost the other. */
@@ -61,14 +66,6 @@ export async function serveUdp(port: number, identity: EchoIdentity): Promise<vo
 
 function hostOf({ host }: EchoIdentity): { readonly host?: string; readonly address?: string } {
   return host === undefined ? {} : { host, address: host };
-}
-
-function listening(server: ReturnType<typeof createTcpServer>, listen: () => void): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('listening', resolve);
-    server.once('error', reject);
-    listen();
-  });
 }
 
 function describe(protocol: 'http' | 'tcp', socket: Socket, { pod, node }: EchoIdentity): string {

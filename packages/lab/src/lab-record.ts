@@ -34,8 +34,13 @@ export async function isAlive(identity: ProcessIdentity): Promise<boolean> {
 
 /** The record of `lab`, or undefined when there is no readable one. */
 export async function readLabRecord(lab: string): Promise<LabRecord | undefined> {
+  return readRecord(`${labFolder(lab)}/lab.json`);
+}
+
+/** What a file holds as JSON; undefined when it is missing or broken. */
+export async function readRecord<T>(file: string): Promise<T | undefined> {
   try {
-    return JSON.parse(await readFile(`${labFolder(lab)}/lab.json`, 'utf8')) as LabRecord;
+    return JSON.parse(await readFile(file, 'utf8')) as T;
   } catch {
     return undefined;
   }

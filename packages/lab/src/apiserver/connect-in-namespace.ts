@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { HostError } from '@switchyard/core';
+import { nodeProgram } from '../program-path.ts';
 
 /** Whom to connect to. */
 export interface ConnectTarget {
@@ -34,9 +34,8 @@ export interface ConnectReply {
 
 /** Starts the helper in a namespace under /run/netns. Sockets stay in the namespace they were opened in. Needs root. */
 export function connectorIn(namespace: string): NamespaceConnector {
-  const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-  const helper = fileURLToPath(new URL(`./connect-helper.${suffix}`, import.meta.url));
-  const child = spawn('nsenter', [`--net=/run/netns/${namespace}`, process.execPath, helper], {
+  const helper = [process.execPath, ...nodeProgram('connect-helper')];
+  const child = spawn('nsenter', [`--net=/run/netns/${namespace}`, ...helper], {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     serialization: 'advanced', // unlike JSON it keeps fields that are undefined
   });

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { Server } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { HostError, type Millis, millis } from '@switchyard/core';
+import { nodeProgram } from '../program-path.ts';
 
 /** Where to listen, seen from inside the namespace. */
 export interface NamespaceAddress {
@@ -22,12 +22,10 @@ const helperTimeout: Millis = millis(10_000);
  * Rejects with `HostError` when the namespace does not exist or the address cannot be had. Needs root.
  */
 export function listenInNamespace(where: NamespaceAddress, signal: AbortSignal): Promise<Server> {
-  const helper = fileURLToPath(
-    new URL(`./listen-helper.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url),
-  );
   const { namespace, host, port } = where;
+  const helper = [process.execPath, ...nodeProgram('listen-helper'), host, String(port)];
   return new Promise((resolve, reject) => {
-    const child = spawn('nsenter', [`--net=/run/netns/${namespace}`, process.execPath, helper, host, String(port)], {
+    const child = spawn('nsenter', [`--net=/run/netns/${namespace}`, ...helper], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       signal,
     });

@@ -1,28 +1,24 @@
-import { type Clock, messageOf, type Millis, millis } from '@switchyard/core';
+import { messageOf, type Millis, millis } from '@switchyard/core';
 import type { Container, Pod } from '@switchyard/core/kubernetes';
 import type { LabPod, LabProcess } from '../../lab.ts';
-import type { TimeScale } from '../time-scale.ts';
-import { podMoment, type WorkloadEvent } from '../workload-event.ts';
+import { podMoment } from '../workload-event.ts';
 import { containerCommand } from './container-command.ts';
+import type { PodWorkerOptions } from './pod-worker.ts';
 import { type ContainerState, type ContainerView, crashLoop, exitCodeOf } from './pod-status.ts';
 import { createDeadline, type Deadline } from './deadline.ts';
 import { followReadiness } from './readiness.ts';
-import type { NodeProbes } from './run-probe.ts';
 
 /** What a container runs in, and whom it tells. */
-export interface ContainerRunnerOptions {
+export interface ContainerRunnerOptions extends Pick<
+  PodWorkerOptions,
+  'probes' | 'scale' | 'clock' | 'emit' | 'onChange'
+> {
   readonly pod: Pod;
   readonly container: Container;
   readonly host: LabPod;
   readonly restartPolicy: string;
   /** Restarts before this kubelet's time. */
   readonly restartCount: number;
-  readonly probes: NodeProbes;
-  readonly scale: TimeScale;
-  readonly clock: Clock;
-  readonly emit: (event: WorkloadEvent) => void;
-  /** The view has changed. */
-  readonly onChange: () => void;
 }
 
 /** Seconds before the second restart; doubled for each further one. The first comes at once. */

@@ -66,20 +66,14 @@ export class Kubelet implements AsyncDisposable {
   }
 
   #startWorker(pod: Pod, uid: string): void {
-    const { lab, node, emit } = this.#options;
-    const { scale, clock, log } = this.#context;
     const key = objectKey(pod);
     const statusKey = `${key}/${uid}`;
     const worker = new PodWorker(
       {
-        lab,
-        node,
+        ...this.#context,
+        ...this.#options,
         pod,
         probes: this.#probes,
-        scale,
-        clock,
-        log,
-        emit,
         onChange: () => this.#statuses.poke(statusKey),
         writeStatus: () => this.#statuses.settle(statusKey),
         removeObject: async () => this.#removals.poke(statusKey),

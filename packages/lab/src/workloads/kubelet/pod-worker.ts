@@ -123,18 +123,13 @@ export class PodWorker {
   }
 
   #makeRunner(host: LabPod, container: Container): ContainerRunner {
-    const { probes, scale, clock, emit, onChange } = this.#options;
     return new ContainerRunner({
+      ...this.#options,
       pod: this.#pod,
       container,
       host,
       restartPolicy: this.#pod.spec?.restartPolicy ?? 'Always',
       restartCount: this.#restartCount(container.name),
-      probes,
-      scale,
-      clock,
-      emit,
-      onChange,
     });
   }
 

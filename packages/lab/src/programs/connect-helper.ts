@@ -1,6 +1,6 @@
 // Runs inside a network namespace: connects to whatever its parent names and gives the sockets to it.
 import { connect } from 'node:net';
-import type { ConnectCall, ConnectReply } from './connect-in-namespace.ts';
+import type { ConnectCall, ConnectReply } from '../apiserver/connect-in-namespace.ts';
 
 process.on('message', ({ id, host, port }: ConnectCall) => {
   const reply = (message: ConnectReply): void => void process.send?.(message);
