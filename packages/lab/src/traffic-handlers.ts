@@ -7,7 +7,7 @@ import { icmpCounterFiles, icmpErrorsHeldBack } from './icmp-limits.ts';
 import { type LoadLoop, startLoadLoop } from './load-loop.ts';
 import { LoadResults } from './load-results.ts';
 import { awaitAnswer, probe } from './probe.ts';
-import type { ProbeRequest, ProbeResult } from './probe-types.ts';
+import type { ProbeResult } from './probe-types.ts';
 import type { TrafficCall, TrafficCalls, TrafficProbe } from './traffic-pod.ts';
 
 /** What a call does. */
@@ -35,7 +35,7 @@ export function createTrafficHandlers(identity: EchoIdentity): TrafficHandlers {
     },
     listen: createListening(identity),
     probe: async ({ probes, isOneByOne = false }) => {
-      const one = (asked: TrafficProbe): Promise<ProbeResult> => fromFreePort(asked, freshPort, probe);
+      const one = (asked: TrafficProbe): Promise<ProbeResult> => fromFreePort(asked, freshPort);
       if (!isOneByOne) return { results: await Promise.all(probes.map(one)) };
       const results: ProbeResult[] = [];
       for (const asked of probes) results.push(await one(asked));
@@ -62,14 +62,10 @@ export function createTrafficHandlers(identity: EchoIdentity): TrafficHandlers {
   };
 }
 
-async function fromFreePort(
-  asked: TrafficProbe,
-  freshPort: () => number,
-  attempt: (request: ProbeRequest) => Promise<ProbeResult>,
-): Promise<ProbeResult> {
-  if (asked.isFromFreshPort !== true) return attempt(asked);
+async function fromFreePort(asked: TrafficProbe, freshPort: () => number): Promise<ProbeResult> {
+  if (asked.isFromFreshPort !== true) return probe(asked);
   for (let left = portAttempts; ; left--) {
-    const result = await attempt({ ...asked, sourcePort: freshPort() });
+    const result = await probe({ ...asked, sourcePort: freshPort() });
     if (result.status !== 'unreachable' || result.code !== 'EADDRINUSE' || left === 0) return result;
   }
 }

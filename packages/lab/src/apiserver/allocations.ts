@@ -4,6 +4,7 @@ import {
   cidrFamilyOf,
   type IpAddress,
   type IpFamily,
+  ipFromBytes,
   ipToBytes,
   type Random,
 } from '@switchyard/core';
@@ -97,11 +98,5 @@ function addToIp(base: Uint8Array, offset: number): IpAddress {
     bytes[index] = sum & 0xff;
     carry = (carry >>> 8) + (sum >>> 8);
   }
-  if (bytes.length === 4) return bytes.join('.') as IpAddress;
-  const groups: string[] = [];
-  for (let index = 0; index < 16; index += 2) {
-    groups.push((((bytes[index] ?? 0) << 8) | (bytes[index + 1] ?? 0)).toString(16));
-  }
-  // URL gives the RFC 5952 form.
-  return new URL(`http://[${groups.join(':')}]/`).hostname.slice(1, -1) as IpAddress;
+  return ipFromBytes(bytes);
 }
