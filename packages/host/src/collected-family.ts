@@ -7,7 +7,7 @@ import {
 } from '@switchyard/core';
 import { labelText, type MetricFamily, type Series } from './prometheus-text.ts';
 
-/** One value with those of its labels, in the order in which the metric declares them. */
+/** A value, then the values of its labels in the order of the metric's declaration. */
 export type CollectedSample = readonly [value: number, ...labels: readonly string[]];
 
 const declared: Readonly<Record<CollectedName, CollectedDeclaration>> = {
@@ -15,7 +15,7 @@ const declared: Readonly<Record<CollectedName, CollectedDeclaration>> = {
   ...ownMetrics.collected,
 };
 
-/** The family of a metric that is worked out when it is asked for. Samples are read when it is written. */
+/** Returns the family of a metric that is computed at each scrape. `samples` is iterated when the family is written. */
 export function collectedFamily(name: CollectedName, samples: Iterable<CollectedSample>): MetricFamily {
   const { type, help, labels: names } = declared[name];
   function* series(): Generator<Series, void, undefined> {

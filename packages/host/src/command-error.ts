@@ -2,10 +2,10 @@ import { constants } from 'node:os';
 import { HostError } from '@switchyard/core';
 import type { CommandResult } from './command-runner.ts';
 
-/** How a command went wrong. `failed`: it ran to its end and exited non-zero. */
+/** Kind of failure of a command. `failed`: it ran to its end and exited non-zero. */
 export type CommandFailure = 'notFound' | 'notStarted' | 'timedOut' | 'failed';
 
-/** What is known about a command that went wrong. */
+/** Details of a failed command. */
 export interface CommandFailureDetails {
   readonly file: string;
   readonly args: readonly string[];
@@ -17,7 +17,7 @@ export interface CommandFailureDetails {
 
 const tailLength = 2000;
 
-/** A program on this machine did not do its work. The message names the program, the exit and the stderr tail. */
+/** Failure of a program on this machine. The message names the program, the exit status and the end of stderr. */
 export class CommandError extends HostError {
   override readonly name = 'CommandError';
   readonly failure: CommandFailure;
@@ -32,7 +32,7 @@ export class CommandError extends HostError {
   }
 }
 
-/** The last part of a program's stderr, cut at a line start, for messages. */
+/** Returns the end of a program's stderr (at most 2,000 characters, whole lines) for messages. */
 export function stderrTail(stderr: string): string {
   const text = stderr.trimEnd();
   if (text.length <= tailLength) return text;
@@ -41,13 +41,13 @@ export function stderrTail(stderr: string): string {
   return lineStart < 0 ? cut : cut.slice(lineStart + 1);
 }
 
-/** How a program ended, behind its name: by a signal (128 + its number, as in a shell), or by itself. */
+/** Words for a program's end, to follow its name: its exit status, or the signal that ended it (128 + its number). */
 export function endingOf({ exitCode }: Pick<CommandResult, 'exitCode'>): string {
   const signal = signalOf(exitCode);
   return signal === undefined ? `exited with ${exitCode}` : `was ended by ${signal} (exit status ${exitCode})`;
 }
 
-/** Whether a program crashed or was killed, rather than refused. */
+/** Whether a signal ended the program: it crashed or was killed. */
 export function isEndedBySignal({ exitCode }: Pick<CommandResult, 'exitCode'>): boolean {
   return signalOf(exitCode) !== undefined;
 }
@@ -56,7 +56,7 @@ function signalOf(exitCode: number): string | undefined {
   return Object.entries(constants.signals).find(([, number]) => number === exitCode - 128)?.[0];
 }
 
-/** Turns a non-zero exit into an error, for callers to whom it is one. `attempt` says what was tried. */
+/** Returns the error for a non-zero exit. `attempt` says what the caller tried. */
 export function commandFailed(attempt: string, details: CommandFailureDetails, result: CommandResult): CommandError {
   const tail = stderrTail(result.stderr);
   const said = tail === '' ? 'and said nothing on stderr' : `and said: ${tail}`;
@@ -72,7 +72,7 @@ export function isProgramMissing(error: unknown): boolean {
   return error instanceof CommandError && error.failure === 'notFound';
 }
 
-/** Whether the program was killed because its time was over. */
+/** Whether the program was killed by its time-out. */
 export function isTimedOut(error: unknown): boolean {
   return error instanceof CommandError && error.failure === 'timedOut';
 }

@@ -31,7 +31,7 @@ describe('createCommandRunner', () => {
     expect(result.stdout).toBe('1');
   });
 
-  test('a program that is not installed is told apart', async () => {
+  test('a program that is not installed has its own failure', async () => {
     const error = await runner.run('switchyard-no-such-program', [], options).catch((reason: unknown) => reason);
     expect(isProgramMissing(error)).toBe(true);
     expect((error as Error).message).toContain('switchyard-no-such-program');
@@ -69,7 +69,7 @@ describe('createCommandRunner', () => {
     expect(await runner.run('true', [], { ...options, stdin: 'x'.repeat(1_000_000) })).toMatchObject({ exitCode: 0 });
   });
 
-  test('input in pieces reaches the program in order, and is asked for only as fast as it reads', async () => {
+  test('input in pieces reaches the program in order, at the speed at which it reads', async () => {
     let asked = 0;
     function* pieces(): Generator<string> {
       for (let index = 0; index < 200; index++) {
@@ -91,7 +91,7 @@ describe('createCommandRunner', () => {
     expect(all.stdout).toBe(Array.from({ length: 200 }, (_, index) => `${String(index).padStart(5, '0')}\n`).join(''));
   });
 
-  test('a program that ends before it read all pieces is no error, and the rest is not asked for', async () => {
+  test('a program that ends before it read all pieces is no error, and the rest is not taken', async () => {
     let asked = 0;
     function* endless(): Generator<string> {
       for (;;) {
@@ -124,7 +124,7 @@ describe('createCommandRunner', () => {
   test.each([
     ['what takes the output', { onStdout: throws }],
     ['what gives the input', { stdin: { [Symbol.iterator]: throws } }],
-    ['what is told of the start', { onStart: throws }],
+    ['the start callback', { onStart: throws }],
   ])('a throw of %s kills the program and is the rejection', async (_, extra) => {
     const begin = performance.now();
     await expect(runner.run('sh', ['-c', 'echo; exec sleep 4'], { ...options, ...extra })).rejects.toBe(broken);
@@ -167,7 +167,7 @@ describe('CommandError', () => {
   test.each([
     ['EPERM is a refusal', 1, 'Error: Could not process rule: Operation not permitted', true],
     ['EACCES is a refusal', 1, 'open: Permission denied', true],
-    ['success is none, whatever was said', 0, 'Operation not permitted', false],
+    ['success is none, for any stderr', 0, 'Operation not permitted', false],
     ['another failure is none', 1, 'Error: syntax error', false],
   ] as const)('%s', (...row) => {
     const [, exitCode, stderr, expected] = row;

@@ -7,30 +7,30 @@ import { collect, feed, hand } from './command-streams.ts';
 /** How to run one command. */
 export interface CommandOptions {
   /**
-   * Default: empty. Pieces are taken one after another, as fast as the program reads them, and none after it ended. When
-   * the iterable throws, the program is killed and the error is the rejection.
+   * Default: empty. The runner takes pieces as fast as the program reads them, and stops when the program ends. If the
+   * iterable throws, the runner kills the program and rejects with that error.
    */
   readonly stdin?: string | Iterable<string>;
   /**
-   * Gets the output as it comes, in pieces that end anywhere; `stdout` is empty then. What it throws kills the program and
-   * is the rejection.
+   * Receives output in arrival order, in pieces that can end within a line; `CommandResult.stdout` is then empty. If it
+   * throws, the runner kills the program and rejects with that error.
    */
   readonly onStdout?: (piece: string) => void;
-  /** Is told the process id when the program runs, before it was given any input. */
+  /** Receives the process id when the program runs, before any input. */
   readonly onStart?: (pid: number) => void;
   readonly timeout: Millis;
   readonly signal: AbortSignal;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** What a finished command left. */
+/** Result of a finished command. */
 export interface CommandResult {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs programs on this host. Short-lived programs only; output is buffered unless somebody takes it. */
+/** Runs programs on this host. Short-lived programs only; output is buffered unless `onStdout` is set. */
 export interface CommandRunner {
   /** A non-zero exit is a result, not an exception. Rejects only if the program cannot start, times out or is aborted. */
   run(file: string, args: readonly string[], options: CommandOptions): Promise<CommandResult>;
@@ -48,7 +48,7 @@ export function createCommandRunner(): CommandRunner {
 /** From SIGTERM to SIGKILL, in milliseconds. */
 const killGrace = 1000;
 
-/** Why a program was killed, if it was. */
+/** Why the runner killed a program; undefined if it did not. */
 type Verdict =
   | { readonly why: 'timedOut' | 'aborted' }
   | { readonly why: 'threw'; readonly error: unknown }
@@ -56,7 +56,7 @@ type Verdict =
 
 interface Guard {
   readonly verdict: () => Verdict;
-  /** Kills the program because code of ours threw. */
+  /** Kills the program because a callback or the input iterable threw. */
   readonly threw: (error: unknown) => void;
 }
 
@@ -74,7 +74,7 @@ async function run(file: string, args: readonly string[], options: CommandOption
 }
 
 function tell(child: ChildProcess, onStart: CommandOptions['onStart'], guard: Guard): void {
-  if (child.pid === undefined) return; // it did not start
+  if (child.pid === undefined) return; // the program did not start
   try {
     onStart?.(child.pid);
   } catch (error) {
@@ -104,7 +104,7 @@ function settled(ran: Ran, failure: NodeJS.ErrnoException | undefined, options: 
   return { exitCode: exitCodeOf(child), stdout: stdout(), stderr: stderr() };
 }
 
-/** Kills the program when its time is over, the signal aborts or code of ours threw. */
+/** Kills the program on time-out, on abort and when a callback or the input iterable throws. */
 function guardOf(child: ChildProcess, { timeout, signal }: CommandOptions): Guard {
   let verdict: Verdict;
   const kill = (why: Verdict): void => {
@@ -114,7 +114,7 @@ function guardOf(child: ChildProcess, { timeout, signal }: CommandOptions): Guar
     const timer = setTimeout(() => child.kill('SIGKILL'), killGrace);
     child.once('exit', () => {
       clearTimeout(timer);
-      // What it started may live on and hold the pipes; nobody wants the output of a killed program.
+      // Its children may live on and hold the pipes open; the output of a killed program is discarded.
       child.stdout?.destroy();
       child.stderr?.destroy();
     });
@@ -134,7 +134,7 @@ function guardOf(child: ChildProcess, { timeout, signal }: CommandOptions): Guar
 function ended(child: ChildProcess): Promise<NodeJS.ErrnoException | undefined> {
   return new Promise((resolve) => {
     child.once('error', (error) => {
-      if (child.pid === undefined) resolve(error); // else a signal could not be sent; it goes on to its end
+      if (child.pid === undefined) resolve(error); // otherwise a signal could not be sent; the program runs on
     });
     child.once('close', () => resolve(undefined));
   });

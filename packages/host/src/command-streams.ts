@@ -1,18 +1,18 @@
 import type { Readable, Writable } from 'node:stream';
 
-/** Keeps everything that comes; the answer gives it as one text. */
+/** Buffers a stream. The returned function gives the text so far. */
 export function collect(stream: Readable): () => string {
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   return () => Buffer.concat(chunks).toString('utf8');
 }
 
-/** Hands on what comes and keeps nothing: the answer is empty. Stops at the first throw, of which `threw` is told. */
+/** Passes a stream to `take` without buffering; the returned function gives ''. Calls `threw` at the first exception and stops passing. */
 export function hand(stream: Readable, take: (piece: string) => void, threw: (error: unknown) => void): () => string {
   stream.setEncoding('utf8');
   let isTaking = true;
   stream.on('data', (piece: string) => {
-    if (!isTaking) return; // read on all the same: a program that cannot write does not end
+    if (!isTaking) return; // keep reading: a program whose pipe is full does not end
     try {
       take(piece);
     } catch (error) {
@@ -24,8 +24,8 @@ export function hand(stream: Readable, take: (piece: string) => void, threw: (er
 }
 
 /**
- * Writes an input and ends it, not faster than it is read. A program may end without reading all, which is no failure: its
- * exit says enough. `threw` is told what the iterable throws.
+ * Writes the input at the program's reading speed, then ends the stream. Ignores stream errors: a program may end without
+ * reading everything, and its exit status reports failures. Calls `threw` with an exception of the iterable.
  */
 export function feed(stream: Writable, input: string | Iterable<string>, threw: (error: unknown) => void): void {
   stream.on('error', () => undefined);
@@ -41,7 +41,7 @@ async function pump(stream: Writable, pieces: Iterable<string>): Promise<void> {
   stream.end();
 }
 
-/** Until there is room again, or the program has ended. */
+/** Resolves when the stream has room again or the program has ended. */
 function drained(stream: Writable): Promise<void> {
   return new Promise((resolve) => {
     const go = (): void => {

@@ -5,7 +5,7 @@ import type { LogFormat } from './create-logger.ts';
 
 const module = new URL('create-logger.ts', import.meta.url).href;
 
-/** What a process that logs in this format leaves on its standard error. */
+/** Returns the stderr lines of a process that logs in this format. */
 function logged(format: LogFormat): readonly string[] {
   const script = `import { createLogger } from ${JSON.stringify(module)};
     const logger = createLogger({ format: '${format}', level: 'info' });

@@ -7,13 +7,13 @@ import { createTextLogger } from './text-logger.ts';
 /** `text`: lines as klog writes them. `json`: one object per line. */
 export type LogFormat = 'text' | 'json';
 
-/** How to log. */
+/** Log format and first level. */
 export interface LogOptions {
   readonly format: LogFormat;
   readonly level: LogLevel;
 }
 
-/** Logs to stderr, each line at once. What cannot be written is lost, and said later how much that was. */
+/** Logs to stderr, each line at once. Lines that cannot be written are dropped; a later warning counts them. */
 export function createLogger({ format, level: first }: LogOptions): LeveledLogger {
   let level = first;
   const setLevel = (next: LogLevel): void => {

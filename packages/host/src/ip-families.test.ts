@@ -8,7 +8,7 @@ const loopback = '00000000000000000000000000000001 01 80 10 80 lo\n';
 test.each([
   ['a kernel without IPv6 has no list of IPv6 addresses', undefined, undefined, ['IPv4']],
   ['an empty list: no interface is up yet', '', '0', ['IPv4', 'IPv6']],
-  ['a kernel that does not tell whether IPv6 is disabled', '', undefined, ['IPv4', 'IPv6']],
+  ['a kernel without the setting that disables IPv6', '', undefined, ['IPv4', 'IPv6']],
   ['IPv6 is disabled for all interfaces', '', '1', ['IPv4']],
   ['IPv6 was disabled for all, and one has it back', loopback, '1', ['IPv4', 'IPv6']],
   ['everything as usual', loopback, '0', ['IPv4', 'IPv6']],

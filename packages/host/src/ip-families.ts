@@ -1,15 +1,15 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { IpFamily } from '@switchyard/core';
 
-/** Where a kernel tells of its IP families. */
+/** Folders with the kernel's IP settings. */
 export interface ProcFolders {
   readonly net: string;
   readonly sysctl: string;
 }
 
 /**
- * The IP families that this kernel speaks in our network namespace, IPv4 first. There is no IPv6 when the kernel lacks
- * it, or when it is disabled for all interfaces: by `all.disable_ipv6`, and no interface has it back.
+ * Returns the IP families available in this process's network namespace, IPv4 first. IPv6 is unavailable if the kernel lacks
+ * it, or if `all.disable_ipv6` is set and no interface has an IPv6 address.
  */
 export function hostIpFamilies(
   { net, sysctl }: ProcFolders = { net: '/proc/net', sysctl: '/proc/sys' },

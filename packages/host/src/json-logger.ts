@@ -6,8 +6,8 @@ import { stderrSink } from './stderr-sink.ts';
 /**
  * One JSON object per line on stderr (or `sink`): `level`, `time` (wall clock, milliseconds since the
  * Unix epoch), `msg`, then the fields. Lines are written at once, without a worker, so nothing is lost
- * when the process ends. A full disk, or a reader that is slow or gone, neither stops nor ends the process; how many lines
- * that has cost is said afterwards. Errors among the fields are printed as name, code, message and cause.
+ * when the process ends. A full disk or a slow or closed reader never blocks or ends the process; a later warning counts
+ * the dropped lines. Errors among the fields are printed as name, code, message and cause.
  */
 export function createJsonLogger(level: LogLevel, sink?: LogSink): LeveledLogger {
   const inner = pino(
@@ -38,7 +38,7 @@ function withPlainErrors(fields: LogFields): Record<string, unknown> {
   );
 }
 
-/** Without the stack: the message says what was attempted, and an operator reads this. */
+/** Fields of an error without its stack: the message says what failed, and the reader is an operator. */
 function plainError(error: Error): Record<string, unknown> {
   return {
     name: error.name,

@@ -1,34 +1,34 @@
 import type { Logger } from '@switchyard/core';
 
-/** Levels from least to most talkative. */
+/** Levels from least to most verbose. */
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug' | 'trace';
 
 const levels: readonly LogLevel[] = ['error', 'warn', 'info', 'debug', 'trace'];
 
-/** The level of a `-v` number: changes of services from 4 on, transactions from 6 on. */
+/** Returns the level of a `-v` number: Service changes from 4, kernel transactions from 6. */
 export function logLevelOf(verbosity: number): LogLevel {
   return verbosity < 4 ? 'info' : verbosity < 6 ? 'debug' : 'trace';
 }
 
-/** A logger whose level can be changed while it is used. */
+/** A logger whose level can change at run time. */
 export interface LeveledLogger extends Logger {
-  /** Counts from the next line on. */
+  /** Applies from the next line on. */
   setLevel(level: LogLevel): void;
 }
 
-/** Whether lines of level `line` are printed at `level`. */
+/** Whether a logger at `level` prints lines of level `line`. */
 export function isLevelEnabled(line: LogLevel, level: LogLevel): boolean {
   return levels.indexOf(line) <= levels.indexOf(level);
 }
 
-/** Where finished lines go, newline included. */
+/** Destination of finished lines, newline included. */
 export interface LogSink {
   write(line: string): void;
 }
 
-/** What a logger depends on. */
+/** Inputs of a text logger. */
 export interface LoggerSource {
-  /** Asked for each line, so that it can change. */
+  /** Read for each line, because it can change. */
   readonly level: () => LogLevel;
   readonly sink: LogSink;
   /** Wall clock: milliseconds since the Unix epoch. */

@@ -10,7 +10,7 @@ import {
   tryParseIp,
 } from '@switchyard/core';
 
-/** What `os.networkInterfaces` tells of one address. */
+/** One entry of `os.networkInterfaces`. */
 export interface InterfaceAddress {
   readonly address: string;
 }
@@ -21,15 +21,15 @@ const loopback: readonly Cidr[] = ['127.0.0.0/8', '::1/128'].map(parseCidr);
 export type InterfaceAddresses = Readonly<Record<string, readonly InterfaceAddress[] | undefined>>;
 
 /**
- * The addresses on this machine's interfaces that are up, sorted, each once. Loopback addresses and IPv6 link-local ones
- * (which mean nothing without an interface) are left out; others on a loopback interface are in: that is where virtual
- * addresses are often put, and the kernel answers them.
+ * Returns the addresses of this machine's interfaces that are up, sorted and unique. Excludes loopback addresses and IPv6
+ * link-local ones, which need an interface to be usable. Includes other addresses of a loopback interface: virtual addresses
+ * are often assigned there, and the kernel answers them.
  */
 export function nodeAddresses(interfaces: InterfaceAddresses = networkInterfaces()): readonly IpAddress[] {
   return listenAddresses(interfaces).filter((ip) => !loopback.some((cidr) => cidrContains(cidr, ip)));
 }
 
-/** `nodeAddresses` and the loopback addresses: all on which a server can listen. */
+/** Returns `nodeAddresses` and the loopback addresses: all addresses a server can listen on. */
 export function listenAddresses(interfaces: InterfaceAddresses = networkInterfaces()): readonly IpAddress[] {
   const found = Object.values(interfaces)
     .flatMap((addresses) => addresses ?? [])
@@ -39,8 +39,8 @@ export function listenAddresses(interfaces: InterfaceAddresses = networkInterfac
 }
 
 /**
- * Those of `addresses` in `family` on which NodePorts answer, as `ForwardingTable.nodePortCidrs` says:
- * inside one of the CIDRs; none for an empty list.
+ * Returns the NodePort addresses of a family: those inside one of `cidrs` (`ForwardingTable.nodePortCidrs`). An empty list of
+ * CIDRs gives none.
  */
 export function nodePortAddresses(
   addresses: readonly IpAddress[],

@@ -3,16 +3,16 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { collectedFamily } from './collected-family.ts';
 import type { MetricFamily } from './prometheus-text.ts';
 
-/** Milliseconds between two looks at the event loop: ten wake-ups a second, none of which runs JavaScript. */
+/** Sampling interval of the event loop's delay, in milliseconds. Ten wake-ups a second; none runs JavaScript. */
 const resolution = 100;
 
-/** What this process uses, by the names every Prometheus client gives it, and what Node adds. Linux only. */
+/** Process metrics under the names that Prometheus clients share, and Node's own metrics. Linux only. */
 export interface ProcessMetrics extends Disposable {
-  /** Delays and utilization are those since the last call. */
+  /** Returns all families. Delays and utilization cover the time since the previous call. */
   collect(): readonly MetricFamily[];
 }
 
-/** Begins to watch the event loop. */
+/** Starts measuring the event loop. */
 export function watchProcess(): ProcessMetrics {
   const delays = monitorEventLoopDelay({ resolution });
   delays.enable();
@@ -37,7 +37,7 @@ function processFamilies(): readonly MetricFamily[] {
   return [
     collectedFamily('process_cpu_seconds_total', [[(user + system) / 1e6]]),
     collectedFamily('process_max_fds', [[Number(maxFds ?? Infinity)]]),
-    collectedFamily('process_open_fds', [[readdirSync('/proc/self/fd').length - 1]]), // one is that of this look
+    collectedFamily('process_open_fds', [[readdirSync('/proc/self/fd').length - 1]]), // minus the descriptor of this read
     collectedFamily('process_resident_memory_bytes', [[process.memoryUsage.rss()]]),
     collectedFamily('process_start_time_seconds', [[performance.timeOrigin / 1000]]),
     collectedFamily('process_virtual_memory_bytes', [[Number(virtual ?? 0) * 1024]]),
@@ -56,7 +56,7 @@ function memoryFamilies(): readonly MetricFamily[] {
 }
 
 function loopFamilies(delays: ReturnType<typeof monitorEventLoopDelay>, utilization: number): readonly MetricFamily[] {
-  // What is recorded is the time between two looks; without any since the last call it is made up.
+  // The histogram records time between samples; without samples since the last call its values are meaningless.
   const seconds = (nanoseconds: number): number =>
     delays.count === 0 ? 0 : Math.max(0, nanoseconds / 1e9 - resolution / 1000);
   return [

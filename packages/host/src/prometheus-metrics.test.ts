@@ -40,7 +40,7 @@ describe('from the start', () => {
 });
 
 describe('measuring', () => {
-  test('adds to counters and sets gauges, each series for itself', () => {
+  test('adds to counters and sets gauges, each series separately', () => {
     const metrics = create('IPv4', 'IPv6');
     metrics.add('switchyard_apply_writes_total', { ip_family: 'IPv4' }, 3);
     metrics.add('switchyard_apply_writes_total', { ip_family: 'IPv4' });
@@ -86,7 +86,7 @@ describe('measuring', () => {
   });
 
   test.each([
-    ['a metric nobody declared', 'no_such_metric', {}],
+    ['an undeclared metric', 'no_such_metric', {}],
     ['a missing label', 'switchyard_apply_writes_total', {}],
   ])('%s is a defect', (_, name, labels) => {
     const metrics = create('IPv4') as unknown as { add(name: string, labels: object): void };
@@ -94,7 +94,7 @@ describe('measuring', () => {
   });
 });
 
-test('families come by name, whoever declared them', () => {
+test('families are sorted by name across declarations', () => {
   const names = create('IPv4')
     .families()
     .map((family) => family.name);

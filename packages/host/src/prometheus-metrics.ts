@@ -9,20 +9,20 @@ import {
 } from '@switchyard/core';
 import { labelText, type MetricFamily } from './prometheus-text.ts';
 
-/** What is to be measured. */
+/** Declared metrics and the node's IP families. */
 export interface PrometheusMetricsOptions {
   readonly declarations: readonly MetricDeclarations[];
-  /** The families of this node: the values of every label `ip_family`. */
+  /** Values of the label `ip_family`. */
   readonly ipFamilies: readonly IpFamily[];
 }
 
-/** Keeps what is measured, for `familyText`. Nothing here waits, and a known series costs no memory. */
+/** Stores measurements for `familyText`. Never waits; measuring a known series allocates nothing. */
 export interface PrometheusMetrics extends Metrics {
-  /** Every family by name, also those without series. A live view. */
+  /** All families sorted by name, including those without series. A live view. */
   families(): readonly MetricFamily[];
 }
 
-/** Series that are known beforehand are there from the start, as 0. */
+/** Creates the storage. Series whose label values are all declared start at 0. */
 export function createPrometheusMetrics(options: PrometheusMetricsOptions): PrometheusMetrics {
   const views: MetricFamily[] = [];
   const values = new Map<string, SeriesByLabels<Value>>();
@@ -78,7 +78,7 @@ function emptyDistribution(labels: string, bounds: readonly number[]): Distribut
   return { labels, bounds, counts: new Float64Array(bounds.length + 1), sum: 0 };
 }
 
-/** The series of one name, by the values of their labels; iterated in the order in which they came. */
+/** Series of one metric by label values, iterated in creation order. */
 class SeriesByLabels<S> {
   readonly #name: string;
   readonly #labels: readonly string[];
@@ -132,7 +132,7 @@ function bucketOf(bounds: readonly number[], value: number): number {
   return low;
 }
 
-/** Every combination of label values, if all of them are known; else none. */
+/** Returns all combinations of label values; none if a label has no declared values. */
 function knownLabels(declaration: MetricDeclaration, ipFamilies: readonly IpFamily[]): readonly MetricLabels[] {
   if (declaration.isAbsentFirst === true) return [];
   let combinations: readonly MetricLabels[] = [{}];

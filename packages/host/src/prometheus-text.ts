@@ -1,4 +1,4 @@
-/** The two texts a Prometheus reads: format 0.0.4, and OpenMetrics 1.0. */
+/** Text formats that Prometheus reads: 0.0.4 and OpenMetrics 1.0. */
 export type MetricsFormat = 'text' | 'openmetrics';
 
 /** One value with its labels, as `labelText` made them. */
@@ -7,7 +7,7 @@ export interface Series {
   readonly value: number;
 }
 
-/** A distribution: how often a value fell into each bucket alone, the last one being that of +Inf. */
+/** A distribution. `counts` has the number of values per bucket, not cumulative; the last bucket is +Inf. */
 export interface HistogramSeries {
   readonly labels: string;
   readonly counts: Float64Array;
@@ -37,10 +37,10 @@ export const contentTypes: Readonly<Record<MetricsFormat, string>> = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-/** What ends a page. */
+/** Last line of a page per format. */
 export const pageEnd: Readonly<Record<MetricsFormat, string>> = { text: '', openmetrics: '# EOF\n' };
 
-/** So many series are written at a time: a millisecond or less. */
+/** Series per chunk: at most a millisecond of work. */
 const seriesPerChunk = 1000;
 
 /** `a="x",b="y"`, escaped. Names and values in the same order. */
@@ -53,8 +53,8 @@ export function labelText(names: readonly string[], values: readonly string[]): 
 }
 
 /**
- * The text of a family in pieces, so that whoever writes many can give way in between. A family without series has no text.
- * The bounds in `le` are spelled alike in both formats (OpenMetrics recommends `1.0`): a series must not depend on who asks.
+ * Yields the text of a family in chunks, so that a caller with many families can yield to the event loop. A family without
+ * series has no text. `le` has the same spelling in both formats (OpenMetrics recommends `1.0`), so that both give one series.
  */
 export function* familyText(family: MetricFamily, format: MetricsFormat): Generator<string, void, undefined> {
   let text = headOf(family, format);
@@ -63,7 +63,7 @@ export function* familyText(family: MetricFamily, format: MetricsFormat): Genera
   const write = family.type === 'histogram' ? histogramWriter(family.name, family.bounds) : undefined;
   for (const series of family.series) {
     isEmpty = false;
-    if (write !== undefined) text += write(series as HistogramSeries); // the type says which series they are
+    if (write !== undefined) text += write(series as HistogramSeries); // `type` determines the kind of series
     else text += line(family.name, series.labels, (series as Series).value);
     if (++pending < seriesPerChunk) continue;
     yield text;
@@ -73,7 +73,7 @@ export function* familyText(family: MetricFamily, format: MetricsFormat): Genera
   if (!isEmpty && text !== '') yield text;
 }
 
-/** The format to answer with: `text` unless an `Accept` header prefers the other one. */
+/** Returns the format that an `Accept` header prefers; `text` by default. */
 export function formatFor(accept: string | undefined): MetricsFormat {
   let best: { readonly format: MetricsFormat; readonly quality: number } = { format: 'text', quality: 0 };
   for (const item of (accept ?? '').split(',')) {
@@ -124,7 +124,7 @@ function line(name: string, labels: string, value: number): string {
 
 function numberText(value: number): string {
   if (value === Infinity) return '+Inf';
-  return value === -Infinity ? '-Inf' : String(value); // NaN and exponents are spelled as Prometheus reads them
+  return value === -Infinity ? '-Inf' : String(value); // Prometheus parses JavaScript's NaN and exponents
 }
 
 const needsEscape = /["\\\n]/;

@@ -1,18 +1,18 @@
 import { isExpected, messageOf, type Millis } from '@switchyard/core';
 
-/** A program that runs until it is told to stop. */
+/** A program that runs until SIGTERM or SIGINT. */
 export interface App {
-  /** Stands before each error on stderr. */
+  /** Prefix of each error on stderr. */
   readonly name: string;
-  /** After a stop the process ends by itself; this long after it, without being asked. */
+  /** Maximum time from a stop signal to the end of the process; `process.exit` ends it then. */
   readonly exitGrace: Millis;
-  /** `signal` aborts with the signal's name on SIGTERM and SIGINT. What it rejects with after that is of no interest. */
+  /** `signal` aborts with the signal's name on SIGTERM and SIGINT. Rejections after that are ignored. */
   readonly main: (signal: AbortSignal) => Promise<void>;
-  /** Reports a failure elsewhere, after it was printed: what `main` rejected with, and the text on stderr. Never rejects. */
+  /** Reports a failure elsewhere after it was printed to stderr. Never rejects. */
   readonly onFailure?: (failure: AppFailure) => Promise<void>;
 }
 
-/** Why a program ends that was not told to stop. */
+/** Failure of a program that received no stop signal. */
 export interface AppFailure {
   readonly error: unknown;
   /** One line for what an operator can repair; a stack for a defect. */
@@ -20,14 +20,14 @@ export interface AppFailure {
 }
 
 /**
- * Runs an app as this process: a rejection is printed to stderr and makes the exit code 1; a stop is 0. Signals after the first one
- * change nothing.
+ * Runs an app as this process. A rejection is printed to stderr and gives exit code 1; a stop signal gives 0. Signals after the
+ * first are ignored.
  */
 export async function runApp({ name, exitGrace, main, onFailure }: App): Promise<void> {
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    // Never taken away again: libraries that end child processes at our exit (signal-exit) kill this process by a signal for which
-    // nobody but them listens, and a listener that hears once is gone by then.
+    // Never removed: signal-exit, which some libraries use to end child processes, kills this process by a signal that has no other
+    // listener. A `once` listener would already be removed.
     process.on(signal, () => {
       if (stop.signal.aborted) return;
       stop.abort(signal);
@@ -45,7 +45,7 @@ export async function runApp({ name, exitGrace, main, onFailure }: App): Promise
   }
 }
 
-/** One line for what an operator can repair; a stack for what we must. */
+/** Returns one line for a failure that an operator can repair, a stack for a defect. */
 export function failureText(error: unknown): string {
   return !isExpected(error) && error instanceof Error ? (error.stack ?? error.message) : oneLine(error);
 }

@@ -2,9 +2,9 @@ import { isProgramMissing, isTimedOut } from './command-error.ts';
 import type { CommandOptions, CommandResult, CommandRunner } from './command-runner.ts';
 
 /**
- * Runs a program in a network namespace of its own that ends with it, so that what it loads into the kernel hurts nobody.
- * Undefined where that cannot be: unshare is missing, CAP_SYS_ADMIN is, or it was not done within the time-out. The kernel makes
- * no namespace while it takes others down, which are as many as pods that ended on the node.
+ * Runs a program in a temporary network namespace that ends with it, so that the rules it loads affect no other traffic.
+ * Returns undefined if `unshare` or CAP_SYS_ADMIN is missing, or on time-out: the kernel creates no namespace while it
+ * removes others, one per pod that ended on the node.
  */
 export async function runInScratchNamespace(
   runner: CommandRunner,

@@ -48,7 +48,7 @@ test('lines that fit are in the pipe when write returns', () => {
   expect(numbers(read(reader))).toEqual(upTo(10));
 });
 
-test('a reader that does not read blocks nobody; some lines wait, whole and in order, the rest is counted', () => {
+test('a reader that does not read does not block the process; some lines wait, whole and in order, the rest is counted', () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const { reader, writer } = pipe();

@@ -2,30 +2,30 @@ import { asError } from '@switchyard/core';
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import type { LogSink } from './log-level.ts';
 
-/** Lines to a descriptor, without ever waiting for it or failing because of it. */
+/** Writes lines to a descriptor without ever waiting or failing. */
 export interface SteadyOutput extends LogSink {
-  /** Tries once more to write what waits; for the end of the process, when no timer comes any more. */
+  /** Retries waiting lines once. Call it at process exit, when no timer fires any more. */
   flush(): void;
 }
 
-/** Where lines go, and who learns of those that were lost. */
+/** Descriptor, loss callback and capacity. */
 export interface SteadyOutputOptions {
   readonly fd: number;
-  /** Called when lines can be written again: how many were dropped meanwhile, and the first error that stood in the way. */
+  /** Called when writing works again, with the number of dropped lines and the first error. */
   readonly onLost: (count: number, error: Error) => void;
-  /** Bytes that wait at most; what comes on top is dropped. Default 256 KiB. */
+  /** Maximum bytes that wait; further lines are dropped. Default 256 KiB. */
   readonly capacity?: number;
 }
 
 const defaultCapacity = 256 * 1024;
-/** In milliseconds: between attempts while the reader is slow, the disk is full or the pipe has no reader. */
+/** Milliseconds between retries while the reader is slow, the disk is full or the pipe has no reader. */
 const retryInterval = 250;
 
 /**
- * An output that outlives its reader. Lines are written at once, so that nothing is lost when the process is killed.
- * While that does not go (EAGAIN, ENOSPC, EPIPE, EIO), some wait in memory and are written later, in order; more are
- * counted and dropped. A pipe or a terminal is opened once more without blocking, for this process only: a reader that
- * does not read would else stop the whole process. A socket cannot be; there a full buffer still blocks.
+ * Creates an output that survives its reader. It writes lines at once, so that a killed process loses none. While writing
+ * fails (EAGAIN, ENOSPC, EPIPE, EIO), lines up to `capacity` wait in memory and are written later, in order; further lines
+ * are counted and dropped. A pipe or terminal is reopened non-blocking for this process only, because a stalled reader would
+ * block the whole process. A socket cannot be reopened: a full socket buffer still blocks.
  */
 export function steadyOutput(options: SteadyOutputOptions): SteadyOutput {
   const { onLost, capacity = defaultCapacity } = options;
@@ -72,7 +72,7 @@ export function steadyOutput(options: SteadyOutputOptions): SteadyOutput {
   };
 }
 
-/** A descriptor for the same pipe or terminal that never blocks; `fd` itself for everything else. */
+/** Returns a non-blocking descriptor of the same pipe or terminal; `fd` itself for everything else. */
 function withoutBlocking(fd: number): number {
   try {
     const stat = fstatSync(fd);
@@ -80,6 +80,6 @@ function withoutBlocking(fd: number): number {
     const { O_APPEND, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants;
     return openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_APPEND);
   } catch {
-    return fd; // no /proc, not ours to open, or no reader any more: as good as it was
+    return fd; // no /proc, no permission, or no reader: keep the original
   }
 }

@@ -1,12 +1,11 @@
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 
-/** kubelet reads no more of a termination message. */
+/** kubelet's limit of a termination message. */
 const maxBytes = 4096;
 
 /**
- * Writes why this process ends into the file that kubelet made for it (`terminationMessagePath`), in place of what it holds; `kubectl
- * describe pod` then shows it. Writes at most 4,096 bytes. Does nothing where the file is missing, is no regular file or
- * cannot be written: a process outside a pod has none.
+ * Replaces the content of kubelet's `terminationMessagePath` file with the reason why this process ends; `kubectl describe pod`
+ * shows it. Writes at most 4,096 bytes. Does nothing if the file is missing, not regular or not writable, as outside a pod.
  */
 export function writeTerminationMessage(file: string, text: string): void {
   try {
@@ -17,7 +16,7 @@ export function writeTerminationMessage(file: string, text: string): void {
       closeSync(fd);
     }
   } catch {
-    // The line on stderr says the same.
+    // stderr has the same text.
   }
 }
 

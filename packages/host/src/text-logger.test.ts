@@ -16,7 +16,7 @@ describe('createTextLogger', () => {
     const [line] = linesOf('info', (logger) => logger.info('applied', { generation: 3, reason: 'change' }));
     const pid = String(process.pid).padStart(7);
     expect(line).toBe(`I1121 09:05:07.012500 ${pid} switchyard] "applied" generation=3 reason="change"\n`);
-    // What log collectors know of klog.
+    // klog's line format as log collectors parse it.
     expect(line).toMatch(/^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [^ \]]+\] .*\n$/);
   });
 

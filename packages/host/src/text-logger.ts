@@ -1,13 +1,13 @@
 import type { LogFields, Logger } from '@switchyard/core';
 import { isLevelEnabled, type LogLevel, type LoggerSource } from './log-level.ts';
 
-/** What stands at the beginning of a line, as klog's. */
+/** First character of a line, as in klog. */
 const letters: Readonly<Record<LogLevel, string>> = { error: 'E', warn: 'W', info: 'I', debug: 'I', trace: 'I' };
 
 /**
  * Lines as klog writes them: `I1121 15:43:12.123456       1 switchyard] "applied" generation=3`. The time is local;
- * where klog names the source file, the program is named. Values are JSON where they are not plain words or numbers.
- * Line breaks within values are escaped, so a line is always one line. `level` is asked for each line.
+ * the program's name replaces klog's source file. Values are JSON where they are not plain words or numbers.
+ * Line breaks in values are escaped, so each entry is one line. `level` is read for each line.
  */
 export function createTextLogger({ level, sink, now }: LoggerSource): Logger {
   const pid = String(process.pid).padStart(7);
@@ -40,7 +40,7 @@ function valueText(value: unknown): string {
   return JSON.stringify(value) ?? String(value);
 }
 
-/** The message and what caused it: the message says what was attempted, and an operator reads this. */
+/** Returns the message and its causes, without a stack: the reader is an operator. */
 function errorText(error: Error): string {
   const inner = error instanceof AggregateError ? error.errors : error.cause === undefined ? [] : [error.cause];
   const causes = inner
@@ -49,7 +49,7 @@ function errorText(error: Error): string {
   return causes.length === 0 ? error.message : `${error.message}: ${causes.join('; ')}`;
 }
 
-/** What Node's system errors say beside names and codes: `address already in use`. Other texts as they are. */
+/** Returns the description in a Node system error (`address already in use`); other texts unchanged. */
 function reasonOf(text: string): string {
   return /^(?:[a-z]+ )?E[A-Z0-9]+: ([^,]+?)(?:, .*| \S+:\d+)?$/.exec(text)?.[1] ?? text;
 }

@@ -13,8 +13,8 @@ export interface ScriptedCommand {
 
 /**
  * A runner without processes: commands must come exactly in the order of the script. Anything else is
- * refused with a `UsageError` and remembered, so that code which swallows the refusal fails in
- * `assertDone` all the same. Process ids are 1, 2, 3; output that is taken as it comes comes in short pieces.
+ * refused with a `UsageError` and remembered, so that `assertDone` fails even if the code swallows the
+ * refusal. Process ids are 1, 2, 3; `onStdout` receives pieces of at most 50 characters.
  */
 export class ScriptedRunner implements CommandRunner {
   readonly #script: ScriptedCommand[];
@@ -49,7 +49,7 @@ export class ScriptedRunner implements CommandRunner {
   }
 }
 
-/** The whole input of a command, whatever it was given as. */
+/** Returns the whole input of a command as one text. */
 export function inputOf({ stdin }: CommandOptions): string | undefined {
   return stdin === undefined || typeof stdin === 'string' ? stdin : [...stdin].join('');
 }
