@@ -3,9 +3,9 @@ import type { PerFamily } from './lab.ts';
 
 /** Prefix of the network that joins all hosts of a lab, per family. */
 export const nodeNetworks: Readonly<Record<IpFamily, string>> = { IPv4: '172.18.0.0/24', IPv6: 'fd00:172:18::/64' };
-/** Where every lab's cluster IPs come from. */
+/** Cluster IP ranges of every lab. */
 export const serviceCidrs: Readonly<Record<IpFamily, string>> = { IPv4: '10.96.0.0/16', IPv6: 'fd00:10:96::/112' };
-/** Contains every node's pod CIDR: what `--cluster-cidr` wants. */
+/** Ranges that contain every node's pod CIDR; the value of `--cluster-cidr`. */
 export const clusterCidrs: Readonly<Record<IpFamily, string>> = { IPv4: '10.244.0.0/16', IPv6: 'fd00:10:244::/48' };
 
 /** Host numbers in the node network. Nodes follow from `firstNode`. */
@@ -41,8 +41,8 @@ export function podAddresses(index: number, number: number, families: readonly I
 }
 
 /**
- * The number after `last` that is not taken, in a circle from 2 to 254. Going round, as CNI host-local
- * does, keeps a new pod from getting the address that an old one has just left.
+ * Returns the next free number after `last`, round-robin from 2 to 254. Like CNI host-local, this keeps a new pod from
+ * getting the address of a pod that was just deleted.
  */
 export function nextPodNumber(last: number | undefined, isTaken: (number: number) => boolean): number {
   const count = lastPod - firstPod + 1;

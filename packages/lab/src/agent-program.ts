@@ -10,16 +10,16 @@ import { createProber, type Prober } from './prober.ts';
  * list with its registry.
  */
 export const agentModes = ['nftables', 'iptables', 'ebpf'] as const;
-/** One of them. */
+/** A value of the node agent's `--proxy-mode`. */
 export type AgentMode = (typeof agentModes)[number];
-/** The mode of agents that are started without one. */
+/** Mode of agents started without `proxyMode`. */
 export const defaultAgentMode: AgentMode = 'nftables';
 
-/** How to start a node agent. */
+/** Options of a node agent. */
 export interface AgentOptions {
   /** Default nftables. `ebpf` needs a node with a cgroup and a BPF file system of its own. */
   readonly proxyMode?: AgentMode;
-  /** Further flags; they come last, so they win. */
+  /** Further flags; they come last and override the others. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** Default: this repository's `apps/node-agent/bin/switchyard-agent`. */
@@ -41,7 +41,7 @@ export function startAgent(node: LabNode, kubeconfig: string, options: AgentOpti
     '--logging-format=json',
     `--cluster-cidr=${families.map((family) => clusterCidrs[family]).join(',')}`,
     `--healthz-bind-address=${bindAddress}`,
-    // The machine is shared: these are not a network namespace's own.
+    // The settings belong to the machine, not to a network namespace, and labs share the machine.
     '--conntrack-max-per-core=0',
     '--conntrack-min=0',
     '--oom-score-adj=0',
@@ -52,13 +52,13 @@ export function startAgent(node: LabNode, kubeconfig: string, options: AgentOpti
 }
 
 /**
- * What tells a node's agent its mode. eBPF programs are attached to the node's own cgroup and pinned in its own file system,
- * never to the machine's. Throws `HostError` where this machine has not given the node any.
+ * Returns the flags that set an agent's mode. eBPF programs attach to the node's own cgroup and are pinned in the node's own
+ * file system, never the machine's. Throws `HostError` if the node has no cgroup or BPF file system.
  */
 export function proxyModeFlags(node: LabNode, mode: AgentMode): readonly string[] {
   const flag = `--proxy-mode=${mode}`;
   const { cgroupPath, bpffsPath } = node;
-  // Every mode removes what the eBPF mode left: of its own node, never of the machine.
+  // Every mode removes leftovers of the eBPF mode: those of its own node, never the machine's.
   if (mode !== 'ebpf') return [flag, ...(bpffsPath === undefined ? [] : [`--switchyard-ebpf-bpffs=${bpffsPath}`])];
   if (cgroupPath === undefined || bpffsPath === undefined) {
     const missing = cgroupPath === undefined ? 'cgroup v2 directory' : 'BPF file system';
@@ -81,8 +81,8 @@ export async function checkAgent(): Promise<void> {
 }
 
 /**
- * Waits until each node's `/healthz` answers 200: its agent has applied what the API server says. `agents` are the nodes'
- * agents in the order of the nodes; one that ends, or is not healthy after 30 s, rejects with the end of its log.
+ * Waits until each node's `/healthz` answers 200: its agent has applied the API server's state. `agents` are in the order
+ * of the nodes. Rejects with the end of an agent's log if the agent ends or is not healthy after 30 s.
  */
 export async function waitForAgents(lab: Lab, agents: readonly LabProcess[], signal: AbortSignal): Promise<void> {
   await using prober = await createProber(lab.client, signal);

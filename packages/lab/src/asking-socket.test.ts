@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import { expect, test } from 'vitest';
 import { openAskingSocket } from './asking-socket.ts';
 
-test('a socket whose own address is nobody here resolves all the same, and the first question says why', async () => {
+test('a socket whose source address does not exist resolves, and the first question fails with the reason', async () => {
   const socket = await openAskingSocket({ protocol: 'udp', address: '127.0.0.1', port: 9, source: '192.0.2.1' });
   expect(await socket.ask(100)).toEqual({ status: 'unreachable', code: 'EADDRNOTAVAIL' });
   socket.close();

@@ -4,23 +4,23 @@ import { answered, failure, type Outcome } from './probe.ts';
 import type { ProbeRequest } from './probe-types.ts';
 import { afterSilence } from './silence.ts';
 
-/** A UDP socket that is connected once, or never, and asks again and again. */
+/** A UDP socket that is connected once or never and sends repeated questions. */
 export interface AskingSocket {
-  /** One datagram out, one back, or what the socket is told instead. */
+  /** Sends one datagram and returns the answer or the socket's error. */
   ask(timeout: number): Promise<Outcome>;
   close(): void;
 }
 
-/** Connects; resolves also where that fails: the first question then says how. */
+/** Connects. Also resolves if that fails: the first `ask` then returns the failure. */
 export async function openAskingSocket(request: ProbeRequest): Promise<AskingSocket> {
   const socket = createSocket(isIPv6(request.address) ? 'udp6' : 'udp4');
   let isOpen = true;
-  /** What came while nobody asked: an answer that was late, or an error of the socket, which stays. */
+  /** Error of the socket itself; it stays for all later questions. */
   let broken: Error | undefined;
   let tell: (outcome: Outcome) => void = () => undefined;
   const connected = Promise.withResolvers<void>();
   socket.on('error', (error) => {
-    // A refusal speaks of one datagram; anything else of the socket itself.
+    // ECONNREFUSED concerns one datagram; any other error concerns the socket.
     if ((error as NodeJS.ErrnoException).code !== 'ECONNREFUSED') broken = error;
     connected.resolve(); // where it cannot be bound
     tell(failure(error));

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { messageOf, millis, systemClock } from '@switchyard/core';
 import { labPrefix } from './names.ts';
 
-/** Where cgroup v2 is mounted, or undefined. Hybrid machines have it in a folder beside the v1 controllers. */
+/** Returns the mount point of cgroup v2, or undefined. Hybrid machines mount it beside the v1 controllers. */
 export async function findCgroup2Mount(): Promise<string | undefined> {
   return parseCgroup2Mount(await readFile('/proc/self/mounts', 'utf8'));
 }
@@ -16,7 +16,7 @@ export function parseCgroup2Mount(mounts: string): string | undefined {
   return undefined;
 }
 
-/** Why programs of this process cannot be put into cgroups of their own, as eBPF programs need it; undefined where they can. */
+/** Returns why this process cannot create cgroups, which eBPF programs need; undefined if it can. */
 export async function findCgroupObstacle(): Promise<string | undefined> {
   const mount = await findCgroup2Mount();
   if (mount === undefined) return 'no cgroup v2 is mounted';
@@ -68,7 +68,7 @@ export async function removeCgroup(folder: string): Promise<void> {
   }
 }
 
-/** SIGKILL to one process; one that is gone is success. */
+/** Sends SIGKILL to one process. A missing process is success. */
 export function tryKill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');

@@ -2,7 +2,7 @@ import { rename, writeFile } from 'node:fs/promises';
 import { readRecord } from './lab-record.ts';
 import { labFolder } from './names.ts';
 
-/** What `cluster.json` in a lab's folder says once its API server and controllers are ready. */
+/** Content of `cluster.json` in a lab's folder, written when its API server and controllers are ready. */
 export interface ClusterRecord {
   /** API server on the machine's loopback, and its kubeconfig file. */
   readonly url: string;
@@ -12,7 +12,7 @@ export interface ClusterRecord {
   readonly insideKubeconfig: string;
 }
 
-/** Tells other processes that the cluster is ready. */
+/** Writes the record, which shows other processes that the cluster is ready. */
 export async function writeClusterRecord(lab: string, record: ClusterRecord): Promise<void> {
   const file = `${labFolder(lab)}/cluster.json`;
   await writeFile(`${file}.new`, `${JSON.stringify(record, undefined, 2)}\n`);

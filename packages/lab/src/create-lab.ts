@@ -16,9 +16,9 @@ import { runProgram, runScript } from './run-program.ts';
 const zones = ['zone-a', 'zone-b', 'zone-c'];
 
 /**
- * Builds a lab owned by this process. Remains of a dead lab of the same name are removed first; a living one
- * is left alone and named in the `HostError` (code `lab.taken`). What was built is removed again when a step
- * fails or `signal` aborts. Needs root, iproute2 and util-linux.
+ * Builds a lab owned by this process. First removes the remains of a dead lab of the same name; a running lab causes a
+ * `HostError` (code `lab.taken`) that names its owner. If a step fails or `signal` aborts, the unfinished lab is removed.
+ * Needs root, iproute2 and util-linux.
  */
 export async function createLab(options: LabOptions, signal: AbortSignal): Promise<Lab> {
   checkOptions(options);
@@ -94,7 +94,7 @@ async function removeRemains(name: string): Promise<void> {
   if (isThere) await destroyLab(name);
 }
 
-/** Cgroups, BPF file systems and the objects that stand for the hosts of an existing network. */
+/** Creates cgroups, BPF file systems and host objects for an existing network. */
 async function assemble(options: LabOptions, plan: NetworkPlan): Promise<Lab> {
   const folder = labFolder(options.name);
   const limitations: string[] = [];

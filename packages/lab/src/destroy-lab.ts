@@ -5,9 +5,9 @@ import { checkLabName, labCgroup, labDiskFolder, labFolder, labOfNamespace, name
 import { runProgram } from './run-program.ts';
 
 /**
- * Removes every trace of lab `name`: processes, namespaces, mounts, cgroups, folder. Needs no memory of how it was
- * made and works after its owner was killed; removing what is not there is success. The owner process itself
- * is left alone: stop it first, or its API server keeps running without a lab.
+ * Removes lab `name` completely: processes, namespaces, mounts, cgroups, folders. Works without state of its owner and after the
+ * owner was killed; a missing part is success. Does not stop the owner process: stop it first, or its API server keeps
+ * running without a lab.
  */
 export async function destroyLab(name: string): Promise<void> {
   checkLabName(name);
@@ -31,7 +31,7 @@ export async function labNamespaces(name: string): Promise<readonly string[]> {
 export async function removeNamespaces(namespaces: readonly string[]): Promise<void> {
   if (namespaces.length === 0) return;
   await killInNamespaces(namespaces);
-  // -force goes on after an error: a name that has just gone must not keep the others.
+  // -force continues after an error, so that one missing name does not keep the others.
   const input = namespaces.map((namespace) => `netns delete ${namespace}\n`).join('');
   const result = await runProgram('ip', ['-force', '-batch', '-'], { stdin: input });
   const names = new Set(await readdir(namespacesRoot).catch(() => []));
@@ -45,13 +45,13 @@ export async function pidsInNamespace(namespace: string): Promise<readonly numbe
   return pidsInNamespaces(await namespaceLinks([namespace]));
 }
 
-/** What /proc/PID/ns/net of the processes in `namespaces` points to. */
+/** Returns the targets of /proc/PID/ns/net for processes in `namespaces`. */
 async function namespaceLinks(namespaces: readonly string[]): Promise<ReadonlySet<string>> {
   const files = await Promise.all(namespaces.map((name) => stat(`${namespacesRoot}/${name}`).catch(() => undefined)));
   return new Set(files.flatMap((file) => (file === undefined ? [] : [`net:[${file.ino}]`])));
 }
 
-/** Kills until nobody is left: a process may have forked while its siblings were killed. */
+/** Kills until no process is left: a process may fork while its siblings are killed. */
 async function killInNamespaces(namespaces: readonly string[]): Promise<void> {
   const links = await namespaceLinks(namespaces);
   for (let attempt = 0; attempt < 100; attempt++) {
@@ -67,7 +67,7 @@ async function killInNamespaces(namespaces: readonly string[]): Promise<void> {
   );
 }
 
-/** What `ip netns pids` does, for all namespaces in one pass over /proc. */
+/** Does the work of `ip netns pids` for all namespaces in one pass over /proc. */
 async function pidsInNamespaces(links: ReadonlySet<string>): Promise<readonly number[]> {
   const pids = (await readdir('/proc')).filter((entry) => /^[0-9]+$/.test(entry));
   const found = await Promise.all(

@@ -4,7 +4,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo, isIPv6, type Socket } from 'node:net';
 import type { EchoAnswer } from './probe-types.ts';
 
-/** Who answers, and where. */
+/** Identity and address of an echo server. */
 export interface EchoIdentity {
   readonly pod: string;
   readonly node: string;
@@ -12,7 +12,7 @@ export interface EchoIdentity {
   readonly host: string | undefined;
 }
 
-/** HTTP: `/` answers the echo object, `/readyz` 200 or, while it is not ready, 503. Resolves when it listens. */
+/** HTTP: `/` answers the echo object; `/readyz` answers 200, or 503 while not ready. Resolves when it listens. */
 export async function serveHttp(
   port: number,
   identity: EchoIdentity,
@@ -31,7 +31,7 @@ export async function serveHttp(
   await once(server.listen({ port, ...hostOf(identity) }), 'listening');
 }
 
-/** TCP: the echo object and a newline at once, then whatever comes. Resolves when it listens. */
+/** TCP: sends the echo object and a newline at once, then echoes its input. Resolves when it listens. */
 export async function serveTcp(port: number, identity: EchoIdentity): Promise<void> {
   const server = createTcpServer((socket) => {
     socket.on('error', () => socket.destroy());
@@ -41,7 +41,7 @@ export async function serveTcp(port: number, identity: EchoIdentity): Promise<vo
   await once(server.listen({ port, ...hostOf(identity) }), 'listening');
 }
 
-/** UDP: the echo object for each datagram. One socket per family: a kernel without one of them must not cost the other. */
+/** UDP: answers each datagram with the echo object. One socket per family, because a kernel may lack one of them. */
 export async function serveUdp(port: number, identity: EchoIdentity): Promise<void> {
   const { pod, node, host } = identity;
   const types = host === undefined ? (['udp4', 'udp6'] as const) : ([isIPv6(host) ? 'udp6' : 'udp4'] as const);
@@ -82,7 +82,7 @@ function describe(protocol: 'http' | 'tcp', socket: Socket, { pod, node }: EchoI
   return `${JSON.stringify(answer)}\n`;
 }
 
-/** Without the prefix that a dual-stack socket gives IPv4 peers. */
+/** Removes the prefix that a dual-stack socket adds to IPv4 addresses. */
 function plain(address: string | undefined): string {
   return (address ?? '').replace(/^::ffff:/, '');
 }

@@ -1,9 +1,9 @@
 import type { LabHost, LabProcess } from './lab.ts';
 import { nodeProgram } from './program-path.ts';
 
-/** What an echo server says and where. */
+/** Identity and ports of an echo server. */
 export interface EchoServerOptions {
-  /** Who it says it is. */
+  /** Pod name in its answers. */
   readonly pod: string;
   readonly node?: string;
   readonly http?: readonly number[];
@@ -11,13 +11,13 @@ export interface EchoServerOptions {
   readonly udp?: readonly number[];
   /** Seconds from its start during which `/readyz` answers 503. Default 0. */
   readonly readyAfter?: number;
-  /** Seconds that it serves on after SIGTERM. Default 0: it exits at once. */
+  /** Seconds from SIGTERM to its exit, during which it serves. Default 0. */
   readonly delayShutdown?: number;
   /** Listen on this address only. Default: all, both families. */
   readonly host?: string;
 }
 
-/** The command line of an echo server, for whoever starts pods. */
+/** Returns the command line of an echo server. */
 export function echoServerCommand(options: EchoServerOptions): {
   readonly file: string;
   readonly args: readonly string[];
@@ -36,7 +36,7 @@ export function echoServerCommand(options: EchoServerOptions): {
   return { file: process.execPath, args: [...nodeProgram('echo-server'), ...repeated, ...given] };
 }
 
-/** Starts an echo server in `host`. It listens after about 0.1 s; probe it to know. */
+/** Starts an echo server in `host`. It listens after about 0.1 s; a probe shows when. */
 export function startEchoServer(host: LabHost, options: EchoServerOptions): LabProcess {
   const { file, args } = echoServerCommand(options);
   return host.spawn(file, args, { logName: 'echo' });

@@ -1,13 +1,13 @@
 import { randomInt } from 'node:crypto';
 import type { LabHost } from './lab.ts';
 
-/** Below the kernel's own choice and below NodePorts, where nobody listens. */
+/** Below the kernel's ephemeral ports and below NodePorts, where no program listens. */
 const [firstPort, lastPort] = [12_000, 29_999];
 const sequences = new WeakMap<LabHost, () => number>();
 
 /**
- * A port that no attempt of this program from this host has had, until all have been used. The kernel's choice would, now and then, repeat
- * one, and the packet would follow the connection tracking entry of an earlier attempt.
+ * Returns a source port that this program has not used on this host, until all are used. The kernel would sometimes reuse a port,
+ * and the packet would match the connection tracking entry of an earlier attempt.
  */
 export function freshPort(host: LabHost): number {
   const next = sequences.get(host) ?? portSequence();
@@ -15,7 +15,7 @@ export function freshPort(host: LabHost): number {
   return next();
 }
 
-/** Ports in a circle. Begins anywhere: another program may have used the same host. */
+/** Returns ports round-robin from a random start: another program may have used the same host. */
 export function portSequence(): () => number {
   let port = randomInt(firstPort, lastPort);
   return () => {

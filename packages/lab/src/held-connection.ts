@@ -10,7 +10,7 @@ export interface HeldConnection {
   close(): void;
 }
 
-/** What came of opening one; `connection` is undefined unless somebody answered. */
+/** Result of opening a connection; `connection` is undefined without an answer. */
 export interface Opening {
   readonly outcome: Outcome;
   readonly connection: HeldConnection | undefined;
@@ -18,7 +18,7 @@ export interface Opening {
 
 const defaultTimeout = 1500;
 
-/** Connects, waits for the echo server's introduction and keeps the connection. */
+/** Connects, waits for the echo object and keeps the connection. */
 export async function openConnection(request: ProbeRequest): Promise<Opening> {
   const socket = connectTcp(request);
   const lines = new LineReader(socket);
@@ -64,7 +64,7 @@ type Line =
   | { readonly status: 'timeout' }
   | { readonly status: 'broken'; readonly error: Error };
 
-/** Splits what a socket says into lines; the end and errors are answers too, and stay so. */
+/** Splits a socket's input into lines. The end and errors are results too; later reads return them again. */
 class LineReader {
   #text = '';
   #end: Line | undefined;

@@ -1,12 +1,12 @@
 import { HostError } from '@switchyard/core';
 import type { LabHost } from './lab.ts';
 
-/** Files below `/proc/net` that count the ICMP errors a network namespace held back, for IPv4 and IPv6. */
+/** Files below `/proc/net` that count the ICMP errors suppressed in a network namespace, for IPv4 and IPv6. */
 export const icmpCounterFiles = ['/proc/net/snmp', '/proc/net/snmp6'] as const;
 
 /**
- * How many ICMP errors the rate limits of a network namespace have held back, by the texts of `icmpCounterFiles` in their order or together.
- * Undefined where the kernel does not count them: it counts from 6.3 on.
+ * Returns the number of ICMP errors suppressed by the rate limits of a network namespace, from the texts of `icmpCounterFiles`.
+ * Undefined before Linux 6.3, which does not count them.
  */
 export function icmpErrorsHeldBack(text: string): number | undefined {
   const [names = [], values = []] = [...text.matchAll(/^Icmp: (.*)$/gm)].map(([, words = '']) => words.split(' '));
@@ -16,7 +16,7 @@ export function icmpErrorsHeldBack(text: string): number | undefined {
   return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0);
 }
 
-/** Lifts a host's limits on ICMP errors: tests of a dataplane provoke rejects faster, and expect each of them. Throws `HostError`. */
+/** Removes a host's rate limits of ICMP errors, because dataplane tests expect every reject. Throws `HostError`. */
 export async function liftIcmpLimits(node: LabHost): Promise<void> {
   const settings = ['ipv4/icmp_ratelimit', 'ipv6/icmp/ratelimit'].map((name) => `echo 0 > /proc/sys/net/${name}`);
   const most = ['icmp_msgs_per_sec', 'icmp_msgs_burst'].map(

@@ -6,14 +6,14 @@ import { listenInNamespace } from './apiserver/listen-in-namespace.ts';
 import { type ApiServer, startApiServer } from './apiserver/server.ts';
 import type { Lab } from './lab.ts';
 
-/** Where in a lab another API server listens. */
+/** Lab and port of another API server. */
 export interface LabApiServerOptions {
   readonly lab: Lab;
-  /** Of the lab's API host; `startCluster` has 6443 already. */
+  /** Port on the lab's API host; `startCluster` uses 6443. */
   readonly port: number;
 }
 
-/** An API server without controllers and without Nodes: another cluster, as far as a program that only watches can tell. */
+/** An API server without controllers and Nodes: another cluster for a program that only watches. */
 export interface LabApiServer extends AsyncDisposable {
   readonly server: ApiServer;
   /** A client of the server, over loopback. */
@@ -21,7 +21,7 @@ export interface LabApiServer extends AsyncDisposable {
   readonly port: number;
 }
 
-/** Starts one on the machine's loopback (any port) and at the API host's addresses. */
+/** Starts an API server on the machine's loopback (any port) and the API host's addresses. */
 export async function startLabApiServer(options: LabApiServerOptions, signal: AbortSignal): Promise<LabApiServer> {
   const { lab, port } = options;
   await using stack = new AsyncDisposableStack();

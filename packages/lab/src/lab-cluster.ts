@@ -14,11 +14,11 @@ import { createFileLogger } from './lab-log.ts';
 import { startWorkloads, type Workloads } from './workloads/start-workloads.ts';
 import type { WorkloadEvent } from './workloads/workload-event.ts';
 
-/** What to build. */
+/** Options of a cluster. */
 export interface ClusterOptions extends LabOptions {
   /** 1 (default) is real time; 0.1 makes every duration of the pods' manifests a tenth. */
   readonly timeScale?: number;
-  /** Called at once with every event of a pod's life. */
+  /** Called at once with every event of a pod's life cycle. */
   readonly onWorkloadEvent?: (event: WorkloadEvent) => void;
   /** Called with one line at each step of the start. */
   readonly onProgress?: (text: string) => void;
@@ -26,7 +26,7 @@ export interface ClusterOptions extends LabOptions {
   readonly hasAddOnKinds?: boolean;
   /** Also serves DaemonSets and runs their controller. Default false. */
   readonly hasDaemonSets?: boolean;
-  /** Where the controllers log. Default: `controllers.log` in the lab's log folder. */
+  /** Logger of the controllers. Default: `controllers.log` in the lab's log folder. */
   readonly log?: Logger;
 }
 
@@ -51,16 +51,16 @@ const insidePort = 6443;
 
 /**
  * Builds the lab, starts the API server on the machine's loopback (any port) and at the API host's address, registers
- * the nodes and starts the controllers. Resolves when all of them have seen the cluster. What was built is taken down
- * again when a step fails or `signal` aborts; later `signal` has no meaning.
+ * the nodes and starts the controllers. Resolves when all controllers have listed the cluster. If a step fails or `signal`
+ * aborts, the unfinished cluster is removed. `signal` has no effect after that.
  */
 export async function startCluster(options: ClusterOptions, signal: AbortSignal): Promise<LabCluster> {
-  const tell = options.onProgress ?? ((): void => undefined);
+  const report = options.onProgress ?? ((): void => undefined);
   await using stack = new AsyncDisposableStack();
   const hasDaemonSets = options.hasDaemonSets === true;
   const lab = stack.use(await createLab(options, signal));
-  for (const limitation of lab.limitations) tell(limitation);
-  tell(`network of ${lab.nodes.length} nodes is up`);
+  for (const limitation of lab.limitations) report(limitation);
+  report(`network of ${lab.nodes.length} nodes is up`);
   const cidrs = lab.ipFamilies.map((family) => parseCidr(serviceCidrs[family]));
   const { connect } = stack.use(connectorIn(lab.apiServer.namespace));
   const server = stack.use(
@@ -72,7 +72,7 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
     }),
   );
   const record = await listen(lab, server, signal);
-  tell(`API server listens at ${record.url}`);
+  report(`API server listens at ${record.url}`);
   const api = stack.use(createApiClient({ url: record.url, name: 'lab' }));
   const log = options.log ?? createFileLogger(`${lab.folder}/logs/controllers.log`);
   const { timeScale, onWorkloadEvent } = options;
@@ -89,7 +89,7 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
       signal,
     ),
   );
-  tell('controllers are running');
+  report('controllers are running');
   await writeClusterRecord(lab.name, record);
   const owned = stack.move();
   const start = (node: LabNode, agent?: AgentOptions): LabProcess => startAgent(node, record.insideKubeconfig, agent);

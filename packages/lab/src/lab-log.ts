@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import type { LogFields, Logger } from '@switchyard/core';
 
-/** A logger that appends lines of wall time, level, message and fields to `file`, debug and trace left out. */
+/** Creates a logger that appends lines of time, level, message and fields to `file`, without debug and trace. */
 export function createFileLogger(file: string): Logger {
   const write =
     (level: string) =>

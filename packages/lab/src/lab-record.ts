@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { HostError, type IpFamily } from '@switchyard/core';
 import { labFolder, labsRoot } from './names.ts';
 
-/** What `lab.json` in a lab's folder says: enough to find, describe and remove a lab of another process. */
+/** Content of `lab.json` in a lab's folder, with which another process can find, describe and remove the lab. */
 export interface LabRecord {
   readonly name: string;
   readonly owner: ProcessIdentity;
@@ -11,13 +11,13 @@ export interface LabRecord {
   readonly nodes: number;
 }
 
-/** A pid alone may be reused; with its start time (clock ticks since boot) it names one process. */
+/** A pid with the process's start time (clock ticks since boot), because the kernel reuses pids. */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly startTime: string;
 }
 
-/** The identity of process `pid`, or undefined if there is none. A zombie counts as gone. */
+/** The identity of process `pid`, or undefined if there is none. A zombie counts as ended. */
 export async function processIdentity(pid: number): Promise<ProcessIdentity | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
   // The second field is the program's name in parentheses and may contain spaces.
@@ -37,7 +37,7 @@ export async function readLabRecord(lab: string): Promise<LabRecord | undefined>
   return readRecord(`${labFolder(lab)}/lab.json`);
 }
 
-/** What a file holds as JSON; undefined when it is missing or broken. */
+/** Returns a file's JSON value; undefined if the file is missing or invalid. */
 export async function readRecord<T>(file: string): Promise<T | undefined> {
   try {
     return JSON.parse(await readFile(file, 'utf8')) as T;
@@ -47,7 +47,7 @@ export async function readRecord<T>(file: string): Promise<T | undefined> {
 }
 
 /**
- * Creates the lab's folder with its record in one step, so that of two processes exactly one gets the name.
+ * Creates the lab's folder with its record atomically, so that only one of two processes gets the name.
  * Throws `HostError` with code `lab.taken` when it exists.
  */
 export async function claimLabFolder(record: LabRecord): Promise<void> {

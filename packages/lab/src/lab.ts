@@ -4,7 +4,7 @@ import type { IpAddress, IpFamily, Millis, NodeName } from '@switchyard/core';
 /** Text per IP family; a family that the lab does not have is absent. */
 export type PerFamily<T> = Readonly<Partial<Record<IpFamily, T>>>;
 
-/** One command in a lab host, run to its end. */
+/** Options of one command in a lab host. */
 export interface LabCommandOptions {
   readonly stdin?: string;
   /** Default 30 s. A command that takes longer is killed and the call rejects. */
@@ -12,14 +12,14 @@ export interface LabCommandOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** What a command in a lab host left. A signal's exit code is 128 plus its number, as in a shell. */
+/** Result of a command in a lab host. The exit code of a signal is 128 plus its number, as in a shell. */
 export interface LabCommandResult {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** How to start a long-lived program in a lab host. */
+/** Options of a long-lived program in a lab host. */
 export interface LabSpawnOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Opens a Node IPC channel on `LabProcess.child` (`send`, `message`). For Node programs only. Default false. */
@@ -28,7 +28,7 @@ export interface LabSpawnOptions {
   readonly logName?: string;
 }
 
-/** A network namespace of the lab that plays a machine. */
+/** A network namespace of the lab that stands for a machine. */
 export interface LabHost {
   /** Short name, for example `node1`, `client`, `lb`. */
   readonly name: string;
@@ -38,8 +38,8 @@ export interface LabHost {
   /** Runs a program inside the namespace; a non-zero exit is a result. */
   run(file: string, args: readonly string[], options?: LabCommandOptions): Promise<LabCommandResult>;
   /**
-   * Starts a long-lived program inside the namespace with its pid equal to the child's pid (exec, no
-   * wrapper stays). It leads its own process group and is killed when the lab is disposed. Output
+   * Starts a long-lived program inside the namespace with the child's pid (by exec, without a
+   * wrapper process). It leads its own process group and is killed when the lab is disposed. Output
    * goes to the lab's log folder.
    */
   spawn(file: string, args: readonly string[], options?: LabSpawnOptions): LabProcess;
@@ -56,10 +56,10 @@ export interface LabProcess {
   stop(grace?: Millis): Promise<void>;
 }
 
-/** A LabHost that plays a Kubernetes node. */
+/** A LabHost that stands for a Kubernetes node. */
 export interface LabNode extends LabHost {
   readonly nodeName: NodeName;
-  /** `zone-a`, `zone-b`, `zone-c`, and again from the first. */
+  /** `zone-a`, `zone-b` or `zone-c`, round-robin by node. */
   readonly zone: string;
   readonly podCidrs: PerFamily<string>;
   /**
@@ -76,7 +76,7 @@ export interface LabPod extends LabHost {
   readonly node: LabNode;
 }
 
-/** What to build. */
+/** Options of a lab. */
 export interface LabOptions {
   /** Several labs run side by side under different names; [a-z0-9]{1,8}. */
   readonly name: string;
@@ -92,15 +92,15 @@ export interface Lab extends AsyncDisposable {
   readonly nodes: readonly LabNode[];
   /** Outside the cluster: 172.18.0.100 / fd00:172:18::100. It has no route to pods or service addresses. */
   readonly client: LabHost;
-  /** Where the load balancer runs: 172.18.0.50 / fd00:172:18::50. */
+  /** Host of the load balancer: 172.18.0.50 / fd00:172:18::50. */
   readonly loadBalancer: LabHost;
-  /** Where the API server listens: 172.18.0.10 / fd00:172:18::10. */
+  /** Host of the API server: 172.18.0.10 / fd00:172:18::10. */
   readonly apiServer: LabHost;
   /** For scratch files of this lab; removed with it. Logs of spawned programs are in `logs` below it. */
   readonly folder: string;
-  /** For large scratch files: on disk, while `folder` may lie in memory. Not there until someone makes it; removed with the lab. */
+  /** For large scratch files: on disk, while `folder` may lie in memory. Created by its users; removed with the lab. */
   readonly diskFolder: string;
-  /** What this machine could not give the lab, one sentence each. Empty on a full machine. */
+  /** Features that this machine lacks, one sentence each. Empty on a fully equipped machine. */
   readonly limitations: readonly string[];
   /** The client, the load balancer, the API server's host, and the nodes, in this order. */
   readonly hosts: readonly LabHost[];

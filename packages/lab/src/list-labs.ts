@@ -4,14 +4,14 @@ import { labNamespaces } from './destroy-lab.ts';
 import { isAlive, type LabRecord, readLabRecord } from './lab-record.ts';
 import { isLabName, labOfNamespace, labPrefix, labsDiskRoot, labsRoot, namespacesRoot } from './names.ts';
 
-/** A lab of this machine, whoever made it. */
+/** A lab of this machine, made by any process. */
 export interface LabListing {
   readonly name: string;
   /** `running`: its owner process lives. `dead`: the owner is gone and the remains wait for `destroyLab`. */
   readonly status: 'running' | 'dead';
-  /** Undefined when only remains without a record were found. */
+  /** Undefined for remains without a record. */
   readonly record: LabRecord | undefined;
-  /** Hosts and pods that exist now, sorted, the switch not among them. */
+  /** Hosts and pods that exist now, sorted, without the switch. */
   readonly hosts: readonly string[];
 }
 

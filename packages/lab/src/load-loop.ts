@@ -9,12 +9,12 @@ import type { ProbeRequest, ProbeResult } from './probe-types.ts';
 export interface LoadLoop {
   /** Resolves when the last request is done. Never rejects. */
   readonly finished: Promise<void>;
-  /** Sends what is due by now, and no more; those in flight are still finished. */
+  /** Sends the requests due by now, and no later ones. Requests in flight finish. */
   stop(): void;
 }
 
-/** Starts an open loop of HTTP requests, or of TCP greetings (`tcp://`), from this process's network namespace, and tells each one's end. */
-export function startLoadLoop(options: LoadProgramOptions, tell: (result: LoadResult) => void): LoadLoop {
+/** Starts an open loop of HTTP requests, or of TCP connections to echo servers (`tcp://`), from this process's network namespace, and reports each result. */
+export function startLoadLoop(options: LoadProgramOptions, report: (result: LoadResult) => void): LoadLoop {
   const request = requestOf(options);
   const schedule = loadSchedule(performance.now(), options.rate, options.duration);
   const inFlight = new Set<Promise<void>>();
@@ -26,7 +26,7 @@ export function startLoadLoop(options: LoadProgramOptions, tell: (result: LoadRe
   const send = async (sequence: number): Promise<void> => {
     const sentAt = wall(performance.now());
     const result = await probe(request);
-    tell({
+    report({
       sequence,
       scheduledAt: wall(dueAt(schedule, sequence)),
       sentAt,
@@ -37,7 +37,7 @@ export function startLoadLoop(options: LoadProgramOptions, tell: (result: LoadRe
     });
   };
   const finish = (): void => void Promise.all(inFlight).then(() => finished.resolve());
-  /** Sends all that is due, late ones too, then sleeps until the next is. */
+  /** Sends all due requests, late ones included, then sleeps until the next one. */
   const tick = (): void => {
     const due = dueCount(schedule, performance.now());
     for (; sent < due; sent++) {
@@ -55,7 +55,7 @@ export function startLoadLoop(options: LoadProgramOptions, tell: (result: LoadRe
       if (isStopped) return;
       isStopped = true;
       clearTimeout(timer);
-      tick(); // what fell due while this process had no CPU time is sent too: it would be counted as never sent
+      tick(); // also sends requests that became due while this process had no CPU time
       finish();
     },
   };

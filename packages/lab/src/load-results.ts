@@ -1,6 +1,6 @@
 import type { LoadResult } from './load-types.ts';
 
-/** What a load has shown so far, wherever it runs, for any number of readers. */
+/** Results of a load so far, for any number of readers. */
 export class LoadResults {
   readonly #results: LoadResult[] = [];
   /** Resolved, and replaced, on every change; readers wait for it. */
@@ -15,12 +15,12 @@ export class LoadResults {
     return this.#isFinished;
   }
 
-  /** Resolves when more has come, or all has. */
+  /** Resolves at the next result or at the end. */
   get change(): Promise<void> {
     return this.#change.promise;
   }
 
-  /** From the `from`-th on, in the order of completion. */
+  /** Returns the results from index `from` on, in order of completion. */
   since(from: number): readonly LoadResult[] {
     return this.#results.slice(from);
   }
@@ -30,18 +30,18 @@ export class LoadResults {
     this.#announce();
   }
 
-  /** Nothing more comes. */
+  /** Marks the results as complete. */
   finish(): void {
     this.#isFinished = true;
     this.#announce();
   }
 
-  /** By sequence. */
+  /** Returns all results, ordered by sequence. */
   inOrder(): readonly LoadResult[] {
     return this.#results.toSorted((a, b) => a.sequence - b.sequence);
   }
 
-  /** All in the order of completion, from the first on, as they come; ends, or throws, as `finished` does. */
+  /** Yields all results in order of completion as they arrive; ends or throws as `finished` does. */
   async *read(finished: Promise<unknown>): AsyncGenerator<LoadResult, void> {
     for (let next = 0; ;) {
       const { change } = this;

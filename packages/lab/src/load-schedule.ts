@@ -1,9 +1,9 @@
-/** When the requests of an open loop are due. Pure: time is passed in, in milliseconds of any one clock. */
+/** Due times of an open loop's requests, in milliseconds of any clock. */
 export interface LoadSchedule {
   readonly start: number;
   /** Requests per second. */
   readonly rate: number;
-  /** How many there are in all; numbers run from 0 to `count` - 1. */
+  /** Number of requests; sequences run from 0 to `count` - 1. */
   readonly count: number;
 }
 
@@ -13,12 +13,12 @@ export function loadSchedule(start: number, rate: number, duration: number): Loa
   return { start, rate, count: Math.ceil(Math.round(rate * duration * 1e6) / 1e9) };
 }
 
-/** When request `sequence` is due. Computed from the start, so that errors do not add up. */
+/** Returns the due time of request `sequence`, computed from the start so that rounding errors do not add up. */
 export function dueAt(schedule: LoadSchedule, sequence: number): number {
   return schedule.start + (sequence * 1000) / schedule.rate;
 }
 
-/** How many requests are due at `now`, counted from the first. */
+/** Returns the number of requests due at `now`, counted from the first. */
 export function dueCount(schedule: LoadSchedule, now: number): number {
   if (now < schedule.start) return 0;
   const elapsed = Math.floor(((now - schedule.start) * schedule.rate) / 1000 + 1e-9);

@@ -6,7 +6,7 @@ import { nodeProgram } from './program-path.ts';
 
 /** A running load. Iterating yields every result in the order of completion, from the first on, to any number of readers. */
 export interface LoadRun extends AsyncIterable<LoadResult>, AsyncDisposable {
-  /** All results, ordered by sequence, when the last request is done. Rejects when the generator died. */
+  /** All results, ordered by sequence, when the last request is done. Rejects if the generator failed. */
   readonly finished: Promise<readonly LoadResult[]>;
   /** The generator's process. */
   readonly pid: number;
@@ -58,7 +58,7 @@ class GeneratorRun implements LoadRun {
     this.logFile = generator.logFile;
     generator.child.on('message', (message) => this.#results.add([message as LoadResult]));
     this.finished = this.#finish();
-    this.finished.catch(() => undefined); // told to whoever awaits it
+    this.finished.catch(() => undefined); // callers await `finished` themselves
   }
 
   async stop(): Promise<readonly LoadResult[]> {

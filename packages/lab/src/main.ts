@@ -12,7 +12,7 @@ const interrupted = new AbortController();
 try {
   process.exitCode = await run(parseLabCommand(process.argv.slice(2)));
 } catch (error) {
-  // Our own errors say in one line what to do; anything else is a defect and keeps its stack.
+  // A DataplaneError is one line that says what to do; any other error is a defect and keeps its stack.
   console.error(error instanceof DataplaneError ? `lab: ${error.message}` : error);
   process.exitCode = 1;
 }

@@ -1,12 +1,12 @@
 import { UsageError } from '@switchyard/core';
 
-/** Prefix of every namespace and cgroup directory of any lab: the birthmark by which labs are found again. */
+/** Prefix of every namespace and cgroup directory of all labs; identifies labs without their records. */
 export const labPrefix = 'swy-';
-/** Where labs keep their folders. */
+/** Folder of all labs' folders. */
 export const labsRoot = '/run/switchyard';
-/** Where labs keep what is too large for /run, which may lie in memory. */
+/** Folder for files that are too large for /run, which may be in memory. */
 export const labsDiskRoot = '/var/tmp/switchyard-labs';
-/** Where `ip netns` keeps its names. */
+/** Folder of the names of `ip netns`. */
 export const namespacesRoot = '/run/netns';
 
 /** Throws `UsageError` unless `name` can name a lab. The pattern has no dash, so `swy-<lab>-<host>` is unambiguous. */
@@ -31,7 +31,7 @@ export function namespaceName(lab: string, host: string): string {
   return `${labPrefix}${lab}-${host}`;
 }
 
-/** The lab a namespace belongs to, or undefined when it is not one of ours. */
+/** Returns the lab of a namespace; undefined for a namespace without a lab. */
 export function labOfNamespace(namespace: string): string | undefined {
   return /^swy-([a-z0-9]{1,8})-.+$/.exec(namespace)?.[1];
 }
@@ -41,7 +41,7 @@ export function labFolder(lab: string): string {
   return `${labsRoot}/${lab}`;
 }
 
-/** The lab's folder for large files; it exists only if something made it. Removed with the lab. */
+/** The lab's folder for large files; created at its first use. Removed with the lab. */
 export function labDiskFolder(lab: string): string {
   return `${labsDiskRoot}/${lab}`;
 }
@@ -51,7 +51,7 @@ export function labCgroup(mount: string, lab: string): string {
   return `${mount}/${labPrefix}${lab}`;
 }
 
-/** Where the background process of `lab up` writes what it has to say. */
+/** Log file of the background process of `lab up`. */
 export function daemonLog(lab: string): string {
   return `${labsRoot}/daemon-${lab}.log`;
 }

@@ -6,17 +6,17 @@ import type { LabCommandOptions, LabCommandResult, LabHost, LabProcess, LabSpawn
 import { namespacesRoot } from './names.ts';
 import { childEnvironment, killGroup, runProgram } from './run-program.ts';
 
-/** What a host is made from. */
+/** Parts of a host. */
 export interface NamespaceHostOptions {
   readonly name: string;
   readonly namespace: string;
   readonly addresses: PerFamily<IpAddress>;
-  /** Cgroup directory its programs are put into, or undefined to leave them where they are. */
+  /** Cgroup of its programs; undefined leaves them in this process's cgroup. */
   readonly cgroup: string | undefined;
   readonly logFolder: string;
 }
 
-/** The command line that puts itself into the cgroup and the namespace and then becomes `file`. */
+/** Returns the command line that enters the cgroup and the namespace, then executes `file`. */
 export function enterCommand(
   place: { readonly namespace: string; readonly cgroup: string | undefined },
   file: string,
@@ -73,7 +73,7 @@ export class NamespaceHost implements LabHost {
     await Promise.all([...this.#running].map((running) => running.stop(millis(0))));
   }
 
-  /** A file that nobody wrote to: a pod of this name may have been here before, and whoever reads must not take its words for ours. */
+  /** Creates a new file: an earlier pod of this name may have left logs, which readers must not take for this pod's. */
   #newLog(name: string): { readonly logFile: string; readonly log: number } {
     for (;;) {
       this.#logs += 1;
@@ -98,7 +98,7 @@ export class NamespaceHost implements LabHost {
     const running: LabProcess = { child, pid, logFile, ended, stop: (grace) => stopProcess(child, pid, ended, grace) };
     this.#running.add(running);
     void ended.then(() => this.#running.delete(running));
-    child.on('error', () => undefined); // a failed kill or send; the process's end is told by `ended`
+    child.on('error', () => undefined); // a failed kill or send; `ended` reports the end of the process
     return running;
   }
 }

@@ -8,7 +8,7 @@ import { NamespaceHost } from './namespace-host.ts';
 import { renderPod, switchName } from './render-network.ts';
 import { runScript } from './run-program.ts';
 
-/** What `createLab` has built. */
+/** Parts built by `createLab`. */
 export interface NamespaceLabParts {
   readonly options: LabOptions;
   readonly folder: string;
@@ -23,7 +23,7 @@ interface PodRecord {
   removal: Promise<void> | undefined;
 }
 
-/** The lab of this process: owns its pods and, at the end, the removal of everything. */
+/** A lab owned by this process, with its pods. */
 export class NamespaceLab implements Lab {
   readonly name: string;
   readonly ipFamilies: readonly IpFamily[];
@@ -121,7 +121,7 @@ export class NamespaceLab implements Lab {
     return podAddresses(index, number, this.ipFamilies);
   }
 
-  /** The cable goes first and at once; the kernel takes a namespace apart later, in the background. */
+  /** Deletes the veth pair first, which takes effect at once; the kernel removes a namespace later, in the background. */
   async #remove(record: PodRecord): Promise<void> {
     const { host, nodeInterface, cgroup } = record;
     if (cgroup !== undefined) await killCgroup(cgroup);

@@ -2,55 +2,55 @@
 export interface ProbeRequest {
   /**
    * `http`: GET `path`. `tcp`: the echo server speaks first. `udp`: one datagram out, one back. `connect`: answered as
-   * soon as a TCP connection stands, by whomever.
+   * soon as a TCP connection is established, by any server.
    */
   readonly protocol: 'http' | 'tcp' | 'udp' | 'connect';
   readonly address: string;
   readonly port: number;
   /**
-   * Milliseconds for everything, from the first packet to the last byte of the answer, pauses of the prober not counted. Default 1500: over veth an
+   * Time limit in milliseconds from the first packet to the last byte of the answer, without pauses of the prober. Default 1500: over veth an
    * ICMP error may arrive while `connect` still holds the socket; the kernel then ignores it (LockDroppedIcmps)
-   * and the next one comes with the second SYN, a second later. A shorter timeout can take a reject for a drop.
+   * and the next one comes with the second SYN, a second later. With a shorter timeout a reject can look like a drop.
    */
   readonly timeout?: number;
   /** Local address to send from; it must exist in the namespace. Default: the kernel's choice. */
   readonly source?: string;
-  /** Local port to send from, to repeat the same flow. Default: a fresh one; of UDP probes one that none of this program has had. */
+  /** Local port to send from, to repeat the same flow. Default: the kernel's choice; for UDP probes a port that this program has not used. */
   readonly sourcePort?: number;
   /** For `http`; default `/`. */
   readonly path?: string;
   /**
-   * For sockets of `Prober.connectUdp`: they are not connected, but name the address with each datagram, as many resolvers do, and do
-   * not hear answers that come from elsewhere. Nobody tells them of ICMP errors. Default false.
+   * For `Prober.connectUdp`: an unconnected socket that sends each datagram to the address, as many resolvers do. It does
+   * not receive answers from other addresses or ICMP errors. Default false.
    */
   readonly isUnconnected?: boolean;
 }
 
-/** Attempts are repeated until this pod answers. All in milliseconds. */
+/** Condition for repeated attempts: until this pod answers. All times in milliseconds. */
 export interface AnswerWait {
-  /** Name of the pod, as its echo server says it. */
+  /** Name of the pod in its echo object. */
   readonly by: string;
   /** Pause between two attempts; the machine is shared with what is being measured. */
   readonly interval: number;
   readonly timeout: number;
 }
 
-/** How waiting for an answer ended. */
+/** Result of waiting for an answer. */
 export interface AwaitedAnswer {
-  /** The last attempt; the awaited pod's answer, or what came instead until the time was over. */
+  /** Result of the last attempt: the awaited pod's answer, or any other result after the timeout. */
   readonly result: ProbeResult;
   /** When it ended, in milliseconds of CLOCK_MONOTONIC, which all processes of a machine share. */
   readonly at: number;
 }
 
-/** How the attempt ended. `took` is in milliseconds. */
+/** Result of an attempt. `took` is in milliseconds. */
 export type ProbeResult = { readonly took: number } & (
   | ProbeAnswer
   /** RST or ICMP port unreachable in answer to the first packet, also from the prober's own host. */
   | { readonly status: 'refused' }
   /** No complete answer in time: dropped on the way or not handled. */
   | { readonly status: 'timeout' }
-  /** The prober's own kernel took it away and said so (EPERM), as a BPF program at a socket's connect does that drops. */
+  /** The prober's own kernel dropped it with EPERM, as a BPF program at connect does. */
   | { readonly status: 'dropped' }
   /** Connected, then broken by an RST. */
   | { readonly status: 'reset' }
@@ -60,7 +60,7 @@ export type ProbeResult = { readonly took: number } & (
   | { readonly status: 'unreachable'; readonly code: string }
 );
 
-/** Somebody answered. The fields from `by` on are undefined when it was not an echo server. */
+/** An answer. The fields from `by` on are undefined unless an echo server sent it. */
 export interface ProbeAnswer {
   readonly status: 'answered';
   readonly httpStatus: number | undefined;
@@ -75,26 +75,26 @@ export interface ProbeAnswer {
   readonly seenSourcePort: number | undefined;
 }
 
-/** How a line sent over a kept connection came back. `closed`: the other end closed it, or it never was open. */
+/** Result of a line sent over a kept connection. `closed`: the peer closed it, or it was never open. */
 export interface ProbeExchange {
   readonly status: 'echoed' | 'garbled' | 'timeout' | 'reset' | 'closed';
 }
 
-/** A TCP connection that stays open, to see whether it survives. */
+/** A TCP connection that stays open, for tests whether it survives. */
 export interface ProbeConnection {
   /** Sends one line and waits for its echo, by default 1500 ms. */
   exchange(text: string, timeout?: number): Promise<ProbeExchange>;
   close(): Promise<void>;
 }
 
-/** A connected UDP socket that stays open, to see whom it reaches. */
+/** A connected UDP socket that stays open, for tests which pod it reaches. */
 export interface ProbeSocket {
-  /** One datagram out, one back, by default within 1500 ms. A socket that was taken away by its kernel says so each time (`unreachable`). */
+  /** One datagram out, one back, by default within 1500 ms. A socket that the kernel destroyed returns `unreachable` each time. */
   ask(timeout?: number): Promise<ProbeResult>;
   close(): Promise<void>;
 }
 
-/** What an echo server says about itself and its peer, as one JSON object. */
+/** Answer of an echo server, one JSON object: its identity and its peer. */
 export interface EchoAnswer {
   readonly pod: string;
   readonly node: string;

@@ -11,8 +11,8 @@ type Finish = (outcome: Outcome) => void;
 const defaultTimeout = 1500;
 
 /**
- * One connection attempt from this process's network namespace; every failure is a result. Deliberately
- * without imports from other packages: the probe agent must start fast.
+ * One connection attempt from this process's network namespace; every failure is a result. Has no
+ * imports from other packages, because the probe agent must start fast.
  */
 export async function probe(request: ProbeRequest): Promise<ProbeResult> {
   const start = performance.now();
@@ -26,7 +26,7 @@ export async function probe(request: ProbeRequest): Promise<ProbeResult> {
   return { ...outcome, took } as ProbeResult;
 }
 
-/** Probes until a certain pod answers or the time is over; `at` is this machine's CLOCK_MONOTONIC in milliseconds. */
+/** Probes until a certain pod answers or the timeout passes; `at` is this machine's CLOCK_MONOTONIC in milliseconds. */
 export async function awaitAnswer(request: ProbeRequest, until: AnswerWait): Promise<AwaitedAnswer> {
   const end = monotonic() + until.timeout;
   for (;;) {
@@ -95,7 +95,7 @@ function attemptTcp(request: ProbeRequest, finish: Finish): () => void {
   return () => (text === '' ? socket.destroy() : socket.resetAndDestroy());
 }
 
-/** A TCP connection on its way, from the requested source. */
+/** Starts a TCP connection from the requested source. */
 export function connectTcp(request: ProbeRequest): Socket {
   return connect({
     host: request.address,
@@ -115,7 +115,7 @@ function attemptUdp(request: ProbeRequest, finish: Finish): () => void {
     socket.connect(request.port, request.address, (error?: Error) => {
       if (error !== undefined) return finish(failure(error));
       socket.send('who', (error: NodeJS.ErrnoException | null) => {
-        // Our own kernel took the datagram away. If it refused it, the ICMP error follows; if it dropped it, nothing.
+        // EPERM: this host's kernel stopped the datagram. After a reject an ICMP error follows, after a drop nothing.
         if (error !== null && error.code !== 'EPERM') finish(failure(error));
       });
     });

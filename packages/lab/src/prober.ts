@@ -14,11 +14,11 @@ import { nodeProgram } from './program-path.ts';
 
 /** A long-lived process in a namespace that makes connection attempts, many at once and many a second. */
 export interface Prober extends AsyncDisposable {
-  /** One attempt. Network failures are results; it rejects only when the prober's process is gone. */
+  /** One attempt. Network failures are results; it rejects only if the prober's process has ended. */
   probe(request: ProbeRequest): Promise<ProbeResult>;
   /**
-   * Attempts, one after another, until a certain pod answers or the time is over. The times are taken in the
-   * prober's process: no message between processes is part of what is measured. For tcp, http and udp.
+   * Repeats attempts until a certain pod answers or the timeout passes. The prober's process takes the times, so that they
+   * include no message between processes. For tcp, http and udp.
    */
   awaitAnswer(request: ProbeRequest, until: AnswerWait): Promise<AwaitedAnswer>;
   /** Opens a TCP connection to an echo server and keeps it; `connection` is undefined unless it answered. */
@@ -59,7 +59,7 @@ class AgentProber implements Prober {
     this.#host = host;
     this.#agent = agent;
     this.#ready = this.#expect(0);
-    this.#ready.catch(() => undefined); // told to whoever calls `ready`
+    this.#ready.catch(() => undefined); // `ready` rejects for its caller
     agent.child.on('message', (message) => {
       const reply = message as ProbeReply;
       this.#waiting.get(reply.id)?.resolve(reply);
@@ -83,15 +83,14 @@ class AgentProber implements Prober {
   }
 
   async open(request: ProbeRequest): ReturnType<Prober['open']> {
-    if (request.protocol !== 'tcp') throw new UsageError('lab.prober', 'only TCP connections can be kept open');
+    if (request.protocol !== 'tcp') throw new UsageError('lab.prober', 'open takes TCP requests only');
     const { id, reply } = this.#call({ kind: 'open', request });
     const result = resultOf(await reply);
     return { result, connection: result.status === 'answered' ? this.#connection(id) : undefined };
   }
 
   async connectUdp(request: ProbeRequest): Promise<ProbeSocket> {
-    if (request.protocol !== 'udp')
-      throw new UsageError('lab.prober', 'only UDP sockets are connected without a packet');
+    if (request.protocol !== 'udp') throw new UsageError('lab.prober', 'connectUdp takes UDP requests only');
     const { id, reply } = this.#call({ kind: 'connect', request });
     await reply;
     return {

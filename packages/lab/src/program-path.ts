@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 
 /**
- * Node arguments that run `programs/<name>` of this package: the source where we run from source, else the
+ * Returns Node arguments that run `programs/<name>` of this package: the source if this file runs from source, otherwise the
  * compiled file. The programs import nothing outside this package, so that they start fast.
  */
 export function nodeProgram(name: string): readonly string[] {

@@ -3,7 +3,7 @@ import { hostAddresses, hostNumbers, nodeNetworks, podCidrs } from './address-pl
 import type { PerFamily } from './lab.ts';
 import { namespaceName, namespacesRoot } from './names.ts';
 
-/** One machine of the lab, as the network sees it. */
+/** Network plan of one host. */
 export interface HostPlan {
   readonly name: string;
   /** `node` forwards and owns a pod CIDR; `server` reaches pods through the nodes; `outside` knows only the node network. */
@@ -14,7 +14,7 @@ export interface HostPlan {
   readonly nodeIndex?: number;
 }
 
-/** What the scripts are rendered from. */
+/** Input of the scripts. */
 export interface NetworkPlan {
   readonly lab: string;
   readonly ipFamilies: readonly IpFamily[];
@@ -40,14 +40,14 @@ export function renderNetwork(plan: NetworkPlan): string {
   ].join('\n');
 }
 
-/** What a pod's namespace is made from. */
+/** Input of a pod's script. */
 export interface PodPlan {
   readonly lab: string;
   readonly name: string;
   readonly ipFamilies: readonly IpFamily[];
   readonly addresses: PerFamily<IpAddress>;
   readonly node: { readonly name: string; readonly addresses: PerFamily<IpAddress> };
-  /** Name of the node's end of the cable, at most 15 characters. */
+  /** Name of the veth end in the node, at most 15 characters. */
   readonly nodeInterface: string;
 }
 
@@ -85,7 +85,7 @@ export function renderPod(plan: PodPlan): string {
   ].join('\n');
 }
 
-/** The bridge also has the network's first address and forwards, so that what nobody handles is answered "unreachable". */
+/** The bridge also has the network's first address and forwards, so that packets without a route are answered "unreachable". */
 function renderSwitch(plan: NetworkPlan): string {
   const addresses = hostAddresses(hostNumbers.gateway, plan.ipFamilies);
   return renderNamespace(namespaceName(plan.lab, switchName), {
@@ -114,9 +114,9 @@ function hostLinks(plan: NetworkPlan, host: HostPlan): readonly string[] {
 }
 
 /**
- * A node routes other nodes' pods through them and sends the rest, such as service addresses nobody translated,
- * to the gateway. An address of its own pod CIDR without a pod is a black hole, as behind most CNIs a packet for
- * a vanished pod is answered by nobody.
+ * A node routes other nodes' pods through them and sends the rest, such as untranslated service addresses,
+ * to the gateway. An address of its own pod CIDR without a pod is a black hole: with most CNIs a packet for a deleted
+ * pod gets no answer.
  */
 function hostRoutes(plan: NetworkPlan, host: HostPlan): readonly string[] {
   if (host.role === 'outside') return [];

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { HostError, millis, type Millis } from '@switchyard/core';
 import type { LabCommandResult } from './lab.ts';
 
-/** How to run a program of this machine to its end. */
+/** Options of a program that runs to its end. */
 export interface RunProgramOptions {
   readonly stdin?: string | undefined;
   readonly timeout?: Millis | undefined;
@@ -11,10 +11,10 @@ export interface RunProgramOptions {
 }
 
 const defaultTimeout = millis(30_000);
-/** A command may print this much; more is a mistake that would fill memory. */
+/** Maximum output of a command, to bound memory. */
 const maxOutput = 64 * 1024 * 1024;
 
-/** The environment for child processes: ours, plus the folders where Debian keeps `ip` and `nft`. */
+/** Returns the environment of child processes: this process's, plus Debian's folders of `ip` and `nft`. */
 export function childEnvironment(extra: Readonly<Record<string, string>> = {}): Record<string, string> {
   const path = process.env['PATH'] ?? '';
   return { ...(process.env as Record<string, string>), PATH: `${path}:/usr/sbin:/usr/bin:/sbin:/bin`, ...extra };
@@ -28,7 +28,7 @@ export function runProgram(
 ): Promise<LabCommandResult> {
   const timeout = options.timeout ?? defaultTimeout;
   return new Promise((resolve, reject) => {
-    // A group of its own: a timeout also kills what the program started and what would keep the pipes open.
+    // A process group of its own: a timeout also kills its children, which would keep the pipes open.
     const child = spawn(file, args, { env: childEnvironment(options.env), stdio: 'pipe', detached: true });
     const stdout: Buffer[] = [];
     const stderr: Buffer[] = [];
@@ -64,7 +64,7 @@ export function runProgram(
   });
 }
 
-/** Sends `signal` to the process group led by `pid`. A group that is gone is success. */
+/** Sends `signal` to the process group led by `pid`. A missing group is success. */
 export function killGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);

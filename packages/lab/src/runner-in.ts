@@ -4,7 +4,7 @@ import { namespacesRoot } from './names.ts';
 
 /**
  * A runner whose programs enter a lab host's network namespace; by exec, so that the process id is the program's. iptables
- * has a lock file there of its own: nobody else on this machine is waited for.
+ * has its own lock file there, so it does not wait for other programs of this machine.
  */
 export function runnerIn(host: LabHost, folder: string): CommandRunner {
   const runner = createCommandRunner();

@@ -1,5 +1,5 @@
 /**
- * SCTP for a machine whose kernel has none: raw sockets, one INIT there, one ABORT back that says who answers and what it saw. Perl, because
+ * SCTP for a machine whose kernel has none: raw sockets, one INIT out, one ABORT back with the server's name and the source address it received. Perl, because
  * Node has no raw sockets; it is on every Debian machine. As text, for `perl -e`: a compiled package has no other files.
  *
  *     serve FAMILY NAME                     answers every INIT with "NAME PORT SOURCE", until killed
@@ -55,7 +55,7 @@ sub attempt { my ($index) = @_;
   connect $socket, address($dest) or die "connect: $!"; # ICMP errors come to connected sockets only
   my $own = 20000 + ($$ * 7 + $index) % 40000;
   my $init = pack('CCnNNnnN', 1, 0, 20, $$ + 1, 65535, 1, 1, 1);
-  # What our own kernel takes away it says at once; if it refused it, the ICMP error follows.
+  # The sender's own kernel reports a dropped packet with EPERM; after a reject the ICMP error follows.
   defined send $socket, packet($own, $port, 0, $init), 0 or $! == EPERM or die "send: $!";
   my $quarters = 8; # of a second without anything; of a pause of the whole process one counts
   while ($quarters > 0) {
@@ -63,7 +63,7 @@ sub attempt { my ($index) = @_;
     if (!select $ready, undef, undef, 0.25) { $quarters--; next }
     if (!defined recv $socket, my $data, 2000, 0) { print $! == ECONNREFUSED ? "refused\n" : "error $!\n"; return }
     else { my $got = parse(payload($data));
-      # The tag is ours alone; until it is connected, a socket also gets what is meant for others, perhaps with the same port.
+      # The tag is unique; before connect a socket also receives packets for other sockets, perhaps with the same port.
       next unless $got->{type} == 6 && $got->{to} == $own && $got->{tag} == $$ + 1;
       print substr($got->{body}, 4), "\n"; return }
   }

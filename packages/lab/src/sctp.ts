@@ -12,7 +12,7 @@ import type { LabHost } from './lab.ts';
 import type { ProbeResult } from './probe-types.ts';
 import { sctpProgram } from './sctp-program.ts';
 
-/** Answers SCTP on all ports of a host, both families, under a name. Resolves when it does. */
+/** Starts SCTP servers on all ports of a host in both families; they answer with `name`. Resolves when they are ready. */
 export async function startSctpServers(host: LabHost, name: string, signal: AbortSignal): Promise<void> {
   const servers = ipFamilies.map((family) =>
     host.spawn('perl', ['-e', sctpProgram, 'serve', family, name], { logName: 'sctp' }),
@@ -27,14 +27,14 @@ export async function startSctpServers(host: LabHost, name: string, signal: Abor
   }
 }
 
-/** Where SCTP attempts go. */
+/** Source and destination of SCTP attempts. */
 export interface SctpRequest {
   readonly source: string;
   readonly address: IpAddress;
   readonly port: number;
 }
 
-/** Attempts side by side, in the terms of a prober. */
+/** Makes `count` parallel attempts and returns them as probe results. */
 export async function probeSctp(host: LabHost, request: SctpRequest, count: number): Promise<readonly ProbeResult[]> {
   const { source, address, port } = request;
   const family: IpFamily = ipFamilyOf(address);

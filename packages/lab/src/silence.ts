@@ -1,10 +1,10 @@
-/** A process that stood still has not listened: of each pause only this much counts, in milliseconds. */
+/** Longest part of a pause of the process that counts as waiting, in milliseconds. */
 const step = 250;
 
 /**
- * Calls `onSilence` when `timeout` milliseconds have passed in which this process could have heard an answer. On a machine that is
- * busy, or was suspended, a plain timer runs out while the answer lies unread in the socket, and what is slow looks lost. Returns what
- * calls it off.
+ * Calls `onSilence` after `timeout` milliseconds in which this process could have received an answer. On a busy or suspended
+ * machine a plain timer expires while the answer is unread in the socket, and a slow answer looks lost. Returns a function
+ * that cancels the wait.
  */
 export function afterSilence(timeout: number, onSilence: () => void): () => void {
   let left = timeout;

@@ -20,10 +20,10 @@ export interface Site extends AsyncDisposable {
   readonly self: Prober;
 }
 
-/** Where the echo servers of `near` and `far` listen, TCP and UDP. */
+/** TCP and UDP port of the echo servers in `near` and `far`. */
 export const sitePort = 8080;
 
-/** Two nodes with one pod each; forwarding on the first is for the test to program. */
+/** Two nodes with one pod each; the test programs forwarding on the first. */
 export async function createSite(name: string, signal: AbortSignal): Promise<Site> {
   const lab = await createLab({ name, nodes: 2, ipFamilies }, signal);
   try {
@@ -45,7 +45,7 @@ export async function createSite(name: string, signal: AbortSignal): Promise<Sit
   }
 }
 
-/** Waits until the echo server of a host answers by TCP at all addresses, for at most 30 s each: a busy machine takes its time to start a process. */
+/** Waits until the echo server of a host answers by TCP at all addresses, for at most 30 s each, because a busy machine starts processes slowly. */
 export async function awaitEcho(prober: Prober, host: LabHost, port: number, signal: AbortSignal): Promise<void> {
   for (const address of Object.values(host.addresses)) {
     const until = systemClock.monotonic() + 30_000;
@@ -58,21 +58,21 @@ export async function awaitEcho(prober: Prober, host: LabHost, port: number, sig
   }
 }
 
-/** New connections, and those that were not answered. */
+/** Number of new connections, and those without an answer. */
 export interface Traffic {
   readonly count: number;
   readonly failed: readonly (ProbeResult & { readonly request: ProbeRequest })[];
 }
 
-/** What to connect to, and how often. */
+/** Destinations and number of connections. */
 export interface TrafficOptions {
   readonly prober: Prober;
   readonly requests: readonly ProbeRequest[];
-  /** How many go on at a time, for each request. */
+  /** Parallel connections for each request. */
   readonly lines: number;
 }
 
-/** Makes new connections, one after another in each line, while `work` goes on; it is told how many there were so far. */
+/** Makes new connections, one after another in each of `lines`, while `work` runs; `count` returns the number so far. */
 export async function connectWhile(
   { prober, requests, lines }: TrafficOptions,
   work: (count: () => number) => Promise<void>,

@@ -10,12 +10,12 @@ import { awaitAnswer, probe } from './probe.ts';
 import type { ProbeResult } from './probe-types.ts';
 import type { TrafficCall, TrafficCalls, TrafficProbe } from './traffic-pod.ts';
 
-/** What a call does. */
+/** Handler per call. */
 export type TrafficHandlers = {
   readonly [K in TrafficCall]: (argument: TrafficCalls[K]['argument']) => Promise<TrafficCalls[K]['result']>;
 };
 
-/** Other programs on the host's network may have some of them. */
+/** Attempts to find a port that no other program on the host's network uses. */
 const portAttempts = 20;
 
 /** The handlers of one pod, with its echo servers, connections and loads. */

@@ -3,20 +3,20 @@ import type { LoadResult } from './load-types.ts';
 import type { AnswerWait, AwaitedAnswer, ProbeExchange, ProbeRequest, ProbeResult } from './probe-types.ts';
 import { nodeProgram } from './program-path.ts';
 
-/** The header that carries the token of whoever may use a traffic pod. */
+/** Header with the token that authorizes a client of a traffic pod. */
 export const trafficTokenHeader = 'x-switchyard-token';
 
-/** With this it ends when its control port is taken. */
+/** Exit code if the control port is taken. */
 export const portTakenExitCode = 98;
 
-/** How the traffic pod's program is started. */
+/** Options of the traffic pod's program. */
 export interface TrafficPodOptions {
-  /** Who it says it is. */
+  /** Pod name in its answers. */
   readonly pod: string;
   readonly node: string;
-  /** Where it takes orders, all addresses, both families. */
+  /** Control port, on all addresses of both families. */
   readonly port: number;
-  /** Hexadecimal SHA-256 of the token: what stands in a pod's spec is no secret. */
+  /** Hexadecimal SHA-256 of the token, because a pod's spec is no secret. */
   readonly tokenDigest: string;
 }
 
@@ -37,37 +37,37 @@ export interface EchoPorts {
   readonly udp: readonly number[];
 }
 
-/** One attempt a traffic pod is to make. */
+/** One attempt of a traffic pod. */
 export interface TrafficProbe extends ProbeRequest {
-  /** Sent from a port that no attempt of this pod has had for long; `sourcePort` is not given then. */
+  /** Uses a source port that this pod has not used recently; excludes `sourcePort`. */
   readonly isFromFreshPort?: boolean;
 }
 
 /**
- * What a traffic pod does when it is asked: `POST /<name>` with the argument as JSON, answered by the result as JSON.
+ * Calls of a traffic pod: `POST /<name>` with the argument as JSON, answered by the result as JSON.
  * A refusal is a text with status 400 (not understood), 403 (wrong token) or 404.
  */
 export interface TrafficCalls {
-  /** Who it is; for knowing that it runs. */
+  /** Returns the pod's name; shows that the pod runs. */
   readonly hello: { readonly argument: Record<string, never>; readonly result: { readonly pod: string } };
-  /** All addresses that the interfaces of its network namespace have, loopback's too. */
+  /** Returns all addresses in its network namespace, including loopback. */
   readonly addresses: {
     readonly argument: Record<string, never>;
     readonly result: { readonly addresses: readonly string[] };
   };
-  /** ICMP errors that the rate limits of its network namespace have held back; absent where the kernel does not count them. */
+  /** Returns the ICMP errors suppressed by the rate limits of its network namespace; absent before Linux 6.3. */
   readonly icmpErrors: {
     readonly argument: Record<string, never>;
     readonly result: { readonly heldBack?: number };
   };
-  /** Opens echo servers that are not open yet, and says which could not be. */
+  /** Opens missing echo servers and returns those that failed. */
   readonly listen: { readonly argument: EchoPorts; readonly result: { readonly failed: readonly string[] } };
-  /** Attempts, side by side unless told. */
+  /** Makes attempts, in parallel unless `isOneByOne`. */
   readonly probe: {
     readonly argument: { readonly probes: readonly TrafficProbe[]; readonly isOneByOne?: boolean };
     readonly result: { readonly results: readonly ProbeResult[] };
   };
-  /** Attempts until one pod answers. `at`: CLOCK_MONOTONIC of the pod's machine, in milliseconds. */
+  /** Repeats attempts until one pod answers. `at`: CLOCK_MONOTONIC of the pod's machine, in milliseconds. */
   readonly await: {
     readonly argument: { readonly probe: TrafficProbe; readonly until: AnswerWait };
     readonly result: AwaitedAnswer;
@@ -82,12 +82,12 @@ export interface TrafficCalls {
     readonly result: ProbeExchange;
   };
   readonly close: { readonly argument: { readonly connection: number }; readonly result: Record<string, never> };
-  /** Starts an open loop, as `LoadOptions` with everything given. */
+  /** Starts an open loop. */
   readonly load: {
     readonly argument: LoadProgramOptions;
     readonly result: { readonly load: number };
   };
-  /** Results of a loop from the `from`-th on, in the order of completion; waits up to a second when there are none yet. */
+  /** Returns results of a loop from index `from` on, in order of completion; waits up to a second for the first. */
   readonly loaded: {
     readonly argument: { readonly load: number; readonly from: number };
     readonly result: { readonly messages: readonly LoadResult[]; readonly isFinished: boolean };

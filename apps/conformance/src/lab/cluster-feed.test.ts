@@ -77,7 +77,7 @@ describe('ClusterFeed', () => {
     await feed.put([first(scenario('etp-leftover'))], signal);
     const [leftover] = (await api.list(apiResources.services, {}, signal)).items;
     expect(leftover?.spec).toMatchObject({ type: 'ClusterIP', externalTrafficPolicy: 'Local' });
-    expect(feed.refusals).toEqual(['Service cart: the API server takes some fields away']);
+    expect(feed.refusals).toEqual(['Service cart: the API server drops some fields']);
     const one = scenario('etp-local');
     const [service] = one.services;
     const far = { ...one, services: [{ ...service!, clusterIP: '10.97.0.10' as never }] };

@@ -13,8 +13,8 @@ import {
 export const nodePortRange: { readonly first: number; readonly last: number } = { first: 30_000, last: 32_767 };
 
 /**
- * Cluster-wide pools: cluster IPs and node ports. What is taken is exactly what stored objects claim, so an
- * allocation that is not stored (dry run, failed validation) needs no undoing.
+ * Cluster-wide pools: cluster IPs and node ports. A value is taken if a stored object claims it, so an
+ * allocation that is not stored (dry run, failed validation) needs no release.
  *
  * Claims are texts: `ip/10.96.0.10`, `port/TCP/30080`, `port/health/31234`.
  */

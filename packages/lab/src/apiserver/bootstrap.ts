@@ -3,7 +3,7 @@ import type { Registry } from './registry/registry.ts';
 import { namespaces } from './resources/namespaces.ts';
 import { serviceCidrs } from './resources/service-cidrs.ts';
 
-/** Makes the objects that every cluster has from its start: four namespaces and the default ServiceCIDR. */
+/** Creates the initial objects of a cluster: four namespaces and the default ServiceCIDR. */
 export function createInitialObjects(registry: Registry, cidrs: readonly Cidr[]): void {
   const options = { fieldValidation: 'Strict' } as const;
   for (const name of ['default', 'kube-node-lease', 'kube-public', 'kube-system']) {

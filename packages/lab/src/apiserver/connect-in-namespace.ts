@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { HostError } from '@switchyard/core';
 import { nodeProgram } from '../program-path.ts';
 
-/** Whom to connect to. */
+/** Destination of a connection. */
 export interface ConnectTarget {
   readonly host: string;
   readonly port: number;
@@ -15,7 +15,7 @@ export interface ConnectTarget {
  */
 export type Connect = (target: ConnectTarget, signal: AbortSignal) => Promise<Socket>;
 
-/** Connections out of a network namespace, through a helper process that lives as long as this. */
+/** Connections out of a network namespace, through a helper process that ends with this object. */
 export interface NamespaceConnector extends AsyncDisposable {
   readonly connect: Connect;
 }
@@ -28,11 +28,11 @@ export interface ConnectCall extends ConnectTarget {
 /** From the helper to its owner, with the socket unless it failed. */
 export interface ConnectReply {
   readonly id: number;
-  /** Errno name, or what else there is to say; undefined: connected. */
+  /** Errno name or message; undefined if connected. */
   readonly failure: string | undefined;
 }
 
-/** Starts the helper in a namespace under /run/netns. Sockets stay in the namespace they were opened in. Needs root. */
+/** Starts the helper in a namespace under /run/netns. Sockets stay in their namespace. Needs root. */
 export function connectorIn(namespace: string): NamespaceConnector {
   const helper = [process.execPath, ...nodeProgram('connect-helper')];
   const child = spawn('nsenter', [`--net=/run/netns/${namespace}`, ...helper], {
@@ -85,9 +85,9 @@ class HelperConnector implements NamespaceConnector {
 
   #take({ id, failure }: ConnectReply, socket: Socket | undefined): void {
     const waiting = this.#waiting.get(id);
-    if (waiting === undefined) socket?.destroy(); // nobody waits any more
+    if (waiting === undefined) socket?.destroy(); // the caller has aborted
     else if (failure === undefined && socket !== undefined) waiting.resolve(socket);
-    else waiting.reject(Object.assign(new Error(failure ?? 'no socket came'), { code: failure }));
+    else waiting.reject(Object.assign(new Error(failure ?? 'the helper sent no socket'), { code: failure }));
   }
 
   #fail(): void {

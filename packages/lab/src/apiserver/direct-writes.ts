@@ -13,31 +13,30 @@ import { resourceTable } from './resources/resource-table.ts';
 import type { ApiServer } from './server.ts';
 import { StatusError } from './status-error.ts';
 
-/** Which object, by kind. `namespace` is '' for cluster-scoped kinds. */
+/** Kind and name of an object. `namespace` is '' for cluster-scoped kinds. */
 export interface DirectName {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
 }
 
-/** An object as a manifest holds it, for `DirectWrites.put`. */
+/** An object in manifest form, for `DirectWrites.put`. */
 export interface DirectObject {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace?: string };
 }
 
 /**
- * Writes to a server without HTTP, for experiments that want a certain state and do not ask how a cluster came to it. Watchers
- * see each write as any other.
+ * Writes to a server without HTTP, for experiments that need a certain state. Watchers see each write like any other.
  */
 export interface DirectWrites {
   /**
-   * Creates or replaces the object with its status, by the server's rules. What the rules refuse or take away is stored
-   * all the same, as objects that an older server took would be; the result then says why, in the server's words. A field
-   * that may not change is changed by deletion and creation. A namespace that is missing is made.
+   * Creates or replaces the object with its status, by the server's rules. An object that the rules refuse or change is stored
+   * unchanged, like one that an older server accepted; the result is then the server's message. An immutable field is changed by
+   * deletion and creation. A missing namespace is created.
    */
   put(object: DirectObject): string | undefined;
-  /** Removes it, if it is there. */
+  /** Removes the object if it exists. */
   remove(name: DirectName): void;
 }
 
@@ -84,7 +83,7 @@ class Writer {
     const stored = this.#stored;
     if (stored !== undefined && holds(stored, without(this.#wanted, 'metadata', 'kind', 'apiVersion'))) return refusal;
     this.#force(stored);
-    return refusal ?? 'the API server takes some fields away';
+    return refusal ?? 'the API server drops some fields';
   }
 
   get #stored(): JsonObject | undefined {
@@ -97,7 +96,7 @@ class Writer {
     this.#server.registry.create(resource, '', { metadata: { name: this.#namespace } });
   }
 
-  /** What the server said against it; undefined: it took it. */
+  /** Returns the server's refusal; undefined if it accepted the object. */
   #write(): string | undefined {
     const { registry } = this.#server;
     if (this.#stored !== undefined) {
@@ -113,7 +112,7 @@ class Writer {
     return { namespace: this.#namespace, name: this.#name };
   }
 
-  /** A replacement of everything but what only the server writes. */
+  /** Returns the replacement: the wanted object with the server's uid and version. */
   #over(current: JsonObject): JsonObject {
     const metadata = withFields(objectAt(this.#wanted, 'metadata'), {
       uid: stringAt(current, 'metadata', 'uid'),
@@ -156,7 +155,7 @@ function without(object: JsonObject, ...fields: readonly string[]): JsonObject {
   return withFields(object, Object.fromEntries(fields.map((field) => [field, undefined])));
 }
 
-/** Whether all that is wanted is there; the server may have added to it. Nothing, null, an empty text and an empty list are alike. */
+/** Whether `stored` contains all wanted fields; it may have more. Undefined, null, '' and an empty list are equal. */
 function holds(stored: Json | undefined, wanted: Json | undefined): boolean {
   if (isEmpty(wanted)) return true;
   if (isJsonObject(wanted)) {

@@ -1,6 +1,6 @@
 import type { Json } from './json.ts';
 
-/** One thing wrong with one field, as in `details.causes` of a 422. */
+/** An error of one field, as in `details.causes` of a 422. */
 export interface FieldError {
   readonly reason:
     | 'FieldValueInvalid'

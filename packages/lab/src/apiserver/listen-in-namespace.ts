@@ -3,7 +3,7 @@ import type { Server } from 'node:net';
 import { HostError, type Millis, millis } from '@switchyard/core';
 import { nodeProgram } from '../program-path.ts';
 
-/** Where to listen, seen from inside the namespace. */
+/** Address inside a network namespace. */
 export interface NamespaceAddress {
   /** Name under /run/netns. */
   readonly namespace: string;
@@ -17,9 +17,9 @@ export interface NamespaceAddress {
 const helperTimeout: Millis = millis(10_000);
 
 /**
- * A listening socket that lives in another network namespace, for `ApiServer.listen`. A short-lived helper
- * process enters the namespace, listens, hands the socket over and exits; the socket stays in its namespace.
- * Rejects with `HostError` when the namespace does not exist or the address cannot be had. Needs root.
+ * Returns a listening socket of another network namespace, for `ApiServer.listen`. A short-lived helper
+ * process enters the namespace, listens, passes the socket on and exits; the socket stays in its namespace.
+ * Rejects with `HostError` when the namespace does not exist or the address is unavailable. Needs root.
  */
 export function listenInNamespace(where: NamespaceAddress, signal: AbortSignal): Promise<Server> {
   const { namespace, host, port } = where;

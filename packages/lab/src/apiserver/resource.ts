@@ -14,7 +14,7 @@ export interface Column {
   readonly cell: (object: JsonObject, now: Millis) => Json;
 }
 
-/** What defaulting and validation may ask about the cluster. */
+/** Cluster state that defaulting and validation read. */
 export interface ResourceContext {
   readonly now: Millis;
   readonly allocations: Allocations;
@@ -22,15 +22,15 @@ export interface ResourceContext {
   readonly findNode: (name: string) => JsonObject | undefined;
 }
 
-/** The objects of another resource in other words. */
+/** Another representation of a resource's objects. */
 export interface ResourceView {
   readonly of: ResourceDefinition;
-  /** An object of this resource as the other has it, and back. */
+  /** Convert an object of this resource to one of `of`, and back. */
   readonly toBase: (object: JsonObject) => JsonObject;
   readonly fromBase: (object: JsonObject) => JsonObject;
 }
 
-/** One row of the resource table: everything the server knows about a kind. */
+/** One row of the resource table: all properties of a kind. */
 export interface ResourceDefinition {
   /** '' is the core group. */
   readonly group: string;
@@ -55,9 +55,9 @@ export interface ResourceDefinition {
   readonly columns: readonly Column[];
   /** Field selectors besides `metadata.name` and `metadata.namespace`. */
   readonly fieldSelectors: Readonly<Record<string, (object: JsonObject) => string>>;
-  /** Fills what the client left out, on create and on update; `previous` is undefined on create. */
+  /** Sets defaults on create and on update; `previous` is undefined on create. */
   readonly setDefaults: (object: JsonObject, previous: JsonObject | undefined, context: ResourceContext) => JsonObject;
-  /** Everything wrong with `object`; empty when valid. */
+  /** Returns all errors of `object`; empty if valid. */
   readonly validate: (
     object: JsonObject,
     previous: JsonObject | undefined,
@@ -65,17 +65,17 @@ export interface ResourceDefinition {
   ) => readonly FieldError[];
   /** Status of a new object; undefined keeps what the client sent. */
   readonly initialStatus: ((object: JsonObject) => JsonObject) | undefined;
-  /** Finishes a status that a client wrote. */
+  /** Sets defaults in a status that a client wrote. */
   readonly setStatusDefaults: (object: JsonObject) => JsonObject;
   /** Empty `spec`/`status` shells that a bookmark of this kind carries. */
   readonly bookmarkShell: JsonObject;
-  /** What the stored object occupies in the cluster-wide pools. */
+  /** Claims of the stored object in the cluster-wide pools. */
   readonly claims: (object: JsonObject) => readonly string[];
   /** Set when its objects are those of another resource. */
   readonly view: ResourceView | undefined;
 }
 
-/** A row with the usual answers, v1 of the core group among them, so that a kind's file says only what is special about it. */
+/** Returns a row with defaults, among them v1 of the core group; a kind's file has only the differences. */
 export function defineResource(
   row: Pick<ResourceDefinition, 'kind' | 'isNamespaced' | 'schema' | 'columns'> & Partial<ResourceDefinition>,
 ): ResourceDefinition {

@@ -2,7 +2,7 @@ import { type JsonObject, objectAt, stringAt } from './json.ts';
 import type { ResourceDefinition } from './resource.ts';
 import { badRequest } from './status-error.ts';
 
-/** Decides about one object; undefined instead of a function means that everything matches. */
+/** Predicate of one object; undefined instead of a function matches all objects. */
 export type ObjectMatcher = (object: JsonObject) => boolean;
 
 type Requirement = (labels: JsonObject) => boolean;

@@ -31,7 +31,7 @@ import { daemonSets } from './resources/daemon-sets.ts';
 import { resourceTable } from './resources/resource-table.ts';
 import { MemoryStore, type Store } from './store/store.ts';
 
-/** How to run an API server. Everything has a default. */
+/** Options of an API server. All have defaults. */
 export interface ApiServerOptions {
   /** Ranges of cluster IPs, at most one per family, the cluster's default family first. Default 10.96.0.0/12. */
   readonly serviceCidrs?: readonly Cidr[];
@@ -44,9 +44,9 @@ export interface ApiServerOptions {
   readonly random?: Random;
   /** Serve HTTPS with this PEM key and certificate. Default: plain HTTP. */
   readonly tls?: { readonly key: string; readonly cert: string };
-  /** Plays the namespace controller and the garbage collector (owner references). Default true. */
+  /** Runs the namespace controller and the garbage collector (owner references). Default true. */
   readonly hasLifecycle?: boolean;
-  /** How pods are reached, for `pods/proxy`. Default: from this process's own network namespace. */
+  /** Opens connections to pods, for `pods/proxy`. Default: from this process's own network namespace. */
   readonly connect?: Connect;
   /** Also serves the kinds of an add-on's manifests: ConfigMap, ServiceAccount, DaemonSet, ClusterRole... Default false. */
   readonly hasAddOnKinds?: boolean;
@@ -54,7 +54,7 @@ export interface ApiServerOptions {
   readonly hasDaemonSets?: boolean;
 }
 
-/** Where to listen: an address, or a listening socket, for example one received from another process. */
+/** Address to listen on, or a listening socket, for example from another process. */
 export type ListenTarget = { readonly host: string; readonly port: number } | NetServer;
 
 /** A small Kubernetes API server, in memory. Disposing it closes all listeners and connections. */
@@ -64,7 +64,7 @@ export interface ApiServer extends AsyncDisposable {
   /** For writing without HTTP, with all of the server's rules. */
   readonly registry: Registry;
   readonly faults: Faults;
-  /** Who may do what, and who did. */
+  /** Access rights and audit. */
   readonly access: Access;
   /** May be called several times: one server, several addresses. The url has no trailing slash. */
   listen(target: ListenTarget): Promise<{ readonly url: string }>;
@@ -86,7 +86,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const context: ServerContext = {
     store,
     registry,
-    // Served to clients that ask for it by its path; discovery shows what a server of today has.
+    // Served by path only; discovery shows the kinds of a current server.
     resources: [...resources, betaEndpointSlices],
     clock,
     bookmarkInterval: options.bookmarkInterval ?? millis(60_000),

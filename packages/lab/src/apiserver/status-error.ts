@@ -2,7 +2,7 @@ import type { ResourceRequest } from './access/api-request.ts';
 import type { JsonObject } from './json.ts';
 import type { FieldError } from './field-error.ts';
 
-/** The parts of a resource that error texts name. */
+/** Parts of a resource in error messages. */
 export interface NamedResource {
   readonly group: string;
   readonly plural: string;
@@ -20,7 +20,7 @@ export interface StatusFields {
 }
 
 /**
- * An answer that is an error: thrown anywhere under a request, sent as a `Status` object with its code.
+ * Error of a request: thrown by any part of the server, sent as a `Status` object with its code.
  * Texts and details are those of kube-apiserver 1.36.
  */
 export class StatusError extends Error {
@@ -59,7 +59,7 @@ export function noSuchResource(): StatusError {
   return statusError(404, 'NotFound', 'the server could not find the requested resource', {});
 }
 
-/** 403 because nothing grants it. The resource may have a subresource. */
+/** 403 because no rule grants the request. `resource` may include a subresource. */
 export function notAuthorized(user: string, request: Omit<ResourceRequest, 'kind'>): StatusError {
   const { verb, group, resource, namespace, name } = request;
   const [plural = ''] = resource.split('/');
@@ -83,7 +83,7 @@ export function alreadyExists(resource: NamedResource, name: string): StatusErro
   return statusError(409, 'AlreadyExists', message, detailsOf(resource, name));
 }
 
-/** 409 because somebody else wrote first, or a precondition fails. */
+/** 409 because another client wrote first or a precondition failed. */
 export function conflict(resource: NamedResource, name: string, why?: string): StatusError {
   const text = why ?? 'the object has been modified; please apply your changes to the latest version and try again';
   const message = `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${text}`;
@@ -120,7 +120,7 @@ export function invalidListOptions(errors: readonly FieldError[]): StatusError {
   return invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', errors);
 }
 
-/** 410. `continueToken` lets the client go on with an inconsistent list. */
+/** 410. `continueToken` lets the client continue with an inconsistent list. */
 export function expired(message: string, continueToken?: string): StatusError {
   const metadata: JsonObject = continueToken === undefined ? {} : { continue: continueToken };
   return new StatusError({ code: 410, reason: 'Expired', message, metadata });

@@ -46,7 +46,7 @@ async function describeHost(lab: LabListing, host: string): Promise<string> {
 async function describeProgram(pid: number): Promise<string> {
   const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
   const words = text.split('\0').filter(Boolean);
-  // What a Node process runs says more than `node`.
+  // The script's name says more than `node`.
   const script = words.find((word) => /\.(ts|js|mjs)$/.test(word));
   return `${(script ?? words[0] ?? '?').replace(/^.*\//, '')} ${pid}`;
 }

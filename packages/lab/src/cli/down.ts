@@ -8,7 +8,7 @@ import type { LabChoice } from './options.ts';
 
 const grace = millis(15_000);
 
-/** Stops the owners of the labs and removes what is left of them. Yields the names as they are gone. */
+/** Stops the owners of the labs and removes the labs. Yields the name of each removed lab. */
 export async function* takeDown(choice: LabChoice, signal: AbortSignal): AsyncGenerator<string> {
   const listings = await listLabs();
   const present = new Set(listings.map(({ name }) => name));
@@ -21,7 +21,7 @@ export async function* takeDown(choice: LabChoice, signal: AbortSignal): AsyncGe
   }
 }
 
-/** Remains without a record are not taken for dead: who claims a name writes its record first, but may have just gone. */
+/** Ignores remains without a record for `dead`: their owner may be removing them at this moment. */
 function chosen(choice: LabChoice, listings: readonly LabListing[]): readonly string[] {
   if (choice !== 'all' && choice !== 'dead') return choice;
   const isChosen = ({ status, record }: LabListing): boolean =>
@@ -29,7 +29,7 @@ function chosen(choice: LabChoice, listings: readonly LabListing[]): readonly st
   return listings.filter(isChosen).map(({ name }) => name);
 }
 
-/** SIGTERM, so that it may take its lab down itself; SIGKILL when that takes too long. */
+/** Sends SIGTERM, so that the owner removes its lab; SIGKILL after 15 s. */
 async function stopOwner(record: LabRecord, signal: AbortSignal): Promise<void> {
   const { owner } = record;
   if (!(await isAlive(owner)) || owner.pid === process.pid) return;

@@ -9,7 +9,7 @@ import { enterCommand } from '../namespace-host.ts';
 import { checkLabName, labCgroup, namespaceName } from '../names.ts';
 import { childEnvironment } from '../run-program.ts';
 
-/** What `lab exec` runs. */
+/** Host and command of `lab exec`. */
 export interface ExecRequest {
   readonly name: string;
   readonly host: string;
@@ -32,7 +32,7 @@ export async function execInLab(request: ExecRequest): Promise<number> {
   const kubeconfig = (await readClusterRecord(name))?.insideKubeconfig;
   const environment = childEnvironment(kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig });
   const child = spawn(program, rest, { stdio: 'inherit', env: environment });
-  // The terminal's ^C reaches the command as well; we stay to tell how it ended.
+  // The terminal's ^C also reaches the command; this process stays to return its exit code.
   const ignore = (): void => undefined;
   process.on('SIGINT', ignore);
   const code = await new Promise<number>((resolve, reject) => {
@@ -45,7 +45,7 @@ export async function execInLab(request: ExecRequest): Promise<number> {
   return code;
 }
 
-/** Hosts have a cgroup of their own; a pod's lies in its node's. */
+/** Hosts have a cgroup of their own; a pod's is in its node's cgroup. */
 async function findHostCgroup(lab: string, host: string): Promise<string | undefined> {
   const mount = await findCgroup2Mount();
   if (mount === undefined) return undefined;

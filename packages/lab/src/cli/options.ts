@@ -2,10 +2,10 @@ import { parseArgs } from 'node:util';
 import { ConfigError, ipFamilies, type IpFamily, messageOf, tryParseIp } from '@switchyard/core';
 import { type AgentMode, agentModes, defaultAgentMode } from '../agent-program.ts';
 
-/** Name of the lab that commands mean when none is given. */
+/** Default name of a lab. */
 export const defaultLab = 'demo';
 
-/** Labs by name; `dead` are those whose owner process is gone. */
+/** Labs by name; `dead` are those whose owner process has ended. */
 export type LabChoice = 'all' | 'dead' | readonly string[];
 
 /** One command line of `./dev lab`, checked. */
@@ -18,7 +18,7 @@ export type LabCommand =
   | { readonly kind: 'exec'; readonly name: string; readonly host: string; readonly command: readonly string[] }
   | { readonly kind: 'probe'; readonly name: string; readonly host: string; readonly words: readonly string[] };
 
-/** What `lab up` builds. Plain data: it is handed to the daemon as JSON. */
+/** Options of `lab up`. Plain data: the daemon receives it as JSON. */
 export interface UpOptions {
   readonly name: string;
   readonly nodes: number;
@@ -45,16 +45,16 @@ export const usage: string = `usage: ./dev lab COMMAND
              --agents           start the node agent on every node
              --proxy-mode M     their mode: nftables (default), iptables or ebpf
   down     remove a lab: processes, namespaces, cgroups, mounts (--name NAME, --all,
-             or --dead: those whose process is gone)
+             or --dead: those whose process has ended)
   list     the labs of this machine
   status   hosts, addresses and programs of a lab (--name NAME)
   exec     run a command in a host or pod: exec [--name NAME] HOST -- COMMAND
              hosts: client, lb, api, node1, node2, ...; KUBECONFIG is set for kubectl
   probe    one connection attempt, or several: probe [--name NAME] [--count N] HOST PROTOCOL ADDRESS PORT
-             protocols: http, tcp, udp, connect; prints who answered and whose address it saw
+             protocols: http, tcp, udp, connect; prints the pod that answered and the source address it saw
   help     this text`;
 
-/** Parses the arguments after `./dev lab`. Throws `ConfigError` with one line that says what is wrong. */
+/** Parses the arguments after `./dev lab`. Throws `ConfigError` with a one-line message. */
 export function parseLabCommand(args: readonly string[]): LabCommand {
   const [command = 'help', ...rest] = args;
   if (command === 'help' || asksForHelp(args)) return { kind: 'help' };
@@ -65,7 +65,7 @@ export function parseLabCommand(args: readonly string[]): LabCommand {
       const flags = { name: { type: 'string' }, all: { type: 'boolean' }, dead: { type: 'boolean' } } as const;
       const { name, all = false, dead = false } = parse(rest, flags).values;
       if (Number(all) + Number(dead) + Number(name !== undefined) > 1) {
-        throw invalid('give --name, --all or --dead, and only one of them');
+        throw invalid('use only one of --name, --all and --dead');
       }
       return { kind: 'down', names: all ? 'all' : dead ? 'dead' : [name ?? defaultLab] };
     }
@@ -83,7 +83,7 @@ export function parseLabCommand(args: readonly string[]): LabCommand {
   }
 }
 
-/** `--help` behind any command; what follows `--` belongs to somebody else. */
+/** Whether `--help` follows any command. Arguments after `--` belong to the executed command. */
 function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return (end < 0 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h');
@@ -111,15 +111,15 @@ function isMode(text: string): text is AgentMode {
   return (agentModes as readonly string[]).includes(text);
 }
 
-/** Everything after `--` belongs to the command, whatever it looks like. */
+/** All arguments after `--` belong to the command, including those that look like flags. */
 function parseExec(args: readonly string[]): LabCommand {
   const end = args.indexOf('--');
   const own = end < 0 ? args : args.slice(0, end);
   const { values, positionals } = parse(own, { name: { type: 'string', default: defaultLab } }, true);
   const [host, ...others] = positionals;
   const command = end < 0 ? others : args.slice(end + 1);
-  if (host === undefined) throw invalid('say in which host: exec HOST -- COMMAND');
-  if (end >= 0 && others.length > 0) throw invalid(`what is ${others.join(' ')}? exec HOST -- COMMAND`);
+  if (host === undefined) throw invalid('the host is missing: exec HOST -- COMMAND');
+  if (end >= 0 && others.length > 0) throw invalid(`unexpected ${others.join(' ')}: use exec HOST -- COMMAND`);
   return { kind: 'exec', name: values.name, host, command: command.length > 0 ? command : ['sh'] };
 }
 
@@ -130,7 +130,7 @@ function parseProbe(args: readonly string[]): LabCommand {
   const isProtocol = ['http', 'tcp', 'udp', 'connect'].includes(protocol);
   const isComplete = host !== undefined && isProtocol && tryParseIp(address) !== undefined && /^[0-9]+$/.test(port);
   if (!isComplete || positionals.length > 4 || !/^[1-9][0-9]{0,3}$/.test(values.count)) {
-    throw invalid('say probe HOST http|tcp|udp|connect ADDRESS PORT, and at most 9999 times with --count');
+    throw invalid('use probe HOST http|tcp|udp|connect ADDRESS PORT, with a --count of at most 9999');
   }
   return { kind: 'probe', name: values.name, host, words: [protocol, address, port, values.count] };
 }

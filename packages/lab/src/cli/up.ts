@@ -8,7 +8,7 @@ import { nodeProgram } from '../program-path.ts';
 import { childEnvironment } from '../run-program.ts';
 import type { UpOptions } from './options.ts';
 
-/** What the daemon tells the command that started it. */
+/** Message from the daemon to the command that started it. */
 export type DaemonMessage =
   | { readonly kind: 'progress'; readonly text: string }
   | { readonly kind: 'ready'; readonly record: ClusterRecord }
@@ -16,7 +16,7 @@ export type DaemonMessage =
 
 /**
  * Starts a background process that builds and owns the cluster, and waits until it is ready. Aborting `signal` before
- * that, or the end of this process, makes the daemon take down what it has built.
+ * that, or the end of this process, makes the daemon remove the unfinished lab.
  */
 export async function bringUp(
   options: UpOptions,
@@ -48,7 +48,7 @@ export async function bringUp(
   });
   const ended = new Promise<void>((resolve) => {
     daemon.once('exit', () => resolve());
-    daemon.once('error', () => resolve()); // it could not be started
+    daemon.once('error', () => resolve()); // the daemon could not start
   });
   const onAbort = (): void => void daemon.kill('SIGTERM');
   signal.addEventListener('abort', onAbort, { once: true });
@@ -57,10 +57,10 @@ export async function bringUp(
     signal.throwIfAborted();
     return record;
   } catch (error) {
-    await ended; // by then it has taken down what it had built
+    await ended; // the daemon removes its lab before it ends
     if (!signal.aborted) throw error;
     rmSync(logFile, { force: true });
-    throw new HostError('lab.interrupted', `interrupted; what was built of lab ${options.name} has been taken down`);
+    throw new HostError('lab.interrupted', `interrupted; the unfinished lab ${options.name} has been removed`);
   } finally {
     signal.removeEventListener('abort', onAbort);
     if (daemon.connected) daemon.disconnect();

@@ -7,7 +7,7 @@ import { runProgram } from '../run-program.ts';
 import { lackingCapabilities, runtimeWithout } from './lacking-rights.ts';
 import { engineScript, firstProcessScript, socketPath } from './engine-script.ts';
 
-/** Debian packages a Docker Engine needs, and what they can do without inside a lab; for `tools/debian`. */
+/** Debian packages of a Docker Engine, and dependencies that a lab does not need; for `tools/debian`. */
 export const dockerPackages: { readonly packages: readonly string[]; readonly exclude: readonly string[] } = {
   packages: ['docker.io'],
   exclude:
@@ -16,10 +16,10 @@ export const dockerPackages: { readonly packages: readonly string[]; readonly ex
     ),
 };
 
-/** Where a Docker Engine runs. */
+/** Lab, host and programs of a Docker Engine. */
 export interface DockerEngineOptions {
   readonly lab: Lab;
-  /** `docker run --network host` is this host's network. The engine ends with the lab, also when that is swept after a crash. */
+  /** `docker run --network host` is this host's network. The engine ends with the lab, also if the lab is removed after a crash. */
   readonly host: LabHost;
   /** Folder in which `dockerPackages` are unpacked. */
   readonly programs: string;
@@ -27,45 +27,45 @@ export interface DockerEngineOptions {
 
 /**
  * A real Docker Engine of a lab. Its containers have the host's network, none, or one made with `docker network create`: a bridge
- * in the lab host, reachable from there. It never programs rules: no bridge is there at first, nothing is masqueraded or kept apart,
- * and published ports are carried by a process. Disposing it kills its containers and removes everything it stored. */
+ * in the lab host, reachable from there. It never programs rules: there is no default bridge, no masquerading and no isolation,
+ * and a process forwards published ports. Disposing it kills its containers and removes its data. */
 export interface DockerEngine extends AsyncDisposable {
   /** Path of the API's unix socket. */
   readonly socket: string;
-  /** The process whose end is the engine's end, as this machine sees it. Another one after `restart`. */
+  /** The engine's main process, with this machine's pid. `restart` changes it. */
   readonly pid: number;
   /** For example `20.10.24+dfsg1`. */
   readonly version: string;
-  /** What the engine logs. */
+  /** The engine's log. */
   readonly logFile: string;
-  /** Where the Docker CLI is, and the environment with which it talks to this engine: for tools that run it. */
+  /** Path of the Docker CLI and its environment for this engine, for tools that run it. */
   readonly command: { readonly file: string; readonly env: Readonly<Record<string, string>> };
   /** Runs the Docker CLI of the same version. A non-zero exit is a result; the time limit is 60 s unless given. */
   cli(args: readonly string[], options?: LabCommandOptions): Promise<LabCommandResult>;
   /**
-   * The processes of a running container, named or by id, as this machine sees them; Docker itself tells the numbers of
-   * its own process namespace. Empty when it does not run.
+   * The processes of a running container, named or by id, with this machine's process ids; Docker itself reports those of
+   * its own process namespace. Empty if it does not run.
    */
   pidsOf(container: string): Promise<readonly number[]>;
   /**
-   * What `systemctl restart docker` does: containers are stopped, the engine ends and starts again with all it has stored, and starts
-   * those with a restart policy. Not by force unless `isKilled`. Resolves when it answers again.
+   * Restarts the engine as `systemctl restart docker` does: it stops containers, ends, starts again with its stored state, and
+   * starts containers that have a restart policy. `isKilled`: ends by SIGKILL. Resolves when it answers again.
    */
   restart(options: { readonly isKilled: boolean }, signal: AbortSignal): Promise<void>;
 }
 
-/** Docker's own, without 172.17.0.0/16, which the default bridge has elsewhere: the first network without a subnet gets 172.18.0.0/16. */
+/** Docker's defaults without 172.17.0.0/16, the default bridge's network elsewhere: the first network without a subnet gets 172.18.0.0/16. */
 const addressPools = [
   { base: '172.18.0.0/15', size: 16 },
   { base: '172.20.0.0/14', size: 16 },
 ] as const;
 const startLimit = millis(30_000);
 const commandLimit = millis(60_000);
-/** Docker itself gives containers 10 s unless they ask for more. */
+/** Docker's own default for containers is 10 s. */
 const endLimit = millis(20_000);
 
 /**
- * Starts a Docker Engine inside a lab host and waits until it answers. It touches nothing of this machine: see
+ * Starts a Docker Engine inside a lab host and waits until it answers. It changes nothing else on this machine: see
  * `engineScript`. One engine per host. Rejects with the end of its log when it does not come up within 30 s.
  */
 export async function startDockerEngine(options: DockerEngineOptions, signal: AbortSignal): Promise<DockerEngine> {
@@ -111,7 +111,7 @@ export async function startDockerEngine(options: DockerEngineOptions, signal: Ab
   }
 }
 
-/** The engine's own configuration file. Writes the stand-in for runc, if this machine's root has not all rights. */
+/** The engine's own configuration file. Also writes a replacement of runc if this machine's root lacks capabilities. */
 async function settings(data: string): Promise<Readonly<Record<string, unknown>>> {
   const lacking = lackingCapabilities(await readFile('/proc/self/status', 'utf8'));
   const pools = { 'default-address-pools': addressPools };
@@ -189,7 +189,7 @@ async function containerPids(engine: StartedEngine, container: string): Promise<
   return procs.split('\n').filter(Boolean).map(Number);
 }
 
-/** Like a power cut, for the engine and its containers. */
+/** Kills the engine and its containers at once. */
 async function killAll({ running, cgroup }: StartedEngine): Promise<void> {
   if (cgroup !== undefined) await killCgroup(cgroup);
   await running.stop(millis(0));
@@ -209,7 +209,7 @@ async function endGently(engine: StartedEngine): Promise<void> {
   await killAll(engine);
 }
 
-/** By force: all that could be lost is about to be removed. */
+/** Kills the engine and removes its data. */
 async function stop(engine: StartedEngine): Promise<void> {
   const { host, data, cgroup } = engine;
   await killAll(engine);

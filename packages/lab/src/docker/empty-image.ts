@@ -5,8 +5,8 @@ import type { DockerEngine } from './docker-engine.ts';
 const tag = 'switchyard/empty:1';
 
 /**
- * The name of an image without a file, which needs no registry. Its containers get their programs with `machinePrograms`. Makes it unless
- * the engine has it.
+ * Returns the name of an image without files, which needs no registry; creates it if it is missing. Its containers get their
+ * programs from `machinePrograms`.
  */
 export async function emptyImage(engine: DockerEngine): Promise<string> {
   if ((await engine.cli(['image', 'inspect', tag])).exitCode === 0) return tag;
@@ -15,7 +15,7 @@ export async function emptyImage(engine: DockerEngine): Promise<string> {
   throw new HostError('docker.image', `docker import of an empty image ended with ${exitCode}: ${stderr.trim()}`);
 }
 
-/** Options of `docker run` that give a container this machine's programs, read-only, and `/node`, which is the Node that runs us. */
+/** Options of `docker run` that give a container this machine's programs, read-only, and this process's Node as `/node`. */
 export const machinePrograms: readonly string[] = [
   ...['/usr', '/bin', '/lib', '/lib64'].filter((path) => existsSync(path)).map((path) => `${path}:${path}:ro`),
   `${process.execPath}:/node:ro`,

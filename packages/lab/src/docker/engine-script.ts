@@ -1,14 +1,14 @@
-/** What the engine's shell script is told. All paths are absolute and hold no single quote. */
+/** Parameters of the engine's shell script. All paths are absolute and contain no single quote. */
 export interface EngineScriptOptions {
-  /** Where cgroup v2 is mounted on this machine. */
+  /** Mount point of cgroup v2 on this machine. */
   readonly cgroupMount: string;
   /** Name of the engine's cgroup below the one it is started in. */
   readonly cgroup: string;
   /** Folder on disk for images, containers and the socket. */
   readonly data: string;
-  /** Where docker.io is unpacked. */
+  /** Folder with the unpacked docker.io package. */
   readonly programs: string;
-  /** Folder below /run that the engine, and so its containers' volumes, may see. Nothing else of /run is visible. */
+  /** Folder below /run that the engine and its containers' volumes can access. The rest of /run is hidden. */
   readonly shared: string;
 }
 
@@ -18,9 +18,9 @@ export function socketPath(data: string): string {
 }
 
 /**
- * A POSIX shell script that becomes a Docker Engine which can touch nothing of this machine but `data`: in namespaces
- * of its own for cgroups, mounts, processes, IPC and host name, and in the network namespace it is started in. When the
- * first process ends, the kernel ends all containers and takes all mounts away.
+ * Returns a POSIX shell script that becomes a Docker Engine. It can change only `data` on this machine: it runs in its own
+ * namespaces for cgroups, mounts, processes, IPC and host name, and in the network namespace it is started in. When the
+ * first process ends, the kernel ends all containers and removes all mounts.
  *
  * - Its cgroup root is a folder below the caller's cgroup; it sits in a folder beside the containers', since cgroup v2
  *   hands controllers only to cgroups without processes.

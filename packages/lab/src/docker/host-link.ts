@@ -1,16 +1,16 @@
 import { HostError } from '@switchyard/core';
 import type { LabHost } from '../lab.ts';
 
-/** What is configured on a lab host's `eth0`, as `ip` takes it. */
+/** Configuration of a lab host's `eth0` in the syntax of `ip`. */
 export interface HostLink {
   readonly hardwareAddress: string;
-  /** With prefix length, such as `172.18.0.50/24`; without link-local ones, which the kernel makes. */
+  /** With prefix length, such as `172.18.0.50/24`; without link-local ones, which the kernel adds. */
   readonly addresses: readonly string[];
-  /** All after `ip route add`, but for the device; without those that come with the addresses. */
+  /** Arguments of `ip route add` without the device; without the routes that addresses imply. */
   readonly routes: readonly string[];
 }
 
-/** Where addresses and routes of a host's link go. */
+/** Bridge that takes over a host's addresses and routes. */
 export interface BridgePlan {
   readonly bridge: string;
   /** Prefix length that IPv4 addresses get there. */
@@ -33,7 +33,7 @@ interface ShownRoute {
   readonly protocol?: string;
 }
 
-/** Reads what `eth0` of a lab host has. */
+/** Reads the configuration of a lab host's `eth0`. */
 export async function readLink(host: LabHost): Promise<HostLink> {
   const [link] = await show<ShownLink>(host, ['address', 'show', 'dev', device]);
   if (link === undefined) throw new HostError('docker.network', `host ${host.name} has no ${device}`);
@@ -53,8 +53,8 @@ export async function readLink(host: LabHost): Promise<HostLink> {
 }
 
 /**
- * Switches forwarding of IPv4 between a host's links, without which Docker warns at every start of a container. Packets of its
- * neighbours to `blocked` are answered "unreachable" then: a machine with kind has no way to pods.
+ * Switches forwarding of IPv4 between a host's links, without which Docker warns at every start of a container. Packets from
+ * `blocked.from` to `blocked.to` are then answered "unreachable", because a machine with kind has no route to pods.
  */
 export async function setForwarding(
   host: LabHost,
@@ -69,7 +69,7 @@ export async function setForwarding(
   await change(host, [`rule ${action} pref 100 iif ${blocked.from} to ${blocked.to} unreachable`]);
 }
 
-/** Takes the addresses off `eth0`, and with them its routes, so that Docker finds their network unused. */
+/** Removes the addresses and thus the routes of `eth0`, so that Docker finds their network unused. */
 export async function freeLink(host: LabHost, link: HostLink): Promise<void> {
   await change(
     host,
@@ -78,8 +78,8 @@ export async function freeLink(host: LabHost, link: HostLink): Promise<void> {
 }
 
 /**
- * Makes `eth0` a port of a bridge that takes over its addresses and routes; its hardware address too, so that what neighbours
- * remember stays right.
+ * Makes `eth0` a port of a bridge that takes over its addresses and routes; its hardware address too, so that the
+ * neighbours' ARP entries stay valid.
  */
 export async function moveToBridge(host: LabHost, link: HostLink, plan: BridgePlan): Promise<void> {
   const { bridge, ipv4Length, surplus } = plan;
@@ -93,7 +93,7 @@ export async function moveToBridge(host: LabHost, link: HostLink, plan: BridgePl
   ]);
 }
 
-/** The other way round. The bridge may be gone. */
+/** Undoes `moveToBridge`. The bridge may be missing. */
 export async function restoreLink(host: LabHost, link: HostLink): Promise<void> {
   await change(host, [
     `link set dev ${device} nomaster up`,

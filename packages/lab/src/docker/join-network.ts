@@ -7,10 +7,10 @@ import { runScript } from '../run-program.ts';
 import type { DockerEngine } from './docker-engine.ts';
 import { freeLink, moveToBridge, readLink, restoreLink, setForwarding } from './host-link.ts';
 
-/** Which engine's network becomes part of a lab's. */
+/** Options of a Docker network that becomes part of a lab's network. */
 export interface JoinedNetworkOptions {
   readonly lab: Lab;
-  /** Where the engine runs. Its `eth0` becomes a port of Docker's bridge. */
+  /** Host of the engine. Its `eth0` becomes a port of Docker's bridge. */
   readonly host: LabHost;
   readonly engine: DockerEngine;
   /** Default `kind`, as kind calls its network. */
@@ -29,19 +29,19 @@ export interface JoinedNetwork extends AsyncDisposable {
   readonly bridge: string;
   /** As Docker knows them: `172.18.0.0/16` and `fd00:172:18::/64`. */
   readonly subnets: PerFamily<string>;
-  /** Where containers send what is not on the link: to the host, or with `isAutomatic` to the lab's switch for IPv4. */
+  /** Default gateways of containers: the host, or with `isAutomatic` the lab's switch for IPv4. */
   readonly gateways: PerFamily<IpAddress>;
 }
 
 const subnets: Readonly<Record<IpFamily, string>> = { IPv4: '172.18.0.0/16', IPv6: 'fd00:172:18::/64' };
-/** From where Docker takes addresses: neither the lab's nor those at the end. */
+/** Address ranges of Docker, without the lab's addresses. */
 const dynamicRanges: Readonly<Record<IpFamily, string>> = { IPv4: '172.18.1.0/24', IPv6: 'fd00:172:18:0:1::/80' };
 
 /**
  * Makes a Docker network whose bridge has the lab's link as a port: containers, the lab's hosts and its client are neighbours then, as
- * containers and nodes are with kind. The host keeps its addresses, on the bridge. Disposing it takes containers off the
- * network, removes that, and puts everything back; it comes before the engine's disposal. Nothing outside the lab is touched. A host that is
- * no node forwards IPv4 meanwhile, but not to pods, as a machine with kind does.
+ * containers and nodes are with kind. The host keeps its addresses, on the bridge. Disposing it disconnects the
+ * containers, removes the network and restores the host; dispose it before the engine. It changes nothing outside the lab. While it
+ * exists, a host that is not a node forwards IPv4, but not to pods, like a machine with kind.
  */
 export async function joinDockerNetwork(options: JoinedNetworkOptions, signal: AbortSignal): Promise<JoinedNetwork> {
   const { lab, host, engine, name = 'kind', isAutomatic = false } = options;
@@ -77,7 +77,7 @@ export async function joinDockerNetwork(options: JoinedNetworkOptions, signal: A
   };
 }
 
-/** The network's id. Docker gives the bridge the host's addresses, so what Docker later believes of it is true. */
+/** Creates the network and returns its id. Docker gives the bridge the host's addresses, which it keeps. */
 async function createNetwork(options: JoinedNetworkOptions): Promise<string> {
   const { lab, host, engine, name = 'kind', isAutomatic = false } = options;
   const chosen = lab.ipFamilies.filter((family) => family === 'IPv6' || !isAutomatic);
@@ -102,7 +102,7 @@ async function createNetwork(options: JoinedNetworkOptions): Promise<string> {
   );
 }
 
-/** Containers may still be on it: they lose it. An engine that is gone has taken it along. */
+/** Removes the network and disconnects its containers. A stopped engine has no network left to remove. */
 async function removeNetwork(engine: DockerEngine, name: string): Promise<void> {
   const format = '{{range $id, $_ := .Containers}}{{$id}} {{end}}';
   const { exitCode, stdout, stderr } = await engine.cli(['network', 'inspect', '--format', format, name]);
@@ -114,8 +114,8 @@ async function removeNetwork(engine: DockerEngine, name: string): Promise<void> 
 }
 
 /**
- * The lab's other hosts know the first 256 addresses as their neighbours: now the whole IPv4 subnet, or that no longer. They
- * forget who had which: containers of an earlier network would be asked for seconds.
+ * Adds or removes the lab hosts' route to the whole IPv4 subnet; without it they reach the first 256 addresses directly. Also
+ * flushes their neighbour tables: entries of an earlier network's containers would stay valid for seconds.
  */
 async function widenNetwork({ lab, host }: JoinedNetworkOptions, action: 'replace' | 'delete'): Promise<void> {
   const others = lab.hosts.filter((other) => other.namespace !== host.namespace);

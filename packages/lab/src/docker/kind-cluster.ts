@@ -5,7 +5,7 @@ import { runProgram } from '../run-program.ts';
 import type { DockerEngine } from './docker-engine.ts';
 import { emptyImage, machinePrograms } from './empty-image.ts';
 
-/** Which cluster is to look as if kind had made it. */
+/** Options of a cluster that looks like one of kind. */
 export interface KindClusterOptions {
   readonly lab: Lab;
   readonly engine: DockerEngine;
@@ -13,7 +13,7 @@ export interface KindClusterOptions {
   readonly network: string;
   /** As given to `kind create cluster --name`. Default `kind`, like kind's. */
   readonly name?: string;
-  /** Where in the lab's API host its API server listens, for plain HTTP. Default 6443. */
+  /** Port of its API server on the lab's API host, plain HTTP. Default 6443. */
   readonly port?: number;
 }
 
@@ -29,8 +29,8 @@ export interface KindCluster extends AsyncDisposable {
 }
 
 /**
- * Starts a container with what others know a kind cluster by: labels, name, network, a published port 6443, and
- * `/etc/kubernetes/admin.conf`, whose server is the container's own name. What arrives on 6443 by TLS is handed on to the lab's API server.
+ * Starts a container with the properties by which programs find a kind cluster: labels, name, network, a published port 6443, and
+ * `/etc/kubernetes/admin.conf`, whose server is the container's own name. It forwards TLS connections on 6443 to the lab's API server.
  * Disposing it removes the container. Needs openssl.
  */
 export async function startKindCluster(options: KindClusterOptions, signal: AbortSignal): Promise<KindCluster> {
@@ -64,11 +64,11 @@ export async function startKindCluster(options: KindClusterOptions, signal: Abor
   }
 }
 
-/** Ends TLS and hands connections on. Either end's end is the other's. */
+/** Terminates TLS and forwards connections. Closing one side closes the other. */
 const relay = `
 const [port, host] = process.argv.slice(1);
 const fs = require('fs'), net = require('net'), tls = require('tls');
-process.on('SIGTERM', () => process.exit(130)); // as kind's nodes end, so that a restarted engine starts them again
+process.on('SIGTERM', () => process.exit(130)); // like kind's nodes, so that a restarted engine starts the container again
 const pki = (name) => fs.readFileSync('/etc/kubernetes/pki/apiserver.' + name);
 tls.createServer({ key: pki('key'), cert: pki('crt') }, (from) => {
   const to = net.connect(Number(port), host);
@@ -78,7 +78,7 @@ tls.createServer({ key: pki('key'), cert: pki('crt') }, (from) => {
 }).listen(6443, '::');
 `;
 
-/** What of `/etc/kubernetes` is asked for: the kubeconfig in kubeadm's form, and the API server's key and certificate. */
+/** Writes the part of `/etc/kubernetes` that clients of kind read: a kubeconfig in kubeadm's form, and the API server's key and certificate. */
 async function writeKubernetesFolder(
   folder: string,
   { name, controlPlane }: Pick<KindCluster, 'name' | 'controlPlane'>,

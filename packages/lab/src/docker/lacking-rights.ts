@@ -5,15 +5,15 @@ NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE 
 SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM
 BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`.split(/\s/);
 
-/** Names such as `CAP_SYS_RESOURCE` of what a process can never have, read from its /proc/PID/status. Empty on a machine of one's own. */
+/** Returns the capabilities that a process can never have (`CAP_SYS_RESOURCE`), from its /proc/PID/status. Empty outside containers. */
 export function lackingCapabilities(status: string): readonly string[] {
   const bounding = BigInt(`0x${/^CapBnd:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? 'ffffffffffffffff'}`);
   return capabilities.filter((_, bit) => ((bounding >> BigInt(bit)) & 1n) === 0n).map((name) => `CAP_${name}`);
 }
 
 /**
- * A POSIX shell script in the place of runc that gives containers all rights but those. For engines that are themselves in a
- * container: `--privileged` asks for every right there is, and runc fails for the first one that cannot be had.
+ * A POSIX shell script that replaces runc and gives containers all other capabilities. For engines that run in a
+ * container: `--privileged` requests every capability, and runc fails at the first unavailable one.
  */
 export function runtimeWithout(lacking: readonly string[]): string {
   const names = `"(${lacking.join('|')})"`;

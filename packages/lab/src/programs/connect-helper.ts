@@ -1,4 +1,4 @@
-// Runs inside a network namespace: connects to whatever its parent names and gives the sockets to it.
+// Runs inside a network namespace: connects to the addresses that its parent sends and passes the sockets back.
 import { connect } from 'node:net';
 import type { ConnectCall, ConnectReply } from '../apiserver/connect-in-namespace.ts';
 

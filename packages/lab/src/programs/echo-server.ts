@@ -1,5 +1,5 @@
 /**
- * A pod's program: says who it is and whom it sees, on any number of HTTP, TCP and UDP ports, both families.
+ * A pod's program: answers with its identity and its peer's address on any number of HTTP, TCP and UDP ports, both families.
  *
  *   --pod NAME --node NAME  [--http PORT]... [--tcp PORT]... [--udp PORT]...
  *   [--ready-after SECONDS] [--delay-shutdown SECONDS] [--host ADDRESS]
@@ -28,7 +28,7 @@ const isReady = (): boolean => performance.now() >= readyAt;
 
 process.once('SIGTERM', () => setTimeout(() => process.exit(0), Number(values['delay-shutdown']) * 1000));
 process.once('SIGINT', () => process.exit(0));
-// A port that cannot be had ends the process: its log says which.
+// A port that is taken ends the process; its log names the port.
 await Promise.all([
   ...values.http.map((port) => serveHttp(Number(port), identity, isReady)),
   ...values.tcp.map((port) => serveTcp(Number(port), identity)),

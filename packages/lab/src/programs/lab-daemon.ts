@@ -1,6 +1,6 @@
 /**
- * Owns a cluster in the background: builds it from the `UpOptions` given as JSON, tells its parent over the IPC channel,
- * and keeps it until SIGTERM or SIGINT. While it is still building, the loss of its parent ends it too.
+ * Owns a cluster in the background: builds it from the `UpOptions` given as JSON, reports to its parent over the IPC channel,
+ * and keeps it until SIGTERM or SIGINT. Until it is ready, the end of its parent ends it too.
  */
 import { messageOf } from '@switchyard/core';
 import type { DaemonMessage } from '../cli/up.ts';
@@ -28,15 +28,15 @@ try {
   }
   const { url, kubeconfig, insideUrl, insideKubeconfig } = cluster;
   isReady = true;
-  await tell({ kind: 'ready', record: { url, kubeconfig, insideUrl, insideKubeconfig } });
+  await send({ kind: 'ready', record: { url, kubeconfig, insideUrl, insideKubeconfig } });
   await stopped.promise;
 } catch (error) {
   const message = messageOf(error);
   process.stderr.write(`${error instanceof Error ? error.stack : message}\n`);
-  await tell({ kind: 'failed', message });
+  await send({ kind: 'failed', message });
   process.exitCode = 1;
 }
-process.exit(); // whatever a failed start may have left open
+process.exit(); // a failed start may have left handles open
 
 function stop(reason: string): void {
   building.abort(new Error(`stopped: ${reason}`));
@@ -44,11 +44,11 @@ function stop(reason: string): void {
 }
 
 function progress(text: string): void {
-  void tell({ kind: 'progress', text });
+  void send({ kind: 'progress', text });
 }
 
-/** Resolves when the message has left, or nobody is there to hear it. */
-async function tell(message: DaemonMessage): Promise<void> {
+/** Sends a message to the parent, if it still runs. Resolves when the message has left. */
+async function send(message: DaemonMessage): Promise<void> {
   if (!process.connected) return;
   await new Promise<void>((resolve) => process.send?.(message, () => resolve()));
 }

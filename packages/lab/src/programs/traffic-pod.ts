@@ -1,9 +1,9 @@
 /**
- * A pod's program that sends and answers packets as it is told: echo server, prober and load generator in one, by HTTP.
+ * A pod's program that sends and answers packets on request by HTTP: echo server, prober and load generator in one.
  *
  *   --pod NAME --node NAME --port PORT --token-digest SHA256
  *
- * Takes the calls of `TrafficCalls` on PORT from whoever knows the token. Ends with 98 when PORT is taken, and with 0 on SIGTERM.
+ * Takes the calls of `TrafficCalls` on PORT from clients with the token. Exits with 98 when PORT is taken, and with 0 on SIGTERM.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -46,7 +46,7 @@ async function answer(request: IncomingMessage): Promise<{ readonly status: numb
   if (request.method !== 'POST' || !isCall(name))
     return { status: 404, body: `there is no ${request.method} /${name}` };
   const argument: unknown = JSON.parse(await bodyOf(request));
-  // Who knows the token is our own runner, of the same version.
+  // The client with the token is the conformance runner, of the same version.
   return { status: 200, body: await (handlers[name] as (argument: unknown) => Promise<unknown>)(argument) };
 }
 

@@ -1,19 +1,19 @@
 import type { ApiObject, ApiResource, ObjectClient } from '@switchyard/core/kubernetes';
 import { objectKey } from './pod-facts.ts';
 
-/** One object changed. Undefined is "not there". */
+/** One object changed. Undefined means that the object does not exist. */
 export interface ObjectChange<T> {
   readonly before: T | undefined;
   readonly after: T | undefined;
 }
 
-/** The objects of one resource in all namespaces, followed. A poke source and a cache, not the truth: it lags. */
+/** Watch and cache of the objects of one resource in all namespaces. It lags behind the API server. */
 export interface ResourceWatch<T extends ApiObject> {
   get(key: string): T | undefined;
   values(): Iterable<T>;
   /** Called once per changed object, the first list included, in the order of the stream. */
   subscribe(onChange: (change: ObjectChange<T>) => void): void;
-  /** Resolves after the first full list; rejects when it cannot ever come. */
+  /** Resolves after the first full list; rejects if it will never come. */
   readonly listed: Promise<void>;
   /** Follows until aborted. Subscribe first. */
   run(signal: AbortSignal): Promise<void>;
@@ -27,9 +27,9 @@ export function createResourceWatch<T extends ApiObject>(
   const objects = new Map<string, T>();
   const subscribers: ((change: ObjectChange<T>) => void)[] = [];
   const listed = Promise.withResolvers<void>();
-  listed.promise.catch(() => undefined); // told to whoever waits for it
+  listed.promise.catch(() => undefined); // callers await `listed` themselves
   const publish = (change: ObjectChange<T>): void => {
-    for (const tell of subscribers) tell(change);
+    for (const subscriber of subscribers) subscriber(change);
   };
   const put = (object: T): void => {
     const key = objectKey(object);
@@ -37,7 +37,7 @@ export function createResourceWatch<T extends ApiObject>(
     if (before !== undefined && before.metadata.resourceVersion === object.metadata.resourceVersion) return;
     objects.set(key, object);
     if (before !== undefined && before.metadata.uid !== object.metadata.uid) {
-      publish({ before, after: undefined }); // deleted and made again while the watch was away
+      publish({ before, after: undefined }); // deleted and created again while the watch was disconnected
       publish({ before: undefined, after: object });
     } else publish({ before, after: object });
   };

@@ -7,8 +7,8 @@ export function findCondition(conditions: readonly Condition[] | undefined, type
 
 /**
  * `conditions` with `next` in place of the condition of its type, moved to the end; its `lastTransitionTime` is kept
- * while the status stays the same. The list itself is returned when status and reason are already so,
- * as the real controllers do: a new message or time alone is no reason to write.
+ * while the status stays the same. Returns the same list if status and reason are equal,
+ * as the real controllers do: a new message or time alone causes no write.
  */
 export function withCondition(conditions: readonly Condition[], next: Condition): readonly Condition[] {
   const current = findCondition(conditions, next.type);
@@ -16,7 +16,7 @@ export function withCondition(conditions: readonly Condition[], next: Condition)
   return replaceCondition(conditions, next);
 }
 
-/** Like `withCondition`, but also when status and reason are already so. */
+/** Like `withCondition`, but also replaces a condition with equal status and reason. */
 export function replaceCondition(conditions: readonly Condition[], next: Condition): readonly Condition[] {
   const current = findCondition(conditions, next.type);
   const kept =

@@ -11,7 +11,7 @@ import {
 import { createResourceWatch, type ResourceWatch } from './cluster-watch.ts';
 import type { TimeScale } from './time-scale.ts';
 
-/** What every controller is given. */
+/** Dependencies shared by all controllers. */
 export interface ControllerContext {
   readonly api: ObjectClient;
   readonly watches: ClusterWatches;

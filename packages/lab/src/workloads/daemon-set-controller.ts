@@ -6,17 +6,17 @@ import { KeyedRunner } from './keyed-runner.ts';
 import { controllerOf, objectKey, splitKey } from './pod-facts.ts';
 import { followReadySince } from './ready-since.ts';
 
-/** What the DaemonSet controller needs from the others. */
+/** Inputs from other controllers. */
 export interface DaemonSetControllerOptions {
-  /** Run by the caller. */
+  /** The caller runs the watch. */
   readonly daemonSets: ResourceWatch<DaemonSet>;
-  /** Resolves when the EndpointSlices show `pods` as the API has them now. */
+  /** Resolves when the EndpointSlices show the current state of `pods`. */
   readonly settleSlices: (pods: readonly Pod[]) => Promise<void>;
 }
 
 /**
- * Starts the DaemonSet controller: a pod on every node that its template fits, rolling updates by `maxUnavailable` or `maxSurge`.
- * There are no ControllerRevisions; the `controller-revision-hash` label takes their place.
+ * Starts the DaemonSet controller: a pod on every matching node, rolling updates by `maxUnavailable` or `maxSurge`.
+ * It creates no ControllerRevisions; the `controller-revision-hash` label replaces them.
  */
 export function startDaemonSetController(
   context: ControllerContext,
@@ -35,7 +35,7 @@ export function startDaemonSetController(
         context.api.list(apiResources.pods, { namespace }, signal),
         context.api.list(apiResources.nodes, {}, signal),
       ]);
-      // What a deleted DaemonSet leaves is the API server's garbage collection's work.
+      // The API server's garbage collection removes the pods of a deleted DaemonSet.
       if (daemonSet === undefined || daemonSet.metadata.deletionTimestamp !== undefined) return undefined;
       const isOwn = (pod: Pod): boolean => ownerDaemonSet(pod)?.uid === daemonSet.metadata.uid;
       const own = { pods: listed.items.filter(isOwn), nodes: listedNodes.items };

@@ -25,7 +25,7 @@ function nodesOf(texts: readonly string[]): readonly DaemonNode[] {
 const unavailable = (count: number): { surge: number; unavailable: number } => ({ surge: 0, unavailable: count });
 const surge = (count: number): { surge: number; unavailable: number } => ({ surge: count, unavailable: 0 });
 
-describe('whatever the strategy', () => {
+describe('with every strategy', () => {
   test.each([
     { what: 'a node without a pod gets one', nodes: ['', 'new'], step: ['+n0'] },
     { what: 'a node that is not wanted loses its pods', nodes: ['!old', 'new'], step: ['-old@0'] },

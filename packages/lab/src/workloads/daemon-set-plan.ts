@@ -1,20 +1,20 @@
 import type { DaemonSet } from '@switchyard/core/kubernetes';
 import { type RolloutLimits, scaledCount } from './rollout-plan.ts';
 
-/** One pod of a DaemonSet on one node, as far as a rollout asks. Pods that are gone are not listed. */
+/** One pod of a DaemonSet on one node, with the fields that a rollout reads. Deleted pods are not listed. */
 export interface DaemonPod {
   readonly name: string;
-  /** Made from the present template. */
+  /** Created from the current template. */
   readonly isUpdated: boolean;
   readonly isTerminating: boolean;
-  /** Its containers have ended for good: phase Succeeded or Failed. */
+  /** Its containers have ended and will not restart: phase Succeeded or Failed. */
   readonly isEnded: boolean;
   readonly isReady: boolean;
   /** Ready for `minReadySeconds`. */
   readonly isAvailable: boolean;
 }
 
-/** A node and what it has of a DaemonSet, oldest pod first. */
+/** A node and its pods of a DaemonSet, oldest first. */
 export interface DaemonNode {
   readonly name: string;
   /** Whether the DaemonSet wants a pod here. */
@@ -22,7 +22,7 @@ export interface DaemonNode {
   readonly pods: readonly DaemonPod[];
 }
 
-/** What to do next: pods to ask to go, by name, and nodes to make a pod on. */
+/** Next step: names of pods to delete and nodes on which to create a pod. */
 export interface DaemonStep {
   readonly remove: readonly string[];
   readonly createOn: readonly string[];
@@ -40,9 +40,9 @@ export function daemonLimits({ spec }: DaemonSet, wanted: number): RolloutLimits
 }
 
 /**
- * The next step of a DaemonSet, as Kubernetes' controller takes it. A node without any pod gets one; a pod that still
- * terminates counts, so without surge its successor is made only when it is gone. A rolling update
- * without surge deletes old pods while fewer than `unavailable` nodes lack an available one; with surge (KEP-1591) it makes a
+ * Returns the next step of a DaemonSet, like that of Kubernetes' controller. A node without a pod gets one; a terminating pod
+ * counts, so without surge its successor is created only after its deletion. A rolling update
+ * without surge deletes old pods while fewer than `unavailable` nodes lack an available one; with surge (KEP-1591) it creates a
  * second pod on up to `surge` nodes and deletes the old one there when the new one is available.
  */
 export function planDaemonSet(nodes: readonly DaemonNode[], limits: RolloutLimits, isRolling: boolean): DaemonStep {

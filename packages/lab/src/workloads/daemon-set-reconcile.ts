@@ -11,10 +11,10 @@ import { type ReadySince, untilAvailable } from './ready-since.ts';
 import { isTolerated } from './schedule-pod.ts';
 import { templateHash } from './template-hash.ts';
 
-/** Label by which the pods of one template are told from those of another. */
+/** Label with the template's hash. */
 export const revisionHashLabel = 'controller-revision-hash';
 
-/** Taints that never keep a DaemonSet away: the controller gives its pods these tolerations. */
+/** Tolerations that the controller adds to a DaemonSet's pods. */
 const automatic: NonNullable<PodSpec['tolerations']> = [
   ...['not-ready', 'unreachable'].map((name) => ({ ...toleration(name), effect: 'NoExecute' })),
   ...['disk-pressure', 'memory-pressure', 'pid-pressure', 'unschedulable'].map((name) => ({
@@ -23,7 +23,7 @@ const automatic: NonNullable<PodSpec['tolerations']> = [
   })),
 ];
 
-/** One reconcile's input: the DaemonSet, the nodes, and its own pods, as listed just now. */
+/** Input of one reconcile: the DaemonSet, and the current lists of nodes and of its pods. */
 export interface DaemonSetWork {
   readonly daemonSet: DaemonSet;
   readonly nodes: readonly Node[];
@@ -34,8 +34,8 @@ export interface DaemonSetWork {
 }
 
 /**
- * One step: takes what is due and writes the status as it was before it. Its effect comes back as pod events, which lead to the
- * next reconcile. Resolves with when to look again.
+ * Takes the due step and writes the status from before it. Its effect comes back as pod events, which cause the next
+ * reconcile. Resolves with the delay until the next run.
  */
 export async function reconcileDaemonSet(work: DaemonSetWork, signal: AbortSignal): Promise<Millis | undefined> {
   const { daemonSet, context, readySince } = work;
@@ -60,7 +60,7 @@ function daemonNodes(
   isAvailable: (pod: Pod) => boolean,
 ): readonly DaemonNode[] {
   const isUpdated = (pod: Pod): boolean => pod.metadata.labels?.[revisionHashLabel] === hash;
-  // Creation times are whole seconds, which is long on a small time scale: then the old template decides.
+  // Creation times are whole seconds, too coarse on a small time scale: for equal times the old template comes first.
   const byAge = pods.toSorted(
     (a, b) => ageOf(a) - ageOf(b) || Number(isUpdated(a)) - Number(isUpdated(b)) || nameOf(a).localeCompare(nameOf(b)),
   );
@@ -82,7 +82,7 @@ function daemonNodes(
     }));
 }
 
-/** A cordoned node is wanted too: a DaemonSet does not ask whether others may be scheduled there. */
+/** Whether the DaemonSet wants a pod on the node. Includes cordoned nodes. */
 function isWantedOn(node: Node, spec: PodSpec | undefined): boolean {
   if (!matchesLabels(spec?.nodeSelector ?? {}, node.metadata.labels)) return false;
   const tolerations = [...(spec?.tolerations ?? []), ...automatic];
@@ -101,7 +101,7 @@ async function takeStep(
     await context.api.create(apiResources.pods, newPod(work, node), signal);
   }
   if (step.remove.length === 0) return;
-  // What takes a pod's place is in the slices as ready before it is marked terminating.
+  // A pod's successor is ready in the slices before the pod is marked terminating.
   await work.settleSlices(pods.filter((pod) => !isPodTerminating(pod)));
   for (const pod of pods) if (step.remove.includes(nameOf(pod))) await deletePod(pod, context.api, signal);
 }
@@ -115,7 +115,7 @@ function newPod({ daemonSet, hash, context }: DaemonSetWork & { readonly hash: s
   return { ...pod, spec: { ...spec, containers, nodeName, tolerations: [...tolerations, ...automatic] } };
 }
 
-/** What a node has is told of its oldest pod, terminating ones too: a rollout is complete when the old pods are gone. */
+/** Counts the oldest pod of each node, terminating ones included: a rollout is complete when the old pods no longer exist. */
 function statusOf(daemonSet: DaemonSet, nodes: readonly DaemonNode[]): NonNullable<DaemonSet['status']> {
   const wanted = nodes.filter(({ isWanted }) => isWanted);
   const oldest = wanted.flatMap(({ pods }) => pods.slice(0, 1));

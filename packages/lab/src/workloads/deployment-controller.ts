@@ -5,15 +5,15 @@ import { KeyedRunner } from './keyed-runner.ts';
 import { controllerOf, objectKey, splitKey } from './pod-facts.ts';
 import { followReadySince } from './ready-since.ts';
 
-/** What the deployment controller needs from the others. */
+/** Inputs from other controllers. */
 export interface DeploymentControllerOptions {
-  /** Resolves when the EndpointSlices show `pods` as the API has them now. */
+  /** Resolves when the EndpointSlices show the current state of `pods`. */
   readonly settleSlices: (pods: readonly Pod[]) => Promise<void>;
 }
 
 /**
- * Starts the deployment controller. It makes pods directly: there are no ReplicaSet objects, the `pod-template-hash`
- * label takes their place.
+ * Starts the deployment controller. It creates pods directly, without ReplicaSet objects; the
+ * `pod-template-hash` label replaces them.
  */
 export function startDeploymentController(
   context: ControllerContext,
@@ -31,7 +31,7 @@ export function startDeploymentController(
         context.api.find(apiResources.deployments, { namespace, name }, signal),
         context.api.list(apiResources.pods, { namespace }, signal),
       ]);
-      // What a deleted Deployment leaves is the API server's garbage collection's work.
+      // The API server's garbage collection removes the pods of a deleted Deployment.
       if (deployment === undefined || deployment.metadata.deletionTimestamp !== undefined) return undefined;
       const isOwn = (pod: Pod): boolean => ownerDeployment(pod)?.uid === deployment.metadata.uid;
       const work = { deployment, pods: listed.items.filter(isOwn), context, readySince, ...options };
@@ -51,7 +51,7 @@ export function startDeploymentController(
   return runner;
 }
 
-/** The Deployment that made the pod. */
+/** Returns the Deployment that created the pod. */
 export function ownerDeployment(pod: Pod): OwnerReference | undefined {
   const owner = controllerOf(pod);
   return owner?.kind === 'Deployment' ? owner : undefined;

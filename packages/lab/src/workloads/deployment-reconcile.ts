@@ -16,11 +16,11 @@ import { type ReadySince, untilAvailable } from './ready-since.ts';
 import { planRollout, type RolloutStep } from './rollout-plan.ts';
 import { templateHash } from './template-hash.ts';
 
-/** Label by which the pods of one template are told from those of another. */
+/** Label with the template's hash. */
 export const templateHashLabel = 'pod-template-hash';
 const revisionAnnotation = 'deployment.kubernetes.io/revision';
 
-/** One reconcile's input: the Deployment and its own pods as listed just now. */
+/** Input of one reconcile: the Deployment and the current list of its pods. */
 export interface DeploymentWork {
   readonly deployment: Deployment;
   readonly pods: readonly Pod[];
@@ -37,8 +37,8 @@ interface Sorted {
 }
 
 /**
- * One step of a rollout: announce a new template, or take the step that is due and write the status as it was before the
- * step (its effect comes back as pod events, which lead to the next reconcile). Resolves with when to look again.
+ * Takes one step of a rollout: announces a new template, or takes the due step and writes the status from before the step (its
+ * effect comes back as pod events, which cause the next reconcile). Resolves with the delay until the next run.
  */
 export async function reconcileDeployment(work: DeploymentWork, signal: AbortSignal): Promise<Millis | undefined> {
   const { deployment, context } = work;
@@ -95,7 +95,7 @@ function nextStep({ deployment, pods }: DeploymentWork, { updated, old, isAvaila
   return planRollout(counts, deployment.spec?.strategy);
 }
 
-/** A paused Deployment only follows `replicas`, and grows only if its pods have the present template. */
+/** A paused Deployment only follows `replicas`, and grows only if its pods have the current template. */
 function pausedStep(deployment: Deployment, { active, old }: Sorted): RolloutStep {
   const missing = (deployment.spec?.replicas ?? 1) - active.length;
   const create = old.length === 0 ? Math.max(0, missing) : 0;
@@ -123,7 +123,7 @@ async function takeStep(
   const going = [...unavailableFirst.slice(0, step.deleteOld), ...inDeletionOrder(updated).slice(0, step.deleteNew)];
   if (going.length === 0) return;
   // The new pods are in the slices as ready before an old one is marked terminating. Real controllers reach
-  // this order because the way through the ReplicaSets takes longer; here it is made certain.
+  // this order because their way through ReplicaSets takes longer; the wait here guarantees it.
   await work.settleSlices([...updated, ...old]);
   for (const pod of going) await deletePod(pod, context.api, signal);
 }
@@ -156,7 +156,7 @@ function statusBefore(
   return deploymentStatus(deployment, { counts, setName, now: context.clock.now(), scale: context.scale });
 }
 
-/** When the next pod becomes available, or the rollout will have stood still for too long. */
+/** Returns the delay until the next pod is available or the progress deadline passes. */
 function lookAgain(
   { context, readySince, deployment: { spec } }: DeploymentWork,
   { active }: Sorted,

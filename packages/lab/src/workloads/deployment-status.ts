@@ -7,23 +7,23 @@ import { apiTime, parseApiTime, type TimeScale } from './time-scale.ts';
 /** A Deployment's status as the API has it. */
 export type DeploymentStatus = NonNullable<Deployment['status']>;
 
-/** Pods of a Deployment, as counted before a step, and what the step asks for. */
+/** Numbers of a Deployment's pods before a step, and the number after it. */
 export interface DeploymentCounts {
   /** Neither terminating nor ended. */
   readonly pods: number;
-  /** Of these, made from the present template. */
+  /** Of these, created from the current template. */
   readonly updated: number;
   readonly ready: number;
   readonly available: number;
   readonly terminating: number;
-  /** How many pods there will be after the step. The real one: the sum of the ReplicaSets' `spec.replicas`. */
+  /** Number of pods after the step; in Kubernetes the sum of the ReplicaSets' `spec.replicas`. */
   readonly wanted: number;
 }
 
-/** What `deploymentStatus` needs besides the Deployment. */
+/** Input of `deploymentStatus` besides the Deployment. */
 export interface StatusInput {
   readonly counts: DeploymentCounts;
-  /** Deployment name, dash, pod-template hash: what the ReplicaSet would be called. */
+  /** Deployment name, dash, pod-template hash: the name that its ReplicaSet would have. */
   readonly setName: string;
   readonly now: Millis;
   readonly scale: TimeScale;
@@ -58,7 +58,7 @@ export function deploymentStatus(deployment: Deployment, input: StatusInput): De
   return { ...numbers, conditions };
 }
 
-/** The conditions right after a new template has been met, before any of its pods exists. */
+/** Returns the conditions for a new template, before any of its pods exists. */
 export function newSetConditions(deployment: Deployment, setName: string, now: Millis): readonly Condition[] {
   const message = `Created new replica set "${setName}"`;
   return replaceCondition(
@@ -67,12 +67,12 @@ export function newSetConditions(deployment: Deployment, setName: string, now: M
   );
 }
 
-/** Whether the Deployment's status already speaks of `setName`: the only memory of which template was met last. */
+/** Whether the Deployment's status names `setName`; it is the only record of the last template. */
 export function isSetAnnounced(deployment: Deployment, setName: string): boolean {
   return findCondition(deployment.status?.conditions, progressing)?.message?.includes(`"${setName}"`) ?? false;
 }
 
-/** When the rollout will have stood still for `progressDeadlineSeconds`; undefined when it is complete. */
+/** Time at which the rollout exceeds `progressDeadlineSeconds`; undefined if it is complete. */
 export function progressDeadline(deployment: Deployment, scale: TimeScale): Millis | undefined {
   const condition = findCondition(deployment.status?.conditions, progressing);
   const since = parseApiTime(condition?.lastUpdateTime);

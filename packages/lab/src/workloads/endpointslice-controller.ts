@@ -11,7 +11,7 @@ import { createTriggerTimes, type TriggerTimes } from './trigger-time.ts';
 
 /** Writes the EndpointSlices of Services with a selector. */
 export interface EndpointSliceController extends AsyncDisposable {
-  /** Resolves when the slices of every Service that selects `pod` show the pod as the API has it now. */
+  /** Resolves when the slices of every Service that selects `pod` show the pod's current state. */
   settle(pod: Pod): Promise<void>;
 }
 
@@ -72,7 +72,7 @@ async function reconcile(key: string, parts: ReconcileParts, signal: AbortSignal
   const uid = service?.metadata.uid;
   const isOwned = (slice: EndpointSlice): boolean => slice.metadata.ownerReferences?.[0]?.uid === uid;
   if (service === undefined) return parts.triggerTimes.forget(key);
-  // Like the real one: without a selector somebody else's slices, and those left from before, are not touched.
+  // Like the real controller: does not change slices of a Service without a selector.
   if (!hasSelector(service)) return;
   await writeSlices(service, slices.items.filter(isOwned), parts, signal);
 }

@@ -1,10 +1,10 @@
 import { EventEmitter, on } from 'node:events';
 import type { WorkloadEvent } from './workload-event.ts';
 
-/** Hands events to every reader. Readers get what happens after they began; none of them can hold up the others. */
+/** Passes events to all readers. A reader gets the events after its call of `read`; a slow reader does not delay the others. */
 export interface EventFeed {
   emit(event: WorkloadEvent): void;
-  /** Ends by abort, and then quietly. */
+  /** Ends without an error when `signal` aborts. */
   read(signal: AbortSignal): AsyncIterable<WorkloadEvent>;
 }
 
@@ -15,7 +15,7 @@ export function createEventFeed(onEvent?: (event: WorkloadEvent) => void): Event
   return {
     emit: (event) => void emitter.emit('event', event),
     read: (signal) => {
-      // Subscribed now, not at the first `next()`: nothing is lost between the call and the loop.
+      // Subscribed now, not at the first `next()`: no event is lost between the call and the loop.
       const events = signal.aborted ? [] : on(emitter, 'event', { signal });
       return (async function* () {
         try {

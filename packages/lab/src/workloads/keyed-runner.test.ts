@@ -116,5 +116,5 @@ test('disposal aborts what runs, waits for it, and frees those who wait', async 
 });
 
 function conflict(): ApiServerError {
-  return new ApiServerError('api.conflict', 'somebody else wrote', { isRetryable: true, status: 409 });
+  return new ApiServerError('api.conflict', 'another client wrote', { isRetryable: true, status: 409 });
 }

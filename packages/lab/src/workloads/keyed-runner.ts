@@ -1,10 +1,10 @@
 import { ApiServerError, type Clock, type Logger, millis, type Millis } from '@switchyard/core';
 
-/** What a KeyedRunner needs. */
+/** Options of a KeyedRunner. */
 export interface KeyedRunnerOptions {
   /** For the log, for example `deployment`. */
   readonly name: string;
-  /** Makes the world match for `key`; resolves with when to look again unasked, or undefined. Rejections are retried. */
+  /** Reconciles `key`; resolves with the delay until the next run, or undefined. Rejections are retried. */
   readonly run: (key: string, signal: AbortSignal) => Promise<Millis | undefined>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -13,9 +13,9 @@ export interface KeyedRunnerOptions {
 interface KeyState {
   isWanted: boolean;
   failures: number;
-  /** The log knows of the present series of failures. */
-  isTold: boolean;
-  /** Cancels the pending unasked run. */
+  /** Whether the current series of failures has been logged. */
+  isLogged: boolean;
+  /** Cancels the scheduled run. */
   timer: AbortController | undefined;
   waiting: (() => void)[];
 }
@@ -24,7 +24,7 @@ interface KeyState {
 const parallel = 8;
 const shortestRetry = 5;
 const longestRetry = 5000;
-/** Timers beyond this overflow and fire at once. One run too many a day does no harm. */
+/** Timers beyond this overflow and fire at once. One extra run a day is harmless. */
 const longestPause = 24 * 3600 * 1000;
 
 /**
@@ -47,7 +47,7 @@ export class KeyedRunner implements AsyncDisposable {
     const state = this.#states.get(key) ?? {
       isWanted: false,
       failures: 0,
-      isTold: false,
+      isLogged: false,
       timer: undefined,
       waiting: [],
     };
@@ -58,7 +58,7 @@ export class KeyedRunner implements AsyncDisposable {
     this.#startMore();
   }
 
-  /** Resolves when a run of `key` that began after this call has ended, well or not, or the runner was disposed. */
+  /** Resolves when a run of `key` that began after this call has ended, with or without an error, or the runner was disposed. */
   async settle(key: string): Promise<void> {
     if (this.#disposal.signal.aborted) return;
     this.poke(key);
@@ -104,7 +104,7 @@ export class KeyedRunner implements AsyncDisposable {
     try {
       const again = await this.#options.run(key, signal);
       state.failures = 0;
-      state.isTold = false;
+      state.isLogged = false;
       if (again !== undefined) this.#pokeAfter(key, state, again);
       else if (!state.isWanted && state.waiting.length === 0) this.#states.delete(key);
     } catch (error) {
@@ -113,11 +113,11 @@ export class KeyedRunner implements AsyncDisposable {
     for (const wake of waiting) wake();
   }
 
-  /** A conflict only means that somebody else wrote first: the next run reads the new state, so it is not logged. */
+  /** A conflict is not logged: another client wrote first, and the next run reads the new state. */
   #retry(key: string, state: KeyState, error: unknown): void {
     const isConflict = error instanceof ApiServerError && (error.status === 409 || error.status === 404);
-    if (!isConflict && !state.isTold) {
-      state.isTold = true;
+    if (!isConflict && !state.isLogged) {
+      state.isLogged = true;
       this.#options.log.warn('reconcile failed, will retry', { controller: this.#options.name, key, error });
     }
     this.#pokeAfter(key, state, millis(Math.min(longestRetry, shortestRetry * 2 ** state.failures)));

@@ -9,7 +9,7 @@ import {
 import { isPodTerminating } from './pod-facts.ts';
 import { nameSuffix } from './template-hash.ts';
 
-/** Who makes the pod, and what marks it beyond its template. */
+/** Owner of a pod, and the fields that it adds to the template. */
 export interface PodOwner {
   readonly kind: 'Deployment' | 'DaemonSet';
   readonly object: ApiObject;
@@ -19,7 +19,7 @@ export interface PodOwner {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** A pod that a controller makes from a template, with a name of its own, not yet created. */
+/** Returns a pod from a template with a new name, not yet created. */
 export function podFromTemplate(owner: PodOwner, template: PodTemplate | undefined, random: Random): Pod {
   const { kind, generateName } = owner;
   const { name = '', namespace = 'default', uid = '' } = owner.object.metadata;
@@ -36,7 +36,7 @@ export function podFromTemplate(owner: PodOwner, template: PodTemplate | undefin
   };
 }
 
-/** Asks for graceful deletion once; a pod that is already going or gone is fine. */
+/** Requests graceful deletion unless the pod is terminating; a missing pod is success. */
 export async function deletePod(pod: Pod, api: ObjectClient, signal: AbortSignal): Promise<void> {
   if (isPodTerminating(pod)) return;
   const { namespace, name = '' } = pod.metadata;

@@ -24,12 +24,12 @@ export function isPodReady(pod: Pod): boolean {
   return findCondition(pod.status?.conditions, 'Ready')?.status === 'True';
 }
 
-/** Whether deletion has been asked for. */
+/** Whether the pod has a deletionTimestamp. */
 export function isPodTerminating(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined;
 }
 
-/** Whether all containers have ended for good: phase Succeeded or Failed. */
+/** Whether all containers have ended and will not restart: phase Succeeded or Failed. */
 export function isPodEnded(pod: Pod): boolean {
   return pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
 }
@@ -39,7 +39,7 @@ export function isPodActive(pod: Pod): boolean {
   return !isPodEnded(pod) && !isPodTerminating(pod);
 }
 
-/** When Ready last changed, in whole seconds; undefined before its first status. */
+/** Time of the last change of Ready, in whole seconds; undefined before its first status. */
 export function readyTransition(pod: Pod): Millis | undefined {
   return parseApiTime(findCondition(pod.status?.conditions, 'Ready')?.lastTransitionTime);
 }

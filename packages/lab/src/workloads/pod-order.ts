@@ -2,7 +2,7 @@ import type { Pod } from '@switchyard/core/kubernetes';
 import { isPodReady, readyTransition } from './pod-facts.ts';
 
 /**
- * Pods in the order in which a controller gives them up: without a node, Pending, not ready, on a node with more
+ * Sorts pods in the order of their deletion by a controller: without a node, Pending, not ready, on a node with more
  * siblings, ready for a shorter time, younger, then by name.
  */
 export function inDeletionOrder(pods: readonly Pod[]): readonly Pod[] {

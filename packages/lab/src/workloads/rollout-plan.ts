@@ -4,7 +4,7 @@ import type { Deployment } from '@switchyard/core/kubernetes';
 /** The strategy of a Deployment's spec, as the server defaults it. */
 export type DeploymentStrategy = NonNullable<NonNullable<Deployment['spec']>['strategy']>;
 
-/** How far a rolling update may stray from the wanted number of pods. */
+/** Limits of a rolling update. */
 export interface RolloutLimits {
   /** Pods above `replicas`. */
   readonly surge: number;
@@ -14,7 +14,7 @@ export interface RolloutLimits {
 
 /**
  * The limits of a RollingUpdate strategy in pods. Percentages of `replicas` are rounded up for surge and down for
- * unavailable; when both become 0, unavailable is 1, because nothing could move otherwise.
+ * unavailable; when both become 0, unavailable is 1, because the rollout could not progress otherwise.
  */
 export function rolloutLimits(strategy: DeploymentStrategy | undefined, replicas: number): RolloutLimits {
   const rolling = strategy?.rollingUpdate;
@@ -33,7 +33,7 @@ export function scaledCount(value: number | string, all: number, round: (value: 
   return round((Number(percent) * all) / 100);
 }
 
-/** What exists of a Deployment. `pods` are neither terminating nor ended. */
+/** Numbers of a Deployment's pods. `pods` are neither terminating nor ended. */
 export interface RolloutCounts {
   readonly replicas: number;
   readonly newPods: number;
@@ -44,7 +44,7 @@ export interface RolloutCounts {
   readonly oldRunning: number;
 }
 
-/** What to do next. At most one of the three is above 0; when all are 0 there is nothing to do before a pod changes. */
+/** Next step. At most one of the three is above 0; all are 0 if the rollout waits for a pod. */
 export interface RolloutStep {
   readonly create: number;
   readonly deleteNew: number;
@@ -54,9 +54,9 @@ export interface RolloutStep {
 const nothing: RolloutStep = { create: 0, deleteNew: 0, deleteOld: 0 };
 
 /**
- * The next step of a rollout, as Kubernetes' deployment controller takes it: first make new pods as far as surge
- * allows, and only when none may be made remove old ones as far as availability allows, those that
- * are not available first. Steady state is a rollout without old pods.
+ * The next step of a rollout, like that of Kubernetes' deployment controller: creates new pods as far as surge
+ * allows. If none may be created, deletes old ones as far as availability allows, unavailable ones
+ * first. Steady state is a rollout without old pods.
  */
 export function planRollout(counts: RolloutCounts, strategy: DeploymentStrategy | undefined): RolloutStep {
   const { replicas, newPods, oldPods } = counts;

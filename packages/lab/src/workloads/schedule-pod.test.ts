@@ -73,7 +73,7 @@ test.each<{ what: string; pod?: Pod; nodes?: readonly Node[]; pods?: readonly Po
   expect(schedulePod(pod, { nodes, pods })).toEqual({ status: 'fits', nodeName: expected });
 });
 
-test('a pod that fits nowhere is told why, node by node', () => {
+test('the message of a pod without a fitting node counts the reasons', () => {
   const nodes = [node('n1', { unschedulable: true }), node('n2'), node('n3')];
   const pods = [placed('a', 'n2'), placed('b', 'n3')];
   expect(schedulePod(waiting({ affinity: apart }), { nodes, pods })).toEqual({

@@ -3,7 +3,7 @@ import { findCondition } from './conditions.ts';
 import { matchesLabels, matchesSelector } from './labels.ts';
 import { controllerOf, isPodActive, isPodEnded, nameOf } from './pod-facts.ts';
 
-/** Where a pod goes, or why it goes nowhere; the message is worded as kube-scheduler words it. */
+/** Node of a pod, or the reason why no node fits, with kube-scheduler's wording. */
 export type ScheduleDecision =
   | { readonly status: 'fits'; readonly nodeName: string }
   | { readonly status: 'unschedulable'; readonly message: string };
@@ -16,7 +16,7 @@ export interface ScheduleInput {
 
 /**
  * Chooses a node: not cordoned, not NotReady, taints tolerated, `nodeSelector` matched, and no required anti-affinity
- * broken, in either direction; terminating pods still stand in the way, as in Kubernetes. Among those that fit, the one
+ * broken, in either direction; terminating pods still count, as in Kubernetes. Among those that fit, the one
  * with the fewest pods of the same owner, then the fewest pods, then the first by name.
  */
 export function schedulePod(pod: Pod, input: ScheduleInput): ScheduleDecision {

@@ -6,7 +6,7 @@ import { isPodActive } from './pod-facts.ts';
 import { schedulePod } from './schedule-pod.ts';
 import { apiTime } from './time-scale.ts';
 
-/** Starts the scheduler: every pod without a node gets one, or a `PodScheduled` condition that says why not. */
+/** Starts the scheduler: every pod without a node gets one, or a `PodScheduled` condition with the reason. */
 export function startScheduler(context: ControllerContext): AsyncDisposable {
   const { pods, nodes } = context.watches;
   const runner = new KeyedRunner({

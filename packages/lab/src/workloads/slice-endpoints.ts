@@ -11,7 +11,7 @@ export interface EndpointGroup {
   readonly endpoints: readonly EndpointObject[];
 }
 
-/** What an endpoint needs to know about nodes: zone by node name. */
+/** Zone by node name. */
 export type ZonesByNode = ReadonlyMap<string, string>;
 
 /** A pod and the Service whose endpoint it may be. */
@@ -39,7 +39,7 @@ export function endpointGroups(pods: readonly Pod[], input: EndpointInput): read
   return [...groups.values()];
 }
 
-/** A text that is equal for equal ports; null is empty. */
+/** Key that is equal for equal ports; '' for null. */
 export function portsKey(ports: EndpointSlice['ports']): string {
   return (ports ?? [])
     .map(({ name, protocol, port, appProtocol }) =>
@@ -66,7 +66,7 @@ function portsOf(service: Service, pod: Pod): SlicePorts {
   });
 }
 
-/** A name that no container port of the protocol has gives no port: the endpoint then lacks it. */
+/** Returns undefined for a port name that no container port of the protocol has: the endpoint then lacks the port. */
 function targetPort(target: number | string, protocol: string, pod: Pod): number | undefined {
   if (typeof target === 'number') return target;
   const ports = (pod.spec?.containers ?? []).flatMap((container) => container.ports ?? []);

@@ -3,7 +3,7 @@ import type { IpFamily } from '@switchyard/core';
 import type { EndpointObject, EndpointSlice, Service } from '@switchyard/core/kubernetes';
 import { type EndpointGroup, portsKey } from './slice-endpoints.ts';
 
-/** Endpoints in one slice at most, as the real controller's default. */
+/** Maximum number of endpoints in a slice; the real controller's default. */
 export const maxEndpointsPerSlice = 100;
 /** Value of the managed-by label of the slices made here and by the real controller. */
 export const sliceManager = 'endpointslice-controller.k8s.io';
@@ -14,14 +14,14 @@ const headlessLabel = 'service.kubernetes.io/headless';
 /** Annotation by which clients measure how long a change took to reach them. */
 export const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time';
 
-/** Writes that make the slices of one Service and family right. Slices to create have no name yet. */
+/** Writes that update the slices of one Service and family. Slices to create have no name yet. */
 export interface SlicePlan {
   readonly create: readonly EndpointSlice[];
   readonly update: readonly EndpointSlice[];
   readonly remove: readonly EndpointSlice[];
 }
 
-/** What `planSlices` works on. `existing` are the slices of this Service and family that this controller manages. */
+/** Input of `planSlices`. `existing` are the slices of this Service and family that this controller manages. */
 export interface SlicePlanInput {
   readonly service: Service;
   readonly ipFamily: IpFamily;
@@ -39,10 +39,10 @@ interface Packed {
 }
 
 /**
- * The fewest writes: an endpoint stays in its slice and keeps its place there, new ones fill slices with room, then
- * new slices. A slice that became useless is rewritten instead of one being made beside it; the last slice of a
- * Service without endpoints stays, with `endpoints` and `ports` null. A slice whose contents are
- * right is not written, whatever its annotation says.
+ * Plans the fewest writes: an endpoint keeps its slice and its position; new ones fill slices with room, then new slices.
+ * An unused slice is rewritten before a new one is created; the last slice of a
+ * Service without endpoints stays, with `endpoints` and `ports` null. A slice with the right
+ * contents is not written, even if its annotation differs.
  */
 export function planSlices(input: SlicePlanInput): SlicePlan {
   const packed = input.groups.flatMap((group) => packGroup(group, input.existing));
@@ -81,7 +81,7 @@ function packGroup(group: EndpointGroup, existing: readonly EndpointSlice[]): Pa
   return packed.filter(({ endpoints }) => endpoints.length > 0);
 }
 
-/** An endpoint is the same as long as pod and address are. */
+/** Identity of an endpoint: pod and address. */
 function endpointKey(endpoint: EndpointObject): string {
   return `${endpoint.targetRef?.uid ?? ''} ${endpoint.addresses.join(',')}`;
 }
@@ -117,7 +117,7 @@ function sliceLabels(service: Service): Readonly<Record<string, string>> {
   };
 }
 
-/** Whether the API already says what `next` says; null and an empty list are the same. */
+/** Whether the API's slice equals `next`; null and an empty list are equal. */
 function hasSameContents(current: EndpointSlice, next: EndpointSlice): boolean {
   const contents = (slice: EndpointSlice): unknown => ({
     endpoints: (slice.endpoints ?? []).map(canonicalEndpoint),

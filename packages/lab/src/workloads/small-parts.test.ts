@@ -21,7 +21,7 @@ test.each([0, -1, 1.5, Number.NaN])('%d is no time scale', (factor) => {
   expect(() => timeScale(factor)).toThrow('not a time scale');
 });
 
-test('equal templates have equal hashes, whatever the order of keys and whether a key is undefined or absent', () => {
+test('equal templates have equal hashes, in any order of keys and with undefined or absent keys', () => {
   const one = templateHash({ spec: { containers: [{ name: 'a', image: 'x' }] } });
   const same = templateHash({ metadata: undefined, spec: { containers: [{ image: 'x', name: 'a' }] } } as never);
   const other = templateHash({ spec: { containers: [{ name: 'a', image: 'y' }] } });

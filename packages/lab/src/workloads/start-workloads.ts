@@ -13,7 +13,7 @@ import { startScheduler } from './scheduler.ts';
 import { apiTime, timeScale } from './time-scale.ts';
 import { podEvents, type WorkloadEvent } from './workload-event.ts';
 
-/** What the workloads run in. */
+/** Options of the workloads. */
 export interface WorkloadsOptions {
   readonly lab: Lab;
   readonly api: ObjectClient;
@@ -31,16 +31,16 @@ export interface WorkloadsOptions {
 /**
  * The controllers of a small cluster: deployments, scheduler, EndpointSlices, and one kubelet per node of the lab.
  * Disposing stops them, kills the pods' processes and removes their namespaces; the API's objects stay, and
- * workloads started later on the same lab take them up again.
+ * workloads started later on the same lab continue with them.
  */
 export interface Workloads extends AsyncDisposable {
-  /** What happens from this call on, in the order in which it was seen. Ends quietly when `signal` aborts. */
+  /** Events from this call on, in the order of observation. Ends without an error when `signal` aborts. */
   events(signal: AbortSignal): AsyncIterable<WorkloadEvent>;
 }
 
 /**
- * Registers the lab's nodes, starts all controllers and resolves when each has seen the whole cluster. `signal` only
- * guards the start.
+ * Registers the lab's nodes, starts all controllers and resolves when each has listed the whole cluster. `signal` has
+ * no effect after the start.
  */
 export async function startWorkloads(options: WorkloadsOptions, signal: AbortSignal): Promise<Workloads> {
   const { lab, api, clock = systemClock, log = noopLogger, random = Math.random } = options;
@@ -66,7 +66,7 @@ export async function startWorkloads(options: WorkloadsOptions, signal: AbortSig
   stack.use(startScheduler(context));
   for (const node of lab.nodes) stack.use(new Kubelet(context, { lab, node, emit: feed.emit }));
   const following = Promise.all(all.map((watch) => watch.run(stop.signal)));
-  following.catch((error: unknown) => log.error('the workloads no longer follow the cluster', { error }));
+  following.catch((error: unknown) => log.error('watching the cluster failed; the workloads have stopped', { error }));
   stack.defer(async () => {
     stop.abort();
     await following.catch(() => undefined);

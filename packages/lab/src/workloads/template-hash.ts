@@ -1,11 +1,11 @@
 import type { Random } from '@switchyard/core';
 import type { PodTemplate } from '@switchyard/core/kubernetes';
 
-/** Kubernetes' alphabet for generated names: no vowels and nothing that looks like one. */
+/** Kubernetes' alphabet for generated names: no vowels and no characters that look like vowels. */
 const safeLetters = 'bcdfghjklmnpqrstvwxz2456789';
 
 /**
- * The `pod-template-hash` of a template: equal templates give equal hashes, whatever the order of their keys. It is
+ * The `pod-template-hash` of a template: equal templates give equal hashes, in any order of keys. It is
  * not the value the real controller computes (that one hashes a Go dump), only of the same form.
  */
 export function templateHash(template: PodTemplate): string {

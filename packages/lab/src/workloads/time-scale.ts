@@ -1,9 +1,8 @@
 import { type Millis, millis, UsageError } from '@switchyard/core';
 
 /**
- * How much faster than its manifests say the lab runs. It shrinks what the lab itself waits for
- * (probes, `preStop`, grace periods, `minReadySeconds`, crash back-off) and what it hands to the echo server
- * (`--delay-shutdown`); it never changes what objects in the API say.
+ * Factor of the durations in manifests. It scales the lab's own waits (probes, `preStop`, grace periods,
+ * `minReadySeconds`, crash back-off) and the echo server's `--delay-shutdown`; it never changes objects in the API.
  */
 export interface TimeScale {
   /** 1 is real time, 0.1 is ten times as fast. */

@@ -4,12 +4,12 @@ import { readyTransition } from './pod-facts.ts';
 import { apiTime, parseApiTime } from './time-scale.ts';
 
 /**
- * Remembers which Ready transitions of a Service's pods have already been reported, so that a slice is annotated with
- * the oldest change it reports and with none when its change has no newer transition behind it (a
- * `deletionTimestamp`, a pod that left, a second change within one second).
+ * Records the reported Ready transitions of a Service's pods. A slice's annotation has the oldest transition that it newly
+ * reports. It has none if the change has no newer transition (a `deletionTimestamp`, a deleted pod, a second change within
+ * one second).
  */
 export interface TriggerTimes {
-  /** The time to write, RFC 3339 in whole seconds, or undefined. Each call reports the pods' transitions for good. */
+  /** Returns the time to write, RFC 3339 in whole seconds, or undefined. Each call marks the pods' transitions as reported. */
   next(key: string, service: Service, pods: readonly Pod[]): string | undefined;
   forget(key: string): void;
 }

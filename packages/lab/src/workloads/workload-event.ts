@@ -2,16 +2,16 @@ import type { Millis } from '@switchyard/core';
 import type { Pod } from '@switchyard/core/kubernetes';
 import { isPodReady, isPodTerminating } from './pod-facts.ts';
 
-/** Which pod, and when. */
+/** Pod and time of an event. */
 interface PodMoment {
-  /** Wall clock, with fractions. What the API said is dated when the lab's watch saw it, usually within 2 ms. */
+  /** Wall clock, with fractions. API changes have the time at which the lab's watch saw them, usually within 2 ms. */
   readonly at: Millis;
   readonly namespace: string;
   readonly pod: string;
   readonly uid: string;
 }
 
-/** One moment in the life of a pod, for timelines. */
+/** One event of a pod's life cycle, for timelines. */
 export type WorkloadEvent = PodMoment &
   (
     | { readonly kind: 'podCreated' }
@@ -38,7 +38,7 @@ export function podMoment(pod: Pod, at: Millis): PodMoment {
   return { at, namespace, pod: name, uid };
 }
 
-/** What happened between two states of one pod object, in the order of a pod's life. Undefined is "not there". */
+/** Returns the events between two states of one pod, in order of a pod's life cycle. Undefined means that the pod does not exist. */
 export function podEvents(before: Pod | undefined, after: Pod | undefined, at: Millis): readonly WorkloadEvent[] {
   const pod = after ?? before;
   if (pod === undefined) return [];

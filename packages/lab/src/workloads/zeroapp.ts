@@ -1,7 +1,7 @@
 import type { IpFamily } from '@switchyard/core';
 import type { DaemonSet, Deployment, PodSpec, PodTemplate, Service } from '@switchyard/core/kubernetes';
 
-/** What may differ from the measured example. */
+/** Options that change the measured example. */
 export interface ZeroappOptions {
   /** Default `default`. */
   readonly namespace?: string;
@@ -9,7 +9,7 @@ export interface ZeroappOptions {
   readonly name?: string;
   /** Default 1. */
   readonly replicas?: number;
-  /** Seconds that the app serves on after SIGTERM. Default 30; 0 is an app that stops at once. */
+  /** Seconds that the app serves on after SIGTERM. Default 30; 0 stops at once. */
   readonly delayShutdown?: number;
   /** Seconds between deletion and SIGKILL. Default 30. */
   readonly terminationGracePeriod?: number;
@@ -20,9 +20,9 @@ export interface ZeroappOptions {
   readonly maxUnavailable?: number | string;
   /** Port of the app. Default 8080. */
   readonly port?: number;
-  /** Seconds that kubelet waits before it asks for the first time whether the app is ready. Default 0. */
+  /** `initialDelaySeconds` of the readiness probe. Default 0. */
   readonly readyAfter?: number;
-  /** A TCP port, of pods and Service, whose connections stay open: it says who it is, then echoes lines. Default: none. */
+  /** A TCP port, of pods and Service, whose connections stay open: it sends the echo object, then echoes lines. Default: none. */
   readonly echoPort?: number;
   /** Families of the Service. Default: the cluster's first. */
   readonly ipFamilies?: readonly IpFamily[];
@@ -36,7 +36,7 @@ export interface Zeroapp {
 }
 
 /**
- * The rolling-update example: one replica that may never share a node with another one, so that a rollout moves it to
+ * The rolling-update example: one replica that never shares a node with another one, so that a rollout moves it to
  * another node, behind a LoadBalancer Service with externalTrafficPolicy Local. Durations are in seconds of
  * real time; the workloads' time scale shrinks them.
  */

@@ -98,7 +98,7 @@ test('with agents on all nodes a NodePort answers on each of them', async () => 
   }
 });
 
-test('an agent that ends is told with its node, how it ended, and the end of its log', async () => {
+test('the error for an agent that ended names its node, its exit and the end of its log', async () => {
   await using cluster = await startCluster({ name: 'labfail', nodes: 1, ipFamilies }, signal);
   const starting = cluster.startAgents({ program: 'ls', args: ['/nonexistent'] }, signal);
   await expect(starting).rejects.toThrow(/the agent of node1 has ended with \d+; its log ends with:\n.*ls: /);

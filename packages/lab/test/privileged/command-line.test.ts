@@ -44,7 +44,7 @@ describe('a lab that is up', () => {
     expect((await lab('list')).stdout).toMatch(/^labcli: running, 2 nodes, owner \d+, since 20/m);
   });
 
-  test('tells its hosts, addresses and API server', async () => {
+  test('prints its hosts, addresses and API server', async () => {
     const { stdout } = await lab('status --name labcli');
     expect(stdout).toMatch(/^API server: http:\/\/127\.0\.0\.1:\d+ \(inside: http:\/\/172\.18\.0\.10:6443\)$/m);
     expect(stdout).toMatch(/^ {2}node2 {6}172\.18\.0\.12 fd00:172:18::12$/m);
@@ -83,11 +83,11 @@ describe('a lab that is up', () => {
 test('^C while a lab is built takes down what was built', async () => {
   const { code, stderr } = await lab('up --name labint', 'network of');
   expect(code).toBe(1);
-  expect(stderr).toMatch(/^lab: interrupted; what was built of lab labint has been taken down$/m);
+  expect(stderr).toMatch(/^lab: interrupted; the unfinished lab labint has been removed$/m);
   expect(await labTraces('labint')).toEqual([]);
 });
 
-test('a lab whose background process was killed is taken down all the same', async () => {
+test('a lab whose background process was killed can be removed', async () => {
   await lab('up --name labgone --nodes 1');
   const owner = /owner (\d+)/.exec((await lab('status --name labgone')).stdout)?.[1];
   process.kill(Number(owner), 'SIGKILL');

@@ -50,14 +50,14 @@ async function expectAnswer(from: LabHost, address: string, answer: string): Pro
   await expect.poll(() => prober.probe(probe), { timeout: 10_000 }).toMatchObject({ status: 'answered', body: answer });
 }
 
-/** How an attempt to connect to a port on which nobody listens ends: `ECONNREFUSED` when the host answers. */
+/** Result of connecting to a port without a listener: `ECONNREFUSED` if the host answers. */
 async function connectFrom(container: string, address: string): Promise<string> {
   const connect = `const socket = require('net').connect(9, '${address}').on('error', (error) => console.log(error.code));
     socket.setTimeout(1500, () => { console.log('timeout'); socket.destroy(); });`;
   return (await engine.cli(['exec', container, '/node', '-e', connect])).stdout.trim();
 }
 
-/** What each host of the lab knows of the network. */
+/** Routes and neighbours of each lab host. */
 async function networkOf(hosts: readonly LabHost[]): Promise<string> {
   const shown = hosts.map(async (host) => {
     const parts = [
@@ -149,7 +149,7 @@ describe('a Docker network joined to the lab', () => {
   });
 });
 
-test('a network whose subnet Docker chose: it refuses addresses, and neighbours are reached all the same', async () => {
+test('a network whose subnet Docker chose: it refuses addresses, and neighbours are reachable', async () => {
   await using network = await joinDockerNetwork({ lab, host: lab.loadBalancer, engine, isAutomatic: true }, signal);
   expect(network).toMatchObject({ name: 'kind', subnets: { IPv4: '172.18.0.0/16' }, gateways: { IPv4: '172.18.0.1' } });
   const refused = await engine.cli([

@@ -38,7 +38,7 @@ function isRunning(pid: number): boolean {
   return existsSync(`/proc/${pid}`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
 }
 
-/** What a Docker Engine changes on the machine it is installed on. */
+/** State of the machine that an installed Docker Engine would change. */
 function machine(): string {
   const rules = execFileSync('nft', ['list', 'ruleset'], { encoding: 'utf8' });
   const links = execFileSync('ip', ['-o', 'address'], { encoding: 'utf8' });
@@ -74,7 +74,7 @@ describe('a Docker Engine in a lab host', () => {
     expect(inside.stdout).toBe((await lab.nodes[0]!.run('ip', ['-o', 'address'])).stdout);
   });
 
-  test('gives a container the capabilities it was granted, and tells how it ended', async () => {
+  test('gives a container its granted capabilities, and returns its exit code', async () => {
     const add = ['--rm', '--network', 'host', '--cap-drop', 'ALL'];
     const link = ['ip', 'link', 'add', 'cable7', 'type', 'veth', 'peer', 'name', 'cable8'];
     expect(await run(engine, add, link)).toMatchObject({
@@ -109,7 +109,7 @@ describe('a Docker Engine in a lab host', () => {
     expect(machine()).toBe(before);
   });
 
-  test('ends with its containers, whoever removes the lab, and leaves nothing behind', async () => {
+  test('ends with its containers when any process removes the lab, and leaves nothing behind', async () => {
     await run(engine, ['--detach', '--network', 'host', '--name', 'sleeper'], ['sleep', '600']);
     const sleepers = await engine.pidsOf('sleeper');
     expect(sleepers).toHaveLength(1);

@@ -22,7 +22,7 @@ afterAll(async () => {
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
-test('sends at the scheduled times, one connection each, and tells who answered', async () => {
+test('sends at the scheduled times, one connection each, and reports the pod that answered', async () => {
   await using load = startLoad(lab.client, { url: 'http://172.18.0.11:8080/', rate: 50, duration: millis(2000) });
   const seen: LoadResult[] = [];
   for await (const result of load) seen.push(result);
@@ -42,7 +42,7 @@ test('sends at the scheduled times, one connection each, and tells who answered'
   expect(Math.abs(first.sentAt - Date.now())).toBeLessThan(10_000);
 });
 
-test('keeps its pace while nobody answers: an open loop omits nothing', async () => {
+test('keeps its pace without answers: an open loop omits no request', async () => {
   await lab.nodes[0]!.run('ip', ['route', 'add', 'blackhole', '172.18.0.100/32']);
   await using load = startLoad(lab.client, {
     url: 'http://172.18.0.11:8080/',
@@ -62,7 +62,7 @@ test.each([
   { name: 'a closed port', url: 'http://[fd00:172:18::11]:1/', outcome: 'refused' },
   { name: 'no route', url: 'http://10.244.1.2:80/', outcome: 'unreachable' },
   { name: 'a status other than 2xx', url: 'http://172.18.0.11:8080/readyz', outcome: 'error' },
-])('$name is told as $outcome', async ({ url, outcome }) => {
+])('$name has the outcome $outcome', async ({ url, outcome }) => {
   await using load = startLoad(lab.client, { url, rate: 10, duration: millis(300) });
   expect((await load.finished).map((result) => result.outcome)).toEqual([outcome, outcome, outcome]);
 });

@@ -34,7 +34,7 @@ afterAll(async () => {
   await lab?.[Symbol.asyncDispose]();
 });
 
-/** Repeats until somebody answers: the servers start at their own pace. */
+/** Repeats until an answer comes: the servers need time to start. */
 async function answers(from: string, request: ProbeRequest): Promise<ProbeResult> {
   for (;;) {
     const result = await probers.get(from)!.probe(request);
@@ -87,7 +87,7 @@ describe.each(ipFamilies)('%s', (family) => {
     expect(result).toMatchObject({ status: 'unreachable', code: 'ENETUNREACH' });
   });
 
-  test.each(['client', 'node1', 'pod1'])('%s finds nobody behind a service address without a proxy', async (from) => {
+  test.each(['client', 'node1', 'pod1'])('%s gets no answer from a service address without a proxy', async (from) => {
     const address = family === 'IPv4' ? '10.96.0.1' : 'fd00:10:96::1';
     const result = await probers.get(from)!.probe({ protocol: 'tcp', address, port: 443 });
     expect(result.status).toBe('unreachable');
@@ -116,7 +116,7 @@ describe.each(ipFamilies)('%s', (family) => {
   });
 });
 
-test('connect asks for no more than a connection', async () => {
+test('connect only opens a connection', async () => {
   const probe = (port: number): Promise<ProbeResult> =>
     probers.get('client')!.probe({ protocol: 'connect', ...target('node1', 'IPv6', port) });
   expect(await probe(httpPort)).toMatchObject({ status: 'answered', by: undefined });
@@ -145,7 +145,7 @@ test('UDP probes of a host have ports of their own, one after another', async ()
   expect(ports).toEqual([0, 1, 2, 3].map((index) => 12_000 + ((first - 12_000 + index) % 18_000)));
 });
 
-test('a kept connection echoes, survives other probes, and tells timeout, reset and close apart', async () => {
+test('a kept connection echoes, survives other probes, and distinguishes timeout, reset and close', async () => {
   const open = { protocol: 'tcp', ...target('node1', 'IPv4', tcpPort) } as const;
   const prober = probers.get('client')!;
   const { result, connection } = await prober.open(open);
@@ -168,7 +168,7 @@ test('a kept connection echoes, survives other probes, and tells timeout, reset 
   expect(await prober.open(toServer)).toMatchObject({ result: { status: 'refused' }, connection: undefined });
 });
 
-test('a connected UDP socket asks from one port, outlives a refusal and a silence, and is refused where nobody listens', async () => {
+test('a connected UDP socket asks from one port, outlives a refusal and a silence, and is refused without a listener', async () => {
   const prober = probers.get('client')!;
   const socket = await prober.connectUdp({ protocol: 'udp', ...target('node1', 'IPv6', udpPort), sourcePort: 4343 });
   const answer = { status: 'answered', by: 'node1', seenSourcePort: 4343 };

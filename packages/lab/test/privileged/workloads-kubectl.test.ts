@@ -101,7 +101,7 @@ function needKubectl(skip: TestContext['skip']): void {
   if (!hasKubectl) skip('no kubectl on this machine: apt-get install kubernetes-client');
 }
 
-/** Pods that nobody has asked to go. */
+/** Pods without a deletionTimestamp. */
 async function podNames(): Promise<readonly string[]> {
   const staying = (await cluster.pods()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   return staying.map(({ metadata }) => metadata.name ?? '');

@@ -121,7 +121,7 @@ function conditionOf(slice: EndpointSlice, pod: Pod): string {
   return [ready, serving, terminating].map((value) => (value === true ? 'T' : 'F')).join(' ');
 }
 
-/** What the slices of one family said of a pod, from its first appearance, each once. */
+/** States of a pod in the slices of one family, from its first appearance, without repetitions. */
 function conditionsOf(slices: readonly EndpointSlice[], pod: Pod): readonly string[] {
   const all = slices.filter(({ addressType }) => addressType === 'IPv4').map((slice) => conditionOf(slice, pod));
   const seen = all.slice(all.findIndex((text) => text !== 'absent'));

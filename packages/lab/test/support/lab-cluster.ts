@@ -29,7 +29,7 @@ export interface LabCluster extends AsyncDisposable {
   pods(): Promise<readonly Pod[]>;
 }
 
-/** What to build. */
+/** Options of the cluster. */
 export interface LabClusterOptions {
   readonly name: string;
   readonly nodes: number;

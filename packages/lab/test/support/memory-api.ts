@@ -12,7 +12,7 @@ import type {
 import { applyMergePatch } from '../../src/apiserver/patch/merge-patch.ts';
 import { matchesLabels } from '../../src/workloads/labels.ts';
 
-/** One write, as a watch without selector would tell it. */
+/** One write, as a watch without a selector reports it. */
 export interface MemoryEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly resource: string;

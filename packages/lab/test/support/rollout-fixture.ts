@@ -17,7 +17,7 @@ export type RecordedEvent =
 /** A rolling update as the real controllers of Kubernetes 1.36.2 did it. */
 export interface RecordedRollout {
   readonly replicas: number;
-  /** What was done from outside: by kubectl, and in the place of scheduler and kubelet. */
+  /** Writes of other clients: kubectl, scheduler and kubelet. */
   readonly steps: readonly { readonly atMs: number; readonly step: string }[];
   /** By resourceVersion, across kinds. */
   readonly events: readonly RecordedEvent[];

@@ -32,7 +32,7 @@ test.each([
   ['without a token', {}],
   ['with a wrong one', { [trafficTokenHeader]: 'guessed' }],
   ['with the digest, which anybody can read', { [trafficTokenHeader]: tokenDigest }],
-])('whoever comes %s is refused', async (_, headers) => {
+])('a client %s is refused', async (_, headers) => {
   const reply = await fetch(`http://127.0.0.1:${port}/hello`, { method: 'POST', body: '{}', headers });
   expect([reply.status, await reply.text()]).toEqual([403, 'the token is missing or wrong\n']);
 });
@@ -49,18 +49,15 @@ test.each([
   expect(reply.status).toBe(status);
 });
 
-test.each(['tcp', 'udp'] as const)(
-  'attempts of %s are told one by one, each from a port of its own',
-  async (protocol) => {
-    const probe = { protocol, address: '127.0.0.1', port: echoPort, isFromFreshPort: true } as const;
-    const { results } = await call('probe', { probes: [probe, probe, probe] });
-    const ports = results.map((result) => (result.status === 'answered' ? result.seenSourcePort : result.status));
-    expect(new Set(ports).size).toBe(3);
-    expect(results[0]).toMatchObject({ status: 'answered', by: 'one', seenSource: '127.0.0.1' });
-  },
-);
+test.each(['tcp', 'udp'] as const)('each attempt of %s has a result, and a port of its own', async (protocol) => {
+  const probe = { protocol, address: '127.0.0.1', port: echoPort, isFromFreshPort: true } as const;
+  const { results } = await call('probe', { probes: [probe, probe, probe] });
+  const ports = results.map((result) => (result.status === 'answered' ? result.seenSourcePort : result.status));
+  expect(new Set(ports).size).toBe(3);
+  expect(results[0]).toMatchObject({ status: 'answered', by: 'one', seenSource: '127.0.0.1' });
+});
 
-test('a port that is taken is told, and the others are open', async () => {
+test('a port that is taken is reported, and the others are open', async () => {
   const taken = createServer().listen(0);
   await once(taken, 'listening');
   const { port: number } = taken.address() as AddressInfo;
@@ -75,7 +72,7 @@ test('a port that is taken is told, and the others are open', async () => {
   taken.close();
 });
 
-test('a connection is kept, and closed when it is told', async () => {
+test('a connection is kept until it is closed by a call', async () => {
   const { connection } = await call('open', { protocol: 'tcp', address: '127.0.0.1', port: echoPort });
   const exchange = { connection: connection ?? 0, text: 'still here', timeout: 1000 };
   expect(await call('exchange', exchange)).toEqual({ status: 'echoed' });
@@ -122,7 +119,7 @@ async function call<K extends TrafficCall>(
   return (await reply.json()) as TrafficCalls[K]['result'];
 }
 
-/** Free at the moment; the kernel gives other ones to whoever asks next. */
+/** A free port; the kernel gives other callers different ones. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0);
   await once(server, 'listening');

@@ -6,7 +6,7 @@ import { isGranted, type PolicyRule } from './policy-rule.ts';
 
 const urlOf = (target: string): URL => new URL(target, 'http://server');
 
-describe('what a request asks for', () => {
+describe('verb, resource and name of a request', () => {
   test.each([
     ['GET', '/api/v1/services', 'list services in  of '],
     ['GET', '/api/v1/namespaces/a/services/b', 'get services in a of b'],
@@ -126,7 +126,7 @@ describe('access', () => {
     expect(() => check('Bearer t')).not.toThrow();
   });
 
-  test('tells its listeners who asked for what', () => {
+  test('reports user and request to its listeners', () => {
     const access = createAccess();
     const seen: string[] = [];
     const listening = access.audit(({ user, request, isAllowed }) => seen.push(`${user} ${request.verb} ${isAllowed}`));

@@ -2,38 +2,38 @@ import { notAuthorized } from '../status-error.ts';
 import { type ApiRequest, apiRequest } from './api-request.ts';
 import { isGranted, type PolicyRule } from './policy-rule.ts';
 
-/** Somebody whose rights are limited. */
+/** A user with limited rights. */
 export interface ApiUser {
-  /** As error texts name it, such as `system:serviceaccount:kube-system:switchyard`. */
+  /** Name in error messages, such as `system:serviceaccount:kube-system:switchyard`. */
   readonly name: string;
-  /** By which requests are known to be this user's. */
+  /** Bearer token of the user's requests. */
   readonly token: string;
   readonly rules: readonly PolicyRule[];
 }
 
-/** One request that has come, for who watches. */
+/** One request, for audit listeners. */
 export interface AuditEntry {
-  /** '' for everybody who was not added as a user. */
+  /** '' for a client that is not an added user. */
   readonly user: string;
   readonly request: ApiRequest;
   readonly isAllowed: boolean;
 }
 
-/** Who may do what. Everybody may do everything, except for users that were added. */
+/** Access rights. Clients have all rights, except added users. */
 export interface Access {
-  /** Requests with this user's token get 403 for what no rule grants. Dispose to forget the user. */
+  /** Answers 403 to requests with this user's token that no rule grants. Dispose to remove the user. */
   addUser(user: ApiUser): Disposable;
-  /** Calls `listener` with every request, after it was allowed or not and before it is served, until disposed. */
+  /** Calls `listener` with every request after the access check and before serving it, until disposed. */
   audit(listener: (entry: AuditEntry) => void): Disposable;
 }
 
-/** What the server asks before it serves a request. */
+/** Access check before serving a request. */
 export interface AccessCheck extends Access {
-  /** Throws the 403 Status of what is not allowed. */
+  /** Throws a 403 Status if the request is not allowed. */
   check(method: string, url: URL, authorization: string | undefined): void;
 }
 
-/** Nobody is limited at first. */
+/** Creates the access check without limited users. */
 export function createAccess(): AccessCheck {
   const users = new Map<string, ApiUser>();
   const listeners = new Set<(entry: AuditEntry) => void>();
@@ -50,7 +50,7 @@ export function createAccess(): AccessCheck {
       if (users.size === 0 && listeners.size === 0) return;
       const user = users.get(authorization?.replace(/^Bearer /, '') ?? '');
       const request = apiRequest(method, url);
-      // Documents such as /version are open to whoever is known (system:discovery, system:public-info-viewer).
+      // Authenticated users may read documents such as /version (system:discovery, system:public-info-viewer).
       const isAllowed =
         user === undefined || request.kind === 'other' || user.rules.some((rule) => isGranted(rule, request));
       for (const listener of listeners) listener({ user: user?.name ?? '', request, isAllowed });

@@ -1,4 +1,4 @@
-/** What a request asks for, in the terms in which Kubernetes grants rights. */
+/** A request in the terms of Kubernetes' access rules. */
 export type ApiRequest = ResourceRequest | OtherRequest;
 
 /** A request for objects. */
@@ -12,7 +12,7 @@ export interface ResourceRequest {
   readonly resource: string;
   /** '' for cluster-scoped kinds and for all namespaces. */
   readonly namespace: string;
-  /** Also of a list or watch by `metadata.name=…`; '' for none. */
+  /** Also the name in a list or watch by `metadata.name=…`; '' for none. */
   readonly name: string;
 }
 
@@ -45,7 +45,7 @@ export function apiRequest(method: string, url: URL): ApiRequest {
   if (isWatchPath) rest.shift();
   const isInNamespace = rest[0] === 'namespaces' && rest.length >= 3 && !['status', 'finalize'].includes(rest[2] ?? '');
   const namespace = isInNamespace ? (rest[1] ?? '') : '';
-  // What follows a subresource, as behind pods/proxy, is no part of what is granted.
+  // Access rules ignore the rest of the path after a subresource, for example after pods/proxy.
   const [plural = '', name = '', subresource] = isInNamespace ? rest.slice(2) : rest;
   const isWatch = isWatchPath || ['1', 'true'].includes(url.searchParams.get('watch') ?? '');
   return {

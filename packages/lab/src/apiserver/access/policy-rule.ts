@@ -10,7 +10,7 @@ export interface PolicyRule {
   readonly nonResourceURLs?: readonly string[];
 }
 
-/** Whether one rule grants a request, as kube-apiserver decides: `*` stands for anything, rules only ever add. */
+/** Whether one rule grants a request, as kube-apiserver decides: `*` matches anything, and rules only grant. */
 export function isGranted(rule: PolicyRule, request: ApiRequest): boolean {
   if (!matches(rule.verbs, request.verb)) return false;
   if (request.kind === 'other') return (rule.nonResourceURLs ?? []).some((url) => matchesPath(url, request.path));

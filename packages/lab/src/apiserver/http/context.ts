@@ -8,7 +8,7 @@ import type { Documents } from './documents.ts';
 import type { FaultList } from './faults.ts';
 import type { WatchSession } from './watch.ts';
 
-/** What every request handler works with. */
+/** Shared state of the request handlers. */
 export interface ServerContext {
   readonly store: Store;
   readonly registry: Registry;
@@ -21,6 +21,6 @@ export interface ServerContext {
   /** Open watches. */
   readonly sessions: Set<WatchSession>;
   readonly documents: Documents;
-  /** How pods are reached, for `pods/proxy`. */
+  /** Opens connections to pods, for `pods/proxy`. */
   readonly connect: Connect;
 }

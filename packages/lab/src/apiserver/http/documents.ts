@@ -30,7 +30,7 @@ const version = {
   platform: 'linux/amd64',
 };
 
-/** Makes the documents of one server; they never change while it runs. */
+/** Builds the documents of one server; they are constant while it runs. */
 export function createDocuments(resources: readonly ResourceDefinition[]): Documents {
   const v3 = buildOpenApiV3(resources);
   const v2 = JSON.stringify(buildOpenApiV2(resources));
@@ -77,7 +77,7 @@ function openApiAnswer(path: string, request: IncomingMessage, openApi: OpenApi)
     return { status: 200, body: JSON.stringify(openApi.v3.index), contentType: 'text/plain; charset=utf-8', headers };
   }
   if (path === '/openapi/v2') {
-    // kubectl asks for protobuf. An empty message is a document without definitions: validation is then skipped.
+    // kubectl requests protobuf. An empty message is a document without definitions, so kubectl skips validation.
     const wantsProtobuf = (request.headers.accept ?? '').includes('protobuf');
     return {
       status: 200,

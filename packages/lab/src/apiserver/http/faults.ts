@@ -1,6 +1,6 @@
 import type { Millis } from '@switchyard/core';
 
-/** What happens to a request instead of, or before, its answer. */
+/** Fault of a request, in place of its answer or before it. */
 export type Fault =
   /** Answers with this status and body; 429 and 503 carry Retry-After when given (seconds). */
   | { readonly kind: 'status'; readonly status: number; readonly body?: string; readonly retryAfter?: number }
@@ -10,19 +10,19 @@ export type Fault =
   | { readonly kind: 'delay'; readonly duration: Millis }
   /** Never answers; the connection stays open. */
   | { readonly kind: 'stall' }
-  /** Answers, watch events included, with a body that is slow from its first byte to its last. */
+  /** Slows down the whole body, watch events included. */
   | ({ readonly kind: 'slow' } & SlowBody);
 
-/** How a body trickles. */
+/** Pace of a slow body. */
 export interface SlowBody {
-  /** What the server writes leaves it this much later. */
+  /** Delay of each write. */
   readonly latency: Millis;
-  /** Bytes that leave at once, wherever that cuts a line or a character, and the pause after them. */
+  /** Bytes per piece, which may split a line or a character, and the pause after each piece. */
   readonly bytes: number;
   readonly pause: Millis;
 }
 
-/** How often and to which requests a fault happens. Absent fields match everything. */
+/** Requests that a fault applies to, and how often. Absent fields match everything. */
 export interface FaultOptions {
   readonly method?: string;
   /** Matched against path and query. */
@@ -34,7 +34,7 @@ export interface FaultOptions {
   readonly times?: number;
 }
 
-/** What of a request decides about its fault. */
+/** Fields of a request that faults match. */
 export interface FaultCandidate {
   readonly method: string;
   readonly target: string;
@@ -42,13 +42,13 @@ export interface FaultCandidate {
   readonly authorization: string;
 }
 
-/** Hooks for tests: makes the server misbehave as real ones do. */
+/** Test hooks that make the server fail as real ones do. */
 export interface Faults {
   /** Dispose to end the fault. */
   inject(fault: Fault, options?: FaultOptions): Disposable;
   /** Ends all open watches: `clean` with the terminating chunk, `reset` without (as a killed server). */
   endWatches(how: 'clean' | 'reset'): void;
-  /** Keeps the events of all watches open now back until disposed: the streams stay open and silent. */
+  /** Withholds the events of all open watches until disposed; the streams stay open and silent. */
   holdWatches(): Disposable;
   /** Cuts all connections, and every new one at once, until disposed; with `port` only those to this port. */
   stop(port?: number): Disposable;
@@ -65,7 +65,7 @@ export class FaultList {
     return { [Symbol.dispose]: () => void this.#entries.delete(entry) };
   }
 
-  /** The fault for this request, counted as used; undefined for a request that goes well. */
+  /** Returns the fault for this request and counts it; undefined if none matches. */
   take(request: FaultCandidate): Fault | undefined {
     for (const entry of this.#entries) {
       const { method, target, isWatch, authorization } = entry.options;

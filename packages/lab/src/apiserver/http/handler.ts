@@ -31,7 +31,7 @@ export async function handleRequest(
   response: ServerResponse,
 ): Promise<void> {
   const aborted = new AbortController();
-  response.once('close', () => aborted.abort(new Error('the client has gone')));
+  response.once('close', () => aborted.abort(new Error('the client has disconnected')));
   try {
     const url = new URL(request.url ?? '/', 'http://server');
     const isWatch = ['1', 'true'].includes(url.searchParams.get('watch') ?? '') || url.pathname.includes('/watch/');
@@ -58,7 +58,7 @@ interface Exchange {
   readonly signal: AbortSignal;
 }
 
-/** Plays a fault; true when the request is then served as usual. */
+/** Applies a fault; true if the request is then served normally. */
 async function passes(fault: Fault, context: ServerContext, exchange: Exchange): Promise<boolean> {
   const { request, response, signal } = exchange;
   switch (fault.kind) {

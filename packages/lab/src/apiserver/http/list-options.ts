@@ -18,7 +18,7 @@ export interface ListOptions {
   readonly allowWatchBookmarks: boolean;
   readonly timeoutSeconds: number | undefined;
   readonly hasSelector: boolean;
-  /** Whether an object of this collection is asked for: namespace, name and both selectors. */
+  /** Whether an object matches the namespace, the name and both selectors. */
   readonly matches: (object: StoredObject) => boolean;
 }
 

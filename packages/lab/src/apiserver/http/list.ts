@@ -6,7 +6,7 @@ import type { ServerContext } from './context.ts';
 import type { ListOptions } from './list-options.ts';
 import { type ListMeta, renderList, type RenderOptions } from './representation.ts';
 
-/** How long a list waits for a version that is still to come. */
+/** Maximum wait of a list for a future version. */
 const futureVersionWait = millis(3_000);
 
 interface ListRequest {

@@ -24,7 +24,7 @@ export function buildOpenApiV3(resources: readonly ResourceDefinition[]): OpenAp
   return { index: { paths }, documents };
 }
 
-/** Builds the v2 document as JSON. Clients that want it as protobuf get an empty one, which they cope with. */
+/** Builds the v2 document as JSON. Clients that request protobuf get an empty document, which they accept. */
 export function buildOpenApiV2(resources: readonly ResourceDefinition[]): JsonObject {
   return documentOf(resources, 'v2');
 }

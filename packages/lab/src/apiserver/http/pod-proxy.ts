@@ -11,12 +11,12 @@ import type { Store } from '../store/store.ts';
 import type { ServerContext } from './context.ts';
 import { setCommonHeaders } from './respond.ts';
 
-/** What a request to `pods/proxy` names. */
+/** Target of a request to `pods/proxy`. */
 export interface ProxyPath {
   readonly namespace: string;
   /** `name`, `name:port` or `scheme:name:port`. */
   readonly id: string;
-  /** What the pod is asked for; '' when there is not even a slash. */
+  /** Path of the request to the pod; '' without a slash. */
   readonly path: string;
 }
 
@@ -38,8 +38,8 @@ export function parseProxyPath(path: string): ProxyPath | undefined {
 }
 
 /**
- * Passes a request on to a pod and its answer back, as kube-apiserver does: any method, both bodies as they come, the client's
- * credentials kept back. Upgrades are not passed on. Rejects with the Status that the client is to get.
+ * Passes a request on to a pod and its answer back, as kube-apiserver does: any method, both bodies as streams, without the
+ * client's credentials. Does not pass on upgrades. Rejects with the Status for the client.
  */
 export async function proxyToPod(context: ServerContext, where: ProxyPath, exchange: ProxyExchange): Promise<void> {
   const { url, response, signal } = exchange;
@@ -110,7 +110,7 @@ interface Passing extends ProxyExchange {
   readonly socket: Socket;
 }
 
-/** Resolves when the answer is complete, or the client has gone. */
+/** Resolves when the answer is complete or the client has disconnected. */
 function passOn({ request, response, signal, url, target, path, socket }: Passing): Promise<void> {
   const { scheme, address, port } = target;
   const headers = {
@@ -153,5 +153,5 @@ const own = new Set(
 
 function withoutOwn(headers: IncomingMessage['headers']): Record<string, string | string[]> {
   const kept = Object.entries(headers).filter(([name, value]) => !own.has(name) && value !== undefined);
-  return Object.fromEntries(kept) as Record<string, string | string[]>; // the undefined ones are gone
+  return Object.fromEntries(kept) as Record<string, string | string[]>; // without undefined values
 }

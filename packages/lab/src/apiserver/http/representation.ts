@@ -4,10 +4,10 @@ import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
 import type { StoredObject } from '../store/stored-object.ts';
 import type { Representation } from './negotiate.ts';
 
-/** How to write objects for one client. */
+/** Representation that one client accepts. */
 export interface RenderOptions {
   readonly representation: Representation;
-  /** What Table rows carry of their object. */
+  /** Part of the object in each Table row. */
   readonly includeObject: 'None' | 'Metadata' | 'Object';
   readonly now: Millis;
 }

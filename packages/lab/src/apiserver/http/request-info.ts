@@ -1,7 +1,7 @@
 import type { ResourceDefinition } from '../resource.ts';
 import { noSuchResource } from '../status-error.ts';
 
-/** What the path of a resource request names. */
+/** Resource, object and subresource in a request's path. */
 export interface RequestInfo {
   readonly resource: ResourceDefinition;
   /** '' when the path has none: all namespaces, or a cluster-scoped kind. */

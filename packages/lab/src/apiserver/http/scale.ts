@@ -31,7 +31,7 @@ export function scaleOf(resource: ResourceDefinition, owner: JsonObject): JsonOb
   };
 }
 
-/** The owner with the replicas that a written Scale asks for. */
+/** Returns the owner with the replicas of a written Scale. */
 export function scaleBody(owner: JsonObject, scale: JsonObject): JsonObject {
   const version = stringAt(scale, 'metadata', 'resourceVersion');
   const name = stringAt(owner, 'metadata', 'name');

@@ -9,8 +9,8 @@ interface Piece {
 }
 
 /**
- * Makes the body of a response trickle: from now on `write` and `end` only queue, and what was queued leaves late and in
- * small pieces. Headers go out at once. Ends with the response.
+ * Slows down the body of a response: from now on `write` and `end` only queue, and queued bytes leave late and in small
+ * pieces. Headers go out at once. Ends with the response.
  */
 export function slowDown(response: ServerResponse, how: SlowBody, clock: Clock, signal: AbortSignal): void {
   const write = response.write.bind(response) as (bytes: Buffer) => boolean;
@@ -33,7 +33,7 @@ export function slowDown(response: ServerResponse, how: SlowBody, clock: Clock, 
   const add = (body: unknown): void => {
     if (typeof body !== 'string' && !(body instanceof Uint8Array)) return;
     queue.push({ due: clock.monotonic() + how.latency, bytes: Buffer.from(body as string) });
-    running ??= send().catch(() => undefined); // rejects only when the client has gone
+    running ??= send().catch(() => undefined); // rejects only after the client has disconnected
   };
   response.write = ((body: unknown) => {
     add(body);

@@ -9,7 +9,7 @@ import type { ListOptions } from './list-options.ts';
 import { partialMetadata, type RenderOptions, tableOf } from './representation.ts';
 import { setCommonHeaders } from './respond.ts';
 
-/** One watch to be served. */
+/** One watch. */
 export interface WatchRequest {
   readonly resource: ResourceDefinition;
   readonly options: ListOptions;
@@ -33,7 +33,7 @@ export class WatchSession {
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #onEnd: () => void;
   #subscription: Disposable | undefined;
-  /** Version of the last bookmark, or of the start: only a newer one is worth another. */
+  /** Version of the last bookmark or of the start. Only a newer version gives another bookmark. */
   #bookmarked: number;
   #wantsEarlyBookmark: boolean;
   #hasSentColumns = false;
@@ -72,7 +72,7 @@ export class WatchSession {
     this.#request.response.destroy();
   }
 
-  /** From now on keeps events back (and bookmarks too); `resume` sends what was kept. */
+  /** Withholds events and bookmarks until `resume` sends them. */
   hold(): void {
     this.#held ??= [];
   }
@@ -84,7 +84,7 @@ export class WatchSession {
     if (held !== undefined && held.length > 0) this.#request.response.write(held.join(''));
   }
 
-  /** What comes before live events; false when that already ended the stream. */
+  /** Sends the events before the live ones; returns false if that ended the stream. */
   #sendStart(): boolean {
     const { resource, options } = this.#request;
     const { store } = this.#context;
@@ -132,7 +132,7 @@ export class WatchSession {
     this.#after(earlyBookmarkDelay, () => this.#sendBookmark('periodic'));
   }
 
-  /** How an event looks through the selectors; undefined when the watcher does not see it. */
+  /** Returns the event as the selectors show it; undefined if the watcher does not see it. */
   #seenAs(event: StoreEvent): { readonly type: WatchEventType; readonly object: StoredObject } | undefined {
     const { matches } = this.#request.options;
     const { previous, next, deleted } = event;

@@ -54,13 +54,13 @@ export function handleDelete(registry: Registry, request: WriteRequest): Answer 
   return jsonAnswer({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details });
 }
 
-/** DELETE on a collection: everything that the query matches. The answer is a list of what was there. */
+/** DELETE on a collection: all objects that match the query. Answers a list of the deleted objects. */
 export function handleDeleteCollection({ registry, store }: ServerContext, request: WriteRequest): Answer {
   const { resource } = request.info;
   const { matches } = parseListOptions(request.query, request.info);
   const options = deletionOptions(request.body, request.query);
-  const doomed = store.list(resource).items.filter(matches);
-  const gone = doomed.map(({ namespace, name }) => registry.delete(resource, { namespace, name }, options).object);
+  const matching = store.list(resource).items.filter(matches);
+  const gone = matching.map(({ namespace, name }) => registry.delete(resource, { namespace, name }, options).object);
   const meta = { resourceVersion: String(store.resourceVersion) };
   return { status: 200, body: renderList(resource, gone, meta, request.render) };
 }
@@ -77,7 +77,7 @@ function nameOf({ namespace, name = '' }: RequestInfo): ObjectName {
 
 interface Change {
   readonly apply: (current: JsonObject) => JsonObject;
-  /** The body where it has the shape of an object; read for `dryRun`. */
+  /** Body of a replacement, otherwise {}; read for `dryRun`. */
   readonly document: JsonObject;
 }
 
@@ -157,7 +157,7 @@ function numberOf(text: string | null): number | undefined {
   return text === null || text === '' ? undefined : Number(text);
 }
 
-/** POST on `pods/NAME/binding`: gives the pod its node, as a scheduler does. */
+/** POST on `pods/NAME/binding`: sets the pod's node, as a scheduler does. */
 export function handleBinding(registry: Registry, request: WriteRequest): Answer {
   const { info } = request;
   const node = stringAt(parseBody(request.body), 'target', 'name');

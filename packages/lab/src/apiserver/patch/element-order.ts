@@ -3,8 +3,8 @@ import type { Json } from '../json.ts';
 type IsSame = (a: Json, b: Json) => boolean;
 
 /**
- * Order of a merged list: elements that the patch names come in the patch's order; the others keep their
- * old order and stand before a named element exactly if they stood before it in the old list.
+ * Orders a merged list: elements in the patch come in the patch's order. The others keep their old order, each before the
+ * same patched elements as in the old list.
  */
 export function orderMerged(
   merged: readonly Json[],

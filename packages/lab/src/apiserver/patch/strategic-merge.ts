@@ -15,8 +15,8 @@ const orderPrefix = '$setElementOrder/';
 const deletePrefix = '$deleteFromPrimitiveList/';
 
 /**
- * Applies a strategic merge patch to a copy. `schema` says which lists merge and by which key; what it does
- * not know is treated like RFC 7386. Understands `$patch`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`
+ * Applies a strategic merge patch to a copy. `schema` defines which lists merge and by which key; fields
+ * outside it follow RFC 7386. Supports `$patch`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`
  * and `$retainKeys`.
  */
 export function applyStrategicMergePatch(
@@ -46,7 +46,7 @@ export function applyStrategicMergePatch(
   return result;
 }
 
-/** Names of the fields a patch speaks about, also if only through a directive. */
+/** Returns the names of the fields that a patch or its directives concern. */
 function fieldsOf(patch: JsonObject): ReadonlySet<string> {
   const fields = new Set<string>();
   for (const key of Object.keys(patch)) {

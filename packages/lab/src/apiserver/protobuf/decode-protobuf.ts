@@ -9,8 +9,8 @@ import { readFields, type WireField } from './wire.ts';
 const magic = 'k8s\0';
 
 /**
- * A protobuf body as JSON object with `kind` and `apiVersion`; undefined when it is of a kind that the server
- * does not read in this form. Throws `RangeError` for what is not such a body at all.
+ * Returns a protobuf body as JSON object with `kind` and `apiVersion`; undefined if the server does not read the kind in
+ * this form. Throws `RangeError` for a malformed body.
  */
 export function decodeProtobuf(body: Uint8Array): JsonObject | undefined {
   if (Buffer.from(body.subarray(0, 4)).toString('latin1') !== magic) {

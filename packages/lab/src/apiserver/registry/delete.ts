@@ -11,7 +11,7 @@ const propagationFinalizers: Readonly<Record<string, string>> = {
   Orphan: 'orphan',
 };
 
-/** Deletes one object, or starts its deletion when finalizers or a grace period stand before it. */
+/** Deletes one object, or starts its deletion if it has finalizers or a grace period. */
 export function deleteObject(
   context: RegistryContext,
   resource: ResourceDefinition,
@@ -45,8 +45,8 @@ function checkPreconditions(resource: ResourceDefinition, current: StoredObject,
 }
 
 /**
- * Seconds a pod gets to stop; undefined for kinds without grace. A pod that no node runs (not bound,
- * or finished) gets none. A running deletion can be made shorter, never longer.
+ * Grace period of a pod in seconds; undefined for kinds without one. 0 for a pod that no node runs (not bound,
+ * or finished). A running deletion can only get shorter.
  */
 function gracePeriod(resource: ResourceDefinition, object: JsonObject, options: DeletionOptions): number | undefined {
   if (!resource.hasGracefulDeletion) return undefined;
@@ -65,7 +65,7 @@ function finalizersFor(object: JsonObject, options: DeletionOptions): readonly s
   return added === undefined || present.includes(added) ? present : [...present, added];
 }
 
-/** Writes deletionTimestamp, grace and finalizers where they say something new. */
+/** Writes deletionTimestamp, grace period and finalizers if they change. */
 function mark(
   context: RegistryContext,
   resource: ResourceDefinition,

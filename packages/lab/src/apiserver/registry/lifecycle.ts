@@ -6,20 +6,20 @@ import type { Store, StoreEvent } from '../store/store.ts';
 import type { StoredObject } from '../store/stored-object.ts';
 import type { Registry } from './registry.ts';
 
-/** What follows deletions: contents of namespaces, and dependents of owners. */
+/** Inputs of the lifecycle. */
 export interface LifecycleOptions {
   readonly store: Store;
   readonly registry: Registry;
   readonly resources: readonly ResourceDefinition[];
 }
 
-/** How many deleted owners are remembered, so that dependents made a moment too late go as well. */
+/** Number of deleted owners remembered, so that dependents created shortly afterwards are deleted too. */
 const rememberedOwners = 10_000;
 
 /**
- * Plays the namespace controller and the garbage collector, which a kube-controller-manager would run:
- * empties Terminating namespaces and removes them; deletes what a deleted object owned; honours the
- * `foregroundDeletion` and `orphan` finalizers. Works after the write that caused it, never inside.
+ * Does the work of the namespace controller and the garbage collector of kube-controller-manager:
+ * empties Terminating namespaces and removes them; deletes what a deleted object owned; handles the
+ * `foregroundDeletion` and `orphan` finalizers. Works after the write that caused it, in a later turn of the event loop.
  */
 export class Lifecycle implements Disposable {
   readonly #options: LifecycleOptions;
@@ -40,7 +40,7 @@ export class Lifecycle implements Disposable {
     clearImmediate(this.#timer);
   }
 
-  /** Keeps the index of owners current and notes events that need work. */
+  /** Updates the index of owners and queues events that need work. */
   #observe(event: StoreEvent): void {
     const { previous, next } = event;
     for (const uid of ownerUids(previous)) this.#dependents.get(uid)?.delete(identity(previous));
@@ -85,7 +85,7 @@ export class Lifecycle implements Disposable {
     for (const owner of ownerUids(previous)) this.#propagate(this.#findOwner(previous, owner));
   }
 
-  /** Does what the propagation finalizers of an object that waits for its deletion ask for. */
+  /** Applies the propagation finalizers of an object that is being deleted. */
   #propagate(seen: StoredObject | undefined): void {
     if (seen === undefined) return;
     const { store } = this.#options;
@@ -172,7 +172,7 @@ function identity(object: StoredObject | undefined): string {
   return object === undefined ? '' : `${object.resource.plural}.${object.resource.group}${object.key}`;
 }
 
-/** Somebody else may have changed or deleted the object in the meantime; then there is nothing left to do. */
+/** Runs an action and ignores its StatusError: another client may have changed or deleted the object first. */
 function ignoreStatus(action: () => void): void {
   try {
     action();

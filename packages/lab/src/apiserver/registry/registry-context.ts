@@ -11,7 +11,7 @@ export function resourceContext(context: RegistryContext): ResourceContext {
   };
 }
 
-/** Returns the current time as objects carry it: RFC 3339 in whole seconds. */
+/** Returns the current time in the form of the API: RFC 3339 in whole seconds. */
 export function timestamp(context: RegistryContext, secondsLater = 0): string {
   return `${new Date(context.clock.now() + secondsLater * 1000).toISOString().slice(0, 19)}Z`;
 }

@@ -8,22 +8,22 @@ import { createObject } from './create.ts';
 import { deleteObject } from './delete.ts';
 import { updateObject } from './update.ts';
 
-/** How a write is to be done. */
+/** Options of a write. */
 export interface WriteOptions {
-  /** Everything but storing. Default false. */
+  /** Skips storing. Default false. */
   readonly isDryRun?: boolean;
-  /** What to do about unknown fields: drop (default), drop and warn, or refuse. */
+  /** Handling of unknown fields: drop (default), drop and warn, or refuse. */
   readonly fieldValidation?: 'Ignore' | 'Warn' | 'Strict';
 }
 
-/** What a write made. */
+/** Result of a write. */
 export interface WriteResult {
   readonly object: StoredObject;
   /** Texts for the client, for example about unknown fields. */
   readonly warnings: readonly string[];
 }
 
-/** Which object. `namespace` is '' for cluster-scoped kinds. */
+/** Name of an object. `namespace` is '' for cluster-scoped kinds. */
 export interface ObjectName {
   readonly namespace: string;
   readonly name: string;
@@ -46,14 +46,14 @@ export interface DeletionOptions {
   readonly resourceVersion?: string;
 }
 
-/** What a DELETE did. */
+/** Result of a DELETE. */
 export interface DeletionResult {
-  /** Last state if gone, else the state that waits for its finalizers or its grace period. */
+  /** Last state if `isGone`; otherwise the state that waits for its finalizers or its grace period. */
   readonly object: StoredObject;
   readonly isGone: boolean;
 }
 
-/** What the write path works with. */
+/** Dependencies of the write path. */
 export interface RegistryContext {
   readonly store: Store;
   readonly allocations: Allocations;
@@ -68,12 +68,12 @@ export interface RegistryContext {
 export interface Registry {
   /** `namespace` is that of the request; '' for cluster-scoped kinds. */
   create(resource: ResourceDefinition, namespace: string, body: JsonObject, options?: WriteOptions): WriteResult;
-  /** A change that makes no difference keeps the version and tells no watcher. */
+  /** A change without a difference keeps the version and produces no watch event. */
   update(resource: ResourceDefinition, name: ObjectName, change: ObjectChange, options?: WriteOptions): WriteResult;
   delete(resource: ResourceDefinition, name: ObjectName, options?: DeletionOptions): DeletionResult;
 }
 
-/** Makes the write path of one server. */
+/** Creates the write path of one server. */
 export function createRegistry(context: RegistryContext): Registry {
   return {
     create: (resource, namespace, body, options = {}) => createObject(context, resource, { namespace, body, options }),

@@ -62,7 +62,7 @@ function storeChange(
   return jsonEqual(candidate.value, current.value) ? current : context.store.put(resource, object);
 }
 
-/** The version, uid and name that a body carries must be those of the object. */
+/** Throws unless the body's version, uid and name are those of the object. */
 function checkIdentity(resource: ResourceDefinition, current: StoredObject, object: JsonObject): void {
   const version = stringAt(object, 'metadata', 'resourceVersion');
   const uid = stringAt(object, 'metadata', 'uid');
@@ -80,7 +80,7 @@ function checkIdentity(resource: ResourceDefinition, current: StoredObject, obje
   }
 }
 
-/** The new state of the part that is written, and the old state of the rest. */
+/** Returns the new state of the written part with the old state of the rest. */
 function mergeParts(
   resource: ResourceDefinition,
   current: StoredObject,
@@ -113,7 +113,7 @@ function mergeMetadata(current: JsonObject, wanted: JsonObject): JsonObject {
     if (value === undefined) delete result[field];
     else result[field] = value;
   }
-  // Nobody may add finalizers to an object that is on its way out.
+  // Clients may not add finalizers to an object that is being deleted.
   if (current['deletionTimestamp'] !== undefined && isJsonObject(result)) {
     const old = listAt(current, 'finalizers');
     const kept = listAt(wanted, 'finalizers').filter((finalizer) => old.includes(finalizer));
@@ -129,7 +129,7 @@ function withGeneration(resource: ResourceDefinition, current: JsonObject, next:
   return { ...next, metadata: { ...objectAt(next, 'metadata'), generation } };
 }
 
-/** What `metadata.generation` counts. Binding a pod to a node is not a change of its generation. */
+/** Returns the fields that `metadata.generation` counts. Binding a pod to a node does not change its generation. */
 function countedPart(object: JsonObject): JsonObject {
   const { metadata: _metadata, status: _status, ...rest } = object;
   const spec = rest['spec'];

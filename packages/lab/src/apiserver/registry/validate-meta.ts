@@ -18,7 +18,7 @@ const labelValueText =
   "an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is " +
   "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/** What is wrong with the name and the labels of an object. */
+/** Returns the errors in an object's name and labels. */
 export function validateMeta(resource: ResourceDefinition, object: JsonObject): readonly FieldError[] {
   const errors: FieldError[] = [];
   const name = stringAt(object, 'metadata', 'name');

@@ -12,8 +12,8 @@ import { controllerRevisions, daemonSets } from './daemon-sets.ts';
 const rbac = { group: 'rbac.authorization.k8s.io', isNamespaced: false, nameRule: 'any' } as const;
 
 /**
- * Kinds that an add-on's manifests consist of. Stored, defaulted a little, and without effect: no DaemonSet makes pods,
- * no ClusterRole grants anything.
+ * Kinds in an add-on's manifests. The server stores them with a few defaults; they have no effect: no DaemonSet creates pods,
+ * no ClusterRole grants rights.
  */
 export const addOnResources: readonly ResourceDefinition[] = [
   defineResource({

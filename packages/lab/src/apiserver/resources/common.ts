@@ -35,7 +35,7 @@ export function orNone(text: string): string {
   return text === '' ? '<none>' : text;
 }
 
-/** How long ago an RFC 3339 time was: `12s`, `3m4s`, `2h`, `5d`; `<unknown>` when it is empty. */
+/** Time since an RFC 3339 time: `12s`, `3m4s`, `2h`, `5d`; `<unknown>` for ''. */
 export function since(time: string, now: Millis): string {
   if (time === '') return '<unknown>';
   const seconds = Math.max(0, Math.floor((now - Date.parse(time)) / 1000));
@@ -85,7 +85,7 @@ function expressionText(expression: Json): string {
   }
 }
 
-/** What `-o wide` shows of the kinds with a pod template. */
+/** Columns of `-o wide` for kinds with a pod template. */
 export const templateColumns: readonly Column[] = [
   column('Containers', (object) => containersText(object, 'name'), 1),
   column('Images', (object) => containersText(object, 'image'), 1),

@@ -8,7 +8,7 @@ import { setTemplateDefaults, validateTemplateOwner } from './deployments.ts';
 const count = (name: string, field: string): ReturnType<typeof numberColumn> =>
   numberColumn(name, (object) => numberAt(object, 'status', field) ?? 0);
 
-/** apps/v1 DaemonSet. Its pods and status are the workloads' work, where they were asked for; otherwise tests write its status. */
+/** apps/v1 DaemonSet. The workloads write its pods and status if `hasDaemonSets` is set; otherwise tests write the status. */
 export const daemonSets: ResourceDefinition = defineResource({
   group: 'apps',
   kind: 'DaemonSet',

@@ -38,7 +38,7 @@ export function setTemplateDefaults(template: JsonObject): JsonObject {
   return { metadata: objectAt(template, 'metadata'), spec: setPodSpecDefaults(objectAt(template, 'spec')) };
 }
 
-/** What is wrong with a Deployment's or ReplicaSet's selector and template. */
+/** Returns the errors in the selector and template of a Deployment, ReplicaSet or DaemonSet. */
 export function validateTemplateOwner(object: JsonObject, previous: JsonObject | undefined): readonly FieldError[] {
   const spec = objectAt(object, 'spec');
   const selector = objectAt(spec, 'selector');

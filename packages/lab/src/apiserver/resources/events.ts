@@ -38,7 +38,7 @@ export const events: ResourceDefinition = defineResource({
   ],
 });
 
-/** What v1 calls the fields of events.k8s.io/v1. */
+/** v1 names of the fields of events.k8s.io/v1. */
 const oldNames: Readonly<Record<string, string>> = {
   regarding: 'involvedObject',
   note: 'message',
@@ -83,7 +83,7 @@ function validateEvent(object: JsonObject): readonly FieldError[] {
   return namespaceErrors(object, 'involvedObject');
 }
 
-/** What is about something without a namespace is in `default`. */
+/** An Event about a cluster-scoped object belongs to `default`. */
 function namespaceErrors(object: JsonObject, subject: 'involvedObject' | 'regarding'): readonly FieldError[] {
   const namespace = stringAt(object, 'metadata', 'namespace');
   const wanted = stringAt(object, subject, 'namespace') || 'default';
@@ -93,10 +93,10 @@ function namespaceErrors(object: JsonObject, subject: 'involvedObject' | 'regard
   ];
 }
 
-/** Longer texts than these, in bytes, are refused. */
+/** Maximum lengths in bytes. */
 const limits = { reportingInstance: 128, action: 128, reason: 128, note: 1024 } as const;
 
-/** This group is stricter; objects that were written by the other one may be changed nevertheless. */
+/** This group has stricter rules, which do not apply to updates: the v1 group may have written the object. */
 function validateNewEvent(object: JsonObject, previous: JsonObject | undefined): readonly FieldError[] {
   const errors = [...namespaceErrors(object, 'regarding')];
   if (previous !== undefined) return errors;

@@ -4,7 +4,7 @@ import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { leaseSchema } from '../schema/cluster.ts';
 import { ageColumn, column, nameColumn } from './common.ts';
 
-/** coordination.k8s.io/v1 Lease. The server only keeps them; who may take one is between the candidates. */
+/** coordination.k8s.io/v1 Lease. The server only stores them; candidates decide who holds one. */
 export const leases: ResourceDefinition = defineResource({
   group: 'coordination.k8s.io',
   kind: 'Lease',

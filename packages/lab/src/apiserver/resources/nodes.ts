@@ -3,7 +3,7 @@ import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { nodeSchema } from '../schema/cluster.ts';
 import { ageColumn, column, conditionOf, nameColumn } from './common.ts';
 
-/** v1 Node. Its status comes with the creating request, as a kubelet registers itself. */
+/** v1 Node. The creating request sets its status, as a kubelet's registration does. */
 export const nodes: ResourceDefinition = defineResource({
   kind: 'Node',
   shortNames: ['no'],

@@ -1,7 +1,7 @@
 import { type FieldError, invalidField, requiredField } from '../field-error.ts';
 import { isJsonObject, type Json, type JsonObject, listAt, stringAt, type MutableJsonObject } from '../json.ts';
 
-/** A pod spec as Pods and templates get it: the defaults of its containers and of itself. */
+/** Returns a pod spec with its defaults and those of its containers, for Pods and templates. */
 export function setPodSpecDefaults(spec: JsonObject): JsonObject {
   const { containers: _containers, initContainers: _init, ...rest } = spec;
   const result: MutableJsonObject = {
@@ -18,7 +18,7 @@ export function setPodSpecDefaults(spec: JsonObject): JsonObject {
   return result;
 }
 
-/** What is wrong with the containers of a pod spec that stands at `at`. */
+/** Returns the errors in the containers of the pod spec at path `at`. */
 export function validatePodSpec(spec: JsonObject, at: string): readonly FieldError[] {
   const errors: FieldError[] = [];
   listAt(spec, 'containers').forEach((container, index) => {

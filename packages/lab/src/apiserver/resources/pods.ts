@@ -73,7 +73,7 @@ function withTopology(metadata: JsonObject, node: JsonObject | undefined): JsonO
   return Object.keys(labels).length === 0 ? metadata : { ...metadata, labels };
 }
 
-/** What the DefaultTolerationSeconds and Priority admission plug-ins add. */
+/** Adds the fields of the DefaultTolerationSeconds and Priority admission plug-ins. */
 function withTolerations(spec: JsonObject): JsonObject {
   const given = listAt(spec, 'tolerations');
   const missing = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].filter(
@@ -107,7 +107,7 @@ function validate(object: JsonObject, previous: JsonObject | undefined): readonl
   return errors;
 }
 
-/** What may not change. A pod without a node may get one: the lab's scheduler writes it with an ordinary patch. */
+/** Returns the immutable part. `nodeName` may be set once: the lab's scheduler writes it with an ordinary patch. */
 function fixedPart(spec: JsonObject, previous: JsonObject): JsonObject {
   const { tolerations: _t, activeDeadlineSeconds: _a, nodeName, containers: _c, initContainers: _i, ...rest } = spec;
   const withoutImages = listAt(spec, 'containers').map((container) => {

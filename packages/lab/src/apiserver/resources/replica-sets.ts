@@ -4,7 +4,7 @@ import { replicaSetSchema } from '../schema/workloads.ts';
 import { ageColumn, nameColumn, numberColumn, templateColumns } from './common.ts';
 import { setTemplateDefaults, validateTemplateOwner } from './deployments.ts';
 
-/** apps/v1 ReplicaSet: what a Deployment's controller makes, one per template. */
+/** apps/v1 ReplicaSet: a Deployment's controller creates one per template. */
 export const replicaSets: ResourceDefinition = defineResource({
   group: 'apps',
   kind: 'ReplicaSet',

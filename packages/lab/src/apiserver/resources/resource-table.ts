@@ -10,7 +10,7 @@ import { replicaSets } from './replica-sets.ts';
 import { serviceCidrs } from './service-cidrs.ts';
 import { services } from './services.ts';
 
-/** Every kind the server knows, in the order in which discovery shows them. */
+/** All kinds of the server, in the order of discovery. */
 export const resourceTable: readonly ResourceDefinition[] = [
   events,
   namespaces,

@@ -15,8 +15,8 @@ import type { ResourceContext } from '../resource.ts';
 import { internalError } from '../status-error.ts';
 
 /**
- * A Service with everything the API server fills in: defaults, cluster IPs, node ports, health check port.
- * On an update, what `previous` had been given is kept while the type still wants it.
+ * Returns a Service with all fields that the API server sets: defaults, cluster IPs, node ports, health check port.
+ * An update keeps the allocations of `previous` that the type still needs.
  */
 export function setServiceDefaults(
   object: JsonObject,
@@ -54,7 +54,7 @@ export function setServiceStatusDefaults(object: JsonObject): JsonObject {
   return { ...object, status: { ...objectAt(object, 'status'), loadBalancer } };
 }
 
-/** What a stored Service occupies. */
+/** Returns the claims of a stored Service. */
 export function serviceClaims(object: JsonObject): readonly string[] {
   const spec = objectAt(object, 'spec');
   const claims = listAt(spec, 'clusterIPs')
@@ -80,7 +80,7 @@ function dropClusterFields(spec: MutableJsonObject): void {
   for (const field of ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy']) delete spec[field];
 }
 
-/** Families, policy and cluster IPs. Wrong combinations are left for validation to report. */
+/** Families, policy and cluster IPs. Validation reports wrong combinations. */
 function setAddresses(spec: MutableJsonObject, before: JsonObject, allocations: Allocations): void {
   adoptSingular(spec, before);
   const given = listAt(spec, 'clusterIPs').map(String);
@@ -113,7 +113,7 @@ function allocatePort(used: ReadonlySet<number>, allocations: Allocations): numb
   return port;
 }
 
-/** `clusterIP` is the older spelling of the first of `clusterIPs`; either may be given, or kept from before. */
+/** `clusterIP` is the older spelling of the first of `clusterIPs`; either may be set, or kept from the previous version. */
 function adoptSingular(spec: MutableJsonObject, before: JsonObject): void {
   const single = stringAt(spec, 'clusterIP');
   const singleBefore = stringAt(before, 'clusterIP');
@@ -178,7 +178,7 @@ function setNodePorts(
   if (ports.length === 0) return;
   const old = listAt(before, 'ports');
   if (!how.hasNodePorts) {
-    // Ports that were given while the type wanted them go with it; new ones are for validation to refuse.
+    // Ports allocated for an earlier type are removed; validation refuses new ones.
     const oldPorts = portsOf(before);
     spec['ports'] = ports.map((port) =>
       isJsonObject(port) && oldPorts.has(Number(port['nodePort'])) ? withFields(port, { nodePort: undefined }) : port,
@@ -212,7 +212,7 @@ function portsOf(spec: JsonObject): Set<number> {
   return ports;
 }
 
-/** `status.loadBalancer` goes when the type leaves LoadBalancer; conditions stay. */
+/** Removes `status.loadBalancer` if the type is no longer LoadBalancer; keeps conditions. */
 function keptStatus(object: JsonObject, spec: JsonObject): JsonObject {
   const status = objectAt(object, 'status');
   const loadBalancer = spec['type'] === 'LoadBalancer' ? objectAt(status, 'loadBalancer') : {};

@@ -24,7 +24,7 @@ import type { ResourceContext } from '../resource.ts';
 const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
 const policies = ['Cluster', 'Local'];
 
-/** Everything wrong with a Service, in the order in which kube-apiserver reports it. */
+/** Returns all errors of a Service, in kube-apiserver's order. */
 export function validateService(
   object: JsonObject,
   previous: JsonObject | undefined,
@@ -184,7 +184,7 @@ function validateFamilies(spec: JsonObject, context: ResourceContext): readonly 
   return errors;
 }
 
-/** Addresses and node ports that somebody else holds. Runs only when the rest is valid, as in the real server. */
+/** Addresses and node ports that another object holds. */
 function validateClaims(
   spec: JsonObject,
   before: JsonObject | undefined,

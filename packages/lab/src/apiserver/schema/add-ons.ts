@@ -42,7 +42,7 @@ export const daemonSetSchema: ObjectSchema = topLevel('DaemonSet', {
   }),
 });
 
-/** apps/v1 ControllerRevision: a template that a DaemonSet had. */
+/** apps/v1 ControllerRevision: an earlier template of a DaemonSet. */
 export const controllerRevisionSchema: ObjectSchema = topLevel('ControllerRevision', {
   data: any,
   revision: { kind: 'int64', isKeptWhenZero: true },

@@ -15,7 +15,7 @@ import {
   textSet,
 } from './schema.ts';
 
-/** v1 Node. Fields of its status that are not listed are kept as they come. */
+/** v1 Node. Fields of its status that are not listed are kept unchanged. */
 export const nodeSchema: ObjectSchema = topLevel('Node', {
   spec: object('NodeSpec', {
     podCIDR: text,

@@ -1,13 +1,13 @@
 import { isJsonList, isJsonObject, type Json, type JsonObject, type MutableJsonObject } from '../json.ts';
 import type { ObjectSchema, Schema } from './schema.ts';
 
-/** What decoding made of a body. */
+/** A decoded body. */
 export interface Decoded {
-  /** Only known fields, in the schema's order; absent-like values removed. */
+  /** Known fields in the schema's order, without values that count as absent. */
   readonly value: JsonObject;
   /** Paths of dropped fields, for example `spec.prots`, `spec.ports[0].prot`. */
   readonly unknownFields: readonly string[];
-  /** The first value of a wrong type, in Go's words; undefined when all fit. */
+  /** Go's message about the first value of a wrong type; undefined if all types are right. */
   readonly typeError: string | undefined;
 }
 
@@ -16,14 +16,14 @@ interface Findings {
   typeError: string | undefined;
 }
 
-/** Decodes `body` by `schema` as a Go API server would read it into its struct and write it again. */
+/** Decodes `body` as a Go API server would: into its struct and back to JSON. */
 export function decode(schema: ObjectSchema, body: JsonObject): Decoded {
   const findings: Findings = { unknownFields: [], typeError: undefined };
   const value = decodeObject(schema, body, { path: '', goPath: '', owner: '' }, findings);
   return { value, unknownFields: findings.unknownFields, typeError: findings.typeError };
 }
 
-/** Where decoding is: `path` with indexes, `goPath` without, `owner` the type that holds the field. */
+/** Position of the decoder: `path` with indexes, `goPath` without, `owner` the type that holds the field. */
 interface Place {
   readonly path: string;
   readonly goPath: string;
@@ -52,7 +52,7 @@ function decodeObject(schema: ObjectSchema, body: JsonObject, place: Place, find
   return result;
 }
 
-/** The value as it would be written again; undefined when it counts as absent. */
+/** Returns the decoded value; undefined if it counts as absent. */
 function decodeValue(schema: Schema, value: Json, place: Place, findings: Findings): Json | undefined {
   switch (schema.kind) {
     case 'any':

@@ -1,7 +1,7 @@
 /**
- * The shape of a kind, in the few terms that decoding, strategic merge patch and OpenAPI need.
+ * Shape of a kind, with the terms that decoding, strategic merge patch and OpenAPI need.
  *
- * `isKeptWhenZero` says that an explicit zero (`''`, `0`, false) survives decoding; otherwise it counts
+ * `isKeptWhenZero`: an explicit zero (`''`, `0`, false) is kept by decoding; otherwise it counts
  * as absent, like Go's `omitempty`. Nulls, empty lists and empty maps always count as absent.
  */
 export type Schema =
@@ -19,7 +19,7 @@ export interface ObjectSchema {
   readonly fields: Readonly<Record<string, Schema>>;
   /** Unknown fields are kept, unchecked: this stand-in does not know the whole type. */
   readonly isOpen: boolean;
-  /** A strategic merge patch from kubectl says with `$retainKeys` which fields of the union remain. */
+  /** kubectl lists the remaining fields of this union in `$retainKeys` of a strategic merge patch. */
   readonly isRetainKeys: boolean;
 }
 
@@ -37,19 +37,19 @@ export interface ListSchema {
 
 /** A string whose empty value counts as absent. */
 export const text: Schema = { kind: 'string', isKeptWhenZero: false };
-/** A string that may be empty on purpose. */
+/** A string whose empty value is kept. */
 export const textPointer: Schema = { kind: 'string', isKeptWhenZero: true };
 /** A 32-bit integer whose zero counts as absent. */
 export const int: Schema = { kind: 'int32', isKeptWhenZero: false };
-/** A 32-bit integer that may be zero on purpose. */
+/** A 32-bit integer whose zero is kept. */
 export const intPointer: Schema = { kind: 'int32', isKeptWhenZero: true };
 /** A 64-bit integer whose zero counts as absent. */
 export const long: Schema = { kind: 'int64', isKeptWhenZero: false };
-/** A 64-bit integer that may be zero on purpose. */
+/** A 64-bit integer whose zero is kept. */
 export const longPointer: Schema = { kind: 'int64', isKeptWhenZero: true };
 /** A flag whose false counts as absent. */
 export const flag: Schema = { kind: 'bool', isKeptWhenZero: false };
-/** A flag that may be false on purpose. */
+/** A flag whose false is kept. */
 export const flagPointer: Schema = { kind: 'bool', isKeptWhenZero: true };
 /** A number or a percentage or a name. */
 export const intOrString: Schema = { kind: 'intOrString' };
@@ -63,7 +63,7 @@ export function object(type: string, fields: Readonly<Record<string, Schema>>): 
   return { kind: 'object', type, fields, isOpen: false, isRetainKeys: false };
 }
 
-/** A type of which only some fields are known; the rest is kept as it comes. */
+/** A type of which only some fields are known; other fields are kept unchanged. */
 export function openObject(type: string, fields: Readonly<Record<string, Schema>>): ObjectSchema {
   return { kind: 'object', type, fields, isOpen: true, isRetainKeys: false };
 }

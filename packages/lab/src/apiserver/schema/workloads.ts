@@ -107,10 +107,10 @@ const podSpec = openObject('PodSpec', {
   topologySpreadConstraints: listByKey('topologyKey', openObject('TopologySpreadConstraint', { topologyKey: text })),
 });
 
-/** `spec.template` of whatever makes pods. */
+/** `spec.template` of the kinds that create pods. */
 export const podTemplate: ObjectSchema = object('PodTemplateSpec', { metadata: objectMeta, spec: podSpec });
 
-/** v1 Pod. Fields of its spec and status that are not listed are kept as they come. */
+/** v1 Pod. Fields of its spec and status that are not listed are kept unchanged. */
 export const podSchema: ObjectSchema = topLevel('Pod', {
   spec: podSpec,
   status: openObject('PodStatus', {

@@ -16,7 +16,7 @@ export interface StoreEvent {
   readonly deleted: StoredObject | undefined;
 }
 
-/** What a full list at one version is. Items are in key order (namespace, then name). */
+/** A full list at one version. Items are in key order (namespace, then name). */
 export interface Snapshot {
   readonly resourceVersion: number;
   readonly items: readonly StoredObject[];
@@ -25,8 +25,8 @@ export interface Snapshot {
 /**
  * All objects, one global version counter, and the recent history.
  *
- * Writes are synchronous and tell their listeners before they return, so a watcher can never miss or
- * reorder an event. Objects are immutable; a write replaces them.
+ * Writes are synchronous and call their listeners before they return, so a watcher never misses or
+ * reorders an event. Objects are immutable; a write replaces them.
  */
 export interface Store {
   /** Version of the newest write. */
@@ -38,22 +38,22 @@ export interface Store {
   list(resource: ResourceDefinition): Snapshot;
   /** All objects as of an earlier version; undefined when the history no longer reaches it. */
   listAt(resource: ResourceDefinition, version: number): Snapshot | undefined;
-  /** Stores `object` (with its new version filled in) in place of what is there. */
+  /** Stores `object` (with its new version filled in) and replaces the old version. */
   put(resource: ResourceDefinition, object: JsonObject): StoredObject;
-  /** Removes; the result is the last state with the deletion's version. */
+  /** Removes an object and returns its last state with the deletion's version. */
   remove(resource: ResourceDefinition, current: StoredObject): StoredObject;
-  /** Events of one resource after `version`, oldest first. Ask `oldestVersion` first. */
+  /** Events of one resource after `version`, oldest first. Check `oldestVersion` first. */
   eventsAfter(resource: ResourceDefinition, version: number): readonly StoreEvent[];
   /** Calls `listener` for every later write of `resource`, or of all resources when undefined. */
   subscribe(resource: ResourceDefinition | undefined, listener: (event: StoreEvent) => void): Disposable;
-  /** Forgets the history: from now on every older version is gone (410). */
+  /** Removes the history: every older version then answers 410. */
   compact(): void;
 }
 
-/** How much a store remembers. */
+/** Options of a store. */
 export interface StoreOptions {
   readonly allocations: Allocations;
-  /** Events kept over all resources; when it is exceeded the older half goes. */
+  /** Maximum number of events over all resources; above it the older half is removed. */
   readonly historyLimit: number;
 }
 
@@ -66,7 +66,7 @@ interface Collection {
 }
 
 /**
- * Objects of a resource with a view are stored as those of the resource it is a view of: what is written by one is seen in both,
+ * Objects of a resource with a view are stored as those of the resource it is a view of: a write to one is visible in both,
  * under one resource version.
  */
 export class MemoryStore implements Store {

@@ -1,10 +1,10 @@
 import { type JsonObject, type MutableJsonObject, objectAt, stringAt } from '../json.ts';
 import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
 
-/** What a watch says about an object. */
+/** Type of a watch event. */
 export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
-/** One version of one object. Immutable; its JSON text and its event lines are made once, when first asked for. */
+/** One version of one object. Immutable; its JSON text and event lines are built once, at their first use. */
 export class StoredObject {
   readonly resource: ResourceDefinition;
   /** `/namespace/name`; the namespace is empty for cluster-scoped kinds. */
@@ -26,13 +26,13 @@ export class StoredObject {
     this.value = value;
   }
 
-  /** As it stands in a list: without `kind` and `apiVersion`. */
+  /** JSON text in a list: without `kind` and `apiVersion`. */
   get itemText(): string {
     this.#itemText ??= JSON.stringify(this.value);
     return this.#itemText;
   }
 
-  /** As it stands alone. */
+  /** JSON text of the whole object. */
   get text(): string {
     return `{"kind":"${this.resource.kind}","apiVersion":"${apiVersionOf(this.resource)}",${this.itemText.slice(1)}`;
   }
@@ -64,7 +64,7 @@ const metaOrder = [
 ] as const;
 
 /**
- * `object` as one stored version: type fields removed, `metadata` in the server's order with this version.
+ * Returns `object` as one stored version: without type fields, `metadata` in the server's order with this version.
  * An undefined version is for a dry run: the object then carries none.
  */
 export function storedObject(

@@ -3,21 +3,21 @@ import type { Container, Pod } from '@switchyard/core/kubernetes';
 import { echoServerCommand } from '../../echo-server.ts';
 import type { TimeScale } from '../time-scale.ts';
 
-/** The program that plays a container. */
+/** Program of a container. */
 export interface ContainerCommand {
   readonly file: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** The echo server keeps its sockets open until it exits, so its end is also when it stopped accepting. */
+  /** The echo server keeps its sockets open until it exits, so it stops accepting when it ends. */
   readonly isEchoServer: boolean;
 }
 
 const netexecPorts = { http: 8080, udp: 8081 };
 
 /**
- * What runs for a container, since the lab has no images. `command` runs as it is on this machine, in the pod's
+ * Returns the program of a container, since the lab has no images. `command` runs unchanged on this machine, in the pod's
  * network namespace. Everything else is the echo server: with `agnhost netexec` arguments (`--http-port`, `--udp-port`,
- * `--delay-shutdown`; and `--echo-port`, which agnhost has not, for TCP connections that stay open; others are ignored) it
+ * `--delay-shutdown`; and `--echo-port`, which agnhost lacks, for TCP connections that stay open; others are ignored) it
  * takes its ports from them, otherwise from the container's `ports`, or 8080/TCP. Only the echo server's `--delay-shutdown` follows the time scale.
  */
 export function containerCommand(pod: Pod, container: Container, scale: TimeScale): ContainerCommand {

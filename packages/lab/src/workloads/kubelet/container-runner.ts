@@ -8,7 +8,7 @@ import { type ContainerState, type ContainerView, crashLoop, exitCodeOf } from '
 import { createDeadline, type Deadline } from './deadline.ts';
 import { followReadiness } from './readiness.ts';
 
-/** What a container runs in, and whom it tells. */
+/** Environment and callbacks of a container. */
 export interface ContainerRunnerOptions extends Pick<
   PodWorkerOptions,
   'probes' | 'scale' | 'clock' | 'emit' | 'onChange'
@@ -17,14 +17,14 @@ export interface ContainerRunnerOptions extends Pick<
   readonly container: Container;
   readonly host: LabPod;
   readonly restartPolicy: string;
-  /** Restarts before this kubelet's time. */
+  /** Restarts by previous kubelets. */
   readonly restartCount: number;
 }
 
 /** Seconds before the second restart; doubled for each further one. The first comes at once. */
 const firstBackOff = 10;
 const longestBackOff = 300;
-/** Seconds without a crash after which the back-off begins anew. */
+/** Seconds without a crash after which the back-off is reset. */
 const backOffMemory = 600;
 /** Seconds between SIGTERM and SIGKILL at least, even if preStop has used up the grace period. */
 const leastGrace = 2;
@@ -48,7 +48,7 @@ export class ContainerRunner {
     return { name, image, state: this.#state, isReady: this.#isReady, restartCount: this.#restarts };
   }
 
-  /** Runs the process, again and again as the restart policy wants. Resolves when it will not run any more. */
+  /** Runs the process and restarts it by the restart policy. Resolves when it will not run again. */
   async run(): Promise<void> {
     const { clock, scale, restartPolicy } = this.#options;
     let crashes = 0;

@@ -1,11 +1,11 @@
 import { type Clock, millis, type Millis } from '@switchyard/core';
 
-/** An instant (monotonic) that can move closer while others wait for it, as a grace period can. */
+/** A monotonic instant that can be brought forward while callers wait for it, as a grace period can. */
 export interface Deadline {
   readonly at: Millis;
   /** Does nothing when `at` is not earlier. */
   shorten(at: Millis): void;
-  /** Resolves when the instant has come; rejects with `signal.reason` when aborted first. */
+  /** Resolves at the instant; rejects with `signal.reason` when aborted first. */
   reached(signal: AbortSignal): Promise<void>;
 }
 

@@ -9,7 +9,7 @@ import { PodWorker } from './pod-worker.ts';
 import { podStatus } from './pod-status.ts';
 import { createNodeProbes, type NodeProbes } from './run-probe.ts';
 
-/** Where a kubelet works and whom it tells. */
+/** Lab, node and event callback of a kubelet. */
 export interface KubeletOptions {
   readonly lab: Lab;
   readonly node: LabNode;
@@ -27,7 +27,7 @@ export class Kubelet implements AsyncDisposable {
   readonly #statuses: KeyedRunner;
   readonly #removals: KeyedRunner;
   readonly #workersByUid = new Map<string, PodWorker>();
-  /** The end of the last worker of each name: a pod made again under its name must wait for the old one's namespace. */
+  /** End of the last worker of each name: a new pod of the same name must wait for the removal of the old namespace. */
   readonly #lastByKey = new Map<string, Promise<void>>();
   #isStopped = false;
 
@@ -59,7 +59,7 @@ export class Kubelet implements AsyncDisposable {
     else if (!isPodEnded(pod) || isPodTerminating(pod)) this.#startWorker(pod, uid);
   }
 
-  /** Only now: until the object is gone, its last changes must not look like those of a new pod. */
+  /** Call it only after the object's deletion: earlier changes must not look like those of a new pod. */
   #forget(uid: string, worker: PodWorker | undefined): void {
     worker?.abandon();
     this.#workersByUid.delete(uid);

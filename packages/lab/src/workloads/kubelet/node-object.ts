@@ -37,7 +37,7 @@ export function nodeObject(node: LabNode, at: string): Node {
   };
 }
 
-/** Creates the Node if it is not there, and says that it is Ready. What somebody else put into it stays. */
+/** Creates the Node if it is missing and sets Ready. Keeps fields of other writers. */
 export async function registerNode(api: ObjectClient, node: LabNode, at: string, signal: AbortSignal): Promise<void> {
   const wanted = nodeObject(node, at);
   const present = await api.find(apiResources.nodes, { name: node.nodeName }, signal);

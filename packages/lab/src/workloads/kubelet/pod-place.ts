@@ -1,9 +1,9 @@
 import type { Lab, LabNode, LabPod } from '../../lab.ts';
 
-/** Where a pod's containers run. */
+/** Network namespace of a pod's containers. */
 export interface PodPlace {
   readonly host: LabPod;
-  /** Takes away what was made for the pod; its processes have ended. */
+  /** Removes the pod's namespace. Call it after the pod's processes have ended. */
   remove(): Promise<void>;
 }
 
@@ -12,7 +12,7 @@ export function podPlace(lab: Lab, host: LabPod): PodPlace {
   return { host, remove: () => lab.removePod(host) };
 }
 
-/** `hostNetwork: true`: the pod is in its node's namespace and has the node's addresses; nothing is made for it. */
+/** `hostNetwork: true`: the pod is in its node's namespace and has the node's addresses; there is nothing to remove. */
 export function hostNetworkPod(node: LabNode, name: string): PodPlace {
   const { namespace, addresses } = node;
   const host: LabPod = {

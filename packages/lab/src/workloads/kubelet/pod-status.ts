@@ -7,7 +7,7 @@ import { apiTime } from '../time-scale.ts';
 /** A pod's status as the API has it. */
 export type PodStatus = NonNullable<Pod['status']>;
 
-/** What a container is doing. */
+/** State of a container. */
 export type ContainerState =
   | { readonly kind: 'waiting'; readonly reason: string; readonly message?: string }
   | { readonly kind: 'running'; readonly startedAt: Millis }
@@ -28,13 +28,13 @@ export interface ContainerView {
   readonly restartCount: number;
 }
 
-/** All that the kubelet knows of a pod. */
+/** The kubelet's view of a pod. */
 export interface PodView {
   readonly containers: readonly ContainerView[];
   /** Empty until the pod's namespace exists. */
   readonly podIps: readonly IpAddress[];
   readonly hostIps: readonly IpAddress[];
-  /** No container will ever run again: the phase becomes Succeeded or Failed. */
+  /** No container will run again: the phase becomes Succeeded or Failed. */
   readonly isOver: boolean;
   readonly now: Millis;
 }
@@ -63,10 +63,10 @@ export function podStatus(pod: Pod, view: PodView): PodStatus {
   return podIps[0] === undefined ? placed : { ...placed, podIP: podIps[0], podIPs: podIps.map((ip) => ({ ip })) };
 }
 
-/** The reason of a container that waits before it is started again. */
+/** Reason of a container that waits for its restart. */
 export const crashLoop = 'CrashLoopBackOff';
 
-/** The exit code that stands for how a process ended: 128 plus the number for signals. */
+/** Returns the exit code for the end of a process: 128 plus the number for signals. */
 export function exitCodeOf(result: number | string): number {
   if (typeof result === 'number') return result;
   return 128 + (Object.entries(constants.signals).find(([name]) => name === result)?.[1] ?? 0);

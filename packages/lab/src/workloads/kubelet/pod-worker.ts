@@ -10,7 +10,7 @@ import type { ContainerView, PodView } from './pod-status.ts';
 import { hostNetworkPod, type PodPlace, podPlace } from './pod-place.ts';
 import type { NodeProbes } from './run-probe.ts';
 
-/** What a pod needs from its kubelet. */
+/** Dependencies of a pod, passed by its kubelet. */
 export interface PodWorkerOptions {
   readonly lab: Lab;
   readonly node: LabNode;
@@ -20,9 +20,9 @@ export interface PodWorkerOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly emit: (event: WorkloadEvent) => void;
-  /** The view has changed: write the status some time. */
+  /** Called when the view has changed, to write the status later. */
   readonly onChange: () => void;
-  /** Resolves when the API has the present view. */
+  /** Resolves when the API has the current view. */
   readonly writeStatus: () => Promise<void>;
   /** Removes the pod object for good. */
   readonly removeObject: () => Promise<void>;
@@ -30,7 +30,7 @@ export interface PodWorkerOptions {
 
 /** One pod on its node, from its namespace to the removal of its object. */
 export class PodWorker {
-  /** Resolves when nothing of the pod is left on the machine. */
+  /** Resolves when the pod's processes and namespace are removed. */
   readonly finished: Promise<void>;
   readonly #options: PodWorkerOptions;
   readonly #gone = new AbortController();
@@ -48,11 +48,12 @@ export class PodWorker {
     this.finished = after
       .then(() => this.#live())
       .catch((error: unknown) => {
-        if (!this.#gone.signal.aborted) options.log.error('a pod of the lab was abandoned', { pod: this.#name, error });
+        if (!this.#gone.signal.aborted)
+          options.log.error('running a pod failed; it is not retried', { pod: this.#name, error });
       });
   }
 
-  /** The pod object has changed. */
+  /** Takes a change of the pod object. */
   update(pod: Pod): void {
     this.#pod = pod;
     if (!isPodTerminating(pod)) return;
@@ -64,9 +65,9 @@ export class PodWorker {
     } else this.#deadline.shorten(at);
   }
 
-  /** The pod object is gone, or the kubelet stops: end everything now. */
+  /** Ends the pod's processes at once: the object was deleted, or the kubelet stops. */
   abandon(): void {
-    this.#gone.abort(new DOMException('the pod is gone', 'AbortError'));
+    this.#gone.abort(new DOMException('the pod was deleted', 'AbortError'));
   }
 
   get view(): PodView {
@@ -90,7 +91,7 @@ export class PodWorker {
 
   async #live(): Promise<void> {
     const { signal } = this.#gone;
-    // Found terminating without a process of ours: the kubelet before us has ended it.
+    // Already terminating at the start: the previous kubelet has ended its processes.
     if (this.#deadline !== undefined) return this.#options.removeObject();
     try {
       this.#place = await this.#makePlace(signal);
@@ -119,7 +120,7 @@ export class PodWorker {
     if (deadline === 'gone') return;
     await Promise.all(this.#runners.map((runner) => runner.stop(deadline, signal)));
     await ended;
-    if (!signal.aborted) await this.#options.writeStatus(); // Ready False, before the namespace is taken away
+    if (!signal.aborted) await this.#options.writeStatus(); // Ready False, before the removal of the namespace
   }
 
   #makeRunner(host: LabPod, container: Container): ContainerRunner {
@@ -133,7 +134,7 @@ export class PodWorker {
     });
   }
 
-  /** A container that the API already knows as started is started again: its process belonged to a kubelet before us. */
+  /** A container whose status shows a start counts one more restart: a previous kubelet owned its process. */
   #restartCount(container: string): number {
     const known = this.#options.pod.status?.containerStatuses?.find(({ name }) => name === container);
     return known === undefined ? 0 : known.restartCount + (known.state?.['waiting'] === undefined ? 1 : 0);

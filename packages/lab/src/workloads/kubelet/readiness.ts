@@ -29,7 +29,7 @@ export function createReadinessTracker(probe: Probe): ReadinessTracker {
   };
 }
 
-/** What `followReadiness` needs. */
+/** Options of `followReadiness`. */
 export interface ReadinessOptions {
   readonly probe: Probe;
   /** One attempt; a rejection counts as a failure. */
@@ -39,7 +39,7 @@ export interface ReadinessOptions {
   readonly clock: Clock;
 }
 
-/** Probes until aborted, and then ends quietly. The first attempt comes after `initialDelaySeconds`, at once if it is 0. */
+/** Probes until aborted, then ends without an error. The first attempt comes after `initialDelaySeconds`, at once if it is 0. */
 export async function followReadiness(options: ReadinessOptions, signal: AbortSignal): Promise<void> {
   const { probe, attempt, onChange, scale, clock } = options;
   const tracker = createReadinessTracker(probe);

@@ -8,7 +8,7 @@ export interface NodeProbes extends AsyncDisposable {
   attempt(pod: LabPod, container: Container, probe: Probe, signal: AbortSignal): Promise<boolean>;
 }
 
-/** Starts nothing before the first HTTP probe. Timeouts are not scaled: they bound a wait, nobody waits for them. */
+/** Starts nothing before the first HTTP probe. Timeouts are not scaled: they are only upper bounds. */
 export function createNodeProbes(): NodeProbes {
   let prober: Promise<Prober> | undefined;
   return {

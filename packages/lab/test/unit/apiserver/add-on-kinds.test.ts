@@ -10,7 +10,7 @@ const paths = [
   '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
 ];
 
-test.each(paths)('%s is served only where it is asked for', async (path) => {
+test.each(paths)('%s is served only with the option', async (path) => {
   await using usual = await startHarness();
   expect((await usual.get(path)).status).toBe(404);
   await using api = await startHarness({ hasAddOnKinds: true });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ConnectTarget } from '../../../src/apiserver/connect-in-namespace.ts';
 import { type Harness, startHarness } from './harness.ts';
 
-/** What the pod was asked last. */
+/** Last request to the pod. */
 let asked: {
   readonly method: string;
   readonly url: string;
@@ -88,7 +88,7 @@ test.each([
   ['a pod without an address', 'new/proxy/', 400, 'BadRequest', 'address not allowed'],
   ['a loopback address', 'host/proxy/', 400, 'BadRequest', 'address not allowed'],
   [
-    'a port where nobody listens',
+    'a port without a listener',
     'web:81/proxy/',
     503,
     'ServiceUnavailable',

@@ -29,7 +29,7 @@ test('a Service with a finalizer stays, marked, until the finalizer is gone', as
   await api.service('web', { spec: { type: 'LoadBalancer' } });
 });
 
-test('nobody adds a finalizer to a Service that is being deleted', async () => {
+test('no client can add a finalizer to a Service that is being deleted', async () => {
   await using api = await startHarness();
   await withFinalizer(api);
   await api.send('DELETE', `${services}/web`);

@@ -39,7 +39,7 @@ test("without surge a node is without a pod from the old one's end to the new on
   expect(status(cluster).numberUnavailable).toBeUndefined();
 });
 
-test('with surge the new pod is ready before the old one on its node is asked to go', async () => {
+test('with surge the new pod is ready before the old one on its node is deleted', async () => {
   await using cluster = await clusterOf({ maxSurge: 1, maxUnavailable: 0 }, ['n1', 'n2']);
   await becomeReady(cluster);
   await restart(cluster);

@@ -46,7 +46,7 @@ function replay(events: RecordedRollout['events']): readonly EndpointSlice[] {
   return writes;
 }
 
-/** The Service is not among the recorded streams; the slices tell all of it that matters. */
+/** The recorded streams lack the Service; the slices contain its relevant fields. */
 function serviceOf(events: readonly RecordedEvent[]): Service {
   const slice = events.find((event) => event.kind === 'EndpointSlice')?.object as EndpointSlice;
   const owner = slice.metadata.ownerReferences![0]!;
