@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Millis } from '@switchyard/core';
 import { CommandError, type CommandFailureDetails, stderrTail } from './command-error.ts';
-import { collect, feed, hand } from './command-streams.ts';
+import { collect, feed, passOn } from './command-streams.ts';
 
 /** How to run one command. */
 export interface CommandOptions {
@@ -49,13 +49,13 @@ export function createCommandRunner(): CommandRunner {
 const killGrace = 1000;
 
 /** Why the runner killed a program; undefined if it did not. */
-type Verdict =
+type KillReason =
   | { readonly why: 'timedOut' | 'aborted' }
   | { readonly why: 'threw'; readonly error: unknown }
   | undefined;
 
 interface Guard {
-  readonly verdict: () => Verdict;
+  readonly killReason: () => KillReason;
   /** Kills the program because a callback or the input iterable threw. */
   readonly threw: (error: unknown) => void;
 }
@@ -65,15 +65,15 @@ async function run(file: string, args: readonly string[], options: CommandOption
   const child = spawn(file, args, { env: { ...process.env, LC_ALL: 'C', ...options.env } });
   const guard = guardOf(child, options);
   const stdout =
-    options.onStdout === undefined ? collect(child.stdout) : hand(child.stdout, options.onStdout, guard.threw);
+    options.onStdout === undefined ? collect(child.stdout) : passOn(child.stdout, options.onStdout, guard.threw);
   const stderr = collect(child.stderr);
   const failure = ended(child);
-  tell(child, options.onStart, guard);
+  notifyStart(child, options.onStart, guard);
   feed(child.stdin, options.stdin ?? '', guard.threw);
-  return settled({ file, args, child, verdict: guard.verdict, stdout, stderr }, await failure, options);
+  return settled({ file, args, child, killReason: guard.killReason, stdout, stderr }, await failure, options);
 }
 
-function tell(child: ChildProcess, onStart: CommandOptions['onStart'], guard: Guard): void {
+function notifyStart(child: ChildProcess, onStart: CommandOptions['onStart'], guard: Guard): void {
   if (child.pid === undefined) return; // the program did not start
   try {
     onStart?.(child.pid);
@@ -86,18 +86,18 @@ interface Ran {
   readonly file: string;
   readonly args: readonly string[];
   readonly child: ChildProcess;
-  readonly verdict: () => Verdict;
+  readonly killReason: () => KillReason;
   readonly stdout: () => string;
   readonly stderr: () => string;
 }
 
 function settled(ran: Ran, failure: NodeJS.ErrnoException | undefined, options: CommandOptions): CommandResult {
   const { file, args, child, stdout, stderr } = ran;
-  const verdict = ran.verdict();
-  if (verdict?.why === 'aborted') throw options.signal.reason;
-  if (verdict?.why === 'threw') throw verdict.error;
+  const killReason = ran.killReason();
+  if (killReason?.why === 'aborted') throw options.signal.reason;
+  if (killReason?.why === 'threw') throw killReason.error;
   const details = { file, args, stderrTail: stderrTail(stderr()), cause: failure };
-  if (verdict?.why === 'timedOut') {
+  if (killReason?.why === 'timedOut') {
     throw new CommandError('timedOut', `${file} did not end within ${options.timeout} ms and was killed`, details);
   }
   if (failure !== undefined) throw startFailed(file, failure, details);
@@ -106,10 +106,10 @@ function settled(ran: Ran, failure: NodeJS.ErrnoException | undefined, options: 
 
 /** Kills the program on time-out, on abort and when a callback or the input iterable throws. */
 function guardOf(child: ChildProcess, { timeout, signal }: CommandOptions): Guard {
-  let verdict: Verdict;
-  const kill = (why: Verdict): void => {
-    if (verdict !== undefined) return;
-    verdict = why;
+  let killReason: KillReason;
+  const kill = (why: KillReason): void => {
+    if (killReason !== undefined) return;
+    killReason = why;
     child.kill('SIGTERM');
     const timer = setTimeout(() => child.kill('SIGKILL'), killGrace);
     child.once('exit', () => {
@@ -127,7 +127,7 @@ function guardOf(child: ChildProcess, { timeout, signal }: CommandOptions): Guar
     signal.removeEventListener('abort', onAbort);
   };
   child.once('close', release).once('error', release);
-  return { verdict: () => verdict, threw: (error) => kill({ why: 'threw', error }) };
+  return { killReason: () => killReason, threw: (error) => kill({ why: 'threw', error }) };
 }
 
 /** Resolves when the program has ended and its output is complete, or with why it never started. */

@@ -8,7 +8,7 @@ export function collect(stream: Readable): () => string {
 }
 
 /** Passes a stream to `take` without buffering; the returned function gives ''. Calls `threw` at the first exception and stops passing. */
-export function hand(stream: Readable, take: (piece: string) => void, threw: (error: unknown) => void): () => string {
+export function passOn(stream: Readable, take: (piece: string) => void, threw: (error: unknown) => void): () => string {
   stream.setEncoding('utf8');
   let isTaking = true;
   stream.on('data', (piece: string) => {
