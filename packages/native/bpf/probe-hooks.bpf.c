@@ -29,9 +29,9 @@ int set_retval(struct bpf_sock_addr *context) {
   return 0;
 }
 
-// With it tcx links are tried.
+// Programs at network interfaces.
 SEC("tc")
-int tcx(struct __sk_buff *packet) {
+int packets(struct __sk_buff *packet) {
   (void)packet;
   return -1;
 }

@@ -41,7 +41,7 @@ ask_pkg_config(LIBBPF_LINK --libs)
 # The objects are the same for all machines, so this one's headers will do. Debian keeps <asm/types.h> in a folder of the machine's.
 execute_process(COMMAND cc -print-multiarch
   OUTPUT_VARIABLE MACHINE_HEADERS OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-set(PROBES hooks conntrack sockets)
+set(PROBES hooks conntrack)
 set(PROBE_OBJECTS "")
 foreach(probe ${PROBES})
   set(object ${CMAKE_BINARY_DIR}/probe-${probe}.bpf.o)

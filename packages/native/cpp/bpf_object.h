@@ -35,7 +35,7 @@ struct LoadResult {
 
 LoadResult LoadObject(const LoadRequest& request);
 
-// The object file of bpf/probe-NAME.bpf.c, which is part of the addon: hooks, conntrack or sockets.
+// The object file of bpf/probe-NAME.bpf.c, which is part of the addon: hooks or conntrack.
 const uint8_t* ProbeObject(const std::string& name, size_t* length);
 
 }  // namespace switchyard

@@ -15,20 +15,13 @@
 
 SWITCHYARD_PROBE(hooks);
 SWITCHYARD_PROBE(conntrack);
-SWITCHYARD_PROBE(sockets);
 
 namespace switchyard {
 
 const uint8_t* ProbeObject(const std::string& name, size_t* length) {
-  const uint8_t* begin = switchyard_hooks_begin;
-  const uint8_t* end = switchyard_hooks_end;
-  if (name == "conntrack") {
-    begin = switchyard_conntrack_begin;
-    end = switchyard_conntrack_end;
-  } else if (name == "sockets") {
-    begin = switchyard_sockets_begin;
-    end = switchyard_sockets_end;
-  }
+  const bool hooks = name == "hooks";
+  const uint8_t* begin = hooks ? switchyard_hooks_begin : switchyard_conntrack_begin;
+  const uint8_t* end = hooks ? switchyard_hooks_end : switchyard_conntrack_end;
   *length = static_cast<size_t>(end - begin);
   return begin;
 }

@@ -3,15 +3,11 @@ import type { BpfAbilityName, BpfProbe } from '@switchyard/native';
 const abilityNames: readonly BpfAbilityName[] = [
   'maps',
   'mmap',
-  'batch',
   'socketHooks',
   'getpeername',
-  'setRetval',
   'netnsCookie',
   'tc',
-  'tcx',
   'conntrackNat',
-  'socketDestroy',
 ];
 
 /** What is found out about a kernel without these abilities. */
@@ -19,5 +15,5 @@ export function kernelWithout(...missing: readonly BpfAbilityName[]): BpfProbe {
   const ability = (name: BpfAbilityName): BpfProbe['abilities'][BpfAbilityName] =>
     missing.includes(name) ? { status: 'unusable', reason: 'bpf failed with EPERM' } : { status: 'usable' };
   const abilities = Object.fromEntries(abilityNames.map((name) => [name, ability(name)])) as BpfProbe['abilities'];
-  return { abilities, cgroup2: '/sys/fs/cgroup', bpffs: '/sys/fs/bpf' };
+  return { abilities, cgroup2: '/sys/fs/cgroup' };
 }

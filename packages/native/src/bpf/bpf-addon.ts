@@ -21,7 +21,7 @@ export interface BpfAddon {
   mountBpffs(path: string): number;
   interfaceIndex(netns: string, name: string): number;
   loadObject(bytes: Uint8Array, options: ObjectOptions): LoadedObject;
-  probeObject(name: 'hooks' | 'conntrack' | 'sockets'): Uint8Array;
+  probeObject(name: 'hooks' | 'conntrack'): Uint8Array;
 }
 
 /** What `loadObject` of the addon takes. */
