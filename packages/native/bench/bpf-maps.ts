@@ -72,19 +72,11 @@ function measure(one: Row): Readonly<Record<string, string>> {
     for (let index = 0; index < rounds; index++) map.lookup(key);
   });
   const dump = best(() => void map.entries());
-  const remove =
-    type === 'array'
-      ? undefined
-      : best(
-          () => void map.deleteBatch(keys, count),
-          () => map.updateBatch(keys, values, count),
-        );
   map[Symbol.dispose]();
   const each = (ms: number): string => `${((ms * 1000) / rounds).toFixed(2)} us`;
   return {
     'cold batch': `${cold.toFixed(1)} ms`,
     'warm batch': `${warm.toFixed(1)} ms`,
-    'deletion batch': remove === undefined ? '-' : `${remove.toFixed(1)} ms`,
     update: each(update),
     lookup: each(lookup),
     dump: `${dump.toFixed(1)} ms`,

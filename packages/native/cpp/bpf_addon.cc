@@ -133,7 +133,7 @@ Napi::Array Descriptors(Napi::Env env, const std::vector<switchyard::Named>& nam
   return array;
 }
 
-// loadObject(bytes, { maps, maxEntries, constants, skip }) -> { maps, programs, error, attempt, log }
+// loadObject(bytes, { maps, constants, skip }) -> { maps, programs, error, attempt, log }
 // Pairs of name and number everywhere: a bigint on the way in, a descriptor on the way out.
 Napi::Value LoadObject(const Napi::CallbackInfo& info) {
   const auto bytes = info[0].As<Napi::Uint8Array>();
@@ -142,7 +142,6 @@ Napi::Value LoadObject(const Napi::CallbackInfo& info) {
   request.bytes = bytes.Data();
   request.length = bytes.ByteLength();
   request.maps = NamedNumbers(options.Get("maps"));
-  request.max_entries = NamedNumbers(options.Get("maxEntries"));
   request.constants = NamedNumbers(options.Get("constants"));
   const Napi::Array skip = options.Get("skip").As<Napi::Array>();
   for (uint32_t index = 0; index < skip.Length(); index++) {

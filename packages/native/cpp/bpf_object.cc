@@ -62,7 +62,7 @@ class Loader {
   }
 
   LoadResult Run() {
-    if (Open() && PrepareMaps() && SetConstants() && PreparePrograms() && Load()) TakeDescriptors();
+    if (Open() && UseMaps() && SetConstants() && PreparePrograms() && Load()) TakeDescriptors();
     return std::move(result_);
   }
 
@@ -81,18 +81,12 @@ class Loader {
     return object_ != nullptr || Fail(errno, "read the object");
   }
 
-  bool PrepareMaps() {
+  bool UseMaps() {
     for (const auto& [name, fd] : request_.maps) {
       bpf_map* map = bpf_object__find_map_by_name(object_, name.c_str());
       if (map == nullptr) continue;  // one set of maps serves several objects
       const int error = bpf_map__reuse_fd(map, static_cast<int>(fd));
       if (error != 0) return Fail(error, "use the map " + name + " that is there");
-    }
-    for (const auto& [name, size] : request_.max_entries) {
-      bpf_map* map = bpf_object__find_map_by_name(object_, name.c_str());
-      if (map == nullptr) return Fail(ENOENT, "size the map " + name);
-      const int error = bpf_map__set_max_entries(map, static_cast<uint32_t>(size));
-      if (error != 0) return Fail(error, "size the map " + name);
     }
     return true;
   }

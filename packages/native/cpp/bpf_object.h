@@ -18,7 +18,6 @@ struct LoadRequest {
   const void* bytes = nullptr;
   size_t length = 0;
   std::vector<Named> maps;         // descriptors of maps to use instead of new ones
-  std::vector<Named> max_entries;  // sizes of new maps
   std::vector<Named> constants;    // values of `const volatile` globals
   std::vector<std::string> skip;   // programs that are not loaded
 };

@@ -55,12 +55,11 @@ export function withMapFaults(kernel: EbpfKernel, faults: MapFaults): EbpfKernel
 function faultyMaps(maps: MapSet, faults: MapFaults): MapSet {
   const entries = Object.entries(maps).map(([name, map]: [string, BpfMap]) => {
     const faulty = new FaultyMap(map, faults);
-    const { update, updateBatch, delete: remove, deleteBatch } = FaultyMap.prototype;
+    const { update, updateBatch, delete: remove } = FaultyMap.prototype;
     const writes = {
       update: update.bind(faulty),
       updateBatch: updateBatch.bind(faulty),
       delete: remove.bind(faulty),
-      deleteBatch: deleteBatch.bind(faulty),
     };
     return [name, overlaid(map, writes)] as const;
   });

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import type { Random } from '@switchyard/core';
-import { type BpfEntries, type BpfMap, type BpfMapShape, type BpfUpdateMode, NativeError } from '@switchyard/native';
+import { type BpfEntries, type BpfMap, type BpfMapShape, NativeError } from '@switchyard/native';
 
 /** What is wrong with the kernel at the moment; shared by all maps of a machine. */
 export interface MapFaults {
@@ -42,9 +42,9 @@ export class FaultyMap implements BpfMap {
     return this.#map.lookup(key);
   }
 
-  update(key: Uint8Array, value: Uint8Array, mode?: BpfUpdateMode): void {
+  update(key: Uint8Array, value: Uint8Array): void {
     this.#call('MAP_UPDATE_ELEM');
-    this.#put(key, value, mode);
+    this.#put(key, value);
   }
 
   delete(key: Uint8Array): boolean {
@@ -60,19 +60,8 @@ export class FaultyMap implements BpfMap {
     const { keySize, valueSize } = this.shape;
     for (let index = 0; index < count; index++) {
       const key = keys.subarray(index * keySize, (index + 1) * keySize);
-      this.#put(key, values.subarray(index * valueSize, (index + 1) * valueSize), 'any');
+      this.#put(key, values.subarray(index * valueSize, (index + 1) * valueSize));
     }
-  }
-
-  deleteBatch(keys: Uint8Array, count: number): number {
-    this.#call('MAP_DELETE_BATCH');
-    const { keySize } = this.shape;
-    let deleted = 0;
-    for (let index = 0; index < count; index++) {
-      if (this.#map.delete(keys.subarray(index * keySize, (index + 1) * keySize))) deleted++;
-      this.#faults.afterWrite?.();
-    }
-    return deleted;
   }
 
   entries(): BpfEntries {
@@ -91,7 +80,7 @@ export class FaultyMap implements BpfMap {
     this.#map[Symbol.dispose]();
   }
 
-  #put(key: Uint8Array, value: Uint8Array, mode: BpfUpdateMode | undefined): void {
+  #put(key: Uint8Array, value: Uint8Array): void {
     const { refused, afterWrite } = this.#faults;
     if (
       this.shape.name === 'frontends' &&
@@ -100,7 +89,7 @@ export class FaultyMap implements BpfMap {
     ) {
       throw failure('cannot write a frontend', constants.errno.EINVAL);
     }
-    this.#map.update(key, value, mode);
+    this.#map.update(key, value);
     afterWrite?.();
   }
 

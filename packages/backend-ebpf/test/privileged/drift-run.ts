@@ -5,6 +5,7 @@ import { type HealingParts, HealingRun, node, replaceAll, service, slice, TimedL
 import { type CommandRunner } from '@switchyard/host';
 import { type Lab, type LabNode, runnerIn } from '@switchyard/lab';
 import { type BpfMap, createMap, loadBpfObject, openPinnedLink, openPinnedMap, pin, unpin } from '@switchyard/native';
+import { clearMap } from '@switchyard/native/testing';
 import { frontendScopes, type MapName, offsetOf, sizeOf } from '../../src/render/layouts.ts';
 import { openEbpfBackend } from '../../src/open-backend.ts';
 import { addressBytes } from '../../src/render/settings/address-bytes.ts';
@@ -144,11 +145,7 @@ export const damages = {
     /^map frontends: 10.96.0.10:81\/TCP added$/,
     (place: Place) => edit(place, 'frontends', (frontends) => frontends.update(cartKey(81), new Uint8Array(8).fill(1))),
   ],
-  'all frontends are deleted': [
-    'element',
-    /^map frontends/,
-    (place: Place) => edit(place, 'frontends', (all) => all.deleteBatch(all.entries().keys, all.entries().count)),
-  ],
+  'all frontends are deleted': ['element', /^map frontends/, (place: Place) => edit(place, 'frontends', clearMap)],
   'the configuration is edited': [
     'element',
     /^map configuration edited$/,
@@ -157,7 +154,7 @@ export const damages = {
   'the addresses of the node are deleted': [
     'element',
     /^map node_addresses edited$/,
-    (place: Place) => edit(place, 'node_addresses', (all) => all.deleteBatch(all.entries().keys, all.entries().count)),
+    (place: Place) => edit(place, 'node_addresses', clearMap),
   ],
   'the guard table is deleted': [
     'table',

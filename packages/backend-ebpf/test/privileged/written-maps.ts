@@ -1,5 +1,6 @@
 import { ipFamilyOf, ipToBytes, parseIp } from '@switchyard/core';
 import type { BpfMap } from '@switchyard/native';
+import { clearMap } from '@switchyard/native/testing';
 import {
   endpointFlags,
   fieldSizes,
@@ -161,9 +162,7 @@ export class WrittenMaps {
 
   /** Empties a hash table. */
   empty(name: MapName): void {
-    const map = this.map(name);
-    const { count, keys } = map.entries();
-    if (count > 0) map.deleteBatch(keys, count);
+    clearMap(this.map(name));
   }
 }
 

@@ -27,7 +27,6 @@ export interface BpfAddon {
 /** What `loadObject` of the addon takes. */
 export interface ObjectOptions {
   readonly maps: NamedNumbers<bigint>;
-  readonly maxEntries: NamedNumbers<bigint>;
   readonly constants: NamedNumbers<bigint>;
   readonly skip: readonly string[];
 }

@@ -3,16 +3,16 @@ import { constants } from 'node:os';
 import { UsageError } from '@switchyard/core';
 import { type BpfAddon, loadBpfAddon } from './bpf-addon.ts';
 import { bpfError, commands } from './call.ts';
-import { deleteBatch, readEntries, readSlices, updateBatch } from './map-batches.ts';
-import { checkLength, checkMmapable, isArray, roundUp8, transferredSize, updateFlags } from './map-layout.ts';
+import { readEntries, readSlices, updateBatch } from './map-batches.ts';
+import { checkLength, checkMmapable, isArray, roundUp8, transferredSize } from './map-layout.ts';
 import { mapMemory, unmapMemory } from './memory.ts';
 import { possibleCpus } from './possible-cpus.ts';
-import type { BpfEntries, BpfMap, BpfMapShape, BpfUpdateMode } from './types.ts';
+import type { BpfEntries, BpfMap, BpfMapShape } from './types.ts';
 
 const { ENOENT } = constants.errno;
 
 /** Where the fields of an element's attribute are. */
-const offsets = { fd: 0, key: 8, value: 16, flags: 24, length: 32 } as const;
+const offsets = { fd: 0, key: 8, value: 16, length: 32 } as const;
 
 /**
  * A map of the kernel. Calls on one element make no objects but what they return: key and value are copied to memory that the
@@ -60,14 +60,12 @@ export class KernelMap implements BpfMap {
     throw bpfError('MAP_LOOKUP_ELEM', `cannot read an element of the BPF map ${this.shape.name}`, -result);
   }
 
-  update(key: Uint8Array, value: Uint8Array, mode: BpfUpdateMode = 'any'): void {
+  update(key: Uint8Array, value: Uint8Array): void {
     if (value.length !== this.#value.length) {
       checkLength(this.shape.name, 'value', { has: value.length, needs: this.#value.length });
     }
     this.#value.set(value);
-    this.#words[offsets.flags / 4] = updateFlags[mode];
     const result = this.#call(commands.MAP_UPDATE_ELEM, key);
-    this.#words[offsets.flags / 4] = 0;
     if (result === 0) return;
     throw bpfError('MAP_UPDATE_ELEM', `cannot write an element of the BPF map ${this.shape.name}`, -result);
   }
@@ -80,15 +78,10 @@ export class KernelMap implements BpfMap {
   }
 
   updateBatch(keys: Uint8Array, values: Uint8Array, count: number): void {
-    this.#checkKeys(keys, count);
-    const valuesNeed = count * this.#value.length;
-    checkLength(this.shape.name, 'values', { has: values.length, needs: valuesNeed });
+    const { name, keySize } = this.shape;
+    checkLength(name, 'keys', { has: keys.length, needs: count * keySize });
+    checkLength(name, 'values', { has: values.length, needs: count * this.#value.length });
     if (count > 0) updateBatch(this, { keys, values, count });
-  }
-
-  deleteBatch(keys: Uint8Array, count: number): number {
-    this.#checkKeys(keys, count);
-    return count === 0 ? 0 : deleteBatch(this, keys, count);
   }
 
   entries(): BpfEntries {
@@ -126,10 +119,6 @@ export class KernelMap implements BpfMap {
     }
     this.#key.set(key);
     return this.#addon.bpf(command, attribute);
-  }
-
-  #checkKeys(keys: Uint8Array, count: number): void {
-    checkLength(this.shape.name, 'keys', { has: keys.length, needs: count * this.shape.keySize });
   }
 
   /** Without a system call. */

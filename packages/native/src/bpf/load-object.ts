@@ -43,13 +43,10 @@ export function loadBpfBytes(bytes: Uint8Array, name: string, options: BpfLoadOp
   };
 }
 
-function addonOptions({ maps, maxEntries = {}, constants = {}, skip = [] }: BpfLoadOptions): ObjectOptions {
-  const numbers = (values: Readonly<Record<string, number | bigint>>): ObjectOptions['constants'] =>
-    Object.entries(values).map(([name, value]) => [name, BigInt(value)]);
+function addonOptions({ maps, constants = {}, skip = [] }: BpfLoadOptions): ObjectOptions {
   return {
     maps: [...(maps ?? [])].map(([name, map]) => [name, BigInt(fdOf(map))]),
-    maxEntries: numbers(maxEntries),
-    constants: numbers(constants),
+    constants: Object.entries(constants).map(([name, value]) => [name, BigInt(value)]),
     skip,
   };
 }

@@ -62,48 +62,12 @@ export function updateEach(map: BatchMap, { keys, values, count }: Elements): vo
   for (let index = 0; index < count; index++) {
     const value = values.subarray(index * map.transferredSize, (index + 1) * map.transferredSize);
     try {
-      map.update(keyAt(map, keys, index), value);
+      map.update(keys.subarray(index * map.shape.keySize, (index + 1) * map.shape.keySize), value);
     } catch (error) {
       if (!(error instanceof NativeError)) throw error;
       throw batchError(map.shape.name, error.errno, { written: index, count });
     }
   }
-}
-
-/** As `BpfMap.deleteBatch`; lengths were checked. */
-export function deleteBatch(map: BatchMap, keys: Uint8Array, count: number): number {
-  let deleted = 0;
-  for (let index = 0; index < count;) {
-    const attribute = batchAttribute(map, count - index);
-    const pointers = [16, keys.subarray(index * map.shape.keySize)];
-    const result = tryBpf('MAP_DELETE_BATCH', { attempt: '', attribute, pointers });
-    if (hasNoBatches(result)) return deleted + deleteEach(map, keys, { from: index, to: count });
-    const done = attribute.getU32(32);
-    deleted += done;
-    index += done;
-    if (result === 0) continue;
-    if (result !== -ENOENT)
-      throw bpfError('MAP_DELETE_BATCH', `cannot delete ${count} elements of the BPF map ${map.shape.name}`, -result);
-    index++; // the kernel stops at one that is not there
-  }
-  return deleted;
-}
-
-/** As the rest of `deleteBatch`, for kernels and types of maps without batches. */
-export function deleteEach(
-  map: BatchMap,
-  keys: Uint8Array,
-  range: { readonly from: number; readonly to: number },
-): number {
-  let deleted = 0;
-  for (let index = range.from; index < range.to; index++) {
-    if (map.delete(keyAt(map, keys, index))) deleted++;
-  }
-  return deleted;
-}
-
-function keyAt({ shape }: BatchMap, keys: Uint8Array, index: number): Uint8Array {
-  return keys.subarray(index * shape.keySize, (index + 1) * shape.keySize);
 }
 
 function batchAttribute(map: BatchMap, count: number): Attribute {

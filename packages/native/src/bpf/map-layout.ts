@@ -1,8 +1,5 @@
 import { UsageError } from '@switchyard/core';
-import type { BpfMapShape, BpfUpdateMode } from './types.ts';
-
-/** Flags of an update, of linux/bpf.h. */
-export const updateFlags: Readonly<Record<BpfUpdateMode, number>> = { any: 0, create: 1, replace: 2 };
+import type { BpfMapShape } from './types.ts';
 
 /** A length rounded up to eight bytes: how arrays keep their values, and per-CPU maps those of one CPU. */
 export function roundUp8(length: number): number {

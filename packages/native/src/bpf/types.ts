@@ -26,9 +26,6 @@ export interface BpfMapShape {
   readonly noPrealloc?: boolean;
 }
 
-/** What to do with an element that is there already, or is not. */
-export type BpfUpdateMode = 'any' | 'create' | 'replace';
-
 /** All elements of a map, one after the other, in no order. */
 export interface BpfEntries {
   readonly count: number;
@@ -41,7 +38,7 @@ export interface BpfEntries {
 /**
  * A BPF map that is open, in the kernel or (for tests) in memory. All calls are synchronous: they take microseconds. Key and
  * value lengths are checked; a wrong one is a `UsageError`. Refusals of the kernel throw `NativeError`: `E2BIG` or `ENOSPC` when
- * it is full, `EEXIST` and `ENOENT` as the update mode asks.
+ * it is full.
  */
 export interface BpfMap extends Disposable {
   readonly shape: BpfMapShape;
@@ -49,13 +46,11 @@ export interface BpfMap extends Disposable {
   readonly id: number;
   /** A new array with the value, or undefined. Of a per-CPU map: the values of all possible CPUs. */
   lookup(key: Uint8Array): Uint8Array | undefined;
-  update(key: Uint8Array, value: Uint8Array, mode?: BpfUpdateMode): void;
+  update(key: Uint8Array, value: Uint8Array): void;
   /** Whether it was there. */
   delete(key: Uint8Array): boolean;
   /** `count` elements, keys and values one after the other. Stops at the first refusal; the error says how many were written. */
   updateBatch(keys: Uint8Array, values: Uint8Array, count: number): void;
-  /** Those that are not there are skipped. Returns how many were. */
-  deleteBatch(keys: Uint8Array, count: number): number;
   /** Everything in it. Others may write meanwhile: an element may then be missed or told twice, never torn below 8 bytes. */
   entries(): BpfEntries;
   /**
@@ -106,8 +101,6 @@ export interface BpfLink extends Disposable {
 export interface BpfLoadOptions {
   /** Maps that exist, by name; they are used instead of new ones. */
   readonly maps?: ReadonlyMap<string, BpfMap>;
-  /** Sizes of new maps, by name. */
-  readonly maxEntries?: Readonly<Record<string, number>>;
   /** Values of `const volatile` globals, by their names in the object's BTF; numbers in the machine's byte order. */
   readonly constants?: Readonly<Record<string, number | bigint>>;
   /** Programs to leave out. */

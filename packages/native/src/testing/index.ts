@@ -1,2 +1,3 @@
+export { clearMap } from './map-cases.ts';
 export * from './scripted-socket.ts';
 export { MemoryBpfMap, type MemoryBpfMapOptions } from './memory-bpf-map.ts';

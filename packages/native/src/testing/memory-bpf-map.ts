@@ -3,7 +3,7 @@ import { UsageError } from '@switchyard/core';
 import { bpfError, type CommandName } from '../bpf/call.ts';
 import { batchError } from '../bpf/map-batches.ts';
 import { checkLength, checkMmapable, roundUp8, transferredSize } from '../bpf/map-layout.ts';
-import type { BpfEntries, BpfMap, BpfMapShape, BpfUpdateMode } from '../bpf/types.ts';
+import type { BpfEntries, BpfMap, BpfMapShape } from '../bpf/types.ts';
 import { NativeError } from '../native-error.ts';
 import { ArrayElements, type Elements, HashElements, LpmElements } from './memory-elements.ts';
 
@@ -19,7 +19,7 @@ export interface MemoryBpfMapOptions {
 }
 
 /**
- * A BPF map in memory, with the kernel's answers byte by byte: capacity, update modes, what LRU maps forget, the longest match of LPM
+ * A BPF map in memory, with the kernel's answers byte by byte: capacity, what LRU maps forget, the longest match of LPM
  * tries, values of all CPUs, and arrays whose values are memory. Beside tests with the real one, for machines that may not use it.
  */
 export class MemoryBpfMap implements BpfMap {
@@ -41,10 +41,10 @@ export class MemoryBpfMap implements BpfMap {
     return this.#elements.lookup(key)?.slice();
   }
 
-  update(key: Uint8Array, value: Uint8Array, mode: BpfUpdateMode = 'any'): void {
+  update(key: Uint8Array, value: Uint8Array): void {
     this.#checkKey(key);
     checkLength(this.shape.name, 'value', { has: value.length, needs: this.#valueSize });
-    const errno = this.#elements.update(key, value, mode);
+    const errno = this.#elements.update(key, value);
     if (errno !== 0) throw this.#refusal('MAP_UPDATE_ELEM', 'write', errno);
   }
 
@@ -56,7 +56,8 @@ export class MemoryBpfMap implements BpfMap {
   }
 
   updateBatch(keys: Uint8Array, values: Uint8Array, count: number): void {
-    this.#checkKeys(keys, count);
+    this.#checkOpen();
+    checkLength(this.shape.name, 'keys', { has: keys.length, needs: count * this.shape.keySize });
     checkLength(this.shape.name, 'values', { has: values.length, needs: count * this.#valueSize });
     for (let index = 0; index < count; index++) {
       try {
@@ -66,15 +67,6 @@ export class MemoryBpfMap implements BpfMap {
         throw batchError(this.shape.name, error.errno, { written: index, count });
       }
     }
-  }
-
-  deleteBatch(keys: Uint8Array, count: number): number {
-    this.#checkKeys(keys, count);
-    let deleted = 0;
-    for (let index = 0; index < count; index++) {
-      if (this.delete(this.#keyAt(keys, index))) deleted++;
-    }
-    return deleted;
   }
 
   entries(): BpfEntries {
@@ -128,11 +120,6 @@ export class MemoryBpfMap implements BpfMap {
   #checkKey(key: Uint8Array): void {
     this.#checkOpen();
     checkLength(this.shape.name, 'key', { has: key.length, needs: this.shape.keySize });
-  }
-
-  #checkKeys(keys: Uint8Array, count: number): void {
-    this.#checkOpen();
-    checkLength(this.shape.name, 'keys', { has: keys.length, needs: count * this.shape.keySize });
   }
 
   #refusal(command: CommandName, verb: string, errno: number): NativeError {

@@ -1,14 +1,13 @@
 import { constants } from 'node:os';
-import type { BpfUpdateMode } from '../bpf/types.ts';
 import { isLittleEndian } from '../netlink/byte-order.ts';
 
-const { E2BIG, EEXIST, EINVAL, ENOENT, ENOSPC } = constants.errno;
+const { E2BIG, EINVAL, ENOENT, ENOSPC } = constants.errno;
 
 /** How one kind of map keeps its elements. Errors are positive errno numbers, 0 is success. */
 export interface Elements {
   /** The value itself, not a copy. */
   lookup(key: Uint8Array): Uint8Array | undefined;
-  update(key: Uint8Array, value: Uint8Array, mode: BpfUpdateMode): number;
+  update(key: Uint8Array, value: Uint8Array): number;
   /** `ENOENT` when it was not there. */
   delete(key: Uint8Array): number;
   all(): readonly (readonly [key: Uint8Array, value: Uint8Array])[];
@@ -34,10 +33,9 @@ export class ArrayElements implements Elements {
     return this.memory.subarray(index * this.#stride, index * this.#stride + this.#valueSize);
   }
 
-  update(key: Uint8Array, value: Uint8Array, mode: BpfUpdateMode): number {
+  update(key: Uint8Array, value: Uint8Array): number {
     const place = this.lookup(key);
     if (place === undefined) return E2BIG;
-    if (mode === 'create') return EEXIST;
     place.set(value);
     return 0;
   }
@@ -74,11 +72,9 @@ export class HashElements implements Elements {
     return found.value;
   }
 
-  update(key: Uint8Array, value: Uint8Array, mode: BpfUpdateMode): number {
+  update(key: Uint8Array, value: Uint8Array): number {
     const text = textOf(key);
     const isThere = this.#byKey.has(text);
-    if (isThere && mode === 'create') return EEXIST;
-    if (!isThere && mode === 'replace') return ENOENT;
     if (!isThere && !this.#makeRoom()) return E2BIG;
     this.#byKey.delete(text); // the last one written is the last to be forgotten
     this.#byKey.set(text, { key: key.slice(), value: value.slice() });
@@ -121,13 +117,11 @@ export class LpmElements implements Elements {
     return undefined;
   }
 
-  update(key: Uint8Array, value: Uint8Array, mode: BpfUpdateMode): number {
+  update(key: Uint8Array, value: Uint8Array): number {
     const bits = numberAt(key);
     if (bits > maxBits(key)) return EINVAL;
     const prefix = prefixOf(key, bits);
     const isThere = this.#byPrefix.has(prefix);
-    if (isThere && mode === 'create') return EEXIST;
-    if (!isThere && mode === 'replace') return ENOENT;
     if (!isThere && this.#byPrefix.size >= this.#capacity) return ENOSPC;
     this.#byPrefix.set(prefix, { key: key.slice(), value: value.slice() });
     return 0;

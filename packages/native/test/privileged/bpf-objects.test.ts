@@ -90,11 +90,6 @@ describe('loading an object', () => {
     expect(new BigUint64Array(mine.values().buffer)[1]).toBe(5n);
   });
 
-  test('gives new maps the sizes that are asked for', () => {
-    using object = load({ maxEntries: { unused: 99, counts: 5 } });
-    expect(['counts', 'unused'].map((name) => object.maps.get(name)?.shape.maxEntries)).toEqual([5, 99]);
-  });
-
   test('does not take maps of tests', () => {
     const fake = new MemoryBpfMap({ name: 'counts', type: 'array', keySize: 4, valueSize: 8, maxEntries: 4 });
     expect(() => load({ maps: new Map([['counts', fake]]) })).toThrow(
@@ -136,7 +131,6 @@ describe('loading an object', () => {
 
   test.each<[string, BpfLoadOptions, RegExp]>([
     ['a constant', { constants: { nobodys: 1 } }, /could not set the constant nobodys: bpf failed with ENOENT/],
-    ['the size of a map', { maxEntries: { nobodys: 1 } }, /could not size the map nobodys: bpf failed with ENOENT/],
     ['a program', { skip: ['nobodys'] }, /could not leave out the program nobodys: bpf failed with ENOENT/],
   ])('that does not have %s says so', (_, options, message) => {
     expect(failureOf(() => load(options)).message).toMatch(message);
