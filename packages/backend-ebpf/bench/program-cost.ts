@@ -1,4 +1,5 @@
-import { type BpfProgram, enableRunStats, openPinnedLink, openProgramById, programInfo } from '@switchyard/native';
+import { type BpfProgram, openPinnedLink, openProgramById, programInfo } from '@switchyard/native';
+import { enableRunStats } from '@switchyard/native/testing';
 import { join } from 'node:path';
 import { layoutVersion } from '../src/render/layouts.ts';
 import { PinFolders } from '../src/kernel/programs/pin-folders.ts';

@@ -103,13 +103,6 @@ Napi::Value MountBpffs(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), switchyard::MountBpffs(info[0].As<Napi::String>().Utf8Value()));
 }
 
-// interfaceIndex(netns, name) -> index or -errno
-Napi::Value InterfaceIndex(const Napi::CallbackInfo& info) {
-  const std::string netns = info[0].As<Napi::String>().Utf8Value();
-  const std::string name = info[1].As<Napi::String>().Utf8Value();
-  return Napi::Number::New(info.Env(), switchyard::InNetns(netns, [&] { return switchyard::InterfaceIndex(name); }));
-}
-
 std::vector<switchyard::Named> NamedNumbers(const Napi::Value& value) {
   std::vector<switchyard::Named> named;
   const Napi::Array pairs = value.As<Napi::Array>();
@@ -174,7 +167,6 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("unmapMemory", Napi::Function::New(env, UnmapMemory));
   exports.Set("netnsCookie", Napi::Function::New(env, NetnsCookie));
   exports.Set("mountBpffs", Napi::Function::New(env, MountBpffs));
-  exports.Set("interfaceIndex", Napi::Function::New(env, InterfaceIndex));
   exports.Set("loadObject", Napi::Function::New(env, LoadObject));
   exports.Set("probeObject", Napi::Function::New(env, ProbeObject));
   return exports;

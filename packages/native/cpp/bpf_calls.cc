@@ -2,7 +2,6 @@
 #include "bpf_calls.h"
 
 #include <fcntl.h>
-#include <net/if.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -68,11 +67,6 @@ int64_t NetnsCookie(uint64_t* cookie) {
 
 int64_t MountBpffs(const std::string& path) {
   return mount("bpffs", path.c_str(), "bpf", 0, "mode=0700") == 0 ? 0 : -errno;
-}
-
-int64_t InterfaceIndex(const std::string& name) {
-  const unsigned int index = if_nametoindex(name.c_str());
-  return index != 0 ? static_cast<int64_t>(index) : -errno;
 }
 
 }  // namespace switchyard

@@ -25,6 +25,4 @@ int64_t NetnsCookie(uint64_t* cookie);
 
 int64_t MountBpffs(const std::string& path);
 
-int64_t InterfaceIndex(const std::string& name);
-
 }  // namespace switchyard

@@ -11,11 +11,8 @@ export { localAddresses, type LocalAddressOptions } from './rtnetlink/local-addr
 export { trimMemory } from './trim-memory.ts';
 export * from './bpf/types.ts';
 export type { BpfAddon } from './bpf/bpf-addon.ts';
-export type { TcDirection } from './bpf/attach-types.ts';
-export { BpfLoadFailure } from './bpf/load-failure.ts';
-export { BpfBatchError } from './bpf/map-batches.ts';
 export { createMap, openMapById, openPinnedMap } from './bpf/open-map.ts';
-export { loadBpfBytes, loadBpfObject } from './bpf/load-object.ts';
+export { BpfLoadFailure, loadBpfBytes, loadBpfObject } from './bpf/load-object.ts';
 export { openProgramById, programInfo } from './bpf/kernel-program.ts';
 export type { BpfLinkInfo, BpfProgramInfo } from './bpf/info.ts';
 export { linkInfo, openPinnedLink } from './bpf/kernel-link.ts';
@@ -23,11 +20,18 @@ export { type CgroupQueryOptions, linkCgroup, queryCgroup } from './bpf/cgroup-l
 export type { AttachedProgram } from './bpf/query.ts';
 export { listPins, pin, type PinOptions, unpin } from './bpf/pins.ts';
 export { possibleCpus } from './bpf/possible-cpus.ts';
-export { attachTc, queryTcx, type TcLink, type TcMechanism, type TcOptions, type TcPlace } from './bpf/tc-links.ts';
+export {
+  attachTc,
+  queryTcx,
+  type TcDirection,
+  type TcLink,
+  type TcMechanism,
+  type TcOptions,
+  type TcPlace,
+} from './bpf/tc-links.ts';
 export { detachClsact, findClsact } from './bpf/clsact.ts';
 export { testRun, type TestRunOptions, type TestRunResult } from './bpf/test-run.ts';
-export { enableRunStats } from './bpf/run-statistics.ts';
-export { interfaceIndex, netnsCookie } from './bpf/namespaces.ts';
+export { netnsCookie } from './bpf/namespaces.ts';
 export { findMount, isBpffs, isCgroup2, mountBpffs } from './bpf/mounts.ts';
 export { type BpfAbility, type BpfAbilityName, type BpfProbe, hasSetRetval, probeBpf } from './bpf/probe.ts';
 export { type AskerTexts, NetlinkAsker, type WriteBody } from './netlink/netlink-asker.ts';

@@ -1,6 +1,6 @@
 import { type IpFamily, ipFamilies, noopLogger } from '@switchyard/core';
 import { awaitEcho, createSite, type LabHost, type LabNode, type Site, startEchoServer } from '@switchyard/lab';
-import { interfaceIndex } from '@switchyard/native';
+import { DeviceReader, openNetlinkSocket } from '@switchyard/native';
 import { expect } from 'vitest';
 import { WirePath, type WirePathOptions } from '../../src/kernel/wire/wire-path.ts';
 import { WireMaps } from './wire-maps.ts';
@@ -65,7 +65,10 @@ export class WireSite implements AsyncDisposable {
   }
 
   indexOf(device: string): number {
-    return interfaceIndex(device, netnsOf(this.node));
+    using socket = openNetlinkSocket({ protocol: 'route', netns: netnsOf(this.node) });
+    const found = new DeviceReader(socket).devices().find(({ name }) => name === device);
+    if (found === undefined) throw new Error(`no device ${device}`);
+    return found.index;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -19,7 +19,6 @@ export interface BpfAddon {
   /** Writes eight bytes. */
   netnsCookie(netns: string, bytes: Uint8Array): number;
   mountBpffs(path: string): number;
-  interfaceIndex(netns: string, name: string): number;
   loadObject(bytes: Uint8Array, options: ObjectOptions): LoadedObject;
   probeObject(name: 'hooks' | 'conntrack'): Uint8Array;
 }

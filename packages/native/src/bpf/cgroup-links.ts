@@ -1,12 +1,23 @@
 import { closeSync, constants as fileConstants, openSync } from 'node:fs';
 import { constants } from 'node:os';
 import { NativeError } from '../native-error.ts';
-import { cgroupAttachTypes } from './attach-types.ts';
 import { Attribute, callBpf } from './call.ts';
 import { KernelLink } from './kernel-link.ts';
 import { fdOf } from './kernel-program.ts';
 import { type AttachedProgram, queryPrograms } from './query.ts';
 import type { BpfLink, BpfProgram, CgroupHook } from './types.ts';
+
+/** Numbers of the hooks of sockets in `enum bpf_attach_type`. */
+const cgroupAttachTypes: Readonly<Record<CgroupHook, number>> = {
+  connect4: 10,
+  connect6: 11,
+  sendmsg4: 14,
+  sendmsg6: 15,
+  recvmsg4: 19,
+  recvmsg6: 20,
+  getpeername4: 29,
+  getpeername6: 30,
+};
 
 /**
  * Attaches a program to a hook of all sockets of processes in a cgroup (a folder of a cgroup2 mount) and those below. Several programs

@@ -1,11 +1,11 @@
 import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { UsageError } from '@switchyard/core';
+import { NativeError } from '../native-error.ts';
 import { type BpfAddon, loadBpfAddon } from './bpf-addon.ts';
 import { bpfError, commands } from './call.ts';
 import { readEntries, readSlices, updateBatch } from './map-batches.ts';
 import { checkLength, checkMmapable, isArray, roundUp8, transferredSize } from './map-layout.ts';
-import { mapMemory, unmapMemory } from './memory.ts';
 import { possibleCpus } from './possible-cpus.ts';
 import type { BpfEntries, BpfMap, BpfMapShape } from './types.ts';
 
@@ -29,7 +29,7 @@ export class KernelMap implements BpfMap {
   readonly #key: Uint8Array;
   readonly #value: Uint8Array;
   #fd: number | undefined;
-  #memory: Uint8Array | undefined;
+  #memory: Uint8Array<ArrayBuffer> | undefined;
 
   constructor(fd: number, id: number, shape: BpfMapShape) {
     this.shape = shape;
@@ -95,13 +95,19 @@ export class KernelMap implements BpfMap {
 
   values(): Uint8Array {
     checkMmapable(this.shape);
-    this.#memory ??= mapMemory(this.fd, roundUp8(this.shape.valueSize) * this.shape.maxEntries, this.shape.name);
+    if (this.#memory !== undefined) return this.#memory;
+    const { name, valueSize, maxEntries } = this.shape;
+    const memory = this.#addon.mapMemory(this.fd, roundUp8(valueSize) * maxEntries);
+    if (typeof memory === 'number') {
+      throw new NativeError(`cannot map the memory of the BPF map ${name}`, { errno: -memory, syscall: 'mmap' });
+    }
+    this.#memory = new Uint8Array(memory);
     return this.#memory;
   }
 
   [Symbol.dispose](): void {
     if (this.#fd === undefined) return;
-    if (this.#memory !== undefined) unmapMemory(this.#memory);
+    if (this.#memory !== undefined) this.#addon.unmapMemory(this.#memory.buffer); // all views have no bytes from now on
     this.#memory = undefined;
     closeSync(this.#fd);
     this.#fd = undefined;

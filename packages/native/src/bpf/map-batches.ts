@@ -18,29 +18,14 @@ interface Elements {
   readonly count: number;
 }
 
-/** A batch of updates was refused in the middle. */
-export class BpfBatchError extends NativeError {
-  override readonly name: string = 'BpfBatchError';
-  /** So many elements, from the first on, are written. */
-  readonly written: number;
-
-  constructor(
-    attempt: string,
-    failure: { readonly errno: number; readonly syscall: string; readonly written: number },
-  ) {
-    super(attempt, failure);
-    this.written = failure.written;
-  }
-}
-
 /** The error of a batch that ended after `written` of `count` elements. */
 export function batchError(
   name: string,
   errno: number,
   done: { readonly written: number; readonly count: number },
-): BpfBatchError {
+): NativeError {
   const attempt = `cannot write ${done.count} elements into the BPF map ${name}, only ${done.written}`;
-  return new BpfBatchError(attempt, { errno, syscall: 'bpf MAP_UPDATE_BATCH', written: done.written });
+  return new NativeError(attempt, { errno, syscall: 'bpf MAP_UPDATE_BATCH' });
 }
 
 /** Kernels before 5.6, and some types of maps in later ones, know no batches. */

@@ -10,14 +10,3 @@ export function netnsCookie(path?: string): bigint {
   const attempt = `cannot ask for the cookie of the network namespace ${path ?? 'of this process'}`;
   throw new NativeError(attempt, { errno: -result, syscall: 'getsockopt SO_NETNS_COOKIE' });
 }
-
-/** The number of a network interface in its namespace. Throws `NativeError`. */
-export function interfaceIndex(name: string, netns?: string): number {
-  const result = loadBpfAddon().interfaceIndex(netns ?? '', name);
-  if (result > 0) return result;
-  const where = netns === undefined ? '' : ` in the network namespace ${netns}`;
-  throw new NativeError(`cannot find the network interface ${name}${where}`, {
-    errno: -result,
-    syscall: 'ioctl SIOCGIFINDEX',
-  });
-}

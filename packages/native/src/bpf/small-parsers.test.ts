@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { NativeError } from '../native-error.ts';
 import { readName } from './call.ts';
-import { BpfLoadFailure } from './load-failure.ts';
+import { BpfLoadFailure } from './load-object.ts';
 import { mountOf } from './mounts.ts';
 import { countCpus } from './possible-cpus.ts';
 

@@ -1,6 +1,5 @@
 import { constants } from 'node:os';
 import { ENOTSUPP } from '../native-error.ts';
-import { type TcDirection, tcxAttachTypes } from './attach-types.ts';
 import { Attribute, bpfError, tryBpf } from './call.ts';
 import { attachClsact } from './clsact.ts';
 import { KernelLink } from './kernel-link.ts';
@@ -9,6 +8,12 @@ import { type AttachedProgram, queryPrograms } from './query.ts';
 import type { BpfLink, BpfProgram } from './types.ts';
 
 const { EINVAL, EOPNOTSUPP } = constants.errno;
+
+/** Which packets of an interface a program of type tc sees. */
+export type TcDirection = 'ingress' | 'egress';
+
+/** Numbers of the hooks of interfaces in `enum bpf_attach_type`. */
+const tcxAttachTypes: Readonly<Record<TcDirection, number>> = { ingress: 46, egress: 47 };
 
 /** Which packets a program is to see. */
 export interface TcPlace {

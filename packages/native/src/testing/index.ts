@@ -1,3 +1,4 @@
 export { clearMap } from './map-cases.ts';
+export { enableRunStats } from './run-statistics.ts';
 export * from './scripted-socket.ts';
 export { MemoryBpfMap, type MemoryBpfMapOptions } from './memory-bpf-map.ts';

@@ -12,7 +12,6 @@ import {
   detachClsact,
   findClsact,
   findMount,
-  interfaceIndex,
   isBpffs,
   linkCgroup,
   linkInfo,
@@ -154,7 +153,7 @@ describe('a program at a hook of a cgroup', () => {
 
 describe.each(['tcx', 'clsact'] as const)('a program at an interface by %s', (mechanism) => {
   test('sees packets, until it is replaced or detached', async () => {
-    const place = { ifindex: interfaceIndex('lo', netns), netns };
+    const place = { ifindex: 1, netns };
     counted();
     const link = kept(attachTc(program('first'), place, { mechanism }));
     await sendPacket();
@@ -267,5 +266,4 @@ test('network namespaces have cookies of their own', () => {
   expect(() => netnsCookie('/run/netns/swy-nobodys')).toThrow(
     'cannot ask for the cookie of the network namespace /run/netns/swy-nobodys: getsockopt SO_NETNS_COOKIE failed with ENOENT',
   );
-  expect(() => interfaceIndex('swy-none', netns)).toThrow(/cannot find the network interface swy-none in .* ENODEV/);
 });

@@ -7,7 +7,6 @@ import {
   type BpfLoadOptions,
   type BpfObject,
   createMap,
-  enableRunStats,
   loadBpfObject,
   openMapById,
   openProgramById,
@@ -15,7 +14,7 @@ import {
   programInfo,
   testRun,
 } from '../../src/index.ts';
-import { MemoryBpfMap } from '../../src/testing/index.ts';
+import { enableRunStats, MemoryBpfMap } from '../../src/testing/index.ts';
 import { compileBpf } from '../compile-bpf.ts';
 
 const others = ['count_connect', 'refuse_connect', 'first', 'second', 'udp_sockets'];

@@ -1,5 +1,5 @@
 import { closeSync } from 'node:fs';
-import { Attribute, callBpf } from './call.ts';
+import { Attribute, callBpf } from '../bpf/call.ts';
 
 /**
  * Lets the kernel count runs and time of all programs (Linux 5.8) until it is disposed; `programInfo` tells them. It costs some
