@@ -1,6 +1,7 @@
 import { type Clock, millis, type ServicePortKey } from '@switchyard/core';
 import { type CountedTotal, type ServiceCounters, ServiceCounts } from '@switchyard/core/engine';
 import type { BpfMap } from '@switchyard/native';
+import { bytesOf } from '../render/address-words.ts';
 import { offsetOf, sizeOf } from '../render/layouts.ts';
 
 /** A service that has an id. */
@@ -58,7 +59,7 @@ export class ServiceStatistics {
     const counting = new Set<number>(); // most services of most nodes have not counted anything
     for (const [index, { id }] of counted.entries()) {
       if (index > 0 && index % lookupsPerSlice === 0) await this.#clock.sleep(millis(0), signal);
-      if (addCounts(reading, id, statistics().lookup(keyOf(id)))) counting.add(id);
+      if (addCounts(reading, id, statistics().lookup(bytesOf(Uint32Array.of(id))))) counting.add(id);
     }
     return this.#counts.update({
       services: counted,
@@ -91,10 +92,4 @@ function addCounts(reading: Map<string, number>, id: number, values: Uint8Array 
 
 function nameOf(id: number, letter: string): string {
   return `${letter}${id}`;
-}
-
-function keyOf(id: number): Uint8Array {
-  const key = new Uint8Array(4);
-  new DataView(key.buffer).setUint32(0, id, true);
-  return key;
 }

@@ -8,7 +8,7 @@ import {
 } from '@switchyard/core';
 import { noId } from '../../render/layouts.ts';
 import { isGuard } from './adopt.ts';
-import { addressAt, portBits } from '../../render/address-words.ts';
+import { addressAt, bytesOf, portBits } from '../../render/address-words.ts';
 import { keyWords } from '../../render/frontend-digest.ts';
 import { noEntry } from './frontend-index.ts';
 import type { FrontendWriter, Owner } from './frontend-writer.ts';
@@ -163,7 +163,7 @@ export class ApplyRun {
   /** Counts of whoever had the id before are not this Service's. */
   #resetStatistics(id: number): void {
     const { statistics } = this.#parts.state.maps;
-    const key = new Uint8Array(Uint32Array.of(id).buffer);
+    const key = bytesOf(Uint32Array.of(id));
     const before = statistics.lookup(key);
     if (before?.some((byte) => byte !== 0) === true) statistics.update(key, new Uint8Array(before.length));
   }

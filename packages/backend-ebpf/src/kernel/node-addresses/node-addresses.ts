@@ -2,7 +2,7 @@ import { type Clock, type ForwardingTable, type IpAddress, type IpFamily, millis
 import { addressChanges, localAddresses } from '@switchyard/native';
 import type { MapSet } from '../kernel.ts';
 import { addressBytes } from '../../render/settings/address-bytes.ts';
-import { readEntries } from '../settings/read-entries.ts';
+import { holdsElements, type MapElement, writeElements } from '../small-map.ts';
 import { addressFlags } from './address-flags.ts';
 
 /** The part of a forwarding table that is written here. */
@@ -30,7 +30,7 @@ export class NodeAddresses {
   /** Of the last `apply`. */
   #table: AddressesOfTable | undefined;
   /** What was written last. */
-  #written: ReadonlyMap<IpAddress, number> = new Map();
+  #written: readonly MapElement[] = [];
 
   constructor(options: NodeAddressesOptions) {
     const { ipFamily, netns, read } = options;
@@ -54,34 +54,17 @@ export class NodeAddresses {
   /** What is not as it was written last, in words. */
   findDamage(): readonly string[] {
     if (this.#table === undefined) return [];
-    const there = readEntries(this.#options.maps().node_addresses);
-    const isSame = ([ip, flags]: readonly [IpAddress, number]): boolean => there.get(keyOf(ip))?.[0] === flags;
-    const { size } = this.#written;
-    return there.size === size && [...this.#written].every(isSame) ? [] : ['map node_addresses edited'];
+    return holdsElements(this.#options.maps().node_addresses, this.#written) ? [] : ['map node_addresses edited'];
   }
 
-  /** What is new first. */
   #write(): number {
     if (this.#table === undefined) return 0;
-    const map = this.#options.maps().node_addresses;
-    const wanted = addressFlags(this.#read(), this.#table);
-    const there = readEntries(map);
-    let writes = 0;
-    for (const [ip, flags] of wanted) {
-      const key = addressBytes(ip);
-      const found = there.get(keyOf(ip));
-      there.delete(keyOf(ip));
-      const value = Uint8Array.of(flags, 0, 0, 0);
-      if (found !== undefined && Buffer.compare(found, value) === 0) continue;
-      map.update(key, value);
-      writes++;
-    }
-    for (const hex of there.keys()) if (map.delete(Buffer.from(hex, 'hex'))) writes++;
+    const wanted = Array.from(addressFlags(this.#read(), this.#table), ([ip, flags]): MapElement => [
+      addressBytes(ip),
+      Uint8Array.of(flags, 0, 0, 0),
+    ]);
+    const writes = writeElements(this.#options.maps().node_addresses, wanted);
     this.#written = wanted;
     return writes;
   }
-}
-
-function keyOf(ip: IpAddress): string {
-  return Buffer.from(addressBytes(ip)).toString('hex');
 }

@@ -3,7 +3,7 @@ import { situation } from '@switchyard/core/testing';
 import { MemoryBpfMap } from '@switchyard/native/testing';
 import { describe, expect, test } from 'vitest';
 import { mapShapes, offsetOf, smallestSizes } from '../../render/layouts.ts';
-import { readEntries } from './read-entries.ts';
+import { readElements } from '../small-map.ts';
 import { Settings, type SettingsOfTable } from './settings.ts';
 
 const shapes = mapShapes(smallestSizes);
@@ -20,7 +20,7 @@ function bench() {
 }
 
 function podCidrsIn(map: MemoryBpfMap): readonly string[] {
-  return [...readEntries(map).keys()].sort();
+  return [...readElements(map).keys()].sort();
 }
 
 const ten244 = `70000000${'00'.repeat(10)}ffff0af40000`; // 112 bits of ::ffff:10.244.0.0

@@ -1,5 +1,6 @@
 import { cidrContains, type ForwardingTable, type ServiceForwarding } from '@switchyard/core';
 import type { MapSet } from '../kernel.ts';
+import { offsetOf, sizeOf } from '../../render/layouts.ts';
 import {
   type ConfigurationConstants,
   type ConfiguredSettings,
@@ -7,7 +8,8 @@ import {
   planWrites,
   wordCount,
 } from '../../render/settings/configuration.ts';
-import { hasPodCidrs, podCidrsOf, writePodCidrs } from './pod-cidrs.ts';
+import { firstAddressBytes, prefixBits } from '../../render/settings/address-bytes.ts';
+import { holdsElements, type MapElement, writeElements } from '../small-map.ts';
 
 /** What settings are written to, and what of them no table says. */
 export interface SettingsOptions extends ConfigurationConstants {
@@ -34,7 +36,7 @@ export class Settings {
   apply(table: SettingsOfTable): number {
     this.#table = table;
     this.#hasClusterIpsElsewhere = isAnyElsewhere(table.services.values(), table);
-    return this.#writeConfiguration(table) + writePodCidrs(this.#options.maps().pod_cidrs, podCidrsOf(table));
+    return this.#writeConfiguration(table) + writeElements(this.#options.maps().pod_cidrs, podCidrsOf(table));
   }
 
   /** Writes what these Services need, before they are written; returns writes. Throws `NativeError`. */
@@ -53,7 +55,7 @@ export class Settings {
     const wanted = encodeConfiguration(this.#options, this.#configuredOf(this.#table), current);
     return [
       ...(planWrites(current, wanted).length > 0 ? ['map configuration edited'] : []),
-      ...(hasPodCidrs(pod_cidrs, podCidrsOf(this.#table)) ? [] : ['map pod_cidrs edited']),
+      ...(holdsElements(pod_cidrs, podCidrsOf(this.#table)) ? [] : ['map pod_cidrs edited']),
     ];
   }
 
@@ -79,6 +81,18 @@ function isAnyElsewhere(services: Iterable<ServiceForwarding>, { serviceCidrs }:
     }
   }
   return false;
+}
+
+/**
+ * The CIDRs whose addresses are pods', as elements of `pod_cidrs`. Where pods are detected by interface there is none: their devices
+ * have no program unless an operator names them, and packets by those count as from outside.
+ */
+function podCidrsOf({ podDetector }: SettingsOfTable): readonly MapElement[] {
+  if (podDetector.kind !== 'cidr') return [];
+  const key = new Uint8Array(sizeOf('pod_cidr_key'));
+  new DataView(key.buffer).setUint32(offsetOf('pod_cidr_key', 'prefix_length'), prefixBits(podDetector.cidr), true);
+  key.set(firstAddressBytes(podDetector.cidr), offsetOf('pod_cidr_key', 'address'));
+  return [[key, Uint8Array.of(1)]]; // the key alone counts
 }
 
 function wordsOf(configuration: MapSet['configuration']): BigUint64Array {

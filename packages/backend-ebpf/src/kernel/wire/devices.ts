@@ -1,6 +1,8 @@
 import type { IpFamily, PodDetector } from '@switchyard/core';
 import { addressFamilies, type Device, type DeviceAddress, DeviceReader, openNetlinkSocket } from '@switchyard/native';
+import { bytesOf } from '../../render/address-words.ts';
 import { isInCidr } from '../../render/settings/address-bytes.ts';
+import type { MapElement } from '../small-map.ts';
 
 /** What of a network namespace decides where the program is attached and as whom packets are masqueraded. */
 export interface Network {
@@ -107,6 +109,11 @@ export function masqueradeAddresses({ addresses, defaultDevice }: Network): Read
   const node = (defaultDevice === undefined ? undefined : found.get(defaultDevice)) ?? found.values().next().value;
   if (node !== undefined) found.set(anyDevice, node);
   return found;
+}
+
+/** The same as elements of `masq_addresses`. */
+export function masqueradeElements(network: Network): readonly MapElement[] {
+  return Array.from(masqueradeAddresses(network), ([device, address]) => [bytesOf(Uint32Array.of(device)), address]);
 }
 
 function expressionOf(pattern: string): RegExp {

@@ -1,4 +1,5 @@
 import type { MapSet } from '../kernel.ts';
+import { bytesOf } from '../../render/address-words.ts';
 import { actions, endpointFlags, frontendScopes, offsetOf, sizeOf } from '../../render/layouts.ts';
 
 /** 192.0.2.1:80 over TCP, which leads to 192.0.2.2:8080: addresses for documentation. */
@@ -16,18 +17,18 @@ export function writeProbedService(maps: MapSet): void {
   target.view.setUint16(offsetOf('endpoint', 'flags'), endpointFlags.alive | endpointFlags.inCluster, true);
   target.view.setUint32(offsetOf('endpoint', 'generation'), 1, true);
   target.view.setUint32(offsetOf('endpoint', 'service'), id, true);
-  maps.endpoints.update(numberOf(id), target.bytes);
-  maps.slots.update(numberOf(0), wordOf(BigInt(id) | (BigInt(id) << 32n)));
+  maps.endpoints.update(wordBytes(id), target.bytes);
+  maps.slots.update(wordBytes(0), wordBytes(id, id));
   const service = record('service', []);
   service.view.setBigUint64(offsetOf('service', 'cluster_set'), 1n << 32n, true); // one slot, the first
   service.view.setUint16(offsetOf('service', 'cookie'), cookie, true);
-  maps.services.update(numberOf(id), service.bytes);
+  maps.services.update(wordBytes(id), service.bytes);
   const key = record('frontend_key', frontend.address);
   key.view.setUint16(offsetOf('frontend_key', 'port'), frontend.port);
   key.view.setUint8(offsetOf('frontend_key', 'protocol'), tcp);
   key.view.setUint8(offsetOf('frontend_key', 'scope'), frontendScopes.address);
   const forAll = actions.cluster | (actions.cluster << 3) | (actions.cluster << 6);
-  maps.frontends.update(key.bytes, wordOf(BigInt(id) | (BigInt(forAll) << 32n) | (BigInt(cookie) << 48n)));
+  maps.frontends.update(key.bytes, wordBytes(id, forAll | (cookie << 16)));
 }
 
 /** The first packet of a connection to it, Ethernet header first. Checksums are left out: nobody looks at them. */
@@ -35,28 +36,9 @@ export const firstPacket: Uint8Array = Uint8Array.from(
   [
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x00],
     [0x45, 0, 0, 40, 0, 1, 0, 0, 64, tcp, 0, 0, ...client.address, ...frontend.address],
-    [
-      client.port >> 8,
-      client.port & 0xff,
-      0,
-      frontend.port,
-      0,
-      0,
-      0,
-      1,
-      0,
-      0,
-      0,
-      0,
-      0x50,
-      0x02,
-      0xff,
-      0xff,
-      0,
-      0,
-      0,
-      0,
-    ],
+    [client.port >> 8, client.port & 0xff, 0, frontend.port],
+    [0, 0, 0, 1, 0, 0, 0, 0], // sequence and acknowledged numbers
+    [0x50, 0x02, 0xff, 0xff, 0, 0, 0, 0], // SYN
   ].flat(),
 );
 
@@ -70,14 +52,6 @@ function record(
   return { bytes, view: new DataView(bytes.buffer) };
 }
 
-function numberOf(value: number): Uint8Array {
-  const bytes = new Uint8Array(4);
-  new DataView(bytes.buffer).setUint32(0, value, true);
-  return bytes;
-}
-
-function wordOf(value: bigint): Uint8Array {
-  const bytes = new Uint8Array(8);
-  new DataView(bytes.buffer).setBigUint64(0, value, true);
-  return bytes;
+function wordBytes(...words: readonly number[]): Uint8Array {
+  return bytesOf(Uint32Array.from(words));
 }

@@ -11,11 +11,11 @@ import {
 import { type BpfObject, type BpfProgram, type Device, loadBpfObject } from '@switchyard/native';
 import type { MapSet } from '../kernel.ts';
 import { objectFile } from '../programs/object-files.ts';
+import { holdsElements, writeElements } from '../small-map.ts';
 import { DeviceEvents } from './device-events.ts';
-import { chooseUplinks, type Network, readNetwork } from './devices.ts';
+import { chooseUplinks, masqueradeElements, type Network, readNetwork } from './devices.ts';
 import { GuardTable } from './guard-table.ts';
 import { checkMarks, defaultWireMarks, type WireMarks } from './marks.ts';
-import { masqueradeFaults, writeMasqueradeAddresses } from './map-content.ts';
 import { removeWire } from './remove-wire.ts';
 import { type UplinkOptions, UplinkPrograms } from './uplink-programs.ts';
 
@@ -159,7 +159,9 @@ export class WirePath implements AsyncDisposable {
       return [
         ...this.#guard.findFaults(),
         ...this.#programs.findFaults(this.#wanted(), () => readNetwork(this.ipFamily, this.#options.netns).devices),
-        ...masqueradeFaults(this.#maps.masq_addresses, this.#network),
+        ...(holdsElements(this.#maps.masq_addresses, masqueradeElements(this.#network))
+          ? []
+          : ['masquerade addresses are not those of the network devices']),
       ];
     });
   }
@@ -188,7 +190,7 @@ export class WirePath implements AsyncDisposable {
       logger.warn(text, { ipFamily: this.ipFamily, patterns });
     }
     this.#isWarned = wanted.length === 0;
-    const writes = writeMasqueradeAddresses(this.#maps.masq_addresses, this.#network);
+    const writes = writeElements(this.#maps.masq_addresses, masqueradeElements(this.#network));
     const all = writes + this.#programs.put(this.#program(), wanted, this.#network.devices);
     this.#isStale = false;
     return all;

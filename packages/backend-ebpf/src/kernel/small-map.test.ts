@@ -1,8 +1,8 @@
 import { MemoryBpfMap } from '@switchyard/native/testing';
 import { beforeEach, expect, test } from 'vitest';
-import { mapShapes, smallestSizes } from '../../render/layouts.ts';
-import type { Network } from './devices.ts';
-import { masqueradeFaults, writeMasqueradeAddresses } from './map-content.ts';
+import { mapShapes, smallestSizes } from '../render/layouts.ts';
+import { holdsElements, writeElements } from './small-map.ts';
+import { masqueradeElements, type Network } from './wire/devices.ts';
 
 const shapes = mapShapes(smallestSizes);
 const ipv4 = (...octets: readonly number[]): Uint8Array =>
@@ -29,13 +29,13 @@ const network = (...addresses: readonly (readonly [device: number, address: Uint
 
 test('masquerade addresses are written once, changed where they change, and deleted with their device', () => {
   const before = network([2, ipv4(10, 0, 0, 1)], [3, ipv4(10, 0, 1, 1)]);
-  expect(masqueradeFaults(masquerade, before)).toHaveLength(1);
-  expect(writeMasqueradeAddresses(masquerade, before)).toBe(3);
-  expect(masqueradeFaults(masquerade, before)).toEqual([]);
-  expect(writeMasqueradeAddresses(masquerade, before)).toBe(0);
+  expect(holdsElements(masquerade, masqueradeElements(before))).toBe(false);
+  expect(writeElements(masquerade, masqueradeElements(before))).toBe(3);
+  expect(holdsElements(masquerade, masqueradeElements(before))).toBe(true);
+  expect(writeElements(masquerade, masqueradeElements(before))).toBe(0);
   const after = network([2, ipv4(10, 0, 0, 2)]);
-  expect(masqueradeFaults(masquerade, after)).toHaveLength(1);
-  expect(writeMasqueradeAddresses(masquerade, after)).toBe(3); // of the device, of all others, and one gone
+  expect(holdsElements(masquerade, masqueradeElements(after))).toBe(false);
+  expect(writeElements(masquerade, masqueradeElements(after))).toBe(3); // of the device, of all others, and one gone
   expect(masquerade.lookup(Uint8Array.of(2, 0, 0, 0))).toEqual(ipv4(10, 0, 0, 2));
   expect(masquerade.lookup(Uint8Array.of(3, 0, 0, 0))).toBeUndefined();
 });

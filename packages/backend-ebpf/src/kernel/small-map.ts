@@ -1,0 +1,48 @@
+import type { BpfMap } from '@switchyard/native';
+
+/** One element of a map. */
+export type MapElement = readonly [key: Uint8Array, value: Uint8Array];
+
+/** Makes a small map hold these elements and no others; new and changed ones are written first. Returns writes. Throws `NativeError`. */
+export function writeElements(map: BpfMap, wanted: readonly MapElement[]): number {
+  const { missing, extra } = differences(map, wanted);
+  for (const [key, value] of missing) map.update(key, value);
+  for (const key of extra) map.delete(key);
+  return missing.length + extra.length;
+}
+
+/** Whether a map holds exactly these elements. */
+export function holdsElements(map: BpfMap, wanted: readonly MapElement[]): boolean {
+  const { missing, extra } = differences(map, wanted);
+  return missing.length + extra.length === 0;
+}
+
+/** Elements of a small map: values by their keys in hexadecimal digits. */
+export function readElements(map: BpfMap): Map<string, Uint8Array> {
+  const { keys, values, count } = map.entries();
+  const { keySize, valueSize } = map.shape;
+  const elements = new Map<string, Uint8Array>();
+  for (let index = 0; index < count; index++) {
+    const key = hexOf(keys.subarray(index * keySize, (index + 1) * keySize));
+    elements.set(key, values.slice(index * valueSize, (index + 1) * valueSize));
+  }
+  return elements;
+}
+
+/** Wanted elements that are absent or have another value, and keys of unwanted ones. */
+function differences(
+  map: BpfMap,
+  wanted: readonly MapElement[],
+): { readonly missing: readonly MapElement[]; readonly extra: readonly Uint8Array[] } {
+  const extra = readElements(map);
+  const missing = wanted.filter(([key, value]) => {
+    const found = extra.get(hexOf(key));
+    extra.delete(hexOf(key));
+    return found === undefined || Buffer.compare(found, value) !== 0;
+  });
+  return { missing, extra: Array.from(extra.keys(), (hex) => Buffer.from(hex, 'hex')) };
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+}
