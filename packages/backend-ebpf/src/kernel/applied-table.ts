@@ -49,7 +49,6 @@ export class AppliedTable implements AppliedState {
     if (early?.status === 'failed') return early;
     const refused = early?.status === 'partial' ? early.failed : undefined;
     const written = await programs.applyDelta(table, refused ? without(delta, refused) : delta, signal);
-    if (refused) programs.noteIncomplete();
     return mergeOutcomes(written, [early, await this.#rules.after(plan, table, signal)]);
   }
 

@@ -3,19 +3,14 @@ import { type CountedTotal, type ServiceCounters, ServiceCounts } from '@switchy
 import type { BpfMap } from '@switchyard/native';
 import { bytesOf } from '../render/address-words.ts';
 import { offsetOf, sizeOf } from '../render/layouts.ts';
-
-/** A service that has an id. */
-export interface CountedService {
-  readonly key: ServicePortKey;
-  readonly id: number;
-}
+import type { IdentifiedService } from './maps/service-writer.ts';
 
 /** What is to be read, and from where. */
 export interface StatisticsReading {
   /** The map at this moment: it is exchanged when maps grow, also while it is read. Throws `HostError` when none is open. */
   readonly statistics: () => BpfMap;
   /** Every service that has an id now. */
-  readonly services: Iterable<CountedService>;
+  readonly services: Iterable<IdentifiedService>;
   /** As for `CountsUpdate.isKnown`. */
   readonly isKnown: (key: ServicePortKey) => boolean;
 }

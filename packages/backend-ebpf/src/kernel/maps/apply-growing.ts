@@ -16,6 +16,8 @@ export interface GrowingApply {
   readonly table: ForwardingTable;
   /** Undefined: all of the table. */
   readonly delta: TableDelta | undefined;
+  /** As for `ServiceWriter.applyFull`. */
+  readonly after?: 'drift' | undefined;
 }
 
 /**
@@ -23,10 +25,10 @@ export interface GrowingApply {
  * memory for larger maps: all else is written.
  */
 export async function applyGrowing(
-  { writer, kernel, table, delta }: GrowingApply,
+  { writer, kernel, table, delta, after }: GrowingApply,
   signal: AbortSignal,
 ): Promise<WriteResult> {
-  let result = delta === undefined ? writer.applyFull(table) : writer.applyDelta(delta);
+  let result = delta === undefined ? writer.applyFull(table, after) : writer.applyDelta(delta);
   for (let round = 0; round < maxRounds && result.grow !== undefined; round++) {
     try {
       writer.moveTo(await kernel.growMaps(result.grow, signal));

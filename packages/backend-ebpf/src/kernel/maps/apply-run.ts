@@ -6,6 +6,7 @@ import {
   type ServiceForwarding,
   type ServicePortKey,
 } from '@switchyard/core';
+import type { HeldService, ServiceTracker, ServiceWish } from '@switchyard/core/engine';
 import { noId } from '../../render/layouts.ts';
 import { isGuard } from './adopt.ts';
 import { addressAt, bytesOf, portBits } from '../../render/address-words.ts';
@@ -26,7 +27,8 @@ export interface GoneEndpoint {
 }
 
 /** What a writer knows of a Service that has something in the maps. */
-export interface Placed {
+export interface Placed extends HeldService {
+  service: ServiceForwarding | undefined;
   /** Undefined for one that was found in the maps and is in no table. */
   readonly key: Owner;
   readonly isUdp: boolean;
@@ -41,7 +43,7 @@ export interface WriterParts {
   readonly sets: SetWriter;
   readonly frontends: FrontendWriter;
   readonly guards: GuardCounts;
-  readonly placed: Map<ServicePortKey, Placed>;
+  readonly tracker: ServiceTracker<Placed>;
 }
 
 /** Frontends that are to go unless another service has taken them over by then. */
@@ -76,13 +78,18 @@ export class ApplyRun {
     parts.frontends.refused = (owner, error) => this.#fail(owner, error);
   }
 
-  /** Publishes a Service and writes its frontends. */
-  write(forwarding: ServiceForwarding): void {
+  /** Publishes a Service and writes its frontends, or takes it out later. */
+  write({ key, service }: ServiceWish): void {
+    if (service === undefined) {
+      const placed = this.#parts.tracker.get(key);
+      if (placed !== undefined) this.remove(placed);
+      return;
+    }
     try {
-      this.#write(forwarding, renderService(forwarding));
+      this.#write(service, renderService(service));
     } catch (error) {
       if (!isExpected(error)) throw error;
-      this.#fail(forwarding.key, error);
+      this.#fail(key, error);
     }
   }
 
@@ -117,14 +124,15 @@ export class ApplyRun {
   }
 
   #write(forwarding: ServiceForwarding, rendered: RenderedService): void {
-    const { placed: all } = this.#parts;
-    const placed: Placed = all.get(forwarding.key) ?? newlyPlaced(forwarding);
+    const { tracker } = this.#parts;
+    const placed: Placed = tracker.get(forwarding.key) ?? newlyPlaced(forwarding);
     if (rendered.frontends.length > 0) this.#publish(placed, forwarding, rendered);
     else if (placed.id !== noId) {
       this.#removed.push([placed, placed.id]);
       placed.id = noId;
     }
-    if (rendered.frontends.length > 0 || rendered.guards.length > 0) all.set(forwarding.key, placed);
+    if (rendered.frontends.length > 0 || rendered.guards.length > 0) tracker.set(forwarding.key, placed);
+    placed.service = forwarding;
     this.#unguard(placed, rendered.guards);
     if (rendered.guards.length > 0) this.#guarded.push(placed);
   }
@@ -226,7 +234,7 @@ export class ApplyRun {
 
   /** Nothing is given back while a frontend still leads to it: then the Service stays and is tried again. */
   #takeOut(placed: Placed, service: number): void {
-    const { state, sets, frontends, placed: all } = this.#parts;
+    const { state, sets, frontends, tracker } = this.#parts;
     if (service !== noId) {
       if (!frontends.delete(placed.key, state.frontends.entriesOf(service), service)) {
         placed.id = service;
@@ -236,7 +244,7 @@ export class ApplyRun {
       this.#keepRanges(placed.key, service, []);
     }
     if (placed.id === service) placed.id = noId;
-    if (placed.key !== undefined && placed.guards.length === 0) all.delete(placed.key);
+    if (placed.key !== undefined && placed.guards.length === 0) tracker.set(placed.key, undefined);
   }
 
   #keepRanges(owner: Owner, service: number, ranges: RenderedService['sourceRanges']): void {
@@ -258,12 +266,17 @@ export class ApplyRun {
 
   #fail(owner: Owner, error: Error): void {
     if (error instanceof MapFullError) this.full.add(error.map);
-    if (owner === undefined) this.unremoved = error;
-    else if (!this.failed.has(owner)) this.failed.set(owner, error);
+    if (owner === undefined) {
+      this.unremoved = error;
+      return;
+    }
+    const placed = this.#parts.tracker.get(owner);
+    if (placed !== undefined) placed.service = undefined;
+    if (!this.failed.has(owner)) this.failed.set(owner, error);
   }
 }
 
 /** A Service that has nothing in the maps yet. */
 export function newlyPlaced({ key, protocol }: ServiceForwarding): Placed {
-  return { key, isUdp: protocol === 'UDP', id: noId, guards: [] };
+  return { key, service: undefined, isUdp: protocol === 'UDP', id: noId, guards: [] };
 }

@@ -5,8 +5,9 @@ import {
   type TableDelta,
   UsageError,
 } from '@switchyard/core';
-import { type MapFill } from '@switchyard/core/engine';
+import { type MapFill, ServiceTracker, type ServiceWish, wishesOf } from '@switchyard/core/engine';
 import type { MapSet } from '../kernel.ts';
+import type { MapsOutcome } from '../merge-outcomes.ts';
 import { type MapSizes, noId } from '../../render/layouts.ts';
 import { adoptMaps, claimServices, isUdpService, liveServices, removeUnwanted } from './adopt.ts';
 import { ApplyRun, type GoneEndpoint, newlyPlaced, type Placed, type WriterParts } from './apply-run.ts';
@@ -17,18 +18,12 @@ import { doubled, isLarger, largerSizes, neededSizes } from './map-sizes.ts';
 import { MapState, type MapStateOptions } from './map-state.ts';
 import { type MapFullError, SetWriter } from './set-writer.ts';
 
-/** What an apply did. */
-export interface WriteResult {
-  /** Stores, entries written and entries deleted. */
-  readonly writes: number;
-  /** Services that are not as they should be, and why; everything else is. */
-  readonly failed: ReadonlyMap<ServicePortKey, Error>;
+/** What an apply did. `writes`: stores, entries written and entries deleted. */
+export interface WriteResult extends MapsOutcome {
   /** UDP endpoints that no longer exist: sockets connected to them may be destroyed. */
   readonly gone: readonly GoneEndpoint[];
   /** Some failed because maps were too small: grow them to these sizes, call `moveTo`, and apply again. */
   readonly grow?: MapSizes;
-  /** Why something that nobody asks for is still there. */
-  readonly unremoved?: Error;
 }
 
 /** A Service that programs know by an id. */
@@ -37,11 +32,10 @@ export interface IdentifiedService {
   readonly id: number;
 }
 
-/** What is to be written. */
-interface Changes {
-  readonly upserted: Iterable<ServiceForwarding>;
-  readonly removed: Iterable<ServicePortKey>;
-}
+const nothing: ReadonlySet<ServicePortKey> = new Set();
+
+/** What is known of a Service that was found in the maps. */
+const unknownPlaced = { key: undefined, service: undefined, guards: [] } as const;
 
 const sizeOfMap: Readonly<Record<MapFullError['map'], keyof MapSizes>> = {
   services: 'services',
@@ -73,7 +67,7 @@ export class ServiceWriter {
       sets: new SetWriter(state),
       frontends: new FrontendWriter(state),
       guards: new GuardCounts(),
-      placed: new Map(),
+      tracker: new ServiceTracker<Placed>(),
     };
   }
 
@@ -84,7 +78,7 @@ export class ServiceWriter {
 
   /** All Services that have an id: whose counters stand where in `statistics`. */
   *services(): Generator<IdentifiedService, void, undefined> {
-    for (const [key, { id }] of this.#parts.placed) if (id !== noId) yield { key, id };
+    for (const { key, id } of this.#parts.tracker.values()) if (key !== undefined && id !== noId) yield { key, id };
   }
 
   /** How full the maps are. */
@@ -112,8 +106,8 @@ export class ServiceWriter {
 
   /** Forgets everything and adopts what the maps hold. The next apply must be a full one. */
   adopt(): void {
-    const { state, guards, placed } = this.#parts;
-    placed.clear();
+    const { state, guards, tracker } = this.#parts;
+    tracker.clear();
     guards.clear();
     adoptMaps(state);
     this.#isAdopted = true;
@@ -121,15 +115,17 @@ export class ServiceWriter {
     this.#hasStaleEntries = state.frontends.size > 0 || state.sourceRanges.services.length > 0;
   }
 
-  /** Makes the maps hold the table, whatever somebody did to them. Adopts them first if nobody did. Throws what the kernel said. */
-  applyFull(table: ForwardingTable): WriteResult {
+  /**
+   * Makes the maps hold the table, whatever somebody did to them. Adopts them first if nobody did. `after: 'drift'`: repairs them, and
+   * writes only Services that are not applied. Throws what the kernel said.
+   */
+  applyFull(table: ForwardingTable, after?: 'drift'): WriteResult {
     const before = this.#writes;
     if (!this.#isAdopted) this.adopt();
     if (this.#isFound) this.#claim(table);
     else this.repair();
-    const removed: ServicePortKey[] = [];
-    for (const key of this.#parts.placed.keys()) if (!table.services.has(key)) removed.push(key);
-    const result = this.#apply({ upserted: table.services.values(), removed }, before);
+    const unknown = after === 'drift' ? nothing : 'all';
+    const result = this.#apply(this.#parts.tracker.wishes(table.services, unknown), before);
     if (result.grow === undefined) return result;
     return { ...result, grow: largerSizes(result.grow, this.neededSizes(table)) };
   }
@@ -139,7 +135,7 @@ export class ServiceWriter {
     if (!this.#isAdopted || this.#isFound) {
       throw new UsageError('ebpf.noFullApply', 'a difference was to be written before anything was written in full');
     }
-    return this.#apply(delta, this.#writes);
+    return this.#apply(wishesOf(delta), this.#writes);
   }
 
   /** What somebody else changed, in words, a bounded part of the maps with each step. Between two steps anything may be applied. */
@@ -161,7 +157,7 @@ export class ServiceWriter {
 
   /** Looks through all: asked only for what somebody damaged. */
   #nameOf(id: number): string | undefined {
-    for (const { key, id: other } of this.#parts.placed.values()) if (other === id && id !== noId) return key;
+    for (const { key, id: other } of this.#parts.tracker.values()) if (other === id && id !== noId) return key;
     return undefined;
   }
 
@@ -170,14 +166,9 @@ export class ServiceWriter {
     return state.stores + frontends.writes + state.sourceRanges.writes + this.#repairs;
   }
 
-  #apply({ upserted, removed }: Changes, before: number): WriteResult {
-    const { placed: all } = this.#parts;
+  #apply(wishes: Iterable<ServiceWish>, before: number): WriteResult {
     const run = new ApplyRun(this.#parts);
-    for (const service of upserted) run.write(service);
-    for (const key of removed) {
-      const placed = all.get(key);
-      if (placed !== undefined) run.remove(placed);
-    }
+    for (const wish of wishes) run.write(wish);
     for (const placed of this.#stale) run.remove(placed);
     const areSwept = run.finish({ sweep: this.#hasStaleEntries });
     this.#hasStaleEntries &&= !areSwept;
@@ -195,13 +186,13 @@ export class ServiceWriter {
 
   /** Deletes what nobody wants, and gives the Services of a table the ids they had, as far as the maps tell. */
   #claim(table: ForwardingTable): void {
-    const { state, placed, frontends } = this.#parts;
-    const found = liveServices(state).map((id) => ({ key: undefined, isUdp: isUdpService(state, id), id, guards: [] }));
+    const { state, tracker, frontends } = this.#parts;
+    const found = liveServices(state).map((id) => ({ ...unknownPlaced, isUdp: isUdpService(state, id), id }));
     removeUnwanted(state, table, frontends);
     const claimed = claimServices(state, table);
     for (const [key, id] of claimed) {
       const service = table.services.get(key);
-      if (service !== undefined) placed.set(key, { ...newlyPlaced(service), id });
+      if (service !== undefined) tracker.set(key, { ...newlyPlaced(service), id });
     }
     const ids = new Set(claimed.values());
     this.#stale = found.filter(({ id }) => !ids.has(id));

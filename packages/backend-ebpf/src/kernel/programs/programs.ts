@@ -1,14 +1,7 @@
-import {
-  type Clock,
-  diffTables,
-  type ForwardingTable,
-  HostError,
-  InvariantError,
-  type TableDelta,
-} from '@switchyard/core';
+import { type Clock, type ForwardingTable, HostError, InvariantError, type TableDelta } from '@switchyard/core';
 import type { EbpfKernel, MapSet, OpenedMaps } from '../kernel.ts';
 import type { MapSizes } from '../../render/layouts.ts';
-import { applyGrowing } from '../maps/apply-growing.ts';
+import { applyGrowing, type GrowingApply } from '../maps/apply-growing.ts';
 import { sizesOf } from './map-sets.ts';
 import { isLarger, neededSizes } from '../maps/map-sizes.ts';
 import { type IdentifiedService, ServiceWriter, type WriteResult } from '../maps/service-writer.ts';
@@ -50,8 +43,6 @@ export interface ProgramsOptions {
 export class Programs {
   readonly #options: ProgramsOptions;
   #writer: ServiceWriter | undefined;
-  /** What is in the maps, all of it; undefined when something could not be written. */
-  #written: ForwardingTable | undefined;
 
   constructor(options: ProgramsOptions) {
     this.#options = options;
@@ -67,21 +58,12 @@ export class Programs {
     return this.#writer?.services() ?? [];
   }
 
-  /** Something of the last table was held back: the next full apply looks at all of it. */
-  noteIncomplete(): void {
-    this.#written = undefined;
-  }
-
   /** What is in the kernel is not known any more. */
   forget(): void {
     this.#writer = undefined;
-    this.#written = undefined;
   }
 
-  /**
-   * `after: 'drift'`: what was written last is as it was left but for what somebody did to it since; only that is repaired, and the
-   * difference written. Rejects with `HostError`.
-   */
+  /** `after`: as for `ServiceWriter.applyFull`. Rejects with `HostError`. */
   async applyFull(table: ForwardingTable, after: 'drift' | undefined, signal: AbortSignal): Promise<MapsOutcome> {
     const { kernel, clock } = this.#options;
     const found = await kernel.findMaps(signal);
@@ -93,9 +75,7 @@ export class Programs {
     let writes = before !== undefined && isLarger(sizesOf(maps), before) ? await this.#ensureWire(signal) : 0;
     const writer = (this.#writer ??= new ServiceWriter(maps, { clock }));
     for (const part of this.#options.settings) writes += part.apply(table);
-    const delta = after === 'drift' && this.#written !== undefined ? diffTables(this.#written, table) : undefined;
-    if (delta !== undefined) writes += writer.repair();
-    const outcome = await this.#write(writer, table, delta, signal);
+    const outcome = await this.#write({ writer, table, delta: undefined, after }, signal);
     writes += await kernel.attach(signal);
     writes += await this.#ensureWire(signal);
     return { ...outcome, writes: outcome.writes + writes };
@@ -110,7 +90,7 @@ export class Programs {
     for (const part of this.#options.settings) {
       writes += delta.settingsChanged ? part.apply(table) : (part.applyServices?.(delta.upserted) ?? 0);
     }
-    const outcome = await this.#write(writer, table, delta, signal);
+    const outcome = await this.#write({ writer, table, delta }, signal);
     return { ...outcome, writes: outcome.writes + writes };
   }
 
@@ -126,14 +106,7 @@ export class Programs {
     }
   }
 
-  async #write(
-    writer: ServiceWriter,
-    table: ForwardingTable,
-    delta: TableDelta | undefined,
-    signal: AbortSignal,
-  ): Promise<MapsOutcome> {
-    const isFromWhole = delta === undefined || this.#written !== undefined;
-    this.#written = undefined; // whatever ends this halfway
+  async #write(apply: Omit<GrowingApply, 'kernel'>, signal: AbortSignal): Promise<MapsOutcome> {
     let wireWrites = 0;
     let wireError: HostError | undefined;
     const growMaps = async (sizes: MapSizes): Promise<MapSet> => {
@@ -148,10 +121,9 @@ export class Programs {
       }
       return maps;
     };
-    const { grow: _, gone, ...result } = await applyGrowing({ writer, kernel: { growMaps }, table, delta }, signal);
+    const { grow: _, gone, ...result } = await applyGrowing({ ...apply, kernel: { growMaps } }, signal);
     this.#options.noteGone(gone);
     if (wireError !== undefined) throw wireError;
-    if (isFromWhole && result.failed.size === 0 && result.unremoved === undefined) this.#written = table;
     return { ...result, writes: result.writes + wireWrites };
   }
 

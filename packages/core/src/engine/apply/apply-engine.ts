@@ -3,7 +3,7 @@ import type { Logger } from '../../base/log.ts';
 import { type ChangeGroup, type Driver, type DriverRun, KernelDiffersError, type ServiceWish } from './driver.ts';
 import { type CommitResult, commitGroups, noResult, outcomeOf } from './commit-groups.ts';
 import type { ApplyOutcome, ApplyRequest } from '../dataplane-backend.ts';
-import type { ServiceForwarding } from '../../model/forwarding/forwarding-table.ts';
+import type { ServiceForwarding, TableDelta } from '../../model/forwarding/forwarding-table.ts';
 import type { IpFamily } from '../../model/ip/address.ts';
 import type { ServicePortKey } from '../../model/records/keys.ts';
 
@@ -38,6 +38,18 @@ export class ServiceTracker<Held extends HeldService> {
   /** Whether the kernel holds exactly this forwarding. */
   isApplied(service: ServiceForwarding): boolean {
     return this.#held.get(service.key)?.service === service;
+  }
+
+  /** Service ports whose record differs from `services`, removals last. `unknown`: service ports to include although they are applied. */
+  *wishes(
+    services: ReadonlyMap<ServicePortKey, ServiceForwarding>,
+    unknown: ReadonlySet<ServicePortKey> | 'all',
+  ): Generator<ServiceWish> {
+    for (const service of services.values()) {
+      const { key } = service;
+      if (unknown === 'all' || unknown.has(key) || !this.isApplied(service)) yield { key, service };
+    }
+    for (const key of this.#held.keys()) if (!services.has(key)) yield { key, service: undefined };
   }
 
   /** Records the kernel's state of a service port; undefined: no objects. */
@@ -91,28 +103,22 @@ export class ApplyEngine<Held extends HeldService, Group extends ChangeGroup<Cha
 
   *#groups(request: ApplyRequest, run: DriverRun<Group, Change>, result: CommitResult): Generator<Group> {
     yield* run.before();
-    yield* run.services(this.#wishes(request, run));
+    yield* run.services(this.#wishes(request, run.unknown));
     yield* run.after();
     yield* run.stale(result);
   }
 
   /** Returns the service ports to write: those of the delta, and unknown ones. */
-  *#wishes(
-    { table: { services }, scope }: ApplyRequest,
-    { unknown }: DriverRun<Group, Change>,
-  ): Generator<ServiceWish> {
-    if (unknown === undefined) {
-      if (scope.kind !== 'delta') return;
-      for (const service of scope.delta.upserted) yield { key: service.key, service };
-      for (const key of scope.delta.removed) yield { key, service: undefined };
-      return;
-    }
-    for (const service of services.values()) {
-      const { key } = service;
-      if (unknown === 'all' || unknown.has(key) || !this.#tracker.isApplied(service)) yield { key, service };
-    }
-    for (const key of this.#tracker.keys()) if (!services.has(key)) yield { key, service: undefined };
+  #wishes({ table, scope }: ApplyRequest, unknown: DriverRun<Group, Change>['unknown']): Iterable<ServiceWish> {
+    if (unknown !== undefined) return this.#tracker.wishes(table.services, unknown);
+    return scope.kind === 'delta' ? wishesOf(scope.delta) : [];
   }
+}
+
+/** The service ports that a delta names, removals last. */
+export function* wishesOf({ upserted, removed }: Pick<TableDelta, 'upserted' | 'removed'>): Generator<ServiceWish> {
+  for (const service of upserted) yield { key: service.key, service };
+  for (const key of removed) yield { key, service: undefined };
 }
 
 /** State of one backend, which an apply updates. */
