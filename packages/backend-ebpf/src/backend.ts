@@ -1,3 +1,4 @@
+import { type Clock, type IpFamily, type Logger, runTogether, type ServicePortKey } from '@switchyard/core';
 import {
   type ApplyOutcome,
   type ApplyRequest,
@@ -8,47 +9,34 @@ import {
   runApply,
   type ServiceCounters,
 } from '@switchyard/core/engine';
-import { type IpFamily, type Logger, type PodDetector, runTogether, type ServicePortKey } from '@switchyard/core';
 import { AppliedTable } from './kernel/applied-table.ts';
-import type { ServiceStatistics } from './kernel/service-statistics.ts';
-import type { EbpfKernel } from './kernel/kernel.ts';
+import { type Follower, keepRunning } from './kernel/keep-running.ts';
+import type { EbpfKernel, Wire } from './kernel/kernel.ts';
 import { dumpMaps } from './kernel/maps/dump.ts';
 import { sumCounters } from './kernel/merge-outcomes.ts';
+import type { NodeAddresses } from './kernel/node-addresses/node-addresses.ts';
 import type { OpenMapSet } from './kernel/open-map-set.ts';
-import type { Programs } from './kernel/programs/programs.ts';
+import { capabilitiesOf } from './kernel/probe.ts';
+import { Programs, type SettingsPart } from './kernel/programs/programs.ts';
 import { RulesPart } from './kernel/remainder/rules-part.ts';
+import { ServiceStatistics } from './kernel/service-statistics.ts';
+import type { StaleSockets } from './kernel/stale-sockets/stale-sockets.ts';
+import { EbpfDrift, type Fault } from './watch/ebpf-drift.ts';
 
-/** Who forwards what comes from outside. */
-export interface WireState extends AsyncDisposable {
-  /** Whether programs do: found out when it is first asked. Rejects with `HostError` where it cannot be found out; then it is asked anew. */
-  isUsed(signal: AbortSignal): Promise<boolean>;
-  /** Whether rules must carry all of the table beside programs, for devices that no program can serve. Rejects with `HostError`. */
-  needsRules(podDetector: PodDetector): Promise<boolean>;
-  /** Takes away what programs of the wire of any version left; in words. */
-  remove(signal: AbortSignal): Promise<readonly string[]>;
-}
-
-/** Follows the kernel. */
-export interface KernelWatch {
-  /** To be held while something of ours writes: that is no drift. */
-  hold(): Disposable;
-  /** As `BackendObservers.drift`, for maps, programs and links. */
-  watch(report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;
-}
-
-/** What a backend is made of; `open-backend.ts` makes them for a machine. */
-export interface EbpfParts {
+/** What one family's backend is made of: of a kernel, or for tests in memory. */
+export interface BackendParts {
   readonly ipFamily: IpFamily;
-  readonly kernel: EbpfKernel;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Shared by all parts; no maps are open yet. */
   readonly maps: OpenMapSet;
-  readonly programs: Programs;
-  readonly wire: WireState;
+  readonly kernel: EbpfKernel;
+  readonly wire: Wire;
   /** The nftables backend, under table names of its own: what programs do not carry. Disposed with the backend. */
   readonly rules: DataplaneBackend;
-  readonly statistics: ServiceStatistics;
-  readonly watching: KernelWatch;
-  readonly capabilities: BackendCapabilities;
-  readonly logger: Logger;
+  readonly settings: SettingsPart;
+  readonly addresses: NodeAddresses;
+  readonly sockets: StaleSockets;
 }
 
 /** Drives one IP family with BPF programs, and with nftables rules for what programs do not carry. Families share nothing. */
@@ -57,37 +45,43 @@ export class EbpfBackend implements DataplaneBackend {
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities;
   readonly observers: BackendObservers;
-  readonly #parts: EbpfParts;
+  readonly #parts: BackendParts;
+  readonly #programs: Programs;
+  readonly #statistics: ServiceStatistics;
   readonly #rules: RulesPart;
   readonly #applied: AppliedTable;
+  readonly #drift: EbpfDrift;
 
-  constructor(parts: EbpfParts) {
-    this.ipFamily = parts.ipFamily;
-    this.capabilities = parts.capabilities;
+  constructor(parts: BackendParts) {
+    const { ipFamily, clock, maps, kernel, wire, rules, settings, addresses, sockets } = parts;
+    this.ipFamily = ipFamily;
+    this.capabilities = capabilitiesOf(rules.capabilities);
     this.#parts = parts;
-    this.#rules = new RulesPart(parts.rules);
-    this.#applied = new AppliedTable(parts, this.#rules);
-    const { age } = parts.rules.observers;
+    const noteGone: StaleSockets['note'] = (gone) => sockets.note(gone);
+    const programs = new Programs({ kernel, maps, settings: [settings, addresses], wire, clock, noteGone });
+    this.#programs = programs;
+    this.#statistics = new ServiceStatistics(clock);
+    this.#rules = new RulesPart(rules);
+    this.#applied = new AppliedTable({ kernel, programs, wire }, this.#rules);
+    this.#drift = driftOf(parts, programs);
+    const { age } = rules.observers;
     this.observers = {
       counters: (signal) => this.#counters(signal),
-      mapFills: () => parts.programs.writer?.fills() ?? [],
+      mapFills: () => programs.writer?.fills() ?? [],
       drift: (report, signal) => this.#watchDrift(report, signal),
       ...(age === undefined ? {} : { age }),
     };
   }
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
-    const { watching, logger } = this.#parts;
-    using _ = watching.hold();
-    return await runApply(this.#applied, request, { signal, logger, ipFamily: this.ipFamily });
+    using _ = this.#drift.hold();
+    return await runApply(this.#applied, request, { signal, logger: this.#parts.logger, ipFamily: this.ipFamily });
   }
 
   async cleanup(signal: AbortSignal): Promise<readonly string[]> {
-    const { rules, wire, kernel, programs, maps, watching } = this.#parts;
-    using _ = watching.hold();
-    this.#applied.forget();
-    programs.forget();
-    maps.set(undefined);
+    const { rules, wire, kernel } = this.#parts;
+    using _ = this.#drift.hold();
+    this.#forget();
     // In the reverse order of attaching; another mode forwards already.
     const removed = [await rules.cleanup(signal), await wire.remove(signal), await kernel.remove(signal)];
     return removed.flat();
@@ -101,10 +95,11 @@ export class EbpfBackend implements DataplaneBackend {
   }
 
   async #counters(signal: AbortSignal): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
-    const { maps, programs, statistics, rules } = this.#parts;
+    const { maps, rules } = this.#parts;
+    const statistics = this.#statistics;
     const ofRules = (await rules.observers.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
     if (maps.current === undefined) return sumCounters(statistics.latest, ofRules);
-    const services = [...programs.services()];
+    const services = [...this.#programs.services()];
     const keys = new Set(services.map(({ key }) => key));
     const isKnown = (key: ServicePortKey): boolean => keys.has(key);
     const reading = { statistics: () => maps.get().statistics, services, isKnown };
@@ -112,21 +107,56 @@ export class EbpfBackend implements DataplaneBackend {
   }
 
   async #watchDrift(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
-    const { watching } = this.#parts;
+    const { addresses, wire, sockets } = this.#parts;
+    const followers: readonly Follower[] = [
+      { name: 'addresses of the node', run: (until) => addresses.follow(until) },
+      { name: 'network devices', run: (until) => wire.follow(until) },
+      { name: 'sockets of endpoints that are gone', run: (until) => sockets.run(until) },
+    ];
     await runTogether(
-      [(until) => this.#rules.watchDrift(report, until), (until) => watching.watch(report, until)],
+      [
+        (until) => this.#rules.watchDrift(report, until),
+        (until) => this.#drift.watch(report, until),
+        (until) => keepRunning(followers, this.#parts, until),
+      ],
       signal,
     );
   }
 
   /** Forwarding stays. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const { rules, wire, kernel, programs, maps } = this.#parts;
-    this.#applied.forget();
-    programs.forget();
-    maps.set(undefined);
+    const { rules, wire, kernel } = this.#parts;
+    this.#forget();
     await rules[Symbol.asyncDispose]();
     await wire[Symbol.asyncDispose]();
     await kernel[Symbol.asyncDispose]();
   }
+
+  #forget(): void {
+    this.#applied.forget();
+    this.#programs.forget();
+    this.#parts.maps.set(undefined);
+  }
+}
+
+function driftOf({ clock, kernel, wire, settings, addresses }: BackendParts, programs: Programs): EbpfDrift {
+  const hasApplied = (): boolean => programs.writer !== undefined;
+  return new EbpfDrift({
+    clock,
+    looks: [
+      async (signal) => (hasApplied() ? (await kernel.findFaults(signal)).map(faultOf) : []),
+      async (signal) => (hasApplied() ? (await wire.findFaults(signal)).map(faultOf) : []),
+      () => (hasApplied() ? [...settings.findDamage(), ...addresses.findDamage()].map(contentFault) : []),
+    ],
+    content: () => programs.writer?.scanDamage() ?? [],
+  });
+}
+
+function faultOf(text: string): Fault {
+  const kind = text.startsWith('map ') ? 'map' : text.includes(' table inet ') ? 'table' : 'program';
+  return { kind, text };
+}
+
+function contentFault(text: string): Fault {
+  return { kind: 'element', text };
 }

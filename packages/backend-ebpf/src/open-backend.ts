@@ -2,7 +2,7 @@ import { nftablesBackend } from '@switchyard/backend-nftables';
 import { type Clock, type IpFamily, type Millis, seconds, systemClock } from '@switchyard/core';
 import { type DataplaneBackend } from '@switchyard/core/engine';
 import { netnsCookie } from '@switchyard/native';
-import { assembleBackend, type BackendPieces } from './assemble-backend.ts';
+import { type BackendParts, EbpfBackend } from './backend.ts';
 import type { EbpfHost } from './kernel/host.ts';
 import { LinuxKernel } from './kernel/programs/linux-kernel.ts';
 import { PinFolders } from './kernel/programs/pin-folders.ts';
@@ -14,7 +14,7 @@ import type { SettingsPart } from './kernel/programs/programs.ts';
 import { Settings } from './kernel/settings/settings.ts';
 import { StaleSockets } from './kernel/stale-sockets/stale-sockets.ts';
 import { chooseWire } from './kernel/wire/wire-choice.ts';
-import { WireHolder } from './kernel/wire/wire-holder.ts';
+import { WirePath } from './kernel/wire/wire-path.ts';
 
 /** Names of the nft table with what programs do not carry: beside those of the nftables mode, which may forward at the same time. */
 export const ruleTableNames = ['switchyard-ebpf', 'switchyard-ebpf-2'] as const;
@@ -24,20 +24,20 @@ export const udpSticky: Millis = seconds(60);
 
 /**
  * One family's backend on this machine. Touches nothing, and asks the kernel for nothing that only this mode needs: a clean-up must be
- * possible where the mode cannot run. `replaced`: other pieces than this machine's, for tests.
+ * possible where the mode cannot run. `replaced`: other parts than this machine's, for tests.
  */
 export async function openEbpfBackend(
   host: EbpfHost,
   ipFamily: IpFamily,
   signal: AbortSignal,
-  replaced: Pick<Partial<BackendPieces>, 'kernel' | 'rules'> = {},
+  replaced: Pick<Partial<BackendParts>, 'kernel' | 'rules'> = {},
 ): Promise<DataplaneBackend> {
   const { logger, clock = systemClock, bpffs, socketLb, netns } = host;
   const maps = new OpenMapSet();
   const openRules = () => nftablesBackend.open({ ...host, tableNames: ruleTableNames }, ipFamily, signal);
   const surroundings = { ipFamily, clock, logger, maps };
   const users = { ipFamily, maps: maps.get, clock, logger, ...(netns === undefined ? {} : { netns }) };
-  return assembleBackend({
+  return new EbpfBackend({
     ...surroundings,
     rules: replaced.rules ?? (await openRules()),
     kernel: new LinuxKernel({ ipFamily, cgroup: () => cgroupOf(host), bpffs, socketLb, logger }),
@@ -59,7 +59,7 @@ interface Surroundings {
   readonly maps: OpenMapSet;
 }
 
-function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHolder {
+function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WirePath {
   const { logger, interfaces, bpffs, netns } = host;
   let isUsed: boolean | undefined;
   const choose = async (signal: AbortSignal): Promise<boolean> => {
@@ -69,7 +69,7 @@ function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WireHo
     if (kind === 'tc') logger.info(unservedPods, { ipFamily, interfaces });
     return kind === 'tc';
   };
-  return new WireHolder({
+  return new WirePath({
     ipFamily,
     clock,
     maps,

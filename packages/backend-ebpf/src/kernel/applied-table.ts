@@ -1,9 +1,17 @@
 import { type AppliedState, type ApplyOutcome, type ApplyRequest } from '@switchyard/core/engine';
 import { diffTables, type ForwardingTable, type ServicePortKey, sorted, type TableDelta } from '@switchyard/core';
-import type { EbpfParts } from '../backend.ts';
+import type { EbpfKernel, Wire } from './kernel.ts';
 import { mergeOutcomes } from './merge-outcomes.ts';
 import { movesToRules } from './remainder/moves-to-rules.ts';
+import type { Programs } from './programs/programs.ts';
 import type { RulesPart, RulesShare } from './remainder/rules-part.ts';
+
+/** What follows a table beside rules. */
+export interface AppliedParts {
+  readonly kernel: EbpfKernel;
+  readonly programs: Programs;
+  readonly wire: Wire;
+}
 
 /**
  * The state of programs and rules, and how they follow a table. Maps are written and programs attached before rules that are
@@ -11,13 +19,13 @@ import type { RulesPart, RulesShare } from './remainder/rules-part.ts';
  * is in one of them at every moment.
  */
 export class AppliedTable implements AppliedState {
-  readonly #parts: Pick<EbpfParts, 'kernel' | 'programs' | 'wire'>;
+  readonly #parts: AppliedParts;
   readonly #rules: RulesPart;
   #known: ForwardingTable | undefined;
   /** The last look for programs of an unused wire found none. */
   #isWireGone = false;
 
-  constructor(parts: Pick<EbpfParts, 'kernel' | 'programs' | 'wire'>, rules: RulesPart) {
+  constructor(parts: AppliedParts, rules: RulesPart) {
     this.#parts = parts;
     this.#rules = rules;
   }

@@ -1,4 +1,4 @@
-import type { IpFamily } from '@switchyard/core';
+import type { IpFamily, PodDetector } from '@switchyard/core';
 import type { BpfMap, CgroupHook } from '@switchyard/native';
 import type { MapName, MapSizes } from '../render/layouts.ts';
 
@@ -43,6 +43,25 @@ export interface EbpfKernel extends AsyncDisposable {
   /** Looks whether links, pins and programs are as `attach` left them. Cheap: done twice a second. */
   findFaults(signal: AbortSignal): Promise<KernelFaults>;
   /** Detaches and unpins everything any version left in this family. In words; nothing for nothing. */
+  remove(signal: AbortSignal): Promise<readonly string[]>;
+}
+
+/** What is at a node's uplinks. */
+export interface Wire extends AsyncDisposable {
+  /**
+   * Whether programs forward what comes from outside: found out when it is first asked. Rejects with `HostError` where it cannot be
+   * found out; then it is asked anew.
+   */
+  isUsed(signal: AbortSignal): Promise<boolean>;
+  /** Whether rules must carry all of the table beside programs, for devices that no program can serve. Rejects with `HostError`. */
+  needsRules(podDetector: PodDetector): Promise<boolean>;
+  /** Attaches programs over the maps that are open, as they should be; returns writes. Idempotent. Rejects with `HostError`. */
+  ensure(signal: AbortSignal): Promise<number>;
+  /** As `WirePath.findFaults`. */
+  findFaults(signal: AbortSignal): Promise<readonly string[]>;
+  /** New uplinks get the program, until aborted. */
+  follow(signal: AbortSignal): Promise<void>;
+  /** Takes away what programs of the wire of any version left; in words. */
   remove(signal: AbortSignal): Promise<readonly string[]>;
 }
 

@@ -1,7 +1,8 @@
 import { nftablesBackend, type NftablesHost } from '@switchyard/backend-nftables';
 import { type Clock, type IpAddress, type IpFamily, ipFamilyOf, noopLogger, systemClock } from '@switchyard/core';
 import { type DataplaneBackend } from '@switchyard/core/engine';
-import { assembleBackend, type Wire } from '../assemble-backend.ts';
+import { EbpfBackend } from '../backend.ts';
+import type { Wire } from '../kernel/kernel.ts';
 import { NodeAddresses } from '../kernel/node-addresses/node-addresses.ts';
 import { ruleTableNames, udpSticky } from '../open-backend.ts';
 import { OpenMapSet } from '../kernel/open-map-set.ts';
@@ -37,7 +38,7 @@ export async function openMemoryBackend(
   const maps = new OpenMapSet();
   const users = { ipFamily, maps: maps.get, clock, logger };
   const nft = { openTransport, logger, clock, tableNames: ruleTableNames };
-  return assembleBackend({
+  return new EbpfBackend({
     ipFamily,
     clock,
     logger,

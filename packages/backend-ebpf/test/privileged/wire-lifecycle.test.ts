@@ -176,8 +176,10 @@ async function exchangeMaps(family: IpFamily): Promise<void> {
   for (const name of Object.keys(before) as (keyof typeof before)[]) {
     if (name !== 'statistics') copyMap(before[name], larger[name]);
   }
-  expect(await paths[family].useMaps(larger, signal)).toBe(devices.length);
-  expect(await paths[family].useMaps(before, signal)).toBe(devices.length);
+  for (const maps of [larger, before]) {
+    wire.openMaps[family].set(maps);
+    expect(await paths[family].ensure(signal)).toBe(devices.length);
+  }
   for (const map of Object.values(larger)) map[Symbol.dispose]();
 }
 

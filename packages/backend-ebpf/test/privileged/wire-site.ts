@@ -1,8 +1,9 @@
-import { type IpFamily, ipFamilies, noopLogger } from '@switchyard/core';
+import { type IpFamily, ipFamilies, noopLogger, systemClock } from '@switchyard/core';
 import { awaitEcho, createSite, type LabHost, type LabNode, type Site, startEchoServer } from '@switchyard/lab';
 import { DeviceReader, openNetlinkSocket } from '@switchyard/native';
 import { expect } from 'vitest';
 import { WirePath, type WirePathOptions } from '../../src/kernel/wire/wire-path.ts';
+import { OpenMapSet } from '../../src/kernel/open-map-set.ts';
 import { WireMaps } from './wire-maps.ts';
 
 export const { signal } = new AbortController();
@@ -19,9 +20,12 @@ export function netnsOf(host: LabHost): string {
 export class WireSite implements AsyncDisposable {
   readonly site: Site;
   readonly maps: Readonly<Record<IpFamily, WireMaps>> = { IPv4: new WireMaps(), IPv6: new WireMaps() };
+  /** The maps that paths of a family use. */
+  readonly openMaps: Readonly<Record<IpFamily, OpenMapSet>> = { IPv4: new OpenMapSet(), IPv6: new OpenMapSet() };
 
   private constructor(site: Site) {
     this.site = site;
+    for (const family of ipFamilies) this.openMaps[family].set(this.maps[family].maps);
   }
 
   static async create(name: string): Promise<WireSite> {
@@ -41,7 +45,9 @@ export class WireSite implements AsyncDisposable {
       ipFamily,
       netns: netnsOf(this.node),
       logger: noopLogger,
-      maps: this.maps[ipFamily].maps,
+      maps: this.openMaps[ipFamily],
+      clock: systemClock,
+      isUsed: async () => true,
       pinFolder: this.pinFolder(ipFamily),
       interfaces: [],
       ...more,

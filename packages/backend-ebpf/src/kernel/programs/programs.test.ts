@@ -28,7 +28,7 @@ test('a wire that fails while maps grow leaves sockets served, and the next appl
       kernel: on.openKernel('IPv4'),
       maps: new OpenMapSet(),
       settings: [],
-      wire: async () => ({ ensure }),
+      wire: { isUsed: async () => true, ensure },
       clock,
       noteGone,
     });
@@ -50,7 +50,7 @@ test('a process that finds maps that are too small, and no memory for larger one
   const open = (growMaps?: EbpfKernel['growMaps']): Programs => {
     const kernel = machine.openKernel('IPv4');
     if (growMaps !== undefined) kernel.growMaps = growMaps;
-    const wire = async (): Promise<undefined> => undefined;
+    const wire = { isUsed: async () => false, ensure: async () => 0 };
     return new Programs({ kernel, maps: new OpenMapSet(), settings: [], wire, clock: new StepClock(), noteGone });
   };
   await open().applyFull(tableOf(1), undefined, signal);

@@ -1,5 +1,5 @@
 import { type Clock, type ForwardingTable, HostError, InvariantError, type TableDelta } from '@switchyard/core';
-import type { EbpfKernel, MapSet, OpenedMaps } from '../kernel.ts';
+import type { EbpfKernel, MapSet, OpenedMaps, Wire } from '../kernel.ts';
 import type { MapSizes } from '../../render/layouts.ts';
 import { applyGrowing, type GrowingApply } from '../maps/apply-growing.ts';
 import { sizesOf } from './map-sets.ts';
@@ -18,19 +18,12 @@ export interface SettingsPart {
   findDamage(): readonly string[];
 }
 
-/** The wire programs: they use the same maps. */
-export interface WirePart {
-  /** Attached over the maps that are open, as they should be; returns writes. Idempotent. Rejects with `HostError`. */
-  ensure(signal: AbortSignal): Promise<number>;
-}
-
 /** What of the kernel programs work with. */
 export interface ProgramsOptions {
   readonly kernel: EbpfKernel;
   readonly maps: OpenMapSet;
   readonly settings: readonly SettingsPart[];
-  /** Undefined where rules forward what comes from outside. Rejects with `HostError` where that cannot be found out. */
-  readonly wire: (signal: AbortSignal) => Promise<WirePart | undefined>;
+  readonly wire: Pick<Wire, 'isUsed' | 'ensure'>;
   readonly clock: Clock;
   /** Told of endpoints that no change names any more. */
   readonly noteGone: (gone: WriteResult['gone']) => void;
@@ -134,7 +127,7 @@ export class Programs {
   }
 
   async #ensureWire(signal: AbortSignal): Promise<number> {
-    const wire = await this.#options.wire(signal);
-    return (await wire?.ensure(signal)) ?? 0;
+    const { wire } = this.#options;
+    return (await wire.isUsed(signal)) ? wire.ensure(signal) : 0;
   }
 }

@@ -1,39 +1,48 @@
 import {
+  abortable,
   type Clock,
   InvariantError,
   type IpFamily,
   millis,
   type PodDetector,
   seconds,
-  systemClock,
   untilBeat,
 } from '@switchyard/core';
 import { type BpfObject, type BpfProgram, type Device, loadBpfObject } from '@switchyard/native';
-import type { MapSet } from '../kernel.ts';
+import type { MapSet, Wire } from '../kernel.ts';
+import type { OpenMapSet } from '../open-map-set.ts';
 import { objectFile } from '../programs/object-files.ts';
 import { holdsElements, writeElements } from '../small-map.ts';
 import { DeviceEvents } from './device-events.ts';
-import { chooseUplinks, masqueradeElements, type Network, readNetwork } from './devices.ts';
+import {
+  bridgesForRules,
+  chooseUplinks,
+  masqueradeElements,
+  type Network,
+  readNetwork,
+  type UplinkRule,
+} from './devices.ts';
 import { GuardTable } from './guard-table.ts';
 import { checkMarks, defaultWireMarks, type WireMarks } from './marks.ts';
 import { removeWire } from './remove-wire.ts';
 import { type UplinkOptions, UplinkPrograms } from './uplink-programs.ts';
 
-/** Where the wire path is, and over which maps. */
+/** Where the wire path is, over which maps, and who decides whether it is used. */
 export interface WirePathOptions extends UplinkOptions {
   /** They stay the caller's. */
-  readonly maps: MapSet;
+  readonly maps: OpenMapSet;
+  readonly clock: Clock;
+  /** As `Wire.isUsed`. */
+  readonly isUsed: (signal: AbortSignal) => Promise<boolean>;
   /** Patterns of names of uplinks; empty: see `chooseUplinks`. */
   readonly interfaces: readonly string[];
-  /** Of the table applied last. Default: none. */
-  readonly podDetector?: () => PodDetector;
   readonly marks?: WireMarks;
-  /** Default: the machine's. */
-  readonly clock?: Clock;
   /** Of the compiled program; default: that of this build. */
   readonly object?: string;
   /** Default: true. False: as kernels before 6.7 are, which do not tell a route's source address; for tests. */
   readonly asksSource?: boolean;
+  /** Default: asks the kernel. For tests. */
+  readonly read?: () => Network;
 }
 
 /** A new device has the program after as long at most, unless devices change all the time. */
@@ -44,35 +53,40 @@ const restFactor = 20;
 const maxRest = millis(300);
 /** After a failure: what the kernel refused once it refuses for a while. */
 const retryInterval = seconds(1);
+const noNetwork: Network = { devices: [], addresses: [], defaultDevice: undefined };
 
 /**
  * One family's part of what comes in from the network: the guard table, the program on every uplink, and as whom packets are
  * masqueraded. Everything survives the process; a new one finds it again and changes only what is different. Calls may overlap,
  * they are done one after another. Rejects with `HostError`.
  */
-export class WirePath implements AsyncDisposable {
+export class WirePath implements Wire {
   readonly ipFamily: IpFamily;
   readonly #options: WirePathOptions;
   readonly #guard: GuardTable;
   readonly #programs: UplinkPrograms;
   readonly #marks: WireMarks;
-  #maps: MapSet;
+  /** Those that the program uses. */
+  #maps: MapSet | undefined;
   #object: BpfObject | undefined;
   #events: DeviceEvents | undefined;
   /** Devices or addresses changed since programs were put in place. */
   #isStale = true;
   #isWarned = false;
-  #network: Network = { devices: [], addresses: [], defaultDevice: undefined };
+  #network: Network = noNetwork;
+  #podDetector: PodDetector = { kind: 'none' };
+  #needsRules = false;
+  /** Resolved once it is used. */
+  #used = Promise.withResolvers<void>();
   #last: Promise<unknown> = Promise.resolve();
 
   /** Touches nothing yet. */
   constructor(options: WirePathOptions) {
-    const { ipFamily, marks = defaultWireMarks, maps } = options;
+    const { ipFamily, marks = defaultWireMarks } = options;
     checkMarks(marks);
     this.ipFamily = ipFamily;
     this.#options = options;
     this.#marks = marks;
-    this.#maps = maps;
     this.#guard = new GuardTable({ ...options, marks });
     this.#programs = new UplinkPrograms(options);
   }
@@ -82,9 +96,19 @@ export class WirePath implements AsyncDisposable {
     return this.#programs.devices;
   }
 
-  /** Devices and addresses as they were when last looked at. */
-  get network(): Network {
-    return this.#network;
+  isUsed(signal: AbortSignal): Promise<boolean> {
+    return this.#options.isUsed(signal);
+  }
+
+  /** As `Wire.needsRules`. Stays true: containers come and go with the ports of their bridge, and rules need not. */
+  async needsRules(podDetector: PodDetector): Promise<boolean> {
+    this.#podDetector = podDetector;
+    if (this.#needsRules) return true;
+    const bridges = this.#bridges(this.#readNetwork());
+    if (bridges.length === 0) return false;
+    this.#options.logger.info('rules serve packets that enter by bridges', { ipFamily: this.ipFamily, bridges });
+    this.#needsRules = true;
+    return true;
   }
 
   /**
@@ -92,48 +116,37 @@ export class WirePath implements AsyncDisposable {
    * the programs. Returns writes: none when nothing was missing.
    */
   ensure(signal: AbortSignal): Promise<number> {
+    this.#used.resolve();
     return this.#exclusively(async () => {
       signal.throwIfAborted();
+      const maps = this.#options.maps.get();
+      const moved = this.#moveTo(maps);
       const guard = await this.#guard.ensure(signal);
       this.#events ??= new DeviceEvents(this.#options.netns);
-      return guard + this.#ensureDevices();
+      return moved + guard + this.#ensureDevices(maps);
     });
   }
 
-  /** Goes over to other maps that hold the same, as after they have grown: no packet meets neither. */
-  useMaps(maps: MapSet, signal: AbortSignal): Promise<number> {
-    return this.#exclusively(async () => {
-      signal.throwIfAborted();
-      const before = { maps: this.#maps, object: this.#object };
-      this.#maps = maps;
-      if (before.object === undefined) return 0; // nothing is attached by this process; `ensure` will
-      this.#object = undefined;
-      try {
-        const writes = this.#ensureDevices();
-        before.object[Symbol.dispose]();
-        return writes;
-      } catch (error) {
-        if (this.#object === undefined) this.#object = before.object;
-        else before.object[Symbol.dispose](); // links are half-way; the rest is done when it is tried again
-        throw error;
-      }
-    });
-  }
-
-  /** Attaches the program to new uplinks, 100 ms after they are there (300 ms at most where there are many), until aborted. A failure is logged; `findFaults` sees it too. */
+  /**
+   * Attaches the program to new uplinks, 100 ms after they are there (300 ms at most where there are many), until aborted; idle while it
+   * is not used. A failure is logged; `findFaults` sees it too.
+   */
   async follow(signal: AbortSignal): Promise<void> {
-    const { clock = systemClock, logger } = this.#options;
+    const { clock, logger } = this.#options;
     while (!signal.aborted) {
       let pause = pollInterval;
       try {
+        await abortable(this.#used.promise, signal);
         await this.#exclusively(async () => {
-          if (this.#object === undefined || !this.#hasNews()) return;
+          const maps = this.#maps;
+          if (maps === undefined || this.#object === undefined || !this.#hasNews()) return;
           const start = clock.monotonic();
-          this.#ensureDevices();
+          this.#ensureDevices(maps);
           const polls = Math.ceil(((clock.monotonic() - start) * restFactor) / pollInterval);
           pause = millis(Math.min(Math.max(polls, 1) * pollInterval, maxRest));
         });
       } catch (error) {
+        if (signal.aborted) return;
         logger.warn('a change of network devices could not be followed', { ipFamily: this.ipFamily, error });
         pause = retryInterval;
       }
@@ -144,25 +157,15 @@ export class WirePath implements AsyncDisposable {
   }
 
   /**
-   * What is not as `ensure` left it, in words. Cheap: meant for twice a second. Empty before `ensure`. A change of devices or addresses
-   * that nobody has seen before is not a fault yet: it is for `follow` to see to.
+   * What is not as `ensure` left it, in words, and a bridge that came since rules were written. Cheap: meant for twice a second. Empty
+   * before `ensure`. A change of devices or addresses that nobody has seen before is not a fault yet: it is for `follow` to see to.
    */
   findFaults(signal: AbortSignal): Promise<readonly string[]> {
     return this.#exclusively(async () => {
       signal.throwIfAborted();
-      if (this.#object === undefined) return [];
-      const wasStale = this.#isStale;
-      if (this.#hasNews()) {
-        if (!wasStale) return this.#guard.findFaults();
-        this.#network = readNetwork(this.ipFamily, this.#options.netns);
-      }
-      return [
-        ...this.#guard.findFaults(),
-        ...this.#programs.findFaults(this.#wanted(), () => readNetwork(this.ipFamily, this.#options.netns).devices),
-        ...(holdsElements(this.#maps.masq_addresses, masqueradeElements(this.#network))
-          ? []
-          : ['masquerade addresses are not those of the network devices']),
-      ];
+      const faults = this.#findFaults();
+      const bridges = this.#needsRules ? [] : this.#bridges(this.#network);
+      return [...faults, ...bridges.map((name) => `rules do not serve the bridge ${name} yet, which is new`)];
     });
   }
 
@@ -179,10 +182,41 @@ export class WirePath implements AsyncDisposable {
     await this.#exclusively(async () => this.#close());
   }
 
-  #ensureDevices(): number {
+  #findFaults(): readonly string[] {
+    if (this.#maps === undefined || this.#object === undefined) return [];
+    const wasStale = this.#isStale;
+    if (this.#hasNews()) {
+      if (!wasStale) return this.#guard.findFaults();
+      this.#network = this.#readNetwork();
+    }
+    return [
+      ...this.#guard.findFaults(),
+      ...this.#programs.findFaults(this.#wanted(), () => this.#readNetwork().devices),
+      ...(holdsElements(this.#maps.masq_addresses, masqueradeElements(this.#network))
+        ? []
+        : ['masquerade addresses are not those of the network devices']),
+    ];
+  }
+
+  /** Goes over to other maps that hold the same, as after they have grown: no packet meets neither. */
+  #moveTo(maps: MapSet): number {
+    const before = this.#object;
+    if (before === undefined || this.#maps === maps) return 0;
+    this.#object = undefined;
+    try {
+      return this.#ensureDevices(maps);
+    } catch (error) {
+      this.#object ??= before; // else links are half-way; the rest is done when it is tried again
+      throw error;
+    } finally {
+      if (this.#object !== before) before[Symbol.dispose]();
+    }
+  }
+
+  #ensureDevices(maps: MapSet): number {
     this.#isStale = true;
     this.#hasNews(); // what is read now is news no more
-    this.#network = readNetwork(this.ipFamily, this.#options.netns);
+    this.#network = this.#readNetwork();
     const wanted = this.#wanted();
     if (wanted.length === 0 && !this.#isWarned) {
       const { interfaces: patterns, logger } = this.#options;
@@ -190,8 +224,8 @@ export class WirePath implements AsyncDisposable {
       logger.warn(text, { ipFamily: this.ipFamily, patterns });
     }
     this.#isWarned = wanted.length === 0;
-    const writes = writeElements(this.#maps.masq_addresses, masqueradeElements(this.#network));
-    const all = writes + this.#programs.put(this.#program(), wanted, this.#network.devices);
+    const writes = writeElements(maps.masq_addresses, masqueradeElements(this.#network));
+    const all = writes + this.#programs.put(this.#program(maps), wanted, this.#network.devices);
     this.#isStale = false;
     return all;
   }
@@ -203,15 +237,27 @@ export class WirePath implements AsyncDisposable {
   }
 
   #wanted(): readonly Device[] {
-    const { interfaces: patterns, podDetector = () => ({ kind: 'none' }) } = this.#options;
-    return chooseUplinks(this.#network, { patterns, podDetector: podDetector() });
+    return chooseUplinks(this.#network, this.#rule);
   }
 
-  #program(): BpfProgram {
+  #bridges(network: Network): readonly string[] {
+    return bridgesForRules(network, this.#rule).map(({ name }) => name);
+  }
+
+  get #rule(): UplinkRule {
+    return { patterns: this.#options.interfaces, podDetector: this.#podDetector };
+  }
+
+  #readNetwork(): Network {
+    const { netns, read = () => readNetwork(this.ipFamily, netns) } = this.#options;
+    return read();
+  }
+
+  #program(maps: MapSet): BpfProgram {
     const { object = objectFile('wire'), asksSource = true } = this.#options;
     const { service, reject } = this.#marks;
     this.#object ??= loadBpfObject(object, {
-      maps: new Map(Object.entries(this.#maps)),
+      maps: new Map(Object.entries(maps)),
       constants: {
         family: this.ipFamily === 'IPv4' ? 4 : 6,
         service_mark: service,
@@ -219,6 +265,7 @@ export class WirePath implements AsyncDisposable {
         asks_source: asksSource ? 1 : 0,
       },
     });
+    this.#maps = maps;
     const program = this.#object.programs.get('lb_in');
     if (program === undefined) throw new InvariantError('the wire program is not in its object file');
     return program;
@@ -231,6 +278,10 @@ export class WirePath implements AsyncDisposable {
     this.#object = undefined;
     this.#events?.[Symbol.dispose]();
     this.#events = undefined;
+    this.#maps = undefined;
+    this.#isStale = true;
+    this.#network = noNetwork;
+    this.#used = Promise.withResolvers();
   }
 
   #exclusively<T>(work: () => Promise<T>): Promise<T> {

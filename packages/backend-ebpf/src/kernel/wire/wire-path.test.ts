@@ -5,9 +5,9 @@ import { smallestSizes } from '../../render/layouts.ts';
 import { OpenMapSet } from '../open-map-set.ts';
 import { memoryMaps } from '../../testing/memory-kernel.ts';
 import type { Network } from './devices.ts';
-import { WireHolder, type WireHolderOptions } from './wire-holder.ts';
+import { WirePath, type WirePathOptions } from './wire-path.ts';
 
-function unusedWire(clock: ManualClock, more: Partial<WireHolderOptions> = {}): WireHolder {
+function unusedWire(clock: ManualClock, more: Partial<WirePathOptions> = {}): WirePath {
   const maps = new OpenMapSet();
   maps.set(memoryMaps(smallestSizes));
   const place = {
@@ -16,7 +16,7 @@ function unusedWire(clock: ManualClock, more: Partial<WireHolderOptions> = {}): 
     interfaces: [],
     pinFolder: '/nowhere',
   } as const;
-  return new WireHolder({ ...place, clock, maps, isUsed: async () => false, ...more });
+  return new WirePath({ ...place, clock, maps, isUsed: async () => false, ...more });
 }
 
 test('a wire that nobody uses wakes nobody, and is followed once it is there', async () => {
