@@ -4,9 +4,8 @@ import { type BackendCapabilities, type ProbeResult } from '@switchyard/core/eng
 import { HostError, messageOf, millis } from '@switchyard/core';
 import { type BpfProbe, findMount, isBpffs, isCgroup2, probeBpf } from '@switchyard/native';
 import type { EbpfHost } from './host.ts';
-import { findOtherPrograms, refusalText } from './programs/other-load-balancers.ts';
+import { findOtherPrograms, ourPrograms, refusalText } from './programs/other-load-balancers.ts';
 import { objectFile } from './programs/object-files.ts';
-import { ourPrograms } from './programs/our-programs.ts';
 import { missingAbilities, type Need } from './missing-abilities.ts';
 
 /** The machine, as far as a probe asks it; tests have their own. */

@@ -29,7 +29,7 @@ import { type EbpfKernel, hooksOf, type KernelFaults, type MapSet, type OpenedMa
 import { closeMaps, copyMap, largestOf, mapNames, mapSetOf, sizesOf, tooSmall } from './map-sets.ts';
 import { objectFile } from './object-files.ts';
 import { PinFolders } from './pin-folders.ts';
-import { OthersWatch } from './watch-others.ts';
+import { OthersWatch } from './other-load-balancers.ts';
 
 /** Which kernel objects, and where. */
 export interface LinuxKernelOptions {
