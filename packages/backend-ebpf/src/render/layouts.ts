@@ -181,6 +181,23 @@ export interface MapSizes {
   readonly sourceRanges: number;
 }
 
+/** The map that has each size. */
+export const mapOfSize: Readonly<Record<keyof MapSizes, MapName>> = {
+  services: 'services',
+  endpoints: 'endpoints',
+  slots: 'slots',
+  frontends: 'frontends',
+  sourceRanges: 'source_ranges',
+};
+
+/** Names of the sizes. */
+export const sizeNames = Object.keys(mapOfSize) as readonly (keyof MapSizes)[]; // its own keys
+
+/** Sizes, each by itself. */
+export function mapSizes(entries: (name: keyof MapSizes) => number): MapSizes {
+  return Object.fromEntries(sizeNames.map((name) => [name, entries(name)])) as unknown as MapSizes; // all names are there
+}
+
 /** Sizes of a small cluster: 1.7 MB, and 128 kB for each CPU. */
 export const smallestSizes: MapSizes = {
   services: 4096,

@@ -7,7 +7,7 @@ import {
   type ServicePortKey,
 } from '@switchyard/core';
 import type { HeldService, ServiceTracker, ServiceWish } from '@switchyard/core/engine';
-import { noId } from '../../render/layouts.ts';
+import { type MapSizes, noId } from '../../render/layouts.ts';
 import { isGuard } from './adopt.ts';
 import { addressAt, bytesOf, portBits } from '../../render/address-words.ts';
 import { keyWords } from '../../render/frontend-digest.ts';
@@ -60,8 +60,8 @@ interface Stale {
 export class ApplyRun {
   readonly failed: Map<ServicePortKey, Error> = new Map();
   readonly gone: GoneEndpoint[] = [];
-  /** Maps that had no room. */
-  readonly full: Set<MapFullError['map']> = new Set();
+  /** Sizes of the maps that had no room. */
+  readonly full: Set<keyof MapSizes> = new Set();
   unremoved: Error | undefined;
   readonly #parts: WriterParts;
   readonly #guardKey = new Uint32Array(keyWords);
@@ -190,7 +190,7 @@ export class ApplyRun {
     try {
       this.#parts.state.sourceRanges.add(id, sourceRanges);
     } catch (error) {
-      throw isMapFull(error) ? new MapFullError('source_ranges', key, { cause: error }) : error;
+      throw isMapFull(error) ? new MapFullError('sourceRanges', key, { cause: error }) : error;
     }
   }
 
@@ -265,7 +265,7 @@ export class ApplyRun {
   }
 
   #fail(owner: Owner, error: Error): void {
-    if (error instanceof MapFullError) this.full.add(error.map);
+    if (error instanceof MapFullError) this.full.add(error.size);
     if (owner === undefined) {
       this.unremoved = error;
       return;

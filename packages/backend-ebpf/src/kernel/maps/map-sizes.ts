@@ -1,5 +1,5 @@
 import type { ForwardingTable } from '@switchyard/core';
-import { type MapSizes, smallestSizes } from '../../render/layouts.ts';
+import { type MapSizes, mapSizes, sizeNames, smallestSizes } from '../../render/layouts.ts';
 
 /** What the maps hold at most; a Service beyond it is named as failed. */
 export const largestSizes: MapSizes = {
@@ -12,8 +12,6 @@ export const largestSizes: MapSizes = {
 
 /** Room for what waits in quarantine, and for growth. */
 const headroom = 1.25;
-
-const names: readonly (keyof MapSizes)[] = ['services', 'endpoints', 'slots', 'frontends', 'sourceRanges'];
 
 /** Sizes in which a table fits with room to spare: powers of two, none below `smallestSizes`. Looks at every Service. */
 export function neededSizes(table: ForwardingTable): MapSizes {
@@ -32,34 +30,26 @@ export function neededSizes(table: ForwardingTable): MapSizes {
     }
     entries.sourceRanges += ranges;
   }
-  return sizesOf((name) => 2 ** Math.ceil(Math.log2(Math.max(1, entries[name] * headroom))));
+  return boundedSizes((name) => 2 ** Math.ceil(Math.log2(Math.max(1, entries[name] * headroom))));
 }
 
 /** The larger one of each. */
 export function largerSizes(a: MapSizes, b: MapSizes): MapSizes {
-  return sizesOf((name) => Math.max(a[name], b[name]));
+  return boundedSizes((name) => Math.max(a[name], b[name]));
 }
 
 /** Whether any of `wanted` is larger than what is there. */
 export function isLarger(wanted: MapSizes, than: MapSizes): boolean {
-  return names.some((name) => wanted[name] > than[name]);
+  return sizeNames.some((name) => wanted[name] > than[name]);
 }
 
 /** The sizes with some of them doubled. */
 export function doubled(sizes: MapSizes, which: ReadonlySet<keyof MapSizes>): MapSizes {
-  return sizesOf((name) => sizes[name] * (which.has(name) ? 2 : 1));
+  return boundedSizes((name) => sizes[name] * (which.has(name) ? 2 : 1));
 }
 
-function sizesOf(entries: (name: keyof MapSizes) => number): MapSizes {
-  const size = (name: keyof MapSizes): number =>
-    Math.min(Math.max(entries(name), smallestSizes[name]), largestSizes[name]);
-  return {
-    services: size('services'),
-    endpoints: size('endpoints'),
-    slots: size('slots'),
-    frontends: size('frontends'),
-    sourceRanges: size('sourceRanges'),
-  };
+function boundedSizes(entries: (name: keyof MapSizes) => number): MapSizes {
+  return mapSizes((name) => Math.min(Math.max(entries(name), smallestSizes[name]), largestSizes[name]));
 }
 
 /** Slots that a set takes: a power of two. */

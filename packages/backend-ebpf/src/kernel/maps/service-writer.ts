@@ -16,7 +16,7 @@ import { FrontendWriter } from './frontend-writer.ts';
 import { GuardCounts } from './guard-counts.ts';
 import { doubled, isLarger, largerSizes, neededSizes } from './map-sizes.ts';
 import { MapState, type MapStateOptions } from './map-state.ts';
-import { type MapFullError, SetWriter } from './set-writer.ts';
+import { SetWriter } from './set-writer.ts';
 
 /** What an apply did. `writes`: stores, entries written and entries deleted. */
 export interface WriteResult extends MapsOutcome {
@@ -36,14 +36,6 @@ const nothing: ReadonlySet<ServicePortKey> = new Set();
 
 /** What is known of a Service that was found in the maps. */
 const unknownPlaced = { key: undefined, service: undefined, guards: [] } as const;
-
-const sizeOfMap: Readonly<Record<MapFullError['map'], keyof MapSizes>> = {
-  services: 'services',
-  endpoints: 'endpoints',
-  slots: 'slots',
-  frontends: 'frontends',
-  source_ranges: 'sourceRanges',
-};
 
 /**
  * Makes the maps of one family hold a forwarding table, and keeps a copy of what it wrote. Programs read while it writes: at no
@@ -174,7 +166,7 @@ export class ServiceWriter {
     this.#hasStaleEntries &&= !areSwept;
     this.#stale = this.#stale.filter(({ id }) => id !== noId);
     const { failed, gone, full, unremoved } = run;
-    const larger = doubled(this.sizes, new Set([...full].map((map) => sizeOfMap[map])));
+    const larger = doubled(this.sizes, full);
     return {
       writes: this.#writes - before,
       failed,

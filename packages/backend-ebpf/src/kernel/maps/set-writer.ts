@@ -1,6 +1,6 @@
 import { type Endpoint, HostError, type ServiceForwarding } from '@switchyard/core';
 import { NativeError } from '@switchyard/native';
-import { endpointFlags, noId } from '../../render/layouts.ts';
+import { endpointFlags, mapOfSize, type MapSizes, noId } from '../../render/layouts.ts';
 import { EndpointFinder } from './endpoint-finder.ts';
 import {
   endpointOwnerWord,
@@ -14,13 +14,14 @@ import {
 } from './map-state.ts';
 import type { RenderedService } from '../../render/render-service.ts';
 
-/** A map has no room for a Service; `map` is to grow. */
+/** A map has no room for a Service; `size` is the one to grow. */
 export class MapFullError extends HostError {
-  readonly map: 'services' | 'endpoints' | 'slots' | 'frontends' | 'source_ranges';
+  readonly size: keyof MapSizes;
 
-  constructor(map: MapFullError['map'], what: string, options?: ErrorOptions) {
+  constructor(size: keyof MapSizes, what: string, options?: ErrorOptions) {
+    const map = mapOfSize[size];
     super('ebpf.full', `cannot write ${what}: map ${map} is full; it is written again when the map has grown`, options);
-    this.map = map;
+    this.size = size;
   }
 }
 

@@ -15,7 +15,7 @@ import {
   pin,
 } from '@switchyard/native';
 import type { SocketLb } from '../host.ts';
-import { layoutVersion, type MapName, type MapSizes, mapShapes } from '../../render/layouts.ts';
+import { layoutVersion, type MapName, type MapSizes, mapShapes, mapSizes } from '../../render/layouts.ts';
 import {
   type AttachedHook,
   detachOrder,
@@ -26,7 +26,7 @@ import {
   updateHook,
 } from './cgroup-hooks.ts';
 import { type EbpfKernel, hooksOf, type KernelFaults, type MapSet, type OpenedMaps } from '../kernel.ts';
-import { closeMaps, copyMap, largestOf, mapNames, mapSetOf, sizesOf, tooSmall } from './map-sets.ts';
+import { closeMaps, copyMap, mapNames, mapSetOf, sizesOf, tooSmall } from './map-sets.ts';
 import { objectFile } from './object-files.ts';
 import { PinFolders } from './pin-folders.ts';
 import { OthersWatch } from './other-load-balancers.ts';
@@ -108,7 +108,7 @@ export class LinuxKernel implements EbpfKernel {
     if (maps === undefined) throw new InvariantError('maps are to grow before they are open');
     const small = tooSmall(maps, sizes);
     if (small.length === 0) return maps;
-    const shapes = mapShapes(largestOf(sizesOf(maps), sizes));
+    const shapes = mapShapes(mapSizes((name) => Math.max(sizesOf(maps)[name], sizes[name])));
     using made = new DisposableStack();
     const grown = mapSetOf((name) => (small.includes(name) ? made.use(createMap(shapes[name])) : maps[name]));
     for (const name of small) copyMap(maps[name], grown[name]);
@@ -238,7 +238,7 @@ export class LinuxKernel implements EbpfKernel {
 
   /** Undefined where a map is missing, or is none of this layout: somebody was at it, and all is made anew beside what programs use. */
   #openPinned(): MapSet | undefined {
-    const shapes = mapShapes({ services: 1, endpoints: 1, slots: 1, frontends: 1, sourceRanges: 1 });
+    const shapes = mapShapes(mapSizes(() => 1));
     const opened = new Map<MapName, BpfMap>();
     for (const name of mapNames) {
       const map = this.#tryOpen(name, shapes[name]);

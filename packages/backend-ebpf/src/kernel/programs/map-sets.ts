@@ -1,11 +1,9 @@
 import type { BpfMap } from '@switchyard/native';
-import { type MapName, type MapSizes, mapShapes } from '../../render/layouts.ts';
+import { type MapName, mapOfSize, type MapSizes, mapShapes, mapSizes } from '../../render/layouts.ts';
 import type { MapSet } from '../kernel.ts';
 
 /** All maps' names. */
-export const mapNames: readonly MapName[] = Object.keys(
-  mapShapes({ services: 1, endpoints: 1, slots: 1, frontends: 1, sourceRanges: 1 }),
-) as MapName[]; // its own keys
+export const mapNames: readonly MapName[] = Object.keys(mapShapes(mapSizes(() => 1))) as MapName[]; // its own keys
 
 /** A set out of one map for each name. */
 export function mapSetOf(open: (name: MapName) => BpfMap): MapSet {
@@ -14,30 +12,13 @@ export function mapSetOf(open: (name: MapName) => BpfMap): MapSet {
 
 /** The sizes that a set has. */
 export function sizesOf(maps: MapSet): MapSizes {
-  return {
-    services: maps.services.shape.maxEntries,
-    endpoints: maps.endpoints.shape.maxEntries,
-    slots: maps.slots.shape.maxEntries,
-    frontends: maps.frontends.shape.maxEntries,
-    sourceRanges: maps.source_ranges.shape.maxEntries,
-  };
+  return mapSizes((name) => maps[mapOfSize[name]].shape.maxEntries);
 }
 
 /** Which maps have fewer entries than they are to have. */
 export function tooSmall(maps: MapSet, sizes: MapSizes): readonly MapName[] {
   const shapes = mapShapes(sizes);
   return mapNames.filter((name) => maps[name].shape.maxEntries < shapes[name].maxEntries);
-}
-
-/** The larger of two sizes, each by itself; nothing else is asked of them here. */
-export function largestOf(a: MapSizes, b: MapSizes): MapSizes {
-  return {
-    services: Math.max(a.services, b.services),
-    endpoints: Math.max(a.endpoints, b.endpoints),
-    slots: Math.max(a.slots, b.slots),
-    frontends: Math.max(a.frontends, b.frontends),
-    sourceRanges: Math.max(a.sourceRanges, b.sourceRanges),
-  };
 }
 
 /** Copies what is in a map to a larger one of the same kind. */

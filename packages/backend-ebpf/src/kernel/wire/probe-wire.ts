@@ -12,7 +12,7 @@ import {
 import type { MapSet } from '../kernel.ts';
 import { mapSetOf } from '../programs/map-sets.ts';
 import { objectFile } from '../programs/object-files.ts';
-import { mapShapes } from '../../render/layouts.ts';
+import { mapShapes, mapSizes } from '../../render/layouts.ts';
 import { guardChains, guardDescription } from './guard-rules.ts';
 import { defaultWireMarks } from './marks.ts';
 import { firstPacket, writeProbedService } from './probe-packet.ts';
@@ -42,7 +42,7 @@ const markOffset = 8;
 export async function probeWire(probe: WireProbe, signal: AbortSignal): Promise<readonly string[]> {
   const rules = await rulesFault(probe, signal);
   if (rules !== undefined) return [rules];
-  const shapes = mapShapes({ services: 2, endpoints: 2, slots: 2, frontends: 2, sourceRanges: 2 });
+  const shapes = mapShapes(mapSizes(() => 2));
   let maps: MapSet | undefined;
   try {
     maps = mapSetOf((name) => createMap(shapes[name]));
