@@ -103,7 +103,7 @@ export async function loadSocketLb(
   const { maps } = await kernel.openMaps(neededSizes(table), signal);
   const settings = new Settings({
     maps: () => maps,
-    hostNetns: 0n, // sockets are pods'
+    hostNetns: () => 0n, // sockets are pods'
     udpSticky: seconds(60),
   });
   settings.apply(table);

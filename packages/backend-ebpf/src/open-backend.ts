@@ -10,7 +10,6 @@ import { layoutVersion } from './render/layouts.ts';
 import { NodeAddresses } from './kernel/node-addresses/node-addresses.ts';
 import { OpenMapSet } from './kernel/open-map-set.ts';
 import { cgroupOf } from './kernel/probe.ts';
-import type { SettingsPart } from './kernel/programs/programs.ts';
 import { Settings } from './kernel/settings/settings.ts';
 import { StaleSockets } from './kernel/stale-sockets/stale-sockets.ts';
 import { chooseWire } from './kernel/wire/wire-choice.ts';
@@ -34,6 +33,8 @@ export async function openEbpfBackend(
 ): Promise<DataplaneBackend> {
   const { logger, clock = systemClock, bpffs, socketLb, netns } = host;
   const maps = new OpenMapSet();
+  let cookie: bigint | undefined;
+  const hostNetns = (): bigint => (cookie ??= netnsCookie(netns));
   const openRules = () => nftablesBackend.open({ ...host, tableNames: ruleTableNames }, ipFamily, signal);
   const surroundings = { ipFamily, clock, logger, maps };
   const users = { ipFamily, maps: maps.get, clock, logger, ...(netns === undefined ? {} : { netns }) };
@@ -42,7 +43,7 @@ export async function openEbpfBackend(
     rules: replaced.rules ?? (await openRules()),
     kernel: new LinuxKernel({ ipFamily, cgroup: () => cgroupOf(host), bpffs, socketLb, logger }),
     wire: wireOf(host, surroundings),
-    settings: settingsOf(host, maps),
+    settings: new Settings({ maps: maps.get, udpSticky, hostNetns }),
     addresses: new NodeAddresses(users),
     sockets: new StaleSockets(users),
     ...replaced,
@@ -79,15 +80,4 @@ function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WirePa
     isUsed: async (signal) => (isUsed ??= await choose(signal)),
     ...(netns === undefined ? {} : { netns }),
   });
-}
-
-/** The cookie of the node's namespace is asked for when it is needed. */
-function settingsOf({ netns }: EbpfHost, maps: OpenMapSet): SettingsPart {
-  let settings: Settings | undefined;
-  const get = (): Settings => (settings ??= new Settings({ maps: maps.get, hostNetns: netnsCookie(netns), udpSticky }));
-  return {
-    apply: (table) => get().apply(table),
-    applyServices: (upserted) => get().applyServices(upserted),
-    findDamage: () => settings?.findDamage() ?? [],
-  };
 }

@@ -46,7 +46,7 @@ export async function openMemoryBackend(
     kernel: machine.openKernel(ipFamily),
     wire: { ...memoryWire(northSouth === 'tc'), ...wire },
     rules: await nftablesBackend.open(nft, ipFamily, signal),
-    settings: new Settings({ maps: maps.get, hostNetns: memoryHostNetns, udpSticky }),
+    settings: new Settings({ maps: maps.get, hostNetns: () => memoryHostNetns, udpSticky }),
     addresses: new NodeAddresses({ ...users, read: () => addresses.filter((ip) => ipFamilyOf(ip) === ipFamily) }),
     sockets: new StaleSockets({ ...users, namespaces: () => [] }),
   });

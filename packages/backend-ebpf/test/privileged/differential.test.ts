@@ -37,7 +37,7 @@ class Bench implements Disposable {
   readonly #writer = new ServiceWriter(this.maps, { clock: this.#clock });
   readonly #settings = new Settings({
     maps: () => this.maps,
-    hostNetns: 1n,
+    hostNetns: () => 1n,
     udpSticky: millis(60_000),
   });
   readonly #written = new WrittenMaps(this.program.maps);

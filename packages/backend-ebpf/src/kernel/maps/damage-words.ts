@@ -1,8 +1,9 @@
+import { addressAndPort } from '@switchyard/core';
 import { frontendScopes, noId } from '../../render/layouts.ts';
-import { addressAt } from '../../render/address-words.ts';
+import { addressAt, portBits } from '../../render/address-words.ts';
 import type { FrontendFault } from './frontend-damage.ts';
 import { endpointWords, type MapState, serviceWords } from './map-state.ts';
-import { protocolNumbers } from '../../render/render-service.ts';
+import { placeOf, protocolOf } from './read-maps.ts';
 
 /** The name of the Service with an id; undefined for an id that nobody has. */
 export type NameOf = (service: number) => string | undefined;
@@ -16,7 +17,7 @@ export function describeService(nameOf: NameOf, word: number): string {
 export function describeEndpoint(state: MapState, nameOf: NameOf, word: number): string {
   const id = Math.floor(word / endpointWords);
   const at = state.addressOf(id);
-  const place = placeText(addressAt(state.endpoints.words, at), state.portBitsOf(id));
+  const place = addressAndPort(addressAt(state.endpoints.words, at), portBits(state.portBitsOf(id)));
   return `map endpoints: ${place} of ${ownerText(nameOf, state.ownerOf(id))} edited`;
 }
 
@@ -39,20 +40,9 @@ function ownerText(nameOf: NameOf, service: number): string {
 
 /** The words of a key: see the layout of `frontend_key`. */
 function keyText(key: Uint32Array): string {
-  const bits = key[4] ?? 0;
-  const scope = bits >>> 24;
-  const number = (bits >>> 16) & 0xff;
-  const protocol = Object.entries(protocolNumbers).find(([, one]) => one === number)?.[0] ?? String(number);
+  const { scope, protocol: number, portBits: bits } = placeOf(key);
+  const protocol = protocolOf(number) ?? number;
   if (scope === frontendScopes.guard) return `guard of ${addressAt(key, 0)}`;
-  if (scope === frontendScopes.nodePort) return `NodePort ${hostOrder(bits)}/${protocol}`;
-  return `${placeText(addressAt(key, 0), bits)}/${protocol}`;
-}
-
-function placeText(address: string, bits: number): string {
-  return `${address.includes(':') ? `[${address}]` : address}:${hostOrder(bits)}`;
-}
-
-/** The lower half is a port in network order. */
-function hostOrder(bits: number): number {
-  return ((bits & 0xff) << 8) | ((bits >>> 8) & 0xff);
+  if (scope === frontendScopes.nodePort) return `NodePort ${portBits(bits)}/${protocol}`;
+  return `${addressAndPort(addressAt(key, 0), portBits(bits))}/${protocol}`;
 }

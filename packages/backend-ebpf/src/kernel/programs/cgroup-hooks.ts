@@ -1,14 +1,6 @@
 import { statSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import {
-  type BpfLink,
-  type BpfProgram,
-  type CgroupHook,
-  linkCgroup,
-  linkInfo,
-  openPinnedLink,
-  pin,
-} from '@switchyard/native';
+import { type BpfProgram, type CgroupHook, linkCgroup, linkInfo, openPinnedLink, pin } from '@switchyard/native';
 import { asError, HostError } from '@switchyard/core';
 import type { PinFolders } from './pin-folders.ts';
 import { isSameProgram } from './same-program.ts';
@@ -112,9 +104,9 @@ export function hookFaults(pins: PinFolders, { hook, linkId, programId }: Attach
   return info.programId === programId ? [] : [`link ${hook} has another program`];
 }
 
-/** Detaches what is pinned there, whoever else holds it. */
+/** Detaches what is pinned there, whoever else holds it. Throws `NativeError`. */
 export function detachPinned(path: string): void {
-  using link: BpfLink | undefined = openPinnedLink(path);
+  using link = openPinnedLink(path);
   link?.detach();
 }
 

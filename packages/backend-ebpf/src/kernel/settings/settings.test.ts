@@ -15,7 +15,7 @@ function table(podDetector: PodDetector, ...serviceCidrs: readonly string[]): Se
 
 function bench() {
   const maps = { configuration: new MemoryBpfMap(shapes.configuration), pod_cidrs: new MemoryBpfMap(shapes.pod_cidrs) };
-  const constants = { hostNetns: 7n, udpSticky: seconds(60) };
+  const constants = { hostNetns: () => 7n, udpSticky: seconds(60) };
   return { maps, settings: new Settings({ ...constants, maps: () => maps }) };
 }
 

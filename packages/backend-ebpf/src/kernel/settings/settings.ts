@@ -3,16 +3,18 @@ import type { MapSet } from '../kernel.ts';
 import { offsetOf, sizeOf } from '../../render/layouts.ts';
 import {
   type ConfigurationConstants,
-  type ConfiguredSettings,
   encodeConfiguration,
   planWrites,
+  type WordWrite,
   wordCount,
 } from '../../render/settings/configuration.ts';
 import { firstAddressBytes, prefixBits } from '../../render/settings/address-bytes.ts';
 import { holdsElements, type MapElement, writeElements } from '../small-map.ts';
 
 /** What settings are written to, and what of them no table says. */
-export interface SettingsOptions extends ConfigurationConstants {
+export interface SettingsOptions extends Pick<ConfigurationConstants, 'udpSticky'> {
+  /** Cookie of the host network namespace; asked for when it is needed. */
+  readonly hostNetns: () => bigint;
   /** The maps at this moment: they are exchanged when they grow. */
   readonly maps: () => Pick<MapSet, 'configuration' | 'pod_cidrs'>;
 }
@@ -52,23 +54,24 @@ export class Settings {
     if (this.#table === undefined) return [];
     const { configuration, pod_cidrs } = this.#options.maps();
     const current = wordsOf(configuration);
-    const wanted = encodeConfiguration(this.#options, this.#configuredOf(this.#table), current);
     return [
-      ...(planWrites(current, wanted).length > 0 ? ['map configuration edited'] : []),
+      ...(this.#writesFor(this.#table, current).length > 0 ? ['map configuration edited'] : []),
       ...(holdsElements(pod_cidrs, podCidrsOf(this.#table)) ? [] : ['map pod_cidrs edited']),
     ];
   }
 
   #writeConfiguration(table: SettingsOfTable): number {
     const current = wordsOf(this.#options.maps().configuration);
-    const writes = planWrites(current, encodeConfiguration(this.#options, this.#configuredOf(table), current));
+    const writes = this.#writesFor(table, current);
     for (const { word, value } of writes) Atomics.store(current, word, value);
     return writes.length;
   }
 
-  #configuredOf({ serviceCidrs, podDetector }: SettingsOfTable): ConfiguredSettings {
-    const hasClusterIpsElsewhere = this.#hasClusterIpsElsewhere;
-    return { serviceCidrs, hasPodDetector: podDetector.kind !== 'none', hasClusterIpsElsewhere };
+  #writesFor({ serviceCidrs, podDetector }: SettingsOfTable, current: BigUint64Array): readonly WordWrite[] {
+    const { hostNetns, udpSticky } = this.#options;
+    const hasPodDetector = podDetector.kind !== 'none';
+    const settings = { serviceCidrs, hasPodDetector, hasClusterIpsElsewhere: this.#hasClusterIpsElsewhere };
+    return planWrites(current, encodeConfiguration({ hostNetns: hostNetns(), udpSticky }, settings, current));
   }
 }
 

@@ -1,5 +1,14 @@
 import { constants } from 'node:os';
-import { type Clock, HostError, type IpFamily, type Logger, type Millis, millis, seconds } from '@switchyard/core';
+import {
+  abortable,
+  type Clock,
+  HostError,
+  type IpFamily,
+  type Logger,
+  type Millis,
+  millis,
+  seconds,
+} from '@switchyard/core';
 import { NativeError, type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
 import type { MapSet } from '../kernel.ts';
 import { type NetworkNamespace, networkNamespaces } from './network-namespaces.ts';
@@ -40,7 +49,8 @@ const secondLook: Millis = seconds(1);
 export class StaleSockets {
   readonly #options: StaleSocketsOptions;
   #noted: GoneEndpoint[] = [];
-  #wake: () => void = () => undefined;
+  /** Resolved when some are noted. */
+  #wake = Promise.withResolvers<void>();
   /** What was not possible is warned of once. */
   #hasWarned = false;
 
@@ -52,7 +62,7 @@ export class StaleSockets {
   note(gone: readonly GoneEndpoint[]): void {
     if (gone.length === 0) return;
     this.#noted.push(...gone);
-    this.#wake();
+    this.#wake.resolve();
   }
 
   /** Sweeps whenever endpoints are noted, and a second later again, until aborted. */
@@ -61,7 +71,8 @@ export class StaleSockets {
     let again: readonly GoneEndpoint[] = [];
     while (!signal.aborted) {
       try {
-        if (this.#noted.length === 0 && again.length === 0) await this.#notedOrAborted(signal);
+        if (again.length === 0) await abortable(this.#wake.promise, signal);
+        this.#wake = Promise.withResolvers();
         const fresh = this.#noted;
         this.#noted = [];
         await this.#sweepAndTell([...again, ...fresh], signal);
@@ -130,19 +141,6 @@ export class StaleSockets {
       if (led.some((flow) => leadsTo(found, flow)) && destroySocket(socket, found)) destroyed++;
     }
     return destroyed;
-  }
-
-  #notedOrAborted(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const end = (): void => {
-        signal.removeEventListener('abort', end);
-        this.#wake = () => undefined;
-        resolve();
-      };
-      this.#wake = end;
-      signal.addEventListener('abort', end, { once: true });
-      if (signal.aborted) end();
-    });
   }
 }
 

@@ -5,7 +5,8 @@ import type { IpFamily, Logger } from '@switchyard/core';
 import { deleteTable, listChains } from '@switchyard/netfilter';
 import { DeviceReader, detachClsact, NativeMissingError, openNetlinkSocket } from '@switchyard/native';
 import { guardTable, isChainOf } from './guard-rules.ts';
-import { detachPinned, filterPriorities, pinPrefix } from './uplink-programs.ts';
+import { detachPinned } from '../programs/cgroup-hooks.ts';
+import { filterPriorities, pinPrefix } from './uplink-programs.ts';
 
 /** Where the wire path may have left something. */
 export interface RemovalPlace {

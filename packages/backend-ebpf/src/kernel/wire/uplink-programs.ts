@@ -17,6 +17,7 @@ import {
   type TcPlace,
   unpin,
 } from '@switchyard/native';
+import { detachPinned } from '../programs/cgroup-hooks.ts';
 import { isSameProgram } from '../programs/same-program.ts';
 
 /** Where programs are attached, and where links are pinned. */
@@ -230,12 +231,6 @@ export class UplinkPrograms implements Disposable {
   #pinOf(index: number): string {
     return join(this.#options.pinFolder, `${pinPrefix}${index}`);
   }
-}
-
-/** Detaches what is pinned there, whoever else holds it. Throws `NativeError`. */
-export function detachPinned(path: string): void {
-  using link = openPinnedLink(path);
-  link?.detach();
 }
 
 /** Whether it is a filter of clsact rather than a link; such a one cannot be pinned. */
