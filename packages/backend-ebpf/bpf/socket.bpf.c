@@ -285,50 +285,18 @@ static __always_inline int sy_show(struct bpf_sock_addr *context, int hook, int 
   return SY_ALLOW;
 }
 
-SEC("cgroup/connect4")
-int connect4(struct bpf_sock_addr *context)
-{
-  return sy_send(context, 4, 1);
-}
+#define SY_HOOK(name, verdict)            \
+  SEC("cgroup/" #name)                    \
+  int name(struct bpf_sock_addr *context) \
+  {                                       \
+    return verdict;                       \
+  }
 
-SEC("cgroup/connect6")
-int connect6(struct bpf_sock_addr *context)
-{
-  return sy_send(context, 6, 1);
-}
-
-SEC("cgroup/sendmsg4")
-int sendmsg4(struct bpf_sock_addr *context)
-{
-  return sy_send(context, 4, 0);
-}
-
-SEC("cgroup/sendmsg6")
-int sendmsg6(struct bpf_sock_addr *context)
-{
-  return sy_send(context, 6, 0);
-}
-
-SEC("cgroup/recvmsg4")
-int recvmsg4(struct bpf_sock_addr *context)
-{
-  return sy_show(context, 4, 1);
-}
-
-SEC("cgroup/recvmsg6")
-int recvmsg6(struct bpf_sock_addr *context)
-{
-  return sy_show(context, 6, 1);
-}
-
-SEC("cgroup/getpeername4")
-int getpeername4(struct bpf_sock_addr *context)
-{
-  return sy_show(context, 4, 0);
-}
-
-SEC("cgroup/getpeername6")
-int getpeername6(struct bpf_sock_addr *context)
-{
-  return sy_show(context, 6, 0);
-}
+SY_HOOK(connect4, sy_send(context, 4, 1))
+SY_HOOK(connect6, sy_send(context, 6, 1))
+SY_HOOK(sendmsg4, sy_send(context, 4, 0))
+SY_HOOK(sendmsg6, sy_send(context, 6, 0))
+SY_HOOK(recvmsg4, sy_show(context, 4, 1))
+SY_HOOK(recvmsg6, sy_show(context, 6, 1))
+SY_HOOK(getpeername4, sy_show(context, 4, 0))
+SY_HOOK(getpeername6, sy_show(context, 6, 0))
