@@ -1,6 +1,6 @@
 import { type BpfMap, type BpfMapShape, type BpfMapType, createMap } from '../src/index.ts';
 
-// What map operations cost from Node: single calls, batches, dumps, and stores into mapped memory. One table.
+// Cost of map operations from Node: single calls, batches, dumps, and stores into mapped memory. Prints one table.
 
 const count = 100_000;
 const rounds = 200_000;

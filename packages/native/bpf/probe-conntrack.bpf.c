@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 //
-// Entries of connection tracking with NAT, made by a tc program (Linux 6.1.2). Loaded to find out whether the kernel
-// takes it; never attached.
+// A tc program that makes connection tracking entries with NAT (Linux 6.1.2). Loaded to learn whether the kernel accepts it; never
+// attached.
 #include <linux/bpf.h>
 #include <linux/types.h>
 

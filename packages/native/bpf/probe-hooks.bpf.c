@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 //
-// One program for each ability of the kernel that is found out by trying. Each is loaded alone, so that the kernel's
-// refusal of one says nothing about the others. None is ever attached.
+// One program for each kernel ability that the probe tries. Each is loaded alone, so that a refusal concerns one ability. None is
+// ever attached.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-// What the hooks of sockets need at least: the network namespace of a socket (Linux 5.7).
+// Socket hooks need at least the network namespace of a socket (Linux 5.7).
 SEC("cgroup/connect4")
 int hooks(struct bpf_sock_addr *context) {
   return bpf_get_netns_cookie(context) == 0 ? 0 : 1;

@@ -20,7 +20,7 @@ int64_t InNetns(const std::string& netns, const std::function<int64_t()>& call);
 int MapMemory(int fd, size_t length, void** data);
 void UnmapMemory(void* data, size_t length);
 
-// The kernel's number of the caller's network namespace (Linux 5.14); 0 where the kernel cannot tell.
+// The kernel's number of the caller's network namespace (Linux 5.14).
 int64_t NetnsCookie(uint64_t* cookie);
 
 int64_t MountBpffs(const std::string& path);

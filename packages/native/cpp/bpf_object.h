@@ -13,7 +13,7 @@ struct Named {
   uint64_t value;
 };
 
-// What of an object file is loaded, and how. The bytes are only read during the call.
+// Request to load an object file. The bytes are only read during the call.
 struct LoadRequest {
   const void* bytes = nullptr;
   size_t length = 0;

@@ -1,6 +1,6 @@
-// First process of a load balancer's container, which has no shell: empties the run directory and becomes HAProxy. What an earlier
-// run of the container left there is wrong: addresses it names are not there yet, and HAProxy would not start. The paths are those
-// of apps/kind-lb-controller/src/worker/container-files.ts (a test compares them).
+// First process of a load balancer's container, which has no shell: empties the run directory and becomes HAProxy. Files of an
+// earlier run name addresses that do not exist yet, and HAProxy would not start with them. The paths are those of
+// apps/kind-lb-controller/src/worker/container-files.ts (a test compares them).
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ int Fail(const char* attempt, const char* path) {
   return 1;
 }
 
-// Files and sockets; a folder is nothing that anybody has made there.
+// Removes files and sockets. The directory has no subdirectories.
 int EmptyRunDirectory() {
   DIR* directory = opendir(kRunDirectory);
   if (directory == nullptr) return Fail("read", kRunDirectory);

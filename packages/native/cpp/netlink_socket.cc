@@ -82,7 +82,7 @@ OpenResult MakeNamespace() {
   return result.fd < 0 ? Fail(-1, "open") : result;
 }
 
-// Namespace changes are for one thread only: a short-lived one, so that no other thread ever sees them.
+// A namespace change applies to one thread: a short-lived one, so that no other thread ever sees it.
 template <typename Call>
 OpenResult InThread(Call call) {
   OpenResult result;

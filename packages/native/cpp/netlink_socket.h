@@ -8,7 +8,7 @@
 
 namespace switchyard {
 
-// What a netlink socket is opened with. Sizes are bytes; 0 leaves the kernel's default.
+// Options of a netlink socket. Sizes are bytes; 0 leaves the kernel's default.
 struct NetlinkOptions {
   int protocol = 0;                        // NETLINK_NETFILTER or NETLINK_ROUTE
   std::string netns;                       // path of a namespace file; empty: the caller's own
@@ -36,8 +36,8 @@ OpenResult MakeNetworkNamespace();
 // Sends one datagram to the kernel. Returns 0 or a negative errno; EINTR is retried.
 int64_t SendToKernel(int fd, const void* data, size_t length);
 
-// Takes the next datagram. Returns its length or a negative errno: -EAGAIN when there is none, -EMSGSIZE
-// when it did not fit (it is lost then). Datagrams that do not come from the kernel are skipped.
+// Receives the next datagram. Returns its length or a negative errno: -EAGAIN when there is none, -EMSGSIZE
+// when it did not fit (it is lost then). Datagrams from other senders than the kernel are skipped.
 int64_t ReceiveFromKernel(int fd, void* buffer, size_t capacity);
 
 }  // namespace switchyard

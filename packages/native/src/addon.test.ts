@@ -20,7 +20,7 @@ test('an addon that was not built is named, with what to do', async () => {
   );
 });
 
-test('an addon of another machine is told from a missing one', async () => {
+test('the error of an addon for another machine differs from that of a missing one', async () => {
   const folder = await emptyFolder('swy-native-');
   await writeFile(`${folder}/switchyard_native.node`, 'this is no shared object');
   const load = (): unknown => loadAddon([pathToFileURL(`${folder}/switchyard_native.node`)]);
@@ -28,7 +28,7 @@ test('an addon of another machine is told from a missing one', async () => {
   expect(load).toThrow(/^cannot load the native addon switchyard_native\.node: .*; build it for this machine with/);
 });
 
-test('the first place that has it counts, whatever characters are in its path', async () => {
+test('the first place that has it counts, with any characters in its path', async () => {
   const folder = await emptyFolder('swy native %20 ü-');
   const built = new URL('../build/switchyard_native.node', import.meta.url);
   await copyFile(built, `${folder}/switchyard_native.node`);

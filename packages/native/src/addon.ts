@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { HostError } from '@switchyard/core';
 
-/** A descriptor, or why there is none: `error` is an errno, 0 on success. */
+/** A descriptor, or the failed system call: `error` is an errno, 0 on success. */
 export interface OpenedFile {
   readonly fd: number;
   readonly error: number;
@@ -32,7 +32,7 @@ export class NativeMissingError extends HostError {
   override readonly name = 'NativeMissingError';
 }
 
-/** An addon's file: its name, and what to do where it is missing or what it needs is. */
+/** File of an addon, with the advice for a machine that lacks it or one of its libraries. */
 export interface AddonFile {
   readonly name: string;
   /** Ends a sentence that says that the file is missing. */
@@ -47,7 +47,7 @@ const file: AddonFile = {
   libraries: new Map(),
 };
 
-/** Beside an app's bundle, else where CMake leaves it. */
+/** Places of an addon's file: beside an app's bundle, then CMake's build directory. */
 export function addonPlaces(name: string): readonly URL[] {
   return [new URL(`./${name}`, import.meta.url), new URL(`../build/${name}`, import.meta.url)];
 }
@@ -56,12 +56,12 @@ let loaded: Addon | undefined;
 
 /** The addon, loaded once. Throws `NativeMissingError`. */
 export function loadAddon(candidates?: readonly URL[]): Addon {
-  if (candidates !== undefined) return loadAddonFile(file, candidates) as Addon; // the file is ours
+  if (candidates !== undefined) return loadAddonFile(file, candidates) as Addon; // by the file's name
   loaded ??= loadAddonFile(file, addonPlaces(file.name)) as Addon;
   return loaded;
 }
 
-/** What an addon's file exports. Throws `NativeMissingError`. */
+/** Loads an addon's file and returns its exports. Throws `NativeMissingError`. */
 export function loadAddonFile(addon: AddonFile, candidates: readonly URL[]): unknown {
   const require = createRequire(import.meta.url);
   for (const { pathname } of candidates) {

@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import { HostError } from '@switchyard/core';
 
-/** The kernel's own, which no header has: an operation that a kind of object has not, as a map type without batches. */
+/** Errno of the kernel that no header declares: the operation is not supported, such as a batch on a map type without batches. */
 export const ENOTSUPP = 524;
 
 const names: ReadonlyMap<number, string> = new Map([

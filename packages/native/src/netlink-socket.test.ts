@@ -120,6 +120,6 @@ describe('opening', () => {
   });
 });
 
-test('a number without a name is told as it is', () => {
+test('an errno without a name is printed as a number', () => {
   expect([errnoName(2), errnoName(9999)]).toEqual(['ENOENT', 'errno 9999']);
 });

@@ -6,15 +6,15 @@ import { NativeError } from './native-error.ts';
 /** Protocol numbers of linux/netlink.h. */
 const protocols = { route: 0, sockDiag: 4, netfilter: 12 } as const;
 
-/** Which part of the kernel a socket talks to: NETLINK_NETFILTER, NETLINK_ROUTE or NETLINK_SOCK_DIAG. */
+/** Protocol of a netlink socket: NETLINK_NETFILTER, NETLINK_ROUTE or NETLINK_SOCK_DIAG. */
 export type NetlinkProtocol = keyof typeof protocols;
 
-/** How a socket is opened. */
+/** Options of a netlink socket. */
 export interface NetlinkOptions {
   readonly protocol: NetlinkProtocol;
   /** Multicast groups to join, by number (not by bit). */
   readonly groups?: readonly number[];
-  /** Path of the network namespace to open it in, such as `/run/netns/x`; default: the process's own. */
+  /** Path of the socket's network namespace, such as `/run/netns/x`; default: the process's own. */
   readonly netns?: string;
   /** Bytes; limits of the machine are passed where the process may. Default: the kernel's. */
   readonly sendBuffer?: number;
@@ -29,13 +29,13 @@ export interface NetlinkOptions {
  * acknowledgements (kernel 4.12) are on, and they do not repeat the request.
  */
 export interface NetlinkSocket extends Disposable {
-  /** The socket's address within its namespace: what the kernel writes into notifications that it caused. */
+  /** The socket's address within its namespace. The kernel writes it into notifications of changes that this socket made. */
   readonly portId: number;
   /** Sends one datagram; the kernel has processed it when this returns. Throws `NativeError`. */
   send(message: Uint8Array): void;
   /**
-   * Takes the next datagram: its bytes in `buffer`, or undefined when there is none. Throws `NativeError`: ENOBUFS
-   * when the kernel had to throw datagrams away, EMSGSIZE when this one did not fit and is lost.
+   * Receives the next datagram into `buffer` and returns its length; undefined when there is none. Throws `NativeError`: ENOBUFS
+   * when the kernel dropped datagrams, EMSGSIZE when this one did not fit and is lost.
    */
   receive(buffer: Uint8Array): number | undefined;
 }
@@ -55,7 +55,7 @@ export function openNetlinkSocket(options: NetlinkOptions): NetlinkSocket {
 
 const { EAGAIN, ENOBUFS, EMSGSIZE } = constants.errno;
 
-/** Whether `receive` threw this because datagrams are lost: what they would have said is to be found out otherwise. */
+/** Whether `receive` threw this because datagrams were lost: the caller must read the state that they announced. */
 export function isReceiveLoss(error: unknown): boolean {
   return error instanceof NativeError && (error.errno === ENOBUFS || error.errno === EMSGSIZE);
 }

@@ -2,7 +2,7 @@ import { abortable } from '@switchyard/core';
 import { type Addon, loadAddon, type OpenedFile } from './addon.ts';
 import { NativeError } from './native-error.ts';
 
-/** A network namespace for trials: what is loaded into it affects no packet of this machine. */
+/** A network namespace for trials: rules loaded into it affect no packet of this machine. */
 export interface ScratchNamespace extends Disposable {
   /** For `NetlinkOptions.netns` and the like, until it is disposed. */
   readonly path: string;

@@ -63,7 +63,7 @@ int second(struct __sk_buff *packet) {
   return -1;
 }
 
-// Writes the constants behind the Ethernet header, and what it was asked for into the context.
+// Writes the constants behind the Ethernet header, and the mark plus one into the context.
 SEC("tc")
 int constants(struct __sk_buff *packet) {
   struct {

@@ -23,10 +23,10 @@ test('an addon that was not built is named, with what to do', async () => {
   );
 });
 
-test('a machine without libbpf is told which package brings it', async () => {
+test('the error of a machine without libbpf names the package', async () => {
   const folder = await emptyFolder();
   const file = Buffer.from(await readFile(built));
-  // A library of a version that nobody has stands for one that is not installed.
+  // A library of a version that does not exist stands for one that is not installed.
   const name = Buffer.from('libbpf.so.1\0');
   for (let at = file.indexOf(name); at >= 0; at = file.indexOf(name)) file.write('libbpf.so.9', at);
   await writeFile(`${folder}/switchyard_bpf.node`, file);

@@ -3,7 +3,7 @@ import { type AddonFile, addonPlaces, loadAddonFile } from '../addon.ts';
 /** Pairs of a name and a number: a bigint on the way in, a descriptor on the way out. */
 type NamedNumbers<Value> = readonly (readonly [name: string, value: Value])[];
 
-/** Offsets of an attribute, each with the buffer that its field is to point at. */
+/** Offsets in an attribute, each with the buffer that its field points at. */
 export type Pointers = readonly (number | Uint8Array)[];
 
 /** The functions of the compiled addon that speaks bpf(2). Failures are negative errno numbers. */
@@ -12,7 +12,7 @@ export interface BpfAddon {
   bpf(command: number, attribute: Uint8Array, ...pointers: Pointers): number;
   /** The same in the network namespace with this path; an empty one is the process's own. */
   bpfIn(netns: string, command: number, attribute: Uint8Array, ...pointers: Pointers): number;
-  /** Points for good; whoever keeps the attribute keeps the buffers, which must not be on the heap of the engine. */
+  /** Stores pointers permanently. The attribute's owner must keep the buffers, which must not be on the engine's heap. */
   point(attribute: Uint8Array, ...pointers: Pointers): void;
   mapMemory(fd: number, bytes: number): ArrayBuffer | number;
   unmapMemory(buffer: ArrayBuffer): void;
@@ -53,7 +53,7 @@ let loaded: BpfAddon | undefined;
 
 /** The addon, loaded once. Throws `NativeMissingError`. */
 export function loadBpfAddon(candidates?: readonly URL[]): BpfAddon {
-  if (candidates !== undefined) return loadAddonFile(file, candidates) as BpfAddon; // the file is ours
+  if (candidates !== undefined) return loadAddonFile(file, candidates) as BpfAddon; // by the file's name
   loaded ??= loadAddonFile(file, addonPlaces(file.name)) as BpfAddon;
   return loaded;
 }

@@ -30,7 +30,7 @@ export type CommandName = keyof typeof commands;
 
 /** One call of bpf(2). */
 export interface BpfCall {
-  /** For the error: what is attempted, on what. */
+  /** For the error: the attempt and its object. */
   readonly attempt: string;
   readonly attribute: Attribute;
   /** Offsets in the attribute, each with the buffer to point at. */
@@ -91,7 +91,7 @@ export class Attribute {
   }
 }
 
-/** Bytes of a path with the NUL that the kernel wants behind it. */
+/** Bytes of a path with the NUL that the kernel requires. */
 export function cString(text: string): Uint8Array {
   return new TextEncoder().encode(`${text}\0`);
 }

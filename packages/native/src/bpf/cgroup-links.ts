@@ -32,7 +32,7 @@ export function linkCgroup(program: BpfProgram, cgroupDir: string, hook: CgroupH
   });
 }
 
-/** Where to look for programs at a hook. */
+/** Options of a query for programs at a hook. */
 export interface CgroupQueryOptions {
   /** Also those of the cgroups above, which run too. */
   readonly isEffective?: boolean;
@@ -49,7 +49,7 @@ export function queryCgroup(
       target,
       attachType: cgroupAttachTypes[hook],
       flags: options.isEffective === true ? 1 : 0,
-      attempt: `cannot ask for the programs at ${hook} of the cgroup ${cgroupDir}`,
+      attempt: `cannot list the programs at ${hook} of the cgroup ${cgroupDir}`,
     }),
   );
 }

@@ -19,7 +19,7 @@ const directAction = 1;
 /** Where a filter hangs: the two hooks of clsact, and the discipline itself. */
 const parents = { ingress: 0xff_ff_ff_f2, egress: 0xff_ff_ff_f3, discipline: 0xff_ff_ff_f1 } as const;
 const disciplineHandle = 0xff_ff_00_00;
-/** Ours: the filter is found by them again. Filters of lower priority numbers run first. */
+/** Handle and priority by which the filter is found again. Filters of lower priority numbers run first. */
 const filter = { handle: 0x5377, priority: 0x5377, name: 'switchyard' } as const;
 /** ETH_P_ALL in network order. */
 const allProtocols = 0x0300;
@@ -59,11 +59,11 @@ class ClsactLink implements TcLink {
   }
 
   [Symbol.dispose](): void {
-    // A filter is nothing that is open.
+    // A filter has no descriptor.
   }
 }
 
-/** Takes our filter away; whether there was one. Works without having attached it, as after a restart. Throws `NativeError`. */
+/** Removes our filter and returns whether there was one. Also removes a filter of an earlier process. Throws `NativeError`. */
 export function detachClsact(place: TcPlace): boolean {
   const errno = ask(place, messages.delFilter, (writer) => writeFilter(writer, place));
   if (errno === 0) return true;
@@ -163,7 +163,7 @@ function ask(
       read(buffer, message.start, message.end);
     }
   }
-  return ENOTSUPP; // it always answers what asks for it
+  return ENOTSUPP; // the kernel answers every request with NLM_F_ACK
 }
 
 function where({ ifindex, netns, direction = 'ingress' }: TcPlace): string {

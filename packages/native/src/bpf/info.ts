@@ -5,7 +5,7 @@ import { bpfMapTypes, type BpfMapShape, type BpfMapType } from './types.ts';
 /** Flags of a map, of linux/bpf.h. */
 export const mapFlags = { noPrealloc: 0x1, mmapable: 0x400 } as const;
 
-/** A map's number and what it looks like. Throws `NativeError`; `undefined` for a type that is not used here. */
+/** A map's number and shape; `undefined` for a type that is not used here. Throws `NativeError`. */
 export function readMapInfo(fd: number, what: string): { readonly id: number; readonly shape?: BpfMapShape } {
   const info = readInfo(fd, 88, what);
   const type = typeNames.get(info.getU32(0));
@@ -30,7 +30,7 @@ const typeNames: ReadonlyMap<number, BpfMapType> = new Map(
   Object.entries(bpfMapTypes).map(([name, value]) => [value, name as BpfMapType]), // its own keys
 );
 
-/** What the kernel knows about a program. */
+/** The kernel's information about a program. */
 export interface BpfProgramInfo {
   readonly id: number;
   readonly name: string;
@@ -62,11 +62,11 @@ export function readProgramInfo(fd: number, what: string): BpfProgramInfo {
   };
 }
 
-/** What the kernel knows about a link. */
+/** The kernel's information about a link. */
 export interface BpfLinkInfo {
   readonly id: number;
   readonly programId: number;
-  /** False when it was detached, or what it was attached to is gone. */
+  /** False when it was detached, or when its cgroup or interface was deleted. */
   readonly isAttached: boolean;
   /** Number in `enum bpf_attach_type`; 0 where the link is of a kind not used here. */
   readonly attachType: number;

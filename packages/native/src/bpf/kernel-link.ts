@@ -16,14 +16,14 @@ export class KernelLink implements BpfLink {
   readonly #what: string;
   #fd: number | undefined;
 
-  /** Takes the descriptor over, and closes it where the kernel does not tell what it is. Throws `NativeError`. */
+  /** Owns the descriptor from now on; closes it when the kernel gives no information about it. Throws `NativeError`. */
   constructor(fd: number, what: string) {
     this.#what = what;
     this.#fd = fd;
     this.id = orClose(fd, () => readLinkInfo(fd, what)).id;
   }
 
-  /** Asks the kernel each time: others may update the link. */
+  /** Reads it from the kernel each time: other processes may update the link. */
   get programId(): number {
     return readLinkInfo(this.fd, this.#what).programId;
   }
@@ -51,7 +51,7 @@ export class KernelLink implements BpfLink {
   }
 }
 
-/** What the kernel knows about a link, now. Throws `NativeError`. */
+/** Reads the kernel's current information about a link. Throws `NativeError`. */
 export function linkInfo(link: BpfLink): BpfLinkInfo {
   return readLinkInfo(fdOf(link), `the BPF link ${link.id}`);
 }

@@ -15,15 +15,15 @@ const { ENOENT } = constants.errno;
 const offsets = { fd: 0, key: 8, value: 16, length: 32 } as const;
 
 /**
- * A map of the kernel. Calls on one element make no objects but what they return: key and value are copied to memory that the
- * attribute points at for good.
+ * A map of the kernel. Calls on one element allocate only their result: key and value are copied to memory that the attribute
+ * always points at.
  */
 export class KernelMap implements BpfMap {
   readonly shape: BpfMapShape;
   readonly id: number;
   readonly #addon: BpfAddon;
   readonly #attribute: Uint8Array;
-  /** Without the value: deleting takes none, and refuses what is behind the key. */
+  /** Without the value: a deletion has none, and the kernel refuses bytes behind the key. */
   readonly #keyAttribute: Uint8Array;
   readonly #words: Uint32Array;
   readonly #key: Uint8Array;

@@ -17,8 +17,8 @@ export class KernelProgram implements BpfProgram {
   #fd: number | undefined;
 
   /**
-   * Takes the descriptor over, and closes it where the kernel does not tell what it is. `name` is the one in the object file; the
-   * kernel keeps 15 characters of it. Throws `NativeError`.
+   * Owns the descriptor from now on; closes it when the kernel gives no information about it. `name` is the one in the object file;
+   * the kernel keeps 15 characters of it. Throws `NativeError`.
    */
   constructor(fd: number, name?: string) {
     const info = orClose(fd, () => readProgramInfo(fd, `the BPF program ${name ?? ''}`));
@@ -41,7 +41,7 @@ export class KernelProgram implements BpfProgram {
   }
 }
 
-/** What the kernel counted about a program and knows of it, now. Throws `NativeError`. */
+/** Reads the kernel's current information about a program, counters included. Throws `NativeError`. */
 export function programInfo(program: BpfProgram): BpfProgramInfo {
   return readProgramInfo(fdOf(program), `the BPF program ${program.name}`);
 }

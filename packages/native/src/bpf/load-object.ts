@@ -5,7 +5,7 @@ import { fdOf, KernelProgram } from './kernel-program.ts';
 import { asMap } from './open-map.ts';
 import type { BpfLoadOptions, BpfMap, BpfObject, BpfProgram } from './types.ts';
 
-/** The kernel, or libbpf, refused an object; `log` is what libbpf and the verifier said, last lines last. */
+/** The kernel or libbpf refused an object; `log` has the output of libbpf and the verifier. */
 export class BpfLoadFailure extends NativeError {
   override readonly name: string = 'BpfLoadFailure';
   readonly log: string;
@@ -16,7 +16,7 @@ export class BpfLoadFailure extends NativeError {
   }
 }
 
-/** The verifier's own words stand before its statistics and libbpf's summary; the whole log can have thousands of lines. */
+/** The verifier's reason precedes its statistics and libbpf's summary. The whole log can have thousands of lines. */
 function lastWords(log: string): string {
   const lines = log
     .split('\n')

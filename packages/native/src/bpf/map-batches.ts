@@ -59,7 +59,7 @@ function batchAttribute(map: BatchMap, count: number): Attribute {
   return new Attribute(56).u32(32, count).u32(36, map.fd);
 }
 
-/** How often a dump starts over that others disturbed. */
+/** Attempts to dump a map that other processes write. */
 const maxAttempts = 10;
 /** Most maps that are read at once are small, and read often: they grow with what is found. */
 const firstCapacity = 256;
@@ -99,7 +99,7 @@ function readBatches(map: BatchMap, collected: Collected): BpfEntries | number {
 
 const sliceLength = 1024;
 
-/** As `BpfMap.slices`, by batches where the kernel has them, else all at once. */
+/** As `BpfMap.slices`, by batches where the kernel has them, otherwise in one slice. */
 export function* readSlices(map: BatchMap): Generator<BpfEntries, void, undefined> {
   let slice = new Collected(map, sliceLength);
   const here = new Uint8Array(Math.max(map.shape.keySize, 8));
@@ -129,7 +129,7 @@ export function walkEntries(map: BatchMap): BpfEntries {
   let key: Uint8Array = new Uint8Array(new ArrayBuffer(map.shape.keySize));
   const next = new Uint8Array(new ArrayBuffer(map.shape.keySize));
   const attempt = `cannot walk through the BPF map ${map.shape.name}`;
-  // Where the last element was deleted meanwhile the kernel starts again with the first: bounded, so that this ends.
+  // When the last element was deleted in between, the kernel starts again with the first. The bound ends the walk.
   for (let step = 0; step <= 2 * map.shape.maxEntries; step++) {
     const attribute = new Attribute(32).u32(0, map.fd);
     const result = tryBpf('MAP_GET_NEXT_KEY', {
@@ -199,7 +199,7 @@ class Collected {
     return this.first(this.#count);
   }
 
-  /** So many from the first on, whether they were counted or not. */
+  /** The first `count` elements, also those that were not counted. */
   first(count: number): BpfEntries {
     return {
       count,

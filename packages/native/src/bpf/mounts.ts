@@ -6,7 +6,7 @@ import { loadBpfAddon } from './bpf-addon.ts';
 /** f_type of file systems, of linux/magic.h. */
 const magics = { bpffs: 0xca_fe_4a_11, cgroup2: 0x63_67_72_70 } as const;
 
-/** Mounts a bpffs there, unless one is. The folder is made. Whether it was mounted now. Throws `NativeError`. */
+/** Makes the folder and mounts a bpffs there, unless there is one. Returns whether it mounted one. Throws `NativeError`. */
 export function mountBpffs(path: string): boolean {
   makeFolder(path);
   if (isBpffs(path)) return false;
@@ -19,14 +19,14 @@ export function mountBpffs(path: string): boolean {
   );
 }
 
-/** One folder after the other: where the kernel says ENOENT to each (/proc), Node's `recursive` tries for ever. */
+/** Makes one folder after the other: Node's `recursive` never ends where the kernel answers ENOENT to each (/proc). */
 function makeFolder(path: string): void {
   if (existsSync(path)) return;
   if (dirname(path) !== path) makeFolder(dirname(path));
   try {
     mkdirSync(path);
   } catch (error) {
-    if (existsSync(path)) return; // somebody else was faster
+    if (existsSync(path)) return; // another process made it
     const { errno = 0 } = error as NodeJS.ErrnoException; // negative
     throw new NativeError(
       `cannot make the folder ${path}, to mount a bpffs`,

@@ -7,6 +7,6 @@ export function netnsCookie(path?: string): bigint {
   const bytes = new Uint8Array(8);
   const result = loadBpfAddon().netnsCookie(path ?? '', bytes);
   if (result === 0) return new DataView(bytes.buffer).getBigUint64(0, isLittleEndian);
-  const attempt = `cannot ask for the cookie of the network namespace ${path ?? 'of this process'}`;
+  const attempt = `cannot read the cookie of the network namespace ${path ?? 'of this process'}`;
   throw new NativeError(attempt, { errno: -result, syscall: 'getsockopt SO_NETNS_COOKIE' });
 }

@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs';
 
-/** What `use` makes of a descriptor that is taken over: closed when that throws. */
+/** Returns the result of `use` for a descriptor, and closes the descriptor when `use` throws. */
 export function orClose<Result>(fd: number, use: () => Result): Result {
   try {
     return use();

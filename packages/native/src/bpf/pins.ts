@@ -8,9 +8,9 @@ import type { BpfLink, BpfMap, BpfProgram } from './types.ts';
 
 const { EEXIST } = constants.errno;
 
-/** How something is pinned. */
+/** Options of a pin. */
 export interface PinOptions {
-  /** What is pinned there already is replaced, at once. */
+  /** Replaces an existing pin atomically. */
   readonly replace?: boolean;
 }
 
@@ -25,7 +25,7 @@ export function pin(thing: BpfMap | BpfProgram | BpfLink, path: string, options:
   if (result === 0) return;
   if (result !== -EEXIST || options.replace !== true) throw pinError(path, -result);
   const beside = `${path}-new`;
-  unpin(beside); // of a process that ended in the middle
+  unpin(beside); // of a process that ended halfway
   const retried = tryPin(fd, beside);
   if (retried !== 0) throw pinError(beside, -retried);
   renameSync(beside, path);
@@ -39,7 +39,7 @@ function pinError(path: string, errno: number): HostError {
   return bpfError('OBJ_PIN', `cannot pin something at ${path}`, errno);
 }
 
-/** Takes a path away; what was pinned there goes when nothing else holds it. Whether there was one. */
+/** Removes a pin and returns whether there was one. The kernel frees the object when nothing else holds it. */
 export function unpin(path: string): boolean {
   try {
     rmSync(path);
@@ -50,7 +50,7 @@ export function unpin(path: string): boolean {
   }
 }
 
-/** Names of what is pinned in a folder, and of folders in it, sorted; nothing for a folder that is not there. */
+/** Names of pins and folders in a folder, sorted; none for a folder that does not exist. */
 export function listPins(folder: string): readonly string[] {
   try {
     return readdirSync(folder).toSorted();

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 let counted: number | undefined;
 
-/** How many CPUs this machine may ever have: so many values has an element of a per-CPU map. */
+/** Number of CPUs that this machine may ever have. An element of a per-CPU map has a value for each. */
 export function possibleCpus(): number {
   counted ??= countCpus(readFileSync('/sys/devices/system/cpu/possible', 'utf8'));
   return counted;

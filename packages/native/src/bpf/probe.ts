@@ -6,7 +6,7 @@ import { netnsCookie } from './namespaces.ts';
 import { createMap } from './open-map.ts';
 import type { BpfMap, BpfMapShape } from './types.ts';
 
-/** Whether the kernel can do something, found out by trying. */
+/** Result of trying one ability of the kernel. */
 export type BpfAbility = { readonly status: 'usable' } | { readonly status: 'unusable'; readonly reason: string };
 
 /** Abilities that are tried. */
@@ -26,7 +26,7 @@ export type BpfAbilityName =
   /** Connection tracking entries with NAT (Linux 6.1.2). */
   | 'conntrackNat';
 
-/** What this machine's kernel can do. */
+/** Abilities of this machine's kernel. */
 export interface BpfProbe {
   readonly abilities: Readonly<Record<BpfAbilityName, BpfAbility>>;
   /** Where cgroup2 is mounted; undefined when it is not. */
@@ -34,7 +34,7 @@ export interface BpfProbe {
 }
 
 /**
- * Finds out by trying, never by the kernel's version; takes some 30 ms. Nothing is attached and nothing stays. Throws
+ * Tries each ability instead of looking at the kernel's version; takes some 30 ms. Attaches nothing and leaves nothing. Throws
  * `NativeMissingError`.
  */
 export function probeBpf(): BpfProbe {

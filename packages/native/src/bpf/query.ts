@@ -11,11 +11,11 @@ export interface AttachedProgram {
   readonly name: string;
   /** 16 hexadecimal digits; empty as `name`. */
   readonly tag: string;
-  /** Of the link by which it is attached; 0 when it is attached without, or the kernel does not tell (cgroups). */
+  /** Id of the link that attaches it; 0 without a link, and for cgroups, where the kernel does not report it. */
   readonly linkId: number;
 }
 
-/** Where programs are looked for. */
+/** Query for the programs at one hook. */
 export interface ProgramQuery {
   /** Descriptor of a cgroup, or number of an interface. */
   readonly target: number;

@@ -15,7 +15,7 @@ export type TcDirection = 'ingress' | 'egress';
 /** Numbers of the hooks of interfaces in `enum bpf_attach_type`. */
 const tcxAttachTypes: Readonly<Record<TcDirection, number>> = { ingress: 46, egress: 47 };
 
-/** Which packets a program is to see. */
+/** Place of a program at an interface. */
 export interface TcPlace {
   /** The interface's number in its namespace. */
   readonly ifindex: number;
@@ -23,7 +23,7 @@ export interface TcPlace {
   readonly netns?: string;
   /** Default: ingress. */
   readonly direction?: TcDirection;
-  /** Of a filter of clsact, 1 to 65535, lowest first: programs of ours beside each other need one each. Default: 0x5377. */
+  /** Priority of a clsact filter, 1 to 65535, lowest first. Programs at one interface need one each. Default: 0x5377. */
   readonly priority?: number;
 }
 
@@ -68,6 +68,6 @@ export function lacksTcx(errno: number): boolean {
 
 /** The programs that are attached to an interface by tcx, in the order in which they run. Throws `NativeError`. */
 export function queryTcx({ ifindex, netns, direction = 'ingress' }: TcPlace): readonly AttachedProgram[] {
-  const attempt = `cannot ask for the programs at ${direction} of the interface ${ifindex}`;
+  const attempt = `cannot list the programs at ${direction} of the interface ${ifindex}`;
   return queryPrograms({ target: ifindex, attachType: tcxAttachTypes[direction], flags: 0, attempt, netns });
 }

@@ -2,7 +2,7 @@ import { Attribute, callBpf } from './call.ts';
 import { fdOf } from './kernel-program.ts';
 import type { BpfProgram } from './types.ts';
 
-/** What a program is run on, without being attached. */
+/** Input of a test run, which needs no attached program. */
 export interface TestRunOptions {
   /** The packet, Ethernet header first, of 14 bytes at least; it has room to grow by 256 bytes. */
   readonly data?: Uint8Array;
@@ -14,7 +14,7 @@ export interface TestRunOptions {
   readonly netns?: string;
 }
 
-/** What a program did. */
+/** Result of a test run. */
 export interface TestRunResult {
   readonly returnValue: number;
   /** The packet as the program left it. */

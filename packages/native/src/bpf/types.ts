@@ -10,7 +10,7 @@ export const bpfMapTypes = {
 /** A kind of BPF map. */
 export type BpfMapType = keyof typeof bpfMapTypes;
 
-/** What a map looks like; two maps with the same shape can be exchanged. */
+/** Shape of a map. Two maps with the same shape can replace each other. */
 export interface BpfMapShape {
   /** At most 15 bytes. */
   readonly name: string;
@@ -51,11 +51,11 @@ export interface BpfMap extends Disposable {
   delete(key: Uint8Array): boolean;
   /** `count` elements, keys and values one after the other. Stops at the first refusal; the error says how many were written. */
   updateBatch(keys: Uint8Array, values: Uint8Array, count: number): void;
-  /** Everything in it. Others may write meanwhile: an element may then be missed or told twice, never torn below 8 bytes. */
+  /** All elements. When another process writes in between, an element may be missed or repeated, never torn below 8 bytes. */
   entries(): BpfEntries;
   /**
-   * As `entries`, a part after the other: some thousand elements with each step, in arrays that are used again by the next. What is
-   * written between two steps may be missed or told twice; everything else is told once.
+   * As `entries`, in parts of some thousand elements, in arrays that the next step uses again. What is
+   * written between two steps may be missed or repeated; every other element appears once.
    */
   slices(): Generator<BpfEntries, void, undefined>;
   /**
@@ -91,13 +91,13 @@ export type CgroupHook =
 export interface BpfLink extends Disposable {
   readonly id: number;
   readonly programId: number;
-  /** Replaces the program at once; no packet meets none. */
+  /** Replaces the program atomically: every packet meets the old or the new one. */
   update(program: BpfProgram): void;
-  /** Detaches now, whoever has it pinned. */
+  /** Detaches now, although it may be pinned. */
   detach(): void;
 }
 
-/** What of an object file is to be loaded, and how. */
+/** Options of loading an object file. */
 export interface BpfLoadOptions {
   /** Maps that exist, by name; they are used instead of new ones. */
   readonly maps?: ReadonlyMap<string, BpfMap>;
@@ -107,7 +107,7 @@ export interface BpfLoadOptions {
   readonly skip?: readonly string[];
 }
 
-/** A loaded object. Disposing it closes what it opened itself; what is pinned or linked lives on. */
+/** A loaded object. Disposing it closes its own maps and programs; pinned and linked ones stay. */
 export interface BpfObject extends Disposable {
   readonly maps: ReadonlyMap<string, BpfMap>;
   readonly programs: ReadonlyMap<string, BpfProgram>;

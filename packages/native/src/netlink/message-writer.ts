@@ -8,13 +8,13 @@ export const attributeHeaderLength = 4;
 /** An attribute's length is 16 bits, its header included. */
 export const maxAttributeLength = 0xffff;
 
-/** Buffers that grew beyond this are given back by `clear`, so that one large load does not stay in memory. */
+/** Capacity beyond which `clear` replaces the buffer, so that one large load does not stay in memory. */
 const keptCapacity = 1 << 20;
 const firstCapacity = 1 << 14;
 /** Set in the type of an attribute that holds attributes. */
 export const nestedFlag = 0x8000;
 
-/** What stands in the header of a message; its length is filled in by `endMessage`. */
+/** Header of a message; `endMessage` fills in its length. */
 export interface MessageHeader {
   readonly type: number;
   /** `NLM_F_...` */
@@ -87,7 +87,7 @@ export class MessageWriter {
     this.uint16be(resourceId);
   }
 
-  /** Begins an attribute; returns what `endAttribute` wants. */
+  /** Begins an attribute and returns the argument for `endAttribute`. */
   beginAttribute(type: number): number {
     const start = this.#length;
     this.uint16(0);
@@ -144,7 +144,7 @@ export class MessageWriter {
     this.endAttribute(start);
   }
 
-  /** ASCII text with the NUL the kernel wants behind it. */
+  /** ASCII text with the NUL that the kernel requires. */
   attributeText(type: number, text: string): void {
     const start = this.beginAttribute(type);
     for (let index = 0; index < text.length; index++) this.uint8(text.charCodeAt(index));

@@ -58,7 +58,7 @@ const get = (answers: readonly Answer[], isAbsent?: (errno: number) => boolean):
 test.each<[sentence: string, lists: readonly (readonly Answer[])[], found: readonly number[]]>([
   ['is taken as it is', [[item(1), item(2), done]], [1, 2]],
   [
-    'that changed meanwhile is asked for again',
+    'that changed while it was read is read again',
     [
       [item(1), changed],
       [item(3), done],

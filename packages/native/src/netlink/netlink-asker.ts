@@ -5,9 +5,9 @@ import { NLM_F, NLMSG } from './constants.ts';
 import { MessageWriter } from './message-writer.ts';
 import { type NetlinkMessage, readErrno, readMessages } from './read-messages.ts';
 
-/** How it is told that something could not be asked. */
+/** Texts of an asker's errors. */
 export interface AskerTexts {
-  /** What is attempted, on what: "cannot list ...". */
+  /** The attempt and its object: "cannot list ...". */
   readonly attempt: string;
   /** Prefix of the codes of its errors. */
   readonly code: string;
@@ -16,10 +16,10 @@ export interface AskerTexts {
 /** Writes what follows a message's header. */
 export type WriteBody = (writer: MessageWriter) => void;
 
-/** How often a list is asked for again because something changed meanwhile. */
+/** Attempts to read a list that changes while it is read. */
 const attempts = 10;
 
-/** Questions and answers over a netlink socket that nobody else uses, one at a time. Throws `NativeError` and `HostError`. */
+/** Sends requests over a netlink socket of its own, one at a time, and reads the answers. Throws `NativeError` and `HostError`. */
 export class NetlinkAsker {
   readonly #socket: NetlinkSocket;
   readonly #texts: AskerTexts;
@@ -32,7 +32,7 @@ export class NetlinkAsker {
     this.#texts = texts;
   }
 
-  /** What `read` makes of each item of a list, but for undefined; from a moment in which nobody changed it. */
+  /** Returns a consistent list: the results of `read` for each item, except undefined ones. */
   dump<T>(
     type: number,
     body: WriteBody,
@@ -57,7 +57,7 @@ export class NetlinkAsker {
     throw new HostError(`${code}.busy`, text);
   }
 
-  /** What `read` makes of the one answer; undefined where the kernel refuses with an errno that `isAbsent` accepts. */
+  /** Returns the result of `read` for the one answer; undefined when the kernel refuses with an errno that `isAbsent` accepts. */
   get<T>(
     type: number,
     body: WriteBody,
@@ -90,7 +90,7 @@ export class NetlinkAsker {
     this.#socket.send(writer.bytes());
   }
 
-  /** Until `take` has enough. */
+  /** Reads messages until `take` returns true. */
   #receive(take: (bytes: Uint8Array, message: NetlinkMessage) => boolean): void {
     for (;;) {
       const length = this.#socket.receive(this.#buffer);

@@ -15,7 +15,7 @@ export interface NetlinkMessage {
   readonly end: number;
 }
 
-/** The messages of one datagram, in order. Throws `HostError` where a length cannot be true. */
+/** The messages of one datagram, in order. Throws `HostError` for an impossible length. */
 export function* readMessages(bytes: Uint8Array): Generator<NetlinkMessage, undefined, unknown> {
   for (let at = 0; at < bytes.length;) {
     const length = bytes.length - at < messageHeaderLength ? 0 : readUint32(bytes, at);
@@ -73,7 +73,7 @@ export class AttributeCursor {
     this.#limit = end;
   }
 
-  /** Goes to the next attribute; false when there is none. Throws `HostError` where a length cannot be true. */
+  /** Goes to the next attribute; false when there is none. Throws `HostError` for an impossible length. */
   next(): boolean {
     const at = this.#next;
     if (at >= this.#limit) return false;
@@ -130,7 +130,7 @@ export function readText(bytes: Uint8Array, start: number, end: number): string 
   return text;
 }
 
-/** Offsets come from lengths that were checked; behind the end there is nothing. */
+/** Lengths were checked, so offsets are within the bytes. */
 function byte(bytes: Uint8Array, at: number): number {
   return bytes[at] ?? 0;
 }

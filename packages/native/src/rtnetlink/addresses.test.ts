@@ -65,7 +65,7 @@ describe('addressChanges', () => {
     expect(clock.sleeping).toBe(0);
   });
 
-  test('any other failure of the socket is told', async () => {
+  test('any other failure of the socket is thrown', async () => {
     const { ended, sockets } = bench('EPERM');
     await expect(ended).rejects.toThrow('recvfrom failed with EPERM');
     expect(sockets[0]?.isClosed).toBe(true);

@@ -1,29 +1,29 @@
 import { type Clock, type Millis, millis, untilBeat } from '@switchyard/core';
 import { isReceiveLoss, type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '../netlink-socket.ts';
 
-/** What an address watch needs. */
+/** Options of an address watch. */
 export interface AddressWatchOptions {
   readonly clock: Clock;
   /** Path of the network namespace; default: the process's own. */
   readonly netns?: string;
-  /** How often is looked; default 250 ms. A look takes some 10 us. */
+  /** Interval between two looks; default 250 ms. A look takes some 10 us. */
   readonly interval?: Millis;
   /** For tests; default `openNetlinkSocket`. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
 /**
- * Links too: an address that was given to an interface that is down begins to count when that comes up, and the
- * kernel says so of the link only. RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR.
+ * Link events are included: an address of an interface that is down becomes usable when the interface comes up, and the kernel
+ * then sends an event of the link only. RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR.
  */
 const groups: readonly number[] = [1, 5, 9];
 const defaultInterval: Millis = millis(250);
-/** A message about a link with many virtual functions is longer; that it did not fit is as good as its content. */
+/** A message about a link with many virtual functions is longer. Its loss counts as a change, so its content is not needed. */
 const bufferLength = 1 << 15;
 
 /**
- * Yields when something about the addresses or links of a network namespace may have changed since the first step, at
- * most once in an interval, until aborted. What changed is for the caller to look up: events can be lost. Throws
+ * Yields when addresses or links of a network namespace may have changed since the first step, at most once in an interval,
+ * until aborted. Events can be lost, so the caller must read the addresses. Throws
  * `NativeError`, or `NativeMissingError` where the addon was not built.
  */
 export async function* addressChanges(
@@ -43,7 +43,7 @@ export async function* addressChanges(
   }
 }
 
-/** Takes everything there is; whether there was anything, or is known to have been. */
+/** Receives all waiting datagrams. Returns whether there was one, or one was lost. */
 function drain(socket: NetlinkSocket, buffer: Uint8Array): boolean {
   let hasChanged = false;
   for (;;) {

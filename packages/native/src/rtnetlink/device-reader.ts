@@ -27,9 +27,9 @@ export interface DeviceAddress {
   readonly prefixLength: number;
   /** Valid everywhere: neither link-local nor of the host alone. */
   readonly isGlobal: boolean;
-  /** Not the first of its subnet (IPv4), not to be used for new connections or not yet (IPv6). */
+  /** IPv4: not the first address of its subnet. IPv6: not for new connections. */
   readonly isSecondary: boolean;
-  /** The kernel answers it: not an IPv6 one that is looked for among the neighbours yet, or was found there. */
+  /** The kernel answers for it: false for an IPv6 address during, or after a failed, duplicate address detection. */
   readonly isInUse: boolean;
 }
 
@@ -49,7 +49,7 @@ const headerLengths = { link: 16, address: 8, route: 12 } as const;
 
 const texts: AskerTexts = { attempt: 'cannot list network devices', code: 'route' };
 
-/** Asks the kernel about devices over a socket that nobody else uses. Throws `NativeError` and `HostError`. */
+/** Reads network devices from the kernel over a socket of its own. Throws `NativeError` and `HostError`. */
 export class DeviceReader {
   readonly #asker: NetlinkAsker;
 
@@ -101,7 +101,7 @@ export class DeviceReader {
         }
         if (type === addressAttributes.flags) more = readUint32(bytes, from);
       }
-      if (address.length === 0) return undefined; // a device of its own kind has none
+      if (address.length === 0) return undefined; // some kinds of devices have none
       const unusable = addressFlags.failed | addressFlags.deprecated | addressFlags.tentative;
       const isSecondary = (more & (family === addressFamilies.IPv4 ? addressFlags.secondary : unusable)) !== 0;
       return {
@@ -115,7 +115,7 @@ export class DeviceReader {
     });
   }
 
-  /** The device by which a destination is reached, of 4 or 16 bytes; undefined where there is no route. */
+  /** The device of the route to a destination of 4 or 16 bytes; undefined without a route. */
   deviceTo(destination: Uint8Array): number | undefined {
     const family = destination.length === 4 ? addressFamilies.IPv4 : addressFamilies.IPv6;
     const body: WriteBody = (writer) => {

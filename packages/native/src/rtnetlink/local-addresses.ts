@@ -2,7 +2,7 @@ import { type IpAddress, type IpFamily, ipFromBytes } from '@switchyard/core';
 import { addressFamilies, DeviceReader } from './device-reader.ts';
 import { openNetlinkSocket } from '../netlink-socket.ts';
 
-/** Where addresses are asked for. */
+/** The node whose addresses are read. */
 export interface LocalAddressOptions {
   readonly ipFamily: IpFamily;
   /** Path of the network namespace; default: the process's own. */
@@ -13,9 +13,9 @@ export interface LocalAddressOptions {
 const firstByte: Readonly<Record<IpFamily, number>> = { IPv4: 12, IPv6: 0 };
 
 /**
- * The addresses that packets of a family can be sent to on this node: those of all interfaces that are up, with or without a carrier,
- * loopback included, each once, in the kernel's order. Of an address that is not in use yet the kernel tells again when it is. Throws
- * `HostError`, or `NativeMissingError` where the addon was not built.
+ * Addresses of a family at which this node receives packets: those of all interfaces that are up, with or without a carrier,
+ * loopback included, each once, in the kernel's order. The kernel sends another event once a tentative address becomes usable.
+ * Throws `HostError`, or `NativeMissingError` where the addon was not built.
  */
 export function localAddresses({ ipFamily, netns }: LocalAddressOptions): readonly IpAddress[] {
   using socket = openNetlinkSocket({ protocol: 'route', ...(netns === undefined ? {} : { netns }) });

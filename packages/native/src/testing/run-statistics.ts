@@ -2,7 +2,7 @@ import { closeSync } from 'node:fs';
 import { Attribute, callBpf } from '../bpf/call.ts';
 
 /**
- * Lets the kernel count runs and time of all programs (Linux 5.8) until it is disposed; `programInfo` tells them. It costs some
+ * Lets the kernel count runs and time of all programs (Linux 5.8) until it is disposed; `programInfo` reads them. It costs some
  * tens of nanoseconds for each run, which are part of the time. Throws `NativeError`.
  */
 export function enableRunStats(): Disposable {

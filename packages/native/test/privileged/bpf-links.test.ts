@@ -61,7 +61,7 @@ function program(name: string): BpfProgram {
   return found;
 }
 
-/** What the programs have counted since the last time: calls of connect, packets of the first, of the second. */
+/** Counts since the last call: calls of connect, packets of the first program, of the second. */
 function counted(): readonly number[] {
   const counts = new BigUint64Array(object.maps.get('counts')!.values().buffer);
   const result = [...counts.subarray(0, 3)].map(Number);
@@ -76,7 +76,7 @@ async function connectInCgroup(): Promise<string> {
   return (await node.run('sh', ['-c', script])).stdout.trim();
 }
 
-/** One packet over the namespace's loopback; its port is open, so that no second one tells that it is not. */
+/** Sends one packet over the namespace's loopback to an open port, so that no ICMP error follows. */
 async function sendPacket(): Promise<void> {
   const script = `const s = require('dgram').createSocket('udp4');
     s.bind(9, '127.0.0.1', () => s.send('x', 9, '127.0.0.1')).on('message', () => s.close())`;
@@ -167,7 +167,7 @@ describe.each(['tcx', 'clsact'] as const)('a program at an interface by %s', (me
     expect(counted().slice(1)).toEqual([0, 0]);
   });
 
-  test('sees what leaves, where that is asked for', async () => {
+  test('sees packets that leave, at egress', async () => {
     counted();
     kept(attachTc(program('first'), { ifindex: 1, netns, direction: 'egress' }, { mechanism }));
     kept(attachTc(program('second'), { ifindex: 1, netns, direction: 'ingress' }, { mechanism }));
@@ -228,7 +228,7 @@ describe('pins', () => {
     expect(openPinnedMap(`${path}x`)).toBeUndefined();
   });
 
-  test('are replaced only where that is asked for', () => {
+  test('are replaced only with `replace`', () => {
     const path = `${bpffs}/maps/two`;
     onTestFinished(() => void unpin(path));
     using first = createMap(shape);
@@ -264,6 +264,6 @@ test('network namespaces have cookies of their own', () => {
   const [here, there] = [netnsCookie(), netnsCookie(netns)];
   expect([here > 0n, there > 0n, here === there, netnsCookie(netns) === there]).toEqual([true, true, false, true]);
   expect(() => netnsCookie('/run/netns/swy-nobodys')).toThrow(
-    'cannot ask for the cookie of the network namespace /run/netns/swy-nobodys: getsockopt SO_NETNS_COOKIE failed with ENOENT',
+    'cannot read the cookie of the network namespace /run/netns/swy-nobodys: getsockopt SO_NETNS_COOKIE failed with ENOENT',
   );
 });
